@@ -436,6 +436,30 @@ impl AddressMap {
 /// The map of the process's window.
 pub static MAP: AddressMap = AddressMap::new();
 
+/// Whether a unit is below the limit of [`MAP`].
+#[inline(always)]
+pub fn is_known(unit: usize) -> bool {
+    // The compiler makes no compare with memory of an atomic load.
+    #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
+    // SAFETY: an aligned load of the limit, which is what a relaxed one is.
+    unsafe {
+        core::arch::asm!(
+            "cmp {unit}, qword ptr [rip + {map} + {limit}]",
+            "jae {beyond}",
+            unit = in(reg) unit,
+            map = sym MAP,
+            limit = const core::mem::offset_of!(AddressMap, limit),
+            beyond = label { return false },
+            options(readonly, nostack),
+        );
+        true
+    }
+    #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
+    {
+        unit < MAP.limit()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -37,6 +37,7 @@ use crate::weak::weak;
 use core::arch::global_asm;
 use core::ffi::CStr;
 use core::mem::transmute;
+use core::ptr;
 use core::sync::atomic::Ordering;
 use heapwright::heap::{self, Access, UNBOUNDED};
 use heapwright_entry::{SLOTS, Slot};
@@ -59,8 +60,8 @@ const _: () = assert!(TABLE.len() == heapwright_entry::COUNT, "a name has no lin
 
 /// A line of the table.
 struct Function {
-    /// The C library's function that does the work.
-    real: &'static CStr,
+    /// The C library's function that does the work; `None`: it is done here.
+    real: Option<&'static CStr>,
     slot: &'static Slot,
     /// Checks what is written.
     writes: *const c_void,
@@ -121,10 +122,9 @@ fn fill_slots(checks: Checks) {
     own::set(next(c"memmove"), next(c"memset"));
     let mut all = true;
     for function in TABLE {
-        // First what a checked function goes on to. Null for a function that this C library has not: no program calls it
-        // then, except for those that do without (`text::copy_within`).
-        let real = next(function.real);
-        all &= !real.is_null();
+        // First what a checked function goes on to. Null for a function that this C library has not: no program calls it.
+        let real = function.real.map_or(ptr::null_mut(), next);
+        all &= !real.is_null() || function.real.is_none();
         function.slot.real.store(real, Ordering::Release);
         let entry = match checks {
             Checks::None if !real.is_null() => real.cast_const(),

@@ -11,6 +11,10 @@
 //!              the real function's name       this is called, with the real function, and decides what is done
 //! ```
 //!
+//! `as nothing` says that no real function is needed. What is not in every C library is not to be looked for: `dlsym` allocates
+//! its complaint, at times within the first call of a program's own `malloc`, which calls `read` or `readlink` with its lock
+//! held.
+//!
 //! A check is a method of [`Check`]: `writes` and `reads` for ranges whose length is known, the others (`text`)
 //! for strings. Where a function is told how much there is room for and may write less (`read`, `fgets`, `getcwd`),
 //! what it is told is checked, as the C library's own `__*_chk` forms do.
@@ -112,13 +116,16 @@ macro_rules! real {
     };
 }
 
-/// The name of the real function.
+/// The name of the real function; of what is done here altogether there is none.
 macro_rules! name {
     ($name:ident) => {
-        string(concat!(stringify!($name), "\0"))
+        Some(string(concat!(stringify!($name), "\0")))
+    };
+    ($name:ident nothing) => {
+        None
     };
     ($name:ident $real:ident) => {
-        string(concat!(stringify!($real), "\0"))
+        Some(string(concat!(stringify!($real), "\0")))
     };
 }
 
@@ -151,8 +158,8 @@ functions! {
     strncpy(to: Text, from: ConstText, n: usize) -> Text { writes(to, n), reads_text(from, n) }
     stpncpy(to: Text, from: ConstText, n: usize) -> Text { writes(to, n), reads_text(from, n) }
     __stpncpy(to: Text, from: ConstText, n: usize) -> Text { writes(to, n), reads_text(from, n) }
-    strlcpy(to: Text, from: ConstText, n: usize) -> usize { instead text::copy_within }
-    strlcat(to: Text, from: ConstText, n: usize) -> usize { instead text::append_within }
+    strlcpy as nothing(to: Text, from: ConstText, n: usize) -> usize { instead text::copy_within }
+    strlcat as nothing(to: Text, from: ConstText, n: usize) -> usize { instead text::append_within }
 
     // Wide characters.
     wmemcpy(to: Wide, from: ConstWide, n: usize) -> Wide { writes(to, wide(n)), reads(from, wide(n)) }

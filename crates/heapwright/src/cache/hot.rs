@@ -233,23 +233,27 @@ pub(crate) enum OnMiss {
     PerCpu = 3,
     /// In the hardened heap.
     Hardened = 5,
+    /// In the hardened heap, with all that it can do.
+    HardenedFull = 6,
 }
 
-/// Who serves a miss, as the fast paths distinguish.
+const _: () = assert!(SHARED_COUNTED < HARDENED && HARDENED < HARDENED_FULL);
+/// How the hardened heap serves a thread's calls.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Serves {
-    /// The thread's own cache, or the door.
-    Own,
-    /// A cache that threads share, without a count.
-    Shared,
-    /// Another one: see [`Hot::on_miss`].
-    Other,
+pub(crate) enum Hardness {
+    /// Not at all.
+    None,
+    /// As it does by default.
+    Light,
+    /// With all that it can do.
+    Full,
 }
 
 const DOOR: u8 = OnMiss::Door as u8;
 const SHARED: u8 = OnMiss::Shared as u8;
 const BY_CPU: u8 = OnMiss::ByCpu as u8;
 const HARDENED: u8 = OnMiss::Hardened as u8;
+const HARDENED_FULL: u8 = OnMiss::HardenedFull as u8;
 /// In a cache that threads share, where blocks are sampled.
 const SHARED_COUNTED: u8 = 4;
 
@@ -320,7 +324,9 @@ impl HotStub {
         let hot = &mut self.0;
         let common = Entry::tag(address_map::COMMON) as usize;
         hot.tag = match on_miss {
-            OnMiss::Door | OnMiss::ByCpu | OnMiss::Hardened => NOBODY,
+            OnMiss::Door | OnMiss::ByCpu | OnMiss::Hardened | OnMiss::HardenedFull => {
+                NOBODY
+            }
             OnMiss::Shared => common ^ BIASED_TO_SHARED,
             OnMiss::PerCpu => common ^ BIASED_TO_CPU,
         };
@@ -335,8 +341,9 @@ impl HotStub {
     }
 
     /// Makes one of zeros by which every call of a thread comes to the hardened heap: it knows no unit.
-    pub(crate) fn become_hardened(&mut self) {
-        self.become_stub(OnMiss::Hardened, 0, false, 0);
+    pub(crate) fn become_hardened(&mut self, full: bool) {
+        let on_miss = if full { OnMiss::HardenedFull } else { OnMiss::Hardened };
+        self.become_stub(on_miss, 0, false, 0);
     }
 
     /// Makes all heads `head`: null, or negative.
@@ -392,42 +399,66 @@ impl Hot {
             SHARED | SHARED_COUNTED => OnMiss::Shared,
             BY_CPU => OnMiss::ByCpu,
             HARDENED => OnMiss::Hardened,
+            HARDENED_FULL => OnMiss::HardenedFull,
             _ => OnMiss::PerCpu,
         }
     }
 
-    /// Who serves a miss.
+    /// Whether a miss is served in a cache that threads share, without being counted.
     #[inline(always)]
-    pub(crate) fn serves(&self) -> Serves {
+    pub(crate) fn misses_to_shared(&self) -> bool {
+        self.misses_to::<SHARED>()
+    }
+
+    /// How the hardened heap serves the thread's calls, if it does.
+    #[inline(always)]
+    pub(crate) fn hardness(&self) -> Hardness {
+        // One compare for all three, with memory.
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        // SAFETY: a load of where misses go, which is what a relaxed one is.
+        unsafe {
+            core::arch::asm!(
+                "cmp byte ptr [{hot} + {on_miss}], {hardened}",
+                "je {light}",
+                "ja {full}",
+                hot = in(reg) self,
+                on_miss = const offset_of!(Hot, on_miss),
+                hardened = const HARDENED,
+                light = label { return Hardness::Light },
+                full = label { return Hardness::Full },
+                options(readonly, nostack),
+            );
+            Hardness::None
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        match self.on_miss.load(Ordering::Relaxed) {
+            HARDENED => Hardness::Light,
+            HARDENED_FULL => Hardness::Full,
+            _ => Hardness::None,
+        }
+    }
+
+    #[inline(always)]
+    fn misses_to<const WHERE: u8>(&self) -> bool {
         // As with the limit, the compiler makes no compare with memory of an atomic load.
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         // SAFETY: a load of where misses go, which is what a relaxed one is.
         unsafe {
             core::arch::asm!(
-                "cmp byte ptr [{hot} + {on_miss}], {shared}",
-                "jb {own}",
+                "cmp byte ptr [{hot} + {on_miss}], {wanted}",
                 "jne {other}",
                 hot = in(reg) self,
                 on_miss = const offset_of!(Hot, on_miss),
-                shared = const SHARED,
-                own = label { return Serves::Own },
-                other = label { return Serves::Other },
+                wanted = const WHERE,
+                other = label { return false },
                 options(readonly, nostack),
             );
-            Serves::Shared
+            true
         }
         #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-        match self.on_miss.load(Ordering::Relaxed) {
-            DOOR => Serves::Own,
-            SHARED => Serves::Shared,
-            _ => Serves::Other,
+        {
+            self.on_miss.load(Ordering::Relaxed) == WHERE
         }
-    }
-
-    /// Whether the thread's calls are the hardened heap's.
-    #[inline(always)]
-    pub(crate) fn is_hardened(&self) -> bool {
-        self.on_miss.load(Ordering::Relaxed) == HARDENED
     }
 
     /// The list at a byte offset: a request's size less one, rounded down to 16.

@@ -66,7 +66,7 @@ pub(crate) use abandoned::{none_warm_after_fork, purge_abandoned};
 use depot::{Depot, DepotChain};
 use hand_over::HandOver;
 pub(crate) use hand_over::is_much_handed_over;
-pub(crate) use hot::{Hot, HotStub, List, OnMiss, Residue, Serves};
+pub(crate) use hot::{Hardness, Hot, HotStub, List, OnMiss, Residue};
 pub(crate) use outgoing::{send, send_along};
 use room::Room;
 use sampling::Sampling;

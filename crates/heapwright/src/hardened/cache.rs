@@ -16,8 +16,10 @@
 //!
 //! Caches lie in a reservation of their own at a random place, each between guards, so no overflow of a block reaches one.
 //!
-//! **Signal handlers.** The count of a ring is below zero while its thread is in the middle of it, so a handler that
-//! interrupted it there goes to the slabs directly (`mod`).
+//! **Signal handlers** may interrupt a thread anywhere, and allocate. So a place is taken, at either end, by one instruction
+//! (`step`), and then read or written: nobody else has it. What is looked at before may be less true
+//! then by as many as handlers are nested, so the rings are never filled, or emptied, to the last few places. In the middle of a
+//! refill and the like the cache is *busy*, and a handler goes to the slabs directly (`mod`).
 //!
 //! **Misuse.** A slot is handed out only if its word says that it is in a ring, and its first 16 bytes are zero; it is taken
 //! only if its word says that it is live and made by the kind of call that frees it, and its canary is as it was. All
@@ -35,16 +37,16 @@ use super::random::Random;
 use super::settings;
 use super::slabs;
 use super::slots::{self, A_UNIT, Slot};
-use super::word::{self, CANARY, IN_RING};
-use crate::address_map::{CLASS_STEP, Entry, HARDENED, MAP, SLAB_KINDS};
-use crate::cache::{Hot, HotStub};
+use super::word::{self, CANARY, IN_RING, MOST_SLACK};
+use crate::address_map::{self, CLASS_STEP, Entry, HARDENED, MAP, SLAB_KINDS};
+use crate::cache::{Hardness, Hot, HotStub};
 use crate::chunk;
 use crate::os::{Memory, SYSTEM};
 use crate::request::Origin;
 use crate::size_class::{self, CLASSES, LINEAR_MAX, MIN_ALIGN, UNIT};
 use crate::sync::Lock;
 use crate::sync::atomic::{
-    AtomicBool, AtomicI32, AtomicPtr, AtomicU16, AtomicU32, Ordering, compiler_fence,
+    AtomicBool, AtomicPtr, AtomicU16, AtomicU32, Ordering, compiler_fence,
 };
 
 /// A free slot in a ring.
@@ -54,27 +56,41 @@ struct Place {
     word: AtomicPtr<AtomicU16>,
 }
 
-/// Free slots of a class, in a circle.
+/// Free slots of a class, in a circle. Places are counted on and on, and taken modulo the room.
 #[repr(C, align(64))]
 pub(super) struct Ring {
-    /// The place of the oldest, and how many there are: below zero while the thread is in the middle of a change.
+    /// The place of the oldest, and the one behind the newest.
     head: AtomicU32,
-    count: AtomicI32,
-    /// So many stay.
+    tail: AtomicU32,
+    /// So many stay, and with more than so many the cold way puts what is freed: 0 where slots are long.
     keep: i32,
+    most: i32,
     /// Room for so many, a power of two, less one.
     mask: u32,
-    /// The class's, so that nothing else needs to be read.
-    size: u32,
-    reciprocal: u32,
+    /// The word of a block of `malloc` that is as long as a slot can hold.
+    longest: u32,
+    /// The class's, so that nothing else needs to be read: as a word, to be multiplied with.
+    reciprocal: u64,
+    /// Bytes of a slot without the canary.
+    room: u32,
     /// Slots that the next refill draws.
     batch: AtomicU32,
-    /// What is freed changes places with another entry, and what that was chosen by.
-    shuffles: bool,
+    /// What the last change of places was chosen by.
     order: AtomicU32,
     places: *const Place,
 }
 
+/// Places that are left free for what signal handlers do in the middle of something.
+const MARGIN: usize = 2;
+/// The longest slots that the short way clears.
+const QUICK: u32 = 1024;
+/// The word of the shortest slack of `malloc`'s.
+const LEAST_LIVE: u32 = word::live(word::maker(Origin::Malloc), 0) as u32;
+const HEAD: usize = offset_of!(Ring, head);
+const TAIL: usize = offset_of!(Ring, tail);
+const KEEP: usize = offset_of!(Ring, keep);
+const MOST: usize = offset_of!(Ring, most);
+const RINGS: usize = offset_of!(Cache, rings);
 const RING_STEP: usize = size_of::<Ring>() / CLASS_STEP;
 const _: () = assert!(size_of::<Ring>() == 64);
 
@@ -102,8 +118,8 @@ const fn room(class: usize, full: bool) -> usize {
     let places = match size_class::size(class) {
         0..=512 => 64,
         513..=2048 => 32,
-        2049..=8192 => 8,
-        _ => 4,
+        2049..=8192 => 16,
+        _ => 8,
     };
     if full { places * 2 } else { places }
 }
@@ -143,13 +159,14 @@ unsafe impl Send for Area {}
 const AREA: usize = 1 << 30;
 const SCARCE_AREA: usize = 8 << 20;
 
-static CACHES: Lock<Area> = Lock::new(Area {
-    at: ptr::null_mut(),
-    size: 0,
-    used: 0,
-    newest: ptr::null(),
-    unused: ptr::null(),
-});
+static CACHES: Lock<Area> =
+    Lock::new(Area {
+        at: ptr::null_mut(),
+        size: 0,
+        used: 0,
+        newest: ptr::null(),
+        unused: ptr::null(),
+    });
 /// The newest cache, for those that look at all.
 static NEWEST: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
 
@@ -157,7 +174,7 @@ impl Cache {
     /// The calling thread's cache, by its fast word, which leads to a hardened stub.
     #[inline(always)]
     pub(super) fn of(hot: &Hot) -> &'static Self {
-        debug_assert!(hot.is_hardened());
+        debug_assert!(hot.hardness() != Hardness::None);
         // SAFETY: a hardened stub is the first field of a cache, and caches are never freed.
         unsafe { &*ptr::from_ref(hot).cast::<Self>() }
     }
@@ -205,15 +222,16 @@ impl Cache {
 
     /// Begins one of zeros.
     fn begin(&mut self, mut places: *mut Place, full: bool) {
-        self.stub.become_hardened();
+        self.stub.become_hardened(full);
         for (class, ring) in self.rings.iter_mut().enumerate() {
-            let room = room(class, full);
+            let (room, size) = (room(class, full), size_class::size(class) as u32);
             ring.keep = keep(class, full) as i32;
             ring.mask = room as u32 - 1;
-            ring.size = size_class::size(class) as u32;
-            ring.reciprocal = size_class::reciprocal(class);
-            ring.shuffles = full;
-            *ring.order.get_mut() = ring.reciprocal ^ settings::get().secret as u32;
+            ring.reciprocal = size_class::reciprocal(class).into();
+            ring.most = if size <= QUICK { ring.full() } else { -1 };
+            ring.room = size - CANARY as u32;
+            ring.longest = ring.room + LEAST_LIVE;
+            *ring.order.get_mut() = size_class::reciprocal(class) ^ settings::get().secret as u32;
             ring.places = places;
             ring.batch.store(4, Ordering::Relaxed);
             places = places.wrapping_add(room);
@@ -234,18 +252,14 @@ impl Cache {
     /// Gives the older slots of a class back until no more than `keep` are left.
     pub(super) fn give_back(&self, class: usize, keep: i32) {
         let ring = &self.rings[class];
-        let count = ring.count.load(Ordering::Relaxed);
+        let count = ring.count();
         if count <= keep {
             return;
         }
-        ring.count.store(-1, Ordering::Relaxed);
-        compiler_fence(Ordering::SeqCst);
-        let head = ring.head.load(Ordering::Relaxed);
         let goes = (count - keep) as u32;
-        slabs::put(class, (0..goes).map(|at| ring.slot(class, head + at)));
-        ring.head.store((head + goes) & ring.mask, Ordering::Relaxed);
-        compiler_fence(Ordering::SeqCst);
-        ring.count.store(keep, Ordering::Relaxed);
+        let head = ring.head.load(Ordering::Relaxed);
+        slabs::put(class, (0..goes).map(|at| ring.slot(class, head.wrapping_add(at))));
+        ring.head.store(head.wrapping_add(goes), Ordering::Relaxed);
     }
 
     /// Gives the slots of all classes back that need not wait.
@@ -255,68 +269,79 @@ impl Cache {
         }
     }
 
+    /// Runs a slow path. `None`: this is a signal handler that interrupted one.
+    fn slowly<T>(&self, run: impl FnOnce() -> T) -> Option<T> {
+        if self.is_busy.swap(true, Ordering::Relaxed) {
+            return None;
+        }
+        compiler_fence(Ordering::SeqCst);
+        let done = run();
+        compiler_fence(Ordering::SeqCst);
+        self.is_busy.store(false, Ordering::Relaxed);
+        Some(done)
+    }
+
     /// Draws slots into the ring of a class, so that more than `keep` are there. False: there is no memory, or this is a signal
     /// handler that interrupted a slow path.
     pub(super) fn refill(&self, class: usize) -> bool {
+        self.slowly(|| self.refill_slowly(class)).unwrap_or(false)
+    }
+
+    fn refill_slowly(&self, class: usize) -> bool {
         let ring = &self.rings[class];
-        let count = ring.count.load(Ordering::Relaxed);
-        if count < 0 || self.is_busy.swap(true, Ordering::Relaxed) {
-            return false;
-        }
-        ring.count.store(-1, Ordering::Relaxed);
-        compiler_fence(Ordering::SeqCst);
+        // (Below zero where nested handlers took more than were there.)
+        let count = ring.count().max(0);
         let room = ring.mask as usize + 1;
         let batch = ring.batch.load(Ordering::Relaxed) as usize;
         let least = (ring.keep + 1 - count).max(1) as usize;
-        let want = batch.max(least).min(room - count as usize);
-        let head = ring.head.load(Ordering::Relaxed);
+        let want = batch.max(least).min(room - MARGIN - count as usize);
+        let tail = ring.tail.load(Ordering::Relaxed);
+        let head = tail.wrapping_sub(count as u32);
         let mut drawn = 0u32;
         slabs::draw(class, want, |slot| {
             drawn += 1;
             ring.place(head.wrapping_sub(drawn)).set(slot.block, slot.word);
         });
-        let head = head.wrapping_sub(drawn) & ring.mask;
+        let head = head.wrapping_sub(drawn);
         // SAFETY: the thread is in one slow path at a time, and only there are its random numbers used.
         let random = unsafe { &mut *self.random.get() };
         for at in (1..drawn).rev() {
             let other = random.below(at as usize + 1) as u32;
-            ring.place(head + at).change_with(ring.place(head + other));
+            ring.place(head.wrapping_add(at)).change_with(ring.place(head.wrapping_add(other)));
         }
-        ring.head.store(head, Ordering::Relaxed);
         ring.batch.store((batch * 2).min(room / 2) as u32, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
-        let count = count + drawn as i32;
-        ring.count.store(count, Ordering::Relaxed);
-        self.is_busy.store(false, Ordering::Relaxed);
-        // Where there is no more memory, none has to wait.
+        ring.head.store(head, Ordering::Relaxed);
         drawn > 0
     }
 
-    /// Takes the oldest slot of a class for a block of `asked` bytes with this maker. Null: there are too few.
+    /// Takes the oldest slot of a ring for a block of `asked` bytes with this maker.
     #[inline(always)]
-    pub(super) fn pop(&self, ring: &Ring, asked: usize, maker: u16) -> Result<*mut u8, Refused> {
-        let count = ring.count.load(Ordering::Relaxed);
-        if count <= ring.keep {
+    pub(super) fn pop<const FULL: bool>(
+        &self,
+        ring: &Ring,
+        asked: usize,
+        maker: u16,
+    ) -> Result<*mut u8, Refused> {
+        if !ring.has_more_than::<KEEP>() {
             return Err(Refused::TooFew);
         }
-        ring.count.store(-1, Ordering::Relaxed);
-        compiler_fence(Ordering::SeqCst);
-        let head = ring.head.load(Ordering::Relaxed);
-        let place = ring.place(head);
+        let place = ring.place(ring.step::<HEAD>());
         let block = place.block.load(Ordering::Relaxed);
         // SAFETY: a place that is counted holds the word of a slot.
         let word = unsafe { &*place.word.load(Ordering::Relaxed) };
-        ring.head.store((head + 1) & ring.mask, Ordering::Relaxed);
-        compiler_fence(Ordering::SeqCst);
-        ring.count.store(count - 1, Ordering::Relaxed);
-        let looked_at = if ring.shuffles { ring.size as usize } else { MIN_ALIGN };
-        // SAFETY: bytes of a free slot, which is this thread's.
-        let is_zero = unsafe { slots::is_zero(block, looked_at) };
-        if word.load(Ordering::Relaxed) != IN_RING || !is_zero {
+        let bits = if FULL {
+            // SAFETY: the bytes of a free slot, which is this thread's.
+            unsafe { slots::all_bits(block, ring.room as usize + CANARY) }
+        } else {
+            // SAFETY: a slot has 16 bytes.
+            unsafe { slots::first_bits(block) }
+        };
+        if bits | u64::from(slots::read(word) ^ u32::from(IN_RING)) != 0 {
             return Err(Refused::Changed(block));
         }
-        let slack = ring.size as usize - CANARY - asked;
-        word.store(word::live(maker, slack), Ordering::Relaxed);
+        let more = u32::from(word::live(maker, 0)) - LEAST_LIVE;
+        word.store((ring.longest + more - asked as u32) as u16, Ordering::Relaxed);
         let canary = word::canary(settings::get().secret, block.addr());
         // SAFETY: the slot has room for the bytes asked for and the canary, and it is the caller's.
         unsafe { block.wrapping_add(asked).cast::<u64>().write_unaligned(canary) };
@@ -329,25 +354,43 @@ impl Cache {
         &self.rings[class]
     }
 
-    /// Serves a request of a linear class. Null: the cold way must.
+    /// Serves a request of 1 to [`LINEAR_MAX`] bytes.
     #[inline(always)]
-    pub(super) fn malloc<const FROM: u8>(&self, size: usize) -> *mut u8 {
-        if size.wrapping_sub(1) >= LINEAR_MAX - CANARY {
-            return ptr::null_mut();
-        }
-        let class = (size + CANARY - 1) / MIN_ALIGN;
-        let maker = const { word::maker(Origin::of::<FROM>()) };
-        self.pop(&self.rings[class], size, maker).unwrap_or(ptr::null_mut())
+    pub(super) fn malloc<const FROM: u8, const FULL: bool>(
+        &self,
+        size: usize,
+    ) -> Result<*mut u8, Refused> {
+        // A linear class, or with the canary the first beyond.
+        const { assert!(size_class::of(LINEAR_MAX + CANARY) == (LINEAR_MAX + CANARY - 1) / MIN_ALIGN) };
+        debug_assert!((1..=LINEAR_MAX).contains(&size));
+        // The ring's place in the cache: (size + CANARY - 1) / MIN_ALIGN rings behind the first.
+        const { assert!(RINGS.is_multiple_of(size_of::<Ring>())) };
+        let scale = const { size_of::<Ring>() / MIN_ALIGN };
+        let at = (size * scale + ((CANARY - 1) * scale + RINGS)) & !(size_of::<Ring>() - 1);
+        let ring = ptr::from_ref(self).cast::<u8>().wrapping_add(at).cast::<Ring>();
+        // SAFETY: the ring of a class, by what was just asserted.
+        let ring = unsafe { &*ring };
+        self.pop::<FULL>(ring, size, const { word::maker(Origin::of::<FROM>()) })
     }
 
-    /// Takes a block back if all is as it should be. False: the cold way must look.
+    /// Takes a block of `unit` back if all is as it should be; `told` is what the call says of its size. False: the cold way
+    /// must look.
     ///
     /// # Safety
     ///
-    /// As `free`.
+    /// As `free`; `unit` is the window's unit that the address lies in, or beyond.
     #[inline(always)]
-    pub(super) unsafe fn free<const FROM: u8>(&self, block: *mut u8) -> bool {
-        let (unit, entry) = MAP.lookup(block.addr());
+    pub(super) unsafe fn free<const FROM: u8, const FULL: bool>(
+        &self,
+        block: *mut u8,
+        unit: usize,
+        told: Option<usize>,
+    ) -> bool {
+        if !address_map::is_known(unit) {
+            return false;
+        }
+        // SAFETY: checked above.
+        let entry = unsafe { MAP.entry(unit) };
         let kind = (entry.0 ^ const { Entry::tag(HARDENED) }) as usize;
         if kind >= SLAB_KINDS {
             return false;
@@ -355,52 +398,54 @@ impl Cache {
         let ring = ptr::from_ref(&self.rings).cast::<u8>().wrapping_add(kind * RING_STEP);
         // SAFETY: the kind of a slab, so this is the ring of its class.
         let ring = unsafe { &*ring.cast::<Ring>() };
-        let product = (block.addr() & (UNIT - 1)) as u64 * u64::from(ring.reciprocal);
-        if product as u32 >= UNIT as u32 {
+        let product = (block.addr() & (UNIT - 1)) as u64 * ring.reciprocal;
+        if !is_start(product) {
             return false;
         }
         let index = (product >> 32) as usize;
         let word_at = settings::get().words.wrapping_add(unit * A_UNIT + index);
         // SAFETY: a unit has words for as many slots of 16 bytes as it has room for, and a slab's are committed.
         let word = unsafe { &*word_at };
-        let known = word.load(Ordering::Relaxed);
-        if word::maker_of(known) != const { word::maker(Origin::of::<FROM>()) } {
+        // The slack alone, if the maker is that of the call.
+        let slack = slots::read(word)
+            .wrapping_sub(const { word::live(word::maker(Origin::of::<FROM>()), 0) as u32 });
+        if slack > MOST_SLACK as u32 {
             return false;
         }
-        let asked = ring.size as usize - CANARY - word::slack_of(known);
+        let asked = (ring.room - slack) as usize;
+        if told.is_some_and(|told| told != asked) {
+            return false;
+        }
         let canary = word::canary(settings::get().secret, block.addr());
         // SAFETY: the slot of a live block has room for the bytes asked for and the canary.
         if unsafe { block.wrapping_add(asked).cast::<u64>().read_unaligned() } != canary {
             return false;
         }
-        let count = ring.count.load(Ordering::Relaxed);
-        if count as u32 > ring.mask {
+        if ring.has_more_than::<MOST>() {
             return false;
         }
         word.store(IN_RING, Ordering::Relaxed);
         // SAFETY: the whole slot, which the caller gives away.
-        unsafe { slots::clear(block, ring.size as usize) };
-        ring.push(count, block, word_at);
+        unsafe { slots::clear_quick(block, ring.room as usize + CANARY) };
+        ring.push::<FULL>(block, word_at);
         true
     }
 
     /// Takes a slot back that was just freed, and makes room if there is none. False: this is a signal handler that
-    /// interrupted its thread in the middle of the ring.
+    /// interrupted its thread in a slow path.
     pub(super) fn keep(&self, slot: Slot) -> bool {
         let ring = &self.rings[slot.class];
-        let count = ring.count.load(Ordering::Relaxed);
-        if count < 0 {
+        let count = ring.count();
+        if count > ring.full()
+            && self.slowly(|| self.give_back(slot.class, count / 2)).is_none()
+        {
             return false;
         }
-        if count as u32 > ring.mask {
-            if self.is_busy.swap(true, Ordering::Relaxed) {
-                return false;
-            }
-            self.give_back(slot.class, count / 2);
-            self.is_busy.store(false, Ordering::Relaxed);
+        if settings::get().full {
+            ring.push::<true>(slot.block, slot.word);
+        } else {
+            ring.push::<false>(slot.block, slot.word);
         }
-        let count = ring.count.load(Ordering::Relaxed);
-        ring.push(count, slot.block, slot.word);
         true
     }
 
@@ -409,9 +454,9 @@ impl Cache {
         let (mut slots, mut bytes) = (0, 0);
         for cache in all() {
             for ring in &cache.rings {
-                let count = ring.count.load(Ordering::Relaxed).max(0) as usize;
+                let count = ring.count().max(0) as usize;
                 slots += count;
-                bytes += count * ring.size as usize;
+                bytes += count * (ring.room as usize + CANARY);
             }
         }
         (slots, bytes)
@@ -420,7 +465,7 @@ impl Cache {
 
 /// Why no slot was taken from a ring.
 pub(super) enum Refused {
-    /// No more than must stay are there, or the thread is in the middle of it.
+    /// No more than must stay are there.
     TooFew,
     /// A slot that was taken out is not as it should be, and is in no ring now.
     Changed(*mut u8),
@@ -441,30 +486,115 @@ impl Ring {
         Slot { block, word: slots::word_of(unit, index), class, unit, index, is_empty: false }
     }
 
-    /// Puts a free slot behind the newest of `count`, for which there is room.
-    #[inline(always)]
-    fn push(&self, count: i32, block: *mut u8, word: *const AtomicU16) {
-        self.count.store(-1, Ordering::Relaxed);
-        compiler_fence(Ordering::SeqCst);
-        let at = self.head.load(Ordering::Relaxed) + count as u32;
-        let place = self.place(at);
-        place.set(block, word);
-        if self.shuffles {
-            self.shuffle(at, count);
-        }
-        compiler_fence(Ordering::SeqCst);
-        self.count.store(count + 1, Ordering::Relaxed);
+    /// The most that are in it, before one more is put.
+    fn full(&self) -> i32 {
+        (self.mask as usize - MARGIN) as i32
     }
 
-    /// Changes the newest entry with another one. The choice is made from the slot's address and what was chosen before, by a
-    /// generator that is quick and not secret: the order in which the slots were drawn is.
+    /// How many there are.
     #[inline(always)]
-    fn shuffle(&self, newest: u32, count: i32) {
-        let order =
-            self.order.load(Ordering::Relaxed).wrapping_add(newest).wrapping_mul(0x9e37_79b1);
+    fn count(&self) -> i32 {
+        self.tail.load(Ordering::Relaxed).wrapping_sub(self.head.load(Ordering::Relaxed)) as i32
+    }
+
+    /// Whether there are more than the field at an offset says.
+    #[inline(always)]
+    fn has_more_than<const FIELD: usize>(&self) -> bool {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        // SAFETY: aligned loads of a ring's fields, of which the counters are atomics, and loads are relaxed.
+        unsafe {
+            core::arch::asm!(
+                "mov {count:e}, dword ptr [{ring} + {tail}]",
+                "sub {count:e}, dword ptr [{ring} + {head}]",
+                "cmp {count:e}, dword ptr [{ring} + {field}]",
+                "jle {few}",
+                ring = in(reg) self,
+                count = out(reg) _,
+                tail = const offset_of!(Ring, tail),
+                head = const offset_of!(Ring, head),
+                field = const FIELD,
+                few = label { return false },
+                options(readonly, nostack),
+            );
+            true
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        {
+            self.count() > if FIELD == KEEP { self.keep } else { self.most }
+        }
+    }
+
+    /// Puts a free slot behind the newest, for which there is room.
+    #[inline(always)]
+    fn push<const FULL: bool>(&self, block: *mut u8, word: *const AtomicU16) {
+        let at = self.step::<TAIL>();
+        let place = self.place(at);
+        place.set(block, word);
+        if FULL {
+            self.shuffle(at);
+        }
+    }
+
+    /// Takes the place that the counter at an offset says, and counts on, in one instruction: no signal handler can take it,
+    /// too.
+    #[inline(always)]
+    fn step<const COUNTER: usize>(&self) -> u32 {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        {
+            let mut at = 1u32;
+            // SAFETY: adds 1 to one of the counters, which only this thread changes; other threads may read it.
+            unsafe {
+                core::arch::asm!(
+                    "xadd dword ptr [{ring} + {counter}], {at:e}",
+                    ring = in(reg) self,
+                    counter = const COUNTER,
+                    at = inout(reg) at,
+                    options(nostack),
+                );
+            }
+            at
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        {
+            let counter = if COUNTER == HEAD { &self.head } else { &self.tail };
+            counter.fetch_add(1, Ordering::Relaxed)
+        }
+    }
+
+    /// Changes the newest entry with another one. The choice is made from what was chosen before, by a generator that is
+    /// quick and no secret: the order in which the slots were drawn is one.
+    #[inline(always)]
+    fn shuffle(&self, newest: u32) {
+        let order = self.order.load(Ordering::Relaxed).wrapping_mul(0x9e37_79b1).wrapping_add(newest);
         self.order.store(order, Ordering::Relaxed);
-        let other = ((u64::from(order) * count as u64) >> 32) as u32;
-        self.place(newest).change_with(self.place(self.head.load(Ordering::Relaxed) + other));
+        // One of the sixteen newest: as many stay in any ring that has as many.
+        let back = order >> 28;
+        if (back as i32) < self.keep {
+            self.place(newest).change_with(self.place(newest.wrapping_sub(back)));
+        }
+    }
+}
+
+/// Whether an offset into a slab, times the reciprocal of its class, is that of a slot's first byte.
+#[inline(always)]
+fn is_start(product: u64) -> bool {
+    // The compiler makes two more instructions of the compare.
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: compares a number.
+    unsafe {
+        core::arch::asm!(
+            "cmp {product:e}, {last}",
+            "ja {inside}",
+            product = in(reg) product,
+            last = const UNIT - 1,
+            inside = label { return false },
+            options(nomem, nostack),
+        );
+        true
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    {
+        (product as u32) < UNIT as u32
     }
 }
 
@@ -517,7 +647,7 @@ pub(super) fn forget_after_fork(mine: Option<&'static Cache>) {
             continue;
         }
         for ring in &cache.rings {
-            ring.count.store(0, Ordering::Relaxed);
+            ring.head.store(ring.tail.load(Ordering::Relaxed), Ordering::Relaxed);
         }
         cache.is_busy.store(false, Ordering::Relaxed);
         cache.unused.store(area.unused.cast_mut(), Ordering::Relaxed);

@@ -186,7 +186,7 @@ pub(super) fn allocate(request: Request) -> *mut u8 {
     record.units.store(run.units as u32, Ordering::Relaxed);
     record.carved.store(run.before as u16, Ordering::Relaxed);
     record.free.store(run.after as u16, Ordering::Relaxed);
-    record.purged.store(word::maker(request.origin), Ordering::Relaxed);
+    record.purged.store(super::maker_of(request), Ordering::Relaxed);
     record.heap.store(HARDENED, Ordering::Relaxed);
     record.usable.store(usable, Ordering::Relaxed);
     record.requested.store(size, Ordering::Relaxed);
@@ -198,7 +198,8 @@ pub(super) fn allocate(request: Request) -> *mut u8 {
 
 /// Takes a run from the chunk, which reads as zero.
 fn take(units: usize, align: usize) -> Option<Run> {
-    let (before, after) = if chunk::is_scarce() { (1, 1) } else { QUEUE.lock().guards() };
+    let (before, after) =
+        if chunk::is_scarce() { (1, 1) } else { QUEUE.lock().guards() };
     // The block is as aligned as the run is.
     let step = align.div_ceil(UNIT).max(1);
     let before = if step > 1 { step } else { before };
@@ -336,7 +337,8 @@ pub(super) fn free(block: *mut u8, what: Return) -> bool {
 pub(super) fn resize(block: *mut u8, size: usize) -> bool {
     let Some(unit) = unit_of(block.addr()) else { return false };
     let record = MAP.record(unit);
-    let (usable, asked) = (scarce::usable(record), record.requested.load(Ordering::Relaxed));
+    let (usable, asked) =
+        (scarce::usable(record), record.requested.load(Ordering::Relaxed));
     let wanted = whole_pages(size);
     let run = Run::of(unit);
     if wanted > run.units * UNIT || wanted.div_ceil(UNIT) < run.units - run.units / 8 {

@@ -48,7 +48,7 @@ use core::iter;
 use core::ptr;
 
 use crate::address_map::{Entry, HARDENED, HARDENED_EMPTY, Kind, MAP};
-use crate::cache::Hot;
+use crate::cache::{Hardness, Hot};
 use crate::chunk;
 use crate::describe::{self, BlockState, Description, Front, Reader};
 use crate::options::{Hardening, Options};
@@ -114,11 +114,24 @@ fn seed(random: &mut Random) {
     random.seed(key);
 }
 
-/// Serves a `malloc` of a thread whose hot part is a hardened stub.
+/// Serves a request of 1 to `LINEAR_MAX` bytes of a thread whose hot part is a hardened stub.
 #[inline(always)]
 pub(crate) fn malloc<const FROM: u8>(size: usize, hot: &Hot) -> *mut u8 {
-    let block = Cache::of(hot).malloc::<FROM>(size);
-    if block.is_null() { malloc_cold::<FROM>(size, hot) } else { block }
+    match Cache::of(hot).malloc::<FROM, false>(size) {
+        Ok(block) => block,
+        Err(Refused::TooFew) => malloc_cold::<FROM>(size, hot),
+        Err(Refused::Changed(block)) => malloc_changed::<FROM>(size, hot, block),
+    }
+}
+
+/// [`malloc`] with `hardened:full`.
+#[inline(always)]
+pub(crate) fn malloc_full<const FROM: u8>(size: usize, hot: &Hot) -> *mut u8 {
+    match Cache::of(hot).malloc::<FROM, true>(size) {
+        Ok(block) => block,
+        Err(Refused::TooFew) => malloc_cold::<FROM>(size, hot),
+        Err(Refused::Changed(block)) => malloc_changed::<FROM>(size, hot, block),
+    }
 }
 
 #[cold]
@@ -132,15 +145,70 @@ fn malloc_cold<const FROM: u8>(size: usize, hot: &Hot) -> *mut u8 {
     block
 }
 
-/// Frees a block of a thread whose hot part is a hardened stub, if all is as it should be. False: the door must look.
+/// A slot came out of a ring that is not as it should be.
+#[cold]
+#[inline(never)]
+fn malloc_changed<const FROM: u8>(size: usize, hot: &Hot, changed: *mut u8) -> *mut u8 {
+    let request = Request { size, align: 1, zero: false, origin: Origin::of::<FROM>() };
+    match mend(changed, request) {
+        Some(block) => block,
+        None => malloc_cold::<FROM>(size, hot),
+    }
+}
+
+/// Frees a block of `unit` for a thread whose hot part is a hardened stub, if all is as it should be; `told` is what the
+/// call says of its size. False: the door must look.
 ///
 /// # Safety
 ///
-/// As `free`.
+/// As `free`; `unit` is the window's unit that the address lies in, or beyond.
 #[inline(always)]
-pub(crate) unsafe fn free<const FROM: u8>(block: *mut u8, hot: &Hot) -> bool {
+pub(crate) unsafe fn free<const FROM: u8>(
+    block: *mut u8,
+    hot: &Hot,
+    unit: usize,
+    told: Option<usize>,
+) -> bool {
     // SAFETY: the caller gives the block away, if it is one.
-    unsafe { Cache::of(hot).free::<FROM>(block) }
+    unsafe { Cache::of(hot).free::<FROM, false>(block, unit, told) }
+}
+
+/// [`free`] with `hardened:full`.
+///
+/// # Safety
+///
+/// As there.
+#[inline(always)]
+pub(crate) unsafe fn free_full<const FROM: u8>(
+    block: *mut u8,
+    hot: &Hot,
+    unit: usize,
+    told: Option<usize>,
+) -> bool {
+    // SAFETY: the caller gives the block away, if it is one.
+    unsafe { Cache::of(hot).free::<FROM, true>(block, unit, told) }
+}
+
+/// [`free`] or [`free_full`], for a caller that may be in any process. False: it is not a hardened one, or the door must
+/// look.
+///
+/// # Safety
+///
+/// As [`free`].
+#[inline]
+pub(crate) unsafe fn free_if_on<const FROM: u8>(
+    block: *mut u8,
+    hot: &Hot,
+    told: Option<usize>,
+) -> bool {
+    let unit = MAP.unit_of(block.addr());
+    match hot.hardness() {
+        Hardness::None => false,
+        // SAFETY: the caller gives the block away, if it is one.
+        Hardness::Light => unsafe { free::<FROM>(block, hot, unit, told) },
+        // SAFETY: the caller gives the block away, if it is one.
+        Hardness::Full => unsafe { free_full::<FROM>(block, hot, unit, told) },
+    }
 }
 
 /// The class whose slots hold `size` bytes, which are not 0, and a canary. `None`: a large block.
@@ -184,10 +252,16 @@ fn allocate_slot(cache: Option<&'static Cache>, class: usize, request: Request) 
     let maker = word::maker(request.origin);
     if let Some(cache) = cache {
         loop {
-            match cache.pop(cache.ring(class), request.size, maker) {
+            let ring = cache.ring(class);
+            let popped = if settings::get().full {
+                cache.pop::<true>(ring, request.size, maker)
+            } else {
+                cache.pop::<false>(ring, request.size, maker)
+            };
+            match popped {
                 Ok(block) => return zeroed(block, request),
                 Err(Refused::Changed(block)) => {
-                    if let Some(block) = mend(class, block, request) {
+                    if let Some(block) = mend(block, request) {
                         return block;
                     }
                 }
@@ -211,7 +285,7 @@ fn allocate_slot(cache: Option<&'static Cache>, class: usize, request: Request) 
 /// A slot that came out of a ring is not as it should be: reports that, and gives a block all the same where that is
 /// safe.
 #[cold]
-fn mend(class: usize, block: *mut u8, request: Request) -> Option<*mut u8> {
+fn mend(block: *mut u8, request: Request) -> Option<*mut u8> {
     let (slot, _) = Slot::of(block.addr())?;
     let known = slot.read();
     if known != IN_RING {
@@ -219,7 +293,7 @@ fn mend(class: usize, block: *mut u8, request: Request) -> Option<*mut u8> {
         judge::report(Wrong::DoubleFree, "free", block.addr(), slot.asked(known));
         return None;
     }
-    let size = size_class::size(class);
+    let size = size_class::size(slot.class);
     judge::report(Wrong::WriteAfterFree, request_name(request), block.addr(), size);
     // SAFETY: the slot is this thread's, and nobody else's as far as is known.
     unsafe { slots::clear(block, size) };
@@ -348,7 +422,6 @@ pub(crate) unsafe fn give_back(
     if !cache.is_some_and(|cache| cache.keep(slot)) {
         slabs::put(slot.class, iter::once(slot));
     }
-    ticks::pass(os::coarse_ms());
     true
 }
 

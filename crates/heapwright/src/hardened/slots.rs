@@ -151,43 +151,142 @@ type Lane = core::arch::x86_64::__m128i;
 #[cfg(not(target_arch = "x86_64"))]
 type Lane = u128;
 
-/// Beyond this the C library's own function is faster.
-const FEW: usize = 512;
+/// 0 if the first 16 bytes are zero.
+///
+/// # Safety
+///
+/// The bytes are the caller's, and `block` is aligned to 8.
+#[inline(always)]
+pub(super) unsafe fn first_bits(block: *const u8) -> u64 {
+    let words = block.cast::<u64>();
+    // SAFETY: the first 8 of the caller's bytes.
+    let first = unsafe { words.read() };
+    // SAFETY: the next 8.
+    first | unsafe { words.wrapping_add(1).read() }
+}
 
-/// Makes all of `size` bytes zero.
+/// 0 if all of `size` bytes are zero.
+///
+/// # Safety
+///
+/// The bytes are the caller's, `size` is a multiple of 16 and not 0, and `block` is aligned to 16.
+#[inline(always)]
+pub(super) unsafe fn all_bits(block: *const u8, size: usize) -> u64 {
+    let lane = |at: usize| {
+        // SAFETY: 16 of the caller's bytes.
+        unsafe { block.wrapping_add(at).cast::<Lane>().read() }
+    };
+    let mut any = NONE;
+    if size < 64 {
+        // The middle one of three.
+        any = or(or(lane(0), lane(size - 16)), lane(size / 2 & !15));
+    } else {
+        let mut left = size - 64;
+        loop {
+            any = or(any, or(or(lane(left), lane(left + 16)), or(lane(left + 32), lane(left + 48))));
+            if left == 0 {
+                break;
+            }
+            left = left.saturating_sub(64);
+        }
+    }
+    u64::from(!is_none(any))
+}
+
+/// Reads a word.
+#[inline(always)]
+pub(super) fn read(word: &AtomicU16) -> u32 {
+    // The compiler widens what an atomic load gives once more.
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        let known: u32;
+        // SAFETY: a load of an aligned word, which is what a relaxed one is.
+        unsafe {
+            core::arch::asm!(
+                "movzx {known:e}, word ptr [{word}]",
+                word = in(reg) word.as_ptr(),
+                known = lateout(reg) known,
+                options(readonly, nostack, preserves_flags),
+            );
+        }
+        known
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    word.load(Ordering::Relaxed).into()
+}
+
+// SAFETY: a lane of zeros is a lane.
+const NONE: Lane = unsafe { core::mem::zeroed() };
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn or(one: Lane, other: Lane) -> Lane {
+    use core::arch::x86_64::_mm_or_si128;
+    // SAFETY: every x86-64 has SSE2.
+    unsafe { _mm_or_si128(one, other) }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn is_none(lane: Lane) -> bool {
+    use core::arch::x86_64::{_mm_cmpeq_epi8, _mm_movemask_epi8};
+    // SAFETY: every x86-64 has SSE2.
+    let equal = unsafe { _mm_cmpeq_epi8(lane, NONE) };
+    // SAFETY: every x86-64 has SSE2.
+    unsafe { _mm_movemask_epi8(equal) == 0xffff }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn or(one: Lane, other: Lane) -> Lane {
+    one | other
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+fn is_none(lane: Lane) -> bool {
+    lane == 0
+}
+
+/// Makes `size` bytes zero, of which there are not many.
 ///
 /// # Safety
 ///
 /// The bytes are the caller's to change, `size` is a multiple of 16 and not 0, and `block` is aligned to 16.
 #[inline(always)]
-pub(super) unsafe fn clear(block: *mut u8, size: usize) {
-    if size > FEW {
-        // SAFETY: the bytes are the caller's.
-        return unsafe { block.write_bytes(0, size) };
-    }
-    // SAFETY: a lane of zeros is a lane.
-    let zero: Lane = unsafe { core::mem::zeroed() };
+pub(super) unsafe fn clear_quick(block: *mut u8, size: usize) {
     // Volatile, or the compiler would call the C library's function for a few stores.
     let put = |at: usize| {
         // SAFETY: 16 of the caller's bytes.
-        unsafe { block.wrapping_add(at).cast::<Lane>().write_volatile(zero) };
+        unsafe { block.wrapping_add(at).cast::<Lane>().write_volatile(NONE) };
     };
     if size < 64 {
         put(0);
         put(size - 16);
+        // The middle one of three.
         put(size / 2 & !15);
         return;
     }
-    let mut at = 0;
-    while at < size - 64 {
-        put(at);
-        put(at + 16);
-        put(at + 32);
-        put(at + 48);
-        at += 64;
+    let mut left = size - 64;
+    loop {
+        put(left);
+        put(left + 16);
+        put(left + 32);
+        put(left + 48);
+        if left == 0 {
+            break;
+        }
+        left = left.saturating_sub(64);
     }
-    put(size - 64);
-    put(size - 48);
-    put(size - 32);
-    put(size - 16);
+}
+
+/// Makes `size` bytes zero.
+///
+/// # Safety
+///
+/// The bytes are the caller's to change.
+#[inline(never)]
+pub(super) unsafe fn clear(block: *mut u8, size: usize) {
+    // SAFETY: the bytes are the caller's.
+    unsafe { block.write_bytes(0, size) };
 }

@@ -275,6 +275,10 @@ pub(super) fn find(call: Call, address: usize) -> Found {
 #[inline(never)]
 pub(super) unsafe fn free_cold<const FROM: u8>(block: *mut u8) {
     // SAFETY: the caller gives the block away, if it is one.
+    if unsafe { hardened::free_if_on::<FROM>(block, fast::hot(), None) } {
+        return;
+    }
+    // SAFETY: the caller gives the block away, if it is one.
     unsafe { free_found::<FROM>(Call::Free, block, None, None) }
 }
 
@@ -286,6 +290,10 @@ pub(super) unsafe fn free_cold<const FROM: u8>(block: *mut u8) {
 #[cold]
 #[inline(never)]
 pub(super) unsafe fn free_sized_cold<const FROM: u8>(block: *mut u8, size: usize) {
+    // SAFETY: the caller gives the block away, if it is one.
+    if unsafe { hardened::free_if_on::<FROM>(block, fast::hot(), Some(size)) } {
+        return;
+    }
     // SAFETY: the caller gives the block away, if it is one.
     unsafe { free_found::<FROM>(Call::FreeSized, block, Some(size), None) }
 }

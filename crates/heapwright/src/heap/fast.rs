@@ -32,7 +32,7 @@
 
 use crate::address_map::CLASS_STEP;
 use crate::cache::arrays::Gate;
-use crate::cache::{self, Hot, OnMiss, Residue, Serves};
+use crate::cache::{self, Hardness, Hot, OnMiss, Residue};
 use crate::hardened;
 use crate::os::tls;
 use crate::remote::Block;
@@ -178,20 +178,29 @@ fn missed(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
 #[inline(always)]
 pub(super) fn missed_here(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
     // First, because with a shared cache every call comes here, and with the hardened heap.
-    match hot.serves() {
-        Serves::Shared => shared::missed(size, hot, offset),
-        Serves::Other if hot.is_hardened() => hardened::malloc::<MALLOC>(size, hot),
-        _ => exclusive::missed(size, hot, offset),
+    if hot.misses_to_shared() {
+        return shared::missed(size, hot, offset);
+    }
+    match hot.hardness() {
+        Hardness::None => exclusive::missed(size, hot, offset),
+        Hardness::Light => hardened::malloc::<MALLOC>(size, hot),
+        Hardness::Full => hardened::malloc_full::<MALLOC>(size, hot),
     }
 }
 
 /// [`missed`] for a call that gives a small alignment, or none (1).
 #[inline(never)]
 fn missed_from<const FROM: u8>(size: usize, align: usize, hot: &Hot, offset: usize) -> *mut u8 {
-    match hot.serves() {
-        Serves::Shared => shared::missed(size, hot, offset),
-        Serves::Other if hot.is_hardened() && align <= MIN_ALIGN => {
+    if hot.misses_to_shared() {
+        return shared::missed(size, hot, offset);
+    }
+    match hot.hardness() {
+        // Sizes that `malloc` takes there.
+        Hardness::Light if align <= MIN_ALIGN && size <= LINEAR_MAX => {
             hardened::malloc::<FROM>(size, hot)
+        }
+        Hardness::Full if align <= MIN_ALIGN && size <= LINEAR_MAX => {
+            hardened::malloc_full::<FROM>(size, hot)
         }
         _ => exclusive::missed_from::<FROM>(size, align, hot, offset),
     }
@@ -515,7 +524,19 @@ pub unsafe fn free_sized_fast(block: *mut u8, size: usize) -> bool {
         unsafe { shared::free_sized(block, size, hot, residue) };
         return true;
     }
-    false
+    // SAFETY: the caller gives the block away, if it is one.
+    unsafe { free_sized_hardened(block, size, hot) }
+}
+
+/// [`free_sized_fast`] of the hardened heap. False: the process has none, or the door must look.
+///
+/// # Safety
+///
+/// As there; `hot` is what the thread's fast word leads to.
+#[inline(never)]
+unsafe fn free_sized_hardened(block: *mut u8, size: usize, hot: &Hot) -> bool {
+    // SAFETY: the caller gives the block away, if it is one.
+    unsafe { hardened::free_if_on::<{ crate::request::NEW }>(block, hot, Some(size)) }
 }
 
 /// Makes [`free_sized_fast`] refuse every block, in this thread and in threads
