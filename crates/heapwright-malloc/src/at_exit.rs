@@ -54,7 +54,7 @@ pub(crate) fn prepare() {
     extern "C" fn handler(_: *mut c_void) {
         report();
     }
-    if wanted() || profile::is_wanted() || heap::traces() || heap::debugging() {
+    if wanted() || profile::is_wanted() || heap::traces() || heap::debugging() || heap::hardens() {
         stderr_copy::keep();
         // SAFETY: a handler that lives as long as the process (the library is
         // linked so that it cannot be unloaded).
@@ -91,7 +91,11 @@ fn wanted() -> bool {
 
 /// Does what the options ask for, once a process.
 extern "C" fn report() {
-    let anything = wanted() || profile::is_wanted() || heap::traces() || heap::debugging();
+    let anything = wanted()
+        || profile::is_wanted()
+        || heap::traces()
+        || heap::debugging()
+        || heap::hardens();
     if anything && process::is_original_process() {
         report_once();
     }
@@ -107,6 +111,9 @@ fn report_once() {
     }
     if heap::debugging() {
         heap::debug_at_exit();
+    }
+    if heap::hardens() {
+        heap::hardened_at_exit();
     }
     if wanted() {
         write_report(pid);

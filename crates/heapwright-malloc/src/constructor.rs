@@ -18,6 +18,8 @@ extern "C" fn construct() {
     cxx::notice_replacements();
     if heap::debugging() {
         begin_debugging();
+    } else if heap::hardens() {
+        cxx::distinguish_forms();
     }
     #[cfg(heapwright_bounds)]
     crate::bounds::prepare();

@@ -85,7 +85,7 @@ const MARGIN: usize = 2;
 /// The longest slots that the short way clears.
 const QUICK: u32 = 1024;
 /// The word of the shortest slack of `malloc`'s.
-const LEAST_LIVE: u32 = word::live(word::maker(Origin::Malloc), 0) as u32;
+const LEAST_LIVE: u32 = word::live(word::maker(Origin::Malloc, false), 0) as u32;
 const HEAD: usize = offset_of!(Ring, head);
 const TAIL: usize = offset_of!(Ring, tail);
 const KEEP: usize = offset_of!(Ring, keep);
@@ -370,7 +370,7 @@ impl Cache {
         let ring = ptr::from_ref(self).cast::<u8>().wrapping_add(at).cast::<Ring>();
         // SAFETY: the ring of a class, by what was just asserted.
         let ring = unsafe { &*ring };
-        self.pop::<FULL>(ring, size, const { word::maker(Origin::of::<FROM>()) })
+        self.pop::<FULL>(ring, size, const { word::maker(Origin::of::<FROM>(), false) })
     }
 
     /// Takes a block of `unit` back if all is as it should be; `told` is what the call says of its size. False: the cold way
@@ -408,7 +408,7 @@ impl Cache {
         let word = unsafe { &*word_at };
         // The slack alone, if the maker is that of the call.
         let slack = slots::read(word)
-            .wrapping_sub(const { word::live(word::maker(Origin::of::<FROM>()), 0) as u32 });
+            .wrapping_sub(const { word::live(word::maker(Origin::of::<FROM>(), false), 0) as u32 });
         if slack > MOST_SLACK as u32 {
             return false;
         }

@@ -54,7 +54,9 @@ use crate::describe::{self, BlockState, Description, Front, Reader};
 use crate::options::{Hardening, Options};
 use crate::os;
 use crate::request::{Origin, Request, Return};
-use crate::size_class::{self, MIN_ALIGN, SLAB_MAX, UNIT};
+use crate::size_class::{self, LINEAR_MAX, MIN_ALIGN, SLAB_MAX, UNIT};
+use crate::slab::Slab;
+use crate::sync;
 use crate::sync::atomic::Ordering;
 use crate::ticks;
 use cache::Refused;
@@ -122,6 +124,13 @@ pub(crate) fn malloc<const FROM: u8>(size: usize, hot: &Hot) -> *mut u8 {
         Err(Refused::TooFew) => malloc_cold::<FROM>(size, hot),
         Err(Refused::Changed(block)) => malloc_changed::<FROM>(size, hot, block),
     }
+}
+
+/// Whether [`malloc`] serves a request. (In C++ an alignment says who makes the block.)
+#[inline(always)]
+pub(crate) fn is_plain<const FROM: u8>(size: usize, align: usize) -> bool {
+    let most = if matches!(Origin::of::<FROM>(), Origin::New | Origin::NewArray) { 1 } else { MIN_ALIGN };
+    size <= LINEAR_MAX && align <= most
 }
 
 /// [`malloc`] with `hardened:full`.
@@ -235,6 +244,11 @@ pub(crate) fn allocate(cache: Option<&'static Cache>, request: Request) -> *mut 
     }
 }
 
+/// Who makes a block that is asked for.
+fn maker_of(request: Request) -> u16 {
+    word::maker(request.origin, request.align > 1)
+}
+
 /// A block of no bytes: an address that nobody else has, and that cannot be touched.
 fn allocate_empty(request: Request) -> *mut u8 {
     // Slots are 16 bytes apart, but the first of a unit is aligned to that.
@@ -244,12 +258,16 @@ fn allocate_empty(request: Request) -> *mut u8 {
     }
     slabs::draw(slabs::EMPTY, 1, |slot| drawn = Some(slot));
     let Some(slot) = drawn else { return ptr::null_mut() };
-    slot.write(word::live(word::maker(request.origin), 0));
+    slot.write(word::live(maker_of(request), 0));
     slot.block
 }
 
-fn allocate_slot(cache: Option<&'static Cache>, class: usize, request: Request) -> *mut u8 {
-    let maker = word::maker(request.origin);
+fn allocate_slot(
+    cache: Option<&'static Cache>,
+    class: usize,
+    request: Request,
+) -> *mut u8 {
+    let maker = maker_of(request);
     if let Some(cache) = cache {
         loop {
             let ring = cache.ring(class);
@@ -304,14 +322,14 @@ fn mend(block: *mut u8, request: Request) -> Option<*mut u8> {
 fn request_name(request: Request) -> &'static str {
     match request.origin {
         _ if request.zero => "calloc",
-        origin => word::maker_name(word::maker(origin)),
+        _ => word::maker_name(maker_of(request)),
     }
 }
 
 /// Makes a slot that the caller holds a block.
 fn make_live(slot: Slot, request: Request) -> *mut u8 {
     let slack = size_class::size(slot.class) - CANARY - request.size;
-    slot.write(word::live(word::maker(request.origin), slack));
+    slot.write(word::live(maker_of(request), slack));
     write_canary(slot.block, request.size);
     zeroed(slot.block, request)
 }
@@ -341,7 +359,7 @@ fn compare(
     what: Return,
     is_other_class: impl FnOnce(usize) -> bool,
 ) {
-    let (call, given) = (what.call.word(), word::maker(what.origin));
+    let (call, given) = (what.call.word(), word::maker(what.origin, what.align.is_some_and(|align| align > 1)));
     if made != given {
         judge::report(Wrong::Maker { made, given }, call, address, asked);
     }
@@ -358,11 +376,24 @@ fn compare(
     }
 }
 
-/// Whether the canary of a live block is as it was.
+/// Whether the canary of a live block is as it was, and what is behind it.
 fn is_whole(slot: &Slot, asked: usize) -> bool {
     let canary = word::canary(settings::get().secret, slot.block.addr());
     // SAFETY: the slot of a live block has room for the bytes asked for and the canary.
-    unsafe { slot.block.wrapping_add(asked).cast::<u64>().read_unaligned() == canary }
+    if unsafe { slot.block.wrapping_add(asked).cast::<u64>().read_unaligned() } != canary {
+        return false;
+    }
+    let used = asked + CANARY;
+    let aligned = used.next_multiple_of(8);
+    for at in used..aligned {
+        // SAFETY: a byte of the slot, which ends at a multiple of 16.
+        if unsafe { slot.block.wrapping_add(at).read() } != 0 {
+            return false;
+        }
+    }
+    let rest = size_class::size(slot.class) - aligned;
+    // SAFETY: the rest of the slot, which is no part of the block.
+    unsafe { slots::is_zero(slot.block.wrapping_add(aligned), rest) }
 }
 
 /// The live block that begins at an address which a call was given, if it is one of this heap's slots: looked at as far as
@@ -381,11 +412,8 @@ fn checked(slot: Slot, offset: usize, what: Return) -> Option<usize> {
         return None;
     }
     let asked = slot.asked(known);
-    let class = slot.class;
     compare(word::maker_of(known), asked, address, what, |told| {
-        // The alignment may have wanted more than the size.
-        size_class::size(class) < told + CANARY
-            || (told != asked && class_of(told.max(1), 1) > Some(class))
+        class_of(told.max(1), 1) != class_of(asked.max(1), 1)
     });
     if !slot.is_empty && !is_whole(&slot, asked) {
         judge::report(Wrong::Overflow, call, address, asked);
@@ -512,7 +540,7 @@ fn resize_slot(slot: Slot, asked: usize, request: Request) -> bool {
     let from = size.min(asked);
     // SAFETY: bytes of the block that the program gives up, or the canary.
     unsafe { slot.block.wrapping_add(from).write_bytes(0, asked + CANARY - from) };
-    slot.write(word::live(word::maker(request.origin), room - size));
+    slot.write(word::live(maker_of(request), room - size));
     write_canary(slot.block, size);
     true
 }
@@ -593,6 +621,35 @@ pub(crate) fn live_slot(unit: usize, index: usize) -> Option<(bool, usize)> {
     } else {
         (true, slot.asked(known))
     })
+}
+
+/// The most slabs that [`at_exit`] looks at.
+const LOOKED_AT: usize = 256;
+
+/// The process is about to end: looks at free slots, and at the canaries of live blocks, as far as that is done in some
+/// milliseconds. Nothing is done where other threads may run.
+pub(crate) fn at_exit() {
+    if !is_on() || !os::is_single_threaded() || sync::is_interrupted() {
+        return;
+    }
+    let Some(chunk::Usage { frontier, .. }) = chunk::usage() else { return };
+    let slabs = (0..frontier).filter_map(|unit| Some((unit, slabs::class_of(unit)?)));
+    for (unit, (class, is_empty)) in slabs.filter(|(_, (_, is_empty))| !is_empty).take(LOOKED_AT) {
+        let opened = Slab::at(&MAP, unit, class).carved();
+        for index in 0..opened {
+            let slot = Slot::at(unit, class, index, is_empty);
+            let (known, address) = (slot.read(), slot.block.addr());
+            if word::maker_of(known) == 0 {
+                let size = size_class::size(class);
+                // SAFETY: the bytes of a free slot, and there is no other thread.
+                if !unsafe { slots::is_zero(slot.block, size) } {
+                    judge::report(Wrong::WriteAfterFree, "exit", address, size);
+                }
+            } else if !is_whole(&slot, slot.asked(known)) {
+                judge::report(Wrong::Overflow, "exit", address, slot.asked(known));
+            }
+        }
+    }
 }
 
 /// Slots, and their bytes, that are in threads' rings.

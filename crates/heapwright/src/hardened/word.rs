@@ -25,10 +25,12 @@ const MAKER_SHIFT: u32 = 13;
 /// The most slack that fits into a word.
 pub(super) const MOST_SLACK: usize = (1 << MAKER_SHIFT) - 1;
 
-/// Who made a block: what may give it back.
-pub(super) const fn maker(origin: Origin) -> u16 {
+/// Who made a block: what may give it back. C++ distinguishes whether a call gives an alignment.
+pub(super) const fn maker(origin: Origin, is_aligned: bool) -> u16 {
     match origin {
         Origin::Malloc | Origin::Aligned => 1,
+        Origin::New if is_aligned => 5,
+        Origin::NewArray if is_aligned => 6,
         Origin::New => 2,
         Origin::NewArray => 3,
         Origin::Rust => 4,
@@ -41,6 +43,8 @@ pub(super) const fn maker_name(maker: u16) -> &'static str {
         1 => "malloc",
         2 => "new",
         3 => "new[]",
+        5 => "new with an alignment",
+        6 => "new[] with an alignment",
         _ => "Rust's allocator",
     }
 }
@@ -78,13 +82,16 @@ mod tests {
     fn a_word_says_what_was_put_in() {
         for origin in [Origin::Malloc, Origin::New, Origin::NewArray, Origin::Rust] {
             for slack in [0, 1, 15, 4095, MOST_SLACK] {
-                let word = live(maker(origin), slack);
-                assert_eq!((maker_of(word), slack_of(word)), (maker(origin), slack));
-                assert!(word != IN_RING && word != IN_SLAB);
+                for is_aligned in [false, true] {
+                    let maker = maker(origin, is_aligned);
+                    let word = live(maker, slack);
+                    assert_eq!((maker_of(word), slack_of(word)), (maker, slack));
+                    assert!(word != IN_RING && word != IN_SLAB);
+                }
             }
         }
         assert_eq!((maker_of(IN_RING), maker_of(IN_SLAB)), (0, 0));
-        assert_eq!(maker(Origin::Aligned), maker(Origin::Malloc));
+        assert_eq!(maker(Origin::Aligned, true), maker(Origin::Malloc, false));
     }
 
     #[test]

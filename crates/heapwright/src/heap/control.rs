@@ -9,6 +9,7 @@ use crate::address_map::{Kind, MAP};
 use crate::cache::{self, CACHES, Use, magazines};
 use crate::chunk;
 use crate::hardened;
+use crate::options::{self, Hardening};
 use crate::os;
 use crate::request::{MALLOC, Origin, Request};
 use crate::size_class;
@@ -52,6 +53,25 @@ pub fn good_size(size: usize, align: usize) -> Option<usize> {
         Some(class) => Some(size_class::size(class)),
         None => size.checked_next_multiple_of(os::kernel_page_size()),
     }
+}
+
+/// Whether the process runs with the hardened heap. Reads the options, if nobody has before: the C layer asks when it is
+/// loaded, to know calls apart.
+///
+/// ```
+/// assert!(!heapwright::heap::hardens());
+/// ```
+#[must_use]
+pub fn hardens() -> bool {
+    options::get().hardening != Hardening::Off
+}
+
+/// The process is about to end: the hardened heap looks at what it can look at in some milliseconds. Called once, by the
+/// thread that ends the process, after the program's own handlers.
+///
+/// Only a C layer that sees the end calls this, and only while it [`hardens`].
+pub fn hardened_at_exit() {
+    hardened::at_exit();
 }
 
 /// Gives memory back to the kernel: the free blocks of all threads (but for what

@@ -171,10 +171,14 @@ fn malloc_medium_aligned<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
 /// A request of `size` bytes whose list in `hot`, at `offset`, is empty.
 #[inline(never)]
 fn missed(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
+    // The hardened heap's own fast path is for sizes that lead to their class without a table.
+    if size > LINEAR_MAX && hot.hardness() != Hardness::None {
+        return door::malloc_cold::<MALLOC>(size);
+    }
     missed_here(size, hot, offset)
 }
 
-/// [`missed`], for a caller that is jumped to itself.
+/// [`missed`], for a caller that is jumped to itself, and a size of a linear class.
 #[inline(always)]
 pub(super) fn missed_here(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
     // First, because with a shared cache every call comes here, and with the hardened heap.
@@ -195,11 +199,11 @@ fn missed_from<const FROM: u8>(size: usize, align: usize, hot: &Hot, offset: usi
         return shared::missed(size, hot, offset);
     }
     match hot.hardness() {
-        // Sizes that `malloc` takes there.
-        Hardness::Light if align <= MIN_ALIGN && size <= LINEAR_MAX => {
+        // What `malloc` takes there.
+        Hardness::Light if hardened::is_plain::<FROM>(size, align) => {
             hardened::malloc::<FROM>(size, hot)
         }
-        Hardness::Full if align <= MIN_ALIGN && size <= LINEAR_MAX => {
+        Hardness::Full if hardened::is_plain::<FROM>(size, align) => {
             hardened::malloc_full::<FROM>(size, hot)
         }
         _ => exclusive::missed_from::<FROM>(size, align, hot, offset),
