@@ -241,30 +241,62 @@ fn nothing_of_its_own_is_checked() {
     }
 }
 
-/// `ci/install.sh` gives it the name with a hyphen, which is also its soname.
+/// Where `ci/install.sh` has installed it.
+fn installed() -> PathBuf {
+    static PREFIX: OnceLock<PathBuf> = OnceLock::new();
+    let prefix = PREFIX.get_or_init(|| {
+        let folder = support::scratch().join("hardened-given");
+        let prefix = support::scratch().join("hardened-prefix");
+        for made in [&folder, &prefix] {
+            let _ = std::fs::remove_dir_all(made);
+        }
+        std::fs::create_dir_all(&folder).expect("made");
+        for name in ["libheapwright.so", "libheapwright.a"] {
+            std::fs::copy(support::library().join(name), folder.join(name)).expect("copied");
+        }
+        std::fs::copy(hardened(), folder.join("libheapwright_hardened.so")).expect("copied");
+        let output = Command::new(support::root().join("ci/install.sh"))
+            .arg(&prefix)
+            .env("HEAPWRIGHT_LIBRARY_DIR", &folder)
+            .env_remove("DESTDIR")
+            .env_remove("LIBDIR")
+            .output()
+            .expect("the script runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        prefix
+    });
+    prefix.join("lib/libheapwright-hardened.so")
+}
+
+/// With a hyphen in its name, as in its soname.
 #[test]
 fn it_is_installed() {
-    let folder = support::scratch().join("hardened-given");
-    let prefix = support::scratch().join("hardened-prefix");
-    for made in [&folder, &prefix] {
-        let _ = std::fs::remove_dir_all(made);
-    }
-    std::fs::create_dir_all(&folder).expect("made");
-    for name in ["libheapwright.so", "libheapwright.a"] {
-        std::fs::copy(support::library().join(name), folder.join(name)).expect("copied");
-    }
-    std::fs::copy(hardened(), folder.join("libheapwright_hardened.so")).expect("copied");
-    let output = Command::new(support::root().join("ci/install.sh"))
-        .arg(&prefix)
-        .env("HEAPWRIGHT_LIBRARY_DIR", &folder)
-        .env_remove("DESTDIR")
-        .env_remove("LIBDIR")
-        .output()
-        .expect("the script runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let installed = prefix.join("lib/libheapwright-hardened.so");
-    let mut command = command_with(program("sizes.c"), How::Preload, installed);
+    let mut command = command_with(program("sizes.c"), How::Preload, installed());
     run(command.arg("exact")).is_fine("installed");
+}
+
+/// A set-uid program is hardened, whatever its caller's environment says. (The dynamic linker ignores `LD_PRELOAD`
+/// there, and a test does not write to /etc/ld.so.preload: the library is linked in.)
+#[test]
+fn set_uid_programs_stay_hardened() {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    let folder = installed().parent().expect("a folder").display().to_string();
+    let path = [format!("-L{folder}"), format!("-Wl,-rpath,{folder}")];
+    let flags = ["-Wl,--no-as-needed", &path[0], &path[1], "-l:libheapwright-hardened.so"];
+    let copy = support::scratch().join("secure-set-uid");
+    let _ = std::fs::remove_file(&copy);
+    std::fs::copy(compile("secure.c", &flags), &copy).expect("copied");
+    if let Err(error) = chown(&copy, Some(65534), Some(65534)) {
+        return support::skip(&format!("only root can give a program another owner: {error}"));
+    }
+    let mode = std::fs::Permissions::from_mode(0o6755);
+    std::fs::set_permissions(&copy, mode).expect("an own file");
+    let mut command = support::command(&copy, How::Plain);
+    let outcome = run(command.env("HEAPWRIGHT", "mode=fast,detect=-bounds,nonsense"));
+    if outcome.stdout == "not secure\n" {
+        return support::skip("this file system does not honour the set-uid bit");
+    }
+    outcome.was_refused("set-uid", &["memset writes 14 bytes", "has 13 left (block of 13 bytes"]);
 }
 
 /// As for `libheapwright.so`: the C library alone, bound when it is loaded, never unloaded.
