@@ -59,7 +59,7 @@ fn hardened_run(program: &PathBuf, options: &str, words: &[&str]) -> Outcome {
 
 /// The functions of a list that `writers` prints, with the bytes of a character.
 fn listed(list: &str) -> Vec<(String, usize)> {
-    let printed = run(&mut support::command(program("writers.c"), How::Plain).arg(list));
+    let printed = run(support::command(program("writers.c"), How::Plain).arg(list));
     let lines =
         printed.stdout.lines().map(|line| line.split_once(' ').expect("a name and a number"));
     lines.map(|(name, unit)| (name.to_owned(), unit.parse().expect("a number"))).collect()

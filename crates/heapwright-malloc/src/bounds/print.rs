@@ -126,6 +126,7 @@ pub(super) unsafe fn sprintf_chk<const READS: bool>(
 /// # Safety
 ///
 /// As the C library's.
+#[allow(clippy::too_many_arguments, reason = "the C library's, and what is done with them")]
 pub(super) unsafe fn snprintf_chk<const READS: bool>(
     check: Check<READS>,
     real: SnprintfChk,

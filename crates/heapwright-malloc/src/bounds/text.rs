@@ -155,7 +155,7 @@ unsafe fn write_within<const READS: bool>(
         // SAFETY: the source has that many characters, the destination room for `n`.
         unsafe { copy(to, from, bytes) };
         // SAFETY: it has room for one more.
-        unsafe { to.add(bytes).write(0) };
+        unsafe { to.wrapping_add(bytes).write(0) };
     }
 }
 
