@@ -567,9 +567,9 @@ impl Ring {
     fn shuffle(&self, newest: u32) {
         let order = self.order.load(Ordering::Relaxed).wrapping_mul(0x9e37_79b1).wrapping_add(newest);
         self.order.store(order, Ordering::Relaxed);
-        // One of the sixteen newest: as many stay in any ring that has as many.
+        // One of the sixteen newest: the older ones wait in order. (A ring may have fewer.)
         let back = order >> 28;
-        if (back as i32) < self.keep {
+        if (back as i32) < self.count() {
             self.place(newest).change_with(self.place(newest.wrapping_sub(back)));
         }
     }
