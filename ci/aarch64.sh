@@ -27,6 +27,7 @@ SMALL_WINDOW=window=4g
 
 say "compile for $TARGET"
 as_shipped cargo build --quiet --locked --release -p heapwright-malloc --target $TARGET
+as_shipped cargo build --quiet --locked --release -p heapwright-hardened --target $TARGET
 as_shipped cargo build --quiet --locked --release -p heapwright-launcher --target $TARGET
 SO=$CARGO_TARGET_DIR/$TARGET/release/libheapwright.so
 # The command carries these. It has the workloads in it. Not optimised: miniatures need no speed.

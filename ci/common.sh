@@ -73,5 +73,15 @@ preload_library() {
     export HEAPWRIGHT_SO
 }
 
+# The same for the library that checks the C library's writers, into HEAPWRIGHT_HARDENED_SO.
+hardened_library() {
+    if [ -z "${HEAPWRIGHT_HARDENED_SO:-}" ]; then
+        as_shipped cargo build --quiet --release --locked -p heapwright-hardened
+        HEAPWRIGHT_HARDENED_SO=$CARGO_TARGET_DIR/release/libheapwright_hardened.so
+    fi
+    [ -f "$HEAPWRIGHT_HARDENED_SO" ] || die "no library at $HEAPWRIGHT_HARDENED_SO"
+    export HEAPWRIGHT_HARDENED_SO
+}
+
 # The median of the numbers on stdin, one a line; a dash if there are none.
 median() { sort -n | awk '{ v[NR] = $1 } END { print NR ? v[int((NR + 1) / 2)] : "-" }'; }

@@ -21,6 +21,8 @@ tree -p heapwright-gc | expect "heapwright-gc adds our record crate alone" 'heap
 tree -p heapwright-stacks | expect "heapwright-stacks adds gimli's reader" 'heapwright-stacks|heapwright-substrate|libc|gimli'
 tree -p heapwright | expect "heapwright stands on our own crates and libc" 'heapwright(-gc|-record|-substrate)?|libc'
 tree -p heapwright-malloc | expect "heapwright-malloc adds the stacks" 'heapwright(-gc|-malloc|-record|-stacks|-substrate)?|libc|gimli'
+tree -p heapwright-entry | expect "heapwright-entry depends on nothing" 'heapwright-entry'
+tree -p heapwright-hardened | expect "heapwright-hardened adds its entries" 'heapwright(-entry|-gc|-hardened|-record|-stacks|-substrate)?|libc|gimli'
 cargo tree --locked -e normal --prefix none -p heapwright-malloc --format '{p} {f}' |
     { grep '^gimli' | grep -vE ' read-core( \(\*\))?$' || true; } |
     expect "gimli is its reader alone, without alloc" ''

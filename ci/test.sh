@@ -13,6 +13,7 @@ command_or_package c++ g++
 # What is installed is found with it.
 command_or_package pkg-config pkg-config
 preload_library
+hardened_library
 # The tests use this library instead of building it again, and the command carries it.
 HEAPWRIGHT_TEST_LIBRARY=$(dirname "$HEAPWRIGHT_SO")
 export HEAPWRIGHT_TEST_LIBRARY

@@ -21,6 +21,8 @@ extern "C" fn construct() {
     } else if heap::hardens() {
         cxx::distinguish_forms();
     }
+    #[cfg(heapwright_bounds)]
+    crate::bounds::prepare();
     at_exit::prepare();
     limit::respect();
     status::publish();

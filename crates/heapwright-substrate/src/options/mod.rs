@@ -43,6 +43,8 @@ pub const LEAST_SAMPLE: usize = 1 << 10;
 pub const MOST_SAMPLE: usize = 1 << 30;
 /// The longest option string.
 const TEXT_MAX: usize = 2048;
+/// The longest one that a library is built with.
+const DEFAULT_MAX: usize = 64;
 /// The most caches that threads can share.
 pub const MOST_SHARED: usize = 1024;
 
@@ -203,8 +205,7 @@ enum Wrong {
 }
 
 #[cfg(not(feature = "debug"))]
-const KNOWN: &str =
-    "mode, cache, stats, stats_file, trace, limit, publish, purge, huge_pages, window, page; with mode=hardened also detect, on_misuse";
+const KNOWN: &str = "mode, cache, stats, stats_file, trace, limit, publish, purge, huge_pages, window, page; with mode=hardened also detect, on_misuse";
 #[cfg(feature = "debug")]
 const KNOWN: &str = "mode, cache, stats, stats_file, trace, sample, profile, limit, publish, purge, huge_pages, window, page; with mode=hardened also detect, on_misuse; with mode=debug also traces, guard, memory, record, sites, stop, detect, retain, slots, log, quiet, leaks, leak_signal, growth, reachable";
 
@@ -441,44 +442,50 @@ pub fn get() -> &'static Options {
 
 /// Reads the options. The lock is held.
 fn load() {
-    if os::has_variable(b"HEAPWRIGHT") && !os::is_privileged() {
-        load_given();
+    let is_given = os::has_variable(b"HEAPWRIGHT") && !os::is_privileged();
+    let default = os::default_options();
+    if is_given || !default.is_empty() {
+        load_given(default, is_given);
     }
     // What is there already is the default.
     READY.store(true, Ordering::Release);
 }
 
-/// Reads the options that the environment gives.
+/// Reads the options that the library was built with, and behind them, so that they count, those that the
+/// environment gives, if it does.
 #[cold]
 #[inline(never)]
-fn load_given() {
-    let mut text = [0; TEXT_MAX];
-    let Some(length) = os::environment(b"HEAPWRIGHT", &mut text) else { return };
-    let options = match length {
-        length if length > TEXT_MAX => {
-            Line::new()
-                .text("the option string HEAPWRIGHT is longer than ")
-                .number(TEXT_MAX)
-                .text(" bytes (ignored)")
-                .write();
-            Options::DEFAULT
-        }
-        length => parse(&text[..length], |option, wrong| {
-            let line = Line::new().text("option \"").bytes(option).text("\": ");
-            match wrong {
-                Wrong::Unknown => line.text("unknown; the options are ").text(KNOWN),
-                Wrong::Value(why) => line.text("the value ").text(why),
-                #[cfg(feature = "debug")]
-                Wrong::Alone => line.text("has no effect without mode=debug"),
-                #[cfg(feature = "debug")]
-                Wrong::InDebugMode => line.text("has no effect with mode=debug"),
-                Wrong::InHardenedMode => line.text("has no effect with mode=hardened"),
-                Wrong::NotHardened => line.text("has no effect without mode=hardened"),
-            }
-            .text(" (ignored)")
+fn load_given(default: &[u8], is_given: bool) {
+    let mut text = [0; DEFAULT_MAX + 1 + TEXT_MAX];
+    let start = default.len().min(DEFAULT_MAX);
+    text[..start].copy_from_slice(&default[..start]);
+    text[start] = b',';
+    let start = start + 1;
+    let given = if is_given { os::environment(b"HEAPWRIGHT", &mut text[start..]) } else { None };
+    let mut length = start + given.unwrap_or(0);
+    if length > start + TEXT_MAX {
+        length = start;
+        Line::new()
+            .text("the option string HEAPWRIGHT is longer than ")
+            .number(TEXT_MAX)
+            .text(" bytes (ignored)")
             .write();
-        }),
-    };
+    }
+    let options = parse(&text[..length], |option, wrong| {
+        let line = Line::new().text("option \"").bytes(option).text("\": ");
+        match wrong {
+            Wrong::Unknown => line.text("unknown; the options are ").text(KNOWN),
+            Wrong::Value(why) => line.text("the value ").text(why),
+            #[cfg(feature = "debug")]
+            Wrong::Alone => line.text("has no effect without mode=debug"),
+            #[cfg(feature = "debug")]
+            Wrong::InDebugMode => line.text("has no effect with mode=debug"),
+            Wrong::InHardenedMode => line.text("has no effect with mode=hardened"),
+            Wrong::NotHardened => line.text("has no effect without mode=hardened"),
+        }
+        .text(" (ignored)")
+        .write();
+    });
     // Counted in a program that links heapwright, too: it can ask for the statistics itself.
     let wants_counts = options.stats_at_exit || options.stats_file[0] != 0;
     #[cfg(not(feature = "interpose"))]

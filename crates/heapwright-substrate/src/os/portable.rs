@@ -422,6 +422,11 @@ pub fn is_privileged() -> bool {
     false
 }
 
+/// No library is built with any here.
+pub fn default_options() -> &'static [u8] {
+    b""
+}
+
 /// Whether an environment variable is set.
 pub fn has_variable<const N: usize>(name: &[u8; N]) -> bool {
     environment(name, &mut []).is_some()

@@ -54,9 +54,10 @@ use crate::describe::{self, BlockState, Description, Front, Reader};
 use crate::options::{Hardening, Options};
 use crate::os;
 use crate::request::{Origin, Request, Return};
-use crate::size_class::{self, LINEAR_MAX, MIN_ALIGN, SLAB_MAX};
+use crate::size_class::{self, LINEAR_MAX, MIN_ALIGN, SLAB_MAX, UNIT};
 use crate::slab::Slab;
 use crate::sync;
+use crate::sync::atomic::Ordering;
 use crate::ticks;
 use cache::Refused;
 use judge::Wrong;
@@ -552,6 +553,27 @@ pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
         Some((slot, offset)) => Some(checked(slot, offset, what).unwrap_or(0)),
         None => large::asked(address),
     }
+}
+
+/// Bytes from an address in a slab of this heap to the end of the block that it lies in: 0 behind it, and where the block
+/// is free. For the bounds checks before copies: by one load more than a slab's slot is found by.
+#[inline(always)]
+pub(crate) fn room(unit: usize, entry: Entry, class: usize, address: usize) -> usize {
+    let offset = address & (UNIT - 1);
+    let index = size_class::slot_of(class, offset);
+    // (Words behind those of the slab's last slot are never written: free.)
+    // SAFETY: a unit's words are committed with it, as many as there can be slots, and written by atomics alone.
+    let known = unsafe { &*slots::word_of(unit, index) }.load(Ordering::Relaxed);
+    if word::maker_of(known) == 0 || entry.owner() == HARDENED_EMPTY {
+        return 0;
+    }
+    let end = (index + 1) * size_class::size(class) - CANARY - word::slack_of(known);
+    end.saturating_sub(offset)
+}
+
+/// Whether misuse is reported, and the program goes on.
+pub(crate) fn reports_misuse() -> bool {
+    is_on() && settings::get().reports
 }
 
 /// The block that an address lies in, as exactly as is known, in constant time. `None`: none of this heap's.

@@ -46,6 +46,7 @@ mod debug_hooks;
 mod defragment;
 mod door;
 mod exclusive;
+mod extent;
 mod fast;
 mod first_class;
 mod foreign;
@@ -71,6 +72,7 @@ pub use debug_hooks::{debug_at_exit, debug_prepare, debugging, fault, forget_cod
 pub use control::{hardened_at_exit, hardens};
 pub use defragment::{free_uncached, malloc_uncached, should_move};
 pub use door::{realloc_to_nothing, usable_size};
+pub use extent::{Access, UNBOUNDED, checks_bounds, has_room, is_outside, out_of_bounds, room};
 pub use fast::{
     calloc, calloc_aligned, calloc_aligned_for, forward_sized_frees, free, free_aligned_from,
     free_from, free_sized, free_sized_aligned_from, free_sized_fast, free_sized_from, malloc,
