@@ -98,9 +98,22 @@ pub(crate) struct Sampling {
     sides: [Side; CLASSES],
     random: Cell<u64>,
     is_on: Cell<bool>,
+    /// Whether refills are looked at: for a profile, or to draw guarded blocks (`guard_draw`).
+    is_watched: Cell<bool>,
 }
 
 impl Sampling {
+    /// Whether refills, and large blocks, take the slower way: for a profile, or for guards.
+    #[inline(always)]
+    pub(crate) fn is_watched(&self) -> bool {
+        self.is_watched.get()
+    }
+
+    /// Has refills looked at from now on, or not.
+    pub(super) fn watch(&self, watches: bool) {
+        self.is_watched.set(watches);
+    }
+
     /// Whether blocks of the cache's are sampled.
     #[inline(always)]
     pub(crate) fn is_on(&self) -> bool {
@@ -179,6 +192,7 @@ impl Cache {
         sampling.random.set(seed | 1);
         sampling.draw();
         sampling.is_on.set(true);
+        sampling.is_watched.set(true);
         for class in 0..CLASSES {
             let side = &sampling.sides[class];
             side.size.set(size_class::size(class) as u32);
@@ -201,6 +215,7 @@ impl Cache {
             self.hot.list(class).head.set(head);
         }
         self.sampling.is_on.set(false);
+        self.sampling.is_watched.set(self.guard_draw.is_on());
         self.hot.know_nothing(false);
     }
 
@@ -211,6 +226,7 @@ impl Cache {
             side.due.set(0);
         }
         self.sampling.is_on.set(false);
+        self.sampling.is_watched.set(self.guard_draw.is_on());
         self.hot.know_nothing(false);
     }
 
@@ -364,6 +380,19 @@ impl Cache {
     #[cold]
     #[inline(never)]
     pub(super) fn refill_counted(&self, class: usize) -> Option<Allocated> {
+        if !self.draws_guarded(class) {
+            return None;
+        }
+        let given = self.refill_by_samples(class)?;
+        self.count_for_guards(class);
+        Some(given)
+    }
+
+    #[inline(always)]
+    fn refill_by_samples(&self, class: usize) -> Option<Allocated> {
+        if !self.sampling.is_on() {
+            return self.refill_uncounted(class);
+        }
         loop {
             if self.sampling.is_due(class) {
                 return None;

@@ -20,8 +20,8 @@ use crate::sync::atomic::Ordering;
 use super::source::Source;
 use super::start::{self, Mine};
 use super::{
-    count, debug_hooks, exclusive, fast, first_class, foreign, large, own_word, sampling, shared,
-    trace,
+    count, debug_hooks, exclusive, fast, first_class, foreign, guards, large, own_word, sampling,
+    shared, trace,
 };
 use crate::request::{MALLOC, Origin, Request, Return};
 
@@ -56,7 +56,7 @@ pub(super) fn calloc_aligned_cold<const FROM: u8>(size: usize, align: usize) -> 
 
 /// Serves a request, or says in `errno` that there is no memory.
 fn allocate(request: Request) -> *mut u8 {
-    // Then nothing is debugged, traced or passed on.
+    // Then nothing is debugged, traced or passed on, but that blocks are guarded.
     if sampling::is_on() {
         return sampling::allocate(request.size, request.align, request.zero, request.origin);
     }
@@ -78,7 +78,11 @@ fn allocate(request: Request) -> *mut u8 {
         {
             return done(request, block);
         }
-        let block = allocate_from_mine(request, mine);
+        let block = if guards::is_on() {
+            guards::serve(request, mine)
+        } else {
+            allocate_from_mine(request, mine)
+        };
         if block.is_null()
             && let Mine::Cache(cache) = mine
             && cache.sampling.is_on()
@@ -240,6 +244,8 @@ pub(super) enum Found {
     Slot { owner: u32, class: usize },
     /// The large block at a unit.
     Large { unit: usize },
+    /// What begins there stands between guards, or did, or nothing begins there: see `guards`.
+    Guarded,
     /// Not this heap's.
     Foreign,
 }
@@ -260,6 +266,7 @@ pub(super) fn find(call: Call, address: usize) -> Found {
         }
         Kind::LargeHead if address.is_multiple_of(UNIT) => Found::Large { unit },
         Kind::Foreign => Found::Foreign,
+        Kind::Debug | Kind::DebugRest(_) if guards::has(address) => Found::Guarded,
         _ => misuse::not_a_block(call, address),
     }
 }
@@ -346,14 +353,19 @@ unsafe fn free_found<const FROM: u8>(
         return;
     }
     // SAFETY: the caller gives the block away, if it is one.
-    unsafe { free_other(call, block) }
+    if unsafe { !free_other(call, block) } {
+        // SAFETY: the caller gives the block away, if it is one of the guarded ones in use.
+        unsafe { guards::free(block, what) };
+    }
 }
 
+/// False: it is a guarded block, and still there.
+///
 /// # Safety
 ///
 /// As `free`.
 #[inline(never)]
-unsafe fn free_other(call: Call, block: *mut u8) {
+unsafe fn free_other(call: Call, block: *mut u8) -> bool {
     let found = find(call, block.addr());
     let usable = match found {
         Found::Slot { owner, class } => {
@@ -368,8 +380,12 @@ unsafe fn free_other(call: Call, block: *mut u8) {
             }
             usable
         }
-        // SAFETY: another allocator's block, which the caller gives away.
-        Found::Foreign => return unsafe { foreign::free(call, block) },
+        Found::Guarded => return false,
+        Found::Foreign => {
+            // SAFETY: another allocator's block, which the caller gives away.
+            unsafe { foreign::free(call, block) };
+            return true;
+        }
     };
     if options::detailed() {
         match start::mine() {
@@ -383,6 +399,7 @@ unsafe fn free_other(call: Call, block: *mut u8) {
             Mine::Nothing => {}
         }
     }
+    true
 }
 
 /// # Safety
@@ -483,6 +500,7 @@ pub(super) unsafe fn free_of_heap(heap: &'static Cache, block: *mut u8) {
         Found::Large { unit } => {
             (MAP.record(unit).heap.load(Ordering::Relaxed), large::usable(unit))
         }
+        Found::Guarded => (0, 0),
         Found::Foreign => misuse::foreign(Call::HeapFree, address),
     };
     if owner != heap.id() {
@@ -536,6 +554,9 @@ pub unsafe fn usable_size(block: *const u8) -> usize {
     match find(Call::UsableSize, block.addr()) {
         Found::Slot { class, .. } => size_class::size(class),
         Found::Large { unit } => large::usable(unit),
+        Found::Guarded => {
+            guards::size(block, Return::new(Call::UsableSize, Origin::Malloc, None, None))
+        }
         Found::Foreign => foreign::usable_size(block),
     }
 }

@@ -47,7 +47,7 @@ mod with_stacks {
 
     use super::super::door::{self, Found};
     use super::super::start::Mine;
-    use super::super::{debug_hooks, first_class, foreign, large, per_cpu, shared, start};
+    use super::super::{debug_hooks, first_class, foreign, guards, large, per_cpu, shared, start};
     use super::{Origin, Request, is_on};
     use crate::address_map::{Kind, MAP};
     use crate::cache::arrays::Gate;
@@ -244,6 +244,9 @@ mod with_stacks {
 
     fn serve(request: Request, mine: Mine) -> *mut u8 {
         let mut is_sample = match mine {
+            Mine::Cache(cache) if cache.guard_draw.is_pending() => {
+                return guards::serve_pending(request, cache);
+            }
             Mine::Cache(cache) => {
                 let _order = cache.enter();
                 if cache.is_asked_to_follow_sampling() {
@@ -273,6 +276,9 @@ mod with_stacks {
             }
             // There is no memory, or a sample became due while the list was filled.
             let (Mine::Cache(cache), Some(class)) = (mine, request.class()) else { return block };
+            if cache.guard_draw.is_pending() {
+                return guards::serve_pending(request, cache);
+            }
             let _order = cache.enter();
             is_sample = cache.take_due(class);
             if !is_sample {
@@ -414,7 +420,7 @@ mod with_stacks {
                 Found::Slot { class, .. } => unsafe { free_settled(class, block) },
                 // It was counted and traced when it was put off.
                 Found::Large { unit } => _ = door::free_large(unit),
-                Found::Foreign => {}
+                Found::Guarded | Found::Foreign => {}
             }
             block = next;
         }

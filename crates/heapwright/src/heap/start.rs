@@ -235,6 +235,7 @@ fn start() -> bool {
     #[cfg(feature = "debug")]
     if !peered {
         debug_hooks::start();
+        super::guards::start(options::get());
     }
     sync::prepare_owner_locks();
     if !peered && !debug_hooks::is_debugging() {

@@ -1,0 +1,239 @@
+//! Guards: where fast mode makes a block that stands between guard pages (`guard=sample`), and takes it back.
+//!
+//! ```text
+//!   a thread's own cache    a refill says that a block is drawn      (`cache::guard_draw`)  --+
+//!   a cache that is shared  a refill is counted here  ----------------------------------------+--> sample
+//!   a large block           is counted here  -------------------------------------------------+
+//!                                                                                             v
+//!   the block: of the heap of guarded blocks, with its records: `debug::guards`
+//! ```
+//!
+//! A guarded block is known by its unit's entry, which is a debug heap's: each `free` of one, by any thread, takes the cold
+//! door, and other frees look nothing up.
+//!
+//! No block is made by a signal handler that interrupted its thread in a slow operation, in a fork, or in a sandbox. A block
+//! that such a handler frees is *put off*, and freed with the next one that is made or freed.
+//!
+//! **For other modes.** [`sample`] makes a guarded block for a request that the caller has drawn, and [`is_on`] says whether
+//! the process has any; what comes back is found by [`has`], freed by [`free`], and measured by [`size`].
+//!
+//! In a build without the feature `debug` there are no stacks, and nothing is ever guarded.
+//!
+//! Called by `door`, `resize`, `shared`, `per_cpu` and `walk`.
+
+#[cfg(feature = "debug")]
+#[allow(unused_imports, reason = "for other modes")]
+pub(crate) use with_stacks::{at_exit, sample};
+#[cfg(feature = "debug")]
+pub(super) use with_stacks::{
+    draw_for_shared, each_live_at, free, has, serve, serve_pending, size, start,
+};
+#[cfg(not(feature = "debug"))]
+pub(super) use without_stacks::{
+    draw_for_shared, each_live_at, free, has, serve, serve_pending, size,
+};
+
+/// Whether some blocks stand between guards.
+#[inline(always)]
+pub(crate) fn is_on() -> bool {
+    cfg!(feature = "debug") && crate::cache::guard_draw::rate() != 0
+}
+
+#[cfg(feature = "debug")]
+mod with_stacks {
+    use core::ptr::{self, NonNull};
+
+    use super::super::door;
+    use super::super::start::Mine;
+    use crate::cache::OwnCache;
+    use crate::cache::guard_draw::{self, Draw};
+    use crate::debug::guards;
+    use crate::memory_limit;
+    use crate::misuse::Call;
+    use crate::options::{GUARDS_PACED, Options};
+    use crate::request::{Origin, Request, Return};
+    use crate::sync;
+    use crate::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+    use crate::ticks;
+
+    pub(crate) use guards::at_exit;
+    pub(in crate::heap) use guards::{each_live_at, has, size};
+
+    /// Blocks whose frees were put off. Where there is no place, a block is never freed.
+    static PUT_OFF: [AtomicPtr<u8>; 64] = [const { AtomicPtr::new(ptr::null_mut()) }; 64];
+    static HAS_PUT_OFF: AtomicBool = AtomicBool::new(false);
+
+    /// Does what the options say. The heap starts, and no thread has a cache yet.
+    #[cold]
+    pub(in crate::heap) fn start(options: &Options) {
+        if options.guards != 0 && guards::start(options) {
+            let every = options.guards;
+            guard_draw::begin((every != GUARDS_PACED).then_some(every));
+        }
+    }
+
+    /// A block between guards for a request that its caller has drawn. `None`: there can be none just now, because too many
+    /// are live, this one is too large, there is no memory, or the caller must not wait.
+    #[cold]
+    #[inline(never)]
+    #[allow(dead_code, reason = "for other modes")]
+    pub(crate) fn sample(request: Request) -> Option<NonNull<u8>> {
+        make(request, Draw::Drawn)
+    }
+
+    fn make(request: Request, draw: Draw) -> Option<NonNull<u8>> {
+        if sync::is_interrupted() || sync::holds_all() || memory_limit::is_in_sandbox() {
+            return None;
+        }
+        settle();
+        let block = guards::sample(request, draw)?;
+        // Memory may have been taken while locks were held.
+        ticks::catch_up();
+        Some(block)
+    }
+
+    /// Serves a request by the door: with a guarded block, if it is drawn. Null: there is no memory.
+    pub(in crate::heap) fn serve(request: Request, mine: Mine) -> *mut u8 {
+        match mine {
+            Mine::Cache(cache) => {
+                let draw = &cache.guard_draw;
+                if request.class().is_none()
+                    && draw.count_one()
+                    && let Some(block) = make(request, Draw::Drawn)
+                {
+                    return block.as_ptr();
+                }
+                if draw.is_pending() {
+                    return serve_pending(request, cache);
+                }
+                let block = door::allocate_from_mine(request, mine);
+                if block.is_null() && draw.is_pending() {
+                    serve_pending(request, cache)
+                } else {
+                    block
+                }
+            }
+            Mine::Shared if request.class().is_none() && guard_draw::draws_shared(1) => {
+                match make(request, Draw::Drawn) {
+                    Some(block) => block.as_ptr(),
+                    None => door::allocate_from_mine(request, mine),
+                }
+            }
+            _ => door::allocate_from_mine(request, mine),
+        }
+    }
+
+    /// Serves a request whose refill has failed because a guarded block may be made for it. Null: there is no memory.
+    #[cold]
+    pub(in crate::heap) fn serve_pending(request: Request, cache: OwnCache) -> *mut u8 {
+        let draw = &cache.guard_draw;
+        if let Some(why) = draw.take_pending() {
+            let block = make(request, why);
+            if why == Draw::IfNew {
+                draw.looked(block.is_some());
+            }
+            if let Some(block) = block {
+                return block.as_ptr();
+            }
+        }
+        draw.skip(true);
+        let block = door::allocate_from_mine(request, Mine::Cache(cache));
+        draw.skip(false);
+        block
+    }
+
+    /// A guarded block for a request that a refill of caches that threads share is about to serve, and that brings about
+    /// `blocks` blocks. `None`: it is not drawn, or there can be none.
+    #[cold]
+    pub(in crate::heap) fn draw_for_shared(size: usize, blocks: usize) -> Option<NonNull<u8>> {
+        if sync::is_interrupted() || !guard_draw::draws_shared(blocks) {
+            return None;
+        }
+        make(Request { size, align: 1, zero: false, origin: Origin::Malloc }, Draw::Drawn)
+    }
+
+    /// Frees a guarded block. What is wrong with it is reported, and ends the process.
+    ///
+    /// # Safety
+    ///
+    /// [`has`]; if the block is in use, nobody uses it afterwards.
+    #[cold]
+    pub(in crate::heap) unsafe fn free(block: *mut u8, what: Return) {
+        if sync::is_interrupted() {
+            put_off(block);
+            return;
+        }
+        settle();
+        // SAFETY: if the block is in use, nobody uses it afterwards, as the caller promises.
+        unsafe { guards::free(block, what) };
+    }
+
+    fn put_off(block: *mut u8) {
+        for place in &PUT_OFF {
+            let null = ptr::null_mut();
+            if place.compare_exchange(null, block, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                HAS_PUT_OFF.store(true, Ordering::Release);
+                return;
+            }
+        }
+    }
+
+    /// Frees what was put off.
+    fn settle() {
+        if !HAS_PUT_OFF.load(Ordering::Relaxed) || !HAS_PUT_OFF.swap(false, Ordering::Acquire) {
+            return;
+        }
+        for place in &PUT_OFF {
+            let block = place.swap(ptr::null_mut(), Ordering::Acquire);
+            if !block.is_null() {
+                let what = Return::new(Call::Free, Origin::Malloc, None, None);
+                // SAFETY: a guarded block, which was given away.
+                unsafe { guards::free(block, what) };
+            }
+        }
+    }
+}
+
+#[cfg(not(feature = "debug"))]
+mod without_stacks {
+    use core::ptr::NonNull;
+
+    use super::super::door;
+    use super::super::start::Mine;
+    use crate::cache::OwnCache;
+    use crate::request::{Request, Return};
+
+    pub(in crate::heap) fn serve(request: Request, mine: Mine) -> *mut u8 {
+        door::allocate_from_mine(request, mine)
+    }
+
+    pub(in crate::heap) fn serve_pending(request: Request, cache: OwnCache) -> *mut u8 {
+        door::allocate_from_mine(request, Mine::Cache(cache))
+    }
+
+    #[inline(always)]
+    pub(in crate::heap) fn draw_for_shared(_size: usize, _blocks: usize) -> Option<NonNull<u8>> {
+        None
+    }
+
+    #[inline(always)]
+    pub(in crate::heap) fn has(_address: usize) -> bool {
+        false
+    }
+
+    /// # Safety
+    ///
+    /// Never called: no block is guarded.
+    pub(in crate::heap) unsafe fn free(_block: *mut u8, _what: Return) {}
+
+    pub(in crate::heap) fn size(_block: *const u8, _what: Return) -> usize {
+        0
+    }
+
+    pub(in crate::heap) fn each_live_at(
+        _unit: usize,
+        _visit: &mut dyn FnMut(usize, usize, u32) -> bool,
+    ) -> bool {
+        true
+    }
+}
