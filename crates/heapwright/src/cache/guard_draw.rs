@@ -27,7 +27,7 @@
 
 use core::cell::Cell;
 
-use super::{Cache, Use};
+use super::{Cache, Use, sampling};
 use crate::os;
 use crate::poisson;
 use crate::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -56,6 +56,7 @@ pub(crate) fn begin(every: Option<usize>) {
         LAST.store(os::coarse_ms().wrapping_sub(PAUSE_MS).min(UNPACED - 1), Ordering::Relaxed);
     }
     RATE.store(every.unwrap_or(PACED_RATE).max(1), Ordering::Relaxed);
+    sampling::watch_again();
 }
 
 /// Whether one may be made now, by the pace.

@@ -36,13 +36,13 @@ use core::cell::Cell;
 use core::ptr;
 
 use super::depot::DepotChain;
-use super::{Allocated, CACHES, Cache, Use, arrays, magazines};
+use super::{Allocated, CACHES, Cache, Use, arrays, guard_draw, magazines};
 use crate::address_map::CLASS_STEP;
 use crate::os;
 use crate::poisson;
 use crate::remote::Block;
 use crate::size_class::{self, CLASSES};
-use crate::sync::atomic::{AtomicUsize, Ordering, fence};
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 
 /// Bytes from one sample to the next, on average; 0: nothing is sampled.
 static PERIOD: AtomicUsize = AtomicUsize::new(0);
@@ -53,9 +53,24 @@ pub(crate) fn period() -> usize {
     PERIOD.load(Ordering::Relaxed)
 }
 
+/// Whether some calls are to be looked at that come by the door: those of [`period`], or of `guard_draw`.
+static IS_WATCHED: AtomicBool = AtomicBool::new(false);
+
+/// Whether blocks are sampled, or some guarded.
+#[inline(always)]
+pub(crate) fn is_watched() -> bool {
+    IS_WATCHED.load(Ordering::Relaxed)
+}
+
+/// What is sampled or guarded has changed.
+pub(super) fn watch_again() {
+    IS_WATCHED.store(period() != 0 || guard_draw::rate() != 0, Ordering::Relaxed);
+}
+
 /// Samples a block every `bytes` bytes from now on, or none (0). Each thread follows at its next slow operation.
 pub(crate) fn set_period(bytes: usize) {
     PERIOD.store(bytes, Ordering::Relaxed);
+    watch_again();
     // What is made meanwhile looks at the period after it is there for all to see, and here it is looked for after that is set.
     fence(Ordering::SeqCst);
     arrays::count_calls(bytes != 0);

@@ -14,8 +14,8 @@
 //!
 //! **What ends the process.** What ends it in fast mode (a free of what is no block in use), once it is reported in full; and
 //! an access to a guard, as a fault does. What fast mode would not have noticed (bytes beside a block that were changed,
-//! found when it is freed or at exit) is reported, and the program goes on. Which form of `new` made a block is not
-//! known in fast mode, and not judged.
+//! found when it is freed or at exit) is reported, and the program goes on. Which call made a block, and the size that a free
+//! gives, are not judged in fast mode.
 //!
 //! **What it may cost.** Live blocks take as many bytes of addresses as half of `memory` (blocks in pages half of that in memory), and
 //! blocks up to an eighth of it are guarded. Then: 24 KiB for each thread that had one, 1 KiB for seven blocks, and up to
@@ -69,7 +69,7 @@ pub(crate) fn start(options: &Options) -> bool {
     let config = Config {
         traces: options.debug.traces,
         guard: Guard::All,
-        detect: Detect { mismatch: false, ..Detect::ALL },
+        detect: Detect { mismatch: false, size: false, ..Detect::ALL },
         memory: memory / 2,
         ..Config::DEFAULT
     };

@@ -56,8 +56,8 @@ pub(super) fn calloc_aligned_cold<const FROM: u8>(size: usize, align: usize) -> 
 
 /// Serves a request, or says in `errno` that there is no memory.
 fn allocate(request: Request) -> *mut u8 {
-    // Then nothing is debugged, traced or passed on, but that blocks are guarded.
-    if sampling::is_on() {
+    // Then nothing is debugged or passed on.
+    if sampling::is_watched() {
         return sampling::allocate(request.size, request.align, request.zero, request.origin);
     }
     let block = if request.size > isize::MAX as usize || request.align > isize::MAX as usize {
@@ -78,17 +78,13 @@ fn allocate(request: Request) -> *mut u8 {
         {
             return done(request, block);
         }
-        let block = if guards::is_on() {
-            guards::serve(request, mine)
-        } else {
-            allocate_from_mine(request, mine)
-        };
+        let block = allocate_from_mine(request, mine);
         if block.is_null()
             && let Mine::Cache(cache) = mine
-            && cache.sampling.is_on()
+            && cache.sampling.is_watched()
         {
-            // Sampling has just ended, and a sample was due.
-            return done(request, sampling::allocate_unsampled(request, cache));
+            // Sampling has just ended, and a sample was due; or guards have just begun.
+            return done(request, sampling::serve_watched(request, cache));
         }
         block
     };
@@ -244,15 +240,13 @@ pub(super) enum Found {
     Slot { owner: u32, class: usize },
     /// The large block at a unit.
     Large { unit: usize },
-    /// What begins there stands between guards, or did, or nothing begins there: see `guards`.
-    Guarded,
-    /// Not this heap's.
+    /// Not this heap's: another allocator's, or between guards (`guards`), where it may be no block in use.
     Foreign,
 }
 
 /// Finds the block that begins at `address`; ends the process where the
 /// address is in the heap but no block begins there.
-#[inline]
+#[inline(always)]
 pub(super) fn find(call: Call, address: usize) -> Found {
     let (unit, entry) = MAP.lookup(address);
     match MAP.kind_of(unit, entry) {
@@ -266,9 +260,18 @@ pub(super) fn find(call: Call, address: usize) -> Found {
         }
         Kind::LargeHead if address.is_multiple_of(UNIT) => Found::Large { unit },
         Kind::Foreign => Found::Foreign,
-        Kind::Debug | Kind::DebugRest(_) if guards::has(address) => Found::Guarded,
-        _ => misuse::not_a_block(call, address),
+        _ => find_guarded(call, address),
     }
+}
+
+/// [`find`] where there is no block but perhaps a guarded one.
+#[cold]
+#[inline(never)]
+fn find_guarded(call: Call, address: usize) -> Found {
+    if !guards::has(address) {
+        misuse::not_a_block(call, address);
+    }
+    Found::Foreign
 }
 
 /// Frees a block, whatever it is.
@@ -353,19 +356,14 @@ unsafe fn free_found<const FROM: u8>(
         return;
     }
     // SAFETY: the caller gives the block away, if it is one.
-    if unsafe { !free_other(call, block) } {
-        // SAFETY: the caller gives the block away, if it is one of the guarded ones in use.
-        unsafe { guards::free(block, what) };
-    }
+    unsafe { free_other(call, block) }
 }
 
-/// False: it is a guarded block, and still there.
-///
 /// # Safety
 ///
 /// As `free`.
 #[inline(never)]
-unsafe fn free_other(call: Call, block: *mut u8) -> bool {
+unsafe fn free_other(call: Call, block: *mut u8) {
     let found = find(call, block.addr());
     let usable = match found {
         Found::Slot { owner, class } => {
@@ -380,12 +378,8 @@ unsafe fn free_other(call: Call, block: *mut u8) -> bool {
             }
             usable
         }
-        Found::Guarded => return false,
-        Found::Foreign => {
-            // SAFETY: another allocator's block, which the caller gives away.
-            unsafe { foreign::free(call, block) };
-            return true;
-        }
+        // SAFETY: another allocator's block, or a guarded one, which the caller gives away if it is in use.
+        Found::Foreign => return unsafe { foreign::free(call, block) },
     };
     if options::detailed() {
         match start::mine() {
@@ -399,7 +393,6 @@ unsafe fn free_other(call: Call, block: *mut u8) -> bool {
             Mine::Nothing => {}
         }
     }
-    true
 }
 
 /// # Safety
@@ -500,7 +493,7 @@ pub(super) unsafe fn free_of_heap(heap: &'static Cache, block: *mut u8) {
         Found::Large { unit } => {
             (MAP.record(unit).heap.load(Ordering::Relaxed), large::usable(unit))
         }
-        Found::Guarded => (0, 0),
+        Found::Foreign if guards::has(address) => (0, 0),
         Found::Foreign => misuse::foreign(Call::HeapFree, address),
     };
     if owner != heap.id() {
@@ -554,9 +547,6 @@ pub unsafe fn usable_size(block: *const u8) -> usize {
     match find(Call::UsableSize, block.addr()) {
         Found::Slot { class, .. } => size_class::size(class),
         Found::Large { unit } => large::usable(unit),
-        Found::Guarded => {
-            guards::size(block, Return::new(Call::UsableSize, Origin::Malloc, None, None))
-        }
         Found::Foreign => foreign::usable_size(block),
     }
 }

@@ -19,19 +19,17 @@
 //!
 //! In a build without the feature `debug` there are no stacks, and nothing is ever guarded.
 //!
-//! Called by `door`, `resize`, `shared`, `per_cpu` and `walk`.
+//! Called by `door`, `foreign`, `sampling`, `shared`, `per_cpu` and `walk`.
 
 #[cfg(feature = "debug")]
 #[allow(unused_imports, reason = "for other modes")]
 pub(crate) use with_stacks::{at_exit, sample};
 #[cfg(feature = "debug")]
 pub(super) use with_stacks::{
-    draw_for_shared, each_live_at, free, has, serve, serve_pending, size, start,
+    draw_for_shared, each_live_at, free, has, realloc, serve, serve_pending, size, start,
 };
 #[cfg(not(feature = "debug"))]
-pub(super) use without_stacks::{
-    draw_for_shared, each_live_at, free, has, serve, serve_pending, size,
-};
+pub(super) use without_stacks::{draw_for_shared, each_live_at, free, has, realloc, size};
 
 /// Whether some blocks stand between guards.
 #[inline(always)]
@@ -57,7 +55,7 @@ mod with_stacks {
     use crate::ticks;
 
     pub(crate) use guards::at_exit;
-    pub(in crate::heap) use guards::{each_live_at, has, size};
+    pub(in crate::heap) use guards::{each_live_at, has};
 
     /// Blocks whose frees were put off. Where there is no place, a block is never freed.
     static PUT_OFF: [AtomicPtr<u8>; 64] = [const { AtomicPtr::new(ptr::null_mut()) }; 64];
@@ -158,14 +156,45 @@ mod with_stacks {
     ///
     /// [`has`]; if the block is in use, nobody uses it afterwards.
     #[cold]
-    pub(in crate::heap) unsafe fn free(block: *mut u8, what: Return) {
+    pub(in crate::heap) unsafe fn free(call: Call, block: *mut u8) {
         if sync::is_interrupted() {
             put_off(block);
             return;
         }
         settle();
         // SAFETY: if the block is in use, nobody uses it afterwards, as the caller promises.
-        unsafe { guards::free(block, what) };
+        unsafe { guards::free(block, plain(call)) };
+    }
+
+    /// The bytes that were asked for of a guarded block. What is no block in use is reported, and ends the process.
+    #[cold]
+    #[inline(never)]
+    pub(in crate::heap) fn size(call: Call, block: *const u8) -> usize {
+        guards::size(block, plain(call))
+    }
+
+    /// A call that says nothing but the block: what else it may know is not judged, as in the rest of fast mode.
+    const fn plain(call: Call) -> Return {
+        Return::new(call, Origin::Malloc, None, None)
+    }
+
+    /// Moves a guarded block to a new one of any kind. Null: there is no memory, and the old one is as it was.
+    ///
+    /// # Safety
+    ///
+    /// As `realloc`; [`has`].
+    #[cold]
+    pub(in crate::heap) unsafe fn realloc(block: *mut u8, size: usize) -> *mut u8 {
+        let old = self::size(Call::Realloc, block);
+        let new = super::super::malloc(size);
+        if !new.is_null() {
+            // SAFETY: both blocks have as many bytes, and the new one is ours alone.
+            unsafe { ptr::copy_nonoverlapping(block, new, old.min(size)) };
+            // SAFETY: the old block is in use, or its size would have ended the process; nobody uses it afterwards, as the
+            // caller promises.
+            unsafe { free(Call::Realloc, block) };
+        }
+        new
     }
 
     fn put_off(block: *mut u8) {
@@ -186,9 +215,8 @@ mod with_stacks {
         for place in &PUT_OFF {
             let block = place.swap(ptr::null_mut(), Ordering::Acquire);
             if !block.is_null() {
-                let what = Return::new(Call::Free, Origin::Malloc, None, None);
                 // SAFETY: a guarded block, which was given away.
-                unsafe { guards::free(block, what) };
+                unsafe { guards::free(block, plain(Call::Free)) };
             }
         }
     }
@@ -198,18 +226,7 @@ mod with_stacks {
 mod without_stacks {
     use core::ptr::NonNull;
 
-    use super::super::door;
-    use super::super::start::Mine;
-    use crate::cache::OwnCache;
-    use crate::request::{Request, Return};
-
-    pub(in crate::heap) fn serve(request: Request, mine: Mine) -> *mut u8 {
-        door::allocate_from_mine(request, mine)
-    }
-
-    pub(in crate::heap) fn serve_pending(request: Request, cache: OwnCache) -> *mut u8 {
-        door::allocate_from_mine(request, Mine::Cache(cache))
-    }
+    use crate::misuse::Call;
 
     #[inline(always)]
     pub(in crate::heap) fn draw_for_shared(_size: usize, _blocks: usize) -> Option<NonNull<u8>> {
@@ -224,9 +241,16 @@ mod without_stacks {
     /// # Safety
     ///
     /// Never called: no block is guarded.
-    pub(in crate::heap) unsafe fn free(_block: *mut u8, _what: Return) {}
+    pub(in crate::heap) unsafe fn free(_call: Call, _block: *mut u8) {}
 
-    pub(in crate::heap) fn size(_block: *const u8, _what: Return) -> usize {
+    /// # Safety
+    ///
+    /// Never called: no block is guarded.
+    pub(in crate::heap) unsafe fn realloc(_block: *mut u8, _size: usize) -> *mut u8 {
+        core::ptr::null_mut()
+    }
+
+    pub(in crate::heap) fn size(_call: Call, _block: *const u8) -> usize {
         0
     }
 

@@ -12,7 +12,7 @@
 //! Called by the C layer and the adapters.
 
 use super::door::{Found, find};
-use super::{count, debug_hooks, fast, foreign, guards, large, own_word, sampling, shared, trace};
+use super::{count, debug_hooks, fast, foreign, large, own_word, sampling, shared, trace};
 use crate::cache::Cache;
 use crate::misuse::Call;
 use crate::options;
@@ -127,11 +127,6 @@ unsafe fn resize<const FROM: u8>(
             // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
             // promises.
             Found::Foreign => return unsafe { foreign::realloc(block, size) },
-            // It moves to a block of any kind.
-            Found::Guarded => {
-                let what = Return::new(Call::Realloc, Origin::of::<FROM>(), known, None);
-                guards::size(block, what)
-            }
             Found::Slot { class, owner } => {
                 let have = size_class::size(class);
                 if stays(have, size) {

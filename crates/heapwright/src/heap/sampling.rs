@@ -26,14 +26,20 @@ pub(super) use with_stacks::begun;
 pub(crate) use with_stacks::{By, begin_if_possible, by, end, end_if};
 #[cfg(feature = "debug")]
 pub(super) use with_stacks::{
-    allocate, allocate_by_cpu, allocate_shared, allocate_unsampled, free_slot, is_owner,
-    note_destroyed, note_freed, note_grown, note_made, note_resized, put_back, puts_off, take,
+    allocate, allocate_by_cpu, allocate_shared, free_slot, is_owner, note_destroyed, note_freed,
+    note_grown, note_made, note_resized, put_back, puts_off, serve_watched, take,
 };
 #[cfg(not(feature = "debug"))]
 pub(super) use without_stacks::{
-    allocate, allocate_by_cpu, allocate_shared, allocate_unsampled, free_slot, is_owner,
-    note_destroyed, note_freed, note_grown, note_made, note_resized, put_back, puts_off, take,
+    allocate, allocate_by_cpu, allocate_shared, free_slot, is_owner, note_destroyed, note_freed,
+    note_grown, note_made, note_resized, put_back, puts_off, serve_watched, take,
 };
+
+/// Whether some calls are looked at, to be sampled or served with a guarded block.
+#[inline(always)]
+pub(super) fn is_watched() -> bool {
+    cfg!(feature = "debug") && crate::cache::sampling::is_watched()
+}
 
 /// Whether blocks are sampled.
 #[inline(always)]
@@ -228,10 +234,21 @@ mod with_stacks {
         door::done(request, serve(request, start::mine()))
     }
 
+    /// Serves a request for which the thread's own cache has given nothing, perhaps because a guarded block or a sample was
+    /// due. Null: there is no memory.
+    #[cold]
+    #[inline(never)]
+    pub(in crate::heap) fn serve_watched(request: Request, cache: OwnCache) -> *mut u8 {
+        if cache.guard_draw.is_pending() {
+            return guards::serve_pending(request, cache);
+        }
+        allocate_unsampled(request, cache)
+    }
+
     /// Serves a request from the thread's own cache without a sample, whatever is due. Null: there is no memory.
     #[cold]
     #[inline(never)]
-    pub(in crate::heap) fn allocate_unsampled(request: Request, cache: OwnCache) -> *mut u8 {
+    fn allocate_unsampled(request: Request, cache: OwnCache) -> *mut u8 {
         let _order = cache.enter();
         cache.pause_sampling();
         door::allocate_from(cache.get(), request)
@@ -243,6 +260,10 @@ mod with_stacks {
     }
 
     fn serve(request: Request, mine: Mine) -> *mut u8 {
+        if !is_on() {
+            // Then it is for the guards.
+            return guards::serve(request, mine);
+        }
         let mut is_sample = match mine {
             Mine::Cache(cache) if cache.guard_draw.is_pending() => {
                 return guards::serve_pending(request, cache);
@@ -420,7 +441,7 @@ mod with_stacks {
                 Found::Slot { class, .. } => unsafe { free_settled(class, block) },
                 // It was counted and traced when it was put off.
                 Found::Large { unit } => _ = door::free_large(unit),
-                Found::Guarded | Found::Foreign => {}
+                Found::Foreign => {}
             }
             block = next;
         }
@@ -529,7 +550,7 @@ mod without_stacks {
         core::ptr::null_mut()
     }
 
-    pub(in crate::heap) fn allocate_unsampled(_request: Request, _cache: OwnCache) -> *mut u8 {
+    pub(in crate::heap) fn serve_watched(_request: Request, _cache: OwnCache) -> *mut u8 {
         core::ptr::null_mut()
     }
 
