@@ -56,7 +56,8 @@ fn every_mistake_with_a_guarded_block_is_named() {
 
 #[test]
 fn what_is_right_is_not_remarked() {
-    for options in ["guard=sample:1", "guard=sample:2", "guard=sample", "guard=sample:1,memory=64k"] {
+    for options in ["guard=sample:1", "guard=sample:2", "guard=sample", "guard=sample:1,memory=64k"]
+    {
         for size in SIZES {
             for (what, ..) in MISTAKES {
                 outcome(options, &format!("right-{what}"), size).is_fine((options, what, size));

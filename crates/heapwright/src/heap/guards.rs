@@ -26,7 +26,7 @@
 pub(crate) use with_stacks::{at_exit, sample};
 #[cfg(feature = "debug")]
 pub(super) use with_stacks::{
-    draw_for_shared, each_live_at, free, has, realloc, serve, serve_pending, size, start,
+    draw_for_shared, draw_large, each_live_at, free, has, make_pending, realloc, serve, size, start,
 };
 #[cfg(not(feature = "debug"))]
 pub(super) use without_stacks::{draw_for_shared, each_live_at, free, has, realloc, size};
@@ -92,51 +92,57 @@ mod with_stacks {
 
     /// Serves a request by the door: with a guarded block, if it is drawn. Null: there is no memory.
     pub(in crate::heap) fn serve(request: Request, mine: Mine) -> *mut u8 {
-        match mine {
-            Mine::Cache(cache) => {
-                let draw = &cache.guard_draw;
-                if request.class().is_none()
-                    && draw.count_one()
-                    && let Some(block) = make(request, Draw::Drawn)
-                {
-                    return block.as_ptr();
-                }
-                if draw.is_pending() {
-                    return serve_pending(request, cache);
-                }
-                let block = door::allocate_from_mine(request, mine);
-                if block.is_null() && draw.is_pending() {
-                    serve_pending(request, cache)
-                } else {
-                    block
-                }
-            }
-            Mine::Shared if request.class().is_none() && guard_draw::draws_shared(1) => {
-                match make(request, Draw::Drawn) {
-                    Some(block) => block.as_ptr(),
-                    None => door::allocate_from_mine(request, mine),
-                }
-            }
-            _ => door::allocate_from_mine(request, mine),
+        if let Some(block) = draw_large(request, mine) {
+            return block.as_ptr();
         }
+        let Mine::Cache(cache) = mine else { return door::allocate_from_mine(request, mine) };
+        if cache.guard_draw.is_pending() {
+            return serve_pending(request, cache);
+        }
+        let block = door::allocate_from_mine(request, mine);
+        if block.is_null() && cache.guard_draw.is_pending() {
+            return serve_pending(request, cache);
+        }
+        block
+    }
+
+    /// A guarded block for a request of a large block, which comes from no list. `None`: it is none, it is not drawn, or there
+    /// can be none.
+    #[inline]
+    pub(in crate::heap) fn draw_large(request: Request, mine: Mine) -> Option<NonNull<u8>> {
+        if request.class().is_some() || !super::is_on() {
+            return None;
+        }
+        let is_drawn = match mine {
+            Mine::Cache(cache) => cache.guard_draw.count_one(),
+            Mine::Shared => guard_draw::draws_shared(1),
+            _ => false,
+        };
+        if is_drawn { make(request, Draw::Drawn) } else { None }
     }
 
     /// Serves a request whose refill has failed because a guarded block may be made for it. Null: there is no memory.
     #[cold]
-    pub(in crate::heap) fn serve_pending(request: Request, cache: OwnCache) -> *mut u8 {
-        let draw = &cache.guard_draw;
-        if let Some(why) = draw.take_pending() {
-            let block = make(request, why);
-            if why == Draw::IfNew {
-                draw.looked(block.is_some());
-            }
-            if let Some(block) = block {
-                return block.as_ptr();
-            }
+    fn serve_pending(request: Request, cache: OwnCache) -> *mut u8 {
+        if let Some(block) = make_pending(request, cache) {
+            return block.as_ptr();
         }
-        draw.skip(true);
         let block = door::allocate_from_mine(request, Mine::Cache(cache));
-        draw.skip(false);
+        cache.guard_draw.skip(false);
+        block
+    }
+
+    /// The guarded block for a request whose refill has failed because one may be made. `None`: there is none, and the next
+    /// refill does not ask for one.
+    #[cold]
+    pub(in crate::heap) fn make_pending(request: Request, cache: OwnCache) -> Option<NonNull<u8>> {
+        let draw = &cache.guard_draw;
+        let why = draw.take_pending()?;
+        let block = make(request, why);
+        if why == Draw::IfNew {
+            draw.looked(block.is_some());
+        }
+        draw.skip(block.is_none());
         block
     }
 

@@ -239,10 +239,10 @@ mod with_stacks {
     #[cold]
     #[inline(never)]
     pub(in crate::heap) fn serve_watched(request: Request, cache: OwnCache) -> *mut u8 {
-        if cache.guard_draw.is_pending() {
-            return guards::serve_pending(request, cache);
+        match guards::make_pending(request, cache) {
+            Some(block) => block.as_ptr(),
+            None => allocate_unsampled(request, cache),
         }
-        allocate_unsampled(request, cache)
     }
 
     /// Serves a request from the thread's own cache without a sample, whatever is due. Null: there is no memory.
@@ -251,7 +251,10 @@ mod with_stacks {
     fn allocate_unsampled(request: Request, cache: OwnCache) -> *mut u8 {
         let _order = cache.enter();
         cache.pause_sampling();
-        door::allocate_from(cache.get(), request)
+        cache.guard_draw.skip(true);
+        let block = door::allocate_from(cache.get(), request);
+        cache.guard_draw.skip(false);
+        block
     }
 
     #[inline(never)]
@@ -264,10 +267,12 @@ mod with_stacks {
             // Then it is for the guards.
             return guards::serve(request, mine);
         }
+        if let Some(block) = guards::draw_large(request, mine) {
+            return block.as_ptr();
+        }
         let mut is_sample = match mine {
-            Mine::Cache(cache) if cache.guard_draw.is_pending() => {
-                return guards::serve_pending(request, cache);
-            }
+            // What is due stays so for the next call.
+            Mine::Cache(cache) if cache.guard_draw.is_pending() => false,
             Mine::Cache(cache) => {
                 let _order = cache.enter();
                 if cache.is_asked_to_follow_sampling() {
@@ -282,6 +287,11 @@ mod with_stacks {
             _ => !counter().count(counted(request)),
         };
         loop {
+            if let Mine::Cache(cache) = mine
+                && let Some(block) = guards::make_pending(request, cache)
+            {
+                return block.as_ptr();
+            }
             if is_sample {
                 if let Some(block) = sample(request) {
                     return block;
@@ -297,12 +307,9 @@ mod with_stacks {
             }
             // There is no memory, or a sample became due while the list was filled.
             let (Mine::Cache(cache), Some(class)) = (mine, request.class()) else { return block };
-            if cache.guard_draw.is_pending() {
-                return guards::serve_pending(request, cache);
-            }
             let _order = cache.enter();
             is_sample = cache.take_due(class);
-            if !is_sample {
+            if !is_sample && !cache.guard_draw.is_pending() {
                 return block;
             }
         }
