@@ -20,8 +20,8 @@ use crate::sync::atomic::Ordering;
 use super::source::Source;
 use super::start::{self, Mine};
 use super::{
-    count, debug_hooks, exclusive, fast, first_class, foreign, guards, large, own_word, sampling,
-    shared, trace,
+    count, debug_hooks, exclusive, fast, first_class, foreign, large, own_word, sampling, shared,
+    trace,
 };
 use crate::request::{MALLOC, Origin, Request, Return};
 
@@ -240,12 +240,12 @@ pub(super) enum Found {
     Slot { owner: u32, class: usize },
     /// The large block at a unit.
     Large { unit: usize },
-    /// Not this heap's: another allocator's, or between guards (`guards`), where it may be no block in use.
+    /// No block of the fast heap's: between guards, another allocator's, or nobody's. What it is `foreign` finds out.
     Foreign,
 }
 
 /// Finds the block that begins at `address`; ends the process where the
-/// address is in the heap but no block begins there.
+/// address is in a slab but no block begins there.
 #[inline(always)]
 pub(super) fn find(call: Call, address: usize) -> Found {
     let (unit, entry) = MAP.lookup(address);
@@ -259,19 +259,8 @@ pub(super) fn find(call: Call, address: usize) -> Found {
             }
         }
         Kind::LargeHead if address.is_multiple_of(UNIT) => Found::Large { unit },
-        Kind::Foreign => Found::Foreign,
-        _ => find_guarded(call, address),
+        _ => Found::Foreign,
     }
-}
-
-/// [`find`] where there is no block but perhaps a guarded one.
-#[cold]
-#[inline(never)]
-fn find_guarded(call: Call, address: usize) -> Found {
-    if !guards::has(address) {
-        misuse::not_a_block(call, address);
-    }
-    Found::Foreign
 }
 
 /// Frees a block, whatever it is.
@@ -378,7 +367,7 @@ unsafe fn free_other(call: Call, block: *mut u8) {
             }
             usable
         }
-        // SAFETY: another allocator's block, or a guarded one, which the caller gives away if it is in use.
+        // SAFETY: the caller gives the block away, if it is one.
         Found::Foreign => return unsafe { foreign::free(call, block) },
     };
     if options::detailed() {
@@ -493,8 +482,7 @@ pub(super) unsafe fn free_of_heap(heap: &'static Cache, block: *mut u8) {
         Found::Large { unit } => {
             (MAP.record(unit).heap.load(Ordering::Relaxed), large::usable(unit))
         }
-        Found::Foreign if guards::has(address) => (0, 0),
-        Found::Foreign => misuse::foreign(Call::HeapFree, address),
+        Found::Foreign => foreign::refuse(Call::HeapFree, address),
     };
     if owner != heap.id() {
         misuse::wrong_heap(Call::HeapFree, address, usable);

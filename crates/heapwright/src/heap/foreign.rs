@@ -7,7 +7,10 @@
 //! finds a preloaded copy in the process, it passes *everything* on to it, so
 //! that there is one heap, and one account of it.
 
+use core::ptr;
+
 use super::guards;
+use crate::address_map::{Kind, MAP};
 use crate::libc_block;
 use crate::misuse::{self, Call};
 use crate::os;
@@ -24,6 +27,26 @@ pub(crate) fn passed_on() -> u64 {
     PASSED_ON.load(Ordering::Relaxed)
 }
 
+/// Whether an address that is no block of the fast heap's is in memory of guarded blocks; if not, it is outside of
+/// all our memory: anything else ends the process.
+fn is_guarded(call: Call, address: usize) -> bool {
+    let (unit, entry) = MAP.lookup(address);
+    match MAP.kind_of(unit, entry) {
+        Kind::Foreign => false,
+        _ if guards::has(address) => true,
+        _ => misuse::not_a_block(call, address),
+    }
+}
+
+/// Says that what is no block of the fast heap's is none of the heap that it was given to.
+#[cold]
+pub(super) fn refuse(call: Call, address: usize) -> ! {
+    if is_guarded(call, address) {
+        misuse::wrong_heap(call, address, guards::size(call, ptr::without_provenance(address)));
+    }
+    misuse::foreign(call, address)
+}
+
 /// Frees a block that is not the fast heap's.
 ///
 /// # Safety
@@ -31,7 +54,7 @@ pub(crate) fn passed_on() -> u64 {
 /// The block is in use, and nobody uses it afterwards; or it is a guarded one.
 #[cold]
 pub(super) unsafe fn free(call: Call, block: *mut u8) {
-    if guards::has(block.addr()) {
+    if is_guarded(call, block.addr()) {
         // SAFETY: a guarded block, which the caller gives away if it is in use.
         return unsafe { guards::free(call, block) };
     }
@@ -54,7 +77,7 @@ pub(super) unsafe fn free(call: Call, block: *mut u8) {
 /// As `realloc`.
 #[cold]
 pub(super) unsafe fn realloc(block: *mut u8, size: usize) -> *mut u8 {
-    if guards::has(block.addr()) {
+    if is_guarded(Call::Realloc, block.addr()) {
         // SAFETY: a guarded block, and afterwards only the returned one is used, as the caller promises.
         return unsafe { guards::realloc(block, size) };
     }
@@ -72,7 +95,7 @@ pub(super) unsafe fn realloc(block: *mut u8, size: usize) -> *mut u8 {
 /// The bytes that may be used of a block that is not the fast heap's.
 #[cold]
 pub(super) fn usable_size(block: *const u8) -> usize {
-    if guards::has(block.addr()) {
+    if is_guarded(Call::UsableSize, block.addr()) {
         return guards::size(Call::UsableSize, block);
     }
     if let Some(peer) = peer() {
