@@ -17,6 +17,8 @@
 #pragma weak hw_heap_walk
 
 static volatile char seen;
+// Not known to the compiler, which would unroll the loop: then there were two places.
+static volatile int both = 2;
 
 __attribute__((noinline)) static char *make(size_t size) {
     char *block = malloc(size);
@@ -54,7 +56,7 @@ int main(int count, char **words) {
 #define IS(name) (!strcmp(what, name))
     // The first two blocks of a place stand at either end of their pages.
     char *blocks[2];
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < both; i++)
         blocks[i] = make(size);
     char *block = blocks[0];
     size_t behind = (size + 15) & ~(size_t)15;
