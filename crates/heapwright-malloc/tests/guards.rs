@@ -69,6 +69,25 @@ fn what_is_right_is_not_remarked() {
     }
 }
 
+/// One of so many is drawn, and of calls that alternate each has its share, although refills are whole numbers of them.
+#[test]
+fn each_call_has_its_share() {
+    for model in ["exclusive", "percpu"] {
+        let outcome =
+            outcome(&format!("guard=sample:100,memory=64m,cache={model}"), "shares", "40");
+        outcome.is_fine(model);
+        let shares = outcome.stdout.lines().next().unwrap_or_default().split(' ');
+        let shares: Vec<f64> = shares.map(|n| n.parse().expect("a number")).collect();
+        // 1000 are expected, with a deviation of 32; 500 of each, with one of 22. Where caches are shared a drawn call
+        // stands for a whole refill.
+        let (least, most) = if model == "exclusive" { (850.0, 1150.0) } else { (250.0, 1150.0) };
+        let sum = shares[0] + shares[1];
+        assert!((least..=most).contains(&sum), "{model}: {shares:?}");
+        let part = shares[0] / sum;
+        assert!(model != "exclusive" || (0.4..=0.6).contains(&part), "{model}: {shares:?}");
+    }
+}
+
 /// Without the option there are no guards, and no handler.
 #[test]
 fn without_the_option_there_is_none() {

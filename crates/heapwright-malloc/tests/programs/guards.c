@@ -118,6 +118,15 @@ int main(int count, char **words) {
         CHECK(waitpid(child, &status, 0) == child);
         CHECK(right ? status == 0 : WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
         CHECK(block[0] == 1);
+    } else if (IS("shares")) {
+        // How many of two kinds of calls that alternate have guarded blocks, in 100,000 of them.
+        int guarded[2] = {0, 0};
+        for (int i = 0; i < 100000; i++) {
+            void *one = i % 2 ? malloc(size) : calloc(1, size);
+            CHECK(one);
+            guarded[i % 2] += hw_describe(one).kind == HW_KIND_DEBUG;
+        }
+        printf("%d %d\n", guarded[0], guarded[1]);
     } else if (IS("everything")) {
         CHECK(malloc_usable_size(block) == size);
         CHECK(hw_owns(block));

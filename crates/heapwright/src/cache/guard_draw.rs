@@ -83,9 +83,9 @@ pub(crate) fn take_turn() -> bool {
             .is_ok()
 }
 
-/// Blocks to the next one that is drawn, that one among them.
-fn distance(random: &mut u64) -> u32 {
-    match rate() {
+/// Blocks to the next one that is drawn, that one among them; on average about `rate`.
+fn distance(random: &mut u64, rate: usize) -> u32 {
+    match rate {
         0 | 1 => 1,
         rate => poisson::distance(random, rate - 1).min(u32::MAX as usize) as u32,
     }
@@ -129,7 +129,7 @@ impl GuardDraw {
 
     fn draw(&self) {
         let mut random = self.random.get();
-        self.left.set(distance(&mut random));
+        self.left.set(distance(&mut random, rate()));
         self.random.set(random);
     }
 
@@ -275,7 +275,7 @@ pub(crate) fn draws_shared(blocks: usize) -> bool {
     let mut random = counter.random.load(Ordering::Relaxed);
     if random == 0 {
         random = seed(core::ptr::from_ref(counter).addr());
-        counter.left.store(distance(&mut random).into(), Ordering::Relaxed);
+        counter.left.store(distance(&mut random, rate()).into(), Ordering::Relaxed);
         counter.random.store(random, Ordering::Relaxed);
     }
     // What another thread counts just now may be lost, which is seldom, and no block's fault.
@@ -284,7 +284,31 @@ pub(crate) fn draws_shared(blocks: usize) -> bool {
         counter.left.store(left, Ordering::Relaxed);
         return false;
     }
-    counter.left.store(distance(&mut random).into(), Ordering::Relaxed);
+    counter.left.store(distance(&mut random, rate()).into(), Ordering::Relaxed);
     counter.random.store(random, Ordering::Relaxed);
     is_time(os::coarse_ms())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distances_are_as_long_as_was_asked_for() {
+        let mut random = 1;
+        assert!((0..100).all(|_| distance(&mut random, 1) == 1));
+        for rate in [10, 100, 5000] {
+            let draws = 20_000;
+            let sum: u64 = (0..draws).map(|_| u64::from(distance(&mut random, rate))).sum();
+            let mean = sum as f64 / f64::from(draws);
+            // Their deviation is as large as their mean: of so many, a 140th.
+            assert!((mean / rate as f64 - 1.0).abs() < 0.1, "{rate}: {mean}");
+        }
+    }
+
+    #[test]
+    fn the_pace_holds_when_the_clock_was_read_before() {
+        assert!(is_later(12, 10) && !is_later(11, 10) && !is_later(9, 10));
+        assert!(is_later(1, u32::MAX));
+    }
 }
