@@ -76,6 +76,7 @@ pub mod options {
     //! | `record` | a path | debug: write findings to `PATH.<pid>`, too |
     //! | `sites` | a path | debug: guard what an earlier run's record says did badly |
     //! | `traces` | 0 to 64 | debug: frames of each stack |
+    //! | `guard` | `sample`, `sample:N` | a few blocks stand between guard pages: at a pace, or one of `N` (the preloaded library); with it also `record`, `sites`, `traces` and `memory` |
     //! | `guard` | `never`, `sample`, `all` | debug: which blocks stand between guard pages |
     //! | `memory` | bytes | debug: what freed blocks and the memory of them may cost |
     //! | `stop` | `first`, `never` | debug: end the process at the first finding |

@@ -282,7 +282,7 @@ impl Magazines {
     }
 
     /// Blocks in a chain of `class`.
-    pub(super) fn chain_length(&self, class: usize) -> usize {
+    pub(crate) fn chain_length(&self, class: usize) -> usize {
         chain_length(class, self.bins[class].is_busy.get())
     }
 

@@ -354,6 +354,11 @@ impl Cache {
         &self.rings[class]
     }
 
+    /// Slots that the next refill of a class draws, about.
+    pub(super) fn batch(&self, class: usize) -> usize {
+        self.rings[class].batch.load(Ordering::Relaxed) as usize
+    }
+
     /// Serves a request of 1 to [`LINEAR_MAX`] bytes.
     #[inline(always)]
     pub(super) fn malloc<const FROM: u8, const FULL: bool>(

@@ -45,7 +45,7 @@ pub(crate) use cache::Cache;
 pub(crate) use settings::is_on;
 
 use core::iter;
-use core::ptr;
+use core::ptr::{self, NonNull};
 
 use crate::address_map::{Entry, HARDENED, HARDENED_EMPTY, Kind, MAP};
 use crate::cache::{Hardness, Hot};
@@ -77,8 +77,12 @@ pub(crate) struct Extent {
     pub(crate) is_live: bool,
 }
 
-/// Begins, where the options say so. Once, after the window was opened, before any thread allocates.
-pub(crate) fn start(options: &Options) {
+/// Makes a guarded block for a request whose refill is about to bring so many blocks, if it is drawn.
+pub(crate) type Guards = fn(Request, usize) -> Option<NonNull<u8>>;
+
+/// Begins, where the options say so. Once, after the window was opened, before any thread allocates. `guards` makes the
+/// blocks that stand between guard pages.
+pub(crate) fn start(options: &Options, guards: Guards) {
     if options.hardening == Hardening::Off {
         return;
     }
@@ -96,6 +100,7 @@ pub(crate) fn start(options: &Options) {
     let settings = Settings {
         secret: u64::from_ne_bytes(secret),
         words,
+        guards: Some(guards),
         is_scarce,
         full: options.hardening == Hardening::Full,
         reports: options.reports_misuse,
@@ -284,6 +289,11 @@ fn allocate_slot(
                     }
                 }
                 Err(Refused::TooFew) => {
+                    if let Some(guards) = settings::get().guards
+                        && let Some(block) = guards(request, cache.batch(class))
+                    {
+                        return block.as_ptr();
+                    }
                     if !cache.refill(class) {
                         break;
                     }

@@ -51,6 +51,7 @@ mod fast;
 mod first_class;
 mod foreign;
 mod fork;
+pub(crate) mod guards;
 mod large;
 mod own_word;
 pub(crate) mod per_cpu;
@@ -68,7 +69,9 @@ pub use control::{give_up_reserve, good_size, limit_address_space, owns, trim};
 #[cfg(any(test, feature = "observe"))]
 #[doc(hidden)]
 pub use debug_hooks::observe;
-pub use debug_hooks::{debug_at_exit, debug_prepare, debugging, fault, forget_code, remember_code};
+pub use debug_hooks::{
+    debug_at_exit, debug_prepare, debugging, fault, forget_code, guarding, remember_code,
+};
 pub use control::{hardened_at_exit, hardens};
 pub use defragment::{free_uncached, malloc_uncached, should_move};
 pub use door::{realloc_to_nothing, usable_size};
