@@ -92,10 +92,12 @@ fn take(pot: &mut u64, want: u64) -> u64 {
     taken
 }
 
-/// Live blocks of the process's debug heap, and their bytes.
+/// Live blocks of the process's debug heap, or those that fast mode guards, and their bytes.
 #[cfg(feature = "debug")]
 fn debug_live() -> (u64, u64) {
-    crate::debug::live()
+    // Of the two there is one at most.
+    let ((blocks, bytes), guarded) = (crate::debug::live(), crate::debug::guards::live());
+    (blocks + guarded.0, bytes + guarded.1)
 }
 
 /// There is none in this build.
@@ -107,10 +109,11 @@ fn debug_live() -> (u64, u64) {
 /// What the debug heap counts of its operations.
 #[cfg(feature = "debug")]
 fn debug_counts(stats: &mut Stats) {
-    let (made, freed, bytes) = crate::debug::counts();
-    stats.allocations += made;
-    stats.frees += freed;
-    stats.requested_bytes += bytes;
+    for (made, freed, bytes) in [crate::debug::counts(), crate::debug::guards::counts()] {
+        stats.allocations += made;
+        stats.frees += freed;
+        stats.requested_bytes += bytes;
+    }
 }
 
 /// There is none in this build.

@@ -95,7 +95,7 @@ pub(super) fn set(config: &mut Config, name: &[u8], value: &[u8]) -> Option<Resu
         (b"guard", b"never") => return done(&mut config.guard, Guard::Never),
         (b"guard", b"sample") => return done(&mut config.guard, Guard::Sample),
         (b"guard", b"all") => return done(&mut config.guard, Guard::All),
-        (b"guard", _) => "must be never, sample or all",
+        (b"guard", _) => "must be never, sample or all; without mode=debug, sample or sample:N",
         (b"memory", value) => match number(value) {
             Some(bytes) if bytes >= 64 << 10 => return done(&mut config.memory, bytes),
             _ => "needs at least 64k for freed blocks, such as memory=64m",

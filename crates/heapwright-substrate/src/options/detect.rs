@@ -19,6 +19,8 @@ pub struct Detect {
     pub mismatch: bool,
     /// Sizes and alignments given with a free are compared.
     pub size: bool,
+    /// What the C library's functions write stays within its block (libheapwright-hardened.so, which interposes them).
+    pub bounds: bool,
 }
 
 impl Detect {
@@ -30,6 +32,7 @@ impl Detect {
         guard: true,
         mismatch: true,
         size: true,
+        bounds: true,
     };
 }
 
@@ -42,7 +45,7 @@ impl Default for Detect {
 /// Sets one of the switches of `detect`: `-fill`, `+fill`.
 pub(super) fn set(detect: &mut Detect, value: &[u8]) -> Result<(), Wrong> {
     const WRONG: Wrong = Wrong::Value(
-        "must be - or + and one of double-free, fill, canary, guard, mismatch, size: detect=-fill",
+        "must be - or + and one of double-free, fill, canary, guard, mismatch, size, bounds: detect=-fill",
     );
     let Some((sign, what)) = value.split_first() else { return Err(WRONG) };
     let on = match sign {
@@ -57,6 +60,7 @@ pub(super) fn set(detect: &mut Detect, value: &[u8]) -> Result<(), Wrong> {
         b"guard" => &mut detect.guard,
         b"mismatch" => &mut detect.mismatch,
         b"size" => &mut detect.size,
+        b"bounds" => &mut detect.bounds,
         _ => return Err(WRONG),
     };
     *switch = on;

@@ -140,6 +140,11 @@ pub unsafe fn unguard(_at: *mut u8, _size: usize) -> bool {
 /// As on Linux.
 pub unsafe fn seal(_at: *mut u8, _size: usize) {}
 
+/// There are no modules here.
+pub fn some_module_has_its_own_new() -> bool {
+    false
+}
+
 /// Fills `bytes` with what differs from one call to the next: nothing here has to be secret.
 pub fn random(bytes: &mut [u8]) {
     static CALLS: AtomicU64 = AtomicU64::new(0);
@@ -415,6 +420,11 @@ pub fn process_name() -> [u8; 16] {
 /// Not known here.
 pub fn is_privileged() -> bool {
     false
+}
+
+/// No library is built with any here.
+pub fn default_options() -> &'static [u8] {
+    b""
 }
 
 /// Whether an environment variable is set.

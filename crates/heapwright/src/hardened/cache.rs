@@ -354,6 +354,11 @@ impl Cache {
         &self.rings[class]
     }
 
+    /// Slots that the next refill of a class draws, about.
+    pub(super) fn batch(&self, class: usize) -> usize {
+        self.rings[class].batch.load(Ordering::Relaxed) as usize
+    }
+
     /// Serves a request of 1 to [`LINEAR_MAX`] bytes.
     #[inline(always)]
     pub(super) fn malloc<const FROM: u8, const FULL: bool>(
@@ -567,9 +572,9 @@ impl Ring {
     fn shuffle(&self, newest: u32) {
         let order = self.order.load(Ordering::Relaxed).wrapping_mul(0x9e37_79b1).wrapping_add(newest);
         self.order.store(order, Ordering::Relaxed);
-        // One of the sixteen newest: as many stay in any ring that has as many.
+        // One of the sixteen newest: the older ones wait in order. (A ring may have fewer.)
         let back = order >> 28;
-        if (back as i32) < self.keep {
+        if (back as i32) < self.count() {
             self.place(newest).change_with(self.place(newest.wrapping_sub(back)));
         }
     }

@@ -45,7 +45,7 @@ pub(crate) use cache::Cache;
 pub(crate) use settings::is_on;
 
 use core::iter;
-use core::ptr;
+use core::ptr::{self, NonNull};
 
 use crate::address_map::{Entry, HARDENED, HARDENED_EMPTY, Kind, MAP};
 use crate::cache::{Hardness, Hot};
@@ -54,9 +54,10 @@ use crate::describe::{self, BlockState, Description, Front, Reader};
 use crate::options::{Hardening, Options};
 use crate::os;
 use crate::request::{Origin, Request, Return};
-use crate::size_class::{self, LINEAR_MAX, MIN_ALIGN, SLAB_MAX};
+use crate::size_class::{self, LINEAR_MAX, MIN_ALIGN, SLAB_MAX, UNIT};
 use crate::slab::Slab;
 use crate::sync;
+use crate::sync::atomic::Ordering;
 use crate::ticks;
 use cache::Refused;
 use judge::Wrong;
@@ -76,8 +77,12 @@ pub(crate) struct Extent {
     pub(crate) is_live: bool,
 }
 
-/// Begins, where the options say so. Once, after the window was opened, before any thread allocates.
-pub(crate) fn start(options: &Options) {
+/// Makes a guarded block for a request whose refill is about to bring so many blocks, if it is drawn.
+pub(crate) type Guards = fn(Request, usize) -> Option<NonNull<u8>>;
+
+/// Begins, where the options say so. Once, after the window was opened, before any thread allocates. `guards` makes the
+/// blocks that stand between guard pages.
+pub(crate) fn start(options: &Options, guards: Guards) {
     if options.hardening == Hardening::Off {
         return;
     }
@@ -95,6 +100,7 @@ pub(crate) fn start(options: &Options) {
     let settings = Settings {
         secret: u64::from_ne_bytes(secret),
         words,
+        guards: Some(guards),
         is_scarce,
         full: options.hardening == Hardening::Full,
         reports: options.reports_misuse,
@@ -283,6 +289,11 @@ fn allocate_slot(
                     }
                 }
                 Err(Refused::TooFew) => {
+                    if let Some(guards) = settings::get().guards
+                        && let Some(block) = guards(request, cache.batch(class))
+                    {
+                        return block.as_ptr();
+                    }
                     if !cache.refill(class) {
                         break;
                     }
@@ -359,7 +370,7 @@ fn compare(
     is_other_class: impl FnOnce(usize) -> bool,
 ) {
     let (call, given) = (what.call.word(), word::maker(what.origin, what.align.is_some_and(|align| align > 1)));
-    if made != given {
+    if made != given && !(made == word::maker(Origin::Malloc, false) && os::some_module_has_its_own_new()) {
         judge::report(Wrong::Maker { made, given }, call, address, asked);
     }
     if let Some(told) = what.size
@@ -552,6 +563,27 @@ pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
         Some((slot, offset)) => Some(checked(slot, offset, what).unwrap_or(0)),
         None => large::asked(address),
     }
+}
+
+/// Bytes from an address in a slab of this heap to the end of the block that it lies in: 0 behind it, and where the block
+/// is free. For the bounds checks before copies: by one load more than a slab's slot is found by.
+#[inline(always)]
+pub(crate) fn room(unit: usize, entry: Entry, class: usize, address: usize) -> usize {
+    let offset = address & (UNIT - 1);
+    let index = size_class::slot_of(class, offset);
+    // (Words behind those of the slab's last slot are never written: free.)
+    // SAFETY: a unit's words are committed with it, as many as there can be slots, and written by atomics alone.
+    let known = unsafe { &*slots::word_of(unit, index) }.load(Ordering::Relaxed);
+    if word::maker_of(known) == 0 || entry.owner() == HARDENED_EMPTY {
+        return 0;
+    }
+    let end = (index + 1) * size_class::size(class) - CANARY - word::slack_of(known);
+    end.saturating_sub(offset)
+}
+
+/// Whether misuse is reported, and the program goes on.
+pub(crate) fn reports_misuse() -> bool {
+    is_on() && settings::get().reports
 }
 
 /// The block that an address lies in, as exactly as is known, in constant time. `None`: none of this heap's.

@@ -21,6 +21,8 @@ pub(super) struct Settings {
     pub(super) secret: u64,
     /// The word of the first slot of unit 0: see `slots`.
     pub(super) words: *const AtomicU16,
+    /// What makes guarded blocks.
+    pub(super) guards: Option<super::Guards>,
     /// Address space is scarce, so the words are reserved bit by bit.
     pub(super) is_scarce: bool,
     /// `hardened:full`.
@@ -51,6 +53,7 @@ static THE: Page = Page {
     settings: UnsafeCell::new(Settings {
         secret: 0,
         words: ptr::null(),
+        guards: None,
         is_scarce: false,
         full: false,
         reports: false,

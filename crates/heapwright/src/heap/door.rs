@@ -57,8 +57,8 @@ pub(super) fn calloc_aligned_cold<const FROM: u8>(size: usize, align: usize) -> 
 
 /// Serves a request, or says in `errno` that there is no memory.
 fn allocate(request: Request) -> *mut u8 {
-    // Then nothing is debugged, traced or passed on.
-    if sampling::is_on() {
+    // Then nothing is debugged or passed on.
+    if sampling::is_watched() {
         return sampling::allocate(request.size, request.align, request.zero, request.origin);
     }
     let block = if request.size > isize::MAX as usize || request.align > isize::MAX as usize {
@@ -82,10 +82,10 @@ fn allocate(request: Request) -> *mut u8 {
         let block = allocate_from_mine(request, mine);
         if block.is_null()
             && let Mine::Cache(cache) = mine
-            && cache.sampling.is_on()
+            && cache.sampling.is_watched()
         {
-            // Sampling has just ended, and a sample was due.
-            return done(request, sampling::allocate_unsampled(request, cache));
+            // Sampling has just ended, and a sample was due; or guards have just begun.
+            return done(request, sampling::serve_watched(request, cache));
         }
         block
     };
@@ -242,13 +242,13 @@ pub(super) enum Found {
     Slot { owner: u32, class: usize },
     /// The large block at a unit.
     Large { unit: usize },
-    /// Not this heap's.
+    /// No block of the fast heap's: between guards, another allocator's, or nobody's. What it is `foreign` finds out.
     Foreign,
 }
 
 /// Finds the block that begins at `address`; ends the process where the
-/// address is in the heap but no block begins there.
-#[inline]
+/// address is in a slab but no block begins there.
+#[inline(always)]
 pub(super) fn find(call: Call, address: usize) -> Found {
     let (unit, entry) = MAP.lookup(address);
     match MAP.kind_of(unit, entry) {
@@ -261,8 +261,7 @@ pub(super) fn find(call: Call, address: usize) -> Found {
             }
         }
         Kind::LargeHead if address.is_multiple_of(UNIT) => Found::Large { unit },
-        Kind::Foreign => Found::Foreign,
-        _ => misuse::not_a_block(call, address),
+        _ => Found::Foreign,
     }
 }
 
@@ -382,7 +381,7 @@ unsafe fn free_other(call: Call, block: *mut u8) {
             }
             usable
         }
-        // SAFETY: another allocator's block, which the caller gives away.
+        // SAFETY: the caller gives the block away, if it is one.
         Found::Foreign => return unsafe { foreign::free(call, block) },
     };
     if options::detailed() {
@@ -497,7 +496,7 @@ pub(super) unsafe fn free_of_heap(heap: &'static Cache, block: *mut u8) {
         Found::Large { unit } => {
             (MAP.record(unit).heap.load(Ordering::Relaxed), large::usable(unit))
         }
-        Found::Foreign => misuse::foreign(Call::HeapFree, address),
+        Found::Foreign => foreign::refuse(Call::HeapFree, address),
     };
     if owner != heap.id() {
         misuse::wrong_heap(Call::HeapFree, address, usable);

@@ -83,8 +83,8 @@ fn refill(hot: &Hot, offset: usize) -> Option<Allocated> {
 pub(super) fn large(size: usize, hot: &Hot) -> *mut u8 {
     if Stash::LENGTHS.contains(&size)
         && let Some(cache) = own_word::cache_of(hot)
-        // Where blocks are sampled, or are to be, the door counts them.
-        && !cache.sampling.is_on()
+        // Where blocks are sampled or guarded, or are to be, the door counts them.
+        && !cache.sampling.is_watched()
         && !cache.is_asked_to_follow_sampling()
         && let Some(_order) = cache.try_enter()
     {

@@ -26,7 +26,7 @@ mod calls;
 
 pub(super) use calls::{free, malloc};
 
-use super::{door, own_word, shared};
+use super::{door, guards, own_word, shared};
 use crate::address_map::CLASS_STEP;
 use crate::cache::arrays::{self, Gate, Put, Taken};
 use crate::cache::central::{self, ROW};
@@ -39,6 +39,12 @@ use crate::sync;
 /// The CPU has no block of the list at `offset`.
 #[cold]
 pub(crate) extern "C" fn empty(size: usize, gate: &Gate, offset: usize) -> *mut u8 {
+    if guards::is_on()
+        && let Some(block) =
+            guards::draw_for_shared(size, gate.half(gate.cpu(), offset / CLASS_STEP))
+    {
+        return block.as_ptr();
+    }
     let block = refill(gate, offset / CLASS_STEP);
     if block.is_null() { door::malloc_cold::<MALLOC>(size) } else { block.cast() }
 }

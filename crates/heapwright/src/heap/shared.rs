@@ -28,7 +28,7 @@ use core::ptr;
 #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
 use super::assembly::malloc_sequence;
 use super::own_word::{self, Own};
-use super::{door, large, sampling};
+use super::{door, guards, large, sampling};
 use crate::request::MALLOC;
 
 use crate::address_map::{COMMON, Entry, Kind, MAP};
@@ -250,6 +250,11 @@ fn malloc_contended(size: usize, hot: &Hot) -> *mut u8 {
 #[inline(never)]
 fn refill(size: usize, hot: &Hot) -> *mut u8 {
     let held = Held::of(magazines::of(hot));
+    if guards::is_on() {
+        let blocks = held.chain_length(size_class::of(size));
+        drop(held);
+        return refill_guarded(size, hot, blocks);
+    }
     match held.refill(size_class::of(size)) {
         Some(Allocated { block, .. }) => block,
         None => {
@@ -257,6 +262,22 @@ fn refill(size: usize, hot: &Hot) -> *mut u8 {
             door::malloc_cold::<MALLOC>(size)
         }
     }
+}
+
+/// [`refill`] where some blocks stand between guards: one may be made, without the lock of the cache, whose list brings about
+/// `blocks` blocks.
+#[cold]
+#[inline(never)]
+fn refill_guarded(size: usize, hot: &Hot, blocks: usize) -> *mut u8 {
+    if let Some(block) = guards::draw_for_shared(size, blocks) {
+        return block.as_ptr();
+    }
+    let current = magazines::of(hot);
+    let given = ALL.acquire(current).and_then(|held| {
+        account(current, &held);
+        held.alloc(size_class::of(size))
+    });
+    given.map_or_else(|| door::malloc_cold::<MALLOC>(size), |Allocated { block, .. }| block)
 }
 
 /// Frees a block of the common owner's, by a thread that shares caches.

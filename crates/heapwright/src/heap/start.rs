@@ -259,10 +259,11 @@ fn start() -> bool {
     #[cfg(feature = "debug")]
     if !peered {
         debug_hooks::start();
+        super::guards::start(options::get());
     }
     sync::prepare_owner_locks();
     if !peered && !debug_hooks::is_debugging() {
-        hardened::start(options::get());
+        hardened::start(options::get(), super::guards::draw_for_hardened);
     }
     if !peered && !debug_hooks::is_debugging() && !hardened::is_on() {
         // Where there is no memory for shared caches there is hardly any for others.

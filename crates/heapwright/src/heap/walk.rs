@@ -1,5 +1,6 @@
 //! A walk over every block of the process's heaps, in address order.
 
+use super::guards;
 use crate::address_map::{Kind, MAP};
 use crate::chunk::{self, scarce};
 use crate::hardened;
@@ -75,6 +76,14 @@ pub fn walk(visit: &mut dyn FnMut(Block) -> bool) -> bool {
                     in_use: true,
                 };
                 if !visit(block) {
+                    return false;
+                }
+            }
+            // Blocks between guards: those in use.
+            Kind::Debug => {
+                let mut each =
+                    |address, size, owner| visit(Block { address, size, owner, in_use: true });
+                if !guards::each_live_at(unit, &mut each) {
                     return false;
                 }
             }
