@@ -239,7 +239,12 @@ impl Class {
         let slab = Slab::at(&MAP, slot.unit, slot.class);
         if slot.read() != IN_RING || !slab.put_back(slot.index) {
             // Two threads freed it at once, and each has put it into its ring.
-            judge::report(Wrong::DoubleFree, "free", slot.block.addr(), size_class::size(slot.class));
+            judge::report(
+                Wrong::DoubleFree,
+                "free",
+                slot.block.addr(),
+                size_class::size(slot.class),
+            );
             return;
         }
         slot.write(IN_SLAB);

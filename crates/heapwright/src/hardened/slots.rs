@@ -183,7 +183,8 @@ pub(super) unsafe fn all_bits(block: *const u8, size: usize) -> u64 {
     } else {
         let mut left = size - 64;
         loop {
-            any = or(any, or(or(lane(left), lane(left + 16)), or(lane(left + 32), lane(left + 48))));
+            any =
+                or(any, or(or(lane(left), lane(left + 16)), or(lane(left + 32), lane(left + 48))));
             if left == 0 {
                 break;
             }
