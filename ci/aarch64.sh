@@ -47,6 +47,8 @@ unit_tests() {
 }
 unit_tests heapwright-record
 unit_tests heapwright-substrate
+unit_tests heapwright-stacks
+unit_tests heapwright-gc
 unit_tests heapwright
 
 aarch64-linux-gnu-gcc -O2 -pthread -o "$SCRATCH/limits" ci/limits.c

@@ -16,6 +16,9 @@ clippy -p heapwright --no-default-features
 for feature in allocator-api2-02 allocator-api2-04 debug derive,std observe; do
     clippy -p heapwright --features $feature
 done
+clippy -p heapwright-gc --all-targets
+clippy -p heapwright-gc --all-targets --features derive,std
+clippy -p heapwright-stacks --all-targets
 clippy -p heapwright-substrate --all-targets
 clippy -p heapwright-substrate --all-targets --features debug,testing
 clippy -p heapwright-malloc

@@ -53,8 +53,8 @@ in_slice() { [ "$SLICE" = all ] || [ $(($1 % SLICES)) -eq "$SLICE" ]; }
 # slice_lines: of the lines of standard input, those that belong to this run.
 slice_lines() { awk -v slice="$SLICE" -v slices=$SLICES 'slice == "all" || NR % slices == slice'; }
 
-# The library, whose lowest floors are a crate of their own, for Cargo.
-LIBRARY=(-p heapwright -p heapwright-substrate)
+# The library, some floors of which are crates of their own, for Cargo.
+LIBRARY=(-p heapwright -p heapwright-gc -p heapwright-stacks -p heapwright-substrate)
 
 # as_shipped COMMAND...: with the release profile as Cargo.toml has it. (.ci/run builds tools
 # without link-time optimisation.)

@@ -18,7 +18,7 @@ export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 export CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true
 
 # Which tests: all of loom's, or those of a module; and in which crates.
-tests=loom crates=("${LIBRARY[@]}")
+tests=loom crates=(-p heapwright-substrate -p heapwright-gc)
 loom() { timeout 600 cargo test --quiet --locked --release "${crates[@]}" --lib $tests -- "$@"; }
 
 loom "$@" | tee "$SCRATCH/out"
@@ -66,7 +66,7 @@ mutant $shared "K is published before the slots" '(self\.slots\[made\]\.store)' 
 mutant $shared "K is published before the strides" '(let mut strides = 0;)' 'self.count.store(made, Ordering::Release); $1'
 mutant $shared "the strides' number is published without an order" 'self\.stride_count\.store\(strides, Ordering::Release\)' 'self.stride_count.store(strides, Ordering::Relaxed)'
 mutant $shared "the strides' number is read without an order" 'self\.registry\.stride_count\.load\(Ordering::Acquire\)' 'self.registry.stride_count.load(Ordering::Relaxed)'
-tests=gc::world:: crates=(-p heapwright)
+tests=world:: crates=(-p heapwright-gc)
 world=gc/world.rs
 mutant $world "a thread that comes in does not fence" '(store\(IN, Ordering::Relaxed\);\s+)fence\(Ordering::SeqCst\);' '$1'
 mutant $world "a thread that stops does not fence" '(store\(state, Ordering::Release\);\s+)fence\(Ordering::SeqCst\);' '$1'
@@ -87,7 +87,7 @@ mutant $world "nobody is asked to stop" '\.store\(1, Ordering::Relaxed\)' '.stor
 mutant $world "nobody is told to go on" 'wake\(&self\.stop\);' ''
 mutant $world "going on does not release" 'self\.stop\.store\(0, Ordering::Release\)' 'self.stop.store(0, Ordering::Relaxed)'
 mutant $world "a thread that gives up does not go on" 'self\.go_on\(\);(\s+return false)' '$1'
-tests=gc::gang::
+tests=gang::
 gang=gc/gang.rs
 mutant $gang "a thread that waits counts as active" '(waits = true;\s+)inner\.active -= 1;' '$1'
 mutant $gang "a thread that has waited is not active again" 'inner\.active \+= 1;(\s+\}\s+return full)' '$1'
@@ -102,7 +102,7 @@ mutant $gang "a thread that comes is not counted" 'inner\.present \+= 1;' ''
 mutant $gang "one comes before there is a gang" 'if self\.open\.load\(Ordering::Relaxed\) == 0 \{\s+return false;\s+\}(\s+let mut inner = self\.inner\.lock\(\);\s+let comes = !inner\.done) && inner\.present < inner\.most' '$1'
 mutant $gang "more come than may" '&& inner\.present < inner\.most' ''
 mutant $gang "closing does not wait" 'while inner\.present > 0' 'while false'
-tests=gc::held::
+tests=held::
 held=gc/held.rs
 mutant $held "pages are not asked again after regions" '(what it wrote to its page\.\s+fence[^;]*;\s+)self\.holds\(marks, cycles, offset\)' '$1false'
 mutant $held "pages are asked again without an order" '(what it wrote to its page\.\s+)fence[^;]*;' '$1'

@@ -169,7 +169,7 @@ fn write_whole(path: &[u8], bytes: &[u8]) -> bool {
     if file < 0 {
         return false;
     }
-    let written = stderr_copy::write_all(file, bytes);
+    let written = heapwright::process::write_all(file, bytes);
     // SAFETY: ours, and open.
     let closed = unsafe { libc::close(file) };
     written && closed == 0

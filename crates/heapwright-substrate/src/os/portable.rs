@@ -140,6 +140,11 @@ pub unsafe fn unguard(_at: *mut u8, _size: usize) -> bool {
 /// As on Linux.
 pub unsafe fn seal(_at: *mut u8, _size: usize) {}
 
+/// There are no modules here.
+pub fn some_module_has_its_own_new() -> bool {
+    false
+}
+
 /// Fills `bytes` with what differs from one call to the next: nothing here has to be secret.
 pub fn random(bytes: &mut [u8]) {
     static CALLS: AtomicU64 = AtomicU64::new(0);

@@ -423,9 +423,12 @@ impl Cache {
     /// Blocks in the list of `class`.
     fn length(&self, class: usize) -> usize {
         let withheld = &self.bins[class].withheld;
-        let room =
-            if withheld.is_withheld() { withheld.room() } else { self.hot.list(class).room.get() };
-        (self.bins[class].base.get() - room).max(0) as usize
+        if withheld.is_withheld() { withheld.count() } else { self.listed(class) }
+    }
+
+    /// Blocks in the list of `class`, which is not withheld.
+    fn listed(&self, class: usize) -> usize {
+        (self.bins[class].base.get() - self.hot.list(class).room.get()).max(0) as usize
     }
 
     /// Fills the list of `class`, which is empty.
@@ -447,11 +450,22 @@ impl Cache {
     }
 
     /// Makes a chain the (empty) list of its class and hands out its first block.
+    #[inline(never)]
     fn start(&self, class: usize, chain: DepotChain) -> Allocated {
         // One less: when the list has all of them again and no room, they go.
         let room = self.room(class, chain.count()).min(chain_length(class)) as i32 - 1;
         self.fill(class, chain, room);
         let block = self.hot.list(class).pop();
+        if block.is_null() || self.bins[class].withheld.is_withheld() {
+            return self.start_otherwise(class, block);
+        }
+        Allocated { block: block.cast(), zero: false }
+    }
+
+    /// The end of [`Cache::start`], where a sample is due, and `block` is null, or the list is withheld.
+    #[cold]
+    #[inline(never)]
+    fn start_otherwise(&self, class: usize, block: *mut Block) -> Allocated {
         // It may have been withheld, empty, while we looked for blocks.
         self.stay_withheld(class);
         if block.is_null() {

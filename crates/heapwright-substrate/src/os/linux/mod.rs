@@ -6,6 +6,7 @@
 //! only to say that there is no memory.
 
 mod calls;
+mod operators;
 #[cfg(feature = "debug")]
 mod proc_mem;
 mod process;
@@ -32,6 +33,7 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 #[cfg(feature = "debug")]
 pub use proc_mem::*;
+pub use operators::*;
 pub use process::*;
 pub use registers::*;
 #[cfg(feature = "debug")]

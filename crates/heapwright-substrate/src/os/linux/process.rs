@@ -6,18 +6,11 @@ use core::ffi::{CStr, c_char};
 use core::ptr;
 
 use super::{calls, keeping_errno};
+use crate::digits::number;
 
 /// Writes bytes to standard error, as far as it takes them.
-pub fn write_stderr(mut bytes: &[u8]) {
-    keeping_errno(|| {
-        while !bytes.is_empty() {
-            let wrote = calls::write(2, bytes);
-            if wrote <= 0 {
-                return;
-            }
-            bytes = &bytes[wrote as usize..];
-        }
-    });
+pub fn write_stderr(bytes: &[u8]) {
+    write_all(2, bytes);
 }
 
 /// What standard error leads to, as a number; 0: to nothing.
@@ -476,9 +469,8 @@ pub fn resident_bytes() -> (u64, u64) {
 }
 
 fn kibibytes(text: &[u8]) -> u64 {
-    let digits = text.iter().skip_while(|b| !b.is_ascii_digit());
-    let number = digits.take_while(|b| b.is_ascii_digit());
-    number.fold(0, |n, &b| n * 10 + u64::from(b - b'0')) * 1024
+    let blanks = text.iter().take_while(|b| !b.is_ascii_digit()).count();
+    number(&text[blanks..]).unwrap_or(0) as u64 * 1024
 }
 
 /// The system would not say.
