@@ -66,7 +66,8 @@ mod with_stacks {
     /// Does what the options say. The heap starts, and no thread has a cache yet.
     #[cold]
     pub(in crate::heap) fn start(options: &Options) {
-        if options.guards != 0 && guards::start(options) {
+        if options.guards != 0 {
+            guards::start(options);
             let every = (options.guards != GUARDS_PACED).then_some(options.guards);
             if options.hardening == Hardening::Off {
                 guard_draw::begin(every);
