@@ -7,7 +7,7 @@
 //! heap is asked first (`debug_hooks`), with what the call says (`request`).
 
 use crate::address_map::{COMMON, Kind, MAP};
-use crate::cache::{self, Allocated, CACHES, Cache, Use, central};
+use crate::cache::{self, Allocated, CACHES, Cache, Hardness, Use, central};
 use crate::hardened;
 use crate::misuse::{self, Call};
 use crate::options;
@@ -273,12 +273,27 @@ pub(super) fn find(call: Call, address: usize) -> Found {
 #[cold]
 #[inline(never)]
 pub(super) unsafe fn free_cold<const FROM: u8>(block: *mut u8) {
-    // SAFETY: the caller gives the block away, if it is one.
-    if unsafe { hardened::free_if_on::<FROM>(block, fast::hot(), None) } {
-        return;
+    if fast::hot().hardness() != Hardness::None {
+        // SAFETY: the caller gives the block away, if it is one.
+        return unsafe { free_hardened::<FROM>(block, None) };
     }
     // SAFETY: the caller gives the block away, if it is one.
     unsafe { free_found::<FROM>(Call::Free, block, None, None) }
+}
+
+/// Frees a block, whatever it is, for a thread whose calls are the hardened heap's; `told` is what the call says of its size.
+///
+/// # Safety
+///
+/// As `free`.
+#[inline(never)]
+unsafe fn free_hardened<const FROM: u8>(block: *mut u8, told: Option<usize>) {
+    // SAFETY: the caller gives the block away, if it is one.
+    if unsafe { !hardened::free_if_on::<FROM>(block, fast::hot(), told) } {
+        let call = if told.is_some() { Call::FreeSized } else { Call::Free };
+        // SAFETY: the caller gives the block away, if it is one.
+        unsafe { free_found::<FROM>(call, block, told, None) };
+    }
 }
 
 /// Frees a block, whatever it is, for a caller that knows its size.
@@ -289,9 +304,9 @@ pub(super) unsafe fn free_cold<const FROM: u8>(block: *mut u8) {
 #[cold]
 #[inline(never)]
 pub(super) unsafe fn free_sized_cold<const FROM: u8>(block: *mut u8, size: usize) {
-    // SAFETY: the caller gives the block away, if it is one.
-    if unsafe { hardened::free_if_on::<FROM>(block, fast::hot(), Some(size)) } {
-        return;
+    if fast::hot().hardness() != Hardness::None {
+        // SAFETY: the caller gives the block away, if it is one.
+        return unsafe { free_hardened::<FROM>(block, Some(size)) };
     }
     // SAFETY: the caller gives the block away, if it is one.
     unsafe { free_found::<FROM>(Call::FreeSized, block, Some(size), None) }

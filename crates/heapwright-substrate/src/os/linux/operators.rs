@@ -1,11 +1,11 @@
 //! Modules with an `operator new` of their own, by what they import.
 //!
-//! A shared library that has the C++ runtime linked in makes blocks by an `operator new` that nobody sees, which calls
-//! `malloc`; but where it imports `operator delete`, it gives them back by ours. That is no mistake of the
-//! program's, and only what such a module imports tells: a `delete`, and no `new`.
+//! A shared library that has the C++ runtime linked in makes blocks by an `operator new` of its own, which calls
+//! `malloc`, and gives them back by the `operator delete` that the process has: ours. That is no mistake of the
+//! program's. Such a module is known by its dynamic symbols: it defines `new`.
 //!
 //! ```text
-//!   module   PT_DYNAMIC -> DT_SYMTAB | DT_STRTAB | DT_GNU_HASH (imports come first: as many as its second word says)
+//!   module   PT_DYNAMIC -> DT_SYMTAB | DT_STRTAB | DT_GNU_HASH, which leads to a defined symbol by its name
 //! ```
 //!
 //! Takes the loader's lock, and some microseconds a module; asked where a finding would be reported, and remembered as long
@@ -19,7 +19,7 @@ use core::ptr;
 use super::keeping_errno;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-const PT_DYNAMIC: u32 = 2;
+const DT_SONAME: i64 = 14;
 const DT_STRTAB: i64 = 5;
 const DT_SYMTAB: i64 = 6;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
@@ -34,7 +34,7 @@ struct Found {
     has_own_new: bool,
 }
 
-/// Whether a module imports C++'s `operator delete` and no `operator new`.
+/// Whether a module other than this one has an `operator new` of its own.
 pub fn some_module_has_its_own_new() -> bool {
     let mut found = Found { loaded: 0, has_own_new: false };
     let argument = ptr::from_mut(&mut found).cast();
@@ -66,18 +66,15 @@ unsafe extern "C" fn look(
     libc::c_int::from(found.has_own_new)
 }
 
-fn has_its_own_new(module: &libc::dl_phdr_info) -> bool {
-    let base = module.dlpi_addr as usize;
-    let headers = (0..module.dlpi_phnum as usize).map(|at| {
-        // SAFETY: a module has so many program headers, which stay as long as it is loaded.
-        unsafe { &*module.dlpi_phdr.wrapping_add(at) }
-    });
-    let Some(dynamic) = headers.into_iter().find(|header| header.p_type == PT_DYNAMIC) else {
+fn has_its_own_new(module_of_headers: &libc::dl_phdr_info) -> bool {
+    let base = module_of_headers.dlpi_addr as usize;
+    let Some(dynamic) = headers(module_of_headers).find(|header| header.p_type == libc::PT_DYNAMIC)
+    else {
         return false;
     };
     let mut at =
         ptr::with_exposed_provenance::<[i64; 2]>(base.wrapping_add(dynamic.p_vaddr as usize));
-    let (mut names, mut symbols, mut hash) = (0, 0, 0);
+    let (mut names, mut symbols, mut hash, mut soname) = (0, 0, 0, None);
     loop {
         // SAFETY: the dynamic section of a loaded module, which ends with a tag of 0.
         let [tag, value] = unsafe { at.read() };
@@ -86,6 +83,7 @@ fn has_its_own_new(module: &libc::dl_phdr_info) -> bool {
             DT_STRTAB => names = value as usize,
             DT_SYMTAB => symbols = value as usize,
             DT_GNU_HASH => hash = value as usize,
+            DT_SONAME => soname = Some(value as usize),
             _ => {}
         }
         at = at.wrapping_add(1);
@@ -94,21 +92,86 @@ fn has_its_own_new(module: &libc::dl_phdr_info) -> bool {
     if names < base || symbols < base || hash < base || names == 0 || symbols == 0 || hash == 0 {
         return false;
     }
-    let hash = ptr::with_exposed_provenance::<u32>(hash);
-    // SAFETY: the table's second word: the first symbol that is in it, behind all that are imported.
-    let imports = unsafe { hash.wrapping_add(1).read() };
-    let (mut gives, mut makes) = (false, false);
-    for index in 1..imports as usize {
-        let symbol = ptr::with_exposed_provenance::<libc::Elf64_Sym>(symbols).wrapping_add(index);
-        // SAFETY: a symbol of the module, below the number of those that are imported.
-        let name = unsafe { &raw const (*symbol).st_name };
-        // SAFETY: a field of that symbol.
-        let name = unsafe { name.read() } as usize;
-        let name = ptr::with_exposed_provenance(names.wrapping_add(name));
-        // SAFETY: the name of a symbol in the module's string table, which ends with a zero.
-        let name = unsafe { CStr::from_ptr(name) }.to_bytes();
-        gives |= name.starts_with(b"_Zdl") || name.starts_with(b"_Zda");
-        makes |= name.starts_with(b"_Znw") || name.starts_with(b"_Zna");
+    let module = Symbols {
+        names,
+        symbols: ptr::with_exposed_provenance(symbols),
+        hash: ptr::with_exposed_provenance(hash),
+    };
+    // The C++ runtime's own library calls itself by way of ours, and we are no other's.
+    let is_runtime = soname.is_some_and(|soname| {
+        let name = module.text(soname);
+        name.starts_with(b"libstdc++.") || name.starts_with(b"libc++")
+    });
+    let is_ours = headers(module_of_headers).any(|header| {
+        let start = base.wrapping_add(header.p_vaddr as usize);
+        header.p_type == libc::PT_LOAD
+            && (start..start + header.p_memsz as usize).contains(&ptr::from_ref(&KNOWN).addr())
+    });
+    !is_ours && !is_runtime && module.defines(NEW)
+}
+
+/// The operator that is looked for where a module defines it.
+const NEW: &[u8] = b"_Znwm";
+
+/// The program headers of a module.
+fn headers(module: &libc::dl_phdr_info) -> impl Iterator<Item = &libc::Elf64_Phdr> {
+    (0..module.dlpi_phnum as usize).map(|at| {
+        // SAFETY: a module has so many program headers, which stay as long as it is loaded.
+        unsafe { &*module.dlpi_phdr.wrapping_add(at) }
+    })
+}
+
+/// A module's dynamic symbols.
+struct Symbols {
+    names: usize,
+    symbols: *const libc::Elf64_Sym,
+    hash: *const u32,
+}
+
+impl Symbols {
+    /// The text at a place of the string table.
+    fn text(&self, at: usize) -> &[u8] {
+        let text = ptr::with_exposed_provenance(self.names.wrapping_add(at));
+        // SAFETY: a text of the module's string table, which ends with a zero.
+        unsafe { CStr::from_ptr(text) }.to_bytes()
     }
-    gives && !makes
+
+    /// The name of a symbol.
+    fn name(&self, index: usize) -> &[u8] {
+        // SAFETY: a symbol of the module: callers give numbers that its table has.
+        let symbol = unsafe { self.symbols.wrapping_add(index).read() };
+        self.text(symbol.st_name as usize)
+    }
+
+    /// A word of the hash table: buckets, the first symbol that is in it, words of its filter, their shift; the filter; the
+    /// buckets; a word for each symbol.
+    fn word(&self, at: usize) -> u32 {
+        // SAFETY: a word of the table: callers give places that it has.
+        unsafe { self.hash.wrapping_add(at).read() }
+    }
+
+    /// Whether the module defines a symbol.
+    fn defines(&self, wanted: &[u8]) -> bool {
+        let (buckets, first, filter) =
+            (self.word(0) as usize, self.word(1) as usize, self.word(2) as usize);
+        if buckets == 0 {
+            return false;
+        }
+        let hash = wanted
+            .iter()
+            .fold(5381u32, |hash, &byte| hash.wrapping_mul(33).wrapping_add(byte.into()));
+        let chains = 4 + 2 * filter + buckets;
+        let mut index = self.word(4 + 2 * filter + hash as usize % buckets) as usize;
+        while index >= first {
+            let word = self.word(chains + index - first);
+            if word | 1 == hash | 1 && self.name(index) == wanted {
+                return true;
+            }
+            if word & 1 != 0 {
+                break;
+            }
+            index += 1;
+        }
+        false
+    }
 }
