@@ -269,12 +269,12 @@ fn allocate_slot(
     let maker = maker_of(request);
     if let Some(cache) = cache {
         loop {
-            let ring = cache.ring(class);
             let popped = if settings::get().full {
-                cache.pop::<true>(ring, request.size, maker)
+                cache.pop_busily::<true>(class, request.size, maker)
             } else {
-                cache.pop::<false>(ring, request.size, maker)
+                cache.pop_busily::<false>(class, request.size, maker)
             };
+            let Some(popped) = popped else { break };
             match popped {
                 Ok(block) => return zeroed(block, request),
                 Err(Refused::Changed(block)) => {
@@ -440,6 +440,7 @@ pub(crate) unsafe fn give_back(
         return true;
     }
     slot.write(IN_RING);
+    // (A slot that a signal handler frees which has interrupted the holder of its class's lock stays out for good.)
     if slot.is_empty {
         slabs::put(slabs::EMPTY, iter::once(slot));
         return true;

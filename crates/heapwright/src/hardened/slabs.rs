@@ -32,7 +32,6 @@ use crate::chunk::{self, Want};
 use crate::os::{self, Memory, SYSTEM};
 use crate::size_class::{self, CLASSES, UNIT};
 use crate::slab::Slab;
-use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{self, Guard, Lock};
 use crate::unit_list::{BySize, UnitList};
 
@@ -80,8 +79,6 @@ pub(super) struct Class {
 }
 
 static ALL: [Lock<Class>; CLASSES + 1] = [const { Lock::new(Class::NEW) }; CLASSES + 1];
-/// Whether a signal handler found a class locked, and lost a slot.
-static LOST: AtomicBool = AtomicBool::new(false);
 
 /// The class, locked. `None`: this is a signal handler that may have interrupted the holder.
 fn lock(class: usize) -> Option<Guard<'static, Class>> {
@@ -102,16 +99,13 @@ pub(super) fn draw(class: usize, most: usize, mut sink: impl FnMut(Slot)) -> usi
     drawn
 }
 
-/// Takes slots back that are in a ring.
-pub(super) fn put(class: usize, slots: impl Iterator<Item = Slot>) {
-    let Some(mut it) = lock(class) else {
-        // They stay out for good.
-        LOST.store(true, Ordering::Relaxed);
-        return;
-    };
+/// Takes slots back that are in a ring. False: the lock cannot be waited for, and they are where they were.
+pub(super) fn put(class: usize, slots: impl Iterator<Item = Slot>) -> bool {
+    let Some(mut it) = lock(class) else { return false };
     for slot in slots {
         it.put(class, slot);
     }
+    true
 }
 
 /// Gives the memory of all slabs without a slot out back. Returns bytes.
