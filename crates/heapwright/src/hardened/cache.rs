@@ -122,6 +122,8 @@ pub(crate) struct Cache {
     rings: [Ring; CLASSES],
     /// The thread is in a slow path.
     is_busy: AtomicBool,
+    /// Whether `random` has a key that no other process has.
+    is_seeded: AtomicBool,
     random: UnsafeCell<Random>,
     /// The cache made before this one, and the next one that no thread has.
     older: *const Cache,
@@ -270,7 +272,6 @@ impl Cache {
             ring.open();
             places = places.wrapping_add(room);
         }
-        super::seed(self.random.get_mut());
     }
 
     /// The thread ends: its slots go back, and another thread may have the cache.
@@ -366,6 +367,10 @@ impl Cache {
         });
         // SAFETY: the thread is in one slow path at a time, and only there are its random numbers used.
         let random = unsafe { &mut *self.random.get() };
+        if !self.is_seeded.load(Ordering::Relaxed) {
+            self.is_seeded.store(true, Ordering::Relaxed);
+            super::seed(random);
+        }
         let first = if is_before { head.wrapping_sub(drawn) } else { tail };
         for at in (1..drawn).rev() {
             let other = random.below(at as usize + 1) as u32;
@@ -734,16 +739,17 @@ pub(super) unsafe fn after_fork() {
     unsafe { CACHES.release() };
 }
 
-/// In a forked child: what other threads held is lost, once, and their caches can be had. `mine` draws anew.
+/// In a forked child: other choices than the parent's.
+pub(super) fn choose_anew() {
+    // Before the next refill, and not here: this may be a signal handler in the middle of one.
+    all().for_each(|cache| cache.is_seeded.store(false, Ordering::Relaxed));
+}
+
+/// In a forked child: what other threads held is lost, once, and their caches can be had.
 pub(super) fn forget_after_fork(mine: Option<&'static Cache>) {
     let mut area = CACHES.lock();
     area.unused = ptr::null();
-    for cache in all() {
-        if mine.is_some_and(|mine| ptr::eq(mine, cache)) {
-            // SAFETY: the only thread there is.
-            super::seed(unsafe { &mut *cache.random.get() });
-            continue;
-        }
+    for cache in all().filter(|cache| !mine.is_some_and(|mine| ptr::eq(mine, *cache))) {
         for ring in &cache.rings {
             ring.head.store(ring.tail.load(Ordering::Relaxed), Ordering::Relaxed);
             ring.open();
@@ -751,7 +757,5 @@ pub(super) fn forget_after_fork(mine: Option<&'static Cache>) {
         cache.is_busy.store(false, Ordering::Relaxed);
         cache.unused.store(area.unused.cast_mut(), Ordering::Relaxed);
         area.unused = cache;
-        // SAFETY: the only thread there is.
-        super::seed(unsafe { &mut *cache.random.get() });
     }
 }

@@ -286,7 +286,9 @@ fn allocate_slot(
                     if !cache.refill(class) {
                         break;
                     }
-                    ticks::pass(os::coarse_ms());
+                    if !sync::is_interrupted() {
+                        ticks::pass(os::coarse_ms());
+                    }
                 }
             }
         }
@@ -500,7 +502,7 @@ pub(crate) unsafe fn realloc(
             }
             asked
         }
-        None => match large::asked(address) {
+        None => match large::checked(address, what) {
             Some(asked) => {
                 if class_of(size.max(1), request.align).is_none()
                     && size <= isize::MAX as usize
@@ -670,11 +672,18 @@ pub(crate) unsafe fn after_fork() {
     }
 }
 
-/// In a forked child: other random choices than the parent's, and the caches of threads that are not here can be had.
+/// In a forked child, however many threads its parent had: other random choices than the parent's.
+pub(crate) fn choose_anew_after_fork() {
+    if is_on() {
+        cache::choose_anew();
+        slabs::choose_anew();
+        large::choose_anew();
+    }
+}
+
+/// In a child of a process with several threads: the caches of those that are not here can be had. `mine` stays.
 pub(crate) fn forget_after_fork(mine: Option<&'static Cache>) {
     if is_on() {
         cache::forget_after_fork(mine);
-        slabs::forget_after_fork();
-        large::forget_after_fork();
     }
 }

@@ -88,11 +88,13 @@ fn lock(class: usize) -> Option<Guard<'static, Class>> {
 /// Draws up to `most` slots of a class, and gives them to `sink`: they are in a ring from then on. Returns how many; 0:
 /// there is no memory, or the lock cannot be waited for.
 pub(super) fn draw(class: usize, most: usize, mut sink: impl FnMut(Slot)) -> usize {
+    // The chunk's lock, too, is one that a signal handler does not wait for.
+    let may_grow = !sync::is_interrupted();
     let Some(mut it) = lock(class) else { return 0 };
     let it = &mut *it;
     let mut drawn = 0;
     while drawn < most {
-        let Some(unit) = it.slab_to_draw_from(class) else { break };
+        let Some(unit) = it.slab_to_draw_from(class, may_grow) else { break };
         drawn += it.draw_from(class, unit, most - drawn, &mut sink);
     }
     it.out += drawn;
@@ -150,7 +152,7 @@ pub(super) unsafe fn after_fork() {
 }
 
 /// In a forked child: other choices than the parent's.
-pub(super) fn forget_after_fork() {
+pub(super) fn choose_anew() {
     for class in &ALL {
         class.lock().is_seeded = false;
     }
@@ -177,13 +179,13 @@ impl Class {
         &mut self.random
     }
 
-    /// A slab that has a free slot, or one to open.
-    fn slab_to_draw_from(&mut self, class: usize) -> Option<usize> {
+    /// A slab that has a free slot, or one to open; a new one if it `may_grow`.
+    fn slab_to_draw_from(&mut self, class: usize, may_grow: bool) -> Option<usize> {
         let first = self.listed.first();
         if first.is_some() && !(settings::get().full && self.free < self.out / 8) {
             return first;
         }
-        match self.new_slab(class) {
+        match self.new_slab(class, may_grow) {
             Some(unit) => {
                 self.list(unit, false);
                 Some(unit)
@@ -285,10 +287,10 @@ impl Class {
         Slab::at(&MAP, unit, 0).set_listed(false);
     }
 
-    /// Makes the next unit of the class's extent a slab.
-    fn new_slab(&mut self, class: usize) -> Option<usize> {
+    /// Makes the next unit of the class's extent a slab; of another extent if it `may_grow`.
+    fn new_slab(&mut self, class: usize, may_grow: bool) -> Option<usize> {
         loop {
-            if self.extent.left == 0 && !self.new_extent(class) {
+            if self.extent.left == 0 && !(may_grow && self.new_extent(class)) {
                 return None;
             }
             let extent = &mut self.extent;
