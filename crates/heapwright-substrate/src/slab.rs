@@ -275,7 +275,9 @@ impl<'a> Slab<'a> {
                 let bit = (bits.rotate_right(turn % 64).trailing_zeros() + turn % 64) % 64;
                 bits &= !(1 << bit);
                 count += 1;
-                sink(at * 64 + bit as usize);
+                let index = at * 64 + bit as usize;
+                self.touch(index, index + 1);
+                sink(index);
             }
             word.store(bits, Ordering::Relaxed);
             if bits == 0 {

@@ -17,15 +17,21 @@
 //! Caches lie in a reservation of their own at a random place, each between guards, so no overflow of a block reaches one.
 //!
 //! **Signal handlers** may interrupt a thread anywhere, and allocate. So a place is taken, at either end, by one instruction
-//! (`step`), and then read or written: nobody else has it. What is looked at before may be less true
-//! then by as many as handlers are nested, so the rings are never filled, or emptied, to the last few places. In the middle of a
-//! refill and the like the cache is *busy*, and a handler goes to the slabs directly (`mod`).
+//! (`step`), and then read or written: nobody else has it. An interrupted call is *pending*: it has looked at how many there
+//! are and not yet taken its place, or has taken its place and not yet read or written it. Up to [`PENDING`] calls may be,
+//! of as many nested handlers. So the short way neither fills nor empties a ring to the last [`PENDING`] places; and a slow
+//! path (a refill, or slots that go back), which may be a handler's, neither writes to the places just before the
+//! oldest nor looks at the newest.
+//!
+//! In a slow path the cache is *busy* and the ring *shut*: handlers take nothing from it and put nothing into it, but go to
+//! the slabs directly (`mod`). With `hardened:full` a ring is shut, too, while a call changes two entries.
 //!
 //! **Misuse.** A slot is handed out only if its word says that it is in a ring, and its first 16 bytes are zero; it is taken
 //! only if its word says that it is live and made by the kind of call that frees it, and its canary is as it was. All
 //! else is the cold way's.
 //!
-//! Invariants: only its thread changes a cache, but for one that ended, which has none. A cache is never freed.
+//! Invariants: the entries from the oldest to the newest are slots whose words say that they are in a ring, each in one
+//! place, but for those of pending calls. Only its thread changes a cache, but for one that ended, which has none. A cache is never freed.
 //!
 //! Called by `mod`.
 
@@ -45,7 +51,9 @@ use crate::os::{Memory, SYSTEM};
 use crate::request::Origin;
 use crate::size_class::{self, CLASSES, LINEAR_MAX, MIN_ALIGN, UNIT};
 use crate::sync::Lock;
-use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, Ordering, compiler_fence};
+use crate::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU16, AtomicU32, Ordering, compiler_fence,
+};
 
 /// A free slot in a ring.
 #[repr(C)]
@@ -60,9 +68,10 @@ pub(super) struct Ring {
     /// The place of the oldest, and the one behind the newest.
     head: AtomicU32,
     tail: AtomicU32,
-    /// So many stay, and with more than so many the cold way puts what is freed: 0 where slots are long.
-    keep: i32,
-    most: i32,
+    /// What the short way goes by: so many stay, and with more than so many the cold way puts what is freed. They are
+    /// [`Ring::stays`] and [`Ring::full`], but while the ring is shut, or if the short way does not put slots into it.
+    keep: AtomicI32,
+    most: AtomicI32,
     /// Room for so many, a power of two, less one.
     mask: u32,
     /// The word of a block of `malloc` that is as long as a slot can hold.
@@ -75,13 +84,26 @@ pub(super) struct Ring {
     batch: AtomicU32,
     /// What the last change of places was chosen by.
     order: AtomicU32,
+    /// So many stay.
+    stays: i32,
+    /// The most that are in it before one more is put.
+    full: i32,
+    /// The newest entry changes places with one of so many newest.
+    reach: i32,
     places: *const Place,
 }
 
-/// Places that are left free for what signal handlers do in the middle of something.
-const MARGIN: usize = 2;
+/// So many calls of one thread may be pending at a time.
+const PENDING: i32 = 3;
+/// [`Ring::keep`] of a ring that is shut: no more are there.
+const ALL_STAY: i32 = i32::MAX;
+/// [`Ring::most`] of a ring that the short way puts nothing into, and of one that is shut.
+const NONE_COMES: i32 = -1;
+const SHUT: i32 = -2;
 /// The longest slots that the short way clears.
 const QUICK: u32 = 1024;
+/// The longest slots that the short way hands out or takes: those of a ring with pending calls.
+const SHORT: usize = size_class::size(size_class::of(LINEAR_MAX + CANARY));
 /// The word of the shortest slack of `malloc`'s.
 const LEAST_LIVE: u32 = word::live(word::maker(Origin::Malloc, false), 0) as u32;
 const HEAD: usize = offset_of!(Ring, head);
@@ -100,6 +122,8 @@ pub(crate) struct Cache {
     rings: [Ring; CLASSES],
     /// The thread is in a slow path.
     is_busy: AtomicBool,
+    /// Whether `random` has a key that no other process has.
+    is_seeded: AtomicBool,
     random: UnsafeCell<Random>,
     /// The cache made before this one, and the next one that no thread has.
     older: *const Cache,
@@ -129,6 +153,18 @@ const fn keep(class: usize, full: bool) -> usize {
     let keep = if full { keep * 2 } else { keep };
     if keep == 0 { 1 } else { keep }
 }
+
+// Where calls may be pending, that many and more stay; and a refill has room for one more than stay.
+const _: () = {
+    let mut class = 0;
+    while class < CLASSES {
+        let is_short = size_class::size(class) <= SHORT;
+        assert!(!is_short || keep(class, false) > 2 * PENDING as usize);
+        assert!(keep(class, false) + 1 + PENDING as usize <= room(class, false));
+        assert!(keep(class, true) + 1 + PENDING as usize <= room(class, true));
+        class += 1;
+    }
+};
 
 /// Bytes of a cache with its places.
 const fn bytes(full: bool) -> usize {
@@ -222,55 +258,76 @@ impl Cache {
         self.stub.become_hardened(full);
         for (class, ring) in self.rings.iter_mut().enumerate() {
             let (room, size) = (room(class, full), size_class::size(class) as u32);
-            ring.keep = keep(class, full) as i32;
+            ring.stays = keep(class, full) as i32;
             ring.mask = room as u32 - 1;
+            ring.full = ring.mask as i32 - PENDING;
+            ring.reach = if full { ring.stays - PENDING } else { 0 };
             ring.reciprocal = size_class::reciprocal(class).into();
-            ring.most = if size <= QUICK { ring.full() } else { -1 };
             ring.room = size - CANARY as u32;
             ring.longest = ring.room + LEAST_LIVE;
             *ring.order.get_mut() = size_class::reciprocal(class) ^ settings::get().secret as u32;
             ring.places = places;
             ring.batch.store(4, Ordering::Relaxed);
+            ring.open();
             places = places.wrapping_add(room);
         }
-        super::seed(self.random.get_mut());
     }
 
     /// The thread ends: its slots go back, and another thread may have the cache.
     pub(crate) fn leave(&'static self) {
         for class in 0..CLASSES {
-            self.give_back(class, 0);
+            if self.slowly(class, |ring| Self::give_back(class, ring, 0)).is_none() {
+                // A signal handler ends the thread in the middle of a call: nobody gets this cache.
+                return;
+            }
         }
         let mut area = CACHES.lock();
         self.unused.store(area.unused.cast_mut(), Ordering::Relaxed);
         area.unused = self;
     }
 
-    /// Gives the older slots of a class back until no more than `keep` are left.
-    pub(super) fn give_back(&self, class: usize, keep: i32) {
-        let ring = &self.rings[class];
+    /// Gives the older slots of a class back until no more than `leave` are left, if the class's lock can be had. The ring
+    /// is shut.
+    fn give_back(class: usize, ring: &Ring, leave: i32) {
         let count = ring.count();
-        if count <= keep {
+        if count <= leave {
             return;
         }
-        let goes = (count - keep) as u32;
+        let goes = (count - leave) as u32;
         let head = ring.head.load(Ordering::Relaxed);
-        slabs::put(class, (0..goes).map(|at| ring.slot(class, head.wrapping_add(at))));
-        ring.head.store(head.wrapping_add(goes), Ordering::Relaxed);
+        if slabs::put(class, (0..goes).map(|at| ring.slot(class, head.wrapping_add(at)))) {
+            ring.head.store(head.wrapping_add(goes), Ordering::Relaxed);
+        }
     }
 
     /// Gives the slots of all classes back that need not wait.
     pub(super) fn trim(&self) {
-        for (class, ring) in self.rings.iter().enumerate() {
-            self.give_back(class, ring.keep);
+        for class in 0..CLASSES {
+            self.slowly(class, |ring| Self::give_back(class, ring, ring.stays));
         }
     }
 
-    /// Runs a slow path. `None`: this is a signal handler that interrupted one.
-    fn slowly<T>(&self, run: impl FnOnce() -> T) -> Option<T> {
-        if self.is_busy.swap(true, Ordering::Relaxed) {
+    /// Runs a slow path with the ring of a class shut. `None`: this is a signal handler that interrupted one.
+    fn slowly<T>(&self, class: usize, run: impl FnOnce(&Ring) -> T) -> Option<T> {
+        let ring = &self.rings[class];
+        if ring.most.load(Ordering::Relaxed) == SHUT {
             return None;
         }
+        self.busily(|| {
+            ring.shut();
+            let done = run(ring);
+            ring.open();
+            done
+        })
+    }
+
+    /// Runs what no other slow path of the thread may interrupt. `None`: this is a signal handler that interrupted one.
+    fn busily<T>(&self, run: impl FnOnce() -> T) -> Option<T> {
+        // (A handler in between is done before this goes on.)
+        if self.is_busy.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.is_busy.store(true, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
         let done = run();
         compiler_fence(Ordering::SeqCst);
@@ -281,35 +338,68 @@ impl Cache {
     /// Draws slots into the ring of a class, so that more than `keep` are there. False: there is no memory, or this is a signal
     /// handler that interrupted a slow path.
     pub(super) fn refill(&self, class: usize) -> bool {
-        self.slowly(|| self.refill_slowly(class)).unwrap_or(false)
+        self.slowly(class, |ring| self.refill_slowly(class, ring)).unwrap_or(false)
     }
 
-    fn refill_slowly(&self, class: usize) -> bool {
-        let ring = &self.rings[class];
-        // (Below zero where nested handlers took more than were there.)
-        let count = ring.count().max(0);
-        let room = ring.mask as usize + 1;
-        let batch = ring.batch.load(Ordering::Relaxed) as usize;
-        let least = (ring.keep + 1 - count).max(1) as usize;
-        let want = batch.max(least).min(room - MARGIN - count as usize);
+    fn refill_slowly(&self, class: usize, ring: &Ring) -> bool {
+        let count = ring.count();
+        if count > ring.stays {
+            // A handler was here in between.
+            return true;
+        }
+        // (Below zero it would be if more handlers were nested than may be.)
+        let count = count.max(0);
+        let room = ring.mask as i32 + 1;
+        let batch = ring.batch.load(Ordering::Relaxed);
+        let least = (ring.stays + 1 - count).max(1);
+        let want = (batch as i32).max(least).min(room - PENDING - count);
         let tail = ring.tail.load(Ordering::Relaxed);
         let head = tail.wrapping_sub(count as u32);
+        // What is drawn comes out first. A call may be pending that has yet to read its place, just before the oldest: unless
+        // fewer are there than it would have left. Then new slots go behind the newest, and change places with the oldest.
+        let is_before = count + PENDING <= ring.stays || size_class::size(class) > SHORT;
         let mut drawn = 0u32;
-        slabs::draw(class, want, |slot| {
+        slabs::draw(class, want as usize, |slot| {
+            let at =
+                if is_before { head.wrapping_sub(drawn + 1) } else { tail.wrapping_add(drawn) };
+            ring.place(at).set(slot.block, slot.word);
             drawn += 1;
-            ring.place(head.wrapping_sub(drawn)).set(slot.block, slot.word);
         });
-        let head = head.wrapping_sub(drawn);
         // SAFETY: the thread is in one slow path at a time, and only there are its random numbers used.
         let random = unsafe { &mut *self.random.get() };
+        if !self.is_seeded.load(Ordering::Relaxed) {
+            self.is_seeded.store(true, Ordering::Relaxed);
+            super::seed(random);
+        }
+        let first = if is_before { head.wrapping_sub(drawn) } else { tail };
         for at in (1..drawn).rev() {
             let other = random.below(at as usize + 1) as u32;
-            ring.place(head.wrapping_add(at)).change_with(ring.place(head.wrapping_add(other)));
+            ring.place(first.wrapping_add(at)).change_with(ring.place(first.wrapping_add(other)));
         }
-        ring.batch.store((batch * 2).min(room / 2) as u32, Ordering::Relaxed);
-        compiler_fence(Ordering::SeqCst);
-        ring.head.store(head, Ordering::Relaxed);
+        ring.batch.store((batch * 2).min(room as u32 / 2), Ordering::Relaxed);
+        if is_before {
+            ring.head.store(first, Ordering::Relaxed);
+        } else {
+            let oldest = (count - PENDING) as u32;
+            let changes = oldest.min(drawn);
+            let last = tail.wrapping_add(drawn - changes);
+            for at in 0..changes {
+                ring.place(head.wrapping_add(at)).change_with(ring.place(last.wrapping_add(at)));
+            }
+            ring.tail.store(tail.wrapping_add(drawn), Ordering::Relaxed);
+        }
         drawn > 0
+    }
+
+    /// [`Cache::pop`] of a class whose ring may have slots of any length. `None`: this is a signal handler that interrupted a
+    /// slow path.
+    pub(super) fn pop_busily<const FULL: bool>(
+        &self,
+        class: usize,
+        asked: usize,
+        maker: u16,
+    ) -> Option<Result<*mut u8, Refused>> {
+        self.busily(|| self.pop::<FULL>(&self.rings[class], asked, maker))
     }
 
     /// Takes the oldest slot of a ring for a block of `asked` bytes with this maker.
@@ -343,12 +433,6 @@ impl Cache {
         // SAFETY: the slot has room for the bytes asked for and the canary, and it is the caller's.
         unsafe { block.wrapping_add(asked).cast::<u64>().write_unaligned(canary) };
         Ok(block)
-    }
-
-    /// The ring of a class.
-    #[inline(always)]
-    pub(super) fn ring(&self, class: usize) -> &Ring {
-        &self.rings[class]
     }
 
     /// Slots that the next refill of a class draws, about.
@@ -433,20 +517,22 @@ impl Cache {
         true
     }
 
-    /// Takes a slot back that was just freed, and makes room if there is none. False: this is a signal handler that
-    /// interrupted its thread in a slow path.
+    /// Takes a slot back that was just freed, and makes room if there is none. False: there is none, or this is a signal
+    /// handler that interrupted its thread in a slow path.
     pub(super) fn keep(&self, slot: Slot) -> bool {
-        let ring = &self.rings[slot.class];
-        let count = ring.count();
-        if count > ring.full() && self.slowly(|| self.give_back(slot.class, count / 2)).is_none() {
-            return false;
-        }
-        if settings::get().full {
-            ring.push::<true>(slot.block, slot.word);
-        } else {
-            ring.push::<false>(slot.block, slot.word);
-        }
-        true
+        let kept = self.slowly(slot.class, |ring| {
+            let count = ring.count();
+            if count > ring.full {
+                Self::give_back(slot.class, ring, count / 2);
+            }
+            let count = ring.count();
+            let has_room = count <= ring.full;
+            if has_room {
+                ring.put(ring.step::<TAIL>(), slot.block, slot.word, count >= ring.stays);
+            }
+            has_room
+        });
+        kept == Some(true)
     }
 
     /// Slots and bytes in all rings of all threads.
@@ -486,9 +572,21 @@ impl Ring {
         Slot { block, word: slots::word_of(unit, index), class, unit, index, is_empty: false }
     }
 
-    /// The most that are in it, before one more is put.
-    fn full(&self) -> i32 {
-        (self.mask as usize - MARGIN) as i32
+    /// Keeps signal handlers away.
+    fn shut(&self) {
+        self.keep.store(ALL_STAY, Ordering::Relaxed);
+        self.most.store(SHUT, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+    }
+
+    /// Lets the short way take and put slots, as far as it may.
+    fn open(&self) {
+        compiler_fence(Ordering::SeqCst);
+        // It changes places with as many as stay, so they have to be there.
+        let is_quick =
+            self.room + CANARY as u32 <= QUICK && (self.reach == 0 || self.count() >= self.stays);
+        self.most.store(if is_quick { self.full } else { NONE_COMES }, Ordering::Relaxed);
+        self.keep.store(self.stays, Ordering::Relaxed);
     }
 
     /// How many there are.
@@ -520,19 +618,23 @@ impl Ring {
         }
         #[cfg(not(all(target_arch = "x86_64", not(miri))))]
         {
-            self.count() > if FIELD == KEEP { self.keep } else { self.most }
+            let field = if FIELD == KEEP { &self.keep } else { &self.most };
+            self.count() > field.load(Ordering::Relaxed)
         }
     }
 
     /// Puts a free slot behind the newest, for which there is room.
     #[inline(always)]
     fn push<const FULL: bool>(&self, block: *mut u8, word: *const AtomicU16) {
-        let at = self.step::<TAIL>();
-        let place = self.place(at);
-        place.set(block, word);
-        if FULL {
-            self.shuffle(at);
+        if !FULL {
+            return self.place(self.step::<TAIL>()).set(block, word);
         }
+        // A handler's push might change places with this one, which is not written yet.
+        self.most.store(SHUT, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        self.put(self.step::<TAIL>(), block, word, true);
+        compiler_fence(Ordering::SeqCst);
+        self.most.store(self.full, Ordering::Relaxed);
     }
 
     /// Takes the place that the counter at an offset says, and counts on, in one instruction: no signal handler can take it,
@@ -561,18 +663,26 @@ impl Ring {
         }
     }
 
-    /// Changes the newest entry with another one. The choice is made from what was chosen before, by a generator that is
-    /// quick and no secret: the order in which the slots were drawn is one.
+    /// Writes a slot into the newest place; with `hardened:full`, where as many are there as stay, it changes places with
+    /// another one. The choice is made from what was chosen before, by a generator that is quick and no secret: the order
+    /// in which the slots were drawn is one.
     #[inline(always)]
-    fn shuffle(&self, newest: u32) {
+    fn put(&self, newest: u32, block: *mut u8, word: *const AtomicU16, changes: bool) {
         let order =
             self.order.load(Ordering::Relaxed).wrapping_mul(0x9e37_79b1).wrapping_add(newest);
         self.order.store(order, Ordering::Relaxed);
-        // One of the sixteen newest: the older ones wait in order. (A ring may have fewer.)
+        let place = self.place(newest);
+        // One of the sixteen newest; none with `hardened:light`.
         let back = order >> 28;
-        if (back as i32) < self.count() {
-            self.place(newest).change_with(self.place(newest.wrapping_sub(back)));
+        if !changes || back as i32 >= self.reach {
+            return place.set(block, word);
         }
+        let other = self.place(newest.wrapping_sub(back));
+        // (In this order, for it may be the same place, which is not written yet.)
+        let (other_block, other_word) =
+            (other.block.load(Ordering::Relaxed), other.word.load(Ordering::Relaxed));
+        place.set(other_block, other_word);
+        other.set(block, word);
     }
 }
 
@@ -637,23 +747,23 @@ pub(super) unsafe fn after_fork() {
     unsafe { CACHES.release() };
 }
 
-/// In a forked child: what other threads held is lost, once, and their caches can be had. `mine` draws anew.
+/// In a forked child: other choices than the parent's.
+pub(super) fn choose_anew() {
+    // Before the next refill, and not here: this may be a signal handler in the middle of one.
+    all().for_each(|cache| cache.is_seeded.store(false, Ordering::Relaxed));
+}
+
+/// In a forked child: what other threads held is lost, once, and their caches can be had.
 pub(super) fn forget_after_fork(mine: Option<&'static Cache>) {
     let mut area = CACHES.lock();
     area.unused = ptr::null();
-    for cache in all() {
-        if mine.is_some_and(|mine| ptr::eq(mine, cache)) {
-            // SAFETY: the only thread there is.
-            super::seed(unsafe { &mut *cache.random.get() });
-            continue;
-        }
+    for cache in all().filter(|cache| !mine.is_some_and(|mine| ptr::eq(mine, *cache))) {
         for ring in &cache.rings {
             ring.head.store(ring.tail.load(Ordering::Relaxed), Ordering::Relaxed);
+            ring.open();
         }
         cache.is_busy.store(false, Ordering::Relaxed);
         cache.unused.store(area.unused.cast_mut(), Ordering::Relaxed);
         area.unused = cache;
-        // SAFETY: the only thread there is.
-        super::seed(unsafe { &mut *cache.random.get() });
     }
 }

@@ -67,16 +67,24 @@ impl Run {
         Self { first: unit - before, before, units, after }
     }
 
-    /// Gives it back to the chunk. Its block has no pages.
-    fn give(self) {
-        let at = MAP.address_of(self.first);
+    /// Gives it back to the chunk; so many bytes of it have no pages.
+    fn give(self, empty: usize) {
+        // One by one, as they were made: the kernel may allow so many.
+        let guards = [
+            (self.first, self.before),
+            (self.block(), self.units),
+            (self.block() + self.units, self.after),
+        ];
         // SAFETY: the run is this heap's, and nobody uses it.
-        if unsafe { os::unguard(at, self.all() * UNIT) } {
+        if guards
+            .iter()
+            .all(|&(unit, units)| unsafe { os::unguard(MAP.address_of(unit), units * UNIT) })
+        {
             MAP.set_entries(self.first, self.all(), Entry::GUARD);
             MAP.record(self.block()).carved.store(0, Ordering::Relaxed);
             MAP.record(self.block()).free.store(0, Ordering::Relaxed);
             MAP.record(self.block()).purged.store(0, Ordering::Relaxed);
-            chunk::give_moved(self.first, self.all(), self.all() * UNIT);
+            chunk::give_moved(self.first, self.all(), empty);
         }
         // Else the kernel refused, and the addresses are lost.
     }
@@ -116,7 +124,8 @@ impl Queue {
         let mut out = core::mem::replace(&mut self.runs[self.next], run);
         self.next = (self.next + 1) % QUEUED;
         let mut at = self.next;
-        for _ in 0..QUEUED {
+        // The last one is the new run itself, where it alone is too long.
+        for _ in 0..=QUEUED {
             if out.units > 0 {
                 self.units -= out.all();
                 goes(out);
@@ -124,6 +133,7 @@ impl Queue {
             if self.units <= QUEUED_UNITS {
                 return;
             }
+            debug_assert!(self.units > 0);
             out = core::mem::replace(&mut self.runs[at], Run::NONE);
             at = (at + 1) % QUEUED;
         }
@@ -159,27 +169,19 @@ pub(super) fn allocate(request: Request) -> *mut u8 {
     }
     let units = usable.div_ceil(UNIT);
     let reused = if align <= UNIT { QUEUE.lock().take(units) } else { None };
+    // SAFETY: the run was just taken out of the queue, and nobody else knows it. (Else the kernel refused, and its addresses
+    // are lost.)
+    let reused = reused.filter(|run| unsafe { os::unguard(MAP.address_of(run.block()), usable) });
     let Some(run) = reused.or_else(|| take(units, align)) else {
         return core::ptr::null_mut();
     };
     let unit = run.block();
     let block = MAP.address_of(unit);
-    if reused.is_some() {
-        // SAFETY: the run was just taken out of the queue, and nobody else knows it.
-        if !unsafe { os::unguard(block, usable) } {
-            return core::ptr::null_mut();
-        }
-    } else {
+    if reused.is_none() {
         // SAFETY: units of the run that was just taken, before the block.
         unsafe { os::guard(MAP.address_of(run.first), run.before * UNIT) };
         let (at, length) = behind(run, usable);
         // SAFETY: pages of the run that was just taken, behind the block.
-        unsafe { os::guard(at, length) };
-    }
-    if reused.is_some() && usable < run.units * UNIT {
-        // It may have been longer. What is guarded already stays so.
-        let (at, length) = behind(run, usable);
-        // SAFETY: pages of the run behind the block, which nobody uses.
         unsafe { os::guard(at, length) };
     }
     let record = MAP.record(unit);
@@ -209,11 +211,12 @@ fn take(units: usize, align: usize) -> Option<Run> {
     let taken = chunk::take(all, step, Want::Zero, Entry::GUARD, |_| Entry::GUARD)?;
     let run = Run { first: taken.unit, before, units, after };
     if !taken.zero {
-        let block = MAP.address_of(run.block());
+        // With the guards, which may turn out to be none: what goes back is taken to read as zero.
+        let at = MAP.address_of(run.first);
         // SAFETY: the run was just taken, is committed, and nobody knows it.
-        if !unsafe { SYSTEM.decommit(block, units * UNIT) } {
+        if !unsafe { SYSTEM.decommit(at, all * UNIT) } {
             // SAFETY: the run was just taken, is committed, and nobody knows it.
-            unsafe { block.write_bytes(0, units * UNIT) };
+            unsafe { at.write_bytes(0, all * UNIT) };
         }
     }
     Some(run)
@@ -288,6 +291,22 @@ pub(super) fn asked(address: usize) -> Option<usize> {
     (asked != Record::KEPT).then_some(asked)
 }
 
+/// Makes pages of a block inaccessible; or, where the kernel refuses, makes them read as zero.
+///
+/// # Safety
+///
+/// The range is whole pages of a block, which the caller gives away.
+unsafe fn take_away(at: *mut u8, length: usize) {
+    // SAFETY: the caller gives the pages away.
+    if !unsafe { os::guard(at, length) } {
+        // SAFETY: the caller gives the pages away.
+        if !unsafe { SYSTEM.decommit(at, length) } {
+            // SAFETY: the caller gives the pages away.
+            unsafe { at.write_bytes(0, length) };
+        }
+    }
+}
+
 /// Frees a large block. False: it is none of this heap's.
 pub(super) fn free(block: *mut u8, what: Return) -> bool {
     let Some(unit) = unit_of(block.addr()) else { return false };
@@ -298,38 +317,53 @@ pub(super) fn free(block: *mut u8, what: Return) -> bool {
         judge::report(Wrong::DoubleFree, what.call.word(), block.addr(), usable);
         return true;
     }
-    super::compare(record.purged.load(Ordering::Relaxed), asked, block.addr(), what, |told| {
-        whole_pages(told) != usable
-    });
-    if !is_whole(block, asked, usable) {
-        judge::report(Wrong::Overflow, what.call.word(), block.addr(), asked);
-    }
+    look_at(unit, asked, what);
     if record.requested.swap(Record::KEPT, Ordering::Acquire) == Record::KEPT {
         judge::report(Wrong::DoubleFree, what.call.word(), block.addr(), usable);
         return true;
     }
     let run = Run::of(unit);
-    if sync::is_interrupted() {
-        // Its memory stays: a signal handler waits for no lock.
+    let is_lost = sync::is_interrupted();
+    if run.all() > QUEUED_UNITS && !is_lost {
+        // It would not wait, so guards on all of its pages are not worth their tables. The chunk takes the pages.
+        run.give(0);
         return true;
     }
-    // SAFETY: the caller gives the block away.
-    if !unsafe { os::guard(block, run.units * UNIT) } {
-        // SAFETY: the caller gives the block away.
-        if !unsafe { SYSTEM.decommit(block, usable) } {
-            // SAFETY: the caller gives the block away.
-            unsafe { block.write_bytes(0, usable) };
-        }
-    }
+    // SAFETY: the caller gives the block away. (What is behind its pages is guarded, or reads as zero.)
+    unsafe { take_away(block, usable) };
     chunk::note_purged(usable);
+    if is_lost {
+        // Its addresses: a signal handler waits for no lock.
+        return true;
+    }
     let mut out = [Run::NONE; QUEUED + 1];
     let mut count = 0;
     QUEUE.lock().put(run, |run| {
         out[count] = run;
         count += 1;
     });
-    out[..count].iter().for_each(|run| run.give());
+    out[..count].iter().for_each(|run| run.give(run.all() * UNIT));
     true
+}
+
+/// Looks whether the live block at `unit` is as it should be, and what a call says of it is so.
+fn look_at(unit: usize, asked: usize, what: Return) {
+    let record = MAP.record(unit);
+    let (block, usable) = (MAP.address_of(unit), scarce::usable(record));
+    super::compare(record.purged.load(Ordering::Relaxed), asked, block.addr(), what, |told| {
+        // (Told may be any number.)
+        told <= usable - SYSTEM.page_size() || told > usable
+    });
+    if !is_whole(block, asked, usable) {
+        judge::report(Wrong::Overflow, what.call.word(), block.addr(), asked);
+    }
+}
+
+/// The bytes asked for of the live block that begins at an address, which is looked at as [`free`] does.
+pub(super) fn checked(address: usize, what: Return) -> Option<usize> {
+    let asked = asked(address)?;
+    look_at(unit_of(address)?, asked, what);
+    Some(asked)
 }
 
 /// Makes a block hold `size` bytes, which is more than a slot has, without moving it. False: it has to move.
@@ -362,9 +396,8 @@ pub(super) fn resize(block: *mut u8, size: usize) -> bool {
             unsafe { from.write_bytes(0, wanted.min(asked).saturating_sub(size)) };
         }
         if wanted < usable {
-            let (at, length) = behind(run, wanted);
-            // SAFETY: pages that the program gives up, and what is behind them.
-            unsafe { os::guard(at, length) };
+            // SAFETY: pages that the program gives up; what is behind them is guarded already.
+            unsafe { take_away(block.wrapping_add(wanted), usable - wanted) };
         }
     }
     record.usable.store(wanted, Ordering::Relaxed);
@@ -389,7 +422,7 @@ pub(super) unsafe fn after_fork() {
 }
 
 /// In a forked child: other choices than the parent's.
-pub(super) fn forget_after_fork() {
+pub(super) fn choose_anew() {
     QUEUE.lock().is_seeded = false;
 }
 
@@ -401,5 +434,5 @@ pub(super) fn trim() {
         core::mem::swap(&mut out, &mut queue.runs);
         queue.units = 0;
     }
-    out.iter().filter(|run| run.units > 0).for_each(|run| run.give());
+    out.iter().filter(|run| run.units > 0).for_each(|run| run.give(run.all() * UNIT));
 }

@@ -272,12 +272,12 @@ fn allocate_slot(cache: Option<&'static Cache>, class: usize, request: Request) 
     let maker = maker_of(request);
     if let Some(cache) = cache {
         loop {
-            let ring = cache.ring(class);
             let popped = if settings::get().full {
-                cache.pop::<true>(ring, request.size, maker)
+                cache.pop_busily::<true>(class, request.size, maker)
             } else {
-                cache.pop::<false>(ring, request.size, maker)
+                cache.pop_busily::<false>(class, request.size, maker)
             };
+            let Some(popped) = popped else { break };
             match popped {
                 Ok(block) => return zeroed(block, request),
                 Err(Refused::Changed(block)) => {
@@ -294,7 +294,9 @@ fn allocate_slot(cache: Option<&'static Cache>, class: usize, request: Request) 
                     if !cache.refill(class) {
                         break;
                     }
-                    ticks::pass(os::coarse_ms());
+                    if !sync::is_interrupted() {
+                        ticks::pass(os::coarse_ms());
+                    }
                 }
             }
         }
@@ -451,6 +453,7 @@ pub(crate) unsafe fn give_back(
         return true;
     }
     slot.write(IN_RING);
+    // (A slot that a signal handler frees which has interrupted the holder of its class's lock stays out for good.)
     if slot.is_empty {
         slabs::put(slabs::EMPTY, iter::once(slot));
         return true;
@@ -510,7 +513,7 @@ pub(crate) unsafe fn realloc(
             }
             asked
         }
-        None => match large::asked(address) {
+        None => match large::checked(address, what) {
             Some(asked) => {
                 if class_of(size.max(1), request.align).is_none()
                     && size <= isize::MAX as usize
@@ -701,11 +704,18 @@ pub(crate) unsafe fn after_fork() {
     }
 }
 
-/// In a forked child: other random choices than the parent's, and the caches of threads that are not here can be had.
+/// In a forked child, however many threads its parent had: other random choices than the parent's.
+pub(crate) fn choose_anew_after_fork() {
+    if is_on() {
+        cache::choose_anew();
+        slabs::choose_anew();
+        large::choose_anew();
+    }
+}
+
+/// In a child of a process with several threads: the caches of those that are not here can be had. `mine` stays.
 pub(crate) fn forget_after_fork(mine: Option<&'static Cache>) {
     if is_on() {
         cache::forget_after_fork(mine);
-        slabs::forget_after_fork();
-        large::forget_after_fork();
     }
 }

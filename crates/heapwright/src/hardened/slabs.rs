@@ -32,7 +32,6 @@ use crate::chunk::{self, Want};
 use crate::os::{self, Memory, SYSTEM};
 use crate::size_class::{self, CLASSES, UNIT};
 use crate::slab::Slab;
-use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{self, Guard, Lock};
 use crate::unit_list::{BySize, UnitList};
 
@@ -80,8 +79,6 @@ pub(super) struct Class {
 }
 
 static ALL: [Lock<Class>; CLASSES + 1] = [const { Lock::new(Class::new()) }; CLASSES + 1];
-/// Whether a signal handler found a class locked, and lost a slot.
-static LOST: AtomicBool = AtomicBool::new(false);
 
 /// The class, locked. `None`: this is a signal handler that may have interrupted the holder.
 fn lock(class: usize) -> Option<Guard<'static, Class>> {
@@ -91,27 +88,26 @@ fn lock(class: usize) -> Option<Guard<'static, Class>> {
 /// Draws up to `most` slots of a class, and gives them to `sink`: they are in a ring from then on. Returns how many; 0:
 /// there is no memory, or the lock cannot be waited for.
 pub(super) fn draw(class: usize, most: usize, mut sink: impl FnMut(Slot)) -> usize {
+    // The chunk's lock, too, is one that a signal handler does not wait for.
+    let may_grow = !sync::is_interrupted();
     let Some(mut it) = lock(class) else { return 0 };
     let it = &mut *it;
     let mut drawn = 0;
     while drawn < most {
-        let Some(unit) = it.slab_to_draw_from(class) else { break };
+        let Some(unit) = it.slab_to_draw_from(class, may_grow) else { break };
         drawn += it.draw_from(class, unit, most - drawn, &mut sink);
     }
     it.out += drawn;
     drawn
 }
 
-/// Takes slots back that are in a ring.
-pub(super) fn put(class: usize, slots: impl Iterator<Item = Slot>) {
-    let Some(mut it) = lock(class) else {
-        // They stay out for good.
-        LOST.store(true, Ordering::Relaxed);
-        return;
-    };
+/// Takes slots back that are in a ring. False: the lock cannot be waited for, and they are where they were.
+pub(super) fn put(class: usize, slots: impl Iterator<Item = Slot>) -> bool {
+    let Some(mut it) = lock(class) else { return false };
     for slot in slots {
         it.put(class, slot);
     }
+    true
 }
 
 /// Gives the memory of all slabs without a slot out back. Returns bytes.
@@ -156,7 +152,7 @@ pub(super) unsafe fn after_fork() {
 }
 
 /// In a forked child: other choices than the parent's.
-pub(super) fn forget_after_fork() {
+pub(super) fn choose_anew() {
     for class in &ALL {
         class.lock().is_seeded = false;
     }
@@ -185,13 +181,13 @@ impl Class {
         &mut self.random
     }
 
-    /// A slab that has a free slot, or one to open.
-    fn slab_to_draw_from(&mut self, class: usize) -> Option<usize> {
+    /// A slab that has a free slot, or one to open; a new one if it `may_grow`.
+    fn slab_to_draw_from(&mut self, class: usize, may_grow: bool) -> Option<usize> {
         let first = self.listed.first();
         if first.is_some() && !(settings::get().full && self.free < self.out / 8) {
             return first;
         }
-        match self.new_slab(class) {
+        match self.new_slab(class, may_grow) {
             Some(unit) => {
                 self.list(unit, false);
                 Some(unit)
@@ -298,10 +294,10 @@ impl Class {
         Slab::at(&MAP, unit, 0).set_listed(false);
     }
 
-    /// Makes the next unit of the class's extent a slab.
-    fn new_slab(&mut self, class: usize) -> Option<usize> {
+    /// Makes the next unit of the class's extent a slab; of another extent if it `may_grow`.
+    fn new_slab(&mut self, class: usize, may_grow: bool) -> Option<usize> {
         loop {
-            if self.extent.left == 0 && !self.new_extent(class) {
+            if self.extent.left == 0 && !(may_grow && self.new_extent(class)) {
                 return None;
             }
             let extent = &mut self.extent;

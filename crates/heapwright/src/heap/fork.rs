@@ -107,6 +107,7 @@ unsafe fn unlock() {
 
 fn in_child(alone: bool) {
     start::forget_after_fork(own_word::cache().is_some());
+    hardened::choose_anew_after_fork();
     if alone {
         // No other thread was changing anything; what threads that ended left
         // behind is as it should be.
