@@ -21,7 +21,7 @@ def main():
     programs = []
     for program in race["programs"]:
         if program["name"] != "empty":
-            programs.append({r["allocator"]: r["runs"] for r in program["results"] if r["outcome"] == "ok"})
+            programs.append({r["allocator"]: r["runs"] for r in program["results"] if r["outcome"] == "ok" and r["runs"]})
     for runs in (runs for program in programs for runs in program.values()):
         for run in runs:
             run["cpu_ns"] = run["user_ns"] + run["system_ns"] or 1
