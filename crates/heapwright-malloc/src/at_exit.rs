@@ -96,8 +96,7 @@ fn wanted() -> bool {
 
 /// Does what the options ask for, once a process.
 extern "C" fn report() {
-    let anything =
-        wanted() || profile::is_wanted() || heap::traces() || looks() || heap::hardens();
+    let anything = wanted() || profile::is_wanted() || heap::traces() || looks() || heap::hardens();
     if anything && process::is_original_process() {
         report_once();
     }

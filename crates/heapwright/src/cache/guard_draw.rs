@@ -53,7 +53,8 @@ pub(crate) fn rate() -> usize {
 /// Draws one of `every` blocks from now on; `None`: at a pace of its own. Before any thread has a cache.
 pub(crate) fn begin(every: Option<usize>) {
     if every.is_none() {
-        LAST.store(os::coarse_ms().wrapping_sub(PAUSE_MS).min(UNPACED - 1), Ordering::Relaxed);
+        // A process that ends before its first pays for none.
+        LAST.store(os::coarse_ms().min(UNPACED - 1), Ordering::Relaxed);
     }
     RATE.store(every.unwrap_or(PACED_RATE).max(1), Ordering::Relaxed);
     sampling::watch_again();

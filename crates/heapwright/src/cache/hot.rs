@@ -324,9 +324,7 @@ impl HotStub {
         let hot = &mut self.0;
         let common = Entry::tag(address_map::COMMON) as usize;
         hot.tag = match on_miss {
-            OnMiss::Door | OnMiss::ByCpu | OnMiss::Hardened | OnMiss::HardenedFull => {
-                NOBODY
-            }
+            OnMiss::Door | OnMiss::ByCpu | OnMiss::Hardened | OnMiss::HardenedFull => NOBODY,
             OnMiss::Shared => common ^ BIASED_TO_SHARED,
             OnMiss::PerCpu => common ^ BIASED_TO_CPU,
         };

@@ -33,6 +33,7 @@ use crate::options::{self, Options};
 use crate::os;
 use crate::request::{Request, Return};
 use crate::substrate;
+use crate::sync::Lock;
 use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use crate::text::Line;
 
@@ -48,6 +49,7 @@ const MEMORY: usize = 4 << 20;
 const STACKS: usize = 32 << 20;
 
 static HEAP: AtomicPtr<Slot<Heap>> = AtomicPtr::new(ptr::null_mut());
+static MAKING: Lock<()> = Lock::new(());
 /// Bytes of addresses that live blocks may take.
 static MOST: AtomicUsize = AtomicUsize::new(0);
 /// The process that had its last look.
@@ -58,12 +60,24 @@ fn heap() -> Option<&'static Heap> {
     unsafe { HEAP.load(Ordering::Acquire).as_ref() }.map(|slot| &slot.value)
 }
 
-/// Makes the heap of guarded blocks. The substrate is open; the caller starts the fast heap, and is alone. False: there is no
-/// memory for it.
+/// Reads what the options say. The caller starts the fast heap, and is alone.
+#[cold]
+pub(crate) fn start(options: &Options) {
+    let memory = if options.debug.memory == 0 { MEMORY } else { options.debug.memory };
+    MOST.store(memory / 2, Ordering::Relaxed);
+}
+
+/// Makes the heap of guarded blocks, at the first of them: it takes some 100 page faults, which a process that has none is
+/// spared. `None`: there is no memory for it, or another thread makes it just now.
 #[cold]
 #[inline(never)]
-pub(crate) fn start(options: &Options) -> bool {
-    let Some(slot) = take_heap() else { return false };
+fn make() -> Option<&'static Heap> {
+    let _making = MAKING.try_lock()?;
+    if let Some(heap) = heap() {
+        return Some(heap);
+    }
+    let options = options::get();
+    let slot = take_heap()?;
     let heap = &slot.value;
     let memory = if options.debug.memory == 0 { MEMORY } else { options.debug.memory };
     let config = Config {
@@ -75,7 +89,6 @@ pub(crate) fn start(options: &Options) -> bool {
     };
     heap.begin(slot.id(), &config);
     heap.begin_for_guards(STACKS);
-    MOST.store(memory / 2, Ordering::Relaxed);
     if let Some(prefix) = options::record_file() {
         heap.reporter.record_to(prefix);
     }
@@ -86,7 +99,7 @@ pub(crate) fn start(options: &Options) -> bool {
         line.text("\" is no record of an earlier run (ignored)").write();
     }
     HEAP.store(ptr::from_ref(slot).cast_mut(), Ordering::Release);
-    true
+    Some(heap)
 }
 
 /// A guarded block for a request. `None`: there can be none just now, or its stack is not new and had to be.
@@ -97,7 +110,11 @@ pub(crate) fn sample(request: Request, draw: Draw) -> Option<NonNull<u8>> {
     if request.size > most / 4 || request.align > most / 4 {
         return None;
     }
-    heap()?.allocate_guarded(request, draw, most)
+    let heap = match heap() {
+        Some(heap) => heap,
+        None => make()?,
+    };
+    heap.allocate_guarded(request, draw, most)
 }
 
 /// Whether an address is in memory of guarded blocks, in use or freed.

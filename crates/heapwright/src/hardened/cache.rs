@@ -45,9 +45,7 @@ use crate::os::{Memory, SYSTEM};
 use crate::request::Origin;
 use crate::size_class::{self, CLASSES, LINEAR_MAX, MIN_ALIGN, UNIT};
 use crate::sync::Lock;
-use crate::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU16, AtomicU32, Ordering, compiler_fence,
-};
+use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU16, AtomicU32, Ordering, compiler_fence};
 
 /// A free slot in a ring.
 #[repr(C)]
@@ -159,14 +157,13 @@ unsafe impl Send for Area {}
 const AREA: usize = 1 << 30;
 const SCARCE_AREA: usize = 8 << 20;
 
-static CACHES: Lock<Area> =
-    Lock::new(Area {
-        at: ptr::null_mut(),
-        size: 0,
-        used: 0,
-        newest: ptr::null(),
-        unused: ptr::null(),
-    });
+static CACHES: Lock<Area> = Lock::new(Area {
+    at: ptr::null_mut(),
+    size: 0,
+    used: 0,
+    newest: ptr::null(),
+    unused: ptr::null(),
+});
 /// The newest cache, for those that look at all.
 static NEWEST: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
 
@@ -441,9 +438,7 @@ impl Cache {
     pub(super) fn keep(&self, slot: Slot) -> bool {
         let ring = &self.rings[slot.class];
         let count = ring.count();
-        if count > ring.full()
-            && self.slowly(|| self.give_back(slot.class, count / 2)).is_none()
-        {
+        if count > ring.full() && self.slowly(|| self.give_back(slot.class, count / 2)).is_none() {
             return false;
         }
         if settings::get().full {
@@ -570,7 +565,8 @@ impl Ring {
     /// quick and no secret: the order in which the slots were drawn is one.
     #[inline(always)]
     fn shuffle(&self, newest: u32) {
-        let order = self.order.load(Ordering::Relaxed).wrapping_mul(0x9e37_79b1).wrapping_add(newest);
+        let order =
+            self.order.load(Ordering::Relaxed).wrapping_mul(0x9e37_79b1).wrapping_add(newest);
         self.order.store(order, Ordering::Relaxed);
         // One of the sixteen newest: the older ones wait in order. (A ring may have fewer.)
         let back = order >> 28;

@@ -94,7 +94,8 @@ pub(super) fn not_a_block(call: &str, address: usize, block: usize, size: usize,
         line.text("lies where no block is")
     } else {
         let line = line.text("is ").number(address - block).text(" bytes into a ").number(size);
-        line.text(if is_live { "-byte block at " } else { "-byte slot, which is free, at " }).address(block)
+        line.text(if is_live { "-byte block at " } else { "-byte slot, which is free, at " })
+            .address(block)
     };
     let line = line.text("; pass the address malloc returned");
     if settings::get().reports {

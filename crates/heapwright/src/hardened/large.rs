@@ -198,8 +198,7 @@ pub(super) fn allocate(request: Request) -> *mut u8 {
 
 /// Takes a run from the chunk, which reads as zero.
 fn take(units: usize, align: usize) -> Option<Run> {
-    let (before, after) =
-        if chunk::is_scarce() { (1, 1) } else { QUEUE.lock().guards() };
+    let (before, after) = if chunk::is_scarce() { (1, 1) } else { QUEUE.lock().guards() };
     // The block is as aligned as the run is.
     let step = align.div_ceil(UNIT).max(1);
     let before = if step > 1 { step } else { before };
@@ -337,8 +336,7 @@ pub(super) fn free(block: *mut u8, what: Return) -> bool {
 pub(super) fn resize(block: *mut u8, size: usize) -> bool {
     let Some(unit) = unit_of(block.addr()) else { return false };
     let record = MAP.record(unit);
-    let (usable, asked) =
-        (scarce::usable(record), record.requested.load(Ordering::Relaxed));
+    let (usable, asked) = (scarce::usable(record), record.requested.load(Ordering::Relaxed));
     let wanted = whole_pages(size);
     let run = Run::of(unit);
     if wanted > run.units * UNIT || wanted.div_ceil(UNIT) < run.units - run.units / 8 {

@@ -134,7 +134,8 @@ pub(crate) fn malloc<const FROM: u8>(size: usize, hot: &Hot) -> *mut u8 {
 /// Whether [`malloc`] serves a request. (In C++ an alignment says who makes the block.)
 #[inline(always)]
 pub(crate) fn is_plain<const FROM: u8>(size: usize, align: usize) -> bool {
-    let most = if matches!(Origin::of::<FROM>(), Origin::New | Origin::NewArray) { 1 } else { MIN_ALIGN };
+    let most =
+        if matches!(Origin::of::<FROM>(), Origin::New | Origin::NewArray) { 1 } else { MIN_ALIGN };
     size <= LINEAR_MAX && align <= most
 }
 
@@ -267,11 +268,7 @@ fn allocate_empty(request: Request) -> *mut u8 {
     slot.block
 }
 
-fn allocate_slot(
-    cache: Option<&'static Cache>,
-    class: usize,
-    request: Request,
-) -> *mut u8 {
+fn allocate_slot(cache: Option<&'static Cache>, class: usize, request: Request) -> *mut u8 {
     let maker = maker_of(request);
     if let Some(cache) = cache {
         loop {
@@ -369,8 +366,11 @@ fn compare(
     what: Return,
     is_other_class: impl FnOnce(usize) -> bool,
 ) {
-    let (call, given) = (what.call.word(), word::maker(what.origin, what.align.is_some_and(|align| align > 1)));
-    if made != given && !(made == word::maker(Origin::Malloc, false) && os::some_module_has_its_own_new()) {
+    let (call, given) =
+        (what.call.word(), word::maker(what.origin, what.align.is_some_and(|align| align > 1)));
+    if made != given
+        && !(made == word::maker(Origin::Malloc, false) && os::some_module_has_its_own_new())
+    {
         judge::report(Wrong::Maker { made, given }, call, address, asked);
     }
     if let Some(told) = what.size

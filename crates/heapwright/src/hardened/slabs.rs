@@ -79,7 +79,7 @@ pub(super) struct Class {
     is_seeded: bool,
 }
 
-static ALL: [Lock<Class>; CLASSES + 1] = [const { Lock::new(Class::NEW) }; CLASSES + 1];
+static ALL: [Lock<Class>; CLASSES + 1] = [const { Lock::new(Class::new()) }; CLASSES + 1];
 /// Whether a signal handler found a class locked, and lost a slot.
 static LOST: AtomicBool = AtomicBool::new(false);
 
@@ -163,17 +163,19 @@ pub(super) fn forget_after_fork() {
 }
 
 impl Class {
-    const NEW: Self = Self {
-        listed: UnitList::new(),
-        last: 0,
-        extent: Extent { first: 0, units: 0, next: 0, left: 0 },
-        units: 0,
-        free: 0,
-        out: 0,
-        idle: 0,
-        random: Random::new(),
-        is_seeded: false,
-    };
+    const fn new() -> Self {
+        Self {
+            listed: UnitList::new(),
+            last: 0,
+            extent: Extent { first: 0, units: 0, next: 0, left: 0 },
+            units: 0,
+            free: 0,
+            out: 0,
+            idle: 0,
+            random: Random::new(),
+            is_seeded: false,
+        }
+    }
 
     fn random(&mut self) -> &mut Random {
         if !self.is_seeded {
@@ -239,7 +241,12 @@ impl Class {
         let slab = Slab::at(&MAP, slot.unit, slot.class);
         if slot.read() != IN_RING || !slab.put_back(slot.index) {
             // Two threads freed it at once, and each has put it into its ring.
-            judge::report(Wrong::DoubleFree, "free", slot.block.addr(), size_class::size(slot.class));
+            judge::report(
+                Wrong::DoubleFree,
+                "free",
+                slot.block.addr(),
+                size_class::size(slot.class),
+            );
             return;
         }
         slot.write(IN_SLAB);

@@ -179,11 +179,12 @@ pub(super) unsafe fn all_bits(block: *const u8, size: usize) -> u64 {
     let mut any = NONE;
     if size < 64 {
         // The middle one of three.
-        any = or(or(lane(0), lane(size - 16)), lane(size / 2 & !15));
+        any = or(or(lane(0), lane(size - 16)), lane((size / 2) & !15));
     } else {
         let mut left = size - 64;
         loop {
-            any = or(any, or(or(lane(left), lane(left + 16)), or(lane(left + 32), lane(left + 48))));
+            any =
+                or(any, or(or(lane(left), lane(left + 16)), or(lane(left + 32), lane(left + 48))));
             if left == 0 {
                 break;
             }
@@ -264,7 +265,7 @@ pub(super) unsafe fn clear_quick(block: *mut u8, size: usize) {
         put(0);
         put(size - 16);
         // The middle one of three.
-        put(size / 2 & !15);
+        put((size / 2) & !15);
         return;
     }
     let mut left = size - 64;

@@ -25,10 +25,13 @@
 pub(crate) use with_stacks::at_exit;
 #[cfg(feature = "debug")]
 pub(super) use with_stacks::{
-    draw_for_hardened, draw_for_shared, draw_large, each_live_at, free, has, make_pending, realloc, serve, size, start,
+    draw_for_hardened, draw_for_shared, draw_large, each_live_at, free, has, make_pending, realloc,
+    serve, size, start,
 };
 #[cfg(not(feature = "debug"))]
-pub(super) use without_stacks::{draw_for_hardened, draw_for_shared, each_live_at, free, has, realloc, size};
+pub(super) use without_stacks::{
+    draw_for_hardened, draw_for_shared, each_live_at, free, has, realloc, size,
+};
 
 /// Whether some blocks stand between guards.
 #[inline(always)]
@@ -63,7 +66,8 @@ mod with_stacks {
     /// Does what the options say. The heap starts, and no thread has a cache yet.
     #[cold]
     pub(in crate::heap) fn start(options: &Options) {
-        if options.guards != 0 && guards::start(options) {
+        if options.guards != 0 {
+            guards::start(options);
             let every = (options.guards != GUARDS_PACED).then_some(options.guards);
             if options.hardening == Hardening::Off {
                 guard_draw::begin(every);
@@ -76,7 +80,10 @@ mod with_stacks {
     /// A guarded block for a request of the hardened heap's, whose refill is about to bring `blocks` blocks. `None`: it is not
     /// drawn, or there can be none.
     #[cold]
-    pub(in crate::heap) fn draw_for_hardened(request: Request, blocks: usize) -> Option<NonNull<u8>> {
+    pub(in crate::heap) fn draw_for_hardened(
+        request: Request,
+        blocks: usize,
+    ) -> Option<NonNull<u8>> {
         let draw = guard_draw::draws_apart(blocks)?;
         let block = make(request, draw);
         if draw == Draw::IfNew {

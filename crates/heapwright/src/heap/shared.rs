@@ -384,7 +384,9 @@ pub(super) fn large(size: usize, hot: &Hot) -> *mut u8 {
 /// As `free`; `hot` is what the thread's fast word leads to.
 #[inline(never)]
 pub(super) unsafe fn free_quickly(block: *mut u8, hot: &Hot) -> bool {
-    if !matches!(hot.on_miss(), OnMiss::Door | OnMiss::Hardened | OnMiss::HardenedFull) && block.addr().is_multiple_of(UNIT) {
+    if !matches!(hot.on_miss(), OnMiss::Door | OnMiss::Hardened | OnMiss::HardenedFull)
+        && block.addr().is_multiple_of(UNIT)
+    {
         // SAFETY: the caller gives the block away.
         return unsafe { free_large(block, hot) };
     }

@@ -31,9 +31,9 @@ use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
+pub use operators::*;
 #[cfg(feature = "debug")]
 pub use proc_mem::*;
-pub use operators::*;
 pub use process::*;
 pub use registers::*;
 #[cfg(feature = "debug")]

@@ -17,7 +17,7 @@ use core::ffi::{CStr, c_void};
 use core::ptr;
 
 use super::keeping_errno;
-use crate::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 
 const PT_DYNAMIC: u32 = 2;
 const DT_STRTAB: i64 = 5;
@@ -75,7 +75,8 @@ fn has_its_own_new(module: &libc::dl_phdr_info) -> bool {
     let Some(dynamic) = headers.into_iter().find(|header| header.p_type == PT_DYNAMIC) else {
         return false;
     };
-    let mut at = ptr::with_exposed_provenance::<[i64; 2]>(base.wrapping_add(dynamic.p_vaddr as usize));
+    let mut at =
+        ptr::with_exposed_provenance::<[i64; 2]>(base.wrapping_add(dynamic.p_vaddr as usize));
     let (mut names, mut symbols, mut hash) = (0, 0, 0);
     loop {
         // SAFETY: the dynamic section of a loaded module, which ends with a tag of 0.
