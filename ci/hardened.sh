@@ -7,6 +7,8 @@
 #                              twins; the attacks; compared with ci/hardened.txt
 #   ci/hardened.sh --all       the same, and cold and warm, and fast and debug mode beside
 #   ci/hardened.sh --peers     with --all: hardened_malloc, scudo, mimalloc secure, snmalloc checked, glibc
+#   ci/hardened.sh --time      instead: the race's workloads and programs under light and full, with mimalloc and the
+#                              hardened peers beside; further arguments go to heapwright bench (--rounds 3)
 #   ci/hardened.sh --missed    also a line for each variant that was missed
 #   ci/hardened.sh --groups overflow,underflow
 #                              only these groups, and no attacks
@@ -21,6 +23,7 @@ while [ $# -gt 0 ]; do
     case $1 in
         --all) ACTION=all ;;
         --peers) ACTION=all PEERS=1 ;;
+        --time) ACTION=time; shift; break ;;
         --missed) JUDGE+=(--missed) ;;
         --groups) [ $# -ge 2 ] || die "--groups needs names"; GROUPS_ONLY=$2; shift ;;
         -h | --help) sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"; exit 0 ;;
@@ -41,6 +44,21 @@ peers() { # NAMES: a line for each that can be had
     cargo build --quiet --release --locked --manifest-path bench/Cargo.toml --target-dir "$CARGO_TARGET_DIR/bench" -p peers
     "$CARGO_TARGET_DIR/bench/release/peers" --work "$WORK/peers" --only "$1"
 }
+
+if [ $ACTION = time ]; then
+    command -v sqlite3 >/dev/null || say "some programs of the race are missing; ci/race.sh installs them"
+    cargo build --quiet --release --locked -p heapwright-cli
+    # (The command cannot tell that glibc's checking library is in force: it has only old versions of the names.)
+    peers "mimalloc,${HARDENED_PEERS%,glibc-check}" >"$WORK/peers.txt"
+    with=(--with "heapwright-light=HEAPWRIGHT=mode=hardened $HEAPWRIGHT_SO" --with "heapwright-full=HEAPWRIGHT=mode=hardened:full $HEAPWRIGHT_SO")
+    only=glibc,heapwright-light,heapwright-full
+    while IFS= read -r line; do with+=(--with "$line"); only+=,${line%%=*}; done <"$WORK/peers.txt"
+    bench/programs/prepare.sh "$WORK/programs" >/dev/null
+    "$CARGO_TARGET_DIR/release/heapwright" bench --suite "$WORK/programs/suite.toml" "${with[@]}" --only "$only" \
+        --rounds 3 --rounds-long 3 --format json -o "$WORK/race.json" --quiet "$@" || say "a program failed under an allocator"
+    python3 ci/hardened-time.py "$WORK/race.json"
+    exit
+fi
 
 # --- the programs: compiled when they or the compiler have changed ------------------------------------------
 
