@@ -27,6 +27,7 @@ SMALL_WINDOW=window=4g
 
 say "compile for $TARGET"
 as_shipped cargo build --quiet --locked --release -p heapwright-malloc --target $TARGET
+as_shipped cargo build --quiet --locked --release -p heapwright-hardened --target $TARGET
 as_shipped cargo build --quiet --locked --release -p heapwright-launcher --target $TARGET
 SO=$CARGO_TARGET_DIR/$TARGET/release/libheapwright.so
 # The command carries these. It has the workloads in it. Not optimised: miniatures need no speed.
@@ -46,6 +47,8 @@ unit_tests() {
 }
 unit_tests heapwright-record
 unit_tests heapwright-substrate
+unit_tests heapwright-stacks
+unit_tests heapwright-gc
 unit_tests heapwright
 
 aarch64-linux-gnu-gcc -O2 -pthread -o "$SCRATCH/limits" ci/limits.c

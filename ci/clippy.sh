@@ -16,10 +16,14 @@ clippy -p heapwright --no-default-features
 for feature in allocator-api2-02 allocator-api2-04 debug derive,std observe; do
     clippy -p heapwright --features $feature
 done
+clippy -p heapwright-gc --all-targets
+clippy -p heapwright-gc --all-targets --features derive,std
+clippy -p heapwright-stacks --all-targets
 clippy -p heapwright-substrate --all-targets
 clippy -p heapwright-substrate --all-targets --features debug,testing
 clippy -p heapwright-malloc
 clippy -p heapwright-malloc --features observe
+clippy -p heapwright-hardened --all-targets
 bench=(--manifest-path bench/Cargo.toml --target-dir "$CARGO_TARGET_DIR/bench")
 # (The tests in what `schedules` includes of the library are loom's, which it has not.)
 clippy "${bench[@]}" --workspace --exclude schedules --all-targets

@@ -53,8 +53,8 @@ in_slice() { [ "$SLICE" = all ] || [ $(($1 % SLICES)) -eq "$SLICE" ]; }
 # slice_lines: of the lines of standard input, those that belong to this run.
 slice_lines() { awk -v slice="$SLICE" -v slices=$SLICES 'slice == "all" || NR % slices == slice'; }
 
-# The library, whose lowest floors are a crate of their own, for Cargo.
-LIBRARY=(-p heapwright -p heapwright-substrate)
+# The library, some floors of which are crates of their own, for Cargo.
+LIBRARY=(-p heapwright -p heapwright-gc -p heapwright-stacks -p heapwright-substrate)
 
 # as_shipped COMMAND...: with the release profile as Cargo.toml has it. (.ci/run builds tools
 # without link-time optimisation.)
@@ -71,6 +71,16 @@ preload_library() {
     fi
     [ -f "$HEAPWRIGHT_SO" ] || die "no library at $HEAPWRIGHT_SO"
     export HEAPWRIGHT_SO
+}
+
+# The same for the library that checks the C library's writers, into HEAPWRIGHT_HARDENED_SO.
+hardened_library() {
+    if [ -z "${HEAPWRIGHT_HARDENED_SO:-}" ]; then
+        as_shipped cargo build --quiet --release --locked -p heapwright-hardened
+        HEAPWRIGHT_HARDENED_SO=$CARGO_TARGET_DIR/release/libheapwright_hardened.so
+    fi
+    [ -f "$HEAPWRIGHT_HARDENED_SO" ] || die "no library at $HEAPWRIGHT_HARDENED_SO"
+    export HEAPWRIGHT_HARDENED_SO
 }
 
 # The median of the numbers on stdin, one a line; a dash if there are none.

@@ -10,6 +10,8 @@
 #   ci/corpus.sh --default-only        leave out guard=all
 #   ci/corpus.sh --without DETECTION   turn one detection off: the programs that
 #                                      only it finds must now be missed
+#   ci/corpus.sh --hardened            instead: right programs and twins under mode=hardened and
+#                                      hardened:full, with guards and without; nothing may be reported
 #   ci/corpus.sh --asan                check the corpus itself, with the
 #                                      compiler's AddressSanitizer, not heapwright
 #   ci/corpus.sh --list                the headings and how many programs each has
@@ -55,6 +57,7 @@ while [ $# -gt 0 ]; do
     case $1 in
         -v) VERBOSE=1 ;;
         --list | --asan) ACTION=${1#--} ;;
+        --hardened) ACTION=hardened PASSES='light full light-never full-never' ;;
         --default-only) PASSES=default ;;
         --without)
             [ $# -ge 2 ] || die "--without needs the name of a detection"
@@ -195,6 +198,10 @@ options_of() {
         # What the right programs must also bear.
         never) OPTIONS=mode=debug,guard=never ;;
         little) OPTIONS=mode=debug,guard=all,memory=2m,slots=4 ;;
+        light) OPTIONS=mode=hardened ;;
+        full) OPTIONS=mode=hardened:full ;;
+        light-never) OPTIONS=mode=hardened,guard=never ;;
+        full-never) OPTIONS=mode=hardened:full,guard=never ;;
         plain) OPTIONS=mode=debug,traces=0,detect=-guard,detect=-fill ;;
     esac
 }
@@ -203,7 +210,7 @@ options_of() {
 row() {
     local name=$1 path=$2 heading=$3 sizes=$4 words=$5 needs=$6 flags=$7 stack=$8 plugin=$9 asan=${10} prefix=${11}
     local size kind kinds='bad twin' bad='' twin='' pass WHY label
-    [ "$heading" = right ] && kinds=twin
+    [ "$heading" = right ] || [ $ACTION = hardened ] && kinds=twin
     [ $ACTION = without ] && kinds=bad
     for kind in $kinds; do
         if ! built "$name" "$path" "$flags" "$plugin" "$kind" 2>"$OUT.err"; then
@@ -321,6 +328,12 @@ case $ACTION in
         for pass in $HARDER; do
             options_of "$pass"
             say "$OPTIONS: right programs harmed $(count FAIL "$pass" right) of $(count 'ok|FAIL' "$pass" right)"
+        done
+        ;;
+    hardened)
+        for pass in $PASSES; do
+            options_of "$pass"
+            say "$OPTIONS: twins disturbed $(count FAIL "$pass" twin) of $(count 'ok|FAIL' "$pass" twin), right programs $(count FAIL "$pass" right) of $(count 'ok|FAIL' "$pass" right)"
         done
         ;;
     without)

@@ -190,7 +190,7 @@ section_captures() {
     local status=0 name value
     note captures - heapwright asked 1
     if ! grep -qE '^debug *=' crates/heapwright/Cargo.toml; then say "skip: captures: there is no feature debug yet"; return; fi
-    cargo test --quiet -p heapwright --release --features debug --lib -- --ignored --nocapture stacks_figures >"$SCRATCH/captures" 2>&1 || status=$?
+    cargo test --quiet -p heapwright-stacks --release --lib -- --ignored --nocapture stacks_figures >"$SCRATCH/captures" 2>&1 || status=$?
     [ $status -eq 0 ] || { tail -20 "$SCRATCH/captures"; die "the captures' figures cannot be taken"; }
     sed -n 's/^.*\bfigure \([a-z0-9_]*\) \([0-9.]*\).*/\1 \2/p' "$SCRATCH/captures" >"$SCRATCH/captured"
     while read -r name value; do note captures "$name" heapwright value "$value"; done <"$SCRATCH/captured"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What depends on what: the core stands on libc (and our own record and substrate crates)
+# What depends on what: the core stands on libc (and our own crates)
 # alone, the C library on nothing more, and the default build contains no peer
 # and none of the tools that race them. What the command carries for its race,
 # the workloads and the launcher, needs libc and nothing. The shipped library
@@ -16,9 +16,13 @@ expect() { # WHAT ALLOWED < names
     if [ -z "$extra" ]; then say "ok   $1"; else say "FAIL $1: $(echo $extra)"; status=1; fi
 }
 tree -p heapwright-substrate | expect "heapwright-substrate depends on libc alone" 'heapwright-substrate|libc'
-tree -p heapwright | expect "heapwright adds our record crate alone" 'heapwright|heapwright-record|heapwright-substrate|libc'
+tree -p heapwright-gc | expect "heapwright-gc adds our record crate alone" 'heapwright-gc|heapwright-record|heapwright-substrate|libc'
 # The debug heap reads unwind tables with gimli, which is built without an allocator.
-tree -p heapwright-malloc | expect "heapwright-malloc adds gimli's reader" 'heapwright-malloc|heapwright|heapwright-record|heapwright-substrate|libc|gimli'
+tree -p heapwright-stacks | expect "heapwright-stacks adds gimli's reader" 'heapwright-stacks|heapwright-substrate|libc|gimli'
+tree -p heapwright | expect "heapwright stands on our own crates and libc" 'heapwright(-gc|-record|-substrate)?|libc'
+tree -p heapwright-malloc | expect "heapwright-malloc adds the stacks" 'heapwright(-gc|-malloc|-record|-stacks|-substrate)?|libc|gimli'
+tree -p heapwright-entry | expect "heapwright-entry depends on nothing" 'heapwright-entry'
+tree -p heapwright-hardened | expect "heapwright-hardened adds its entries" 'heapwright(-entry|-gc|-hardened|-record|-stacks|-substrate)?|libc|gimli'
 cargo tree --locked -e normal --prefix none -p heapwright-malloc --format '{p} {f}' |
     { grep '^gimli' | grep -vE ' read-core( \(\*\))?$' || true; } |
     expect "gimli is its reader alone, without alloc" ''

@@ -5,10 +5,11 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 export RUSTDOCFLAGS="-D warnings"
-for package in heapwright-record heapwright-substrate heapwright; do
+for package in heapwright-record heapwright-substrate heapwright-stacks heapwright-gc heapwright; do
     say "doc $package"
     features=()
     [ $package = heapwright-substrate ] && features=(--features debug)
+    [ $package = heapwright-gc ] && features=(--features derive,std)
     [ $package = heapwright ] && features=(--features allocator-api2-02,allocator-api2-04,debug,derive,std)
     cargo doc --quiet --locked --no-deps -p $package "${features[@]}"
 done

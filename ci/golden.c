@@ -7,7 +7,7 @@
 //
 // once for malloc and free, once for malloc and sized delete, once for malloc and a free
 // by another thread. A round makes 8 blocks of different small sizes and frees them: what
-// a warm thread cache answers without its slow path.
+// a warm thread cache answers without its slow path. With a number as its argument all are of that size.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -15,14 +15,17 @@
 #include <semaphore.h>
 #include <stdlib.h>
 
+typedef void *(*new)(size_t);
 typedef void (*sized_delete)(void *, size_t);
 
-static const size_t sizes[8] = {8, 16, 24, 48, 64, 100, 200, 400};
+static size_t sizes[8] = {8, 16, 24, 48, 64, 100, 200, 400};
 static void *blocks[8];
+static new new_plain;
 static sized_delete delete_sized;
 
 __attribute__((noinline)) void part(void) { __asm__ volatile(""); }
 __attribute__((noinline)) void call_malloc(int i) { blocks[i] = malloc(sizes[i]); }
+__attribute__((noinline)) void call_new(int i) { blocks[i] = new_plain(sizes[i]); }
 __attribute__((noinline)) void call_free(int i) { free(blocks[i]); }
 __attribute__((noinline)) void call_delete(int i) { delete_sized(blocks[i], sizes[i]); }
 
@@ -46,33 +49,36 @@ static void give_away(int i) {
     }
 }
 
-static void rounds(long count, void (*give_back)(int)) {
+static void rounds(long count, void (*make)(int), void (*give_back)(int)) {
     for (long r = 0; r < count; r++) {
         for (int i = 0; i < 8; i++)
-            call_malloc(i);
+            make(i);
         for (int i = 0; i < 8; i++)
             give_back(i);
     }
 }
 
-static void all(void (*give_back)(int)) {
-    rounds(2000, give_back);
+static void all(void (*make)(int), void (*give_back)(int)) {
+    rounds(2000, make, give_back);
     for (int r = 0; r < 40; r++) {
         part();
-        rounds(1, give_back);
+        rounds(1, make, give_back);
     }
     part();
-    rounds(20000, give_back);
+    rounds(20000, make, give_back);
     part();
 }
 
-int main(void) {
+int main(int count, char **arguments) {
+    for (int i = 0; count > 1 && i < 8; i++)
+        sizes[i] = strtoul(arguments[1], NULL, 10);
+    new_plain = (new)dlsym(RTLD_DEFAULT, "_Znwm");
     delete_sized = (sized_delete)dlsym(RTLD_DEFAULT, "_ZdlPvm");
-    all(call_free);
-    if (delete_sized != NULL)
-        all(call_delete);
+    all(call_malloc, call_free);
+    if (new_plain != NULL && delete_sized != NULL)
+        all(call_new, call_delete);
     pthread_t thread;
     if (sem_init(&given, 0, 0) == 0 && sem_init(&freed, 0, 0) == 0 && pthread_create(&thread, NULL, frees_for_others, NULL) == 0)
-        all(give_away);
+        all(call_malloc, give_away);
     return 0;
 }

@@ -4,6 +4,8 @@
 #   ci/install.sh PREFIX
 #
 #   PREFIX/lib/libheapwright.so        for -lheapwright and LD_PRELOAD
+#   PREFIX/lib/libheapwright-hardened.so   for LD_PRELOAD and /etc/ld.so.preload: mode=hardened, and the C
+#                                          library's writers checked
 #   PREFIX/lib/libheapwright.a         for static linking
 #   PREFIX/lib/pkgconfig/heapwright.pc
 #   PREFIX/include/heapwright.h
@@ -26,9 +28,11 @@ crate=crates/heapwright-malloc
 if [ -z "${HEAPWRIGHT_LIBRARY_DIR:-}" ]; then
     # Alone: with other members of the workspace, their features could bring std in.
     cargo build --release -p heapwright-malloc
+    cargo build --release -p heapwright-hardened
     HEAPWRIGHT_LIBRARY_DIR=${CARGO_TARGET_DIR:-target}/release
 fi
 shared=$HEAPWRIGHT_LIBRARY_DIR/libheapwright.so
+hardened=$HEAPWRIGHT_LIBRARY_DIR/libheapwright_hardened.so
 archive=$HEAPWRIGHT_LIBRARY_DIR/libheapwright.a
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 
@@ -55,6 +59,11 @@ sed -e "s|@PREFIX@|$prefix|" -e "s|@LIBDIR@|$libdir|" -e "s|@VERSION@|$version|"
 
 mkdir -p "$root/$libdir/pkgconfig" "$root/include"
 install -m 755 "$shared" "$root/$libdir/libheapwright.so"
+if [ -f "$hardened" ]; then
+    install -m 755 "$hardened" "$root/$libdir/libheapwright-hardened.so"
+else
+    echo "ci/install.sh: $hardened is not there; libheapwright-hardened.so is not installed" >&2
+fi
 install -m 644 "$work/libheapwright.a" "$root/$libdir/libheapwright.a"
 install -m 644 "$work/heapwright.pc" "$root/$libdir/pkgconfig/heapwright.pc"
 install -m 644 include/heapwright.h include/heapwright_gc.h "$root/include/"

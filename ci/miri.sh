@@ -33,12 +33,13 @@ miri() { # SECONDS FLAGS ARGUMENTS...
         rustup run "$MIRI_TOOLCHAIN" cargo miri test --quiet --locked "$@" | tee "$SCRATCH/out"
     grep -q 'test result: ok. [1-9]' "$SCRATCH/out" || die "no test ran"
 }
-# The tests of the library by name, of the features given, without those of files that
-# have no unsafe code; then this slice of them.
-PURE=$(grep -rl 'forbid(unsafe_code)' crates/heapwright/src crates/heapwright-substrate/src | xargs grep -L 'sync::atomic' |
+# The unit tests by name, of the features given, without those of files that
+# have no unsafe code; then this slice of them. Of the library's crates but for collected heaps, or of those alone.
+OTHERS=(-p heapwright -p heapwright-substrate) COLLECTED=(-p heapwright-gc) unit=("${OTHERS[@]}")
+PURE=$(grep -rl 'forbid(unsafe_code)' crates/heapwright{,-gc,-substrate}/src | xargs grep -L 'sync::atomic' |
     sed -E 's,^crates/[a-z-]*/src/,,; s,(/mod)?\.rs$,,; s,/,::,g' | paste -sd '|')
 names() { # FEATURES PATTERN
-    rustup run "$MIRI_TOOLCHAIN" cargo miri test --quiet --locked "${LIBRARY[@]}" ${1:+--features $1} --lib -- --list 2>/dev/null |
+    rustup run "$MIRI_TOOLCHAIN" cargo miri test --quiet --locked "${unit[@]}" ${1:+--features $1} --lib -- --list 2>/dev/null |
         sed -n 's/: test$//p' | { grep -vE "^($PURE)::tests::" || true; } | { grep -E "$2" || true; } | sort >"$SCRATCH/names"
     [ -s "$SCRATCH/names" ] || die "there is no test like $2"
 }
@@ -48,23 +49,25 @@ sliced() {
     mapfile -t chosen < <(slice_lines <"$SCRATCH/names")
     [ ${#chosen[@]} -gt 0 ] || return 0
     say "${#chosen[@]} of $(wc -l <"$SCRATCH/names") tests (slice $SLICE)"
-    miri "$1" "$2" "${LIBRARY[@]}" ${3:+--features $3} --lib -- --exact "${chosen[@]}"
+    miri "$1" "$2" "${unit[@]}" ${3:+--features $3} --lib -- --exact "${chosen[@]}"
 }
 
 if [ $# -gt 0 ]; then
-    miri 3600 "" "${LIBRARY[@]}" --lib -- "$@"
+    miri 3600 "" "${OTHERS[@]}" "${COLLECTED[@]}" --lib -- "$@"
     exit
 fi
 
 say "miri: heapwright"
 names "" '.'
-grep -v '^gc::tests' "$SCRATCH/names" >"$SCRATCH/aliased"
-grep '^gc::tests' "$SCRATCH/names" >"$SCRATCH/collected"
-mv "$SCRATCH/aliased" "$SCRATCH/names"
 sliced 3600 "" ""
 say "miri: collected heaps"
-mv "$SCRATCH/collected" "$SCRATCH/names"
+unit=("${COLLECTED[@]}")
+names "" '^tests::'
 sliced 3600 "$UNALIASED" ""
+say "miri: their parts"
+names "" '::tests::'
+sliced 3600 "" ""
+unit=("${OTHERS[@]}")
 # Spans, side memory, the table of checked blocks: what the debug heap believes of
 # pointers. Guards and stacks there are none here.
 say "miri: the debug heap"
@@ -80,14 +83,14 @@ if in_slice 1; then
 fi
 if in_slice 2; then
     say "miri: pools whose magazines threads share"
-    miri 600 "-Zmiri-env-set=HEAPWRIGHT=cache=shared:2" "${LIBRARY[@]}" --lib -- pool::models registry::tests \
+    miri 600 "-Zmiri-env-set=HEAPWRIGHT=cache=shared:2" "${OTHERS[@]}" --lib -- pool::models registry::tests \
         a_shared_pool threads_share objects_made_here
 fi
 if in_slice 3; then
     # A seed decides the schedule, the addresses, and what a relaxed load sees.
     SEEDS=${MIRI_SEEDS:-3}
     say "miri: threads, with $SEEDS other seeds"
-    miri 900 "-Zmiri-many-seeds=1..$((SEEDS + 1)) -Zmiri-preemption-rate=0.05" "${LIBRARY[@]}" --lib -- \
+    miri 900 "-Zmiri-many-seeds=1..$((SEEDS + 1)) -Zmiri-preemption-rate=0.05" "${OTHERS[@]}" "${COLLECTED[@]}" --lib -- \
         blocks_freed_by_another blocks_outlive threads_that_end a_heap_of_its_own counts_from_many \
         threads_share objects_made_here thread_indices_are_passed
 fi

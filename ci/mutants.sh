@@ -12,11 +12,12 @@ copy_tree() {
     mkdir "$SCRATCH/mutant"
     tar cf - --exclude=./target --exclude=./.git --exclude='./*/target' . | tar xf - -C "$SCRATCH/mutant"
 }
-# mutant FILE NAME PATTERN REPLACEMENT: replaces the first match in FILE of the library's sources,
-# which are in two crates.
+# mutant FILE NAME PATTERN REPLACEMENT: replaces the first match in FILE of the library's sources: of
+# heapwright or its substrate, or gc/FILE, stacks/FILE of heapwright-gc, heapwright-stacks.
 mutant() {
     local source=crates/heapwright/src/$1 name=$2 pattern=$3 replacement=$4
     [ -f "$source" ] || source=crates/heapwright-substrate/src/$1
+    [ -f "$source" ] || source=crates/heapwright-${1%%/*}/src/${1#*/}
     mutants=$((mutants + 1))
     perl -0pe "s/$pattern/$replacement/" "$source" >"$SCRATCH/mutant/$source"
     if cmp -s "$source" "$SCRATCH/mutant/$source"; then

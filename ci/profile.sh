@@ -7,6 +7,8 @@
 #   ci/profile.sh --accuracy RUNS     only how exact it is, in so many runs of each program
 #   ci/profile.sh --storm SECONDS     only the storm, so long under each cache model; jemalloc's profiler beside
 #   ci/profile.sh --quick             the storm for two seconds each: for every day
+#   ci/profile.sh --guards [...]      what a few blocks between guards cost (guard=sample), instead: a table, with --rounds and
+#                                     --programs; and the storm with every block guarded, with --storm or --quick
 #
 # A table of time and peak memory, ratios to heapwright without a profile (jemalloc's are to jemalloc without one: the
 # quotient of its two rows). Wants a quiet machine; about five minutes. HEAPWRIGHT_SO measures another library,
@@ -14,12 +16,13 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-usage() { die "$1; usage: ci/profile.sh [--rounds N] [--programs NAME,...] | --accuracy RUNS | --storm SECONDS | --quick"; }
-rounds=9 seconds=10 only_storm= quick= runs=
+usage() { die "$1; usage: ci/profile.sh [--rounds N] [--programs NAME,...] | --accuracy RUNS | --storm SECONDS | --quick | --guards ..."; }
+rounds=9 seconds=10 only_storm= quick= runs= guards=
 programs=python3-malloc,sqlite3,redis,cc1,git-log,perl,ruby
 while [ $# -gt 0 ]; do
     case $1 in
         --quick) seconds=2 only_storm=1 quick=1; shift; continue ;;
+        --guards) guards=1; shift; continue ;;
     esac
     [ $# -ge 2 ] || usage "'$1' is not understood or needs a value"
     case $1 in
@@ -43,12 +46,13 @@ jemalloc=/usr/lib/$(uname -m)-linux-gnu/libjemalloc.so.2
 storms() {
     c++ -O1 -Wall -Wextra -fno-builtin -pthread -o "$SCRATCH/storm" bench/profile/storm.cc -ldl
     # Where threads share caches a handler may interrupt anything (docs/limits.md).
-    local model
+    local model draws=sample=4k
+    [ -z "$guards" ] || draws=guard=sample:1
     for model in ${HEAPWRIGHT_MODELS:-auto:signals exclusive:signals percpu:interrupts shared:2:interrupts}; do
-        storm "sample=4k,cache=${model%:*}" fork
-        storm "sample=4k,cache=${model%:*}" "fork,${model##*:}"
+        storm "$draws,cache=${model%:*}" fork
+        storm "$draws,cache=${model%:*}" "fork,${model##*:}"
     done
-    [ -n "$quick" ] || [ ! -e "$jemalloc" ] || storms_beside
+    [ -n "$quick$guards" ] || [ ! -e "$jemalloc" ] || storms_beside
 }
 
 storm() { # OPTIONS WHAT
@@ -95,7 +99,7 @@ programs_and_command() {
 }
 
 [ -z "$runs" ] || { accuracy; exit 0; }
-storms
+if [ -z "$guards" ] || [ -n "$only_storm" ]; then storms; fi
 [ -z "$only_storm" ] || exit 0
 
 # --- what it costs --------------------------------------------------------------
@@ -105,11 +109,17 @@ for program in sqlite3:sqlite3 redis-server:redis-server redis-cli:redis-tools g
     command -v "${program%:*}" >/dev/null || (packages "${program#*:}") || say "without ${program%:*}"
 done
 programs_and_command
-with=(--with "sample-512k=HEAPWRIGHT=sample=512k $library" --with "sample-64k=HEAPWRIGHT=sample=64k $library")
-if [ -e "$jemalloc" ]; then
+only=heapwright,sample-512k,sample-64k,jemalloc,jemalloc-prof
+if [ -n "$guards" ]; then
+    only=heapwright,guard-sample,guard-1000
+    with=(--with "guard-sample=HEAPWRIGHT=guard=sample $library" --with "guard-1000=HEAPWRIGHT=guard=sample:1000 $library")
+else
+    with=(--with "sample-512k=HEAPWRIGHT=sample=512k $library" --with "sample-64k=HEAPWRIGHT=sample=64k $library")
+fi
+if [ -z "$guards" ] && [ -e "$jemalloc" ]; then
     with+=(--with "jemalloc=$jemalloc"
         --with "jemalloc-prof=MALLOC_CONF=prof:true,lg_prof_sample:19 $jemalloc")
 fi
 HEAPWRIGHT_LIBRARY=$library "$CARGO_TARGET_DIR/release/heapwright" bench --suite "$CARGO_TARGET_DIR/race/programs/suite.toml" \
     --programs "$programs" --workloads none --baseline heapwright --rounds "$rounds" --rounds-long "$rounds" \
-    --only heapwright,sample-512k,sample-64k,jemalloc,jemalloc-prof "${with[@]}"
+    --only "$only" "${with[@]}"

@@ -5,6 +5,8 @@
 #   ci/programs.sh              all of them (of the long ones, those of the slice)
 #   ci/programs.sh perl git     only these
 #   ci/programs.sh -v perl      and show what they printed
+#   ci/programs.sh --with mode=hardened perl
+#                               with these options
 #
 # Each case is a function run by a bash that is itself under the preload, once
 # with and once without, at the same time, each in an empty folder of its own.
@@ -309,6 +311,7 @@ side() { # NAME with|without
         cd "$folder/in"
         export ROOT SIDE=$2 PORT=${!port_name}
         unset CDPATH
+        [ "$2" = without ] || [ -z "$OPTIONS" ] || export HEAPWRIGHT=$OPTIONS
         LD_PRELOAD=$preload exec timeout -k 5 240 bash -c "$(declare -f "case_$1"); case_$1"
     ) >"$folder/stdout.raw" 2>"$folder/stderr.raw" </dev/null || code=$?
     local stream
@@ -323,6 +326,8 @@ PORT_with=$((20000 + RANDOM % 10000)); PORT_without=$((PORT_with + 1))
 failed=()
 verbose=
 [ "${1:-}" = -v ] && { verbose=yes; shift; }
+OPTIONS=
+[ "${1:-}" = --with ] && { OPTIONS=$2; shift 2; }
 [ $# -gt 0 ] && CASES=("$@")
 for name in "${CASES[@]}"; do
     prepare "$name"
@@ -351,4 +356,4 @@ for name in "${CASES[@]}"; do
     rm -rf "$SCRATCH/$name.with/in" "$SCRATCH/$name.without/in"
 done
 [ ${#failed[@]} -eq 0 ] || { say "FAIL: ${failed[*]}"; exit 1; }
-say "all ${#CASES[@]} programs behave the same"
+say "all ${#CASES[@]} programs behave the same${OPTIONS:+ with $OPTIONS}"

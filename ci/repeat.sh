@@ -12,7 +12,7 @@
 #                        under each cache model, unless the suite names its models itself
 #   heapwright's tests   the files under tests/ that start threads, fork, or have a collected heap, whose
 #                        helpers are threads
-#   its unit tests       the modules whose files start threads, a row for each floor; all of gc
+#   its unit tests       the modules whose files start threads, a row for each floor; all of heapwright-gc
 #
 # Two busy processes run beside, so that threads are interrupted anywhere. What a failed run printed is kept
 # in the target folder's repeat/.
@@ -48,6 +48,8 @@ for line in sys.stdin:
 # The features of ci/test.sh, so that nothing is built twice.
 built heapwright --lib --tests --features debug,derive,std,allocator-api2-02,allocator-api2-04 >"$SCRATCH/library"
 built heapwright-substrate --lib --features debug >"$SCRATCH/substrate"
+built heapwright-gc --lib --features derive,std >"$SCRATCH/gc"
+built heapwright-stacks --lib >"$SCRATCH/stacks"
 built heapwright-malloc --tests >"$SCRATCH/malloc"
 
 # A row: name | folder | program | words that choose tests | cache models
@@ -73,10 +75,9 @@ done <"$SCRATCH/malloc"
 # unit_rows CRATE PROGRAM
 unit_rows() {
     local crate=$1 program=$2 floor modules
-    # The module of a file: src/gc/world/mod.rs is gc::world, src/pool/tests.rs is pool::tests.
+    # The module of a file: src/debug/heap/mod.rs is debug::heap, src/pool/tests.rs is pool::tests.
     (cd "$crate/src" && { grep -rlE "$THREADS" --include='*.rs' . || true; }) |
         sed -E 's|^\./||; s|/mod\.rs$||; s|\.rs$||; s|/|::|g; s|$|::|' | sort -u >"$SCRATCH/modules"
-    echo gc:: >>"$SCRATCH/modules"
     for floor in $(sed 's/::.*//' "$SCRATCH/modules" | sort -u); do
         modules=$(grep "^$floor::" "$SCRATCH/modules" | tr '\n' ' ')
         [ "$("$program" --list $modules 2>/dev/null | grep -c ': test$')" -gt 0 ] || continue
@@ -85,6 +86,10 @@ unit_rows() {
 }
 read -r _ program <"$SCRATCH/substrate"
 unit_rows crates/heapwright-substrate "$program"
+read -r _ program <"$SCRATCH/stacks"
+unit_rows crates/heapwright-stacks "$program"
+read -r _ program <"$SCRATCH/gc"
+row "unit gc" crates/heapwright-gc "$program" '' ''
 while read -r name program; do
     file=crates/heapwright/tests/$name.rs
     if [ "$name" = lib ]; then

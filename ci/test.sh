@@ -13,6 +13,7 @@ command_or_package c++ g++
 # What is installed is found with it.
 command_or_package pkg-config pkg-config
 preload_library
+hardened_library
 # The tests use this library instead of building it again, and the command carries it.
 HEAPWRIGHT_TEST_LIBRARY=$(dirname "$HEAPWRIGHT_SO")
 export HEAPWRIGHT_TEST_LIBRARY
@@ -34,7 +35,7 @@ run() { say "test $*"; cargo test --locked --no-fail-fast "$@" || status=$?; }
 # The library with all features that add something, once: a build for each would take longer than
 # all tests. (ci/clippy.sh compiles it with each alone.)
 run "${LIBRARY[@]}" --features debug,derive,std,allocator-api2-02,allocator-api2-04
-run --workspace --exclude heapwright --exclude heapwright-substrate
+run --workspace --exclude heapwright --exclude heapwright-gc --exclude heapwright-stacks --exclude heapwright-substrate
 # `checked` changes what pools do.
 run --quiet -p heapwright --features checked --test checked_pools
 run --quiet -p heapwright --features checked --lib -- pool:: arena:: 2>"$SCRATCH/reports"

@@ -995,6 +995,17 @@ size_t hw_raise_shared_caches(size_t count);
 bool hw_owns(const void *address);
 
 /**
+ * Returns how many bytes there are from an address to the end of the block that it lies in: what a program may write
+ * there. SIZE_MAX if the address is not in a block of heapwright's (or in an arena, which does not remember its
+ * blocks), 0 if the block was freed, or there is none. Any address may be asked about; the memory at it is not
+ * touched. Takes constant time: a few nanoseconds.
+ *
+ * In mode=hardened and mode=debug the block ends with the last byte that was asked for. In mode=fast it ends where
+ * malloc_usable_size says, and small blocks that were freed count as if they were in use.
+ */
+size_t hw_object_size(const void *address);
+
+/**
  * Says what lies at an address. Any address may be asked about; the memory at
  * it is not touched; the time does not depend on the size of the heap.
  *

@@ -4,13 +4,13 @@
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *file_of(const char *symbol) {
+static const char *file_of(void *address) {
     Dl_info info;
-    void *address = dlsym(RTLD_DEFAULT, symbol);
     if (address == NULL || dladdr(address, &info) == 0)
         return "nowhere";
     return info.dli_fname;
@@ -28,9 +28,16 @@ int main(void) {
     if (posix_memalign(&aligned, 4096, 100) != 0)
         return 1;
     free(aligned);
-    // Of C++'s operators the two that the others fall back on.
-    static const char *const names[] = {"malloc", "calloc", "realloc", "free", "posix_memalign", "aligned_alloc", "malloc_usable_size", "_Znwm", "_ZdlPv"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        printf("%s %s\n", names[i], file_of(names[i]));
+    // What this program's own calls were bound to: glibc's checking library has its functions in the old
+    // version of each name, which a search by name alone does not find.
+    const struct { const char *name; void *address; } functions[] = {
+        {"malloc", (void *)malloc}, {"calloc", (void *)calloc}, {"realloc", (void *)realloc}, {"free", (void *)free},
+        {"posix_memalign", (void *)posix_memalign}, {"aligned_alloc", (void *)aligned_alloc},
+        {"malloc_usable_size", (void *)malloc_usable_size},
+        // Of C++'s operators the two that the others fall back on.
+        {"_Znwm", dlsym(RTLD_DEFAULT, "_Znwm")}, {"_ZdlPv", dlsym(RTLD_DEFAULT, "_ZdlPv")},
+    };
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        printf("%s %s\n", functions[i].name, file_of(functions[i].address));
     return 0;
 }

@@ -97,8 +97,8 @@ fn build(part: &Part, out: &Path) -> PathBuf {
             part.file
         ));
     }
-    for name in ["heapwright", "heapwright-record", "heapwright-substrate"] {
-        watch_crate(&root.join("crates").join(name));
+    for name in ["", "-gc", "-record", "-stacks", "-substrate"] {
+        watch_crate(&root.join(format!("crates/heapwright{name}")));
     }
     watch_crate(&folder);
     for name in ["Cargo.toml", "Cargo.lock", ".cargo"] {

@@ -1,5 +1,5 @@
 //! Peers that come with Debian, as it builds them: jemalloc, gperftools,
-//! oneTBB, scudo. A library of that name from elsewhere serves as well; then
+//! oneTBB, scudo, glibc's malloc with its checks. A library of that name from elsewhere serves as well; then
 //! its version is not known.
 
 use std::path::{Path, PathBuf};
@@ -33,6 +33,12 @@ pub(crate) fn scudo(_: &Path) -> Result<Peer, String> {
 pub(crate) fn scudo_classic(_: &Path) -> Result<Peer, String> {
     let peer = of_clang("scudo-classic", "scudo")?;
     Ok(peer.variant("scudo-classic", "SCUDO_OPTIONS", "DeallocationTypeMismatch=0"))
+}
+
+/// glibc's own checks: its malloc with a header's byte behind each block.
+pub(crate) fn glibc_check(_: &Path) -> Result<Peer, String> {
+    let peer = shared("glibc-check", "libc_malloc_debug.so.0", "libc6")?;
+    Ok(peer.variant("glibc-check", "MALLOC_CHECK_", "3"))
 }
 
 /// A library out of clang's runtime folder: the linker does not know it by name.

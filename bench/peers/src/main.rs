@@ -24,6 +24,7 @@
 
 mod compile;
 mod debian;
+mod hardened_malloc;
 mod mimalloc;
 mod options;
 mod peer;

@@ -24,11 +24,16 @@ const COMMON: [&str; 12] = [
     "page",
     "random",
 ];
+const V3: [&str; 6] = ["arena-meta", "page-map", "stats", "theap", "threadlocal", "prim/prim"];
 
 /// v3 with its defaults: it asks for huge pages where the machine allows it.
 pub(crate) fn v3(work: &Path) -> Result<Peer, String> {
-    let files = ["arena-meta", "page-map", "stats", "theap", "threadlocal", "prim/prim"];
-    build(work, "mimalloc", "v3", &files)
+    build(work, "mimalloc", "v3", &V3, None)
+}
+
+/// v3 with its mitigations (`MI_SECURE=ON` of its CMake files).
+pub(crate) fn v3_secure(work: &Path) -> Result<Peer, String> {
+    build(work, "mimalloc-secure", "v3", &V3, Some(4))
 }
 
 /// v3 with huge pages off for the whole process (`allow_thp` of its options).
@@ -38,10 +43,16 @@ pub(crate) fn v3_no_thp(work: &Path) -> Result<Peer, String> {
 
 /// v2 with its defaults.
 pub(crate) fn v2(work: &Path) -> Result<Peer, String> {
-    build(work, "mimalloc2", "v2", &["segment", "segment-map", "stats", "prim/prim"])
+    build(work, "mimalloc2", "v2", &["segment", "segment-map", "stats", "prim/prim"], None)
 }
 
-fn build(work: &Path, name: &'static str, branch: &str, files: &[&str]) -> Result<Peer, String> {
+fn build(
+    work: &Path,
+    name: &'static str,
+    branch: &str,
+    files: &[&str],
+    secure: Option<u32>,
+) -> Result<Peer, String> {
     let (folder, crate_version) = registry::sources("libmimalloc-sys")?;
     let root = folder.join("c_src/mimalloc").join(branch);
     let library = work.join(format!("lib{name}.so"));
@@ -50,6 +61,9 @@ fn build(work: &Path, name: &'static str, branch: &str, files: &[&str]) -> Resul
     command.args(["-ftls-model=initial-exec", "-fno-builtin-malloc"]);
     command.args(["-DMI_SHARED_LIB", "-DMI_SHARED_LIB_EXPORT", "-DMI_MALLOC_OVERRIDE"]);
     command.args(["-DMI_BUILD_RELEASE", "-DMI_CMAKE_BUILD_TYPE=release"]);
+    if let Some(level) = secure {
+        command.arg(format!("-DMI_SECURE={level}"));
+    }
     if cfg!(target_arch = "aarch64") {
         // Its default there: fast atomics.
         command.arg("-march=armv8.1-a");

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use crate::peer::Peer;
-use crate::{debian, mimalloc, rpmalloc, rusty_alloc, snmalloc};
+use crate::{debian, hardened_malloc, mimalloc, rpmalloc, rusty_alloc, snmalloc};
 
 /// A peer and how to get it.
 pub(crate) struct Entry {
@@ -51,6 +51,32 @@ pub(crate) const ALL: &[Entry] = &[
         debian::scudo_classic,
     )
     .by_name_only(),
+    Entry::new(
+        "hardened_malloc",
+        "GrapheneOS's, its default; HARDENED_MALLOC names its sources; only by its name",
+        hardened_malloc::full,
+    )
+    .by_name_only(),
+    Entry::new(
+        "hardened_malloc-light",
+        "the same in its light configuration; only by its name",
+        hardened_malloc::light,
+    )
+    .by_name_only(),
+    Entry::new(
+        "mimalloc-secure",
+        "mimalloc v3 with its mitigations; only by its name",
+        mimalloc::v3_secure,
+    )
+    .by_name_only(),
+    Entry::new("snmalloc-checks", "snmalloc with its checks; only by its name", snmalloc::checked)
+        .by_name_only(),
+    Entry::new(
+        "glibc-check",
+        "glibc's malloc with MALLOC_CHECK_=3; only by its name",
+        debian::glibc_check,
+    )
+    .by_name_only(),
 ];
 
 /// The entries of these names, or all that are in the race.
@@ -76,7 +102,8 @@ mod tests {
             chosen(&only).map(|all| all.iter().map(|e| e.name).collect::<Vec<_>>())
         };
         assert_eq!(names(&["tbb", "mimalloc"]).unwrap(), ["mimalloc", "tbb"]);
-        assert_eq!(names(&[]).unwrap().len(), ALL.len() - 1);
+        assert_eq!(names(&[]).unwrap().len(), ALL.iter().filter(|e| !e.by_name_only).count());
+        assert_eq!(names(&[]).unwrap().last(), Some(&"scudo"));
         assert_eq!(names(&["scudo-classic"]).unwrap(), ["scudo-classic"]);
         assert!(names(&["mimaloc"]).unwrap_err().contains("mimaloc"));
     }

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Folder, bytes, done, heapwright, stderr, stdout, text};
+use common::{Folder, bytes, done, heapwright, run, stderr, stdout, text};
 use heapwright_record::debug::{
     Access, Call, Check, Checked, End, Ending, Entry, Finding, FindingKind, Frames, HEADER, Leak,
     Memory, Module, Moment, Note, Occasion, Origin, Process, Profile, Reach, Region, Root, Sampled,
@@ -829,4 +829,41 @@ fn the_command_line_is_documented() {
         "heapwright: the following required arguments were not provided: <RECORD>...; see \
          'heapwright --help'\n"
     );
+}
+
+/// A read of a freed block.
+const LATE_READ: &str = "
+#include <stdlib.h>
+int main(void) {
+    volatile char *block = malloc(40);
+    free((void *)block);
+    return block[7];
+}
+";
+
+#[test]
+fn a_guarded_block_of_fast_mode_is_reported_from_its_record() {
+    let folder = Folder::new();
+    let program = folder.compile("prog", &["-g", "-O0", "-Wno-use-after-free"], LATE_READ);
+    let prefix = folder.path("record");
+    let record = format!("record={}", prefix.display());
+    let flags = ["--option", "guard=sample:1", "--option", &record];
+    let output = done(&mut run(&flags, &[text(&program)]));
+    assert!(stderr(&output).contains("use-after-free"), "{}", stderr(&output));
+    let records = std::fs::read_dir(folder.path("")).expect("there").flatten();
+    let mut records = records.filter(|f| f.file_name().to_string_lossy().starts_with("record."));
+    let output = report(&[], &records.next().expect("a record").path());
+    let printed = stdout(&output);
+    assert_eq!(output.status.code(), Some(1), "{printed}{}", stderr(&output));
+    for part in [
+        "use-after-free: read at offset 7 of a 40-byte block after it was freed",
+        "prog.c:6:",
+        "    >     6 |     return block[7];",
+        "    freed by thread 1",
+        "    >     5 |     free((void *)block);",
+        "    allocated by thread 1",
+        "    >     4 |     volatile char *block = malloc(40);",
+    ] {
+        assert!(printed.contains(part), "{part}: {printed}");
+    }
 }

@@ -54,7 +54,7 @@ pub(crate) fn prepare() {
     extern "C" fn handler(_: *mut c_void) {
         report();
     }
-    if wanted() || profile::is_wanted() || heap::traces() || heap::debugging() {
+    if wanted() || profile::is_wanted() || heap::traces() || looks() || heap::hardens() {
         stderr_copy::keep();
         // SAFETY: a handler that lives as long as the process (the library is
         // linked so that it cannot be unloaded).
@@ -84,6 +84,11 @@ fn end(status: c_int) -> ! {
     }
 }
 
+/// Whether blocks are looked at for the last time.
+fn looks() -> bool {
+    heap::debugging() || heap::guarding()
+}
+
 /// Whether the options ask for a report at exit.
 fn wanted() -> bool {
     options::stats_at_exit() || options::stats_file().is_some()
@@ -91,7 +96,7 @@ fn wanted() -> bool {
 
 /// Does what the options ask for, once a process.
 extern "C" fn report() {
-    let anything = wanted() || profile::is_wanted() || heap::traces() || heap::debugging();
+    let anything = wanted() || profile::is_wanted() || heap::traces() || looks() || heap::hardens();
     if anything && process::is_original_process() {
         report_once();
     }
@@ -105,8 +110,11 @@ fn report_once() {
     if REPORTED.swap(pid, Ordering::Relaxed) == pid {
         return;
     }
-    if heap::debugging() {
+    if looks() {
         heap::debug_at_exit();
+    }
+    if heap::hardens() {
+        heap::hardened_at_exit();
     }
     if wanted() {
         write_report(pid);
@@ -165,7 +173,7 @@ fn write_whole(path: &[u8], bytes: &[u8]) -> bool {
     if file < 0 {
         return false;
     }
-    let written = stderr_copy::write_all(file, bytes);
+    let written = heapwright::process::write_all(file, bytes);
     // SAFETY: ours, and open.
     let closed = unsafe { libc::close(file) };
     written && closed == 0

@@ -18,10 +18,30 @@ extern "C" fn construct() {
     cxx::notice_replacements();
     if heap::debugging() {
         begin_debugging();
+    } else {
+        if heap::hardens() {
+            cxx::distinguish_forms();
+        }
+        if heap::guarding() {
+            begin_guarding();
+        }
     }
+    #[cfg(heapwright_bounds)]
+    crate::bounds::prepare();
     at_exit::prepare();
     limit::respect();
     status::publish();
+}
+
+/// What guarded blocks of fast mode need: to be told of faults.
+#[cold]
+fn begin_guarding() {
+    // The heap begins, as there.
+    let block = heap::malloc(1);
+    // SAFETY: null, or a block of ours, freed once.
+    unsafe { heap::free(block) };
+    heapwright::process::write_findings_with(stderr_copy::write);
+    fault_handler::install(heap::fault);
 }
 
 /// What only the debug heap needs: to know which call it was, and of faults.

@@ -28,6 +28,7 @@
 //!   text             a buffer on the stack to write them into
 //!   errno            the thread's errno
 //!   weak             symbols that need not exist
+//!   bounds           in libheapwright-hardened.so alone: what the C library writes, checked
 //!   observe          for tests alone: what arrives at the debug heap's hooks
 //! ```
 //!
@@ -48,6 +49,9 @@
 mod address_limit;
 /// cbindgen:ignore
 mod at_exit;
+#[cfg(heapwright_bounds)]
+/// cbindgen:ignore
+mod bounds;
 /// cbindgen:ignore
 mod constructor;
 /// cbindgen:ignore

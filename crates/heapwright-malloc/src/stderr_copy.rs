@@ -43,26 +43,11 @@ pub(crate) fn write(bytes: &[u8]) {
     let copy = COPY.load(Ordering::Acquire);
     let kept = [0, 1].map(|i| IDENTITY[i].load(Ordering::Relaxed));
     if copy >= 0 && identify(copy) == Some(kept) {
-        write_all(copy, bytes);
+        // What cannot be written is lost.
+        _ = heapwright::process::write_all(copy, bytes);
     } else {
         heapwright::process::write_stderr(bytes);
     }
-}
-
-/// Writes bytes to a descriptor, in as many pieces as it takes. Whether all
-/// were written.
-pub(crate) fn write_all(file: c_int, mut bytes: &[u8]) -> bool {
-    while !bytes.is_empty() {
-        // The system call itself: `write` is a cancellation point, `free` is none.
-        // SAFETY: the kernel reads the given bytes.
-        let written = unsafe { libc::syscall(libc::SYS_write, file, bytes.as_ptr(), bytes.len()) };
-        match usize::try_from(written) {
-            Ok(count) if count > 0 => bytes = bytes.get(count..).unwrap_or_default(),
-            _ if written < 0 && crate::errno::get() == libc::EINTR => {}
-            _ => return false,
-        }
-    }
-    true
 }
 
 /// Which file a descriptor is for; `None` where it is not open.

@@ -223,6 +223,7 @@ const EXPORTS: &[&str] = &[
     "hw_gc_weak_free",
     "hw_gc_weak_new",
     "hw_gc_wrote",
+    "hw_object_size",
     "hw_owns",
     "hw_describe",
     "hw_get_stats",

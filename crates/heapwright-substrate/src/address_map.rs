@@ -17,8 +17,8 @@
 //!   | entries, 4 B a unit | ..  | unit 0 | unit 1 | unit 2 | ...
 //! ```
 //!
-//! On Linux the table lies at a constant distance below the window, so that
-//! one base register serves both, and one exclusive-or with a cache's tag
+//! On Linux the table lies at a constant distance below the window (not in a hardened process, whose
+//! blocks must not lead to it), so that one base register serves both, and one exclusive-or with a cache's tag
 //! (`owner << 11`) answers owner, validity and class at once: the result is
 //! below `SLAB_KINDS` exactly if the unit is a slab of that owner, and then it
 //! is the byte offset of the class's list in the cache.
@@ -72,6 +72,8 @@ pub enum Kind {
     PoolRest(usize),
     /// A unit of an arena's chunk.
     Arena,
+    /// A unit of the hardened heap's that holds no block: a guard, or address space kept for a size class.
+    Guard,
     /// The first unit of a span of the debug heap's.
     Debug,
     /// A later unit of the debug heap's span whose first unit this is.
@@ -99,6 +101,7 @@ const METADATA: u32 = 0x702;
 const POOL_HEAD: u32 = 0x704;
 const ARENA: u32 = 0x705;
 const DEBUG: u32 = 0x706;
+const GUARD: u32 = 0x707;
 /// Eight kinds each: their low bits are the upper bits of the head's unit.
 const COLLECTED_REST: u32 = 0x7e0;
 const DEBUG_REST: u32 = 0x7e8;
@@ -108,11 +111,15 @@ const REST_LOW_BITS: u32 = 32 - KIND_BITS;
 
 /// The largest id an owner can have. An entry's two upper bits are never set: they tell
 /// the common owner's slabs from others' in `free` (see `cache::hot`).
-pub const MAX_OWNER: u32 = (1 << (30 - KIND_BITS)) - 3;
+pub const MAX_OWNER: u32 = (1 << (30 - KIND_BITS)) - 5;
 /// The sentinel's id, which owns nothing.
 pub const NOBODY: u32 = MAX_OWNER + 1;
+/// The owner of all slabs, and large blocks, of the hardened heap.
+pub const HARDENED: u32 = MAX_OWNER + 2;
+/// The owner of its blocks of no bytes, which lie in memory that cannot be touched.
+pub const HARDENED_EMPTY: u32 = MAX_OWNER + 3;
 /// The owner of all slabs where threads share caches.
-pub const COMMON: u32 = MAX_OWNER + 2;
+pub const COMMON: u32 = MAX_OWNER + 4;
 
 const _: () = assert!(SLAB_KINDS <= COLLECTED as usize && COLLECTED + PAGE_LISTS <= LARGE_HEAD);
 const _: () = assert!(MAX_UNITS == 1 << (REST_LOW_BITS + 3));
@@ -128,6 +135,8 @@ impl Entry {
     pub const LARGE_HEAD: Self = Self(LARGE_HEAD);
     /// A chunk of an arena.
     pub const ARENA: Self = Self(ARENA);
+    /// A unit of the hardened heap's that holds no block.
+    pub const GUARD: Self = Self(GUARD);
     /// The first unit of a debug heap's span.
     #[cfg(feature = "debug")]
     pub const DEBUG: Self = Self(DEBUG);
@@ -216,6 +225,7 @@ impl Entry {
             METADATA => Kind::Metadata,
             POOL_HEAD => Kind::PoolHead,
             ARENA => Kind::Arena,
+            GUARD => Kind::Guard,
             page if page.wrapping_sub(COLLECTED) < PAGE_LISTS => {
                 Kind::Collected((page - COLLECTED) as usize)
             }
@@ -260,7 +270,6 @@ impl AddressMap {
         records: *mut Record,
         bitmaps: *mut u8,
     ) {
-        debug_assert!(!os::TABLE_ADJACENT || base.addr() - table.addr() == TABLE_GAP);
         self.table.store(table, Ordering::Relaxed);
         self.records.store(records, Ordering::Relaxed);
         self.bitmaps.store(bitmaps, Ordering::Relaxed);
@@ -302,8 +311,8 @@ impl AddressMap {
     ///
     /// # Safety
     ///
-    /// `unit < self.limit()`, or below what `chunk::expose_table` made readable; and `base` is
-    /// [`AddressMap::base`].
+    /// `unit < self.limit()`, or below what `chunk::expose_table` made readable; `base` is
+    /// [`AddressMap::base`]; and the window is not scattered (`chunk::open`).
     #[inline(always)]
     pub unsafe fn entry_from(&self, base: *mut u8, unit: usize) -> Entry {
         if !os::TABLE_ADJACENT {
@@ -317,12 +326,8 @@ impl AddressMap {
 
     #[inline(always)]
     unsafe fn slot(&self, unit: usize) -> *const AtomicU32 {
-        if os::TABLE_ADJACENT {
-            let base = self.base.load(Ordering::Relaxed);
-            base.wrapping_sub(TABLE_GAP).cast::<AtomicU32>().wrapping_add(unit)
-        } else {
-            self.table.load(Ordering::Relaxed).wrapping_add(unit)
-        }
+        // Not by the base: a hardened process has its table elsewhere.
+        self.table.load(Ordering::Relaxed).wrapping_add(unit)
     }
 
     /// The entry of the unit that `address` lies in; foreign outside the window.
@@ -426,6 +431,30 @@ impl AddressMap {
 
 /// The map of the process's window.
 pub static MAP: AddressMap = AddressMap::new();
+
+/// Whether a unit is below the limit of [`MAP`].
+#[inline(always)]
+pub fn is_known(unit: usize) -> bool {
+    // The compiler makes no compare with memory of an atomic load.
+    #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
+    // SAFETY: an aligned load of the limit, which is what a relaxed one is.
+    unsafe {
+        core::arch::asm!(
+            "cmp {unit}, qword ptr [rip + {map} + {limit}]",
+            "jae {beyond}",
+            unit = in(reg) unit,
+            map = sym MAP,
+            limit = const core::mem::offset_of!(AddressMap, limit),
+            beyond = label { return false },
+            options(readonly, nostack),
+        );
+        true
+    }
+    #[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
+    {
+        unit < MAP.limit()
+    }
+}
 
 #[cfg(test)]
 mod tests {

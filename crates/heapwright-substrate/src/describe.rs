@@ -4,14 +4,14 @@
 //! arithmetic and one record give the block. Nothing at the address is read,
 //! so any address may be asked about.
 //!
-//! Slabs, large blocks and pools are described here, by the unit's record. Debug heaps and
-//! collected heaps, which lie above and have records of their own, say how ([`read_with`]).
+//! Slabs, large blocks and pools are described here, by the unit's record. Debug heaps, collected heaps
+//! and the hardened heap, which lie above and have records of their own, say how ([`read_with`]).
 //!
 //! Called by `misuse` (a bad pointer is reported as what it is), by programs, and by the front ends.
 
 use core::ptr;
 
-use crate::address_map::{Kind as UnitKind, MAP};
+use crate::address_map::{HARDENED, HARDENED_EMPTY, Kind as UnitKind, MAP};
 use crate::chunk::scarce;
 use crate::size_class::{self, UNIT};
 use crate::slab::Slab;
@@ -90,7 +90,7 @@ pub fn describe(address: *const u8) -> Description {
     let (unit, entry) = MAP.lookup(address.addr());
     match MAP.kind_of(unit, entry) {
         UnitKind::Foreign => nothing(Kind::Foreign),
-        UnitKind::Free | UnitKind::Kept => nothing(Kind::Free),
+        UnitKind::Free | UnitKind::Kept | UnitKind::Guard => nothing(Kind::Free),
         UnitKind::Metadata => nothing(Kind::Metadata),
         UnitKind::Arena => nothing(Kind::Arena),
         UnitKind::Debug => read(Front::Debug, Kind::Debug, unit, address),
@@ -99,6 +99,9 @@ pub fn describe(address: *const u8) -> Description {
         UnitKind::PoolRest(head) => in_pool(address.addr(), head),
         UnitKind::Collected(_) => read(Front::Collected, Kind::Collected, unit, address),
         UnitKind::CollectedRest(head) => read(Front::Collected, Kind::Collected, head, address),
+        UnitKind::Slab(_) if matches!(entry.owner(), HARDENED | HARDENED_EMPTY) => {
+            read(Front::Hardened, Kind::Small, unit, address)
+        }
         UnitKind::Slab(class) => {
             let slab = Slab::at(&MAP, unit, class);
             let mut found =
@@ -119,7 +122,13 @@ pub fn describe(address: *const u8) -> Description {
             }
             let record = MAP.record(head);
             let block = MAP.address_of(head).addr();
-            let size = scarce::usable(record);
+            let owner = record.heap.load(Ordering::Relaxed);
+            let size = if owner == HARDENED {
+                // Exact there.
+                record.requested.load(Ordering::Relaxed)
+            } else {
+                scarce::usable(record)
+            };
             let offset = address.addr() - block;
             if offset >= size {
                 // The rest of its last unit.
@@ -131,7 +140,7 @@ pub fn describe(address: *const u8) -> Description {
                 block,
                 size,
                 offset,
-                owner: record.heap.load(Ordering::Relaxed),
+                owner,
                 class: 0,
             }
         }
@@ -147,6 +156,8 @@ pub enum Front {
     /// Collected heaps. What mutators allocated in their present region and have not
     /// recorded yet counts as free.
     Collected,
+    /// The hardened heap, which knows what is live and how long it is.
+    Hardened,
 }
 
 /// How a front end describes an address in one of its units, the first of which is `head`.
@@ -155,7 +166,7 @@ pub struct Reader {
     pub read: fn(usize, *const u8) -> Description,
 }
 
-static READERS: [AtomicPtr<Reader>; 2] = [const { AtomicPtr::new(ptr::null_mut()) }; 2];
+static READERS: [AtomicPtr<Reader>; 3] = [const { AtomicPtr::new(ptr::null_mut()) }; 3];
 
 /// Says how a front end's units are read: before it has any. Again does no harm.
 pub fn read_with(front: Front, reader: &'static Reader) {

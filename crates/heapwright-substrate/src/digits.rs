@@ -1,6 +1,17 @@
-//! Numbers in digits, without `core::fmt`, which pulls in code that can panic.
+//! Numbers in digits and back, without `core::fmt`, which pulls in code that can panic.
 //!
-//! Called by `os` (paths under `/proc`), `text` (lines) and the debug heap's reports.
+//! Called by `os` and `memory_limit` (files under `/proc` and `/sys`), `files`, `text` (lines) and the debug heap's reports.
+
+/// The number that a text begins with, in decimal digits; `None` where there are none, or too many.
+pub fn number(text: &[u8]) -> Option<usize> {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
+    let mut any = false;
+    let number = digits.into_iter().try_fold(0usize, |number, &digit| {
+        any = true;
+        number.checked_mul(10)?.checked_add(usize::from(digit - b'0'))
+    });
+    number.filter(|_| any)
+}
 
 /// A number in digits.
 pub struct Digits {

@@ -3,49 +3,92 @@
 //! What the debug heap's record and the trace share: their names, and what they say of
 //! the program at their beginning. No memory is asked for; paths end with a zero.
 
+use core::ffi::CStr;
+
 use crate::digits::Digits;
 use crate::os;
 
 /// The longest path.
 pub const PATH: usize = 512;
 
+/// A path that is put together, with zeros behind it.
+#[derive(Clone, Copy)]
+pub struct Path {
+    bytes: [u8; PATH],
+    length: usize,
+}
+
+impl Path {
+    /// Nothing yet.
+    pub const fn none() -> Self {
+        Self { bytes: [0; PATH], length: 0 }
+    }
+
+    /// With a part behind it, if there is room for that and a zero.
+    #[must_use]
+    pub fn with(mut self, part: &[u8]) -> Self {
+        if let Some(place) = self.bytes.get_mut(self.length..self.length + part.len())
+            && self.length + part.len() < PATH
+        {
+            place.copy_from_slice(part);
+            self.length += part.len();
+        }
+        self
+    }
+
+    /// With a number behind it.
+    #[must_use]
+    pub fn with_number(self, number: u32) -> Self {
+        self.with(Digits::decimal(u64::from(number)).as_bytes())
+    }
+
+    /// The path, and a zero at least.
+    pub fn as_bytes(&self) -> &[u8; PATH] {
+        &self.bytes
+    }
+
+    /// Bytes of it.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Reads the file's first bytes.
+    pub fn read(&self, text: &mut [u8]) -> usize {
+        let Ok(path) = CStr::from_bytes_until_nul(&self.bytes) else { return 0 };
+        os::read_beginning(path, text)
+    }
+}
+
 /// What the names of some files begin with.
-pub struct Prefix([u8; PATH]);
+pub struct Prefix(Path);
 
 impl Prefix {
     /// None yet.
     pub const fn none() -> Self {
-        Self([0; PATH])
+        Self(Path::none())
     }
 
     /// Whether there is one.
     #[cfg(any(test, feature = "debug"))]
     pub fn is_given(&self) -> bool {
-        self.0[0] != 0
+        self.0.length != 0
     }
 
     /// Takes one, from where the program is now: it may go elsewhere.
     pub fn set(&mut self, prefix: &[u8]) {
-        self.0 = [0; PATH];
-        let mut at = 0;
+        let mut path = Path::none();
         if prefix.first() != Some(&b'/') {
-            at = os::current_folder(&mut self.0[..PATH / 2]);
-            self.0[at] = b'/';
-            at += 1;
+            path.length = os::current_folder(&mut path.bytes[..PATH / 2]);
+            path = path.with(b"/");
         }
-        let length = prefix.len().min(PATH - 13 - at);
-        self.0[at..at + length].copy_from_slice(&prefix[..length]);
+        // With room for a dot and a number.
+        let length = prefix.len().min(PATH - 13 - path.length);
+        self.0 = path.with(&prefix[..length]);
     }
 
     /// The path of a process's file.
     pub fn of(&self, process: u32) -> [u8; PATH] {
-        let mut path = self.0;
-        let end = path.iter().position(|&b| b == 0).unwrap_or(PATH - 12);
-        let digits = Digits::decimal(u64::from(process));
-        let digits = digits.as_bytes();
-        path[end] = b'.';
-        path[end + 1..end + 1 + digits.len()].copy_from_slice(digits);
-        path
+        self.0.with(b".").with_number(process).bytes
     }
 }
 
@@ -74,5 +117,13 @@ mod tests {
         assert_eq!(shown(&prefix.of(u32::MAX)), b"/tmp/x.4294967295");
         prefix.set(&[b'/'; 600]);
         assert_eq!(shown(&prefix.of(u32::MAX)).len(), PATH - 13 + 11);
+    }
+
+    #[test]
+    fn paths_are_cut_before_they_are_wrong() {
+        let long = [b'x'; PATH];
+        assert_eq!(Path::none().with(b"/a").with(&long).length(), 2);
+        assert_eq!(shown(Path::none().with(b"/a").with(b"/b").with_number(7).as_bytes()), b"/a/b7");
+        assert_eq!(Path::none().with(b"/no/such/file").read(&mut [0; 8]), 0);
     }
 }

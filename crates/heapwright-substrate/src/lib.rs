@@ -69,6 +69,8 @@ pub mod refusals;
 #[cfg(not(loom))]
 pub mod refused;
 #[cfg(not(loom))]
+pub mod runs;
+#[cfg(not(loom))]
 pub mod segments;
 #[cfg(not(loom))]
 pub mod size_class;

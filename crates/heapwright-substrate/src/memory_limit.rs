@@ -29,8 +29,8 @@
 //! looks.
 #![forbid(unsafe_code)]
 
-use core::ffi::CStr;
-
+use crate::digits::number;
+use crate::files::Path;
 use crate::os;
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use crate::ticks::{self, Whose};
@@ -218,55 +218,11 @@ pub fn is_in_sandbox() -> bool {
     IN_SANDBOX.load(Ordering::SeqCst)
 }
 
-/// The longest path of a control group's file.
-const PATH: usize = 512;
-
-/// A text with zeros behind it.
-#[derive(Clone, Copy)]
-struct Path {
-    bytes: [u8; PATH],
-    length: usize,
-}
-
-impl Path {
-    const fn none() -> Self {
-        Self { bytes: [0; PATH], length: 0 }
-    }
-
-    /// Adds a part, if there is room: with a zero behind it.
-    fn add(mut self, part: &[u8]) -> Self {
-        if let Some(place) = self.bytes.get_mut(self.length..self.length + part.len())
-            && self.length + part.len() < PATH
-        {
-            place.copy_from_slice(part);
-            self.length += part.len();
-        }
-        self
-    }
-
-    /// Reads the file's first bytes.
-    fn read(&self, text: &mut [u8]) -> usize {
-        let Ok(path) = CStr::from_bytes_until_nul(&self.bytes) else { return 0 };
-        os::read_beginning(path, text)
-    }
-
-    /// The number that the file consists of.
-    fn read_number(&self) -> Option<usize> {
-        let mut text = [0; 32];
-        let length = self.read(&mut text);
-        number(&text[..length])
-    }
-}
-
-/// The digits that a text begins with; `None` where there are none (`max`), or too many.
-fn number(text: &[u8]) -> Option<usize> {
-    let digits = text.iter().take_while(|byte| byte.is_ascii_digit());
-    let mut any = false;
-    let number = digits.into_iter().try_fold(0usize, |number, &digit| {
-        any = true;
-        number.checked_mul(10)?.checked_add(usize::from(digit - b'0'))
-    });
-    number.filter(|_| any)
+/// The number that a file consists of.
+fn read_number(path: &Path) -> Option<usize> {
+    let mut text = [0; 32];
+    let length = path.read(&mut text);
+    number(&text[..length])
 }
 
 /// The number behind a name in lines of `name number`.
@@ -324,18 +280,18 @@ impl Group {
             if !is_second_version && !is_memory {
                 continue;
             }
-            let root = Path::none().add(if is_memory { ROOT_OF_FIRST_VERSION } else { ROOT });
+            let root = Path::none().with(if is_memory { ROOT_OF_FIRST_VERSION } else { ROOT });
             let mut length = path.len();
             loop {
                 let path = path[..length].strip_suffix(b"/").unwrap_or(&path[..length]);
-                let folder = root.add(path);
+                let folder = root.with(path);
                 let files: &[&[u8]] = if is_second_version {
                     &[b"/memory.max", b"/memory.high"]
                 } else {
                     &[b"/memory.limit_in_bytes"]
                 };
                 for file in files {
-                    let limit = folder.add(file).read_number();
+                    let limit = read_number(&folder.with(file));
                     // (A `memory.high` of 0 is a way to have memory reclaimed.)
                     let limit = limit.filter(|limit| (LEAST_LIMIT..NO_LIMIT).contains(limit));
                     if let Some(limit) = limit
@@ -357,12 +313,12 @@ impl Group {
     fn used(&self) -> Option<usize> {
         let name: &[u8] =
             if self.is_second_version { b"/memory.current" } else { b"/memory.usage_in_bytes" };
-        let used = self.folder.add(name).read_number()?;
+        let used = read_number(&self.folder.with(name))?;
         if used < self.limit / 4 * 3 {
             return Some(used);
         }
         let mut text = [0; 4096];
-        let length = self.folder.add(b"/memory.stat").read(&mut text);
+        let length = self.folder.with(b"/memory.stat").read(&mut text);
         let names: &[&[u8]] = if self.is_second_version {
             &[b"inactive_file", b"active_file", b"slab_reclaimable"]
         } else {
@@ -502,10 +458,10 @@ impl Watcher {
                 let length = file.read(&mut text);
                 pressure(&text[..length], self.pressure)
             };
-            let machines = || of(Path::none().add(b"/proc/pressure/memory"));
+            let machines = || of(Path::none().with(b"/proc/pressure/memory"));
             let pressure = match &self.source {
                 Source::Group(group) if group.is_second_version => {
-                    of(group.folder.add(b"/memory.pressure")).or_else(machines)
+                    of(group.folder.with(b"/memory.pressure")).or_else(machines)
                 }
                 _ => machines(),
             };
@@ -523,7 +479,7 @@ impl Watcher {
             Some(limit) => Source::Own(limit),
             None => {
                 let mut groups = [0; 4096];
-                let length = Path::none().add(b"/proc/self/cgroup").read(&mut groups);
+                let length = Path::none().with(b"/proc/self/cgroup").read(&mut groups);
                 Group::find(&groups[..length]).map_or(Source::None, Source::Group)
             }
         };
@@ -576,13 +532,6 @@ mod tests {
         for none in ["", "some", "some avg10=x", "full avg10=99.00"] {
             assert_eq!(pressure(none.as_bytes(), Near), None);
         }
-    }
-
-    #[test]
-    fn paths_are_cut_before_they_are_wrong() {
-        let long = [b'x'; PATH];
-        assert_eq!(Path::none().add(b"/a").add(&long).length, 2);
-        assert_eq!(Path::none().add(b"/no/such/file").read_number(), None);
     }
 
     proptest! {

@@ -8,7 +8,7 @@
 //! ```
 
 use crate::address_map::{Kind, MAP};
-use crate::describe::{BlockState, Description, describe};
+use crate::describe::{BlockState, Description, Kind as Place, describe};
 use crate::names::Name;
 use crate::os::{self, Contents};
 use crate::sync;
@@ -48,7 +48,8 @@ fn begin(call: Call, address: usize) -> Line {
     Line::new().text(call.name()).text("(").address(address).text("): ")
 }
 
-fn end(line: Line) -> ! {
+/// Writes a line about misuse, and ends the process.
+pub fn end(line: Line) -> ! {
     line.write();
     // It may have been found with locks held, and a handler of SIGABRT allocates.
     sync::hold_all();
@@ -103,6 +104,55 @@ pub fn not_a_block(call: Call, address: usize) -> ! {
         }
         _ => line.text("the pointer is between the blocks of a slab; malloc did not return it"),
     })
+}
+
+/// What a function of the C library was to do with a range of memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Access {
+    /// Fill it.
+    Write,
+    /// Look at it.
+    Read,
+}
+
+/// What is said of a function of the C library that was to access `bytes` bytes at `address`, where the block has
+/// `left`. (What is allowed the caller knows, and what is to be done.)
+#[cold]
+pub fn out_of_bounds(
+    function: &str,
+    access: Access,
+    address: usize,
+    bytes: usize,
+    left: usize,
+) -> Line {
+    let (verb, place) = match access {
+        Access::Write => (" writes ", " to "),
+        Access::Read => (" reads ", " from "),
+    };
+    let line = Line::new().text(function).text(verb).number(bytes);
+    let line = line.text(if bytes == 1 { " byte" } else { " bytes" }).text(place).address(address);
+    let found = describe(core::ptr::without_provenance(address));
+    let line = if left > 0 {
+        let line = line.text(", where the block has ").number(left).text(" left (block of ");
+        line.number(found.size).text(" bytes at ").address(found.block).text(")")
+    } else {
+        match found.kind {
+            Place::Metadata => line.text(", in heapwright's own records"),
+            Place::Small | Place::Large | Place::Debug | Place::Free
+                if found.block != 0 && found.state == BlockState::Free =>
+            {
+                let line = line.text(", in a block of ").number(found.size);
+                line.text(" bytes at ").address(found.block).text(" that was freed")
+            }
+            Place::Free => line.text(", where the block was freed"),
+            _ if found.block != 0 => {
+                let line = line.text(", behind the end of the block of ").number(found.size);
+                line.text(" bytes at ").address(found.block)
+            }
+            _ => line.text(", between blocks of the heap"),
+        }
+    };
+    line.text("; detect=-bounds silences this")
 }
 
 /// A block of some first-class heap was given to another heap's free.

@@ -245,6 +245,63 @@ impl<'a> Slab<'a> {
         chain.map(|chain| Chain { count, ..chain })
     }
 
+    /// Has slots up to `to`, which were never handed out, count as returned: for an owner that draws at random and not in
+    /// order.
+    pub fn open_slots(&self, to: usize) {
+        let from = self.carved();
+        let to = to.min(size_class::capacity(self.class));
+        let mut summary = self.record.summary.load(Ordering::Relaxed);
+        for index in from..to {
+            let word = self.word(index / 64);
+            word.store(word.load(Ordering::Relaxed) | 1 << (index % 64), Ordering::Relaxed);
+            summary |= 1 << (index / 64);
+        }
+        self.record.summary.store(summary, Ordering::Relaxed);
+        self.record.carved.store(to as u16, Ordering::Relaxed);
+        self.record.free.store((self.free() + to - from) as u16, Ordering::Relaxed);
+    }
+
+    /// Takes up to `most` returned slots from a random one on, and gives their numbers to `sink`. Returns how many.
+    pub fn draw(&self, most: usize, random: u32, mut sink: impl FnMut(usize)) -> usize {
+        let mut summary = self.record.summary.load(Ordering::Relaxed);
+        let mut count = 0;
+        // The words in a circle, and the bits of each, begin at random ones.
+        let (first, turn) = (random % 64, random >> 6);
+        while summary != 0 && count < most {
+            let at = ((summary.rotate_right(first).trailing_zeros() + first) % 64) as usize;
+            let word = self.word(at);
+            let mut bits = word.load(Ordering::Relaxed);
+            while bits != 0 && count < most {
+                let bit = (bits.rotate_right(turn % 64).trailing_zeros() + turn % 64) % 64;
+                bits &= !(1 << bit);
+                count += 1;
+                let index = at * 64 + bit as usize;
+                self.touch(index, index + 1);
+                sink(index);
+            }
+            word.store(bits, Ordering::Relaxed);
+            if bits == 0 {
+                summary &= !(1 << at);
+            }
+        }
+        self.record.summary.store(summary, Ordering::Relaxed);
+        self.record.free.store((self.free() - count) as u16, Ordering::Relaxed);
+        count
+    }
+
+    /// Puts the slot `index` back that was drawn. False: it is back already, or was never out.
+    pub fn put_back(&self, index: usize) -> bool {
+        if index >= self.carved() || self.is_returned(index) {
+            return false;
+        }
+        let word = self.word(index / 64);
+        word.store(word.load(Ordering::Relaxed) | 1 << (index % 64), Ordering::Relaxed);
+        let summary = self.record.summary.load(Ordering::Relaxed) | 1 << (index / 64);
+        self.record.summary.store(summary, Ordering::Relaxed);
+        self.record.free.store(self.free() as u16 + 1, Ordering::Relaxed);
+        true
+    }
+
     /// Notes that the pages of slots `from..to` are in use again.
     #[inline]
     fn touch(&self, from: usize, to: usize) {

@@ -14,7 +14,7 @@
 
 use crate::chunk;
 use crate::fork::{self, Part};
-use crate::options::{self, Options};
+use crate::options::{self, Hardening, Options};
 use crate::os;
 use crate::purge_delay;
 use crate::sync::Lock;
@@ -50,7 +50,7 @@ fn open_first(chosen: &Options) -> bool {
     os::pretend_page_size(chosen.page);
     purge_delay::set_bounds(chosen.purge_ms, chosen.purge_max_ms);
     chunk::allow_huge_pages(chosen.huge_pages);
-    let opened = chunk::open(chosen.window);
+    let opened = chunk::open(chosen.window, chosen.hardening != Hardening::Off);
     STARTED_AT.store(os::now_ns(), Ordering::Relaxed);
     PROCESS.store(os::process_id(), Ordering::Relaxed);
     STATE.store(if opened { READY } else { FAILED }, Ordering::Release);

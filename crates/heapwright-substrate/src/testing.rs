@@ -6,11 +6,15 @@ extern crate std;
 use std::boxed::Box;
 
 use proptest::strategy::{Strategy, ValueTree};
-use proptest::test_runner::{Config, TestRunner};
+use proptest::test_runner::TestRunner;
 
 use crate::address_map::AddressMap;
 use crate::chunk::{Chunk, Want};
 use crate::os::fake::Fake;
+
+mod cases;
+
+pub(crate) use cases::cases;
 
 /// What a thread's fast word leads to here: no floor of this crate asks.
 #[allow(dead_code, reason = "the words of `os::portable` begin without it")]
@@ -18,17 +22,6 @@ static NOWHERE: usize = 0;
 
 // The crate above defines them, but none stands above a test of this one.
 crate::os::tls::define_words!(NOWHERE);
-
-/// A property is tried `cases` times, or as often as `PROPTEST_CASES` says; a
-/// few times under Miri, which is a thousand times slower.
-///
-/// Nothing is kept in files: a failure prints its smallest input.
-pub(crate) fn cases(cases: u32) -> Config {
-    let is_set = !cfg!(miri) && std::env::var_os("PROPTEST_CASES").is_some();
-    let default = if cfg!(miri) { Config::with_cases(3) } else { Config::default() };
-    let cases = if is_set || cfg!(miri) { default.cases } else { cases };
-    Config { cases, failure_persistence: None, ..default }
-}
 
 /// One value of a strategy, the same every time.
 pub(crate) fn sample<T>(strategy: &impl Strategy<Value = T>) -> T {

@@ -2,7 +2,8 @@
 #![no_std]
 #![cfg_attr(feature = "nightly", feature(allocator_api))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
-#![cfg_attr(loom, allow(dead_code, reason = "loom builds the lock-free parts alone"))]
+// No lock-free part of this crate is for loom: those are in the crates below.
+#![cfg(not(loom))]
 #![cfg_attr(
     test,
     allow(
@@ -16,53 +17,41 @@
 #[doc(hidden)]
 pub use core::ops::Drop as __Drop;
 
-// The floors below, which are a crate of their own, by the names that they have there.
-use heapwright_substrate::sync;
-#[cfg(not(loom))]
+// The floors below, which are crates of their own, by the names that they have there.
+#[cfg(feature = "debug")]
+use heapwright_stacks as stacks;
 use heapwright_substrate::{
-    address_map, chunk, describe, digits, files, fork, ids, memory_limit, misuse, names, os,
-    poisson, purge_delay, refused, registry, remote, segments, size_class, slab, substrate, text,
-    ticks, unit_list, unit_record, verdict,
+    address_map, chunk, describe, files, fork, ids, memory_limit, misuse, names, os, poisson,
+    purge_delay, refused, registry, remote, runs, size_class, slab, substrate, sync, text, ticks,
+    unit_list, unit_record, verdict,
 };
+#[cfg(feature = "debug")]
+use heapwright_substrate::{digits, segments};
 
-pub mod gc;
-
-#[cfg(not(loom))]
 mod adapters;
-#[cfg(not(loom))]
 pub mod arena;
-#[cfg(not(loom))]
 mod cache;
-#[cfg(all(feature = "debug", not(loom)))]
+#[cfg(feature = "debug")]
 pub mod debug;
-#[cfg(not(loom))]
+pub mod gc;
+mod hardened;
 pub mod heap;
-#[cfg(not(loom))]
 mod libc_block;
-#[cfg(not(loom))]
 pub mod limit;
-#[cfg(not(loom))]
 pub mod pool;
-#[cfg(all(feature = "debug", not(loom)))]
+#[cfg(feature = "debug")]
 pub mod profile;
-#[cfg(all(feature = "debug", not(loom)))]
+#[cfg(feature = "debug")]
 mod recorder;
-#[cfg(not(loom))]
 mod request;
-#[cfg(not(loom))]
-mod runs;
-#[cfg(all(feature = "debug", not(loom)))]
+#[cfg(feature = "debug")]
 mod samples;
-#[cfg(all(feature = "debug", not(loom)))]
-mod stacks;
-#[cfg(not(loom))]
 pub mod stats;
-#[cfg(not(loom))]
 pub mod status;
-#[cfg(all(test, not(loom)))]
+#[cfg(test)]
+#[path = "../../heapwright-substrate/src/testing/cases.rs"]
 mod testing;
 
-#[cfg(not(loom))]
 pub mod options {
     //! Options: one string, read once, at the latest by the first allocation.
     //!
@@ -87,6 +76,7 @@ pub mod options {
     //! | `record` | a path | debug: write findings to `PATH.<pid>`, too |
     //! | `sites` | a path | debug: guard what an earlier run's record says did badly |
     //! | `traces` | 0 to 64 | debug: frames of each stack |
+    //! | `guard` | `sample`, `sample:N` | a few blocks stand between guard pages: at a pace, or one of `N` (the preloaded library); with it also `record`, `sites`, `traces` and `memory` |
     //! | `guard` | `never`, `sample`, `all` | debug: which blocks stand between guard pages |
     //! | `memory` | bytes | debug: what freed blocks and the memory of them may cost |
     //! | `stop` | `first`, `never` | debug: end the process at the first finding |
@@ -113,7 +103,6 @@ pub mod options {
     pub(crate) use heapwright_substrate::options::*;
 }
 
-#[cfg(not(loom))]
 pub mod process {
     //! What the C layer may ask of the process.
 
@@ -125,6 +114,16 @@ pub mod process {
     /// ```
     pub fn write_stderr(bytes: &[u8]) {
         crate::os::write_stderr(bytes);
+    }
+
+    /// Writes bytes to an open file, as they are. False: not all of them.
+    ///
+    /// ```
+    /// assert!(heapwright::process::write_all(2, b"heapwright: hello\n"));
+    /// ```
+    #[must_use]
+    pub fn write_all(file: i32, bytes: &[u8]) -> bool {
+        crate::os::write_all(file, bytes)
     }
 
     /// Sends the text of findings to `sink` instead of standard error: to a copy of
@@ -146,12 +145,9 @@ pub mod process {
     }
 }
 
-#[cfg(not(loom))]
 pub use adapters::Heapwright;
-#[cfg(not(loom))]
 #[doc(inline)]
 pub use describe::{BlockState, Description, Kind};
-#[cfg(not(loom))]
 pub use heapwright_record::Stats;
 
 /// Says what an address belongs to.
@@ -175,7 +171,6 @@ pub use heapwright_record::Stats;
 /// // SAFETY: allocated above and freed once.
 /// unsafe { heapwright::heap::free(block) };
 /// ```
-#[cfg(not(loom))]
 #[inline]
 #[must_use]
 pub fn describe(address: *const u8) -> Description {
@@ -183,6 +178,6 @@ pub fn describe(address: *const u8) -> Description {
 }
 
 /// The project's README, whose Rust examples must compile and run.
-#[cfg(all(doctest, not(loom)))]
+#[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct ProjectReadme;

@@ -27,6 +27,7 @@ use heapwright_record::status::{CLASSES as TOLD, Class};
 use crate::address_map::{Entry, Kind, MAP};
 use crate::cache::{CACHES, Use, arrays, central, magazines};
 use crate::chunk::{self, Usage, scarce};
+use crate::hardened;
 use crate::heap;
 use crate::options;
 use crate::os;
@@ -91,10 +92,12 @@ fn take(pot: &mut u64, want: u64) -> u64 {
     taken
 }
 
-/// Live blocks of the process's debug heap, and their bytes.
+/// Live blocks of the process's debug heap, or those that fast mode guards, and their bytes.
 #[cfg(feature = "debug")]
 fn debug_live() -> (u64, u64) {
-    crate::debug::live()
+    // Of the two there is one at most.
+    let ((blocks, bytes), guarded) = (crate::debug::live(), crate::debug::guards::live());
+    (blocks + guarded.0, bytes + guarded.1)
 }
 
 /// There is none in this build.
@@ -106,10 +109,11 @@ fn debug_live() -> (u64, u64) {
 /// What the debug heap counts of its operations.
 #[cfg(feature = "debug")]
 fn debug_counts(stats: &mut Stats) {
-    let (made, freed, bytes) = crate::debug::counts();
-    stats.allocations += made;
-    stats.frees += freed;
-    stats.requested_bytes += bytes;
+    for (made, freed, bytes) in [crate::debug::counts(), crate::debug::guards::counts()] {
+        stats.allocations += made;
+        stats.frees += freed;
+        stats.requested_bytes += bytes;
+    }
 }
 
 /// There is none in this build.
@@ -119,7 +123,7 @@ fn debug_counts(_stats: &mut Stats) {}
 /// What the caches that threads share hold, in blocks and bytes; the rest of what is known
 /// of them goes into `stats`.
 fn shared_caches(stats: &mut Stats) -> (u64, u64) {
-    let held = [central::waiting(), arrays::holding()];
+    let held = [central::waiting(), arrays::holding(), hardened::cached()];
     let mut blocks: usize = held.iter().map(|(blocks, _)| blocks).sum();
     let mut bytes: usize = held.iter().map(|(_, bytes)| bytes).sum();
     for slot in magazines::ALL.all() {
@@ -272,7 +276,7 @@ fn measure(
         }
         units = units.min(usage.frontier - unit);
         let length = match kind {
-            Kind::Foreign => 0,
+            Kind::Foreign | Kind::Guard => 0,
             // Behind them there may be nothing.
             Kind::LargeHead => scarce::usable(MAP.record(unit)).min(units * UNIT),
             _ => units * UNIT,
@@ -298,7 +302,7 @@ fn measure(
             | Kind::CollectedRest(_) => stats.rss_pools += bytes,
             // The debug heap's: what is live and what is remembered, together.
             Kind::Debug | Kind::DebugRest(_) => debug_resident += bytes,
-            Kind::Foreign => {}
+            Kind::Foreign | Kind::Guard => {}
         }
         unit += units;
     }

@@ -26,7 +26,7 @@ use heapwright_record::status::{
 };
 
 use crate::chunk;
-use crate::digits::Digits;
+use crate::files::{PATH, Path};
 use crate::heap;
 use crate::options;
 use crate::os;
@@ -67,16 +67,15 @@ static SLOT: AtomicUsize = AtomicUsize::new(0);
 static BEGAN_NS: AtomicU64 = AtomicU64::new(0);
 static REPORTED_NS: AtomicU64 = AtomicU64::new(0);
 static TOOK_NS: AtomicU64 = AtomicU64::new(0);
-/// The folder of the status file, with zeros behind it.
-struct Folder(UnsafeCell<[u8; PATH]>);
+/// The folder of the status file.
+struct Folder(UnsafeCell<Path>);
 
 // SAFETY: written before `FILE` is stored, and only read after that.
 unsafe impl Sync for Folder {}
 
-static FOLDER: Folder = Folder(UnsafeCell::new([0; PATH]));
+static FOLDER: Folder = Folder(UnsafeCell::new(Path::none()));
 
-/// The longest path, and what the name of a file takes of it at most.
-const PATH: usize = 512;
+/// What the name of a file takes of a path at most.
 const NAME: usize = 64;
 
 /// When sampling ends that an order has begun; 0: none has. (A forked child goes on with it as long.)
@@ -189,18 +188,13 @@ const COMMON: &[u8] = b"/dev/shm";
 
 /// Opens the status file, in the folder for it or the one for all users, and maps it.
 fn map_file() -> Option<(os::SharedFile, &'static File)> {
-    let mut path = [0; PATH];
-    let given = os::environment(b"XDG_RUNTIME_DIR", &mut path).unwrap_or(0);
-    let given = if path[0] == b'/' && given < PATH - NAME { given } else { 0 };
-    let runtime = (given > 0).then(|| open_in(&mut path, given)).flatten();
-    let length = if runtime.is_some() { given } else { COMMON.len() };
-    let file = runtime.or_else(|| {
-        path[..COMMON.len()].copy_from_slice(COMMON);
-        open_in(&mut path, COMMON.len())
-    })?;
-    path[length..].fill(0);
+    let mut given = [0; PATH];
+    let length = os::environment(b"XDG_RUNTIME_DIR", &mut given).unwrap_or(0);
+    let is_fit = given[0] == b'/' && length < PATH - NAME;
+    let runtime = is_fit.then(|| open_in(&given[..length])).flatten();
+    let (folder, file) = runtime.or_else(|| open_in(COMMON))?;
     // SAFETY: nobody reads it before `FILE` is stored.
-    unsafe { *FOLDER.0.get() = path };
+    unsafe { *FOLDER.0.get() = folder };
     let at: *mut File = file.map(FILE_BYTES)?.cast();
     // SAFETY: mapped for the life of the process, a page's multiple, as long as a `File`; any bytes are one. That its first
     // page has memory `open_in` has seen to.
@@ -208,20 +202,12 @@ fn map_file() -> Option<(os::SharedFile, &'static File)> {
     mapped.begin().then_some((file, mapped))
 }
 
-/// Opens the file in the folder that the first bytes of `path` name. Its header has memory.
-fn open_in(path: &mut [u8; PATH], length: usize) -> Option<os::SharedFile> {
-    let user = Digits::decimal(u64::from(os::user_id()));
-    name(path, length, &[b"/heapwright-", user.as_bytes()]);
-    os::SharedFile::open(path, FILE_BYTES).filter(|file| file.allocate(File::bytes_of(0)))
-}
-
-/// Writes the parts of a name behind the first bytes of `path`, and a zero behind them.
-fn name(path: &mut [u8; PATH], mut length: usize, parts: &[&[u8]]) {
-    for part in parts {
-        path[length..length + part.len()].copy_from_slice(part);
-        length += part.len();
-    }
-    path[length] = 0;
+/// Opens the file in a folder. Its header has memory.
+fn open_in(folder: &[u8]) -> Option<(Path, os::SharedFile)> {
+    let folder = Path::none().with(folder);
+    let path = folder.with(b"/heapwright-").with_number(os::user_id());
+    let file = os::SharedFile::open(path.as_bytes(), FILE_BYTES)?;
+    file.allocate(File::bytes_of(0)).then_some((folder, file))
 }
 
 /// Takes back what processes that were killed have left.
@@ -371,7 +357,7 @@ fn follow(order: Order, until: u64) -> Answer {
             sampling::end_if(By::Order);
             true
         }
-        Order::Write => crate::samples::write_to(&profile_path()),
+        Order::Write => crate::samples::write_to(profile_path().as_bytes()),
     };
     if is_done { Answer::Done } else { Answer::Failed }
 }
@@ -412,16 +398,12 @@ fn end_samples() {}
 
 /// The file that the heap profile is written to when that is ordered: beside the status file.
 #[cfg(feature = "debug")]
-fn profile_path() -> [u8; PATH] {
+fn profile_path() -> Path {
     // SAFETY: written before `FILE` was stored, which has been read.
-    let mut path = unsafe { *FOLDER.0.get() };
-    let length = path.iter().position(|&byte| byte == 0).unwrap_or(0);
+    let folder = unsafe { *FOLDER.0.get() };
     let [before, between, behind] = heapwright_record::status::PROFILE_NAME.map(str::as_bytes);
-    let user = Digits::decimal(u64::from(os::user_id()));
-    let process = Digits::decimal(u64::from(substrate::process()));
-    let parts = [b"/", before, user.as_bytes(), between, process.as_bytes(), behind];
-    name(&mut path, length, &parts);
-    path
+    let path = folder.with(b"/").with(before).with_number(os::user_id()).with(between);
+    path.with_number(substrate::process()).with(behind)
 }
 
 /// Nothing is sampled in this build.

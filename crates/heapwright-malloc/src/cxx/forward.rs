@@ -156,7 +156,7 @@ pub(crate) fn notice_replacements() {
 }
 
 /// Makes the forwarding forms report to the heap which one was called, where the program
-/// has not replaced what they forward to. Called by the constructor in debug mode.
+/// has not replaced what they forward to. Called by the constructor in debug mode and in hardened mode.
 #[cold]
 pub(crate) fn distinguish_forms() {
     // Decided before anything changes: what leads to us now is the linker's word.

@@ -123,6 +123,9 @@ static void questions(void)
     CHECK(hw_owns(p) && hw_owns(p + 50) && hw_owns(large) && hw_owns(large + (1 << 19)));
     CHECK(!hw_owns(&stack) && !hw_owns(&data) && !hw_owns((void *)(uintptr_t)main));
     CHECK(!hw_owns(NULL) && !hw_owns("literal"));
+    CHECK(hw_object_size(p) == malloc_usable_size(p) && hw_object_size(p + 50) == hw_object_size(p) - 50);
+    CHECK(hw_object_size(large + (1 << 19)) == malloc_usable_size(large) - (1 << 19));
+    CHECK(hw_object_size(&stack) == SIZE_MAX && hw_object_size(NULL) == SIZE_MAX);
 
     hw_description d = hw_describe(p);
     CHECK(d.kind == HW_KIND_SMALL && d.block == p && d.offset == 0 && d.size >= 100);

@@ -14,6 +14,7 @@
 //! | `HEAPWRIGHT_TEST_LIBRARY` | a directory with the library: do not build it |
 //! | `HEAPWRIGHT_TEST_OBSERVING_LIBRARY` | the same, of one with the feature `observe` |
 //! | `HEAPWRIGHT_TEST_CACHE` | the cache model of all programs, such as `shared:2`, beside what a test asks for |
+//! | `HEAPWRIGHT_TEST_MODE` | the mode of all programs, such as `hardened:full`, beside what a test asks for |
 //! | `CC`, `CXX` | the compilers, `cc` and `c++` by default |
 //! | `HEAPWRIGHT_TEST_RUNNER` | an emulator of another machine, such as `qemu-aarch64 -L /usr/aarch64-linux-gnu` |
 #![allow(dead_code, reason = "each test uses a part of it")]
@@ -140,15 +141,19 @@ fn compiler(name: &str) -> Command {
     command
 }
 
-/// Adds the cache model that all tests are to run with, if one is asked for, to the options
+/// Adds the cache model or the mode that all tests are to run with, if one is asked for, to the options
 /// that a test has set.
-fn set_cache_model(command: &mut Command) {
-    let Ok(model) = std::env::var("HEAPWRIGHT_TEST_CACHE") else { return };
-    let mut options = format!("cache={model}");
+fn add_options(command: &mut Command) {
+    let asked = |name: &str, option: &str| Some(format!("{option}={}", std::env::var(name).ok()?));
+    let Some(mut options) =
+        asked("HEAPWRIGHT_TEST_CACHE", "cache").or_else(|| asked("HEAPWRIGHT_TEST_MODE", "mode"))
+    else {
+        return;
+    };
     if let Some((_, Some(own))) = command.get_envs().find(|(name, _)| *name == "HEAPWRIGHT") {
         let own = own.to_str().expect("options are text");
-        // One that names a model, or is about the string as it is, keeps it.
-        if own.contains("cache=") || own.len() > 1000 {
+        // One that names a model or a mode, or is about the string as it is, keeps it.
+        if own.contains("cache=") || own.contains("mode=") || own.len() > 1000 {
             return;
         }
         let _ = write!(options, ",{own}");
@@ -303,7 +308,7 @@ pub(crate) struct Outcome {
 /// Runs a command to its end, or stops it and all it started.
 pub(crate) fn run(command: &mut Command) -> Outcome {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-    set_cache_model(command);
+    add_options(command);
     let mut child = command.spawn().unwrap_or_else(|e| panic!("{command:?}: {e}"));
     let group = i32::try_from(child.id()).expect("a process id");
     let reader = |mut pipe: Box<dyn Read + Send>| {
@@ -394,9 +399,11 @@ pub(crate) fn fine(name: &str, ways: &[How]) {
 /// Like [`fine`], with flags for the compiler.
 #[track_caller]
 pub(crate) fn fine_with(name: &str, ways: &[How], flags: &[&str]) {
-    // With a cache model, only the ways in which thread-local variables differ: what linking does
+    // With a cache model or a mode, only the ways in which thread-local variables differ: what linking does
     // besides was seen without one, and the plain program has no model.
-    let has_model = std::env::var_os("HEAPWRIGHT_TEST_CACHE").is_some();
+    let has_model = ["HEAPWRIGHT_TEST_CACHE", "HEAPWRIGHT_TEST_MODE"]
+        .iter()
+        .any(|name| std::env::var_os(name).is_some());
     let tried = |how: &How| !has_model || matches!(how, How::Preload | How::Static);
     // (One that runs in none of these keeps its own.)
     let all = !ways.iter().any(tried);

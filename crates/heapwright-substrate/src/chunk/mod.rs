@@ -138,9 +138,15 @@ impl<O: Memory + Copy> Chunk<O> {
     }
 
     /// Opens the window: at most `most` bytes.
+    #[cfg(test)]
     pub fn open(&mut self, most: usize) -> bool {
+        self.open_as(most, false)
+    }
+
+    /// Opens the window: at most `most` bytes, in one piece with its table or scattered.
+    pub fn open_as(&mut self, most: usize, scattered: bool) -> bool {
         // Unit 0 is never a run, so that 0 can end lists of units.
-        let opened = self.window.open(most) && self.window.advance(1).is_some();
+        let opened = self.window.open(most, scattered) && self.window.advance(1).is_some();
         if opened {
             self.map.set_entry(0, Entry::METADATA);
         }

@@ -37,9 +37,27 @@ const RETRY_MS: i32 = 2000;
 /// Bytes given back so far.
 static PURGED: AtomicU64 = AtomicU64::new(0);
 
-/// Opens the process's window: at most `most` bytes. Once.
-pub fn open(most: usize) -> bool {
-    CHUNK.lock().open(most)
+/// Opens the process's window: at most `most` bytes. Once. `scattered`: it and each of its tables at a random place, where
+/// that can be had.
+pub fn open(most: usize, scattered: bool) -> bool {
+    CHUNK.lock().open_as(most, scattered)
+}
+
+/// The most units that the window can have.
+pub fn most_units() -> usize {
+    CHUNK.lock().window.span_bytes() / UNIT
+}
+
+/// Reserves `size` bytes for records of the heap's own at a random place, or where the system likes. Null: there is no
+/// room.
+pub fn reserve_anywhere(size: usize) -> *mut u8 {
+    let got = super::window::reserve_anywhere(&SYSTEM, size, UNIT);
+    if !got.is_null() {
+        os::note_own(got.addr(), size);
+        // SAFETY: the reservation just made.
+        unsafe { os::keep_out_of_dumps(got, size) };
+    }
+    got
 }
 
 /// The process may have `most` bytes of address space from now on (`usize::MAX`: any number).

@@ -35,7 +35,7 @@
 
 use super::process::CHUNK;
 use super::{Chunk, Run, RunIndex, State};
-use crate::address_map::{Entry, Kind, MAP};
+use crate::address_map::{Entry, HARDENED, Kind, MAP};
 use crate::os::{self, Memory};
 use crate::size_class::UNIT;
 use crate::sync::atomic::Ordering;
@@ -195,8 +195,8 @@ impl<O: Memory + Copy> Chunk<O> {
         let record = self.map.record(unit);
         let size = record.units.load(Ordering::Relaxed) as usize * UNIT;
         let used = record.usable.load(Ordering::Relaxed);
-        if used >= size {
-            // All of it is in use; or it is cut.
+        if used >= size || record.heap.load(Ordering::Relaxed) == HARDENED {
+            // All of it is in use; or it is cut. Or the tail is a guard.
             return;
         }
         let cut =

@@ -17,6 +17,9 @@
 //! needed, like its units. So its span costs nothing, and is [`SLACK`] times the
 //! limit: a range whose addresses go back (see `scarce`) may be passed by.
 //!
+//! *Scattered*: generous, but window, table, records and bitmaps each at a random place, for a process
+//! whose blocks must not lead to the heap's own records (`mode=hardened`).
+//!
 //! Commit steps begin small (a locked process pays for every committed page)
 //! and grow with the heap (a commit is a system call). A refused step is tried
 //! again with just what is needed: under `overcommit_memory=2` the last
@@ -162,6 +165,27 @@ pub(super) struct Advance {
     pub skipped: Option<(usize, usize)>,
 }
 
+/// How many random places are tried for a reservation.
+const PLACES: usize = 16;
+
+/// Reserves `size` bytes at a random multiple of `align` in the lower 46 bits of the address space, or where the system
+/// likes. Null: there is no room.
+pub(super) fn reserve_anywhere(os: &impl Memory, size: usize, align: usize) -> *mut u8 {
+    for _ in 0..PLACES {
+        let mut bytes = [0; 8];
+        os::random(&mut bytes);
+        let at = (usize::from_ne_bytes(bytes) >> 18) & !(align - 1);
+        let got = if at < LOWEST { core::ptr::null_mut() } else { os.reserve_at(at, size) };
+        if !got.is_null() {
+            return got;
+        }
+    }
+    os.reserve(size, align)
+}
+
+/// Random places are not below: there programs lie that are not position independent, and what they allocate by `brk`.
+const LOWEST: usize = 1 << 40;
+
 impl<O: Memory> Window<O> {
     /// A window of nothing.
     pub(super) const fn closed(os: O, map: &'static AddressMap) -> Self {
@@ -197,11 +221,16 @@ impl<O: Memory> Window<O> {
         if self.exposed { self.span } else { self.committed }
     }
 
-    /// Reserves the window: at most `most` bytes. False where there is no room.
-    pub(super) fn open(&mut self, most: usize) -> bool {
+    /// Reserves the window: at most `most` bytes. False where there is no room. `scattered`: window, table, records and
+    /// bitmaps each at a place of its own, where that can be had.
+    pub(super) fn open(&mut self, most: usize, scattered: bool) -> bool {
         debug_assert!(self.span == 0);
         let limit = self.os.address_space_limit();
         if limit.is_none() {
+            let span = 1 << most.clamp(MIN_SPAN, os::MAX_WINDOW).ilog2();
+            if scattered && self.open_scattered(span >> UNIT_SHIFT) {
+                return true;
+            }
             let mut span = 1 << most.clamp(MIN_SPAN, os::MAX_WINDOW).ilog2();
             while span >= MIN_SPAN {
                 if self.open_generous(span >> UNIT_SHIFT) {
@@ -259,6 +288,40 @@ impl<O: Memory> Window<O> {
         unsafe { os::keep_out_of_dumps(side, records_size + bitmaps_size) };
         self.reserved = span;
         self.generous = true;
+        true
+    }
+
+    /// Reserves all of the span, and each side, at random places: no distance between two of them is known.
+    fn open_scattered(&mut self, span: usize) -> bool {
+        let page = self.os.page_size();
+        let (records_size, bitmaps_size) = self.sides_of(span);
+        let table_size = (span * size_of::<u32>()).next_multiple_of(page);
+        let sizes = [span * UNIT, table_size, records_size, bitmaps_size];
+        let mut places = [core::ptr::null_mut::<u8>(); 4];
+        for (place, size) in places.iter_mut().zip(sizes) {
+            *place = reserve_anywhere(&self.os, size, UNIT);
+        }
+        if places.iter().any(|place| place.is_null()) {
+            for (at, size) in places.into_iter().zip(sizes).filter(|(at, _)| !at.is_null()) {
+                // SAFETY: the reservation just made, which nobody has seen.
+                unsafe { self.os.release(at, size) };
+            }
+            return false;
+        }
+        let [base, table, records, bitmaps] = places;
+        for (at, size) in places.into_iter().zip(sizes).skip(1) {
+            os::note_own(at.addr(), size);
+            // SAFETY: the reservation just made.
+            unsafe { os::keep_out_of_dumps(at, size) };
+        }
+        (self.table.at, self.table.reserved) = (table, table_size);
+        (self.records.at, self.records.reserved) = (records, records_size);
+        (self.bitmaps.at, self.bitmaps.reserved) = (bitmaps, bitmaps_size);
+        self.span = span.min(MAX_UNITS);
+        self.widest = self.span;
+        self.reserved = span;
+        self.generous = true;
+        self.map.place(base, table.cast(), records.cast(), bitmaps);
         true
     }
 

@@ -6,7 +6,8 @@
 //! Here and not in `debug`, because the option string says the same; `debug` gives
 //! these types to Rust programs.
 
-use super::{Wrong, number};
+pub use super::detect::Detect;
+use super::{Wrong, detect, number};
 
 /// Which blocks stand beside guard pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -20,41 +21,6 @@ pub enum Guard {
     Sample,
     /// Every block and every emptied bucket: slow, and nothing escapes.
     All,
-}
-
-/// What is looked for. Each can be switched off, to see what it is good for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Detect {
-    /// A block given back twice.
-    pub double_free: bool,
-    /// Freed blocks are filled, and verified.
-    pub fill: bool,
-    /// Bytes around blocks are verified.
-    pub canary: bool,
-    /// Accesses are caught in the act (see [`Guard`]).
-    pub guard: bool,
-    /// `malloc`, `new`, `new[]` and Rust's allocations are distinguished.
-    pub mismatch: bool,
-    /// Sizes and alignments given with a free are compared.
-    pub size: bool,
-}
-
-impl Detect {
-    /// All of it.
-    pub const ALL: Self = Self {
-        double_free: true,
-        fill: true,
-        canary: true,
-        guard: true,
-        mismatch: true,
-        size: true,
-    };
-}
-
-impl Default for Detect {
-    fn default() -> Self {
-        Self::ALL
-    }
 }
 
 /// What a debug heap does.
@@ -129,7 +95,7 @@ pub(super) fn set(config: &mut Config, name: &[u8], value: &[u8]) -> Option<Resu
         (b"guard", b"never") => return done(&mut config.guard, Guard::Never),
         (b"guard", b"sample") => return done(&mut config.guard, Guard::Sample),
         (b"guard", b"all") => return done(&mut config.guard, Guard::All),
-        (b"guard", _) => "must be never, sample or all",
+        (b"guard", _) => "must be never, sample or all; without mode=debug, sample or sample:N",
         (b"memory", value) => match number(value) {
             Some(bytes) if bytes >= 64 << 10 => return done(&mut config.memory, bytes),
             _ => "needs at least 64k for freed blocks, such as memory=64m",
@@ -150,34 +116,11 @@ pub(super) fn set(config: &mut Config, name: &[u8], value: &[u8]) -> Option<Resu
         (b"log", b"all") => return done(&mut config.log, true),
         (b"log", b"off") => return done(&mut config.log, false),
         (b"log", _) => "must be all or off",
-        (b"detect", value) => {
-            let Some((sign, what)) = value.split_first() else {
-                return Some(Err(Wrong::Value(DETECT)));
-            };
-            let on = match sign {
-                b'+' => true,
-                b'-' => false,
-                _ => return Some(Err(Wrong::Value(DETECT))),
-            };
-            let detect = &mut config.detect;
-            let switch = match what {
-                b"double-free" => &mut detect.double_free,
-                b"fill" => &mut detect.fill,
-                b"canary" => &mut detect.canary,
-                b"guard" => &mut detect.guard,
-                b"mismatch" => &mut detect.mismatch,
-                b"size" => &mut detect.size,
-                _ => return Some(Err(Wrong::Value(DETECT))),
-            };
-            return done(switch, on);
-        }
+        (b"detect", value) => return Some(detect::set(&mut config.detect, value)),
         _ => return None,
     };
     Some(Err(Wrong::Value(wrong)))
 }
-
-const DETECT: &str =
-    "must be - or + and one of double-free, fill, canary, guard, mismatch, size: detect=-fill";
 
 fn done<T>(place: &mut T, value: T) -> Option<Result<(), Wrong>> {
     *place = value;

@@ -13,6 +13,7 @@
 
 #[cfg(feature = "debug")]
 pub mod debug;
+mod detect;
 #[cfg(feature = "debug")]
 pub mod leaks;
 
@@ -28,6 +29,8 @@ use crate::sync::atomic::AtomicUsize;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::text::Line;
 
+pub use detect::Detect;
+
 const PATH_MAX: usize = 512;
 /// Bytes from one sample of the heap profile to the next where nothing else was asked for.
 #[cfg(feature = "debug")]
@@ -38,8 +41,17 @@ pub const LEAST_SAMPLE: usize = 1 << 10;
 /// And the most.
 #[cfg(feature = "debug")]
 pub const MOST_SAMPLE: usize = 1 << 30;
+/// Guards of fast mode at their own pace, which costs at most so much time; any other number is that of
+/// allocations from one guarded block to the next.
+#[cfg(feature = "debug")]
+pub const GUARDS_PACED: usize = usize::MAX;
+/// The most allocations that can lie between two of them.
+#[cfg(feature = "debug")]
+pub const MOST_GUARDS: usize = 1 << 30;
 /// The longest option string.
 const TEXT_MAX: usize = 2048;
+/// The longest one that a library is built with.
+const DEFAULT_MAX: usize = 64;
 /// The most caches that threads can share.
 pub const MOST_SHARED: usize = 1024;
 
@@ -68,12 +80,21 @@ pub struct Options {
     pub limit: MemoryLimit,
     /// Whether the process may be seen while it runs.
     pub publish: bool,
+    /// Whether `malloc` is the hardened heap's.
+    pub hardening: Hardening,
+    /// Whether that reports misuse and goes on; else it ends the process.
+    pub reports_misuse: bool,
+    /// What the hardened heap looks for.
+    pub detect: Detect,
     /// Whether `malloc` is the debug heap's.
     #[cfg(feature = "debug")]
     pub debugs: bool,
     /// What that does.
     #[cfg(feature = "debug")]
     pub debug: debug::Config,
+    /// Which blocks stand between guards in fast mode: one of so many, [`GUARDS_PACED`]; 0: none.
+    #[cfg(feature = "debug")]
+    pub guards: usize,
     /// When it looks for leaks.
     #[cfg(feature = "debug")]
     leaks: leaks::Leaks,
@@ -105,10 +126,15 @@ impl Options {
         page: 0,
         limit: MemoryLimit::Auto,
         publish: true,
+        hardening: Hardening::Off,
+        reports_misuse: false,
+        detect: Detect::ALL,
         #[cfg(feature = "debug")]
         debugs: false,
         #[cfg(feature = "debug")]
         debug: debug::Config::DEFAULT,
+        #[cfg(feature = "debug")]
+        guards: 0,
         #[cfg(feature = "debug")]
         leaks: leaks::Leaks::DEFAULT,
         #[cfg(feature = "debug")]
@@ -131,6 +157,17 @@ pub enum MemoryLimit {
     Off,
     /// So many bytes for the process.
     Bytes(usize),
+}
+
+/// How much the hardened heap does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Hardening {
+    /// There is none.
+    Off,
+    /// What costs a tenth of the time.
+    Light,
+    /// More guards, more random choices, a longer quarantine, sizes compared exactly.
+    Full,
 }
 
 /// How threads share caches.
@@ -170,16 +207,22 @@ enum Wrong {
     /// It is right, and does nothing in this process.
     #[cfg(feature = "debug")]
     Alone,
+    /// The same, of an option that fast mode's guards have, too.
+    #[cfg(feature = "debug")]
+    WithoutGuards,
     /// The same, of an option that is not the debug heap's.
     #[cfg(feature = "debug")]
     InDebugMode,
+    /// The same, of one that is not the hardened heap's.
+    InHardenedMode,
+    /// The same, of one that is the hardened heap's alone.
+    NotHardened,
 }
 
 #[cfg(not(feature = "debug"))]
-const KNOWN: &str =
-    "mode, cache, stats, stats_file, trace, limit, publish, purge, huge_pages, window, page";
+const KNOWN: &str = "mode, cache, stats, stats_file, trace, limit, publish, purge, huge_pages, window, page; with mode=hardened also detect, on_misuse";
 #[cfg(feature = "debug")]
-const KNOWN: &str = "mode, cache, stats, stats_file, trace, sample, profile, limit, publish, purge, huge_pages, window, page; with mode=debug also traces, guard, memory, record, sites, stop, detect, retain, slots, log, quiet, leaks, leak_signal, growth, reachable";
+const KNOWN: &str = "mode, cache, stats, stats_file, trace, sample, profile, limit, publish, purge, huge_pages, window, page, guard; with mode=hardened also detect, on_misuse; with mode=debug or guard=sample also traces, memory, record, sites; with mode=debug also detect, stop, retain, slots, log, quiet, leaks, leak_signal, growth, reachable";
 
 /// Parses the string; `complain` hears of every option that is ignored.
 fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
@@ -196,13 +239,35 @@ fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
         }
     }
     #[cfg(feature = "debug")]
+    if options.hardening != Hardening::Off
+        && options.guards == 0
+        && options.debug.guard != debug::Guard::Never
+    {
+        options.guards = GUARDS_PACED;
+    }
+    #[cfg(feature = "debug")]
+    if options.hardening != Hardening::Off && (options.sample != 0 || options.profile[0] != 0) {
+        complain(b"sample", Wrong::InHardenedMode);
+        (options.sample, options.profile) = (0, [0; PATH_MAX]);
+    }
+    if options.hardening != Hardening::Off && options.cache != CacheModel::Auto {
+        complain(b"cache", Wrong::InHardenedMode);
+    }
+    if options.hardening == Hardening::Off && options.reports_misuse {
+        complain(b"on_misuse", Wrong::NotHardened);
+    }
+    #[cfg(feature = "debug")]
     if options.debugs {
         if options.sample != 0 || options.profile[0] != 0 {
             complain(b"sample", Wrong::InDebugMode);
         }
         (options.sample, options.profile) = (0, [0; PATH_MAX]);
+        if !matches!(options.guards, 0 | GUARDS_PACED) {
+            complain(b"guard=sample:N", Wrong::InDebugMode);
+        }
+        options.guards = 0;
     } else {
-        without_debugging(text, &mut complain);
+        without_debugging(text, &options, &mut complain);
         if options.profile[0] != 0 && options.sample == 0 {
             options.sample = DEFAULT_SAMPLE;
         }
@@ -210,26 +275,55 @@ fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
     options
 }
 
-/// Names the options that do nothing because the mode is another.
+/// Names the options that do nothing because the mode is another. `has_guards`: fast mode has guards (`guard=sample`),
+/// and what these ask for has an effect.
 #[cfg(feature = "debug")]
-fn without_debugging(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) {
+fn without_debugging(text: &[u8], options: &Options, mut complain: impl FnMut(&[u8], Wrong)) {
+    let (has_guards, is_hardened) = (options.guards != 0, options.hardening != Hardening::Off);
     let mut scratch = Options::DEFAULT;
     for option in text.split(|&b| b == b',' || b == b';').map(<[u8]>::trim_ascii) {
         let Some(at) = option.iter().position(|&b| b == b'=') else { continue };
         let (name, value) = (&option[..at], &option[at + 1..]);
+        let is_of_guards = matches!(name, b"record" | b"sites" | b"traces" | b"memory");
         let is_of_debug_heap = match name {
+            b"detect" if is_hardened => false,
+            _ if is_of_guards && has_guards => false,
+            b"guard" if value.starts_with(b"sample") => false,
+            b"guard" if is_hardened && value == b"never" => false,
             b"record" | b"sites" => set(&mut scratch, name, value).is_ok(),
             _ => debug::set(&mut scratch.debug, name, value)
                 .or_else(|| leaks::set(&mut scratch.leaks, name, value))
                 .is_some_and(|result| result.is_ok()),
         };
         if is_of_debug_heap {
-            complain(option, Wrong::Alone);
+            complain(option, if is_of_guards { Wrong::WithoutGuards } else { Wrong::Alone });
         }
     }
 }
 
 fn set(options: &mut Options, name: &[u8], value: &[u8]) -> Result<(), Wrong> {
+    if name == b"detect" {
+        detect::set(&mut options.detect, value)?;
+    }
+    #[cfg(feature = "debug")]
+    if name == b"guard" {
+        options.guards = match value {
+            b"sample" => GUARDS_PACED,
+            _ => 0,
+        };
+        if let Some(every) = value.strip_prefix(b"sample:") {
+            match number(every) {
+                Some(every @ 1..=MOST_GUARDS) => options.guards = every,
+                _ => {
+                    return Err(Wrong::Value(
+                        "needs a number of allocations from 1 to 1g: sample:5000",
+                    ));
+                }
+            }
+            options.debug.guard = debug::Guard::Sample;
+            return Ok(());
+        }
+    }
     #[cfg(feature = "debug")]
     if let Some(result) = debug::set(&mut options.debug, name, value) {
         return result;
@@ -239,20 +333,11 @@ fn set(options: &mut Options, name: &[u8], value: &[u8]) -> Result<(), Wrong> {
         return result;
     }
     match (name, value) {
-        #[cfg(feature = "debug")]
-        (b"mode", b"fast") => options.debugs = false,
-        #[cfg(feature = "debug")]
-        (b"mode", b"debug") => options.debugs = true,
-        #[cfg(not(feature = "debug"))]
-        (b"mode", b"fast") => {}
-        #[cfg(not(feature = "debug"))]
-        (b"mode", b"debug") => {
-            return Err(Wrong::Value("is not in this build of the library (feature `debug`)"));
-        }
-        (b"mode", b"hardened") => {
-            return Err(Wrong::Value("is not implemented yet; use fast or debug"));
-        }
-        (b"mode", _) => return Err(Wrong::Value("is unknown; use fast or debug")),
+        (b"detect", _) => {}
+        (b"on_misuse", b"abort") => options.reports_misuse = false,
+        (b"on_misuse", b"report") => options.reports_misuse = true,
+        (b"on_misuse", _) => return Err(Wrong::Value("must be abort or report")),
+        (b"mode", mode) => set_mode(options, mode)?,
         #[cfg(feature = "debug")]
         (b"record", path) => set_path(&mut options.record, path)?,
         #[cfg(feature = "debug")]
@@ -314,6 +399,31 @@ fn set(options: &mut Options, name: &[u8], value: &[u8]) -> Result<(), Wrong> {
         (b"page", _) => return Err(Wrong::Value("must be 4k, 16k or 64k")),
         _ => return Err(Wrong::Unknown),
     }
+    Ok(())
+}
+
+/// Chooses the heap that `malloc` is.
+fn set_mode(options: &mut Options, mode: &[u8]) -> Result<(), Wrong> {
+    let debugs = mode == b"debug";
+    let hardening = match mode {
+        b"fast" | b"debug" => Hardening::Off,
+        b"hardened" | b"hardened:light" => Hardening::Light,
+        b"hardened:full" => Hardening::Full,
+        _ => {
+            return Err(Wrong::Value(
+                "is unknown; use fast, debug, hardened (or hardened:light), or hardened:full",
+            ));
+        }
+    };
+    #[cfg(not(feature = "debug"))]
+    if debugs {
+        return Err(Wrong::Value("is not in this build of the library (feature `debug`)"));
+    }
+    #[cfg(feature = "debug")]
+    {
+        options.debugs = debugs;
+    }
+    options.hardening = hardening;
     Ok(())
 }
 
@@ -383,42 +493,52 @@ pub fn get() -> &'static Options {
 
 /// Reads the options. The lock is held.
 fn load() {
-    if os::has_variable(b"HEAPWRIGHT") && !os::is_privileged() {
-        load_given();
+    let is_given = os::has_variable(b"HEAPWRIGHT") && !os::is_privileged();
+    let default = os::default_options();
+    if is_given || !default.is_empty() {
+        load_given(default, is_given);
     }
     // What is there already is the default.
     READY.store(true, Ordering::Release);
 }
 
-/// Reads the options that the environment gives.
+/// Reads the options that the library was built with, and behind them, so that they count, those that the
+/// environment gives, if it does.
 #[cold]
 #[inline(never)]
-fn load_given() {
-    let mut text = [0; TEXT_MAX];
-    let Some(length) = os::environment(b"HEAPWRIGHT", &mut text) else { return };
-    let options = match length {
-        length if length > TEXT_MAX => {
-            Line::new()
-                .text("the option string HEAPWRIGHT is longer than ")
-                .number(TEXT_MAX)
-                .text(" bytes (ignored)")
-                .write();
-            Options::DEFAULT
-        }
-        length => parse(&text[..length], |option, wrong| {
-            let line = Line::new().text("option \"").bytes(option).text("\": ");
-            match wrong {
-                Wrong::Unknown => line.text("unknown; the options are ").text(KNOWN),
-                Wrong::Value(why) => line.text("the value ").text(why),
-                #[cfg(feature = "debug")]
-                Wrong::Alone => line.text("has no effect without mode=debug"),
-                #[cfg(feature = "debug")]
-                Wrong::InDebugMode => line.text("has no effect with mode=debug"),
-            }
-            .text(" (ignored)")
+fn load_given(default: &[u8], is_given: bool) {
+    let mut text = [0; DEFAULT_MAX + 1 + TEXT_MAX];
+    let start = default.len().min(DEFAULT_MAX);
+    text[..start].copy_from_slice(&default[..start]);
+    text[start] = b',';
+    let start = start + 1;
+    let given = if is_given { os::environment(b"HEAPWRIGHT", &mut text[start..]) } else { None };
+    let mut length = start + given.unwrap_or(0);
+    if length > start + TEXT_MAX {
+        length = start;
+        Line::new()
+            .text("the option string HEAPWRIGHT is longer than ")
+            .number(TEXT_MAX)
+            .text(" bytes (ignored)")
             .write();
-        }),
-    };
+    }
+    let options = parse(&text[..length], |option, wrong| {
+        let line = Line::new().text("option \"").bytes(option).text("\": ");
+        match wrong {
+            Wrong::Unknown => line.text("unknown; the options are ").text(KNOWN),
+            Wrong::Value(why) => line.text("the value ").text(why),
+            #[cfg(feature = "debug")]
+            Wrong::Alone => line.text("has no effect without mode=debug"),
+            #[cfg(feature = "debug")]
+            Wrong::WithoutGuards => line.text("has no effect without mode=debug or guard=sample"),
+            #[cfg(feature = "debug")]
+            Wrong::InDebugMode => line.text("has no effect with mode=debug"),
+            Wrong::InHardenedMode => line.text("has no effect with mode=hardened"),
+            Wrong::NotHardened => line.text("has no effect without mode=hardened"),
+        }
+        .text(" (ignored)")
+        .write();
+    });
     // Counted in a program that links heapwright, too: it can ask for the statistics itself.
     let wants_counts = options.stats_at_exit || options.stats_file[0] != 0;
     #[cfg(not(feature = "interpose"))]
@@ -439,6 +559,8 @@ const UNSUPPORTED: &[Unsupported] = &[
     ("trace", |o| o.trace[0] != 0, |o| o.trace[0] = 0),
     #[cfg(feature = "debug")]
     ("profile", |o| o.profile[0] != 0, |o| o.profile[0] = 0),
+    #[cfg(feature = "debug")]
+    ("guard=sample", |o| o.guards != 0, |o| o.guards = 0),
     #[cfg(feature = "debug")]
     ("leaks=exit", |o| o.debugs && o.leaks.at_exit, |o| o.leaks.at_exit = false),
     #[cfg(feature = "debug")]
@@ -594,7 +716,7 @@ mod tests {
             "window=1k",
             "window=99999999999999999999g",
             "stats=maybe",
-            "mode=hardened",
+            "mode=hardened:medium",
             "cache=shared:0",
             "cache=shared:1025",
             "cache=shared:",
@@ -620,6 +742,18 @@ mod tests {
             assert_eq!(parsed(debugs).1, each);
             assert_eq!(parsed(&std::format!("mode=debug,mode=fast,{debugs}")).1, each);
             assert_eq!(parsed("guard=most,purge=1").1, ["guard=most"]);
+            // Fast mode has guards of its own, and what belongs to them.
+            let (options, bad) =
+                parsed("guard=sample,record=/x,traces=4,memory=1m,sites=/y,leaks=exit");
+            assert_eq!((options.guards, bad), (GUARDS_PACED, std::vec!["leaks=exit".into()]));
+            assert_eq!(parsed("guard=sample:1,guard=sample:5k").0.guards, 5 << 10);
+            assert_eq!(parsed("guard=sample,guard=never").0.guards, 0);
+            for wrong in ["guard=sample:0", "guard=sample:", "guard=sample:2g", "guard=sample:x"] {
+                assert_eq!((parsed(wrong).0.guards, parsed(wrong).1.len()), (0, 1), "{wrong}");
+            }
+            let (options, bad) = parsed("guard=sample:7,mode=debug");
+            assert_eq!((options.guards, bad), (0, std::vec!["guard=sample:N".into()]));
+            assert_eq!(options.debug.guard, debug::Guard::Sample);
             for mode in ["mode=debug,", "mode=fast,mode=debug,"] {
                 assert!(parsed(&std::format!("{mode}{debugs}")).1.is_empty());
             }

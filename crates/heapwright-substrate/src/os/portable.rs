@@ -13,7 +13,7 @@ use core::cell::Cell;
 use core::ffi::CStr;
 use core::ffi::c_void;
 use core::ptr;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::OnceLock;
 
 use super::{EXITS, Exit, Memory};
@@ -120,7 +120,6 @@ impl Memory for System {
 /// # Safety
 ///
 /// As on Linux.
-#[cfg(feature = "debug")]
 pub unsafe fn guard(_at: *mut u8, _size: usize) -> bool {
     false
 }
@@ -130,9 +129,30 @@ pub unsafe fn guard(_at: *mut u8, _size: usize) -> bool {
 /// # Safety
 ///
 /// As on Linux.
-#[cfg(feature = "debug")]
 pub unsafe fn unguard(_at: *mut u8, _size: usize) -> bool {
     true
+}
+
+/// Nothing is made read-only here.
+///
+/// # Safety
+///
+/// As on Linux.
+pub unsafe fn seal(_at: *mut u8, _size: usize) {}
+
+/// There are no modules here.
+pub fn some_module_has_its_own_new() -> bool {
+    false
+}
+
+/// Fills `bytes` with what differs from one call to the next: nothing here has to be secret.
+pub fn random(bytes: &mut [u8]) {
+    static CALLS: AtomicU64 = AtomicU64::new(0);
+    let mut state = CALLS.fetch_add(1, Ordering::Relaxed);
+    for byte in bytes {
+        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        *byte = (state >> 56) as u8;
+    }
 }
 
 /// There are no dumps to keep out of.
@@ -400,6 +420,11 @@ pub fn process_name() -> [u8; 16] {
 /// Not known here.
 pub fn is_privileged() -> bool {
     false
+}
+
+/// No library is built with any here.
+pub fn default_options() -> &'static [u8] {
+    b""
 }
 
 /// Whether an environment variable is set.

@@ -43,6 +43,7 @@ impl Cache {
         let now = os::coarse_ms();
         self.scavenger.began.set(now);
         self.scavenger.active.store(now, Ordering::Relaxed);
+        self.begin_guards();
         self.follow_sampling();
     }
 

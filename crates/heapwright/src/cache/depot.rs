@@ -97,7 +97,7 @@ impl DepotChain {
     }
 
     /// The two as one chain.
-    fn before(self, other: Self) -> Self {
+    pub(super) fn before(self, other: Self) -> Self {
         // SAFETY: the last block of a chain that is the caller's.
         unsafe { Block::set_next(self.block(self.count), other.head) };
         Self { head: self.head, count: self.count + other.count }

@@ -176,6 +176,7 @@ impl Residue {
     }
 
     /// What is left without a further tag.
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     #[inline(always)]
     pub(super) fn without(self, tag: usize) -> Self {
         Self(self.0 ^ tag)
@@ -231,11 +232,29 @@ pub(crate) enum OnMiss {
     ByCpu = 2,
     /// In the CPU's arrays. The heads of the lists say so first.
     PerCpu = 3,
+    /// In the hardened heap.
+    Hardened = 5,
+    /// In the hardened heap, with all that it can do.
+    HardenedFull = 6,
+}
+
+const _: () = assert!(SHARED_COUNTED < HARDENED && HARDENED < HARDENED_FULL);
+/// How the hardened heap serves a thread's calls.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hardness {
+    /// Not at all.
+    None,
+    /// As it does by default.
+    Light,
+    /// With all that it can do.
+    Full,
 }
 
 const DOOR: u8 = OnMiss::Door as u8;
 const SHARED: u8 = OnMiss::Shared as u8;
 const BY_CPU: u8 = OnMiss::ByCpu as u8;
+const HARDENED: u8 = OnMiss::Hardened as u8;
+const HARDENED_FULL: u8 = OnMiss::HardenedFull as u8;
 /// In a cache that threads share, where blocks are sampled.
 const SHARED_COUNTED: u8 = 4;
 
@@ -306,7 +325,7 @@ impl HotStub {
         let hot = &mut self.0;
         let common = Entry::tag(address_map::COMMON) as usize;
         hot.tag = match on_miss {
-            OnMiss::Door | OnMiss::ByCpu => NOBODY,
+            OnMiss::Door | OnMiss::ByCpu | OnMiss::Hardened | OnMiss::HardenedFull => NOBODY,
             OnMiss::Shared => common ^ BIASED_TO_SHARED,
             OnMiss::PerCpu => common ^ BIASED_TO_CPU,
         };
@@ -318,6 +337,12 @@ impl HotStub {
         hot.base.set(MAP.base());
         hot.limit.store(readable, Ordering::Relaxed);
         self.set_heads(head);
+    }
+
+    /// Makes one of zeros by which every call of a thread comes to the hardened heap: it knows no unit.
+    pub(crate) fn become_hardened(&mut self, full: bool) {
+        let on_miss = if full { OnMiss::HardenedFull } else { OnMiss::Hardened };
+        self.become_stub(on_miss, 0, false, 0);
     }
 
     /// Makes all heads `head`: null, or negative.
@@ -372,6 +397,8 @@ impl Hot {
             DOOR => OnMiss::Door,
             SHARED | SHARED_COUNTED => OnMiss::Shared,
             BY_CPU => OnMiss::ByCpu,
+            HARDENED => OnMiss::Hardened,
+            HARDENED_FULL => OnMiss::HardenedFull,
             _ => OnMiss::PerCpu,
         }
     }
@@ -379,16 +406,49 @@ impl Hot {
     /// Whether a miss is served in a cache that threads share, without being counted.
     #[inline(always)]
     pub(crate) fn misses_to_shared(&self) -> bool {
+        self.misses_to::<SHARED>()
+    }
+
+    /// How the hardened heap serves the thread's calls, if it does.
+    #[inline(always)]
+    pub(crate) fn hardness(&self) -> Hardness {
+        // One compare for all three, with memory.
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        // SAFETY: a load of where misses go, which is what a relaxed one is.
+        unsafe {
+            core::arch::asm!(
+                "cmp byte ptr [{hot} + {on_miss}], {hardened}",
+                "je {light}",
+                "ja {full}",
+                hot = in(reg) self,
+                on_miss = const offset_of!(Hot, on_miss),
+                hardened = const HARDENED,
+                light = label { return Hardness::Light },
+                full = label { return Hardness::Full },
+                options(readonly, nostack),
+            );
+            Hardness::None
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        match self.on_miss.load(Ordering::Relaxed) {
+            HARDENED => Hardness::Light,
+            HARDENED_FULL => Hardness::Full,
+            _ => Hardness::None,
+        }
+    }
+
+    #[inline(always)]
+    fn misses_to<const WHERE: u8>(&self) -> bool {
         // As with the limit, the compiler makes no compare with memory of an atomic load.
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         // SAFETY: a load of where misses go, which is what a relaxed one is.
         unsafe {
             core::arch::asm!(
-                "cmp byte ptr [{hot} + {on_miss}], {shared}",
+                "cmp byte ptr [{hot} + {on_miss}], {wanted}",
                 "jne {other}",
                 hot = in(reg) self,
                 on_miss = const offset_of!(Hot, on_miss),
-                shared = const SHARED,
+                wanted = const WHERE,
                 other = label { return false },
                 options(readonly, nostack),
             );
@@ -396,7 +456,7 @@ impl Hot {
         }
         #[cfg(not(all(target_arch = "x86_64", not(miri))))]
         {
-            self.on_miss.load(Ordering::Relaxed) == SHARED
+            self.on_miss.load(Ordering::Relaxed) == WHERE
         }
     }
 

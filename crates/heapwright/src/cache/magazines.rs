@@ -40,6 +40,7 @@ use super::depot::DepotChain;
 use super::sampling;
 use super::stash::{self, Stash};
 use super::visit::{self, Thief};
+use super::withheld::{Polls, Withheld};
 use super::{
     Allocated, Counters, Hot, HotStub, List, OnMiss, abandoned, arrays, first_length, scavenger,
 };
@@ -102,11 +103,8 @@ pub(super) struct Bin {
     slow: Cell<u32>,
     slow_at: Cell<u32>,
     is_busy: Cell<bool>,
-    /// Polls at the list that it stays withheld for; 0: it is not withheld. See `maintenance`.
-    pub(super) withheld: Cell<u32>,
-    /// What was in it.
-    pub(super) withheld_head: Cell<*mut Block>,
-    pub(super) withheld_count: Cell<u32>,
+    /// The list, while it is withheld.
+    pub(super) withheld: Withheld,
 }
 
 /// What happened to a cache.
@@ -132,9 +130,7 @@ pub(crate) struct Magazines {
     /// The tick of the last slow operation.
     pub(super) now: Cell<u32>,
     /// How many more operations come by slowly: see `maintenance`.
-    pub(super) polls: Cell<u32>,
-    /// The time of the last one, in nanoseconds.
-    pub(super) polled_ns: Cell<u64>,
+    pub(super) polls: Polls,
     /// Whether lists were withheld in this tick, and whether operations polled.
     pub(super) has_withheld: Cell<bool>,
     pub(super) has_polled: Cell<bool>,
@@ -286,7 +282,7 @@ impl Magazines {
     }
 
     /// Blocks in a chain of `class`.
-    pub(super) fn chain_length(&self, class: usize) -> usize {
+    pub(crate) fn chain_length(&self, class: usize) -> usize {
         chain_length(class, self.bins[class].is_busy.get())
     }
 
@@ -340,8 +336,7 @@ impl Magazines {
         self.lists[class].head.set(chain.head());
         self.lists[class].room.set(room);
         self.bins[class].base.set(room + chain.count() as i32);
-        debug_assert_eq!(self.bins[class].withheld_count.get(), 0);
-        self.bins[class].withheld.set(0);
+        debug_assert!(!self.bins[class].withheld.is_withheld());
     }
 
     /// Takes the list of `class`, and leaves an empty one.
@@ -373,7 +368,7 @@ impl Magazines {
     /// Hands out a block of `class`, whose list is empty, and fills the list.
     #[cold]
     pub(crate) fn refill(&self, class: usize) -> Option<Allocated> {
-        let polls = self.bins[class].withheld.get();
+        let polls = self.bins[class].withheld.polls();
         if let Some(block) = self.pop_withheld(class) {
             return Some(Allocated { block: block.cast(), zero: false });
         }
@@ -430,7 +425,7 @@ impl Magazines {
         self.stash.release();
         self.stash.give_extra_back();
         for class in 0..CLASSES {
-            let withheld = self.take_withheld(class);
+            let withheld = self.bins[class].withheld.take();
             let (list, spare) = (self.empty(class), self.take_spare(class));
             for chain in [withheld, list, spare] {
                 central::give(class, chain);
@@ -445,8 +440,9 @@ impl Magazines {
     pub(crate) fn publish(&self) {
         let (mut blocks, mut bytes) = (0, 0);
         for class in 0..CLASSES {
-            let aside = self.bins[class].spare_count.get() + self.bins[class].withheld_count.get();
-            let here = self.length(class) + aside as usize;
+            let aside =
+                self.bins[class].spare_count.get() as usize + self.bins[class].withheld.count();
+            let here = self.length(class) + aside;
             blocks += here;
             bytes += here * size_class::size(class);
         }

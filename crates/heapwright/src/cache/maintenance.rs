@@ -19,19 +19,15 @@
 //! cache that begins to poll asks all others to, as the next operation may use any of them. Once a busy
 //! program has polled enough, once a tick, the lists are *withheld*: their blocks are put aside, so that a
 //! list has no block and no room. Lists in use are soon restored; the rest make the first operation after
-//! the busy phase poll. (Arrays are never withheld.)
-//!
-//! Invariants: a list that is withheld is empty, but for what signal handlers have left, and
-//! has no room; only one that is withheld has blocks aside.
+//! the busy phase poll: see `withheld`. (Arrays are never withheld.)
 //!
 //! Called by `magazines`, and by `heap` on behalf of shared caches that poll.
-
-use core::ptr;
 
 use super::central;
 use super::depot::DepotChain;
 use super::hot::OnMiss;
 use super::magazines::{ALL, Magazines, SharedCache, tend_all};
+use super::withheld::PAUSE_NS;
 use crate::cache::arrays;
 use crate::chunk;
 use crate::os;
@@ -44,9 +40,7 @@ use crate::ticks;
 /// Operations in a row that poll before a program counts as busy.
 const POLLS: u32 = 32;
 /// Polls at one list that it then stays withheld for.
-const POLLS_A_LIST: u32 = 4;
-/// A program that polls so late after the last time is quiet, in nanoseconds.
-const PAUSE_NS: u64 = 20_000;
+const POLLS_A_LIST: u8 = 4;
 /// The first pause after which all caches are asked again, in nanoseconds; it doubles each time.
 const LONG_PAUSE_NS: u64 = 100_000;
 /// All caches are asked to poll so many times more in a tick at most.
@@ -129,7 +123,7 @@ impl Magazines {
                 }
             }
             // Not done: operations stay slow, and the next one tries again.
-            _ if !arrays::divert(cache.number(), poll) => self.polls.set(1),
+            _ if !arrays::divert(cache.number(), poll) => self.polls.left.set(1),
             // What the arrays hold would serve a program that becomes quiet, which would poll no more.
             _ if turn == Turn::Enough && !self.has_withheld.replace(true) => {
                 arrays::drain(cache.number(), false);
@@ -144,7 +138,7 @@ impl Magazines {
             return None;
         }
         let now = os::coarse_ms();
-        let polls = self.polls.get();
+        let polls = self.polls.left.get();
         let is_new_tick = self.now.replace(now) != now;
         if is_new_tick || ticks::is_first() {
             ticks::pass(now);
@@ -155,7 +149,7 @@ impl Magazines {
             self.has_polled.set(false);
             self.publish();
             let more = tend_all(now, polls > 0) || ticks::has_status();
-            self.polls.set(0);
+            self.polls.left.set(0);
             return if more { Some(self.begin(0)) } else { self.end() };
         }
         if polls == 0 {
@@ -166,20 +160,19 @@ impl Magazines {
                 && (central::has_work() || chunk::has_waiting());
             return if is_news { Some(self.begin(u64::MAX)) } else { self.end() };
         }
-        let since = self.since_last_poll();
-        self.polled_ns.set(self.polled_ns.get() + since);
-        self.polls.set(polls - 1);
+        let since = self.polls.note();
+        self.polls.left.set(polls - 1);
         if since >= PAUSE_NS {
-            self.polls.set(POLLS);
+            self.polls.left.set(POLLS);
             // Other caches may have been busy until just now.
             ask_all(now, since);
         }
-        (self.polls.get() == 0).then_some(Turn::Enough)
+        (self.polls.left.get() == 0).then_some(Turn::Enough)
     }
 
     /// From now on operations poll, those by other caches too.
     fn begin(&self, pause_ns: u64) -> Turn {
-        self.polls.set(POLLS);
+        self.polls.left.set(POLLS);
         self.has_polled.set(true);
         ask_all(self.now.get(), pause_ns);
         Turn::Begin
@@ -191,81 +184,58 @@ impl Magazines {
         is_asked(unsafe { SharedCache::containing(self) }).then_some(Turn::End)
     }
 
-    /// Nanoseconds since the last poll that was counted.
-    fn since_last_poll(&self) -> u64 {
-        os::now_ns().saturating_sub(self.polled_ns.get())
-    }
-
     /// Withholds all lists.
     #[cold]
     fn withhold_lists(&self) {
         for (class, bin) in self.bins.iter().enumerate() {
-            if bin.withheld.get() > 0 {
-                bin.withheld.set(POLLS_A_LIST);
+            if bin.withheld.is_withheld() {
+                bin.withheld.polls_left.set(POLLS_A_LIST);
             } else {
                 let chain = self.empty(class);
-                self.withhold(class, chain, POLLS_A_LIST);
+                self.withhold(class, &chain, POLLS_A_LIST);
             }
         }
     }
 
     /// Withholds the list of `class`, which is empty, and keeps `chain` for it.
-    fn withhold(&self, class: usize, chain: DepotChain, polls: u32) {
+    fn withhold(&self, class: usize, chain: &DepotChain, polls: u8) {
         let bin = &self.bins[class];
-        bin.withheld_head.set(chain.head());
-        bin.withheld_count.set(chain.count() as u32);
-        bin.withheld.set(polls);
+        bin.withheld.put(chain);
+        bin.withheld.polls_left.set(polls);
         bin.base.set(0);
         self.list(class).room.set(0);
-    }
-
-    /// Takes what was in the list of `class`, if it is withheld. It is to be filled, or withheld
-    /// again.
-    pub(super) fn take_withheld(&self, class: usize) -> DepotChain {
-        let bin = &self.bins[class];
-        let head = bin.withheld_head.replace(ptr::null_mut());
-        // SAFETY: what `withhold` was given, and nobody has taken it since.
-        unsafe { DepotChain::of(head, bin.withheld_count.replace(0) as usize) }
     }
 
     /// Answers a poll for a block of `class`. `None`: the list is not withheld, or
     /// no more, for there is none in it.
     pub(super) fn pop_withheld(&self, class: usize) -> Option<*mut Block> {
-        let polls = self.bins[class].withheld.get();
+        let withheld = &self.bins[class].withheld;
+        let polls = withheld.polls();
         if polls == 0 {
             return None;
         }
-        let chain = self.take_withheld(class);
+        let first = withheld.pop();
+        let rest = withheld.take();
         self.fill(class, DepotChain::EMPTY);
-        // (A write to a free block may have cut the chain.)
-        let first = chain.head();
-        let count = chain.count().checked_sub(1).filter(|_| !first.is_null())?;
-        // SAFETY: the first of a chain of free blocks that is ours.
-        let head = unsafe { Block::next(first) };
-        // SAFETY: the rest of that chain.
-        self.put_back(class, unsafe { DepotChain::of(head, count) }, polls - 1);
+        if first.is_null() {
+            return None;
+        }
+        self.put_back(class, rest, polls - 1);
         Some(first)
     }
 
     /// Answers a poll that has put a block into the list of `class`. False: it is
     /// not withheld, but too long.
     pub(super) fn push_withheld(&self, class: usize) -> bool {
-        let polls = self.bins[class].withheld.get();
+        let withheld = &self.bins[class].withheld;
+        let polls = withheld.polls();
         if polls == 0 {
             return false;
         }
-        let rest = self.take_withheld(class);
+        let rest = withheld.take();
         // One block, and what signal handlers have left.
         let new = self.empty(class);
-        let mut tail = new.head();
-        for _ in 1..new.count() {
-            // SAFETY: a chain of so many free blocks, which is ours.
-            tail = unsafe { Block::next(tail) };
-        }
-        // SAFETY: the last block of the chain.
-        unsafe { Block::set_next(tail, rest.head()) };
-        // SAFETY: both chains are ours, and one now.
-        let chain = unsafe { DepotChain::of(new.head(), new.count() + rest.count()) };
+        let chain = new.before(rest);
         // A list that is full is no place for more.
         let left = if chain.count() < self.chain_length(class) { polls - 1 } else { 0 };
         self.put_back(class, chain, left);
@@ -273,23 +243,23 @@ impl Magazines {
     }
 
     /// Puts back what was in a withheld list, which stays withheld for so many more polls.
-    fn put_back(&self, class: usize, chain: DepotChain, polls: u32) {
+    fn put_back(&self, class: usize, chain: DepotChain, polls: u8) {
         if polls > 0 {
-            self.withhold(class, chain, polls);
+            self.withhold(class, &chain, polls);
         } else {
             self.fill(class, chain);
         }
         self.tend();
-        if self.polls.get() == 0 && !sync::is_interrupted() && self.since_last_poll() >= AGAIN_NS {
+        if self.polls.left.get() == 0 && !sync::is_interrupted() && self.polls.since() >= AGAIN_NS {
             self.turn(Some(self.begin(AGAIN_NS)));
         }
     }
 
     /// Withholds the list of `class` again, which was empty and has been filled.
-    pub(super) fn stay_withheld(&self, class: usize, polls: u32) {
+    pub(super) fn stay_withheld(&self, class: usize, polls: u8) {
         if polls > 0 {
             let chain = self.empty(class);
-            self.withhold(class, chain, polls);
+            self.withhold(class, &chain, polls);
         }
     }
 }

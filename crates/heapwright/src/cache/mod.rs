@@ -35,6 +35,8 @@ pub(crate) mod arrays;
 pub(crate) mod central;
 pub(crate) mod density;
 mod depot;
+#[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "nothing is guarded without stacks"))]
+pub(crate) mod guard_draw;
 mod hand_over;
 pub(crate) mod hot;
 pub(crate) mod magazines;
@@ -64,9 +66,10 @@ use crate::unit_list::{ByOwner, BySize, UnitList};
 
 pub(crate) use abandoned::{none_warm_after_fork, purge_abandoned};
 use depot::{Depot, DepotChain};
+use guard_draw::GuardDraw;
 use hand_over::HandOver;
 pub(crate) use hand_over::is_much_handed_over;
-pub(crate) use hot::{Hot, HotStub, List, OnMiss, Residue};
+pub(crate) use hot::{Hardness, Hot, HotStub, List, OnMiss, Residue};
 pub(crate) use outgoing::{send, send_along};
 use room::Room;
 use sampling::Sampling;
@@ -172,6 +175,8 @@ pub(crate) struct Cache {
     room_bytes: Cell<usize>,
     /// Which blocks are samples, where its thread's are sampled.
     pub(crate) sampling: Sampling,
+    /// Which blocks stand between guards, where some do.
+    pub(crate) guard_draw: GuardDraw,
     /// A first-class heap's large blocks.
     pub(crate) large: UnitList<ByOwner>,
     /// Orders the slow operations: those of the thread, of visitors, and of the
@@ -320,6 +325,7 @@ impl Cache {
     pub(crate) fn become_heap(&self) {
         // What it hands out is counted by the door.
         self.end_sampling();
+        self.end_guards();
         self.is_heap.store(true, Ordering::Relaxed);
     }
 
@@ -354,7 +360,7 @@ impl Cache {
     /// Hands out a block of `class`, whose list is empty, and fills the list.
     #[cold]
     pub(crate) fn refill(&self, class: usize) -> Option<Allocated> {
-        if self.sampling.is_on() {
+        if self.sampling.is_watched() {
             return self.refill_counted(class);
         }
         self.refill_uncounted(class)
@@ -424,9 +430,12 @@ impl Cache {
     /// Blocks in the list of `class`.
     fn length(&self, class: usize) -> usize {
         let withheld = &self.bins[class].withheld;
-        let room =
-            if withheld.is_withheld() { withheld.room() } else { self.hot.list(class).room.get() };
-        (self.bins[class].base.get() - room).max(0) as usize
+        if withheld.is_withheld() { withheld.count() } else { self.listed(class) }
+    }
+
+    /// Blocks in the list of `class`, which is not withheld.
+    fn listed(&self, class: usize) -> usize {
+        (self.bins[class].base.get() - self.hot.list(class).room.get()).max(0) as usize
     }
 
     /// Fills the list of `class`, which is empty.
@@ -448,11 +457,22 @@ impl Cache {
     }
 
     /// Makes a chain the (empty) list of its class and hands out its first block.
+    #[inline(never)]
     fn start(&self, class: usize, chain: DepotChain) -> Allocated {
         // One less: when the list has all of them again and no room, they go.
         let room = self.room(class, chain.count()).min(chain_length(class)) as i32 - 1;
         self.fill(class, chain, room);
         let block = self.hot.list(class).pop();
+        if block.is_null() || self.bins[class].withheld.is_withheld() {
+            return self.start_otherwise(class, block);
+        }
+        Allocated { block: block.cast(), zero: false }
+    }
+
+    /// The end of [`Cache::start`], where a sample is due, and `block` is null, or the list is withheld.
+    #[cold]
+    #[inline(never)]
+    fn start_otherwise(&self, class: usize, block: *mut Block) -> Allocated {
         // It may have been withheld, empty, while we looked for blocks.
         self.stay_withheld(class);
         if block.is_null() {

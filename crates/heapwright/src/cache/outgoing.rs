@@ -134,7 +134,8 @@ impl Outgoing {
 }
 
 /// Takes a block back if it is of the owner that the outgoing batch is for, as most blocks of
-/// others are. False: it is something else, no slot begins there, or `hot` is no cache's.
+/// others are. `Err`: it is something else, no slot begins there, or `hot` is no cache's. It has `residue`, which the
+/// caller so need not keep.
 ///
 /// # Safety
 ///
@@ -142,20 +143,47 @@ impl Outgoing {
 /// block's unit; if that is a list's offset already, no slot begins at `block`. If `block` is a block,
 /// it is in use, and free from now on.
 #[inline(always)]
-pub(crate) unsafe fn send_along(hot: &Hot, residue: Residue, block: *mut u8) -> bool {
-    let residue = residue.without(hot.outgoing.tag.get());
-    if !residue.is_mine() {
-        return false;
+pub(crate) unsafe fn send_along(
+    hot: &Hot,
+    residue: Residue,
+    block: *mut u8,
+) -> Result<(), Residue> {
+    let rest = without_tag(hot, residue);
+    if rest.is_mine() {
+        // SAFETY: just checked.
+        let list = unsafe { hot.list_of(rest) };
+        if list.is_slot_start((block.addr() & (UNIT - 1)) as u32) {
+            // SAFETY: a slot begins here, and by the contract it is not one of the cache's own: so the tag is
+            // not 0, there is a batch, and the entry says that the slot is of its owner, and of what class.
+            unsafe { hot.outgoing.push(rest.class(), block.cast()) };
+            return Ok(());
+        }
     }
-    // SAFETY: just checked.
-    let list = unsafe { hot.list_of(residue) };
-    if !list.is_slot_start((block.addr() & (UNIT - 1)) as u32) {
-        return false;
+    Err(without_tag(hot, rest))
+}
+
+/// What is left of `residue` without the tag of the outgoing batch's owner, or with it again.
+#[inline(always)]
+fn without_tag(hot: &Hot, residue: Residue) -> Residue {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        let mut bits = residue.bits();
+        // Of a load the compiler would know that with the tag again it is what `send_along` was given, and keep a copy of that.
+        // SAFETY: a load of the tag, which this thread alone writes.
+        unsafe {
+            core::arch::asm!(
+                "xor {bits}, qword ptr [{hot} + {tag}]",
+                bits = inout(reg) bits,
+                hot = in(reg) hot,
+                tag = const core::mem::offset_of!(Hot, outgoing.tag),
+                options(pure, readonly, nostack),
+            );
+        }
+        // SAFETY: bits of a residue, without a tag.
+        unsafe { Residue::of(bits) }
     }
-    // SAFETY: a slot begins here, and by the contract it is not one of the cache's own: so the tag is
-    // not 0, there is a batch, and the entry says that the slot is of its owner, and of what class.
-    unsafe { hot.outgoing.push(residue.class(), block.cast()) };
-    true
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    residue.without(hot.outgoing.tag.get())
 }
 
 impl Cache {

@@ -36,13 +36,13 @@ use core::cell::Cell;
 use core::ptr;
 
 use super::depot::DepotChain;
-use super::{Allocated, CACHES, Cache, Use, arrays, magazines};
+use super::{Allocated, CACHES, Cache, Use, arrays, guard_draw, magazines};
 use crate::address_map::CLASS_STEP;
 use crate::os;
 use crate::poisson;
 use crate::remote::Block;
 use crate::size_class::{self, CLASSES};
-use crate::sync::atomic::{AtomicUsize, Ordering, fence};
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 
 /// Bytes from one sample to the next, on average; 0: nothing is sampled.
 static PERIOD: AtomicUsize = AtomicUsize::new(0);
@@ -53,9 +53,24 @@ pub(crate) fn period() -> usize {
     PERIOD.load(Ordering::Relaxed)
 }
 
+/// Whether some calls are to be looked at that come by the door: those of [`period`], or of `guard_draw`.
+static IS_WATCHED: AtomicBool = AtomicBool::new(false);
+
+/// Whether blocks are sampled, or some guarded.
+#[inline(always)]
+pub(crate) fn is_watched() -> bool {
+    IS_WATCHED.load(Ordering::Relaxed)
+}
+
+/// What is sampled or guarded has changed.
+pub(super) fn watch_again() {
+    IS_WATCHED.store(period() != 0 || guard_draw::is_watched(), Ordering::Relaxed);
+}
+
 /// Samples a block every `bytes` bytes from now on, or none (0). Each thread follows at its next slow operation.
 pub(crate) fn set_period(bytes: usize) {
     PERIOD.store(bytes, Ordering::Relaxed);
+    watch_again();
     // What is made meanwhile looks at the period after it is there for all to see, and here it is looked for after that is set.
     fence(Ordering::SeqCst);
     arrays::count_calls(bytes != 0);
@@ -98,9 +113,17 @@ pub(crate) struct Sampling {
     sides: [Side; CLASSES],
     random: Cell<u64>,
     is_on: Cell<bool>,
+    /// Whether refills are looked at: for a profile, or to draw guarded blocks (`guard_draw`).
+    is_watched: Cell<bool>,
 }
 
 impl Sampling {
+    /// Whether refills, and large blocks, take the slower way: for a profile, or for guards.
+    #[inline(always)]
+    pub(crate) fn is_watched(&self) -> bool {
+        self.is_watched.get()
+    }
+
     /// Whether blocks of the cache's are sampled.
     #[inline(always)]
     pub(crate) fn is_on(&self) -> bool {
@@ -156,6 +179,12 @@ impl Sampling {
 }
 
 impl Cache {
+    /// Has refills, and large blocks, looked at from now on, or not.
+    pub(super) fn watch(&self, watches: bool) {
+        self.sampling.is_watched.set(watches);
+        self.stash.count_fetches(watches);
+    }
+
     /// Begins to sample, or ends. The calling thread is the cache's and has entered it, or the cache is no thread's and
     /// its lock is the caller's.
     pub(crate) fn follow_sampling(&self) {
@@ -189,7 +218,7 @@ impl Cache {
             }
         }
         self.hot.know_nothing(true);
-        self.stash.count_fetches(true);
+        self.watch(true);
     }
 
     /// Ends to sample, as [`Cache::follow_sampling`].
@@ -202,8 +231,8 @@ impl Cache {
             self.hot.list(class).head.set(head);
         }
         self.sampling.is_on.set(false);
+        self.watch(self.guard_draw.is_on());
         self.hot.know_nothing(false);
-        self.stash.count_fetches(false);
     }
 
     /// In a forked child, for the cache of a thread that is not here, whose blocks are forgotten.
@@ -213,8 +242,8 @@ impl Cache {
             side.due.set(0);
         }
         self.sampling.is_on.set(false);
+        self.watch(self.guard_draw.is_on());
         self.hot.know_nothing(false);
-        self.stash.count_fetches(false);
     }
 
     /// Takes a block of the cache's own back, whose thread's are sampled. True: the list is now too long.
@@ -367,6 +396,19 @@ impl Cache {
     #[cold]
     #[inline(never)]
     pub(super) fn refill_counted(&self, class: usize) -> Option<Allocated> {
+        if !self.draws_guarded(class) {
+            return None;
+        }
+        let given = self.refill_by_samples(class)?;
+        self.count_for_guards(class);
+        Some(given)
+    }
+
+    #[inline(always)]
+    fn refill_by_samples(&self, class: usize) -> Option<Allocated> {
+        if !self.sampling.is_on() {
+            return self.refill_uncounted(class);
+        }
         loop {
             if self.sampling.is_due(class) {
                 return None;

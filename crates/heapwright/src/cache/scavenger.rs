@@ -22,6 +22,7 @@
 
 use core::cell::Cell;
 
+use super::withheld::Polls;
 use super::{Cache, maintenance, visit};
 use crate::address_map::MAP;
 use crate::chunk;
@@ -68,13 +69,11 @@ pub(super) struct Scavenger {
     /// What there is to do: `NOTHING`, only this pass, or the next one too.
     work: AtomicU8,
     /// See `withheld`.
-    pub(super) polls_left: Cell<u32>,
+    pub(super) polls: Polls,
     pub(super) are_withheld: Cell<bool>,
     /// Whether lists were withheld in this tick, and whether at its start.
     pub(super) has_withheld: Cell<bool>,
     pub(super) were_withheld_first: Cell<bool>,
-    /// The time of the last poll beyond the first ones, in nanoseconds.
-    pub(super) polled_ns: Cell<u64>,
 }
 
 impl Scavenger {
@@ -154,7 +153,7 @@ impl Cache {
     fn is_quiet(&self) -> bool {
         self.scavenger.are_withheld.get()
             && self.scavenger.were_withheld_first.get()
-            && self.scavenger.polls_left.get() > 0
+            && self.scavenger.polls.left.get() > 0
     }
 
     /// A step for a thread that has been quiet for a purge delay: all that it has

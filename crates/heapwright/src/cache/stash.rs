@@ -113,7 +113,7 @@ pub(crate) struct Stash {
     refused_at: Cell<u32>,
     /// Fetches until the next step of the scavenger's, steps until there are such, and the tick they are in.
     quick_left: Cell<u32>,
-    /// Whether there are none without a step: each allocation is to be counted (`sampling`).
+    /// Whether there are none without a step: each allocation is to be counted (`sampling`, `guard_draw`).
     is_counted: Cell<bool>,
     steps_left: Cell<u32>,
     tick: Cell<u32>,
@@ -281,7 +281,7 @@ impl Stash {
         self.quick_left.set(if is_quick { STEP } else { 0 });
     }
 
-    /// From now on each fetch is to be seen by a slow path (`sampling`), or no more.
+    /// From now on each fetch is to be seen by a slow path (`sampling`, `guard_draw`), or no more.
     pub(super) fn count_fetches(&self, counted: bool) {
         self.is_counted.set(counted);
         self.quick_left.set(0);

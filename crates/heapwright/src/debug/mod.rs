@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   doors      this file: a process's heap (mode=debug), DebugHeap for Rust
+//!     guards     a few blocks of fast mode (guard=sample)
 //!     checked    Checked<A>: the same for another allocator's blocks
 //!       table      records by address, the quarantine               (one lock)
 //!     leaks      what the process has lost, and what leads to the rest
@@ -61,6 +62,7 @@ mod checked;
 #[cfg_attr(any(test, feature = "observe"), allow(dead_code, reason = "tests observe faults"))]
 mod fault;
 mod flagged;
+pub(crate) mod guards;
 mod handle;
 mod heap;
 mod history;

@@ -204,7 +204,7 @@ fn region_unless_block(address: usize) -> Option<Region> {
         Kind::Arena => Some(Region::Arena),
         Kind::Collected(_) | Kind::CollectedRest(_) => Some(Region::Pool),
         Kind::Metadata => Some(Region::Metadata),
-        Kind::Free | Kind::Kept => Some(Region::Nothing),
+        Kind::Free | Kind::Kept | Kind::Guard => Some(Region::Nothing),
         Kind::Slab(_) | Kind::LargeHead | Kind::LargeRest(_) => None,
         Kind::Debug | Kind::DebugRest(_) => None,
     }

@@ -46,6 +46,8 @@ const PAGE: usize = 24 << 10;
 pub(crate) struct Reporter {
     quiet: AtomicBool,
     stops: AtomicBool,
+    /// What ends the process in fast mode does here, too, once it is reported.
+    ends_at_misuse: AtomicBool,
     logs: AtomicBool,
     /// What is reported is recorded, too.
     records: AtomicBool,
@@ -182,6 +184,7 @@ impl Reporter {
         Self {
             quiet: AtomicBool::new(false),
             stops: AtomicBool::new(false),
+            ends_at_misuse: AtomicBool::new(false),
             logs: AtomicBool::new(false),
             records: AtomicBool::new(false),
             began: AtomicU64::new(0),
@@ -201,6 +204,26 @@ impl Reporter {
         self.stops.store(config.stop_first, Ordering::Relaxed);
         self.logs.store(config.log, Ordering::Relaxed);
         self.began.store(os::now_ns(), Ordering::Relaxed);
+    }
+
+    /// Ends the process at what ends it in fast mode: a free of what is no block in use.
+    pub(crate) fn end_at_misuse(&self) {
+        self.ends_at_misuse.store(true, Ordering::Relaxed);
+    }
+
+    fn ends_at(&self, finding: &Finding) -> bool {
+        self.stops.load(Ordering::Relaxed)
+            || self.ends_at_misuse.load(Ordering::Relaxed)
+                && finding.call != Call::Access
+                && matches!(
+                    finding.kind,
+                    FindingKind::DoubleFree
+                        | FindingKind::InteriorFree
+                        | FindingKind::InvalidFree
+                        | FindingKind::InvalidRealloc
+                        | FindingKind::ReallocAfterFree
+                        | FindingKind::UseAfterFree
+                )
     }
 
     /// Writes findings to the file `prefix.<pid>`, too.
@@ -281,7 +304,7 @@ impl Reporter {
                 }
             }
         }
-        if self.stops.load(Ordering::Relaxed) {
+        if self.ends_at(finding) {
             compiler_fence(Ordering::SeqCst);
             // A debugger stops here; without one, the process ends.
             crate::sync::hold_all();

@@ -105,6 +105,19 @@ impl Sites {
         if before & TURN == 0 { Side::Right } else { Side::Left }
     }
 
+    /// The same where few blocks are guarded, those of new sites first: the site is none from now on.
+    pub(crate) fn take_turn(&self, stack: u32) -> Side {
+        let Some(site) = self.site(stack) else { return Side::Right };
+        let before = site.fetch_xor(TURN, Ordering::Relaxed);
+        site.fetch_or(1, Ordering::Relaxed);
+        if before & TURN == 0 { Side::Right } else { Side::Left }
+    }
+
+    /// Whether all blocks of `stack` are to be guarded.
+    pub(crate) fn is_flagged(&self, stack: u32) -> bool {
+        self.site(stack).is_some_and(|site| site.load(Ordering::Relaxed) & 255 == FLAGGED)
+    }
+
     /// Something was found late in a block that `stack` asked for.
     pub(crate) fn flag(&self, stack: u32) {
         if let Some(site) = self.site(stack) {

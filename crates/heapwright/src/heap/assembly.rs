@@ -17,7 +17,8 @@ use core::arch::asm;
 use super::{door, exclusive, fast, per_cpu, shared};
 use crate::address_map::{SLAB_KINDS, TABLE_GAP};
 use crate::cache::arrays::{self, Gate};
-use crate::cache::{Hot, Residue, hot};
+use crate::cache::{Hardness, Hot, Residue, hot};
+use crate::hardened;
 use crate::request::MALLOC;
 use crate::size_class::{LINEAR_MAX as LINEAR, MIN_ALIGN};
 
@@ -123,10 +124,32 @@ pub unsafe extern "C" fn free_other(block: *mut u8, hot: *const u8, residue: usi
 ///
 /// # Safety
 ///
-/// As `free`; `hot` is the calling thread's fast word.
-pub unsafe extern "C" fn free_unknown(block: *mut u8, hot: *const u8) {
+/// As `free`; `hot` is the calling thread's fast word, and `unit` the unit of the address, from the base that it has.
+pub unsafe extern "C" fn free_unknown(block: *mut u8, hot: *const u8, _any: usize, unit: usize) {
     // SAFETY: the fast word leads to a hot part, and none is ever freed while threads use it.
     let hot = unsafe { &*hot.cast::<Hot>() };
+    // In a hardened process, all come here.
+    let done = match hot.hardness() {
+        Hardness::None => false,
+        // SAFETY: by the contract a block in use, or what is refused.
+        Hardness::Light => unsafe { hardened::free::<MALLOC>(block, hot, unit, None) },
+        // SAFETY: by the contract a block in use, or what is refused.
+        Hardness::Full => unsafe { hardened::free_full::<MALLOC>(block, hot, unit, None) },
+    };
+    if !done {
+        // SAFETY: by the contract a block in use, or what is refused.
+        unsafe { free_unknown_cold(block, hot) };
+    }
+}
+
+/// [`free_unknown`], but for blocks of the hardened heap that are as they should be.
+///
+/// # Safety
+///
+/// As there.
+#[cold]
+#[inline(never)]
+unsafe fn free_unknown_cold(block: *mut u8, hot: &Hot) {
     // Of a thread whose blocks are sampled, all come here.
     // SAFETY: by the contract a block in use, or what is refused.
     if unsafe { !exclusive::free_sampled(block, hot) } {

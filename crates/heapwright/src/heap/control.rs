@@ -4,10 +4,12 @@
 //! Called by the C layer (`malloc_trim`, `setrlimit`, `mlockall`).
 
 use super::start::{self, Mine};
-use super::{foreign, shared};
+use super::{foreign, own_word, shared};
 use crate::address_map::{Kind, MAP};
 use crate::cache::{self, CACHES, Use, magazines};
 use crate::chunk;
+use crate::hardened;
+use crate::options::{self, Hardening};
 use crate::os;
 use crate::request::{MALLOC, Origin, Request};
 use crate::size_class;
@@ -53,6 +55,25 @@ pub fn good_size(size: usize, align: usize) -> Option<usize> {
     }
 }
 
+/// Whether the process runs with the hardened heap. Reads the options, if nobody has before: the C layer asks when it is
+/// loaded, to know calls apart.
+///
+/// ```
+/// assert!(!heapwright::heap::hardens());
+/// ```
+#[must_use]
+pub fn hardens() -> bool {
+    options::get().hardening != Hardening::Off
+}
+
+/// The process is about to end: the hardened heap looks at what it can look at in some milliseconds. Called once, by the
+/// thread that ends the process, after the program's own handlers.
+///
+/// Only a C layer that sees the end calls this, and only while it [`hardens`].
+pub fn hardened_at_exit() {
+    hardened::at_exit();
+}
+
 /// Gives memory back to the kernel: the free blocks of all threads (but for what
 /// lies in the lists of others that live), of first-class heaps and of threads
 /// that have ended, pages of slabs without a block in use, and all free runs but
@@ -95,6 +116,9 @@ pub fn trim(keep: usize) -> bool {
     given += cache::purge_abandoned();
     if shared::is_on() && !sync::holds_all() {
         given += magazines::purge_all();
+    }
+    if hardened::is_on() && !sync::is_interrupted() {
+        given += hardened::trim(own_word::hardened());
     }
     given += chunk::purge_all(keep);
     given > 0

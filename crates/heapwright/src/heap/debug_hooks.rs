@@ -56,6 +56,21 @@ pub fn debugging() -> bool {
     is_debugging()
 }
 
+/// Whether some blocks of fast mode stand between guards, as the options say. Reads them, if nobody has before: the C
+/// layer asks when it is loaded, for then faults are to be caught.
+///
+/// ```
+/// assert!(!heapwright::heap::guarding());
+/// ```
+#[must_use]
+pub fn guarding() -> bool {
+    let _options = crate::options::get();
+    #[cfg(feature = "debug")]
+    return _options.guards != 0;
+    #[cfg(not(feature = "debug"))]
+    false
+}
+
 /// Begins to debug, where the options say so. Called once, while the heap starts.
 #[cfg(feature = "debug")]
 pub(super) fn start() {
@@ -195,12 +210,15 @@ pub fn debug_prepare() {
 /// own handlers and destructors as far as a library can know; other threads may
 /// still run, and may still allocate.
 ///
-/// Only a C layer that sees the end calls this, and only while [`debugging`].
+/// Only a C layer that sees the end calls this, and only while [`debugging`] or [`guarding`].
 pub fn debug_at_exit() {
     #[cfg(any(test, feature = "observe"))]
     observe::at_exit();
     #[cfg(feature = "debug")]
-    crate::debug::at_exit();
+    {
+        crate::debug::at_exit();
+        super::guards::at_exit();
+    }
 }
 
 #[cfg(any(test, feature = "observe"))]

@@ -70,7 +70,7 @@ pub fn should_move(block: *const u8) -> bool {
     let mine = match start::mine() {
         Mine::Cache(cache) => cache.id(),
         Mine::Shared => COMMON,
-        Mine::Late(_) | Mine::Nothing => return false,
+        Mine::Late(_) | Mine::Hardened(_) | Mine::Nothing => return false,
     };
     entry.owner() == mine && density::is_sparse(mine, unit, class)
 }
@@ -98,7 +98,7 @@ pub fn malloc_uncached(size: usize) -> *mut u8 {
                 cache.alloc_dense(class)
             }
             Mine::Shared => central::alloc_dense(class),
-            Mine::Late(_) | Mine::Nothing => None,
+            Mine::Late(_) | Mine::Hardened(_) | Mine::Nothing => None,
         };
         if let Some(block) = block {
             return block;

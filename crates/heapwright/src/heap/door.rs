@@ -7,7 +7,8 @@
 //! heap is asked first (`debug_hooks`), with what the call says (`request`).
 
 use crate::address_map::{COMMON, Kind, MAP};
-use crate::cache::{self, Allocated, CACHES, Cache, Use, central};
+use crate::cache::{self, Allocated, CACHES, Cache, Hardness, Use, central};
+use crate::hardened;
 use crate::misuse::{self, Call};
 use crate::options;
 use crate::os;
@@ -56,8 +57,8 @@ pub(super) fn calloc_aligned_cold<const FROM: u8>(size: usize, align: usize) -> 
 
 /// Serves a request, or says in `errno` that there is no memory.
 fn allocate(request: Request) -> *mut u8 {
-    // Then nothing is debugged, traced or passed on.
-    if sampling::is_on() {
+    // Then nothing is debugged or passed on.
+    if sampling::is_watched() {
         return sampling::allocate(request.size, request.align, request.zero, request.origin);
     }
     let block = if request.size > isize::MAX as usize || request.align > isize::MAX as usize {
@@ -81,10 +82,10 @@ fn allocate(request: Request) -> *mut u8 {
         let block = allocate_from_mine(request, mine);
         if block.is_null()
             && let Mine::Cache(cache) = mine
-            && cache.sampling.is_on()
+            && cache.sampling.is_watched()
         {
-            // Sampling has just ended, and a sample was due.
-            return done(request, sampling::allocate_unsampled(request, cache));
+            // Sampling has just ended, and a sample was due; or guards have just begun.
+            return done(request, sampling::serve_watched(request, cache));
         }
         block
     };
@@ -104,6 +105,7 @@ pub(super) fn allocate_from_mine(request: Request, mine: Mine) -> *mut u8 {
             allocate_from(cache, request)
         }
         Mine::Shared => allocate_shared(request),
+        Mine::Hardened(cache) => hardened::allocate(cache, request),
         Mine::Nothing => core::ptr::null_mut(),
     }
 }
@@ -240,13 +242,13 @@ pub(super) enum Found {
     Slot { owner: u32, class: usize },
     /// The large block at a unit.
     Large { unit: usize },
-    /// Not this heap's.
+    /// No block of the fast heap's: between guards, another allocator's, or nobody's. What it is `foreign` finds out.
     Foreign,
 }
 
 /// Finds the block that begins at `address`; ends the process where the
-/// address is in the heap but no block begins there.
-#[inline]
+/// address is in a slab but no block begins there.
+#[inline(always)]
 pub(super) fn find(call: Call, address: usize) -> Found {
     let (unit, entry) = MAP.lookup(address);
     match MAP.kind_of(unit, entry) {
@@ -259,8 +261,7 @@ pub(super) fn find(call: Call, address: usize) -> Found {
             }
         }
         Kind::LargeHead if address.is_multiple_of(UNIT) => Found::Large { unit },
-        Kind::Foreign => Found::Foreign,
-        _ => misuse::not_a_block(call, address),
+        _ => Found::Foreign,
     }
 }
 
@@ -272,8 +273,27 @@ pub(super) fn find(call: Call, address: usize) -> Found {
 #[cold]
 #[inline(never)]
 pub(super) unsafe fn free_cold<const FROM: u8>(block: *mut u8) {
+    if fast::hot().hardness() != Hardness::None {
+        // SAFETY: the caller gives the block away, if it is one.
+        return unsafe { free_hardened::<FROM>(block, None) };
+    }
     // SAFETY: the caller gives the block away, if it is one.
     unsafe { free_found::<FROM>(Call::Free, block, None, None) }
+}
+
+/// Frees a block, whatever it is, for a thread whose calls are the hardened heap's; `told` is what the call says of its size.
+///
+/// # Safety
+///
+/// As `free`.
+#[inline(never)]
+unsafe fn free_hardened<const FROM: u8>(block: *mut u8, told: Option<usize>) {
+    // SAFETY: the caller gives the block away, if it is one.
+    if unsafe { !hardened::free_if_on::<FROM>(block, fast::hot(), told) } {
+        let call = if told.is_some() { Call::FreeSized } else { Call::Free };
+        // SAFETY: the caller gives the block away, if it is one.
+        unsafe { free_found::<FROM>(call, block, told, None) };
+    }
 }
 
 /// Frees a block, whatever it is, for a caller that knows its size.
@@ -284,6 +304,10 @@ pub(super) unsafe fn free_cold<const FROM: u8>(block: *mut u8) {
 #[cold]
 #[inline(never)]
 pub(super) unsafe fn free_sized_cold<const FROM: u8>(block: *mut u8, size: usize) {
+    if fast::hot().hardness() != Hardness::None {
+        // SAFETY: the caller gives the block away, if it is one.
+        return unsafe { free_hardened::<FROM>(block, Some(size)) };
+    }
     // SAFETY: the caller gives the block away, if it is one.
     unsafe { free_found::<FROM>(Call::FreeSized, block, Some(size), None) }
 }
@@ -345,6 +369,10 @@ unsafe fn free_found<const FROM: u8>(
     if debug_hooks::is_debugging() && unsafe { debug_hooks::free(block, what) } {
         return;
     }
+    // SAFETY: the caller gives the block away, if it is one of the hardened heap's.
+    if hardened::is_on() && unsafe { hardened::give_back(own_word::hardened(), block, what) } {
+        return;
+    }
     // SAFETY: the caller gives the block away, if it is one.
     unsafe { free_other(call, block) }
 }
@@ -368,7 +396,7 @@ unsafe fn free_other(call: Call, block: *mut u8) {
             }
             usable
         }
-        // SAFETY: another allocator's block, which the caller gives away.
+        // SAFETY: the caller gives the block away, if it is one.
         Found::Foreign => return unsafe { foreign::free(call, block) },
     };
     if options::detailed() {
@@ -380,7 +408,7 @@ unsafe fn free_other(call: Call, block: *mut u8) {
                     count::free(&held.counters, usable);
                 }
             }
-            Mine::Nothing => {}
+            Mine::Hardened(_) | Mine::Nothing => {}
         }
     }
 }
@@ -483,7 +511,7 @@ pub(super) unsafe fn free_of_heap(heap: &'static Cache, block: *mut u8) {
         Found::Large { unit } => {
             (MAP.record(unit).heap.load(Ordering::Relaxed), large::usable(unit))
         }
-        Found::Foreign => misuse::foreign(Call::HeapFree, address),
+        Found::Foreign => foreign::refuse(Call::HeapFree, address),
     };
     if owner != heap.id() {
         misuse::wrong_heap(Call::HeapFree, address, usable);
@@ -532,6 +560,12 @@ pub unsafe fn usable_size(block: *const u8) -> usize {
         && let Some(usable) = debug_hooks::usable_size(block)
     {
         return usable;
+    }
+    if hardened::is_on() {
+        let what = Return::new(Call::UsableSize, Origin::Malloc, None, None);
+        if let Some(usable) = hardened::usable_size(block, what) {
+            return usable;
+        }
     }
     match find(Call::UsableSize, block.addr()) {
         Found::Slot { class, .. } => size_class::size(class),

@@ -44,7 +44,9 @@ fn missed_elsewhere<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
     match hot.on_miss() {
         OnMiss::PerCpu => sampling::allocate_by_cpu(request, Gate::of(hot), offset),
         OnMiss::Shared => sampling::allocate_shared(request, hot, offset),
-        OnMiss::Door | OnMiss::ByCpu => door::malloc_aligned_cold::<FROM>(size, align),
+        OnMiss::Door | OnMiss::ByCpu | OnMiss::Hardened | OnMiss::HardenedFull => {
+            door::malloc_aligned_cold::<FROM>(size, align)
+        }
     }
 }
 
@@ -81,7 +83,7 @@ fn refill(hot: &Hot, offset: usize) -> Option<Allocated> {
 pub(super) fn large(size: usize, hot: &Hot) -> Option<*mut u8> {
     if Stash::LENGTHS.contains(&size)
         && let Some(cache) = own_word::cache_of(hot)
-        // Where blocks are sampled (then the stash gives none here), or are to be, the door counts them.
+        // Where blocks are sampled or guarded (then the stash gives none here), or are to be, the door counts them.
         && !cache.is_asked_to_follow_sampling()
         && let Some(_order) = cache.try_enter()
     {
@@ -109,7 +111,7 @@ pub(super) unsafe fn free_sampled(block: *mut u8, hot: &Hot) -> bool {
     let residue = hot.residue_by_map(block.addr());
     if !residue.is_mine() {
         // SAFETY: the caller gives the block away, and this is what is left of its entry.
-        if unsafe { cache::send_along(hot, residue, block) } {
+        if unsafe { cache::send_along(hot, residue, block) }.is_ok() {
             return true;
         }
         // SAFETY: the caller gives the block away, which nobody has taken.

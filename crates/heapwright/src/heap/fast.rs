@@ -32,7 +32,8 @@
 
 use crate::address_map::CLASS_STEP;
 use crate::cache::arrays::Gate;
-use crate::cache::{self, Hot, OnMiss, Residue};
+use crate::cache::{self, Hardness, Hot, OnMiss, Residue};
+use crate::hardened;
 use crate::os::tls;
 use crate::remote::Block;
 use crate::size_class::{self, LINEAR_MAX, MIN_ALIGN, SLAB_MAX, UNIT};
@@ -188,17 +189,25 @@ fn malloc_medium_aligned<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
 /// A request of `size` bytes whose list in `hot`, at `offset`, is empty.
 #[inline(never)]
 fn missed(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
+    // The hardened heap's own fast path is for sizes that lead to their class without a table.
+    if size > LINEAR_MAX && hot.hardness() != Hardness::None {
+        return door::malloc_cold::<MALLOC>(size);
+    }
     missed_here(size, hot, offset)
 }
 
-/// [`missed`], for a caller that is jumped to itself.
+/// [`missed`], for a caller that is jumped to itself, and a size of a linear class.
 #[inline(always)]
 pub(super) fn missed_here(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
-    // First, because with a shared cache every call comes here.
+    // First, because with a shared cache every call comes here, and with the hardened heap.
     if hot.misses_to_shared() {
         return shared::missed(size, hot, offset);
     }
-    exclusive::missed(size, hot, offset)
+    match hot.hardness() {
+        Hardness::None => exclusive::missed(size, hot, offset),
+        Hardness::Light => hardened::malloc::<MALLOC>(size, hot),
+        Hardness::Full => hardened::malloc_full::<MALLOC>(size, hot),
+    }
 }
 
 /// [`missed`] for a call that gives a small alignment, or none (1).
@@ -207,7 +216,16 @@ fn missed_from<const FROM: u8>(size: usize, align: usize, hot: &Hot, offset: usi
     if hot.misses_to_shared() {
         return shared::missed(size, hot, offset);
     }
-    exclusive::missed_from::<FROM>(size, align, hot, offset)
+    match hot.hardness() {
+        // What `malloc` takes there.
+        Hardness::Light if hardened::is_plain::<FROM>(size, align) => {
+            hardened::malloc::<FROM>(size, hot)
+        }
+        Hardness::Full if hardened::is_plain::<FROM>(size, align) => {
+            hardened::malloc_full::<FROM>(size, hot)
+        }
+        _ => exclusive::missed_from::<FROM>(size, align, hot, offset),
+    }
 }
 
 /// Allocates `size` zeroed bytes, aligned to 16.
@@ -571,20 +589,19 @@ unsafe fn free_by(
     }
 }
 
-/// Frees a block of the outgoing batch's owner, or a large one. False: it is neither, or more is to be done.
+/// Frees a block of the outgoing batch's owner, or a large one. `Err`: it is neither, or more is to be done. It has
+/// `residue`.
 ///
 /// # Safety
 ///
 /// As [`free`]; `hot` is what the thread's fast word leads to, and `residue` what it left of the
 /// block's entry.
 #[inline(always)]
-unsafe fn free_elsewhere(block: *mut u8, hot: &Hot, residue: Residue) -> bool {
+unsafe fn free_elsewhere(block: *mut u8, hot: &Hot, residue: Residue) -> Result<(), Residue> {
     // SAFETY: the caller gives the block away, and says what is left of its entry.
-    if unsafe { cache::send_along(hot, residue, block) } {
-        return true;
-    }
-    // SAFETY: the caller gives the block away.
-    unsafe { exclusive::free_large(block, hot, residue) }
+    let Err(residue) = (unsafe { cache::send_along(hot, residue, block) }) else { return Ok(()) };
+    // SAFETY: the caller gives the block away, and this is what is left of its entry.
+    if unsafe { exclusive::free_large(block, hot, residue) } { Ok(()) } else { Err(residue) }
 }
 
 /// A block that is not this thread's, nor common.
@@ -596,8 +613,8 @@ unsafe fn free_elsewhere(block: *mut u8, hot: &Hot, residue: Residue) -> bool {
 #[inline(never)]
 pub(super) unsafe fn free_other<const FROM: u8>(block: *mut u8, hot: &Hot, residue: Residue) {
     // SAFETY: the caller gives the block away, and says what is left of its entry.
-    if unsafe { !free_elsewhere(block, hot, residue) } {
-        // SAFETY: the caller gives the block away, and says what is left of its entry.
+    if let Err(residue) = unsafe { free_elsewhere(block, hot, residue) } {
+        // SAFETY: the caller gives the block away, and this is what is left of its entry.
         unsafe { per_cpu::free_large::<FROM>(block, hot, residue) };
     }
 }
@@ -616,7 +633,7 @@ unsafe fn free_sized_other<const FROM: u8>(
     residue: Residue,
 ) {
     // SAFETY: the caller gives the block away, and says what is left of its entry.
-    if unsafe { !free_elsewhere(block, hot, residue) } {
+    if unsafe { free_elsewhere(block, hot, residue) }.is_err() {
         // SAFETY: the caller gives the block away, and the door looks what it is.
         unsafe { door::free_sized_cold::<FROM>(block, size) };
     }
@@ -636,7 +653,7 @@ unsafe fn free_aligned_other<const FROM: u8>(
     residue: Residue,
 ) {
     // SAFETY: the caller gives the block away, and says what is left of its entry.
-    if unsafe { !free_elsewhere(block, hot, residue) } {
+    if unsafe { free_elsewhere(block, hot, residue) }.is_err() {
         // SAFETY: the caller gives the block away, and the door looks what it is.
         unsafe { door::free_aligned_cold::<FROM>(block, align) };
     }
@@ -657,7 +674,7 @@ unsafe fn free_sized_aligned_other<const FROM: u8>(
     residue: Residue,
 ) {
     // SAFETY: the caller gives the block away, and says what is left of its entry.
-    if unsafe { !free_elsewhere(block, hot, residue) } {
+    if unsafe { free_elsewhere(block, hot, residue) }.is_err() {
         // SAFETY: the caller gives the block away, and the door looks what it is.
         unsafe { door::free_sized_aligned_cold::<FROM>(block, size, align) };
     }

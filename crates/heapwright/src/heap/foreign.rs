@@ -1,4 +1,4 @@
-//! Blocks of other allocators that come to our `free`.
+//! Blocks of other allocators that come to our `free`, and those that stand between guards.
 //!
 //! Blocks that the C library's own allocator made are recognised (`libc_block`) and passed on to
 //! it. Anything else is misuse and is reported as what it is.
@@ -7,6 +7,10 @@
 //! finds a preloaded copy in the process, it passes *everything* on to it, so
 //! that there is one heap, and one account of it.
 
+use core::ptr;
+
+use super::guards;
+use crate::address_map::{Kind, MAP};
 use crate::libc_block;
 use crate::misuse::{self, Call};
 use crate::os;
@@ -23,13 +27,37 @@ pub(crate) fn passed_on() -> u64 {
     PASSED_ON.load(Ordering::Relaxed)
 }
 
-/// Frees a block that is not heapwright's.
+/// Whether an address that is no block of the fast heap's is in memory of guarded blocks; if not, it is outside of
+/// all our memory: anything else ends the process.
+fn is_guarded(call: Call, address: usize) -> bool {
+    let (unit, entry) = MAP.lookup(address);
+    match MAP.kind_of(unit, entry) {
+        Kind::Foreign => false,
+        _ if guards::has(address) => true,
+        _ => misuse::not_a_block(call, address),
+    }
+}
+
+/// Says that what is no block of the fast heap's is none of the heap that it was given to.
+#[cold]
+pub(super) fn refuse(call: Call, address: usize) -> ! {
+    if is_guarded(call, address) {
+        misuse::wrong_heap(call, address, guards::size(call, ptr::without_provenance(address)));
+    }
+    misuse::foreign(call, address)
+}
+
+/// Frees a block that is not the fast heap's.
 ///
 /// # Safety
 ///
-/// The block is in use, and nobody uses it afterwards.
+/// The block is in use, and nobody uses it afterwards; or it is a guarded one.
 #[cold]
 pub(super) unsafe fn free(call: Call, block: *mut u8) {
+    if is_guarded(call, block.addr()) {
+        // SAFETY: a guarded block, which the caller gives away if it is in use.
+        return unsafe { guards::free(call, block) };
+    }
     if let Some(peer) = peer() {
         // SAFETY: every block of this copy comes from the peer.
         return unsafe { (peer.free)(block) };
@@ -42,13 +70,17 @@ pub(super) unsafe fn free(call: Call, block: *mut u8) {
     misuse::foreign(call, block.addr())
 }
 
-/// Resizes a block that is not heapwright's.
+/// Resizes a block that is not the fast heap's.
 ///
 /// # Safety
 ///
 /// As `realloc`.
 #[cold]
 pub(super) unsafe fn realloc(block: *mut u8, size: usize) -> *mut u8 {
+    if is_guarded(Call::Realloc, block.addr()) {
+        // SAFETY: a guarded block, and afterwards only the returned one is used, as the caller promises.
+        return unsafe { guards::realloc(block, size) };
+    }
     if let Some(peer) = peer() {
         // SAFETY: every block of this copy comes from the peer.
         return unsafe { (peer.realloc)(block, size.max(1)) };
@@ -60,9 +92,12 @@ pub(super) unsafe fn realloc(block: *mut u8, size: usize) -> *mut u8 {
     misuse::foreign(Call::Realloc, block.addr())
 }
 
-/// The bytes that may be used of a block that is not heapwright's.
+/// The bytes that may be used of a block that is not the fast heap's.
 #[cold]
 pub(super) fn usable_size(block: *const u8) -> usize {
+    if is_guarded(Call::UsableSize, block.addr()) {
+        return guards::size(Call::UsableSize, block);
+    }
     if let Some(peer) = peer() {
         // SAFETY: every block of this copy comes from the peer.
         return unsafe { (peer.usable_size)(block) };

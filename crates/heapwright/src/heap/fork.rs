@@ -27,6 +27,7 @@ use crate::address_map::{Entry, Kind, MAP};
 use crate::cache::{self, CACHES, Cache, Use, arrays, magazines};
 use crate::chunk;
 use crate::fork;
+use crate::hardened;
 use crate::slab::Slab;
 use crate::sync::atomic::{AtomicPtr, Ordering};
 
@@ -44,12 +45,13 @@ fn before() {
     // while the locks are held.
     let mine = match start::mine() {
         Mine::Cache(mine) => Some(mine),
-        Mine::Late(_) | Mine::Shared | Mine::Nothing => None,
+        Mine::Late(_) | Mine::Shared | Mine::Hardened(_) | Mine::Nothing => None,
     };
     // See `fork`: while slots are waited for, no other lock of the heap is held.
     magazines::hold_slots();
     // The order in which the heap itself takes these locks.
     start::before_fork();
+    hardened::before_fork();
     first_class::before_fork();
     if let Some(mine) = mine {
         // So that nobody is on a visit in it.
@@ -94,6 +96,9 @@ unsafe fn unlock() {
     unsafe { first_class::after_fork() };
     // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
     // copy of.
+    unsafe { hardened::after_fork() };
+    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+    // copy of.
     unsafe { start::after_fork() };
     // SAFETY: the slots were held before the fork by this thread, or by the one that it is a copy
     // of.
@@ -102,12 +107,14 @@ unsafe fn unlock() {
 
 fn in_child(alone: bool) {
     start::forget_after_fork(own_word::cache().is_some());
+    hardened::choose_anew_after_fork();
     if alone {
         // No other thread was changing anything; what threads that ended left
         // behind is as it should be.
         return;
     }
     magazines::forget_after_fork();
+    hardened::forget_after_fork(own_word::hardened());
     let mine = own_word::cache();
     let is_gone = |cache: &Cache| {
         cache.owned_by() == Use::Thread && !mine.is_some_and(|mine| ptr::eq(mine.get(), cache))

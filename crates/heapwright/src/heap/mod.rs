@@ -46,10 +46,12 @@ mod debug_hooks;
 mod defragment;
 mod door;
 mod exclusive;
+mod extent;
 mod fast;
 mod first_class;
 mod foreign;
 mod fork;
+pub(crate) mod guards;
 mod large;
 mod own_word;
 pub(crate) mod per_cpu;
@@ -64,12 +66,16 @@ mod walk;
 pub use crate::request::{ALIGNED, MALLOC, NEW, NEW_ARRAY, Origin, RUST};
 pub use crate::verdict::Verdict;
 pub use control::{give_up_reserve, good_size, limit_address_space, owns, trim};
+pub use control::{hardened_at_exit, hardens};
 #[cfg(any(test, feature = "observe"))]
 #[doc(hidden)]
 pub use debug_hooks::observe;
-pub use debug_hooks::{debug_at_exit, debug_prepare, debugging, fault, forget_code, remember_code};
+pub use debug_hooks::{
+    debug_at_exit, debug_prepare, debugging, fault, forget_code, guarding, remember_code,
+};
 pub use defragment::{free_uncached, malloc_uncached, should_move};
 pub use door::{realloc_to_nothing, usable_size};
+pub use extent::{Access, UNBOUNDED, checks_bounds, has_room, is_outside, out_of_bounds, room};
 pub use fast::{
     calloc, calloc_aligned, calloc_aligned_for, forward_sized_frees, free, free_aligned_from,
     free_from, free_sized, free_sized_aligned_from, free_sized_fast, free_sized_from, malloc,

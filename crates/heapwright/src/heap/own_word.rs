@@ -8,6 +8,7 @@
 //!   stub | SHARED             stub             a shared cache, which stands behind the stub
 //!   stub | SHARED | BY_CPU    stub             the shared cache of its CPU
 //!   gate | SHARED | GATE      gate             its CPU's arrays
+//!   cache | HARDENED          its stub         its cache of the hardened heap
 //! ```
 //!
 //! The fast word stays at the sentinel where each call is counted, traced, passed on or seen
@@ -23,6 +24,7 @@ use core::ptr;
 use super::{SENTINEL, debug_hooks, foreign};
 use crate::cache::magazines::{self, SharedCache};
 use crate::cache::{Cache, Hot, OwnCache};
+use crate::hardened;
 use crate::options;
 use crate::os::tls;
 
@@ -30,6 +32,8 @@ const EXITED: usize = 1;
 const SHARED: usize = 2;
 const GATE: usize = 4;
 const BY_CPU: usize = 8;
+/// (No thread that has exited shares a cache.)
+const HARDENED: usize = EXITED | SHARED;
 const MARKS: usize = EXITED | SHARED | GATE | BY_CPU;
 const _: () = assert!(align_of::<Cache>() > MARKS && align_of::<Hot>() > MARKS);
 
@@ -45,6 +49,8 @@ pub(super) enum Own {
     Shared(&'static SharedCache),
     /// Whatever serves its CPU.
     ByCpu,
+    /// A cache of the hardened heap.
+    Hardened(&'static hardened::Cache),
 }
 
 /// Reads the calling thread's word.
@@ -59,6 +65,11 @@ pub(super) fn get() -> Own {
             None => Own::Nothing,
         },
         EXITED => Own::Exited,
+        HARDENED => {
+            let cache = word.map_addr(|address| address & !MARKS).cast::<hardened::Cache>();
+            // SAFETY: it leads to a cache of the hardened heap, which is never freed.
+            Own::Hardened(unsafe { &*cache })
+        }
         SHARED => {
             let stub = word.map_addr(|address| address & !MARKS).cast::<Hot>();
             // SAFETY: it leads to the stub of a shared cache, which is never freed.
@@ -116,6 +127,17 @@ pub(super) fn set_by_cpu(shared: &'static SharedCache) {
 /// Lets the calling thread use its CPU's arrays, by the gate.
 pub(super) fn set_gate(gate: *mut u8) {
     set(gate, SHARED | GATE, gate);
+}
+
+/// The calling thread's cache of the hardened heap, if it has one.
+#[inline]
+pub(super) fn hardened() -> Option<&'static hardened::Cache> {
+    if let Own::Hardened(cache) = get() { Some(cache) } else { None }
+}
+
+/// Gives the calling thread a cache of the hardened heap.
+pub(super) fn set_hardened(cache: &'static hardened::Cache) {
+    set(ptr::from_ref(cache).cast_mut().cast(), HARDENED, cache.stub());
 }
 
 /// The calling thread has given its cache back.

@@ -28,7 +28,7 @@ pub(super) use calls::{free, malloc};
 
 use core::ptr;
 
-use super::{door, fast, large, own_word, sampling, shared};
+use super::{door, fast, guards, large, own_word, sampling, shared};
 use crate::address_map::{CLASS_STEP, MAP};
 use crate::cache::arrays::{self, Gate, Put, Taken};
 use crate::cache::central::{self, ROW};
@@ -43,6 +43,12 @@ use crate::sync;
 /// The CPU has no block of the list at `offset`.
 #[cold]
 pub(crate) extern "C" fn empty(size: usize, gate: &Gate, offset: usize) -> *mut u8 {
+    if guards::is_on()
+        && let Some(block) =
+            guards::draw_for_shared(size, gate.half(gate.cpu(), offset / CLASS_STEP))
+    {
+        return block.as_ptr();
+    }
     let block = refill(gate, offset / CLASS_STEP);
     if block.is_null() { door::malloc_cold::<MALLOC>(size) } else { block.cast() }
 }
@@ -221,8 +227,8 @@ unsafe fn put_in_shared(class: usize, block: *mut Block) {
 
 /// A large block of `size` bytes.
 pub(super) fn malloc_large(size: usize, gate: &Gate) -> *mut u8 {
-    // Where blocks are sampled, the door counts them.
-    if arrays::RUN_SIZES.contains(&size) && !sampling::is_on() {
+    // Where blocks are sampled or guarded, the door counts them.
+    if arrays::RUN_SIZES.contains(&size) && !sampling::is_watched() {
         let block = take_run(gate, size);
         return if block.is_null() { door::malloc_cold::<MALLOC>(size) } else { block };
     }

@@ -14,6 +14,7 @@
 use super::door::{Found, find};
 use super::{count, debug_hooks, fast, foreign, large, own_word, sampling, shared, trace};
 use crate::cache::Cache;
+use crate::hardened;
 use crate::misuse::Call;
 use crate::options;
 use crate::os;
@@ -114,6 +115,18 @@ unsafe fn resize<const FROM: u8>(
         // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
         // promises.
         if let Some(new) = unsafe { debug_hooks::realloc(block, size, what) } {
+            if new.is_null() {
+                os::set_errno(os::ENOMEM);
+            }
+            return new;
+        }
+    }
+    if hardened::is_on() {
+        let align = known.is_some().then_some(align);
+        let what = Return::new(Call::Realloc, Origin::of::<FROM>(), known, align);
+        // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
+        // promises.
+        if let Some(new) = unsafe { hardened::realloc(own_word::hardened(), block, size, what) } {
             if new.is_null() {
                 os::set_errno(os::ENOMEM);
             }

@@ -26,14 +26,20 @@ pub(super) use with_stacks::begun;
 pub(crate) use with_stacks::{By, begin_if_possible, by, end, end_if};
 #[cfg(feature = "debug")]
 pub(super) use with_stacks::{
-    allocate, allocate_by_cpu, allocate_shared, allocate_unsampled, free_slot, is_owner,
-    note_destroyed, note_freed, note_grown, note_made, note_resized, put_back, puts_off, take,
+    allocate, allocate_by_cpu, allocate_shared, free_slot, is_owner, note_destroyed, note_freed,
+    note_grown, note_made, note_resized, put_back, puts_off, serve_watched, take,
 };
 #[cfg(not(feature = "debug"))]
 pub(super) use without_stacks::{
-    allocate, allocate_by_cpu, allocate_shared, allocate_unsampled, free_slot, is_owner,
-    note_destroyed, note_freed, note_grown, note_made, note_resized, put_back, puts_off, take,
+    allocate, allocate_by_cpu, allocate_shared, free_slot, is_owner, note_destroyed, note_freed,
+    note_grown, note_made, note_resized, put_back, puts_off, serve_watched, take,
 };
+
+/// Whether some calls are looked at, to be sampled or served with a guarded block.
+#[inline(always)]
+pub(super) fn is_watched() -> bool {
+    cfg!(feature = "debug") && crate::cache::sampling::is_watched()
+}
 
 /// Whether blocks are sampled.
 #[inline(always)]
@@ -47,7 +53,7 @@ mod with_stacks {
 
     use super::super::door::{self, Found};
     use super::super::start::Mine;
-    use super::super::{debug_hooks, first_class, foreign, large, per_cpu, shared, start};
+    use super::super::{debug_hooks, first_class, foreign, guards, large, per_cpu, shared, start};
     use super::{Origin, Request, is_on};
     use crate::address_map::{Kind, MAP};
     use crate::cache::arrays::Gate;
@@ -228,13 +234,27 @@ mod with_stacks {
         door::done(request, serve(request, start::mine()))
     }
 
+    /// Serves a request for which the thread's own cache has given nothing, perhaps because a guarded block or a sample was
+    /// due. Null: there is no memory.
+    #[cold]
+    #[inline(never)]
+    pub(in crate::heap) fn serve_watched(request: Request, cache: OwnCache) -> *mut u8 {
+        match guards::make_pending(request, cache) {
+            Some(block) => block.as_ptr(),
+            None => allocate_unsampled(request, cache),
+        }
+    }
+
     /// Serves a request from the thread's own cache without a sample, whatever is due. Null: there is no memory.
     #[cold]
     #[inline(never)]
-    pub(in crate::heap) fn allocate_unsampled(request: Request, cache: OwnCache) -> *mut u8 {
+    fn allocate_unsampled(request: Request, cache: OwnCache) -> *mut u8 {
         let _order = cache.enter();
         cache.pause_sampling();
-        door::allocate_from(cache.get(), request)
+        cache.guard_draw.skip(true);
+        let block = door::allocate_from(cache.get(), request);
+        cache.guard_draw.skip(false);
+        block
     }
 
     #[inline(never)]
@@ -243,7 +263,16 @@ mod with_stacks {
     }
 
     fn serve(request: Request, mine: Mine) -> *mut u8 {
+        if !is_on() {
+            // Then it is for the guards.
+            return guards::serve(request, mine);
+        }
+        if let Some(block) = guards::draw_large(request, mine) {
+            return block.as_ptr();
+        }
         let mut is_sample = match mine {
+            // What is due stays so for the next call.
+            Mine::Cache(cache) if cache.guard_draw.is_pending() => false,
             Mine::Cache(cache) => {
                 let _order = cache.enter();
                 if cache.is_asked_to_follow_sampling() {
@@ -258,6 +287,11 @@ mod with_stacks {
             _ => !counter().count(counted(request)),
         };
         loop {
+            if let Mine::Cache(cache) = mine
+                && let Some(block) = guards::make_pending(request, cache)
+            {
+                return block.as_ptr();
+            }
             if is_sample {
                 if let Some(block) = sample(request) {
                     return block;
@@ -275,7 +309,7 @@ mod with_stacks {
             let (Mine::Cache(cache), Some(class)) = (mine, request.class()) else { return block };
             let _order = cache.enter();
             is_sample = cache.take_due(class);
-            if !is_sample {
+            if !is_sample && !cache.guard_draw.is_pending() {
                 return block;
             }
         }
@@ -523,7 +557,7 @@ mod without_stacks {
         core::ptr::null_mut()
     }
 
-    pub(in crate::heap) fn allocate_unsampled(_request: Request, _cache: OwnCache) -> *mut u8 {
+    pub(in crate::heap) fn serve_watched(_request: Request, _cache: OwnCache) -> *mut u8 {
         core::ptr::null_mut()
     }
 

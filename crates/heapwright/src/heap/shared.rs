@@ -28,7 +28,7 @@ use core::ptr;
 #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
 use super::assembly::malloc_sequence;
 use super::own_word::{self, Own};
-use super::{door, large, sampling};
+use super::{door, guards, large, sampling};
 use crate::request::MALLOC;
 
 use crate::address_map::{COMMON, Entry, Kind, MAP};
@@ -250,6 +250,11 @@ fn malloc_contended(size: usize, hot: &Hot) -> *mut u8 {
 #[inline(never)]
 fn refill(size: usize, hot: &Hot) -> *mut u8 {
     let held = Held::of(magazines::of(hot));
+    if guards::is_on() {
+        let blocks = held.chain_length(size_class::of(size));
+        drop(held);
+        return refill_guarded(size, hot, blocks);
+    }
     match held.refill(size_class::of(size)) {
         Some(Allocated { block, .. }) => block,
         None => {
@@ -257,6 +262,22 @@ fn refill(size: usize, hot: &Hot) -> *mut u8 {
             door::malloc_cold::<MALLOC>(size)
         }
     }
+}
+
+/// [`refill`] where some blocks stand between guards: one may be made, without the lock of the cache, whose list brings about
+/// `blocks` blocks.
+#[cold]
+#[inline(never)]
+fn refill_guarded(size: usize, hot: &Hot, blocks: usize) -> *mut u8 {
+    if let Some(block) = guards::draw_for_shared(size, blocks) {
+        return block.as_ptr();
+    }
+    let current = magazines::of(hot);
+    let given = ALL.acquire(current).and_then(|held| {
+        account(current, &held);
+        held.alloc(size_class::of(size))
+    });
+    given.map_or_else(|| door::malloc_cold::<MALLOC>(size), |Allocated { block, .. }| block)
 }
 
 /// Frees a block of the common owner's, by a thread that shares caches.
@@ -348,8 +369,8 @@ unsafe fn free_contended(block: *mut Block, hot: &Hot, residue: Residue) {
 /// A large block of `size` bytes from a run that the cache behind `hot`, a stub, or the CPU's keeps; else null.
 #[inline(never)]
 pub(super) fn large(size: usize, hot: &Hot) -> *mut u8 {
-    // Where blocks are sampled, the door counts them.
-    if !Stash::LENGTHS.contains(&size) || sampling::is_on() {
+    // Where blocks are sampled or guarded, the door counts them.
+    if !Stash::LENGTHS.contains(&size) || sampling::is_watched() {
         return ptr::null_mut();
     }
     if hot.on_miss() == OnMiss::PerCpu && arrays::RUN_SIZES.contains(&size) {
@@ -366,7 +387,9 @@ pub(super) fn large(size: usize, hot: &Hot) -> *mut u8 {
 /// As `free`; `hot` is what the thread's fast word leads to.
 #[inline(never)]
 pub(super) unsafe fn free_quickly(block: *mut u8, hot: &Hot) -> bool {
-    if hot.on_miss() != OnMiss::Door && block.addr().is_multiple_of(UNIT) {
+    if !matches!(hot.on_miss(), OnMiss::Door | OnMiss::Hardened | OnMiss::HardenedFull)
+        && block.addr().is_multiple_of(UNIT)
+    {
         // SAFETY: the caller gives the block away.
         return unsafe { free_large(block, hot) };
     }
@@ -399,7 +422,7 @@ unsafe fn free_large(block: *mut u8, hot: &Hot) -> bool {
 #[inline(always)]
 fn with_stash<R>(hot: &Hot, use_it: impl FnOnce(&Stash) -> R) -> Option<R> {
     let slot = match hot.on_miss() {
-        OnMiss::Door => return None,
+        OnMiss::Door | OnMiss::Hardened | OnMiss::HardenedFull => return None,
         OnMiss::Shared => magazines::of(hot),
         OnMiss::ByCpu | OnMiss::PerCpu => per_cpu::mine(&ALL),
     };

@@ -15,7 +15,7 @@ use super::start;
 pub(super) trait Source {
     /// A block of `class`. `None`: there is no memory.
     fn alloc(&self, class: usize) -> Option<Allocated>;
-    /// Whether [`Source::alloc`] gave none of `class` because the next one is to be a sample.
+    /// Whether [`Source::alloc`] gave none of `class` because the next one is to be a sample, or may be a guarded block.
     fn is_sample_due(&self, class: usize) -> bool;
     /// Runs kept for the next large block.
     fn stash(&self) -> &Stash;
@@ -38,7 +38,7 @@ impl Source for Cache {
     }
 
     fn is_sample_due(&self, class: usize) -> bool {
-        self.sampling.is_due(class)
+        self.sampling.is_due(class) || self.guard_draw.is_pending()
     }
 
     fn stash(&self) -> &Stash {

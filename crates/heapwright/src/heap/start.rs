@@ -22,6 +22,7 @@ use core::ptr;
 
 use crate::cache::{self, CACHES, Cache, OwnCache, Use};
 use crate::fork::{self, Part};
+use crate::hardened;
 use crate::options::{self, Options};
 use crate::os::{self, Exit};
 use crate::substrate;
@@ -52,6 +53,8 @@ pub(super) enum Mine {
     Late(&'static Cache),
     /// One of the caches that threads share: see `shared`.
     Shared,
+    /// The hardened heap, with its cache there, if it has one.
+    Hardened(Option<&'static hardened::Cache>),
     /// Nothing: there is no memory for a cache.
     Nothing,
 }
@@ -62,6 +65,7 @@ pub(super) fn mine() -> Mine {
     match own_word::get() {
         Own::Cache(cache) => Mine::Cache(cache),
         Own::Shared(_) | Own::ByCpu => Mine::Shared,
+        Own::Hardened(cache) => Mine::Hardened(Some(cache)),
         Own::Nothing => mine_slow(false),
         Own::Exited => mine_slow(true),
     }
@@ -77,6 +81,9 @@ fn mine_slow(has_exited: bool) -> Mine {
     // A signal handler that has interrupted its own thread's start finds nothing.
     if STATE.load(Ordering::Acquire) != READY && (sync::is_interrupted() || !start()) {
         return Mine::Nothing;
+    }
+    if hardened::is_on() {
+        return Mine::Hardened(if has_exited { None } else { hardened_cache() });
     }
     if has_exited {
         return late().map_or(Mine::Nothing, Mine::Late);
@@ -115,6 +122,23 @@ fn mine_slow(has_exited: bool) -> Mine {
     }
     os::watch_this_thread(Exit::Cache, ptr::from_ref(cache.get()).cast_mut().cast());
     Mine::Cache(cache)
+}
+
+/// Gives the calling thread a cache of the hardened heap. `None`: there is no memory for one.
+fn hardened_cache() -> Option<&'static hardened::Cache> {
+    // Starting may have allocated, and so given this thread its cache already.
+    if let Some(cache) = own_word::hardened() {
+        return Some(cache);
+    }
+    if sync::is_interrupted() {
+        return None;
+    }
+    let cache = hardened::Cache::adopt_or_make()?;
+    own_word::set_hardened(cache);
+    // The mark says which kind of cache ends: caches are at multiples of 64.
+    let token = ptr::from_ref(cache).cast_mut().cast::<u8>().wrapping_add(1);
+    os::watch_this_thread(Exit::Cache, token.cast());
+    Some(cache)
 }
 
 /// The calling thread gives its cache up, and goes by its CPU's arrays, if it can.
@@ -235,9 +259,13 @@ fn start() -> bool {
     #[cfg(feature = "debug")]
     if !peered {
         debug_hooks::start();
+        super::guards::start(options::get());
     }
     sync::prepare_owner_locks();
     if !peered && !debug_hooks::is_debugging() {
+        hardened::start(options::get(), super::guards::draw_for_hardened);
+    }
+    if !peered && !debug_hooks::is_debugging() && !hardened::is_on() {
         // Where there is no memory for shared caches there is hardly any for others.
         shared::start();
     }
@@ -259,7 +287,7 @@ fn start() -> bool {
         crate::samples::join();
     }
     #[cfg(feature = "debug")]
-    if !peered && !debug_hooks::is_debugging() {
+    if !peered && !debug_hooks::is_debugging() && !hardened::is_on() {
         sampling::begun(options::get());
     }
     true
@@ -267,9 +295,14 @@ fn start() -> bool {
 
 /// Runs when a thread that has a cache ends.
 unsafe extern "C" fn thread_exit(token: *mut c_void) {
+    own_word::set_exited();
+    if token.addr() & 1 != 0 {
+        let cache = token.cast::<u8>().wrapping_sub(1).cast::<hardened::Cache>();
+        // SAFETY: with the mark it is the cache of the hardened heap that the thread was given.
+        return unsafe { &*cache }.leave();
+    }
     // SAFETY: the token is the cache that the thread was given.
     let cache = unsafe { &*token.cast::<Cache>() };
-    own_word::set_exited();
     LIVE.fetch_sub(1, Ordering::Relaxed);
     debug_assert!(cache.owned_by() == Use::Thread);
     cache.abandon();

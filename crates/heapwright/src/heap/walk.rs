@@ -1,7 +1,9 @@
 //! A walk over every block of the process's heaps, in address order.
 
+use super::guards;
 use crate::address_map::{Kind, MAP};
 use crate::chunk::{self, scarce};
+use crate::hardened;
 use crate::size_class;
 use crate::slab::Slab;
 use crate::sync::atomic::Ordering;
@@ -51,11 +53,14 @@ pub fn walk(visit: &mut dyn FnMut(Block) -> bool) -> bool {
                 let slab = Slab::at(&MAP, unit, class);
                 let size = size_class::size(class);
                 for slot in 0..slab.carved() {
+                    // Of the hardened heap's blocks more is known.
+                    let (in_use, size_now) =
+                        hardened::live_slot(unit, slot).unwrap_or((!slab.is_returned(slot), size));
                     let block = Block {
                         address: address + slot * size,
-                        size,
+                        size: size_now,
                         owner: entry.owner(),
-                        in_use: !slab.is_returned(slot),
+                        in_use,
                     };
                     if !visit(block) {
                         return false;
@@ -71,6 +76,14 @@ pub fn walk(visit: &mut dyn FnMut(Block) -> bool) -> bool {
                     in_use: true,
                 };
                 if !visit(block) {
+                    return false;
+                }
+            }
+            // Blocks between guards: those in use.
+            Kind::Debug => {
+                let mut each =
+                    |address, size, owner| visit(Block { address, size, owner, in_use: true });
+                if !guards::each_live_at(unit, &mut each) {
                     return false;
                 }
             }

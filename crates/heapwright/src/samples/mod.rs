@@ -22,19 +22,21 @@
 //!
 //! The records are kept here, not in the blocks. One lock protects all of this; a thread takes it when a sample is
 //! made, resized or freed. A signal handler that interrupted the lock's holder does not come here: the caller sees
-//! to that. Runs of units (`runs`) come and go with locks of pools and collected heaps held, which a handler that interrupted
-//! looks like: there the lock is waited for a second at most.
+//! to that. Of runs of units see `runs`.
 //!
 //! Tracers of the whole machine can follow samples too: see `probes`.
 //!
 //! With the option `profile`, the profile is saved at most once a second while the program runs, so that a process
 //! that is killed leaves one.
 //!
-//! Called by `heap`, which knows when a block is to be a sample, by `runs`, and by the public functions of `profile`.
+//! Called by `heap`, which knows when a block is to be a sample, by the substrate's `runs`, and by the public functions of `profile`.
 
 mod points;
 pub(crate) mod probes;
+mod runs;
 mod table;
+
+pub(crate) use runs::sample_runs;
 
 use heapwright_record::debug::{
     Check, Checked, Entry, Memory, Occasion, Profile, Sampled, SampledMore, SampledPoint,
@@ -49,9 +51,8 @@ use crate::os;
 use crate::poisson;
 use crate::recorder::Recorder;
 use crate::stacks::{self, Scratch, Stack};
-use crate::substrate;
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::sync::{self, Guard, Lock};
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{self, Lock};
 use points::Points;
 use table::{Keyed, Table};
 
@@ -275,9 +276,6 @@ const PATIENCE_MS: u64 = 1000;
 
 static HAS_JOINED: AtomicBool = AtomicBool::new(false);
 static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
-static RUNS_ARE_SAMPLED: AtomicBool = AtomicBool::new(false);
-/// Runs of which it was not looked whether they are samples, because the lock was held for very long.
-static RUNS_MISSED: AtomicU64 = AtomicU64::new(0);
 static SAMPLES: Lock<Samples> = Lock::new(Samples {
     period: 0,
     began_ns: 0,
@@ -308,11 +306,6 @@ pub(crate) fn begin(period: usize) {
     SAMPLES.lock().begin(period);
 }
 
-/// Whether runs of units are to be samples from now on. (Of blocks `cache` knows.)
-pub(crate) fn sample_runs(are: bool) {
-    RUNS_ARE_SAMPLED.store(are, Ordering::Relaxed);
-}
-
 /// Joins in forks, before the lock is used for the first time: a fork must not find it held. The caller holds no lock.
 pub(crate) fn join() {
     if !HAS_JOINED.load(Ordering::Acquire) {
@@ -329,46 +322,6 @@ pub(crate) fn has_joined() -> bool {
 /// Whether a profile was ever begun.
 pub(crate) fn has_begun() -> bool {
     HAS_BEGUN.load(Ordering::Relaxed)
-}
-
-/// Whether runs of units may be samples.
-#[inline]
-pub(crate) fn are_runs_sampled() -> bool {
-    RUNS_ARE_SAMPLED.load(Ordering::Relaxed)
-}
-
-/// A run of `bytes` bytes was taken, for this kind of memory. Whether it is a sample.
-pub(crate) fn took(start: *mut u8, bytes: usize, memory: Memory) -> bool {
-    // A prefork handler of others', with all locks held, makes no samples either way.
-    if sync::holds_all() {
-        return false;
-    }
-    let Some(mut samples) = lock_under_others() else {
-        RUNS_MISSED.fetch_add(1, Ordering::Relaxed);
-        return false;
-    };
-    let is_sample = samples.is_chosen(bytes);
-    if is_sample {
-        let stack = stacks::here(&mut samples.scratch, DEPTH);
-        samples.add(start.addr(), bytes, bytes, Site::key_of(stack, memory));
-    }
-    is_sample
-}
-
-/// A run that is a sample is about to be given back.
-pub(crate) fn gave(start: *mut u8) {
-    if let Some(mut samples) = lock_under_others() {
-        samples.remove(start.addr());
-    }
-}
-
-/// The lock, for a thread that may have others. `None`: it is a signal handler that has interrupted the lock's holder, or the
-/// holder takes very long.
-fn lock_under_others() -> Option<Guard<'static, Samples>> {
-    match sync::is_interrupted() {
-        true => SAMPLES.lock_soon(PATIENCE_MS),
-        false => Some(SAMPLES.lock()),
-    }
 }
 
 /// The profile is saved in the file `prefix.<pid>` now and then, and when the process ends.
@@ -492,17 +445,6 @@ impl Samples {
         for thread in self.threads.iter_mut() {
             thread.allocated = Estimate::ZERO;
         }
-    }
-
-    /// Whether a run of so many bytes is to be a sample.
-    fn is_chosen(&mut self, bytes: usize) -> bool {
-        // A forked child draws others than its siblings.
-        let process = substrate::process();
-        if self.random == 0 || self.drawn_in != process {
-            self.random = os::now_ns().rotate_left(32) ^ u64::from(process) | 1;
-            self.drawn_in = process;
-        }
-        poisson::distance(&mut self.random, self.period) <= bytes
     }
 
     fn add(&mut self, address: usize, size: usize, counted: usize, site: u64) {
@@ -726,7 +668,7 @@ impl Samples {
             since_ns: 0,
             peak_bytes: self.peak_bytes as u64,
             peak_ns: self.since(self.peak_ns),
-            lost: self.lost + RUNS_MISSED.load(Ordering::Relaxed),
+            lost: self.lost + runs::missed(),
         });
         self.put_points(check, now);
         let (recorder, began) = (&mut self.recorder, self.began_ns);

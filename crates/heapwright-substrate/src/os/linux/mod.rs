@@ -6,6 +6,7 @@
 //! only to say that there is no memory.
 
 mod calls;
+mod operators;
 #[cfg(feature = "debug")]
 mod proc_mem;
 mod process;
@@ -30,6 +31,7 @@ use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
+pub use operators::*;
 #[cfg(feature = "debug")]
 pub use proc_mem::*;
 pub use process::*;
@@ -319,19 +321,15 @@ pub unsafe fn populate(at: *mut u8, size: usize) {
     }
 }
 
-#[cfg(feature = "debug")]
 const MADV_GUARD_INSTALL: i32 = 102;
-#[cfg(feature = "debug")]
 const MADV_GUARD_REMOVE: i32 = 103;
 
 /// Whether the kernel has guards that split no mapping (Linux 6.13): 0 not known,
 /// 1 yes, 2 no. Decided once, for the two kinds must not be mixed: what ends one kind does
 /// nothing to the other.
-#[cfg(feature = "debug")]
 static LIGHT_GUARDS: AtomicU32 = AtomicU32::new(0);
 /// Ranges that may still be made inaccessible where it has not: each splits a
 /// mapping, of the 65,530 that the kernel allows by default.
-#[cfg(feature = "debug")]
 static HEAVY_GUARDS_LEFT: AtomicU32 = AtomicU32::new(12_000);
 
 /// Whether guards split no mapping; `None` where that is not known yet, because the
@@ -339,7 +337,6 @@ static HEAVY_GUARDS_LEFT: AtomicU32 = AtomicU32::new(12_000);
 ///
 /// A page of its own is what it is tried with: two threads may try at a time, and only one
 /// answer counts.
-#[cfg(feature = "debug")]
 fn has_light_guards() -> Option<bool> {
     let mut known = LIGHT_GUARDS.load(Ordering::Relaxed);
     if known == 0 {
@@ -373,7 +370,6 @@ fn has_light_guards() -> Option<bool> {
 /// # Safety
 ///
 /// The range is committed, page aligned, and nobody uses its contents.
-#[cfg(feature = "debug")]
 pub unsafe fn guard(at: *mut u8, size: usize) -> bool {
     let Some(light) = has_light_guards() else { return false };
     if light {
@@ -408,7 +404,6 @@ pub unsafe fn guard(at: *mut u8, size: usize) -> bool {
 /// # Safety
 ///
 /// The range is page aligned and was committed by the caller.
-#[cfg(feature = "debug")]
 pub unsafe fn unguard(at: *mut u8, size: usize) -> bool {
     if LIGHT_GUARDS.load(Ordering::Relaxed) == 1 {
         // SAFETY: takes guards away and changes nothing else.
@@ -421,6 +416,50 @@ pub unsafe fn unguard(at: *mut u8, size: usize) -> bool {
         let _ = HEAVY_GUARDS_LEFT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
     }
     done
+}
+
+/// Makes a range read-only for the rest of the process's life, and where the kernel can (`mseal`, Linux 6.10), so that
+/// not even the process itself can change that. Best effort.
+///
+/// # Safety
+///
+/// The range is whole pages of the caller's, which nobody writes to any more.
+pub unsafe fn seal(at: *mut u8, size: usize) {
+    const SYS_MSEAL: libc::c_long = 462;
+    keeping_errno(|| {
+        // SAFETY: by the contract nobody writes there any more.
+        if unsafe { libc::mprotect(at.cast(), size, libc::PROT_READ) } == 0 {
+            // SAFETY: forbids changes to a mapping that is to stay as it is.
+            unsafe { libc::syscall(SYS_MSEAL, at, size, 0) };
+        }
+    });
+}
+
+/// Fills `bytes` with the kernel's random numbers. Where it gives none (a sandbox), with what the process was given of
+/// them when it started, spread over time and addresses.
+pub fn random(bytes: &mut [u8]) {
+    let got = keeping_errno(|| {
+        // SAFETY: a valid place for so many bytes.
+        unsafe { libc::syscall(libc::SYS_getrandom, bytes.as_mut_ptr(), bytes.len(), 0) }
+    });
+    if usize::try_from(got).is_ok_and(|got| got == bytes.len()) {
+        return;
+    }
+    // SAFETY: reads the auxiliary vector; no preconditions.
+    let given = unsafe { libc::getauxval(libc::AT_RANDOM) } as usize;
+    let mut seed = [0u64; 2];
+    if given != 0 {
+        let given = ptr::with_exposed_provenance::<u64>(given);
+        // SAFETY: the kernel put 16 random bytes there for the process's whole life.
+        seed[0] = unsafe { given.read_unaligned() };
+        // SAFETY: the second half of them.
+        seed[1] = unsafe { given.wrapping_add(1).read_unaligned() };
+    }
+    let mut state = seed[0] ^ now_ns() ^ bytes.as_ptr().addr() as u64;
+    for byte in bytes {
+        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(seed[1] | 1);
+        *byte = (state >> 56) as u8;
+    }
 }
 
 /// Keeps a range out of core dumps. Best effort.

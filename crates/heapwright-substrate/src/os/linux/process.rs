@@ -6,18 +6,11 @@ use core::ffi::{CStr, c_char};
 use core::ptr;
 
 use super::{calls, keeping_errno};
+use crate::digits::number;
 
 /// Writes bytes to standard error, as far as it takes them.
-pub fn write_stderr(mut bytes: &[u8]) {
-    keeping_errno(|| {
-        while !bytes.is_empty() {
-            let wrote = calls::write(2, bytes);
-            if wrote <= 0 {
-                return;
-            }
-            bytes = &bytes[wrote as usize..];
-        }
-    });
+pub fn write_stderr(bytes: &[u8]) {
+    write_all(2, bytes);
 }
 
 /// What standard error leads to, as a number; 0: to nothing.
@@ -384,6 +377,43 @@ pub fn has_variable<const N: usize>(name: &[u8; N]) -> bool {
     environment(name, &mut []).is_some()
 }
 
+/// Options that the library was built with, in front of those of the environment; empty in most builds.
+///
+/// A library that has some defines the symbol (libheapwright-hardened.so does). It is weak and hidden: where nobody
+/// defines it, the linker makes its address null, and the loader has nothing to look for.
+#[inline]
+pub fn default_options() -> &'static [u8] {
+    let text: *const c_char;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: reads one entry of the global offset table.
+    unsafe {
+        core::arch::asm!(
+            ".weak __heapwright_0_1_default_options",
+            ".hidden __heapwright_0_1_default_options",
+            "mov {}, qword ptr [rip + __heapwright_0_1_default_options@GOTPCREL]",
+            out(reg) text,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: reads one entry of the global offset table.
+    unsafe {
+        core::arch::asm!(
+            ".weak __heapwright_0_1_default_options",
+            ".hidden __heapwright_0_1_default_options",
+            "adrp {0}, :got:__heapwright_0_1_default_options",
+            "ldr {0}, [{0}, :got_lo12:__heapwright_0_1_default_options]",
+            out(reg) text,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    if text.is_null() {
+        return b"";
+    }
+    // SAFETY: whoever defines the symbol makes it a C string, which nobody changes.
+    unsafe { CStr::from_ptr(text) }.to_bytes()
+}
+
 /// Streams /proc/self/environ: `NAME=value` entries, each ended by a zero.
 fn environment_from_kernel(name: &[u8], out: &mut [u8]) -> Option<usize> {
     let mut buffer = [0; 512];
@@ -439,9 +469,8 @@ pub fn resident_bytes() -> (u64, u64) {
 }
 
 fn kibibytes(text: &[u8]) -> u64 {
-    let digits = text.iter().skip_while(|b| !b.is_ascii_digit());
-    let number = digits.take_while(|b| b.is_ascii_digit());
-    number.fold(0, |n, &b| n * 10 + u64::from(b - b'0')) * 1024
+    let blanks = text.iter().take_while(|b| !b.is_ascii_digit()).count();
+    number(&text[blanks..]).unwrap_or(0) as u64 * 1024
 }
 
 /// The system would not say.

@@ -28,7 +28,7 @@ use core::mem::{MaybeUninit, offset_of};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
-use crate::digits::Digits;
+use crate::digits::{self, Digits};
 
 use super::{calls, errno, futex_wake_all, keeping_errno, now_ns, process_id, thread_id};
 
@@ -335,10 +335,9 @@ pub fn each_thread(visit: &mut dyn FnMut(u32)) -> bool {
             while let Some(length) = entries.get(16..18) {
                 let length = usize::from(u16::from_ne_bytes([length[0], length[1]]));
                 let Some(name) = entries.get(19..length) else { break };
-                let digits = name.split(|&byte| byte == 0).next().unwrap_or(&[]);
-                if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) {
-                    let number = |n: u32, &d: &u8| n.wrapping_mul(10) + u32::from(d - b'0');
-                    let thread = digits.iter().fold(0, number);
+                // (But for `.` and `..`, all names are numbers.)
+                if let Some(thread) = digits::number(name) {
+                    let thread = thread as u32;
                     seen |= thread == me;
                     visit(thread);
                 }

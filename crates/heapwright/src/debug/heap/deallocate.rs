@@ -17,6 +17,7 @@ use heapwright_record::debug::Call;
 use crate::request::{Request, Return};
 
 use crate::address_map::MAP;
+use crate::memory_limit;
 use crate::os;
 use crate::sync::atomic::Ordering;
 
@@ -149,6 +150,11 @@ impl Heap {
         entered.state().count_freed(size);
         record.set(freeing.freed());
         place.bucket.record().live.store(0, Ordering::Relaxed);
+        if self.rules.is_for_guards.load(Ordering::Relaxed) && memory_limit::is_in_sandbox() {
+            // Its page stays as it is: a call that the sandbox does not know would end the program. No more blocks
+            // are guarded there, so these are few.
+            return;
+        }
         // SAFETY: the bucket's only block was taken back.
         unsafe { self.retire(entered, place.bucket) };
     }

@@ -101,6 +101,8 @@ struct Rules {
     mismatch: AtomicBool,
     size: AtomicBool,
     limit: AtomicUsize,
+    /// The heap is that of fast mode's guarded blocks: see `guards`.
+    is_for_guards: AtomicBool,
 }
 
 const GUARD_NEVER: u32 = 0;
@@ -122,6 +124,7 @@ impl Heap {
                 mismatch: AtomicBool::new(true),
                 size: AtomicBool::new(true),
                 limit: AtomicUsize::new(usize::MAX),
+                is_for_guards: AtomicBool::new(false),
             },
             store: Lock::new(Store::new()),
             states: [const { AtomicPtr::new(ptr::null_mut()) }; MOST_THREADS],
@@ -180,6 +183,13 @@ impl Heap {
             retain: config.retain,
         };
         self.store.lock().begin(id, limits);
+    }
+
+    /// The heap, which has just begun, is that of fast mode's guarded blocks. Stacks have `stacks` bytes.
+    pub(in crate::debug) fn begin_for_guards(&self, stacks: usize) {
+        self.rules.is_for_guards.store(true, Ordering::Relaxed);
+        self.reporter.end_at_misuse();
+        crate::stacks::limit(stacks);
     }
 
     pub(crate) fn id(&self) -> u32 {

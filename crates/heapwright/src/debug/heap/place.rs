@@ -13,12 +13,13 @@
 //!
 //! Called by `debug`'s doors, and by `deallocate` for `realloc`.
 
-use core::ptr;
+use core::ptr::{self, NonNull};
 
 use heapwright_record::debug::Call;
 
+use crate::cache::guard_draw::{self, Draw};
 use crate::request::Request;
-use crate::size_class::MIN_ALIGN;
+use crate::size_class::{MIN_ALIGN, UNIT};
 use crate::sync::atomic::Ordering;
 
 use super::super::bytes;
@@ -76,17 +77,62 @@ impl Heap {
         match self.rules.guard.load(Ordering::Relaxed) {
             GUARD_NEVER => None,
             GUARD_ALL => Some(self.sites.turn(stack)),
-            _ if !self.flagged.is_empty()
-                && self.sites.is_new(stack)
-                && self.flagged.has(flagged::key(stack)) =>
-            {
-                self.sites.flag(stack);
-                Some(Side::Right)
-            }
+            _ if self.is_flagged_anew(stack) => Some(Side::Right),
             _ => self.sites.draw(stack, || {
                 (self.pages.load(Ordering::Relaxed), self.open_bytes.load(Ordering::Relaxed))
             }),
         }
+    }
+
+    /// Whether an earlier run has flagged the site of `stack`, which is new in this one. It is flagged here, too.
+    fn is_flagged_anew(&self, stack: u32) -> bool {
+        let is = !self.flagged.is_empty()
+            && self.sites.is_new(stack)
+            && self.flagged.has(flagged::key(stack));
+        if is {
+            self.sites.flag(stack);
+        }
+        is
+    }
+
+    /// Serves a request with a block that stands between guards. `None`: its stack is not new, and had to be; open
+    /// buckets would take more than `most` bytes of addresses; or there are no guards, no memory, or it is not
+    /// time for one.
+    #[cold]
+    #[inline(never)]
+    pub(in crate::debug) fn allocate_guarded(
+        &'static self,
+        request: Request,
+        draw: Draw,
+        most: usize,
+    ) -> Option<NonNull<u8>> {
+        let is_page = request.size <= PAGE && request.align <= PAGE;
+        let before = request.align.saturating_sub(PAGE);
+        let room = request.size.max(1).checked_next_multiple_of(PAGE)?.checked_add(before)?;
+        let takes = if is_page { 2 * PAGE } else { (room + 2 * PAGE).next_multiple_of(UNIT) };
+        if self.open_bytes.load(Ordering::Relaxed).saturating_add(takes) > most {
+            return None;
+        }
+        let mut entered = self.enter()?;
+        let stack = entered.mine().stack(self.depth.load(Ordering::Relaxed));
+        let is_flagged = self.is_flagged_anew(stack) || self.sites.is_flagged(stack);
+        if draw == Draw::IfNew && !is_flagged && !self.sites.is_new(stack) {
+            return None;
+        }
+        if !guard_draw::take_turn() {
+            return None;
+        }
+        let opened = self.open_by(entered.mine().thread, |store, late| {
+            let mut found = |bucket, damage| late.note(bucket, damage);
+            if is_page {
+                store.open_sampled(&mut found)
+            } else {
+                store.open_large(room, request.align, &mut found)
+            }
+        })?;
+        let side = self.sites.take_turn(stack);
+        let room = if is_page { PAGE } else { room };
+        NonNull::new(self.hand_out_alone(&mut entered, request, stack, side, opened, room))
     }
 
     /// A slot of a bucket.

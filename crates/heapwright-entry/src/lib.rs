@@ -1,0 +1,478 @@
+//! The names of the C library's writers that `libheapwright-hardened.so` exports, and where each leads.
+//!
+//! **This crate is an implementation detail of heapwright; nothing here is stable.**
+//!
+//! ```text
+//!   a program's call of memcpy
+//!        |
+//!      memcpy           this crate: two instructions
+//!        |  slot.entry
+//!        v
+//!      checked          heapwright-malloc/src/bounds: one look at the address map
+//!        |  slot.real
+//!        v
+//!      memcpy           the C library's, in the body that it chose for this processor
+//!
+//!   a copy that heapwright itself makes (a struct, say: the compiler calls memcpy)
+//!        |
+//!   __wrap_memcpy       this crate; the linker leads such calls there (--wrap)
+//!        |  slots.own
+//!        v
+//!      memcpy           the C library's
+//! ```
+//!
+//! - **Why a crate of its own.** The linker redirects (`--wrap`) what is *undefined* in an object. Link-time
+//!   optimisation makes one object of all of heapwright, and if that defined `memcpy`, its own calls would
+//!   be bound to it: copies within the heap would be checked, and a check that copies would call itself. A crate
+//!   with `no_builtins` keeps out of link-time optimisation and is an object by itself.
+//! - **Early calls.** Until the library has looked for the real functions, each entry leads to `early`, which
+//!   has them looked for and goes on. Copies of heapwright's own need no real function: until then they are
+//!   made byte by byte.
+//! - **Variadic functions** (`sprintf`) build the list of their arguments here, as a compiler's prologue would,
+//!   and call a checked function that takes such a list.
+//! - **The slots** fill pages of their own, which are read-only once the library is loaded: a table of
+//!   pointers to code is what an overflow looks for.
+//!
+//! Invariants: an entry changes no register that holds an argument (`r11`, `x16` and `x17` are the linker's
+//! to change); the slot's functions have the C library's signatures; an entry that is not `early` has its `real`.
+#![no_std]
+#![no_builtins]
+
+use core::arch::{global_asm, naked_asm};
+use core::ffi::c_void;
+use core::mem::offset_of;
+use core::sync::atomic::AtomicPtr;
+
+/// Where a function leads.
+#[repr(C)]
+pub struct Slot {
+    /// What the program's call comes to.
+    pub entry: AtomicPtr<c_void>,
+    /// The C library's own; null until it was looked for, and where there is none.
+    pub real: AtomicPtr<c_void>,
+}
+
+impl Slot {
+    const fn new() -> Self {
+        Self {
+            entry: AtomicPtr::new(early as *mut c_void),
+            real: AtomicPtr::new(core::ptr::null_mut()),
+        }
+    }
+}
+
+/// Where heapwright's own copies lead.
+#[repr(C)]
+pub struct Own {
+    /// `memcpy` and `memmove`: one function, as they are for whoever copies without an overlap.
+    pub memmove: AtomicPtr<c_void>,
+    /// `memset`.
+    pub memset: AtomicPtr<c_void>,
+}
+
+macro_rules! slots {
+    (plain: $($name:ident)*; variadic: $($variadic:ident $fixed:tt)*;) => {
+        /// All of them.
+        #[repr(C)]
+        #[cfg_attr(target_arch = "x86_64", repr(align(4096)))]
+        #[cfg_attr(not(target_arch = "x86_64"), repr(align(65536)))]
+        #[allow(non_snake_case, reason = "the names are the C library's")]
+        pub struct Slots {
+            /// What is heapwright's own.
+            pub own: Own,
+            $(
+                #[doc = concat!("`", stringify!($name), "`.")]
+                pub $name: Slot,
+            )*
+            $(
+                #[doc = concat!("`", stringify!($variadic), "`: the slot's functions take a list of arguments.")]
+                pub $variadic: Slot,
+            )*
+        }
+
+        /// All of them.
+        pub static SLOTS: Slots = Slots {
+            own: Own {
+                memmove: AtomicPtr::new(plain_memmove as *mut c_void),
+                memset: AtomicPtr::new(plain_memset as *mut c_void),
+            },
+            $($name: Slot::new(),)*
+            $($variadic: Slot::new(),)*
+        };
+
+        /// How many there are.
+        pub const COUNT: usize = [$(stringify!($name),)* $(stringify!($variadic),)*].len();
+
+        $( plain_entry!($name); )*
+        $( variadic_entry!($variadic, $fixed); )*
+    };
+}
+
+/// An entry that leads on with all arguments where they are.
+macro_rules! plain_entry {
+    ($name:ident) => {
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        unsafe extern "C" fn $name() {
+            #[cfg(target_arch = "x86_64")]
+            naked_asm!(
+                ".cfi_startproc",
+                "lea r11, [rip + {slots} + {at}]",
+                "jmp [r11]",
+                ".cfi_endproc",
+                slots = sym SLOTS,
+                at = const offset_of!(Slots, $name),
+            );
+            #[cfg(target_arch = "aarch64")]
+            naked_asm!(
+                ".cfi_startproc",
+                "adrp x16, {slots}",
+                "add x16, x16, :lo12:{slots}",
+                "add x16, x16, {at}",
+                "ldr x17, [x16]",
+                "br x17",
+                ".cfi_endproc",
+                slots = sym SLOTS,
+                at = const offset_of!(Slots, $name),
+            );
+        }
+    };
+}
+
+/// An entry of a function with so many arguments before its `...`: passes the list of the rest after them.
+macro_rules! variadic_entry {
+    ($name:ident, $fixed:tt) => {
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        unsafe extern "C" fn $name() {
+            // The frame: what registers held | va_list { gp_offset, fp_offset, overflow_arg_area, reg_save_area }
+            #[cfg(target_arch = "x86_64")]
+            naked_asm!(
+                ".cfi_startproc",
+                "sub rsp, 216",
+                ".cfi_def_cfa_offset 224",
+                "mov [rsp], rdi",
+                "mov [rsp + 8], rsi",
+                "mov [rsp + 16], rdx",
+                "mov [rsp + 24], rcx",
+                "mov [rsp + 32], r8",
+                "mov [rsp + 40], r9",
+                "test al, al",
+                "je 2f",
+                "movaps [rsp + 48], xmm0",
+                "movaps [rsp + 64], xmm1",
+                "movaps [rsp + 80], xmm2",
+                "movaps [rsp + 96], xmm3",
+                "movaps [rsp + 112], xmm4",
+                "movaps [rsp + 128], xmm5",
+                "movaps [rsp + 144], xmm6",
+                "movaps [rsp + 160], xmm7",
+                "2:",
+                "mov dword ptr [rsp + 176], {used}",
+                "mov dword ptr [rsp + 180], 48",
+                "lea rax, [rsp + 224]",
+                "mov [rsp + 184], rax",
+                "mov [rsp + 192], rsp",
+                concat!("lea ", argument!($fixed), ", [rsp + 176]"),
+                "lea r11, [rip + {slots} + {at}]",
+                "call [r11]",
+                "add rsp, 216",
+                ".cfi_def_cfa_offset 8",
+                "ret",
+                ".cfi_endproc",
+                used = const $fixed * 8,
+                slots = sym SLOTS,
+                at = const offset_of!(Slots, $name),
+            );
+            // The frame: x29, x30 | x0 to x7 | q0 to q7 | va_list { stack, gr_top, vr_top, gr_offs, vr_offs }
+            #[cfg(target_arch = "aarch64")]
+            naked_asm!(
+                ".cfi_startproc",
+                "sub sp, sp, #240",
+                ".cfi_def_cfa_offset 240",
+                "stp x29, x30, [sp]",
+                ".cfi_offset w29, -240",
+                ".cfi_offset w30, -232",
+                "mov x29, sp",
+                "stp x0, x1, [sp, #16]",
+                "stp x2, x3, [sp, #32]",
+                "stp x4, x5, [sp, #48]",
+                "stp x6, x7, [sp, #64]",
+                "stp q0, q1, [sp, #80]",
+                "stp q2, q3, [sp, #112]",
+                "stp q4, q5, [sp, #144]",
+                "stp q6, q7, [sp, #176]",
+                "add x16, sp, #240",
+                "str x16, [sp, #208]",
+                "add x16, sp, #80",
+                "str x16, [sp, #216]",
+                "add x16, sp, #208",
+                "str x16, [sp, #224]",
+                "mov w16, #-{rest}",
+                "str w16, [sp, #232]",
+                "mov w16, #-128",
+                "str w16, [sp, #236]",
+                concat!("add ", argument!($fixed), ", sp, #208"),
+                "adrp x16, {slots}",
+                "add x16, x16, :lo12:{slots}",
+                "add x16, x16, {at}",
+                "ldr x17, [x16]",
+                "blr x17",
+                "ldp x29, x30, [sp]",
+                ".cfi_restore w29",
+                ".cfi_restore w30",
+                "add sp, sp, #240",
+                ".cfi_def_cfa_offset 0",
+                "ret",
+                ".cfi_endproc",
+                rest = const (8 - $fixed) * 8,
+                slots = sym SLOTS,
+                at = const offset_of!(Slots, $name),
+            );
+        }
+    };
+}
+
+/// The register of an argument, by its number.
+#[cfg(target_arch = "x86_64")]
+macro_rules! argument {
+    (2) => {
+        "rdx"
+    };
+    (3) => {
+        "rcx"
+    };
+    (4) => {
+        "r8"
+    };
+    (5) => {
+        "r9"
+    };
+}
+
+/// The register of an argument, by its number.
+#[cfg(target_arch = "aarch64")]
+macro_rules! argument {
+    (2) => {
+        "x2"
+    };
+    (3) => {
+        "x3"
+    };
+    (4) => {
+        "x4"
+    };
+    (5) => {
+        "x5"
+    };
+}
+
+// What each of them writes is said in the library's table (bounds/table.rs), which the compiler compares
+// with this list.
+slots! {
+    plain:
+        memcpy memmove mempcpy __mempcpy memset memccpy bcopy bzero __bzero explicit_bzero
+        strcpy stpcpy __stpcpy strcat strncpy stpncpy __stpncpy strncat strlcpy strlcat
+        wmemcpy wmemmove wmempcpy wmemset
+        wcscpy wcpcpy wcscat wcsncpy wcpncpy wcsncat
+        vsprintf vsnprintf vswprintf
+        read pread pread64 recv recvfrom
+        fread fread_unlocked fgets fgets_unlocked fgetws gets
+        readlink readlinkat getcwd
+        __memcpy_chk __memmove_chk __mempcpy_chk __memset_chk __explicit_bzero_chk
+        __strcpy_chk __stpcpy_chk __strcat_chk __strncpy_chk __stpncpy_chk __strncat_chk
+        __wmemcpy_chk __wmemmove_chk __wmempcpy_chk __wmemset_chk
+        __wcscpy_chk __wcpcpy_chk __wcscat_chk __wcsncpy_chk __wcpncpy_chk __wcsncat_chk
+        __vsprintf_chk __vsnprintf_chk __vswprintf_chk
+        __read_chk __pread_chk __pread64_chk __recv_chk __recvfrom_chk
+        __fread_chk __fread_unlocked_chk __fgets_chk __fgets_unlocked_chk __fgetws_chk __gets_chk
+        __readlink_chk __readlinkat_chk __getcwd_chk;
+    variadic:
+        sprintf 2 snprintf 3 swprintf 3
+        __sprintf_chk 4 __snprintf_chk 5 __swprintf_chk 5;
+}
+
+/// What each entry leads to at first: has the real functions looked for, and goes on to what the slot then has.
+/// The slot's address is in `r11` (`x16`); what registers hold are the program's arguments.
+#[unsafe(naked)]
+unsafe extern "C" fn early() {
+    #[cfg(target_arch = "x86_64")]
+    naked_asm!(
+        ".hidden heapwright_bounds_start",
+        ".cfi_startproc",
+        "push rdi",
+        ".cfi_def_cfa_offset 16",
+        "push rsi",
+        ".cfi_def_cfa_offset 24",
+        "push rdx",
+        ".cfi_def_cfa_offset 32",
+        "push rcx",
+        ".cfi_def_cfa_offset 40",
+        "push r8",
+        ".cfi_def_cfa_offset 48",
+        "push r9",
+        ".cfi_def_cfa_offset 56",
+        "push r11",
+        ".cfi_def_cfa_offset 64",
+        "call heapwright_bounds_start",
+        "pop r11",
+        ".cfi_def_cfa_offset 56",
+        "pop r9",
+        ".cfi_def_cfa_offset 48",
+        "pop r8",
+        ".cfi_def_cfa_offset 40",
+        "pop rcx",
+        ".cfi_def_cfa_offset 32",
+        "pop rdx",
+        ".cfi_def_cfa_offset 24",
+        "pop rsi",
+        ".cfi_def_cfa_offset 16",
+        "pop rdi",
+        ".cfi_def_cfa_offset 8",
+        "jmp [r11]",
+        ".cfi_endproc",
+    );
+    #[cfg(target_arch = "aarch64")]
+    naked_asm!(
+        ".hidden heapwright_bounds_start",
+        ".cfi_startproc",
+        "stp x29, x30, [sp, #-96]!",
+        ".cfi_def_cfa_offset 96",
+        ".cfi_offset w29, -96",
+        ".cfi_offset w30, -88",
+        "mov x29, sp",
+        "stp x0, x1, [sp, #16]",
+        "stp x2, x3, [sp, #32]",
+        "stp x4, x5, [sp, #48]",
+        "stp x6, x7, [sp, #64]",
+        "str x16, [sp, #80]",
+        "bl heapwright_bounds_start",
+        "ldp x0, x1, [sp, #16]",
+        "ldp x2, x3, [sp, #32]",
+        "ldp x4, x5, [sp, #48]",
+        "ldp x6, x7, [sp, #64]",
+        "ldr x16, [sp, #80]",
+        "ldp x29, x30, [sp], #96",
+        ".cfi_restore w29",
+        ".cfi_restore w30",
+        ".cfi_def_cfa_offset 0",
+        "ldr x17, [x16]",
+        "br x17",
+        ".cfi_endproc",
+    );
+}
+
+/// `memmove` until the C library's is known.
+#[unsafe(naked)]
+unsafe extern "C" fn plain_memmove() {
+    #[cfg(target_arch = "x86_64")]
+    naked_asm!(
+        ".cfi_startproc",
+        "mov rax, rdi",
+        "mov rcx, rdi",
+        "sub rcx, rsi",
+        "cmp rcx, rdx",
+        "mov rcx, rdx",
+        "jb 2f",
+        "rep movsb",
+        "ret",
+        // The end of the source would be overwritten: from the end on.
+        "2:",
+        "lea rdi, [rdi + rdx - 1]",
+        "lea rsi, [rsi + rdx - 1]",
+        "std",
+        "rep movsb",
+        "cld",
+        "ret",
+        ".cfi_endproc",
+    );
+    #[cfg(target_arch = "aarch64")]
+    naked_asm!(
+        ".cfi_startproc",
+        "sub x3, x0, x1",
+        "cmp x3, x2",
+        "b.lo 4f",
+        "mov x3, #0",
+        "2:",
+        "cmp x3, x2",
+        "b.eq 3f",
+        "ldrb w4, [x1, x3]",
+        "strb w4, [x0, x3]",
+        "add x3, x3, #1",
+        "b 2b",
+        "3:",
+        "ret",
+        // The end of the source would be overwritten: from the end on.
+        "4:",
+        "cbz x2, 3b",
+        "sub x2, x2, #1",
+        "ldrb w4, [x1, x2]",
+        "strb w4, [x0, x2]",
+        "b 4b",
+        ".cfi_endproc",
+    );
+}
+
+/// `memset` until the C library's is known.
+#[unsafe(naked)]
+unsafe extern "C" fn plain_memset() {
+    #[cfg(target_arch = "x86_64")]
+    naked_asm!(
+        ".cfi_startproc",
+        "mov r8, rdi",
+        "mov eax, esi",
+        "mov rcx, rdx",
+        "rep stosb",
+        "mov rax, r8",
+        "ret",
+        ".cfi_endproc",
+    );
+    #[cfg(target_arch = "aarch64")]
+    naked_asm!(
+        ".cfi_startproc",
+        "2:",
+        "cbz x2, 3f",
+        "sub x2, x2, #1",
+        "strb w1, [x0, x2]",
+        "b 2b",
+        "3:",
+        "ret",
+        ".cfi_endproc",
+    );
+}
+
+/// What the linker leads calls of heapwright's own to.
+macro_rules! own {
+    ($($name:literal $field:ident)*) => { $(
+        #[cfg(target_arch = "x86_64")]
+        global_asm!(
+            concat!(".globl ", $name),
+            concat!(".hidden ", $name),
+            concat!(".type ", $name, ", @function"),
+            concat!($name, ":"),
+            "jmp [rip + {slots} + {at}]",
+            concat!(".size ", $name, ", . - ", $name),
+            slots = sym SLOTS,
+            at = const offset_of!(Slots, own) + offset_of!(Own, $field),
+        );
+        #[cfg(target_arch = "aarch64")]
+        global_asm!(
+            concat!(".globl ", $name),
+            concat!(".hidden ", $name),
+            concat!(".type ", $name, ", %function"),
+            concat!($name, ":"),
+            "adrp x16, {slots} + {at}",
+            "ldr x17, [x16, :lo12:{slots} + {at}]",
+            "br x17",
+            concat!(".size ", $name, ", . - ", $name),
+            slots = sym SLOTS,
+            at = const offset_of!(Slots, own) + offset_of!(Own, $field),
+        );
+    )* };
+}
+
+own! {
+    "__wrap_memcpy" memmove
+    "__wrap_memmove" memmove
+    "__wrap_memset" memset
+}

@@ -1,0 +1,192 @@
+//! Piles: words that many put down, and one looks at later.
+//!
+//! ```text
+//!   buffer, a tracer's     | word | word | .... |       no lock
+//!        |  full, or asked for
+//!        v
+//!   bag, the heap's       chunk --> chunk --> chunk    a lock for each chunk
+//! ```
+//!
+//! A collection has to remember things that it comes by: old objects that were stored into, weak
+//! slots, ephemerons. How many, nobody knows before. They lie in chunks as marking's own items do, and
+//! in no order. Where there is no memory for a chunk, [`Buffer::push`] says so, and its caller
+//! does without.
+//!
+//! Used by `remembered`, `dirty_slots` and `weak`; the buffers are tracers'.
+
+use core::ptr;
+
+use heapwright_substrate::sync::Lock;
+
+use super::cell::{Num, Ptr};
+use super::gang::{Chunk, Chunks, ITEMS};
+use super::heap::Heap;
+
+/// Chunks of words. Zero is empty.
+pub(super) struct Bag {
+    chunks: Lock<Stack>,
+}
+
+struct Stack(Chunks);
+
+// SAFETY: chunks are the heap's memory, under the lock.
+unsafe impl Send for Stack {}
+
+/// What one tracer has put down, and not given to the heap yet. Zero is empty.
+pub(super) struct Buffer {
+    chunk: Ptr<Chunk>,
+    count: Num,
+}
+
+/// Words that a buffer knows to have been put down.
+const KNOWN: usize = 64;
+
+/// A buffer that knows what it was given lately. Zero is empty, and knows nothing.
+pub(super) struct Recent {
+    known: [Num; KNOWN],
+    buffer: Buffer,
+}
+
+fn words(chunk: *mut Chunk) -> *mut usize {
+    // SAFETY: in bounds of the chunk, and nothing is read.
+    unsafe { &raw mut (*chunk).items }.cast()
+}
+
+impl Buffer {
+    /// Puts a few words down that belong together. False: there is no memory, and they are not.
+    #[must_use]
+    pub(super) fn push<T: Copy>(&self, heap: &Heap, bag: &Bag, together: T) -> bool {
+        let count = const { size_of::<T>() / size_of::<usize>() };
+        if self.chunk.get().is_null() || self.count.get() + count > ITEMS {
+            self.give(bag);
+            let Some(chunk) = heap.marking.take_chunk() else { return false };
+            self.chunk.set(chunk);
+        }
+        let place = words(self.chunk.get()).wrapping_add(self.count.get());
+        // SAFETY: the chunk is this buffer's, and has room.
+        unsafe { place.cast::<T>().write(together) };
+        self.count.add(count);
+        true
+    }
+
+    fn is_empty(&self) -> bool {
+        self.chunk.get().is_null()
+    }
+
+    /// Gives what it has to a bag.
+    pub(super) fn give(&self, bag: &Bag) {
+        let chunk = self.chunk.get();
+        if chunk.is_null() {
+            return;
+        }
+        // SAFETY: the chunk is this buffer's, and in no list.
+        let place = unsafe { &raw mut (*chunk).count };
+        // SAFETY: the count of the chunk, which is this buffer's.
+        unsafe { place.write(self.count.take()) };
+        self.chunk.set(ptr::null_mut());
+        // SAFETY: the chunk was this buffer's, is in no list, and says how many items it has.
+        unsafe { bag.give(chunk) };
+    }
+}
+
+impl Recent {
+    /// Whether something at this address was put down just now; if not, it is about to be.
+    pub(super) fn has(&self, address: usize) -> bool {
+        self.known[address / 16 % KNOWN].replace(address) == address
+    }
+
+    /// As [`Buffer::push`].
+    #[must_use]
+    pub(super) fn push<T: Copy>(&self, heap: &Heap, bag: &Bag, together: T) -> bool {
+        let pushed = self.buffer.push(heap, bag, together);
+        if !pushed {
+            self.forget();
+        }
+        pushed
+    }
+
+    /// Gives what it has to a bag, and knows nothing any more.
+    pub(super) fn give(&self, bag: &Bag) {
+        if !self.buffer.is_empty() {
+            self.buffer.give(bag);
+            self.forget();
+        }
+    }
+
+    fn forget(&self) {
+        self.known.iter().for_each(|address| address.set(0));
+    }
+}
+
+impl Bag {
+    /// Adds a chunk.
+    ///
+    /// # Safety
+    ///
+    /// The chunk is the caller's, says how many words it has, and is in no list.
+    pub(super) unsafe fn give(&self, chunk: *mut Chunk) {
+        // SAFETY: by the contract.
+        unsafe { self.chunks.lock().0.push(chunk) };
+    }
+
+    /// Takes a chunk.
+    pub(super) fn take(&self) -> Option<*mut Chunk> {
+        self.chunks.lock().0.pop()
+    }
+
+    /// Takes all that another one has. This one is empty.
+    pub(super) fn take_all(&self, other: &Self) {
+        let all = core::mem::replace(&mut other.chunks.lock().0, Chunks::none());
+        self.chunks.lock().0 = all;
+    }
+
+    /// Changes each word. While nobody puts any down.
+    pub(super) fn change(&self, mut with: impl FnMut(usize) -> usize) {
+        let mut all = self.chunks.lock();
+        let mut changed = Chunks::none();
+        while let Some(chunk) = all.0.pop() {
+            // SAFETY: a chunk of the bag, which says how many words it has.
+            let count = unsafe { (*chunk).count };
+            for n in 0..count {
+                let word = words(chunk).wrapping_add(n);
+                // SAFETY: so many were written.
+                let now = with(unsafe { word.read() });
+                // SAFETY: a word that was written, of a chunk that is this buffer's.
+                unsafe { word.write(now) };
+            }
+            // SAFETY: in no list.
+            unsafe { changed.push(chunk) };
+        }
+        all.0 = changed;
+    }
+
+    /// Forgets all; the memory goes with the heap's.
+    pub(super) fn end(&self) {
+        self.chunks.lock().0 = Chunks::none();
+    }
+
+    /// Holds the lock across a fork.
+    pub(super) fn before_fork(&self) {
+        self.chunks.acquire();
+    }
+
+    /// Gives it back on either side of a fork.
+    ///
+    /// # Safety
+    ///
+    /// Follows [`Bag::before_fork`] in the forking thread or its copy.
+    pub(super) unsafe fn after_fork(&self) {
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+        unsafe { self.chunks.release() };
+    }
+}
+
+/// What was put down in a chunk that was taken from a bag, all of it as a `T`.
+pub(super) fn each<T: Copy>(chunk: *mut Chunk, mut with: impl FnMut(T)) {
+    // SAFETY: the chunk is the caller's, which took it, and says how many it has.
+    let count = unsafe { (*chunk).count };
+    for n in (0..count).step_by(const { size_of::<T>() / size_of::<usize>() }) {
+        // SAFETY: so many were written, one `T` behind the other.
+        with(unsafe { words(chunk).wrapping_add(n).cast::<T>().read() });
+    }
+}

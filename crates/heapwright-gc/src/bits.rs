@@ -1,0 +1,255 @@
+//! A page's bitmaps: a bit for each granule of 16 bytes, set where an object begins.
+//!
+//! ```text
+//!   page     |  slot 0  |  slot 1  |  slot 2  | ...          64 KiB, slots of 40 bytes
+//!   granule  0    1    2    3    4    5    6    7 ...        4096
+//!   bits     1    0    1    0    0    1    0    1            where slots begin
+//! ```
+//!
+//! The place of an object's bit is a shift of its address, whatever the size of its slot:
+//! marking needs no division. The way back, from a bit to its slot, is one ([`start`]).
+//!
+//! A page has two of them: *marks*, in the address map's side bitmap, which are the
+//! collection's; and *taken*, beside the page's record, which the last sweep left (see
+//! `page`). Words are relaxed atomics, because several threads may mark at once.
+//!
+//! Arithmetic alone; used by `page`, `mark` and `walk`.
+#![forbid(unsafe_code)]
+
+#[cfg(not(loom))]
+use heapwright_substrate::size_class::UNIT;
+use heapwright_substrate::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes that a bit stands for.
+pub(super) const GRANULE: usize = 16;
+/// Words of a page's bitmap.
+#[cfg(not(loom))]
+pub(super) const WORDS: usize = UNIT / GRANULE / 64;
+/// Under loom, one: all are alike, and each is looked at in every order.
+#[cfg(loom)]
+pub(super) const WORDS: usize = 1;
+
+/// A bitmap of one page.
+pub(super) type Bits = [AtomicU64; WORDS];
+
+/// The word and the mask of the bit of the slot that begins at byte `offset` of its page.
+#[inline(always)]
+pub(super) const fn place(offset: usize) -> (usize, u64) {
+    let granule = offset / GRANULE;
+    (granule / 64, 1 << (granule % 64))
+}
+
+/// Whether the slot that begins at byte `offset` has its bit.
+#[inline]
+pub(super) fn is_set(bits: &Bits, offset: usize) -> bool {
+    let (word, mask) = place(offset);
+    bits[word].load(Ordering::Relaxed) & mask != 0
+}
+
+/// Sets a bit. Returns whether it was clear. By one thread at a time.
+#[inline]
+pub(super) fn set(bits: &Bits, offset: usize) -> bool {
+    let (word, mask) = place(offset);
+    let before = bits[word].load(Ordering::Relaxed);
+    bits[word].store(before | mask, Ordering::Relaxed);
+    before & mask == 0
+}
+
+/// Sets a bit. By any number of threads.
+#[inline]
+pub(super) fn set_shared(bits: &Bits, offset: usize) {
+    let (word, mask) = place(offset);
+    bits[word].fetch_or(mask, Ordering::Relaxed);
+}
+
+/// Clears a bit. Returns whether it was set. By any number of threads.
+#[inline]
+pub(super) fn take(bits: &Bits, offset: usize) -> bool {
+    let (word, mask) = place(offset);
+    // Released: a thread that sees the mark gone sees the sweep that had left it (see `held`).
+    bits[word].fetch_and(!mask, Ordering::Release) & mask != 0
+}
+
+/// Where the slot of `size` bytes begins whose bit is that of `granule`.
+pub(super) fn start(granule: usize, size: usize) -> usize {
+    let at = granule * GRANULE;
+    // Of most sizes, without a division.
+    if size.is_multiple_of(GRANULE) { at } else { at.div_ceil(size) * size }
+}
+
+/// The first granule at or behind `granule` whose bit is set.
+fn next_set(bits: &Bits, granule: usize) -> Option<usize> {
+    let mut word = granule / 64;
+    let mut rest = bits.get(word)?.load(Ordering::Relaxed) & (u64::MAX << (granule % 64));
+    loop {
+        if rest != 0 {
+            return Some(word * 64 + rest.trailing_zeros() as usize);
+        }
+        word += 1;
+        rest = bits.get(word)?.load(Ordering::Relaxed);
+    }
+}
+
+/// The first stretch of slots without a bit at or behind byte `from`, where a slot begins:
+/// its bounds. `end` is where the last slot ends; the stretch is at most `most` bytes, or one
+/// slot.
+pub(super) fn next_clear(
+    bits: &Bits,
+    from: usize,
+    size: usize,
+    end: usize,
+    most: usize,
+) -> Option<(usize, usize)> {
+    let mut at = from;
+    while at < end && is_set(bits, at) {
+        at += size;
+    }
+    if at >= end {
+        return None;
+    }
+    let stop = next_set(bits, at / GRANULE + 1).map_or(end, |granule| start(granule, size));
+    let most = at + (most / size).max(1) * size;
+    Some((at, stop.min(end).min(most)))
+}
+
+/// Calls `with` for each slot of `size` bytes that has its bit, until it says false.
+pub(super) fn each_set(bits: &Bits, size: usize, mut with: impl FnMut(usize) -> bool) {
+    for (number, word) in bits.iter().enumerate() {
+        let mut rest = word.load(Ordering::Relaxed);
+        while rest != 0 {
+            let granule = number * 64 + rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            if !with(start(granule, size)) {
+                return;
+            }
+        }
+    }
+}
+
+/// Clears a bit. By one thread at a time.
+pub(super) fn reset(bits: &Bits, offset: usize) {
+    let (word, mask) = place(offset);
+    bits[word].store(bits[word].load(Ordering::Relaxed) & !mask, Ordering::Relaxed);
+}
+
+/// Copies all bits of `from` to `to`, and leaves in `both` those that `to` had as well. Returns how
+/// many were copied, and how many are left.
+pub(super) fn copy_and_compare(from: &Bits, to: &Bits, both: &mut [u64; WORDS]) -> (usize, usize) {
+    let (mut count, mut stay) = (0, 0);
+    for ((from, to), both) in from.iter().zip(to).zip(both) {
+        let bits = from.load(Ordering::Relaxed);
+        *both = bits & to.load(Ordering::Relaxed);
+        count += bits.count_ones() as usize;
+        stay += both.count_ones() as usize;
+        to.store(bits, Ordering::Relaxed);
+    }
+    (count, stay)
+}
+
+/// Makes the bits what `words` say.
+pub(super) fn assign(bits: &Bits, words: &[u64; WORDS]) {
+    bits.iter().zip(words).for_each(|(bits, &word)| bits.store(word, Ordering::Relaxed));
+}
+
+/// Adds all bits of `from` to `to`; `from` has none any more. Returns how many were in both.
+pub(super) fn merge(from: &Bits, to: &Bits) -> usize {
+    let mut twice = 0;
+    for (from, to) in from.iter().zip(to) {
+        let bits = from.load(Ordering::Relaxed);
+        if bits != 0 {
+            let before = to.load(Ordering::Relaxed);
+            twice += (before & bits).count_ones() as usize;
+            to.store(before | bits, Ordering::Relaxed);
+            from.store(0, Ordering::Relaxed);
+        }
+    }
+    twice
+}
+
+/// Clears all bits.
+pub(super) fn clear(bits: &Bits) {
+    bits.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+}
+
+/// How many bits are set.
+#[cfg(all(test, not(loom)))]
+pub(super) fn count(bits: &Bits) -> usize {
+    bits.iter().map(|word| word.load(Ordering::Relaxed).count_ones() as usize).sum()
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    extern crate std;
+    use std::vec::Vec;
+
+    fn none() -> Bits {
+        [const { AtomicU64::new(0) }; WORDS]
+    }
+
+    #[test]
+    fn no_two_slots_share_a_bit() {
+        for size in (16..=640).step_by(8) {
+            let bits = none();
+            for slot in 0..UNIT / size {
+                assert!(set(&bits, slot * size), "{size}");
+                assert_eq!(start(slot * size / GRANULE, size), slot * size);
+            }
+            assert_eq!(count(&bits), UNIT / size);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(crate::testing::cases(300))]
+        #[test]
+        fn stretches_are_all_that_is_clear(
+            size in (2usize..80).prop_map(|n| n * 8),
+            taken in proptest::collection::vec(any::<u16>(), 0..200),
+            most in 0usize..10_000,
+        ) {
+            let slots = UNIT / size;
+            let bits = none();
+            let mut expected: Vec<bool> = std::vec![true; slots];
+            for slot in taken.into_iter().map(|n| n as usize % slots) {
+                prop_assert_eq!(set(&bits, slot * size), expected[slot]);
+                expected[slot] = false;
+            }
+            let mut found = std::vec![false; slots];
+            let mut from = 0;
+            while let Some((at, stop)) = next_clear(&bits, from, size, slots * size, most) {
+                prop_assert!(at >= from && stop > at && at % size == 0 && stop % size == 0);
+                prop_assert!(stop - at <= most.max(size));
+                (at / size..stop / size).for_each(|slot| found[slot] = true);
+                from = stop;
+            }
+            prop_assert_eq!(&found, &expected);
+            let mut free = std::vec![true; slots];
+            each_set(&bits, size, |at| {
+                free[at / size] = false;
+                true
+            });
+            prop_assert_eq!(&free, &expected);
+            let other = none();
+            let live = count(&bits);
+            let every_other = (0..slots).step_by(2).map(|slot| slot * size);
+            every_other.clone().for_each(|at| _ = set(&other, at));
+            let stay = every_other.filter(|&at| is_set(&bits, at)).count();
+            let mut both = [0; WORDS];
+            prop_assert_eq!(copy_and_compare(&bits, &other, &mut both), (live, stay));
+            prop_assert_eq!((count(&bits), count(&other)), (live, live));
+            let old = none();
+            assign(&old, &both);
+            prop_assert_eq!(count(&old), stay);
+            let taken = (0..slots).filter(|slot| take(&old, slot * size)).count();
+            prop_assert_eq!((taken, count(&old)), (stay, 0));
+            // What is in both is reported, and nothing is left behind.
+            let some = none();
+            let both = (0..slots).step_by(3).map(|slot| slot * size);
+            let fresh = both.clone().filter(|&at| set(&some, at) && !is_set(&other, at)).count();
+            prop_assert_eq!(merge(&some, &other), both.clone().count() - fresh);
+            prop_assert_eq!((count(&some), count(&other)), (0, live + fresh));
+            prop_assert!(both.clone().all(|at| is_set(&other, at)));
+        }
+    }
+}

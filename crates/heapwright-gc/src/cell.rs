@@ -1,0 +1,106 @@
+//! Numbers and pointers that several threads may look at, and one at a time changes.
+//!
+//! Which thread that is, and what orders the changes, each field says where it is declared: a lock,
+//! the claim of a page, or that the world stands still. Loads and stores are relaxed, which
+//! costs no more than plain ones, and what a late reader sees is old, never torn.
+
+use heapwright_substrate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+/// A number. Zeroed memory holds 0.
+#[repr(transparent)]
+pub(crate) struct Num(AtomicUsize);
+
+impl Num {
+    /// A number. (Elsewhere all of them are in memory that was zeroed.)
+    #[cfg(loom)]
+    pub(crate) fn new(value: usize) -> Self {
+        Self(AtomicUsize::new(value))
+    }
+
+    /// What it is.
+    #[inline(always)]
+    pub(crate) fn get(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Changes it.
+    #[inline(always)]
+    pub(crate) fn set(&self, value: usize) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    /// What it is, and all that was done before it became so.
+    #[inline]
+    pub(crate) fn get_acquired(&self) -> usize {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Changes it, for those that [`Num::get_acquired`].
+    #[inline]
+    pub(crate) fn set_released(&self, value: usize) {
+        self.0.store(value, Ordering::Release);
+    }
+
+    /// Adds to it, by the one thread that changes it.
+    #[inline(always)]
+    pub(crate) fn add(&self, more: usize) {
+        self.set(self.get().wrapping_add(more));
+    }
+
+    /// Takes from it, by the one thread that changes it; not below 0.
+    #[inline(always)]
+    pub(crate) fn sub(&self, less: usize) {
+        self.set(self.get().saturating_sub(less));
+    }
+
+    /// Adds to it, by any number of threads.
+    #[inline]
+    pub(crate) fn add_shared(&self, more: usize) {
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    /// Takes from it, by any number of threads; not below 0.
+    #[inline]
+    pub(crate) fn sub_shared(&self, less: usize) {
+        let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+        let _was = self.0.fetch_update(set, fetch, |now| Some(now.saturating_sub(less)));
+    }
+
+    /// What it was, and is no more.
+    #[inline(always)]
+    pub(crate) fn replace(&self, value: usize) -> usize {
+        let was = self.get();
+        self.set(value);
+        was
+    }
+
+    /// What it was; 0 from now on.
+    #[inline]
+    pub(crate) fn take(&self) -> usize {
+        self.replace(0)
+    }
+}
+
+/// A pointer. Zeroed memory holds null.
+#[repr(transparent)]
+pub(crate) struct Ptr<T>(AtomicPtr<T>);
+
+impl<T> Ptr<T> {
+    /// A pointer, as [`Num::new`].
+    #[cfg(loom)]
+    pub(crate) fn new(value: *mut T) -> Self {
+        Self(AtomicPtr::new(value))
+    }
+
+    /// What it is.
+    #[inline(always)]
+    pub(crate) fn get(&self) -> *mut T {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Changes it.
+    #[inline(always)]
+    pub(crate) fn set(&self, value: *mut T) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,333 @@
+//! The cycle: when a collection begins, what is done in a step, and how it ends.
+//!
+//! ```text
+//!   IDLE --trigger--> MARKING --nothing left to mark--> SWEEPING --every page swept--> IDLE
+//!                      step                                  share
+//!                      step    roots again, finalizers       share
+//!                      ...     until nothing is new          ...
+//! ```
+//!
+//! **Marking** is tri-colour: white objects have no mark; grey ones are marked and in some
+//! chunk; black ones are marked, and what they lead to was reported. It goes on only while the
+//! world stands still, all stopped mutators and helpers marking together; between steps mutators
+//! run. New objects are white, so nothing need be reported of them, and those that die
+//! before marking ends are not kept. A store into a black object shades what is stored
+//! (Dijkstra, Lamport, Martin, Scholten, Steffens: "On-the-fly garbage collection", 1978).
+//! Roots are never black: they are reported again when nothing else is left, until that finds
+//! nothing new. A step ends when its budget does; the next goes on where it ended.
+//!
+//! A runtime that reports no stores has its marking done in one step.
+//!
+//! The world's stop is the only lock here: the thread that stops it is the collector.
+
+use core::sync::atomic::Ordering::Relaxed;
+
+use heapwright_substrate::os;
+use heapwright_substrate::sync::atomic::AtomicU32;
+
+use super::cell::Num;
+use super::heap::Heap;
+use super::held::StickyMarks;
+use super::layout::PAGE_LISTS;
+use super::mutator::Mutator;
+use super::tracer::Budget;
+
+/// What stores are reported for: the marking under way.
+pub(super) const MARKING: u32 = 1;
+/// And for the next one, a minor collection, while marks say what is old.
+pub(super) const STORES: u32 = 2;
+
+/// And while objects are to be moved: all stores, whatever has a mark.
+pub(super) const MOVING: u32 = 4;
+
+/// What a heap is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Nothing.
+    Idle = 0,
+    /// It marks.
+    Marking = 1,
+    /// It has marked, and pages are still to be swept.
+    Sweeping = 2,
+    /// It has marked, and objects are still to be moved; then it sweeps.
+    Moving = 3,
+}
+
+/// How far a heap's collections are. Zero has not begun one.
+pub(super) struct Cycle {
+    /// A [`Phase`].
+    phase: AtomicU32,
+    /// Which stores are reported, as mutators see it: `MARKING`, `STORES`, `MOVING`.
+    barrier: AtomicU32,
+    /// Cycles whose marking has ended.
+    number: Num,
+    /// Whether references are where roots do not lead: nothing is collected meanwhile.
+    held: Num,
+}
+
+impl Cycle {
+    /// What the heap is doing.
+    #[inline]
+    pub(super) fn phase(&self) -> Phase {
+        match self.phase.load(Relaxed) {
+            0 => Phase::Idle,
+            1 => Phase::Marking,
+            2 => Phase::Sweeping,
+            _ => Phase::Moving,
+        }
+    }
+
+    /// Another phase begins. While the world stands still.
+    pub(super) fn enter(&self, phase: Phase) {
+        self.phase.store(phase as u32, Relaxed);
+    }
+
+    /// The sweep is over: every page has been claimed for it. Whether this is the first to notice.
+    pub(super) fn end_sweep(&self) -> bool {
+        let (sweeping, idle) = (Phase::Sweeping as u32, Phase::Idle as u32);
+        self.phase.compare_exchange(sweeping, idle, Relaxed, Relaxed).is_ok()
+    }
+
+    /// Which stores must be reported, as mutators see it.
+    pub(super) fn barrier(&self) -> u32 {
+        self.barrier.load(Relaxed)
+    }
+
+    /// Cycles whose marking has ended: the number of the last one.
+    pub(super) fn number(&self) -> usize {
+        self.number.get()
+    }
+
+    /// The same, for a reader that must see that a sweep is over when it sees the number change (see
+    /// `held`).
+    pub(super) fn counter(&self) -> &Num {
+        &self.number
+    }
+
+    /// Marking has ended. A thread that sees it by the number, without having stopped, sees all marks.
+    fn end_marking(&self) {
+        self.number.set_released(self.number.get() + 1);
+    }
+
+    /// Whether nothing may be collected now, because references are where roots do not lead.
+    pub(super) fn is_held(&self) -> bool {
+        self.held.get() != 0
+    }
+
+    /// From now on nothing is collected, or it may be again.
+    pub(super) fn hold(&self, held: bool) {
+        self.held.set(usize::from(held));
+    }
+
+    /// Forgets all.
+    pub(super) fn end(&self) {
+        self.enter(Phase::Idle);
+        self.barrier.store(0, Relaxed);
+        self.number.set(0);
+        self.held.set(0);
+    }
+}
+
+impl Heap {
+    /// Whether a collection may begin or go on.
+    fn may_collect(&self) -> bool {
+        !self.fork.is_poisoned() && !self.cycle.is_held()
+    }
+
+    /// Stands still, if the world does.
+    #[inline]
+    pub(super) fn at_safepoint(&self, me: &Mutator) {
+        if me.poll.load(Relaxed) != 0 {
+            self.rest(me);
+        }
+    }
+
+    /// As [`Heap::at_safepoint`], for a caller that knows that the world stands still.
+    #[cold]
+    pub(super) fn rest(&self, me: &Mutator) {
+        me.stack.note();
+        self.world.rest(&me.handshake, || self.help(&me.tracer, |_| {}));
+    }
+
+    /// Whether there is a plan of what is to be moved, or one was asked for.
+    pub(super) fn is_to_compact(&self) -> bool {
+        self.moving.is_begun() || self.moving.is_asked() && !self.generations.are_majors_deferred()
+    }
+
+    /// Begins a cycle: a step, or all of its marking if stores are not reported.
+    pub(super) fn collect_or_begin(&self, me: &Mutator) {
+        let budget = if self.options().incremental {
+            let deadline = os::now_ns().saturating_add(self.options().step());
+            Budget { deadline, bytes: usize::MAX }
+        } else {
+            Budget::NONE
+        };
+        self.advance(me, budget, true);
+    }
+
+    /// A cycle from its beginning to its end, and all of its sweep.
+    pub(super) fn collect(&self, me: &Mutator) {
+        let mut begun = self.cycle.phase() != Phase::Marking;
+        let mut cycles = self.cycle.number();
+        while self.may_collect() {
+            if self.options().generations {
+                self.generations.want_major();
+            }
+            self.advance(me, Budget::NONE, true);
+            if self.cycle.number() != cycles {
+                cycles = self.cycle.number();
+                if core::mem::replace(&mut begun, true) {
+                    break;
+                }
+            }
+        }
+        while self.cycle.phase() == Phase::Moving && self.may_collect() {
+            self.move_some(me, 0);
+        }
+        self.sweep_all();
+    }
+
+    /// Works for about as long as the budget says: sweeps, marks, and begins a cycle if
+    /// `begin`.
+    pub(super) fn advance(&self, me: &Mutator, budget: Budget, begin: bool) {
+        if !self.may_collect() {
+            return;
+        }
+        // What the last cycle left must be moved and swept before marks are made.
+        if self.cycle.phase() == Phase::Moving {
+            self.move_some(me, budget.deadline);
+            if self.cycle.phase() == Phase::Moving || budget.is_spent() {
+                return;
+            }
+        }
+        if self.cycle.phase() == Phase::Sweeping && !self.sweep_until(budget.deadline) {
+            return;
+        }
+        let ready = || self.clear_sticky_marks(me, budget.deadline) && self.plan(budget.deadline);
+        if self.cycle.phase() != Phase::Marking && !(begin && ready()) {
+            return;
+        }
+        me.stack.note();
+        if !self.world.stop(&me.handshake) {
+            return self.rest(me);
+        }
+        let (wall, cpu) = (os::now_ns(), os::thread_cpu_ns());
+        // Another mutator may have gone on while this one stopped the world; or something could not be
+        // remembered since marks were looked at, and they must go first.
+        let lost = self.cycle.phase() == Phase::Idle
+            && self.generations.sticky_marks() != StickyMarks::Nothing
+            && self.generations.remembered.has_lost();
+        if matches!(self.cycle.phase(), Phase::Sweeping | Phase::Moving) || lost {
+            self.world.go_on();
+            return;
+        }
+        self.each_mutator(|mutator| {
+            mutator.settle();
+            mutator.tracer.publish();
+            mutator.tracer.dirty_slots.give(&self.dirty_slots);
+        });
+        if self.cycle.phase() == Phase::Idle {
+            self.begin();
+        }
+        self.marking.set_deadline(budget.deadline);
+        if self.mark(me, budget) {
+            self.finish(me);
+        }
+        self.pauses.add(os::now_ns().saturating_sub(wall), os::thread_cpu_ns().saturating_sub(cpu));
+        self.world.go_on();
+    }
+
+    /// See [`Mutator::step`](super::raw::Mutator::step).
+    pub(super) fn step(&self, me: &Mutator, budget: u64) -> bool {
+        let deadline = os::now_ns().saturating_add(budget).max(1);
+        self.at_safepoint(me);
+        let due = self.is_owed();
+        let incremental = self.options().incremental;
+        // Without barriers marking cannot be left half done.
+        let until = if incremental || !due { deadline } else { 0 };
+        self.advance(me, Budget { deadline: until, bytes: usize::MAX }, due);
+        if self.cycle.phase() == Phase::Sweeping && os::now_ns() < deadline {
+            self.sweep_until(deadline);
+        }
+        self.cycle.phase() == Phase::Idle
+            && !self.generations.is_clearing()
+            && !self.is_to_compact()
+    }
+
+    /// From now on there are marks.
+    fn begin(&self) {
+        self.cycle.enter(Phase::Marking);
+        let minor = self.generations.begin();
+        self.set_barrier(
+            if self.options().incremental { MARKING } else { 0 } | if minor { STORES } else { 0 },
+        );
+        if minor {
+            self.begin_remembered();
+        } else {
+            self.moving.note_begin();
+            self.forget_remembered();
+        }
+        self.pacing.note_begin();
+    }
+
+    /// Has stores reported for this, and for moving while there is a plan.
+    pub(super) fn set_barrier(&self, barrier: u32) {
+        let barrier = barrier & !MOVING | if self.moving.is_on() { MOVING } else { 0 };
+        self.cycle.barrier.store(barrier, Relaxed);
+        self.each_mutator(|mutator| mutator.barrier.store(barrier, Relaxed));
+    }
+
+    /// All is marked. From now on pages are swept.
+    fn finish(&self, me: &Mutator) {
+        if self.options().verify & super::raw::VERIFY_BARRIERS != 0 {
+            self.verify_barriers(me);
+        }
+        self.each_mutator(|mutator| {
+            mutator.drop_regions(false);
+            self.marking.keep_counts(&mutator.tracer);
+        });
+        let minor = self.generations.is_minor();
+        let lists = self.supply.lists.lock();
+        let (mut live, old_bytes) =
+            if minor { (lists.old, lists.old_bytes) } else { ([0; PAGE_LISTS], 0) };
+        let young_bytes = lists.young_bytes;
+        drop(lists);
+        let allocated = self.pacing.end_allocating();
+        let marked = self.marking.take_counts(&mut live);
+        let slots = old_bytes + marked;
+        let first = self.cycle.number() == 0;
+        let survival = self.generations.end_marking(first, allocated, marked, young_bytes);
+        // How many external bytes go with dead objects is known when the sweep is over; until then
+        // the share of dead bytes of slots is taken for it.
+        self.set_goal(self.pacing.estimate_live(slots, allocated));
+        self.choose_next(survival);
+        self.cycle.end_marking();
+        let moves = self.moving.is_on();
+        self.cycle.enter(if moves { Phase::Moving } else { Phase::Sweeping });
+        self.supply.lists.lock().begin_sweep(&live);
+        if moves && !self.moves_in_steps() {
+            // No stores are reported.
+            self.move_stopped(me, 0);
+        }
+        if self.options().verify & super::raw::VERIFY_HEAP != 0 {
+            self.verify(me);
+        }
+    }
+
+    /// Collects at an allocation: of a heap that is stressed, at each.
+    #[cold]
+    pub(super) fn stress(&self, me: &Mutator) {
+        if me.deferred.get() > 0 || self.cycle.is_held() {
+            return;
+        }
+        let verify = self.options().verify;
+        if self.options().incremental && verify & super::raw::VERIFY_HEAP == 0 {
+            // Little steps, so that stores come between them. The verifier of the heap, which looks for
+            // forgotten roots, wants whole collections.
+            let budget = Budget { deadline: os::now_ns().max(1), bytes: 1 };
+            self.advance(me, budget, true);
+        } else {
+            self.collect(me);
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Heap dumps: all that a heap has, in a stream, for `heapwright heap`.
+//!
+//! ```text
+//!   start | type, page, page, ... | object, reference, reference, object, ... | root, ... | end
+//! ```
+//!
+//! The world stands still meanwhile. The format and its writer are `heapwright-record`'s; here
+//! is what is written, and how the runtime's names become numbers: by the addresses of the strings,
+//! in a table of side memory that has room for a few thousand types. Nothing else is allocated, and
+//! nothing of the heap is changed, but that what is remembered has its mark meanwhile
+//! ([`Heap::with_marks_of_remembered`]).
+//!
+//! **Old** is what the next minor collection takes for live. Where a page awaits its sweep, that is
+//! what the sweep will say; while a minor collection marks, what it has found so far that had survived
+//! before; once the next one is to be a major one, nothing.
+
+use core::ffi::{CStr, c_char};
+use core::slice;
+
+use heapwright_record::heap as record;
+
+use heapwright_substrate::chunk::Side;
+use heapwright_substrate::os;
+use heapwright_substrate::size_class::UNIT;
+
+use super::bits::WORDS;
+use super::cycle::Phase;
+use super::heap::Heap;
+use super::held::{State, StickyMarks};
+use super::layout::{self, LARGE, Layout};
+use super::mutator::Mutator;
+use super::page::{Evacuation, Page};
+use super::tracer::Tracer;
+
+/// Types that can be distinguished.
+const TYPES: usize = UNIT / size_of::<usize>();
+
+/// The names that were written so far: an open hash table of their addresses.
+struct Names<'a> {
+    table: &'a mut [usize],
+    count: usize,
+}
+
+impl Names<'_> {
+    /// The number of a name, and whether it is new. 0: no name, or no room.
+    fn number(&mut self, name: *const c_char) -> (u32, bool) {
+        if name.is_null() || self.count * 4 > self.table.len() * 3 {
+            return (0, false);
+        }
+        let mut at = (name.addr() >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15) % TYPES;
+        while self.table[at] != 0 && self.table[at] != name.addr() {
+            at = (at + 1) % TYPES;
+        }
+        let new = self.table[at] == 0;
+        if new {
+            self.table[at] = name.addr();
+            self.count += 1;
+        }
+        (at as u32 + 1, new)
+    }
+}
+
+/// A layout in a word.
+const fn word(layout: Layout) -> &'static str {
+    match layout {
+        Layout::Fine => "fine",
+        Layout::Ruby => "ruby",
+        Layout::Powers => "powers",
+        Layout::Single => "single",
+    }
+}
+
+impl Heap {
+    /// Writes a dump to `sink`, which is given its pieces and says whether it took them. Whether
+    /// the dump is whole.
+    pub(super) fn dump(&self, me: &Mutator, sink: impl FnMut(&[u8]) -> bool) -> bool {
+        /// A unit of side memory, which goes back also if the sink unwinds.
+        struct Room(Side);
+        impl Drop for Room {
+            fn drop(&mut self) {
+                self.0.give();
+            }
+        }
+        let (Some(buffer), Some(names)) = (Side::take(UNIT), Side::take(UNIT)) else {
+            return false;
+        };
+        let (buffer, names) = (Room(buffer), Room(names));
+        // SAFETY: a unit of side memory of our own, zeroed.
+        let bytes = unsafe { slice::from_raw_parts_mut(buffer.0.at(), UNIT) };
+        // SAFETY: a unit of side memory of our own, zeroed and aligned, and as long as the table.
+        let table = unsafe { slice::from_raw_parts_mut(names.0.at().cast::<usize>(), TYPES) };
+        let mut writer = record::Writer::new(bytes, sink);
+        self.stopped(me, || {
+            me.tracer.publish();
+            self.with_marks_of_remembered(|| {
+                self.write_start(&mut writer);
+                for page in self.supply.pages.all().filter(|page| page.state() != State::None) {
+                    self.write_page(&mut writer, page);
+                }
+                let mut names = Names { table, count: 0 };
+                self.each_page(|page| {
+                    self.write_objects(&mut writer, &me.tracer, &mut names, page);
+                    writer.is_good()
+                });
+                self.write_roots(&mut writer, &me.tracer);
+                writer.end()
+            })
+        })
+    }
+
+    /// Whether the object that begins at byte `offset` of a page is old.
+    fn is_old(&self, page: &Page, offset: usize) -> bool {
+        let all = self.generations.sticky_marks() == StickyMarks::Everything
+            && self.cycle.phase() != Phase::Marking;
+        self.generations.has_ages() && page.is_marked(offset) && (all || page.has_survived(offset))
+    }
+
+    fn write_start(&self, writer: &mut record::Writer<'_, impl FnMut(&[u8]) -> bool>) {
+        let statistics = self.statistics();
+        let mut pools = [0; LARGE];
+        let count = self.sizes().pools();
+        for (pool, to) in pools.iter_mut().enumerate().take(count) {
+            *to = self.sizes().slot(pool) as u64;
+        }
+        let heap = record::Heap {
+            page_size: UNIT as u64,
+            pid: os::process_id(),
+            time: os::unix_ns(),
+            live: statistics.live_bytes,
+            in_use: statistics.in_use_bytes,
+            empty: statistics.empty_bytes,
+            large: statistics.large_bytes,
+            external: statistics.external_bytes,
+            goal: statistics.goal_bytes,
+            cycles: statistics.cycles,
+            flags: 0,
+            minor_cycles: statistics.minor_cycles,
+            old: statistics.old_bytes,
+            compactions: statistics.compactions,
+            moved_objects: statistics.moved_objects,
+            moved_bytes: statistics.moved_bytes,
+            evacuated_pages: statistics.evacuated_pages,
+            kept_pages: statistics.kept_pages,
+        };
+        writer.start(&heap, word(self.options().layout), &pools[..count]);
+    }
+
+    fn write_page(&self, writer: &mut record::Writer<'_, impl FnMut(&[u8]) -> bool>, page: &Page) {
+        let empty = page.state() == State::Empty;
+        let mut occupancy = [0u64; WORDS];
+        let mut old = 0;
+        let slot = page.slot.get();
+        if !empty {
+            for offset in page.objects().filter(|&offset| self.holds(page, offset)) {
+                let number = offset / slot.max(1);
+                occupancy[number / 64] |= 1 << (number % 64);
+                old += u32::from(self.is_old(page, offset));
+            }
+        }
+        let of_page = |number: usize| if empty { 0 } else { number as u64 };
+        let reported = record::Page {
+            number: page.number.get() as u64,
+            address: page.base().addr() as u64,
+            bytes: (page.units.get() * UNIT) as u64,
+            pool: page.pool() as u32,
+            kind: page.kind() as u8,
+            state: match (empty, page.is_large()) {
+                (true, _) => record::PageState::Empty,
+                (_, true) => record::PageState::Large,
+                _ => record::PageState::InUse,
+            },
+            slot: of_page(slot),
+            slots: of_page(page.slots()) as u32,
+            pins: of_page(page.pins.get()),
+            moved_in: of_page(page.moved_in.get()),
+            old,
+            aside: match page.evacuation() {
+                Evacuation::Candidate if !empty => record::Aside::Candidate,
+                Evacuation::Evacuated if !empty => record::Aside::Evacuated,
+                _ => record::Aside::No,
+            },
+        };
+        writer.page(&reported, &occupancy);
+    }
+
+    fn write_objects(
+        &self,
+        writer: &mut record::Writer<'_, impl FnMut(&[u8]) -> bool>,
+        tracer: &Tracer,
+        names: &mut Names<'_>,
+        page: &Page,
+    ) {
+        let kind = page.kind() as u8;
+        for offset in page.objects().filter(|&offset| self.holds(page, offset)) {
+            let object = page.base().wrapping_add(offset);
+            let name = self.runtime().type_name(object);
+            let (type_id, new) = names.number(name);
+            if new {
+                // SAFETY: a string of the runtime's, by its duties.
+                let name = unsafe { CStr::from_ptr(name) };
+                writer.type_name(type_id, name.to_str().unwrap_or("(a name that is no text)"));
+            }
+            writer.object(&record::Object {
+                address: object.addr() as u64,
+                size: page.slot.get() as u64,
+                used: if page.is_large() { page.slot.get() as u64 } else { 0 },
+                kind,
+                type_id,
+                old: self.is_old(page, offset),
+            });
+            if layout::is_traced(kind.into()) {
+                tracer.looking(|tracer| tracer.trace(object), &mut |reference| {
+                    if self.object_at(reference).is_some() {
+                        writer.reference(reference.addr() as u64);
+                    }
+                });
+            }
+        }
+    }
+
+    fn write_roots(
+        &self,
+        writer: &mut record::Writer<'_, impl FnMut(&[u8]) -> bool>,
+        tracer: &Tracer,
+    ) {
+        let mut report = |kind, mutator: u32, source: &dyn Fn(&Tracer)| {
+            tracer.looking(|tracer| source(tracer), &mut |object| {
+                if self.object_at(object).is_some() {
+                    let address = object.addr() as u64;
+                    writer.root(&record::Root { kind, mutator, address });
+                }
+            });
+        };
+        report(record::RootKind::Handle, 0, &|tracer| {
+            self.handles.each(|object| tracer.mark(object));
+        });
+        report(record::RootKind::Finalizer, 0, &|tracer| {
+            self.finalizers.lock().each_due(|object| tracer.mark(object));
+        });
+        report(record::RootKind::Callback, 0, &|tracer| self.runtime().roots(tracer));
+        self.each_mutator(|mutator| {
+            let number = mutator.number.get() as u32;
+            report(record::RootKind::Stack, number, &|tracer| mutator.stack.scan(tracer));
+        });
+    }
+}

@@ -1,0 +1,132 @@
+//! Finding: which page, slot and object of a heap an address lies in.
+//!
+//! ```text
+//!   address --map--> unit's entry: of this heap? --> head unit --record--> page --/ slot--> slot
+//!                                                                                           |
+//!                                      cursor and bits of the page (see `held`) --> an object?
+//! ```
+//!
+//! Every lookup takes constant time and no lock, whatever the address: a conservative stack scan
+//! asks for any word that it finds. A page may be made or go at the same time; then the answer is
+//! that there is none.
+//!
+//! Called by `tracer`, `moving`, `remembered`, `dump` and `verify`, and for `describe`.
+
+use heapwright_substrate::address_map::{Kind as UnitKind, MAP};
+
+use super::heap::Heap;
+use super::page::Page;
+use super::tracer;
+
+/// A slot of a page, as it was seen.
+pub(super) struct PageSlot {
+    /// Where it begins in its page.
+    pub(super) start: usize,
+    pub(super) size: usize,
+    /// Whether it holds an object.
+    pub(super) holds: bool,
+}
+
+impl Heap {
+    /// The unit at which the page begins that an address lies in, if it is one of this heap's.
+    pub(super) fn head_of(&self, address: usize) -> Option<usize> {
+        let (unit, entry) = MAP.lookup(address);
+        let head = match entry.kind() {
+            UnitKind::CollectedRest(head) => head,
+            _ => unit,
+        };
+        tracer::list_of(MAP.address_of(head).addr(), self.tag()).map(|_| head)
+    }
+
+    /// The page that an address lies in, if it is one of this heap's.
+    pub(super) fn page_of(&self, address: usize) -> Option<&Page> {
+        self.supply.pages.at_unit(self.head_of(address)?)
+    }
+
+    /// The object that an address lies in. Of those that mutators have just allocated it knows as
+    /// far as they were settled.
+    pub(super) fn find(&self, address: *const u8) -> Option<*mut u8> {
+        self.find_if(address, |page, start| self.holds(page, start))
+    }
+
+    /// As [`Heap::find`], of objects that were just allocated as well: walks the mutators.
+    pub(super) fn find_fresh(&self, address: *const u8) -> Option<*mut u8> {
+        self.find_if(address, |page, start| {
+            page.held.holds_or(page.marks(), self.cycle.counter(), start, || {
+                let start = page.base().wrapping_add(start);
+                let mut found = false;
+                self.each_mutator(|mutator| found |= mutator.has_used(page, start));
+                found
+            })
+        })
+    }
+
+    fn find_if(
+        &self,
+        address: *const u8,
+        holds: impl FnOnce(&Page, usize) -> bool,
+    ) -> Option<*mut u8> {
+        let head = self.head_of(address.addr())?;
+        let slot = self.slot_at(head, address.addr(), holds)?;
+        slot.holds.then(|| MAP.address_of(head).wrapping_add(slot.start))
+    }
+
+    /// The slot that an address lies in, of the page that begins at unit `head`; `holds` says whether it
+    /// holds an object. A page may be made, or go, at the same time: then there is none.
+    pub(super) fn slot_at(
+        &self,
+        head: usize,
+        address: usize,
+        holds: impl FnOnce(&Page, usize) -> bool,
+    ) -> Option<PageSlot> {
+        let page = self.supply.pages.at_unit(head)?;
+        let seen = page.held.look()?;
+        let start = Self::start_in(page, head, address)?;
+        let found = PageSlot { start, size: page.slot.get(), holds: holds(page, start) };
+        page.held.is_still(seen).then_some(found)
+    }
+
+    /// The page that begins at unit `head`, and where the slot begins there that an address
+    /// lies in. While the world stands still.
+    pub(super) fn slot_in(&self, head: usize, address: usize) -> Option<(&Page, usize)> {
+        let page = self.supply.pages.at_unit(head)?;
+        page.held.look()?;
+        Some((page, Self::start_in(page, head, address)?))
+    }
+
+    fn start_in(page: &Page, head: usize, address: usize) -> Option<usize> {
+        // Its unit's record may still say what the page of its last owner was.
+        if page.unit.get() != head {
+            return None;
+        }
+        page.slot_of(address.checked_sub(MAP.address_of(head).addr())?)
+    }
+
+    /// Whether the slot that begins at byte `offset` of a page holds an object. What a sweep
+    /// has yet to free is none any more. Also while somebody sweeps the page.
+    pub(super) fn holds(&self, page: &Page, offset: usize) -> bool {
+        page.held.holds(page.marks(), self.cycle.counter(), offset)
+    }
+
+    /// Bytes of the large object that begins at `unit`.
+    #[cold]
+    pub(super) fn large_size(&self, unit: usize) -> usize {
+        self.supply.pages.at_unit(unit).map_or(0, |page| page.slot.get())
+    }
+
+    /// Bytes that it has of the heap.
+    #[cold]
+    pub(super) fn large_footprint(&self, unit: usize) -> usize {
+        self.supply.pages.at_unit(unit).map_or(0, Page::footprint)
+    }
+
+    /// The page of an address, if it begins one of the heap's objects, and its place there.
+    pub(super) fn object_at(&self, address: *const u8) -> Option<(&Page, usize)> {
+        if self.find(address)?.addr() != address.addr() {
+            return None;
+        }
+        let unit = MAP.unit_of(address.addr());
+        let page = self.supply.pages.at_unit(unit)?;
+        Some((page, address.addr() - page.base().addr()))
+    }
+}

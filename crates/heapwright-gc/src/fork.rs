@@ -1,0 +1,145 @@
+//! The collected heaps' part in a fork: every world stands still meanwhile.
+//!
+//! A mutator in the midst of a sweep would be copied with a page half swept, so the thread that
+//! forks makes all others stop at their safepoints first, as a collector does. One that does not
+//! come within a second (it blocks without having left, or forks itself) leaves the heap *poisoned* in the
+//! child: there nothing of it is collected any more, and it allocates from fresh pages only.
+//!
+//! In the child there are no other mutators. What they had of pages is found by the next sweep.
+
+use heapwright_substrate::describe::{self, Front};
+use heapwright_substrate::fork::{self, Handlers, Part};
+use heapwright_substrate::os;
+use heapwright_substrate::sync::atomic::{AtomicBool, Ordering};
+
+use super::cell::Num;
+use super::heap::{self, Heap};
+use super::mutator::{self, Mutator};
+use super::world::Handshake;
+
+static HANDLERS: Handlers = Handlers { before, unlock, in_child };
+
+/// How long a mutator may take to stop, in nanoseconds.
+const PATIENCE: u64 = 1_000_000_000;
+
+/// A heap has no part in the fork under way: it was not open when that began.
+const NO_PART: usize = 0;
+/// It has, and its world stands still.
+const STOPPED: usize = 1;
+/// It has, but a mutator did not stop.
+const MOVES: usize = 2;
+
+/// A heap's part in forks. Zero has none.
+pub(super) struct ForkPart {
+    /// What it is in the fork under way.
+    part: Num,
+    /// Whether it was copied while a mutator was at work: nothing is collected any more.
+    poisoned: Num,
+}
+
+impl ForkPart {
+    /// Whether the heap was copied while a mutator was at work, so that nothing of it may be collected.
+    pub(super) fn is_poisoned(&self) -> bool {
+        self.poisoned.get() != 0
+    }
+
+    /// The heap ends.
+    pub(super) fn end(&self) {
+        self.poisoned.set(0);
+    }
+}
+
+/// Takes part from now on, in forks and in descriptions.
+pub(super) fn join() {
+    static JOINED: AtomicBool = AtomicBool::new(false);
+    if !JOINED.load(Ordering::Acquire) {
+        fork::join(Part::Collected, &HANDLERS);
+        describe::read_with(Front::Collected, &super::READER);
+        JOINED.store(true, Ordering::Release);
+    }
+}
+
+/// The handshake of the calling thread in a heap's world.
+fn own_handshake(heap: &Heap) -> Option<&'static Handshake> {
+    let me = os::thread_token();
+    let mut found = None;
+    heap.each_mutator(|mutator: &'static Mutator| {
+        if mutator.thread.get() == me {
+            found = Some(&mutator.handshake);
+        }
+    });
+    found
+}
+
+fn before() {
+    heap::before_fork();
+    mutator::before_fork();
+    for heap in heap::all() {
+        heap.fork.part.set(NO_PART);
+        if !heap.is_open() {
+            continue;
+        }
+        let me = own_handshake(heap);
+        let until = os::now_ns() + PATIENCE;
+        let soon = || os::now_ns() < until;
+        let mut stopped = heap.world.stop_until(me, soon);
+        while !stopped && soon() {
+            // Somebody collects, and waits for this thread if it is at work.
+            match me {
+                Some(handshake) if handshake.is_in() => {
+                    // SAFETY: a handshake of a heap's world is a mutator's.
+                    heap.rest(unsafe { Mutator::of(handshake) })
+                }
+                _ => os::yield_now(),
+            }
+            stopped = heap.world.stop_until(me, soon);
+        }
+        heap.fork.part.set(if stopped { STOPPED } else { MOVES });
+        heap.world.before_fork();
+        heap.before_fork();
+    }
+}
+
+/// # Safety
+///
+/// Follows [`before`] in the forking thread or its copy in the child.
+unsafe fn unlock() {
+    for heap in heap::all().filter(|heap| heap.fork.part.get() != NO_PART) {
+        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+        // copy of.
+        unsafe { heap.after_fork() };
+        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+        // copy of.
+        unsafe { heap.world.after_fork() };
+        if heap.fork.part.get() == STOPPED {
+            heap.world.go_on();
+        }
+    }
+    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+    // copy of.
+    unsafe { mutator::after_fork() };
+    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+    // copy of.
+    unsafe { heap::after_fork() };
+}
+
+fn in_child(alone: bool) {
+    if alone {
+        return;
+    }
+    for heap in heap::all().filter(|heap| heap.fork.part.get() != NO_PART) {
+        // The parent's is whole; a poisoned heap stays so, also where the child forks.
+        if heap.fork.part.get() == MOVES {
+            heap.fork.poisoned.set(1);
+        }
+        heap.marking.forget_others();
+        heap.world.forget_others(own_handshake(heap), |handshake| {
+            // SAFETY: a handshake of a heap's world is a mutator's.
+            let other = unsafe { Mutator::of(handshake) };
+            // What it made is found by address.
+            other.settle();
+            other.each_page_in_use(|page| heap.note_used(page));
+            heap.forget_mutator(other);
+        });
+    }
+}

@@ -1,0 +1,371 @@
+//! The gang: what is still to be looked at, and the threads that look.
+//!
+//! ```text
+//!   worker   | newest chunk | older chunks |      its own: pushes and pops at the end, no lock
+//!                                   |  ^
+//!                 give, when others |  | take, when its own are empty
+//!                       are hungry  v  |
+//!   gang     | full chunks |  active workers, done |  empty chunks |       under one lock
+//!
+//!   chunk    | next | count | home | item | item | ...... |      8 KiB
+//! ```
+//!
+//! A marker needs no recursion and no memory of its own depth: what it has yet to look at
+//! is in chunks, which are the heap's. Where no chunk can be had, `tracer` notes the page
+//! of the object instead, and looks through the page later, so marking never
+//! fails half-way.
+//!
+//! A chunk may have a *home*: the mutator whose stack its items were on, and which has most of what
+//! they lead to in its own processor's caches. A thread that takes a chunk takes one of its own first, then
+//! one of nobody's, and somebody else's last.
+//!
+//! Work is over when no worker is active and no full chunk is left; or when somebody's
+//! time is up and it says so. Workers come and go as they stop at safepoints; a thread that has nothing
+//! to do waits until there is something, or all is done.
+//!
+//! Used by `tracer` and `cycle`; loom-checked (`gang/loom_tests.rs`).
+
+use core::ptr;
+
+use heapwright_substrate::sync::Lock;
+use heapwright_substrate::sync::atomic::{AtomicU32, Ordering};
+
+use super::waiting::{Patience, Then, wait, wake};
+
+/// How long a worker without work waits for news.
+const UNTIL_THERE_IS_NEWS: Patience = Patience { looks: 2000, then: Then::SleepFor(200_000) };
+
+/// Items of a chunk.
+pub(crate) const ITEMS: usize = if cfg!(loom) { 2 } else { 1021 };
+
+/// Some of what is still to be looked at.
+#[repr(C)]
+pub(crate) struct Chunk {
+    pub(crate) next: *mut Chunk,
+    /// Items in it, while it is nobody's newest.
+    pub(crate) count: usize,
+    /// Whose stack they were on; 0: nobody's.
+    pub(crate) home: usize,
+    pub(crate) items: [usize; ITEMS],
+}
+
+#[cfg(not(loom))]
+const _: () = assert!(size_of::<Chunk>() == 8192);
+
+/// How many chunks are looked at for one of a home.
+const LOOKS: usize = 8;
+
+/// A stack of chunks.
+pub(crate) struct Chunks(*mut Chunk);
+
+// SAFETY: a chunk is memory that belongs to the list that has it.
+unsafe impl Send for Chunks {}
+
+impl Chunks {
+    /// None.
+    pub(crate) const fn none() -> Self {
+        Self(ptr::null_mut())
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_null()
+    }
+
+    /// Puts a chunk on top.
+    ///
+    /// # Safety
+    ///
+    /// The chunk is the caller's, and in no list.
+    pub(crate) unsafe fn push(&mut self, chunk: *mut Chunk) {
+        // SAFETY: by the contract nobody else uses it.
+        let next = unsafe { &raw mut (*chunk).next };
+        // SAFETY: a chunk that nobody else uses, as the caller promises.
+        unsafe { next.write(self.0) };
+        self.0 = chunk;
+    }
+
+    /// Takes the top one.
+    pub(crate) fn pop(&mut self) -> Option<*mut Chunk> {
+        // SAFETY: null, or a chunk that is in this list and nobody else's.
+        let next = unsafe { self.0.as_ref() }?.next;
+        Some(core::mem::replace(&mut self.0, next))
+    }
+
+    /// Takes one of `home`'s, or else of nobody's, or else the top one.
+    fn pop_for(&mut self, home: usize) -> Option<*mut Chunk> {
+        self.pop_of(home).or_else(|| self.pop_of(0)).or_else(|| self.pop())
+    }
+
+    /// Takes the first that is `home`'s, of some.
+    fn pop_of(&mut self, home: usize) -> Option<*mut Chunk> {
+        let mut link = &mut self.0;
+        for _ in 0..LOOKS {
+            let chunk = *link;
+            // SAFETY: null, or a chunk that is in this list and nobody else's.
+            let of = unsafe { chunk.as_mut() }?;
+            if of.home == home {
+                *link = of.next;
+                return Some(chunk);
+            }
+            link = &mut of.next;
+        }
+        None
+    }
+}
+
+struct Inner {
+    full: Chunks,
+    empty: Chunks,
+    /// Workers that may still push.
+    active: usize,
+    /// Workers that are here, active or waiting.
+    present: usize,
+    /// How many there may be.
+    most: usize,
+    done: bool,
+}
+
+/// The threads that mark one heap, while its world stands still.
+pub(crate) struct Gang {
+    inner: Lock<Inner>,
+    /// Workers that wait, to be read without the lock.
+    hungry: AtomicU32,
+    /// Whether helpers may come.
+    open: AtomicU32,
+    /// Whether somebody's time is up.
+    stop: AtomicU32,
+    /// Moves when there is work, or none will be: where workers sleep.
+    news: AtomicU32,
+}
+
+impl Gang {
+    /// Nobody, and nothing to do. Zeroed memory is one.
+    #[cfg(loom)]
+    pub(crate) fn new() -> Self {
+        let inner = Inner {
+            full: Chunks::none(),
+            empty: Chunks::none(),
+            active: 0,
+            present: 0,
+            most: 0,
+            done: false,
+        };
+        Self {
+            inner: Lock::new(inner),
+            hungry: AtomicU32::new(0),
+            open: AtomicU32::new(0),
+            stop: AtomicU32::new(0),
+            news: AtomicU32::new(0),
+        }
+    }
+
+    /// Lets workers come, until there are `most`. The caller is the first of them.
+    pub(crate) fn open(&self, most: usize) {
+        let mut inner = self.inner.lock();
+        inner.active = 1;
+        inner.present = 1;
+        inner.most = most;
+        inner.done = false;
+        self.stop.store(0, Ordering::Relaxed);
+        self.open.store(1, Ordering::Relaxed);
+    }
+
+    /// Comes to help. False: there is nothing to help with.
+    pub(crate) fn come(&self) -> bool {
+        // Only so that nobody takes the lock for nothing.
+        if self.open.load(Ordering::Relaxed) == 0 {
+            return false;
+        }
+        let mut inner = self.inner.lock();
+        let comes = !inner.done && inner.present < inner.most;
+        if comes {
+            inner.active += 1;
+            inner.present += 1;
+        }
+        comes
+    }
+
+    /// Whether a worker waits for something to do.
+    #[inline]
+    pub(crate) fn is_hungry(&self) -> bool {
+        self.hungry.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether somebody's time is up.
+    #[inline]
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) != 0
+    }
+
+    /// Says that the caller's time is up: all workers are to give what they have, and go.
+    pub(crate) fn stop(&self) {
+        self.stop.store(1, Ordering::Relaxed);
+        let mut inner = self.inner.lock();
+        inner.done = true;
+        self.announce();
+    }
+
+    fn announce(&self) {
+        self.news.fetch_add(1, Ordering::Release);
+        if self.hungry.load(Ordering::Relaxed) != 0 {
+            wake(&self.news);
+        }
+    }
+
+    /// Gives a full chunk to any worker that wants it.
+    ///
+    /// # Safety
+    ///
+    /// The chunk is the caller's, in no list, and says how many items it has.
+    pub(crate) unsafe fn give(&self, chunk: *mut Chunk) {
+        let mut inner = self.inner.lock();
+        // SAFETY: the chunk is the caller's, in no list, and says how many items it has.
+        unsafe { inner.full.push(chunk) };
+        self.announce();
+    }
+
+    /// Takes a full chunk; waits for one while another worker may still push. `None`: there
+    /// will be none, or somebody's time is up. The caller is an active worker with nothing of its own, at `home`.
+    pub(crate) fn take(&self, home: usize) -> Option<*mut Chunk> {
+        let mut waits = false;
+        loop {
+            let mut inner = self.inner.lock();
+            let full = if inner.done { None } else { inner.full.pop_for(home) };
+            if full.is_some() || inner.done {
+                if waits {
+                    self.hungry.fetch_sub(1, Ordering::Relaxed);
+                    inner.active += 1;
+                }
+                return full;
+            }
+            if !waits {
+                waits = true;
+                inner.active -= 1;
+                self.hungry.fetch_add(1, Ordering::Relaxed);
+            }
+            if inner.active == 0 {
+                inner.done = true;
+                self.announce();
+                continue;
+            }
+            let seen = self.news.load(Ordering::Relaxed);
+            drop(inner);
+            wait(&self.news, seen, UNTIL_THERE_IS_NEWS);
+        }
+    }
+
+    /// A full chunk, if one is there: for a thread that works alone.
+    pub(crate) fn take_now(&self) -> Option<*mut Chunk> {
+        self.inner.lock().full.pop()
+    }
+
+    /// A worker goes, with nothing of its own.
+    pub(crate) fn go(&self) {
+        let mut inner = self.inner.lock();
+        inner.active -= 1;
+        inner.present -= 1;
+        self.news.fetch_add(1, Ordering::Release);
+        wake(&self.news);
+    }
+
+    /// The first worker goes, and waits until all others have gone.
+    pub(crate) fn close(&self) {
+        self.open.store(0, Ordering::Relaxed);
+        let mut inner = self.inner.lock();
+        inner.active -= 1;
+        inner.present -= 1;
+        while inner.present > 0 {
+            let seen = self.news.load(Ordering::Relaxed);
+            drop(inner);
+            wait(&self.news, seen, UNTIL_THERE_IS_NEWS);
+            inner = self.inner.lock();
+        }
+    }
+
+    /// Whether nothing is left to look at. While nobody works.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.inner.lock().full.is_empty()
+    }
+
+    /// An empty chunk that was kept.
+    pub(crate) fn take_empty(&self) -> Option<*mut Chunk> {
+        self.inner.lock().empty.pop()
+    }
+
+    /// Keeps an empty chunk.
+    ///
+    /// # Safety
+    ///
+    /// The chunk is the caller's, and in no list.
+    pub(crate) unsafe fn give_empty(&self, chunk: *mut Chunk) {
+        // SAFETY: the chunk is the caller's, and in no list.
+        unsafe { self.inner.lock().empty.push(chunk) };
+    }
+
+    /// Forgets all chunks: their memory goes back.
+    #[cfg(not(loom))]
+    pub(crate) fn forget(&self) {
+        let mut inner = self.inner.lock();
+        inner.full = Chunks::none();
+        inner.empty = Chunks::none();
+    }
+
+    /// In a forked child, where there is no other thread: the workers, and what was wanted of them, are
+    /// no more.
+    #[cfg(not(loom))]
+    pub(crate) fn forget_workers(&self) {
+        self.open.store(0, Ordering::Relaxed);
+        self.stop.store(0, Ordering::Relaxed);
+        self.hungry.store(0, Ordering::Relaxed);
+        let mut inner = self.inner.lock();
+        inner.active = 0;
+        inner.present = 0;
+        inner.done = true;
+    }
+
+    /// Holds the lock across a fork.
+    #[cfg(not(loom))]
+    pub(crate) fn before_fork(&self) {
+        self.inner.acquire();
+    }
+
+    /// Gives it back on either side of a fork.
+    ///
+    /// # Safety
+    ///
+    /// Follows [`Gang::before_fork`] in the forking thread or its copy.
+    #[cfg(not(loom))]
+    pub(crate) unsafe fn after_fork(&self) {
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+        unsafe { self.inner.release() };
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_tests;
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    extern crate std;
+    use std::boxed::Box;
+    use std::vec::Vec;
+
+    #[test]
+    fn ones_own_come_first_then_nobodys_then_the_others() {
+        let mut chunks = Chunks::none();
+        for home in [1, 2, 0, 2, 1, 0, 3] {
+            // SAFETY: zero is a chunk without items.
+            let mut chunk: Box<Chunk> = unsafe { Box::new(core::mem::zeroed()) };
+            chunk.home = home;
+            // SAFETY: just made.
+            unsafe { chunks.push(Box::into_raw(chunk)) };
+        }
+        let taken: Vec<usize> = core::iter::from_fn(|| chunks.pop_for(2))
+            // SAFETY: made above, and in the list no more.
+            .map(|chunk| unsafe { Box::from_raw(chunk) }.home)
+            .collect();
+        assert_eq!(taken, [2, 2, 0, 0, 3, 1, 1]);
+    }
+}

@@ -1,0 +1,273 @@
+//! Generations: what sticky marks say of age, and when a collection is a major one.
+//!
+//! ```text
+//!   major  all marks are cleared first; everything that it marks is old afterwards
+//!          its sweep leaves all marks                                       StickyMarks::Everything
+//!   minor  marks that stayed stand for old objects, which are not looked at but for the remembered set
+//!          its sweep leaves the marks of what has survived twice            StickyMarks::Survivors
+//!   next   a major one if minor ones do not pay (see `growth`), something was forgotten, or
+//!          somebody wants one: then no marks are left, or those that are get cleared, a few pages at a time
+//! ```
+//!
+//! Where a runtime has scopes in which collections are minor (requests), marks stay although a major
+//! collection is due, because a scope may begin at any time.
+//!
+//! [`Generations`] owns the remembered set and all that decides between the two. (Demers, Weiser, Hayes,
+//! Boehm, Bobrow, Shenker: "Combining generational and conservative garbage collection", 1990: sticky mark
+//! bits.)
+//!
+//! Called by `cycle`, `pacing`, `moving`, `tracer` and `raw`.
+
+use core::sync::atomic::{Ordering::Release, fence};
+
+use heapwright_substrate::os;
+
+use super::bits;
+use super::cell::Num;
+use super::cycle::{Phase, STORES};
+use super::growth::{self, Outcome};
+use super::heap::Heap;
+use super::held::{State, StickyMarks};
+use super::mutator::Mutator;
+use super::remembered::Remembered;
+
+/// Pages whose marks are cleared under one lock.
+const CLEARED_AT_A_TIME: usize = 64;
+
+/// The ages of one heap's objects. Zero knows none.
+pub(super) struct Generations {
+    pub(super) remembered: Remembered,
+    /// Whether the last cycle, or the one under way, is a minor one.
+    minor: Num,
+    /// Which marks the last cycle's sweep leaves: a [`StickyMarks`].
+    sticky: Num,
+    /// Whether the next cycle is to be a major one, although marks stayed.
+    wants_major: Num,
+    /// Scopes within which cycles are minor, and whether there ever was one.
+    scopes: Num,
+    has_scopes: Num,
+    /// The number of the next page whose sticky marks are to be cleared; 0: none.
+    clearing: Num,
+    /// Bytes that the last major cycle found live, and that the last minor one marked.
+    live_at_major: Num,
+    young: Num,
+    /// Bytes that were allocated before the last cycle.
+    allocated_last: Num,
+    /// Cycles that were minor.
+    minors: Num,
+}
+
+/// Bytes allocated between two cycles, and how many of them the second found live.
+#[derive(Clone, Copy)]
+pub(super) struct Survival {
+    allocated: usize,
+    survived: usize,
+}
+
+impl Generations {
+    /// Whether the last cycle, or the one under way, is a minor one.
+    pub(super) fn is_minor(&self) -> bool {
+        self.minor.get() != 0
+    }
+
+    /// Cycles that were minor.
+    pub(super) fn minors(&self) -> usize {
+        self.minors.get()
+    }
+
+    /// Bytes that the last minor cycle marked.
+    pub(super) fn young(&self) -> usize {
+        self.young.get()
+    }
+
+    /// A cycle begins: a minor one if marks stayed. Returns whether it is.
+    pub(super) fn begin(&self) -> bool {
+        let minor = self.sticky_marks() != StickyMarks::Nothing;
+        self.minor.set(usize::from(minor));
+        if !minor {
+            self.wants_major.set(0);
+        }
+        minor
+    }
+
+    /// Which marks the last cycle's sweep leaves.
+    pub(super) fn sticky_marks(&self) -> StickyMarks {
+        match self.sticky.get() {
+            0 => StickyMarks::Nothing,
+            1 => StickyMarks::Everything,
+            _ => StickyMarks::Survivors,
+        }
+    }
+
+    fn set_sticky_marks(&self, sticky: StickyMarks) {
+        self.sticky.set(sticky as usize);
+    }
+
+    /// Whether marks say what is old, or will when the collection under way has ended.
+    pub(super) fn has_ages(&self) -> bool {
+        self.sticky_marks() != StickyMarks::Nothing && !self.is_clearing()
+    }
+
+    /// Whether sticky marks are being cleared. Once begun there is no way back.
+    pub(super) fn is_clearing(&self) -> bool {
+        self.clearing.get() != 0
+    }
+
+    /// The next cycle is to be a major one.
+    pub(super) fn want_major(&self) {
+        self.wants_major.set(1);
+    }
+
+    /// Whether the next cycle is to be a major one although marks stayed.
+    pub(super) fn is_major_owed(&self) -> bool {
+        self.wants_major.get() != 0 || self.remembered.has_lost()
+    }
+
+    /// A scope begins within which cycles are minor. By any thread.
+    pub(super) fn defer_majors(&self) {
+        self.has_scopes.set(1);
+        self.scopes.add_shared(1);
+    }
+
+    /// A scope ends.
+    pub(super) fn resume_majors(&self) {
+        self.scopes.sub_shared(1);
+    }
+
+    /// Whether there is such a scope.
+    pub(super) fn are_majors_deferred(&self) -> bool {
+        self.scopes.get() != 0
+    }
+
+    /// How many of the bytes that a cycle found live are surely so: after a minor one, no more than the
+    /// last major one found, because the rest may be old garbage.
+    pub(super) fn known_live(&self, live: usize) -> usize {
+        let known = if self.is_minor() { self.live_at_major.get().min(live) } else { live };
+        self.live_at_major.set(known);
+        known
+    }
+
+    /// A cycle has marked so many bytes, after so many were allocated. `young` is what the sweep of the
+    /// one before found to have survived its first cycle; `first`: there was none before. Returns
+    /// the last survival that is known: only the sweep knows that of a major cycle, so then it
+    /// is that of the cycle before.
+    pub(super) fn end_marking(
+        &self,
+        first: bool,
+        allocated: usize,
+        marked: usize,
+        young: usize,
+    ) -> Survival {
+        let minor = self.is_minor();
+        let before = self.allocated_last.replace(allocated);
+        self.young.set(marked.min(allocated));
+        self.minors.add(usize::from(minor));
+        if minor || first {
+            Survival { allocated, survived: marked }
+        } else {
+            Survival { allocated: before, survived: young }
+        }
+    }
+
+    /// Chooses what the next cycle is to be, which is what marks are for until then. Returns which
+    /// marks are to stay.
+    fn choose_next(&self, live: usize, goal: usize, survival: Survival) -> StickyMarks {
+        let Survival { allocated, survived } = survival;
+        let live_at_major = self.live_at_major.get();
+        let due = growth::is_major_due(Outcome { live, live_at_major, goal, allocated, survived });
+        // Where there are scopes, one may begin at any time.
+        let scopes = self.has_scopes.get() != 0;
+        if due && scopes {
+            self.want_major();
+        }
+        match due && !scopes {
+            true => StickyMarks::Nothing,
+            false if self.is_minor() => StickyMarks::Survivors,
+            false => StickyMarks::Everything,
+        }
+    }
+
+    /// Forgets all.
+    pub(super) fn end(&self) {
+        self.remembered.end();
+        for number in [
+            &self.minor,
+            &self.sticky,
+            &self.wants_major,
+            &self.scopes,
+            &self.has_scopes,
+            &self.clearing,
+            &self.live_at_major,
+            &self.young,
+            &self.allocated_last,
+            &self.minors,
+        ] {
+            number.set(0);
+        }
+    }
+}
+
+impl Heap {
+    /// Marking has ended: chooses which marks are to stay, and for which stores barriers are.
+    pub(super) fn choose_next(&self, survival: Survival) {
+        let mut sticky = StickyMarks::Nothing;
+        if self.options().generations {
+            let (live, goal) = (self.pacing.live(), self.pacing.goal());
+            sticky = self.generations.choose_next(live, goal, survival);
+        }
+        self.generations.set_sticky_marks(sticky);
+        self.set_barrier(if sticky == StickyMarks::Nothing { 0 } else { STORES });
+    }
+
+    /// Clears sticky marks, if the next cycle is to be a major one: a few pages at a time,
+    /// until `deadline`; 0: no matter how late. Once begun there is no way back. Whether all that is to
+    /// be done is. While nothing is marked, and every page has been claimed for the sweep.
+    pub(super) fn clear_sticky_marks(&self, me: &Mutator, deadline: u64) -> bool {
+        let generations = &self.generations;
+        if generations.sticky_marks() == StickyMarks::Nothing {
+            return true;
+        }
+        if !generations.is_clearing() {
+            let major = generations.wants_major.get() != 0 || self.moving.wants_major();
+            let wanted = major && !generations.are_majors_deferred();
+            if !wanted && !generations.remembered.has_lost() {
+                return true;
+            }
+            // A mutator that is still at the last pages of the sweep has finished them when it stops.
+            me.stack.note();
+            if !self.world.stop(&me.handshake) {
+                self.rest(me);
+                return false;
+            }
+            generations.clearing.set(usize::from(self.cycle.phase() == Phase::Idle));
+            self.world.go_on();
+        }
+        loop {
+            // Under the lock pages neither come nor go, and another mutator that does this goes on from here.
+            let lists = self.supply.lists.lock();
+            let from = generations.clearing.get();
+            if from == 0 {
+                return generations.sticky_marks() == StickyMarks::Nothing;
+            }
+            let end = self.supply.pages.made() + 1;
+            let to = (from + CLEARED_AT_A_TIME).min(end);
+            // A thread that sees a mark gone sees that the sweep that had left it is over (see `held`).
+            fence(Release);
+            for page in (from..to).filter_map(|number| self.supply.pages.get(number)) {
+                if page.state() == State::InUse {
+                    bits::clear(page.marks());
+                }
+            }
+            if to == end {
+                generations.set_sticky_marks(StickyMarks::Nothing);
+                generations.clearing.set(0);
+                return true;
+            }
+            generations.clearing.set(to);
+            drop(lists);
+            if deadline != 0 && os::now_ns() >= deadline {
+                return false;
+            }
+        }
+    }
+}

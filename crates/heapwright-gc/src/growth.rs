@@ -1,0 +1,247 @@
+//! How much memory a heap may have: decided once a cycle for the whole, and for each pool
+//! when its sweep is over.
+//!
+//! ```text
+//!   0            live             trigger              goal
+//!   |-------------|------------------|------------------|
+//!     survived      allocated since    while marking      = live * factor, or `most`
+//!                   <---------- allowance ------------->
+//!
+//!   live and allocated: bytes of slots, and what the runtime has in malloc
+//! ```
+//!
+//! One knob: `factor`. What has survived may grow by it before the next cycle ends; a limit
+//! in bytes cuts it. All pools and the runtime's own blocks draw on the one allowance, so a
+//! pool that nobody uses costs nothing and one that is in demand need not ask.
+//!
+//! After Ruby's Feature #18045, each pool is judged when its sweep has ended:
+//!
+//! ```text
+//!   free slots >= 20 %                  enough
+//!   nothing allocated since the last    stable: may stay as full as it is (classes, made at boot)
+//!   else                                grows to 40 % free, at most to 1.8 times its pages
+//! ```
+//!
+//! What a pool is granted, it may take although the heap's pages are as many as the goal
+//! allows; without that, a pool that survives whole would collect again and again.
+//! Many pools that are each a little short would grow the heap together: so a pool grows
+//! only below 7/8 of the 20 %, and all grants together stay within the allowance.
+//!
+//! Marking that goes in steps begins when half of the allowance is used: the sooner, the smaller
+//! the steps, and no garbage is kept by it, because new objects are white.
+//!
+//! A pool whose sweep is still under way and has yielded nothing may *borrow*: pages up to an
+//! eighth of the allowance, which the pages that the sweep frees repay. So that
+//! allocation never has to finish a sweep.
+//!
+//! Arithmetic alone.
+#![forbid(unsafe_code)]
+
+use heapwright_substrate::size_class::UNIT;
+
+/// What a heap is asked to be content with.
+#[derive(Clone, Copy)]
+pub(super) struct Target {
+    /// Percent of what is live.
+    pub(super) factor: usize,
+    /// Bytes that each mutator may allocate between two cycles in any case.
+    pub(super) least: usize,
+    /// Bytes never exceeded.
+    pub(super) most: usize,
+    /// Whether marking goes in steps, while the mutators allocate.
+    pub(super) incremental: bool,
+}
+
+impl Target {
+    /// How many bytes may be live and garbage when the next cycle ends. What may be allocated in any
+    /// case is for each of the `mutators`, so that two of them on one heap collect no more often
+    /// than on two.
+    pub(super) fn goal(&self, live: usize, mutators: usize) -> usize {
+        let grown = live.saturating_mul(self.factor) / 100;
+        let least = self.least.saturating_mul(mutators.max(1));
+        let goal = grown.max(live.saturating_add(least));
+        goal.min(self.most).max(live)
+    }
+
+    /// Bytes after whose allocation a cycle begins, of those that may be allocated in all.
+    pub(super) fn trigger(&self, allowance: usize) -> usize {
+        if self.incremental { allowance / 2 } else { allowance }
+    }
+
+    /// Bytes to mark for each of `allocated` so that `left` to be marked are done before
+    /// `room` bytes more are allocated.
+    pub(super) fn marking(&self, allocated: usize, left: usize, room: usize) -> usize {
+        let room = room.max(UNIT);
+        allocated.saturating_mul(left.div_ceil(room).max(2))
+    }
+}
+
+/// What part of what may be allocated after a major cycle may be in any case after a minor one.
+pub(super) const LEAST_OF_ALLOWANCE: usize = 8;
+
+/// How things stand when a cycle has ended, in bytes.
+#[derive(Clone, Copy)]
+pub(super) struct Outcome {
+    /// What it found live, garbage that is old included.
+    pub(super) live: usize,
+    /// What the last major one found live.
+    pub(super) live_at_major: usize,
+    /// What may be live and garbage when the next one ends.
+    pub(super) goal: usize,
+    /// Of what was allocated between two cycles, and how much of that the second found live: the
+    /// last two of which that is known.
+    pub(super) allocated: usize,
+    pub(super) survived: usize,
+}
+
+/// Allocations from which on what survives of them is a measure.
+const MEASURABLE: usize = 64 << 10;
+
+/// Whether the next cycle of a heap with generations is to be a major one. Garbage that is old may
+/// have taken half of what might be allocated. Or minor cycles do not pay: they mark what has
+/// survived of the young to free the rest, where a major one marks what lives to free all that does
+/// not. (In the long run as much dies old as becomes old; if nothing did, they would pay sooner.)
+pub(super) fn is_major_due(outcome: Outcome) -> bool {
+    let Outcome { live, live_at_major, goal, allocated, survived } = outcome;
+    let room = goal.saturating_sub(live_at_major);
+    if goal.saturating_sub(live) < room / 2 {
+        return true;
+    }
+    let freed = allocated.saturating_sub(survived);
+    // What is marked for a byte that is freed; a minor one is to do with half.
+    let (minor, major) = (survived as f64 * room as f64, live_at_major as f64 * freed as f64);
+    allocated >= MEASURABLE && minor > major * 0.5
+}
+
+/// What was decided for a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Decision {
+    /// It has not been swept yet.
+    None = 0,
+    /// Enough of its slots are free.
+    Enough = 1,
+    /// Full, and nobody allocates there: left as it is.
+    Stable = 2,
+    /// Too full: it may take more pages.
+    Grows = 3,
+    /// It gave pages back.
+    Shrinks = 4,
+}
+
+/// What a pool is like at the end of its sweep.
+#[derive(Clone, Copy)]
+pub(super) struct Swept {
+    /// Slots in its pages.
+    pub(super) slots: usize,
+    /// Those of them that are free.
+    pub(super) free: usize,
+    /// Slots in a page.
+    pub(super) in_page: usize,
+    /// Pages that mutators took since the last sweep ended.
+    pub(super) taken: usize,
+    /// Pages that became wholly free.
+    pub(super) freed: usize,
+}
+
+/// Judges a pool: the decision, and how many pages it may take.
+pub(super) fn judge(pool: Swept) -> (Decision, usize) {
+    let enough = pool.slots / 5;
+    if pool.taken == 0 && pool.freed == 0 {
+        return (Decision::Stable, 0);
+    }
+    if pool.free >= enough - enough / 8 {
+        return (if pool.freed > 0 { Decision::Shrinks } else { Decision::Enough }, 0);
+    }
+    let live = pool.slots - pool.free;
+    let wanted = (live * 5).div_ceil(3).min(pool.slots * 9 / 5).max(pool.slots + pool.in_page);
+    (Decision::Grows, (wanted - pool.slots).div_ceil(pool.in_page.max(1)))
+}
+
+/// Pages that may be borrowed at a time.
+pub(super) fn credit(allowance: usize) -> usize {
+    (allowance / 8 / UNIT).max(4)
+}
+
+/// How much longer than usual a step on the allocation path may take, when so much of the
+/// allowance was used: steps that are too short for what is allocated must not let a heap
+/// grow without end.
+pub(super) fn patience(used: usize, allowance: usize) -> u64 {
+    let over = used.saturating_sub(allowance);
+    1 + (over.saturating_mul(16) / allowance.max(1)).min(31) as u64
+}
+
+/// Pages to sweep for each page that is taken, so that `unswept` are done before a quarter of
+/// the allowance is used.
+pub(super) fn sweep_share(unswept: usize, allowance: usize) -> usize {
+    let takes = (allowance / 4 / UNIT).max(1);
+    unswept.div_ceil(takes).max(4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const TARGET: Target =
+        Target { factor: 200, least: 4 << 20, most: usize::MAX, incremental: true };
+
+    #[test]
+    fn the_goal_is_a_factor_of_what_is_live_within_bounds() {
+        assert_eq!(TARGET.goal(100 << 20, 1), 200 << 20);
+        assert_eq!(TARGET.goal(1 << 20, 1), 5 << 20);
+        assert_eq!(Target { most: 150 << 20, ..TARGET }.goal(100 << 20, 1), 150 << 20);
+        assert_eq!(Target { most: 50 << 20, ..TARGET }.goal(100 << 20, 1), 100 << 20);
+        assert!(TARGET.goal(usize::MAX / 2, 1) > usize::MAX / 2);
+    }
+
+    #[test]
+    fn minor_cycles_go_on_for_as_long_as_they_pay() {
+        let mib = |n: usize| n << 20;
+        let outcome = Outcome {
+            live: mib(120),
+            live_at_major: mib(100),
+            goal: mib(200),
+            allocated: mib(80),
+            survived: mib(20),
+        };
+        assert!(!is_major_due(outcome));
+        assert!(is_major_due(Outcome { live: mib(151), ..outcome }), "garbage that is old");
+        assert!(is_major_due(Outcome { survived: mib(40), ..outcome }), "half survives");
+        // Where little lives a major one costs little.
+        assert!(is_major_due(Outcome { live_at_major: mib(10), live: mib(10), ..outcome }));
+        assert!(!is_major_due(Outcome { allocated: 0, survived: 0, ..outcome }), "not known yet");
+    }
+
+    #[test]
+    fn a_stable_pool_may_be_full() {
+        let full = Swept { slots: 1000, free: 0, in_page: 100, taken: 0, freed: 0 };
+        assert_eq!(judge(full), (Decision::Stable, 0));
+        let (decision, pages) = judge(Swept { taken: 3, ..full });
+        assert_eq!(decision, Decision::Grows);
+        assert!((4..=8).contains(&pages));
+    }
+
+    proptest! {
+        #![proptest_config(crate::testing::cases(256))]
+        #[test]
+        fn a_grant_is_never_more_than_four_fifths(
+            pages in 1usize..10_000, in_page in 2usize..4096, free in 0usize..100, taken in 0usize..9,
+        ) {
+            let slots = pages * in_page;
+            let free = slots * free / 100;
+            let (decision, granted) = judge(Swept { slots, free, in_page, taken, freed: 0 });
+            prop_assert_eq!(decision == Decision::Grows, granted > 0);
+            prop_assert!(granted <= pages * 4 / 5 + 1);
+            if free * 5 >= slots {
+                prop_assert_eq!(granted, 0);
+            }
+        }
+
+        #[test]
+        fn sweeping_ends_in_time(unswept in 0usize..1 << 20, allowance in 0usize..1 << 36) {
+            let takes = (allowance / 4 / UNIT).max(1);
+            prop_assert!(sweep_share(unswept, allowance) * takes >= unswept);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Handles: cells that keep what they lead to; or, as weak ones, do not (see `weak`).
+//!
+//! ```text
+//!   table  | cell | cell | cell | ...      side memory, of the heap
+//!            |      |      +-- free: the next free cell, with its lowest bit set
+//!            |      +--------- a word that is no object: passed over
+//!            +---------------- an object: a root
+//! ```
+//!
+//! The runtime reads and writes a cell as it likes: cells are roots and looked at while the
+//! world stands still, so no barrier is needed. Each mutator has free cells of its own,
+//! a batch at a time, so making and freeing one takes no lock and no atomic operation; a cell may be freed
+//! by another mutator than the one that made it, and is its from then on.
+//!
+//! Not under loom: cells and chains are one thread's at a time, and go from one to another
+//! under the lock, or with the world's stop, which is loom-checked. What is left are counts,
+//! which threads test (`tests/once_wrong.rs`).
+
+use core::ptr;
+
+use heapwright_substrate::sync::Lock;
+use heapwright_substrate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+use super::cell::{Num, Ptr};
+use super::table::Table;
+
+/// Cells that a mutator takes at a time.
+const BATCH: usize = 64;
+
+/// A root.
+pub(super) type Cell = AtomicPtr<u8>;
+
+/// A chain of free cells: the first, or null.
+struct Chain(*mut Cell);
+
+// SAFETY: free cells belong to the owner of their chain.
+unsafe impl Send for Chain {}
+
+struct Inner {
+    free: Chain,
+    made: usize,
+}
+
+/// All cells of one heap. Zero has none.
+pub(super) struct Handles {
+    cells: Table<Cell, 512, 20>,
+    inner: Lock<Inner>,
+    /// Cells in use or with mutators.
+    made: AtomicUsize,
+    /// Handles made less handles freed by mutators that have left.
+    balance: Num,
+}
+
+/// A mutator's free cells. Zero has none.
+pub(super) struct Own {
+    free: Ptr<Cell>,
+    /// Cells made less cells freed by this mutator.
+    pub(super) balance: Num,
+}
+
+fn link(next: *mut Cell) -> *mut u8 {
+    next.cast::<u8>().map_addr(|at| at | 1)
+}
+
+/// Puts a cell on a chain.
+///
+/// # Safety
+///
+/// The cell is one of a heap that lives, and free from now on.
+unsafe fn put(free: *mut Cell, cell: *mut Cell) -> *mut Cell {
+    // SAFETY: a cell of a heap that lives, as the caller says.
+    unsafe { &*cell }.store(link(free), Ordering::Relaxed);
+    cell
+}
+
+/// The cell behind the first of a chain.
+///
+/// # Safety
+///
+/// The cell is one of a heap that lives, in a chain of free ones.
+unsafe fn behind(cell: *mut Cell) -> *mut Cell {
+    // SAFETY: a cell of a heap that lives, as the caller says.
+    unsafe { &*cell }.load(Ordering::Relaxed).map_addr(|at| at & !1).cast()
+}
+
+impl Handles {
+    /// A cell that keeps `object`. `None` where there is no memory.
+    pub(super) fn make(&self, own: &Own, object: *mut u8) -> Option<*mut Cell> {
+        if own.free.get().is_null() {
+            own.free.set(self.take_batch()?);
+        }
+        let cell = own.free.get();
+        // SAFETY: the first of the mutator's free cells.
+        own.free.set(unsafe { behind(cell) });
+        own.balance.add(1);
+        // SAFETY: a cell of the heap, free until now and the mutator's.
+        unsafe { &*cell }.store(object, Ordering::Relaxed);
+        Some(cell)
+    }
+
+    /// Frees a cell.
+    ///
+    /// # Safety
+    ///
+    /// [`Handles::make`] made it, and it is not used any more.
+    pub(super) unsafe fn free(&self, own: &Own, cell: *mut Cell) {
+        // SAFETY: a cell of this heap's, which the caller gives back.
+        own.free.set(unsafe { put(own.free.get(), cell) });
+        own.balance.set(own.balance.get().wrapping_sub(1));
+    }
+
+    #[cold]
+    fn take_batch(&self) -> Option<*mut Cell> {
+        let mut inner = self.inner.lock();
+        let mut chain = ptr::null_mut();
+        for _ in 0..BATCH {
+            let cell = if inner.free.0.is_null() {
+                let Some(cell) = self.cells.get_or_make(inner.made) else { break };
+                inner.made += 1;
+                ptr::from_ref(cell).cast_mut()
+            } else {
+                let cell = inner.free.0;
+                // SAFETY: the first of the heap's free cells.
+                inner.free.0 = unsafe { behind(cell) };
+                cell
+            };
+            // SAFETY: a cell that was just made, or taken out of the free ones.
+            chain = unsafe { put(chain, cell) };
+        }
+        self.made.store(inner.made, Ordering::Release);
+        (!chain.is_null()).then_some(chain)
+    }
+
+    /// Takes a mutator's free cells back.
+    pub(super) fn take_back(&self, own: &Own) {
+        let mut inner = self.inner.lock();
+        let mut cell = own.free.get();
+        own.free.set(ptr::null_mut());
+        while !cell.is_null() {
+            // SAFETY: one of the mutator's free cells, in their chain.
+            let next = unsafe { behind(cell) };
+            // SAFETY: a free cell, which has left the mutator's chain.
+            inner.free.0 = unsafe { put(inner.free.0, cell) };
+            cell = next;
+        }
+    }
+
+    /// A mutator leaves: keeps how many more handles it made than freed.
+    pub(super) fn keep_balance(&self, own: &Own) {
+        self.balance.add_shared(own.balance.get());
+    }
+
+    /// Handles made less handles freed by mutators that have left.
+    pub(super) fn balance(&self) -> usize {
+        self.balance.get()
+    }
+
+    /// Calls `with` for what each cell keeps. While nobody writes them.
+    pub(super) fn each(&self, mut with: impl FnMut(*mut u8)) {
+        self.each_cell(|cell| with(cell.load(Ordering::Relaxed)));
+    }
+
+    /// Calls `with` for each cell that keeps something. While nobody else writes them.
+    pub(super) fn each_cell(&self, mut with: impl FnMut(&Cell)) {
+        for number in 0..self.made.load(Ordering::Acquire) {
+            if let Some(cell) = self.cells.get(number) {
+                let kept = cell.load(Ordering::Relaxed);
+                if !kept.is_null() && kept.addr() & 7 == 0 {
+                    with(cell);
+                }
+            }
+        }
+    }
+
+    /// Gives all cells back. Nobody uses one any more.
+    pub(super) fn end(&self) {
+        self.cells.end();
+        let mut inner = self.inner.lock();
+        inner.free.0 = ptr::null_mut();
+        inner.made = 0;
+        self.made.store(0, Ordering::Relaxed);
+        self.balance.set(0);
+    }
+
+    /// Holds the lock across a fork.
+    pub(super) fn before_fork(&self) {
+        self.inner.acquire();
+    }
+
+    /// Gives it back on either side of a fork.
+    ///
+    /// # Safety
+    ///
+    /// Follows [`Handles::before_fork`] in the forking thread or its copy.
+    pub(super) unsafe fn after_fork(&self) {
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+        unsafe { self.inner.release() };
+    }
+}

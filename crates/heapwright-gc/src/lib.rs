@@ -1,0 +1,209 @@
+//! heapwright's collected heap: memory that is found to be free.
+//!
+//! **This crate is an implementation detail of [heapwright](https://crates.io/crates/heapwright), which has everything
+//! public in it as `heapwright::gc`. Use that.**
+//!
+//! ```text
+//!   mutator  regions to bump through, one a pool and kind       allocation: no lock, no list
+//!      |
+//!   page     pages by pool and kind; those in use and the       lazy sweeping, growth a pool
+//!   lists    empty ones
+//!      |
+//!   pages    64 KiB of equal slots, bitmaps beside              nothing of ours in an object
+//!      |
+//!   chunk, address map                                          whose is this address?
+//! ```
+//!
+//! After Ruby's Variable Width Allocation (Feature #18045, Peter Zhu, Matt Valentine-House,
+//! Aaron Patterson) and what Ruby learned since; incremental marking after Dijkstra; empty pages,
+//! per-pool growth and stable heaps as there; sparse pages are evacuated a few at a time.
+//!
+//! - `layout`, `growth`, `bits`: arithmetic; `cell`, `array`, `table`, `waiting`: what all are made of
+//! - `page`, `pages`, `page_lists`, `page_supply`: pages, which are where, and where they come from; `held`: what a page holds, for any thread
+//! - `mutator`, `region`, `page_search`, `native_stack`: how a thread allocates; `world`: how threads stand still
+//! - `marking`, `tracer`, `gang`, `helpers`, `local_marks`, `mark_chunks`: marking, by one or several
+//! - `dirty_slots`: places to be traced again, because something was stored there
+//! - `generations`: sticky marks, minor and major collections; `remembered`: old objects that minor ones look at
+//! - `pacing`: how much may be allocated before a collection, and what pays for it
+//! - `cycle`, `sweep`: a collection's steps, and its end
+//! - `moving`: how objects of sparse pages come together; `plan`: of which; `references`: what leads there
+//! - `weak`: what leads to objects without keeping them; `bag`: what a collection puts down meanwhile
+//! - `handles`, `finalizers`: what keeps objects, and what is done when nothing does
+//! - `find`: the page, slot and object of an address
+//! - `walk`, `dump`, `verify`, `statistics`: seeing
+//! - [`raw`]: the interface for runtimes; the C interface is made of it
+//!
+//! Fork: see `fork`.
+
+#![no_std]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(
+    loom,
+    allow(dead_code, unreachable_pub, reason = "loom builds the lock-free parts alone")
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_types,
+        clippy::disallowed_macros,
+        reason = "tests run on std, whose allocator is not this one"
+    )
+)]
+
+#[cfg(not(loom))]
+mod array;
+#[cfg(not(loom))]
+mod bag;
+mod bits;
+mod cell;
+#[cfg(not(loom))]
+mod cycle;
+#[cfg(not(loom))]
+mod dirty_slots;
+#[cfg(not(loom))]
+mod dump;
+#[cfg(not(loom))]
+mod finalizers;
+#[cfg(not(loom))]
+mod find;
+#[cfg(not(loom))]
+mod fork;
+mod gang;
+#[cfg(not(loom))]
+mod generations;
+#[cfg(not(loom))]
+mod growth;
+#[cfg(not(loom))]
+mod handles;
+#[cfg(not(loom))]
+mod heap;
+mod held;
+#[cfg(not(loom))]
+mod helpers;
+#[cfg(not(loom))]
+mod layout;
+#[cfg(not(loom))]
+mod local_marks;
+#[cfg(not(loom))]
+mod mark_chunks;
+#[cfg(not(loom))]
+mod marking;
+#[cfg(not(loom))]
+mod moving;
+#[cfg(not(loom))]
+mod mutator;
+#[cfg(not(loom))]
+mod native_stack;
+#[cfg(not(loom))]
+mod pacing;
+#[cfg(not(loom))]
+mod page;
+#[cfg(not(loom))]
+mod page_lists;
+#[cfg(not(loom))]
+mod page_search;
+#[cfg(not(loom))]
+mod page_supply;
+#[cfg(not(loom))]
+mod pages;
+#[cfg(not(loom))]
+mod plan;
+#[cfg(not(loom))]
+pub mod raw;
+#[cfg(not(loom))]
+mod realm;
+#[cfg(not(loom))]
+mod references;
+mod region;
+#[cfg(not(loom))]
+mod remembered;
+#[cfg(not(loom))]
+mod statistics;
+#[cfg(not(loom))]
+mod sweep;
+#[cfg(not(loom))]
+mod table;
+#[cfg(all(test, not(loom)))]
+#[path = "../../heapwright-substrate/src/testing/cases.rs"]
+mod testing;
+#[cfg(all(test, not(loom)))]
+mod tests;
+#[cfg(not(loom))]
+mod tracer;
+#[cfg(not(loom))]
+mod verify;
+mod waiting;
+#[cfg(not(loom))]
+mod walk;
+#[cfg(not(loom))]
+mod weak;
+mod world;
+
+#[cfg(not(loom))]
+use heapwright_substrate::address_map::{Kind, MAP};
+#[cfg(not(loom))]
+use heapwright_substrate::describe::{self, BlockState, Description};
+
+#[cfg(not(loom))]
+pub use finalizers::Finalizer;
+#[cfg(not(loom))]
+pub use growth::Decision;
+#[cfg(all(feature = "derive", not(loom)))]
+pub use heapwright_derive::Trace;
+#[cfg(not(loom))]
+pub use layout::Layout;
+#[cfg(not(loom))]
+pub use raw::Tracer;
+#[cfg(not(loom))]
+pub use realm::{
+    Mutation, Realm, Rootable,
+    cells::{Cell, Lock},
+    pointer::Gc,
+    slice::{Object, Slice, Str},
+    trace::Trace,
+    weak::{Ephemeron, Weak},
+};
+#[cfg(not(loom))]
+pub use statistics::{PAUSE_BUCKETS, PoolStatistics, Statistics};
+
+/// An object that may hold references. It arrives zeroed.
+pub const TRACED: u32 = 0;
+/// An object that holds none. It arrives as its memory was left.
+pub const LEAF: u32 = 1;
+/// Of either kind: the runtime wants to hear when it has died.
+pub const FREED: u32 = 2;
+
+#[cfg(not(loom))]
+const KIND_MASK: u32 = 3;
+
+/// How an address in a page is described.
+#[cfg(not(loom))]
+static READER: describe::Reader = describe::Reader { read: describe_slot };
+
+#[cfg(not(loom))]
+fn describe_slot(head: usize, address: *const u8) -> Description {
+    let base = MAP.address_of(head).addr();
+    let (_, entry) = MAP.lookup(base);
+    let owner = if matches!(entry.kind(), Kind::Collected(_)) { entry.owner() } else { 0 };
+    let mut found = Description { owner, ..describe::nothing(describe::Kind::Collected) };
+    if let Some(heap) = heap::of(owner)
+        && let Some(slot) =
+            heap.slot_at(head, address.addr(), |page, start| heap.holds(page, start))
+    {
+        found.state = if slot.holds { BlockState::InUse } else { BlockState::Free };
+        found.block = base + slot.start;
+        found.size = slot.size;
+        found.offset = address.addr() - found.block;
+    }
+    found
+}
+
+/// The words of a thread, which the crate above defines, for the unit tests, above which there is none.
+#[cfg(all(test, not(loom)))]
+mod words {
+    /// What a thread's fast word leads to: nothing here asks.
+    #[allow(dead_code, reason = "the words of `os::portable` begin without it")]
+    static NOWHERE: usize = 0;
+
+    heapwright_substrate::os::tls::define_words!(NOWHERE);
+}

@@ -1,0 +1,207 @@
+//! Local marks: how two threads mark at a time without a locked instruction.
+//!
+//! ```text
+//!   the map's side bitmaps   | page 0 | page 1 | page 2 | ...     written by the first, read by both
+//!   local bitmap             | page 0 | page 1 | page 2 | ...     written by the second, read by both
+//!   dirty, a byte a unit     |   1    |   0    |   1    | ...     where the second has written
+//!
+//!   marking's end: the local bitmap is merged into the map's bitmaps, and is empty again
+//! ```
+//!
+//! A bit that two may set at a time takes a locked instruction, which waits for all stores before
+//! it: half of the time of marking what is in a processor's caches. So each of two has a bitmap that it
+//! alone writes. An object is marked if it is in either. Where both come to one at the same moment
+//! each may miss the other's mark, and both look at it: that is no mistake, only done twice, and
+//! when local marks are merged such objects are seen and counted once.
+//!
+//! More than two share the map's bitmaps, with locked instructions; as do threads that mark in steps,
+//! because merging looks at each of the heap's pages, and threads that have much to mark. The local bitmap is
+//! address space of its own, as long as the map is, and has memory where the second has marked: less
+//! than a hundredth of what is small anyway. Where it cannot be had, marks are locked.
+//!
+//! Called by `cycle`; `tracer` marks in it.
+
+use core::ptr;
+
+use heapwright_substrate::address_map::{MAP, SIDE_BITMAP};
+use heapwright_substrate::os::SYSTEM;
+use heapwright_substrate::os::{self, Memory};
+use heapwright_substrate::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
+
+use super::bits::{self, Bits};
+use super::cell::Num;
+use super::heap::Heap;
+use super::held::State;
+use super::page::Page;
+
+/// Bytes that are to be marked, beyond which marks are not in a processor's caches: there
+/// fetching them is what marking waits for, and local marks are twice as many to fetch.
+const SMALL: usize = 16 << 20;
+
+/// Bytes of the local bitmap of a unit: marks, and whether there are any.
+const A_UNIT: usize = SIDE_BITMAP + 1;
+
+/// The local bitmap of one heap. Zero has no memory.
+pub(super) struct LocalMarks {
+    at: AtomicPtr<u8>,
+    /// Units that there is a local bitmap for.
+    units: Num,
+    /// Whether there is a second to mark there.
+    used: Num,
+}
+
+impl LocalMarks {
+    /// Makes sure that there is a local bitmap for all units. By the collector, while nobody marks.
+    fn prepare(&self) -> bool {
+        let units = MAP.limit();
+        if units <= self.units.get() {
+            return true;
+        }
+        self.end();
+        // Where address space is limited, it is not for this.
+        if SYSTEM.address_space_limit().is_some() {
+            return false;
+        }
+        let units = units.next_power_of_two();
+        let size = Self::size(units);
+        let at = SYSTEM.reserve(size, SYSTEM.page_size());
+        if at.is_null() {
+            return false;
+        }
+        // SAFETY: just reserved, in whole pages.
+        if !unsafe { SYSTEM.commit(at, size) } {
+            // SAFETY: just reserved, and nobody uses it.
+            unsafe { SYSTEM.release(at, size) };
+            return false;
+        }
+        // SAFETY: just reserved, in whole pages.
+        unsafe { os::keep_out_of_dumps(at, size) };
+        self.at.store(at, Ordering::Relaxed);
+        self.units.set(units);
+        true
+    }
+
+    fn size(units: usize) -> usize {
+        (units * A_UNIT).next_multiple_of(SYSTEM.page_size())
+    }
+
+    /// The words of all units' marks, as those of the map's side bitmaps.
+    pub(super) fn words(&self) -> *mut AtomicU64 {
+        self.at.load(Ordering::Relaxed).cast()
+    }
+
+    /// Whether something was marked, a byte a unit.
+    pub(super) fn dirty(&self) -> *mut AtomicU8 {
+        self.at.load(Ordering::Relaxed).wrapping_add(self.units.get() * SIDE_BITMAP).cast()
+    }
+
+    /// Whether the thread that comes to help is to mark in the local bitmap.
+    pub(super) fn is_used(&self) -> bool {
+        self.used.get() != 0
+    }
+
+    /// The local bitmap of a page, if something was marked there; it is no longer dirty.
+    fn take(&self, page: &Page) -> Option<&Bits> {
+        let unit = page.unit.get();
+        if page.state() != State::InUse || unit >= self.units.get() {
+            return None;
+        }
+        // SAFETY: there is a byte for each of so many units.
+        let dirty = unsafe { &*self.dirty().wrapping_add(unit) };
+        if dirty.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        dirty.store(0, Ordering::Relaxed);
+        // SAFETY: there is a bitmap for each of so many units.
+        Some(unsafe { &*self.words().cast::<Bits>().wrapping_add(unit) })
+    }
+
+    /// Gives its memory back. Nobody marks.
+    pub(super) fn end(&self) {
+        let at = self.at.swap(ptr::null_mut(), Ordering::Relaxed);
+        if !at.is_null() {
+            // SAFETY: reserved by `prepare`, and nobody uses it any more.
+            unsafe { SYSTEM.release(at, Self::size(self.units.get())) };
+        }
+        self.units.set(0);
+        self.used.set(0);
+    }
+}
+
+impl Heap {
+    /// From now on two mark `left` bytes, each in a local bitmap of its own. False: there is no memory for
+    /// it, or it is not worth it.
+    pub(super) fn open_local_marks(&self, left: usize) -> bool {
+        let ready = left <= SMALL && self.marking.local_marks.prepare();
+        self.marking.local_marks.used.set(usize::from(ready));
+        ready
+    }
+
+    /// They are through: marks of the local bitmap become the map's. What both have marked was counted
+    /// twice.
+    pub(super) fn merge_local_marks(&self) {
+        self.marking.local_marks.used.set(0);
+        for page in self.supply.pages.all() {
+            let Some(local_bitmap) = self.marking.local_marks.take(page) else { continue };
+            let twice = bits::merge(local_bitmap, page.marks());
+            if twice > 0 {
+                self.marking.uncount(page, twice);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::LEAF;
+    use super::super::bits::WORDS;
+    use super::super::layout::PAGE_LISTS;
+    use super::super::mutator::Mutator;
+    use super::super::raw::{Options, Runtime};
+    use super::super::tracer::{Marks, Tracer};
+    use super::*;
+
+    #[test]
+    fn what_both_have_marked_is_marked_and_counted_once() {
+        let slot = Heap::make(Options::new(), Runtime::new()).unwrap();
+        let heap = &slot.value;
+        let mutators = [Mutator::attach(heap).unwrap(), Mutator::attach(heap).unwrap()];
+        let [first, second] = [&mutators[0].value, &mutators[1].value];
+        let objects: [_; 6] = core::array::from_fn(|_| first.alloc(48, LEAF as usize));
+        assert!(heap.open_local_marks(0));
+        first.tracer.mark_as(Marks::First);
+        second.tracer.mark_as(Marks::Second);
+        let mark = |tracer: &Tracer, from: usize| {
+            objects[from..from + 4].iter().for_each(|&object| tracer.mark(object));
+            assert!(tracer.drain_own(0, usize::MAX));
+        };
+        mark(&second.tracer, 2);
+        // The first does not see what the second has just done.
+        let unit = MAP.unit_of(objects[0].addr());
+        // SAFETY: there is a local bitmap for each unit.
+        let local_bitmap =
+            unsafe { &*heap.marking.local_marks.words().cast::<Bits>().wrapping_add(unit) };
+        let marks: [u64; WORDS] =
+            core::array::from_fn(|n| local_bitmap[n].swap(0, Ordering::Relaxed));
+        mark(&first.tracer, 0);
+        local_bitmap
+            .iter()
+            .zip(marks)
+            .for_each(|(word, marks)| word.store(marks, Ordering::Relaxed));
+        assert!(heap.is_marked(objects[3]) && !heap.is_marked(objects[4]));
+        // And now it does.
+        mark(&first.tracer, 2);
+        heap.merge_local_marks();
+        assert!(objects.into_iter().all(|object| heap.is_marked(object)));
+        for mutator in &mutators {
+            heap.marking.keep_counts(&mutator.value.tracer);
+        }
+        let mut counted = [0; PAGE_LISTS];
+        assert_eq!(heap.marking.take_counts(&mut counted), 6 * 48);
+        assert_eq!(counted.iter().sum::<usize>(), 6);
+        // The local bitmap is empty again.
+        assert!(heap.supply.pages.all().all(|page| heap.marking.local_marks.take(page).is_none()));
+        mutators.into_iter().for_each(Mutator::detach);
+        Heap::end(slot);
+    }
+}

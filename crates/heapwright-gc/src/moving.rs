@@ -1,0 +1,336 @@
+//! Moving: objects of sparse pages go into the free slots of full ones, a few pages at a time.
+//!
+//! ```text
+//!   IDLE --plan--> MARKING -------------------------> MOVING -----------------------> SWEEPING
+//!     which pages    each slot that is reported and leads   a page of the plan at a time:     pages without
+//!     are to go      to one of them is noted with it    copy its objects, change the      objects go
+//!                    (references)                       slots that were noted with it     back
+//!
+//!   page that was evacuated   | to | ..... | to | ..... |      an object's first word: where it is now
+//! ```
+//!
+//! **No barrier for reads.** Between two steps mutators run, and all they can lead to is where it was
+//! when the step ended: an object and everything that leads to it change in one step. So what leads to
+//! the page must be known before:
+//!
+//! - *slots in objects* were noted while marking; those stored to since then are reported by the write
+//!   barrier ([`Heap::note_store`]), and objects made since then are looked through at the next step, a page
+//!   at a time ([`Page::each_unscanned`](super::page::Page)).
+//! - *roots* are looked at in each step, twice: what is reported by value, or lies on a stack that is
+//!   scanned, cannot be changed, so its page *stays* (mostly-copying collection, Bartlett, 1988); cells and slots are
+//!   changed when the step's objects have moved.
+//! - What is *pinned* stays, and so does what a slot outside the heap leads to.
+//!
+//! The runtime's callbacks but for `free` are called while the world stands still: they take no lock that a
+//! mutator may hold.
+//!
+//! A page that stays is swept like any other. Forwarding words are there until the last page is
+//! through, because slots that were noted may lie in objects that have moved meanwhile; then the sweep
+//! takes evacuated pages for empty, and they go back to the system's side.
+//!
+//! **Across pools.** The runtime may say how many bytes an object is to have
+//! ([`wanted`](super::raw::Runtime#structfield.wanted)): it moves to the pool that suits, and the runtime
+//! learns of it ([`moved`](super::raw::Runtime#structfield.moved)). A page in which something was resized is
+//! always in the plan.
+//!
+//! **With generations** only major collections move. All they find is old, and what moves stays so.
+//!
+//! What the runtime must do is in [`raw`](super::raw); when this is done by itself, in [`plan`](super::plan).
+//!
+//! Which pages are chosen: `candidates`; a step that moves: `evacuation`; what may not move, and which slots
+//! are noted: here.
+//!
+//! Called by `cycle` and `sweep`; `tracer` and stores note here.
+
+use heapwright_substrate::address_map::MAP;
+use heapwright_substrate::chunk::Side;
+use heapwright_substrate::sync::Lock;
+
+use super::array::Array;
+use super::cell::Num;
+use super::cycle::Phase;
+use super::dirty_slots;
+use super::heap::Heap;
+use super::layout::{self, LARGE, PAGE_LISTS};
+use super::mutator::Mutator;
+use super::page::{self, Evacuation, Page};
+use super::plan::{Census, Choice};
+use super::references::References;
+use super::tracer::{self, Tracer};
+
+mod candidates;
+mod evacuation;
+
+/// The next major collection is to be a compacting one.
+const DUE: usize = 1;
+/// So it is, and soon: somebody asked.
+const URGENT: usize = 2;
+/// Somebody asked. What lives where must be known first: by a major collection that is to begin,
+/// or has begun.
+const ASKED: usize = 3;
+const COUNTED: usize = 4;
+
+/// How far the plan is.
+const NO_PLAN: usize = 0;
+const COUNTING: usize = 1;
+const CHOOSING: usize = 2;
+const READY: usize = 3;
+/// All are through; some were passed by the sweep.
+const SETTLING: usize = 4;
+
+/// A heap's part in moving. Zero moves nothing.
+pub(super) struct Moving {
+    wanted: Num,
+    /// How far the plan is. Changed under the plan's lock.
+    stage: Num,
+    plan: Lock<Plan>,
+    /// Pages in which there may be objects that have not reported what they lead to.
+    fresh: Lock<Fresh>,
+    references: References,
+    /// Bytes of pages that the last compaction left, and whether its sweep is over.
+    left: Num,
+    swept: Num,
+    /// Objects moved, and their bytes, ever; pages that were evacuated; pages of plans that stayed.
+    pub(super) objects: Num,
+    pub(super) bytes: Num,
+    pub(super) evacuated: Num,
+    pub(super) stayed: Num,
+    /// Compactions.
+    pub(super) rounds: Num,
+}
+
+struct Plan {
+    /// The next page to be counted, or chosen.
+    next: usize,
+    census: Side,
+    pages: Array<u32>,
+    /// Of these, how many are through.
+    through: usize,
+}
+
+struct Fresh(Array<u32>);
+
+// SAFETY: the census is the plan's, under its lock.
+unsafe impl Send for Plan {}
+// SAFETY: memory that is the heap's, under its lock.
+unsafe impl Send for Fresh {}
+
+/// What is known of a page list: first what it has, then what of it stays.
+#[derive(Clone, Copy)]
+struct Chosen {
+    census: Census,
+    choice: Choice,
+}
+
+impl Plan {
+    const NONE: Self = Self { next: 0, census: Side::NONE, pages: Array::new(), through: 0 };
+
+    fn page_lists(&mut self) -> &mut [Chosen] {
+        // SAFETY: a side of so many, zeroed at first, which is a census of nothing.
+        unsafe { core::slice::from_raw_parts_mut(self.census.at().cast(), PAGE_LISTS) }
+    }
+
+    fn end(&mut self) {
+        self.census.give();
+        self.pages.end();
+        *self = Self::NONE;
+    }
+}
+
+impl Moving {
+    /// Whether references to pages of a plan are to be noted.
+    #[inline]
+    pub(super) fn is_on(&self) -> bool {
+        self.stage.get() == READY
+    }
+
+    /// Whether there is a plan, or some of one.
+    pub(super) fn is_begun(&self) -> bool {
+        self.stage.get() != NO_PLAN
+    }
+
+    /// Whether the next collection is to be a major one, because of this.
+    pub(super) fn wants_major(&self) -> bool {
+        self.wanted.get() != 0
+    }
+
+    /// Whether the next major collection is to be a compacting one.
+    fn is_wanted(&self) -> bool {
+        matches!(self.wanted.get(), DUE | URGENT)
+    }
+
+    /// Whether somebody asked for it, and waits.
+    pub(super) fn is_asked(&self) -> bool {
+        self.wanted.get() > DUE
+    }
+
+    /// The heap is to be compacted.
+    pub(super) fn ask(&self) {
+        self.wanted.set(ASKED);
+    }
+
+    /// A major collection begins.
+    pub(super) fn note_begin(&self) {
+        if self.wanted.get() == ASKED {
+            self.wanted.set(COUNTED);
+        }
+    }
+
+    /// Gives all memory back.
+    pub(super) fn end(&self) {
+        self.plan.lock().end();
+        self.fresh.lock().0.end();
+        self.references.end();
+        for number in [
+            &self.wanted,
+            &self.stage,
+            &self.left,
+            &self.swept,
+            &self.objects,
+            &self.bytes,
+            &self.evacuated,
+            &self.stayed,
+            &self.rounds,
+        ] {
+            number.set(0);
+        }
+    }
+
+    /// Holds the locks across a fork.
+    pub(super) fn before_fork(&self) {
+        self.plan.acquire();
+        self.fresh.acquire();
+        self.references.before_fork();
+    }
+
+    /// Gives them back on either side of a fork.
+    ///
+    /// # Safety
+    ///
+    /// Follows [`Moving::before_fork`] in the forking thread or its copy.
+    pub(super) unsafe fn after_fork(&self) {
+        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+        // copy of.
+        unsafe { self.references.after_fork() };
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+        unsafe { self.fresh.release() };
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+        unsafe { self.plan.release() };
+    }
+}
+
+impl Heap {
+    /// The page of the plan that an object lies in, and where it begins there.
+    #[inline]
+    fn candidate(&self, object: *mut u8) -> Option<(&Page, usize)> {
+        let (unit, _) = tracer::list_of(object.addr(), self.tag())?;
+        let page = self.supply.pages.at_unit(unit)?;
+        (page.evacuation() == Evacuation::Candidate)
+            .then(|| (page, object.addr() - MAP.address_of(unit).addr()))
+    }
+
+    /// What leads to this object cannot be changed: it stays, with its page.
+    pub(super) fn keep_in_place(&self, object: *mut u8) {
+        if let Some((page, _)) = self.candidate(object) {
+            page.set_evacuation(Evacuation::No);
+        }
+    }
+
+    /// A slot leads to an object.
+    pub(super) fn note_slot(&self, tracer: &Tracer, slot: *mut *mut u8, object: *mut u8) {
+        let Some((page, offset)) = self.candidate(object) else { return };
+        // What is not the heap's may be gone before it is changed, or must not be by us.
+        let noted = self.head_of(slot.addr()).is_some()
+            && page.incoming.note(&self.moving.references, &tracer.room, slot, offset);
+        if !noted {
+            page.set_evacuation(Evacuation::No);
+        }
+    }
+
+    /// Where an object is now, if it has moved since it was marked.
+    pub(super) fn forwarded(&self, object: *mut u8) -> Option<*mut u8> {
+        let page = self.page_of(object.addr())?;
+        let offset = object.addr() - page.base().addr();
+        let begins =
+            page.evacuation() == Evacuation::Evacuated && page.slot_of(offset) == Some(offset);
+        begins.then(|| page.moved_to(offset)).flatten()
+    }
+
+    /// A reference to `child` was stored into a slot of `parent`; null: it is not known which.
+    pub(super) fn note_store(
+        &self,
+        me: &Mutator,
+        parent: *mut u8,
+        slot: *mut *mut u8,
+        child: *mut u8,
+    ) {
+        if self.candidate(child).is_none() {
+            return;
+        }
+        if parent.is_null() {
+            // A root: it is not known whether its slot will be reported.
+            return self.keep_in_place(child);
+        }
+        if slot.is_null() {
+            return self.note_dirty_slot(me, parent, parent, dirty_slots::whole);
+        }
+        // While marking goes on, an object without a mark was not traced yet.
+        if self.cycle.phase() != Phase::Marking || self.is_marked(parent) {
+            self.note_slot(&me.tracer, slot, child);
+        }
+    }
+
+    /// Nothing moves any more.
+    #[cold]
+    pub(super) fn abandon_plan(&self) {
+        for page in
+            self.supply.pages.all().filter(|page| page.evacuation() == Evacuation::Candidate)
+        {
+            page.set_evacuation(Evacuation::No);
+        }
+    }
+
+    /// A mutator is through with a page in which it has allocated, or has made a large object.
+    pub(super) fn note_used(&self, page: &Page) {
+        if self.cycle.phase() == Phase::Moving
+            && layout::is_traced(page.page_list.get())
+            && !self.moving.fresh.lock().0.push(page.number.get() as u32)
+        {
+            self.abandon_plan();
+        }
+    }
+
+    /// An object stays where it is until it is unpinned. False: it is none of this heap.
+    pub(super) fn pin(&self, object: *mut u8) -> bool {
+        let Some(page) = self.page_of(object.addr()) else { return false };
+        page.pins.add_shared(1);
+        self.keep_in_place(object);
+        true
+    }
+
+    /// Ends a [`Heap::pin`].
+    pub(super) fn unpin(&self, object: *mut u8) {
+        if let Some(page) = self.page_of(object.addr()) {
+            page.pins.sub_shared(1);
+        }
+    }
+
+    /// An object is to have `size` bytes. Whether it has them.
+    pub(super) fn resize(&self, object: *mut u8, size: usize) -> bool {
+        let Some(page) = self.page_of(object.addr()) else { return false };
+        let pool = self.sizes().pool(size);
+        if page.is_large() && self.is_large_of(size, page.footprint()) {
+            page.resize_large(size);
+            return true;
+        }
+        if pool != page.pool() || page.is_large() {
+            page.resized.set(1);
+        }
+        size <= page.slot.get()
+    }
+
+    /// Whether an object of `size` bytes is a large one that has a `footprint` of so many.
+    pub(super) fn is_large_of(&self, size: usize, footprint: usize) -> bool {
+        self.sizes().pool(size) == LARGE && page::large_footprint(size) == footprint
+    }
+}

@@ -1,0 +1,134 @@
+//! Candidates: choosing the pages whose objects are to be moved.
+//!
+//! ```text
+//!   NO_PLAN --wanted--> COUNTING: a census of each page list --> CHOOSING: which pages go --> READY
+//!                       <------- some pages at a time, until the deadline ------->
+//! ```
+//!
+//! The choice itself is arithmetic, in `plan`. A page in which something was resized is always chosen;
+//! one with a pinned object never is.
+//!
+//! Called by `cycle` before marking begins, and by `sweep` when it is over.
+
+use heapwright_substrate::chunk::Side;
+use heapwright_substrate::os;
+
+use super::super::array::Array;
+use super::super::heap::Heap;
+use super::super::held::{State, StickyMarks};
+use super::super::layout::{self, PAGE_LISTS};
+use super::super::page::{Evacuation, Page};
+use super::super::plan::{self, Choice};
+use super::{CHOOSING, COUNTED, COUNTING, Chosen, DUE, NO_PLAN, Plan, READY, URGENT};
+
+/// Pages that are looked at under one lock.
+const AT_A_TIME: usize = 64;
+
+impl Heap {
+    /// The sweep of a major collection is over: whether the next is to be a compacting one.
+    pub(crate) fn choose_to_move(&self) {
+        if self.moving.wanted.get() == COUNTED {
+            self.moving.wanted.set(URGENT);
+            self.pacing.ask();
+        }
+        if !self.options().compact || self.generations.is_minor() || self.moving.wants_major() {
+            return;
+        }
+        let pages = self.supply.lists.lock().bytes();
+        if self.moving.swept.replace(1) == 0 {
+            self.moving.left.set(pages);
+        }
+        if plan::is_due(pages, self.pacing.goal(), self.moving.left.get()) {
+            self.moving.wanted.set(DUE);
+        }
+    }
+
+    /// Chooses the pages whose objects are to be moved, if that is wanted: a few at a time, until
+    /// `deadline`; 0: no matter how late. Whether all that is to be done is. While nothing is marked.
+    pub(crate) fn plan(&self, deadline: u64) -> bool {
+        let moving = &self.moving;
+        let wanted = moving.is_wanted() || moving.is_begun();
+        if !wanted || moving.is_on() || self.generations.sticky_marks() != StickyMarks::Nothing {
+            return true;
+        }
+        let mut plan = moving.plan.lock();
+        loop {
+            match moving.stage.get() {
+                NO_PLAN => {
+                    let Some(census) = Side::take(PAGE_LISTS * size_of::<Chosen>()) else {
+                        moving.wanted.set(0);
+                        return true;
+                    };
+                    *plan = Plan { next: 1, census, ..Plan::NONE };
+                    moving.stage.set(COUNTING);
+                }
+                COUNTING => {
+                    let through = self.survey(&mut plan, |page_list, page| {
+                        page_list.census.count(page.live.get(), page.slots(), page.pins.get() > 0);
+                        true
+                    });
+                    if through {
+                        let stressed = self.is_stressed();
+                        for (number, page_list) in plan.page_lists().iter_mut().enumerate() {
+                            let slots = layout::slots_in_page(self.slot(number).max(1));
+                            page_list.choice = page_list.census.choose(slots).1;
+                            if stressed {
+                                page_list.choice = Choice::ALL;
+                            }
+                        }
+                        moving.stage.set(CHOOSING);
+                    }
+                }
+                CHOOSING => {
+                    let mut pages = core::mem::replace(&mut plan.pages, Array::new());
+                    let through = self.survey(&mut plan, |page_list, page| {
+                        let goes = page_list.choice.goes(page.live.get(), page.slots());
+                        if page.pins.get() > 0 || !(goes || page.resized.get() != 0) {
+                            return true;
+                        }
+                        let chosen = pages.push(page.number.get() as u32);
+                        if chosen {
+                            page.incoming.forget();
+                            page.set_evacuation(Evacuation::Candidate);
+                        }
+                        chosen
+                    });
+                    plan.pages = pages;
+                    if through {
+                        plan.census.give();
+                        if moving.is_wanted() {
+                            moving.wanted.set(0);
+                        }
+                        moving.stage.set(READY);
+                        return true;
+                    }
+                }
+                _ => return true,
+            }
+            if deadline != 0 && os::now_ns() >= deadline {
+                return false;
+            }
+        }
+    }
+
+    /// Calls `with` for some of the pages that may be in a plan, with what is known of their
+    /// page list. Whether the last one was among them; then it begins again.
+    fn survey(&self, plan: &mut Plan, mut with: impl FnMut(&mut Chosen, &Page) -> bool) -> bool {
+        // Under the lock pages neither come nor go. (Those that go later are nobody's candidates.)
+        let _lists = self.supply.lists.lock();
+        let end = self.supply.pages.made() + 1;
+        let to = (plan.next + AT_A_TIME).min(end);
+        for page in (plan.next..to).filter_map(|number| self.supply.pages.get(number)) {
+            let large = page.is_large() && page.resized.get() == 0;
+            if page.state() == State::InUse && !large {
+                let page_list = &mut plan.page_lists()[page.page_list.get()];
+                if !with(page_list, page) {
+                    plan.next = 1;
+                    return true;
+                }
+            }
+        }
+        plan.next = if to == end { 1 } else { to };
+        to == end
+    }
+}

@@ -1,0 +1,387 @@
+//! A mutator: a thread's access to one heap, and how it allocates.
+//!
+//! ```text
+//!   public   poll | barrier | heap | regions: 256 x { next, end, slot, page } | table
+//!   private  handshake | tracer | which regions are in use | handles | stack | ...
+//!
+//!   region   page  | object | object | object | free ...... |  taken  | free | ...
+//!                                             ^ next        ^ end      the next stretch
+//! ```
+//!
+//! A mutator has a region for every page list: a stretch of free slots, zeroed if its objects
+//! are traced, of at most 8 KiB, so that it is in the nearest cache when it is used.
+//! Allocating moves `next`. When it meets `end`, the next stretch of the page becomes the
+//! region; when the page is at its end, another is claimed (see `page_search`), and only then a lock
+//! is taken. The first two lines of the picture are the C interface's; see `heapwright_gc.h`.
+//!
+use core::ptr;
+
+use heapwright_substrate::ids::{Recycled, Slot};
+use heapwright_substrate::sync::atomic::{AtomicU16, AtomicU32, Ordering};
+
+use super::cell::{Num, Ptr};
+use super::handles;
+use super::heap::Heap;
+use super::layout::{self, KINDS, LARGE, PAGE_LISTS, REGION_BYTES, STEPS};
+use super::native_stack::NativeStack;
+use super::page::{self, Page};
+use super::page_search::ATTEMPTS;
+use super::region::Region;
+use super::tracer::{self, Tracer};
+use super::world::Handshake;
+
+/// Bytes of a region.
+const REGION: usize = 8 << 10;
+/// Bytes elsewhere that are paid for together.
+const OWES: usize = 256 << 10;
+const _: () = assert!(size_of::<Region>() == REGION_BYTES);
+
+/// A thread's access to a heap. Zero is one of no thread.
+#[repr(C)]
+pub(super) struct Mutator {
+    pub(super) poll: AtomicU32,
+    pub(super) barrier: AtomicU32,
+    pub(super) heap: Ptr<Heap>,
+    pub(super) regions: [Region; PAGE_LISTS],
+    pub(super) places: [AtomicU16; STEPS],
+    /// Where the marks would be of address 0: a bit for 16 bytes.
+    pub(super) marks: Ptr<u8>,
+
+    pub(super) handshake: Handshake,
+    pub(super) tracer: Tracer,
+    /// Page lists whose region is in use, as bits.
+    used: [Num; PAGE_LISTS / 64],
+    pub(super) handles: handles::Own,
+    pub(super) weak: handles::Own,
+    /// Regions within which nothing is collected.
+    pub(super) deferred: Num,
+    /// Bytes allocated while collecting was put off.
+    pub(super) unpaid: Num,
+    /// Bytes that the runtime took elsewhere, and that are not paid for.
+    owed: Num,
+    /// Its C stack, which may be scanned.
+    pub(super) stack: NativeStack,
+    /// The thread it is of.
+    pub(super) thread: Num,
+    /// Its number among all mutators.
+    pub(super) number: Num,
+}
+
+static MUTATORS: Recycled<Mutator> = Recycled::new();
+
+/// Holds the lock across a fork.
+pub(super) fn before_fork() {
+    MUTATORS.before_fork();
+}
+
+/// Gives it back on either side of a fork.
+///
+/// # Safety
+///
+/// Follows [`before_fork`] in the forking thread or its copy.
+pub(super) unsafe fn after_fork() {
+    // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+    // copy of.
+    unsafe { MUTATORS.after_fork() };
+}
+
+impl Mutator {
+    /// The calling thread joins a heap. `None` where there is no memory.
+    pub(super) fn attach(heap: &'static Heap) -> Option<&'static Slot<Self>> {
+        // SAFETY: zero is nobody's mutator.
+        let slot = unsafe { MUTATORS.take_zeroed() }?;
+        let me = &slot.value;
+        me.heap.set(ptr::from_ref(heap).cast_mut());
+        for (to, &place) in me.places.iter().zip(heap.sizes().table()) {
+            to.store(place, Ordering::Relaxed);
+        }
+        me.number.set(slot.id() as usize);
+        me.thread.set(heapwright_substrate::os::thread_token());
+        me.marks.set(tracer::marks_of_nothing());
+        me.tracer.belong(heap);
+        for (page_list, region) in me.regions.iter().enumerate() {
+            // What is in no pool must not fit, though the region is empty.
+            region.slot.set(heap.sizes().slot(page_list / KINDS).max(1));
+        }
+        // SAFETY: mutators are never freed.
+        unsafe { heap.world.join(&me.handshake, &me.poll, ptr::from_ref(me).cast_mut().cast()) };
+        heap.world.enter(&me.handshake);
+        // What a cycle under way announced to the others when it began.
+        me.barrier.store(heap.cycle.barrier(), Ordering::Relaxed);
+        Some(slot)
+    }
+
+    /// The calling thread leaves the heap.
+    pub(super) fn detach(slot: &'static Slot<Self>) {
+        let me = &slot.value;
+        let heap = me.heap();
+        heap.at_safepoint(me);
+        me.drop_regions(true);
+        heap.handles.take_back(&me.handles);
+        heap.weak.handles.take_back(&me.weak);
+        heap.forget_mutator(me);
+        heap.world.leave(&me.handshake);
+        heap.world.part(&me.handshake);
+        MUTATORS.give(slot);
+    }
+
+    /// Makes it what zero is, for its next use.
+    pub(super) fn clear(&self) {
+        self.poll.store(0, Ordering::Relaxed);
+        self.barrier.store(0, Ordering::Relaxed);
+        self.regions.iter().for_each(Region::close);
+        self.used.iter().for_each(|word| word.set(0));
+        self.deferred.set(0);
+        self.owed.set(0);
+        self.unpaid.set(0);
+        self.stack.clear();
+        self.handles.balance.set(0);
+        self.weak.balance.set(0);
+        self.tracer.room.forget();
+    }
+
+    /// The mutator of a handshake.
+    ///
+    /// # Safety
+    ///
+    /// The handshake is a mutator's.
+    pub(super) unsafe fn of(handshake: &Handshake) -> &'static Self {
+        // SAFETY: by the contract, `attach` said so; mutators are never freed.
+        unsafe { &*handshake.owner().cast() }
+    }
+
+    /// The heap it is of.
+    #[inline]
+    pub(super) fn heap(&self) -> &'static Heap {
+        // SAFETY: set by `attach`; heaps are never freed.
+        unsafe { &*self.heap.get() }
+    }
+
+    /// Memory for an object. Null: there is none.
+    #[inline]
+    pub(super) fn alloc(&self, size: usize, kind: usize) -> *mut u8 {
+        let Some(place) = self.places.get(size.div_ceil(8)) else {
+            return self.alloc_large(size, kind);
+        };
+        let page_list = usize::from(place.load(Ordering::Relaxed)) / REGION_BYTES + kind;
+        if page_list / KINDS == LARGE {
+            return self.alloc_large(size, kind);
+        }
+        loop {
+            let object = self.bump(page_list);
+            if !object.is_null() {
+                return object;
+            }
+            if !self.refill(page_list) {
+                return ptr::null_mut();
+            }
+        }
+    }
+
+    /// The next slot of a region. Null: it is used up.
+    #[inline(always)]
+    fn bump(&self, page_list: usize) -> *mut u8 {
+        let region = &self.regions[page_list];
+        let object = region.next.get();
+        let next = object.wrapping_add(region.slot.get());
+        if next.addr() > region.end.get().addr() {
+            return ptr::null_mut();
+        }
+        region.next.set(next);
+        object
+    }
+
+    /// Gives a region more. False: there is no memory.
+    #[cold]
+    #[inline(never)]
+    fn refill(&self, page_list: usize) -> bool {
+        let _noted = self.stack.enter();
+        let heap = self.heap();
+        if heap.is_stressed() {
+            heap.stress(self);
+        }
+        if self.owed.get() >= OWES {
+            heap.pay(self, self.owed.take());
+        }
+        loop {
+            heap.at_safepoint(self);
+            if self.next_stretch(page_list) {
+                return true;
+            }
+            let Some(page) = self.acquire(page_list) else { return false };
+            if self.enter_page(page_list, page) {
+                return true;
+            }
+        }
+    }
+
+    /// The next stretch of the page at hand becomes the region. False: there is none.
+    fn next_stretch(&self, page_list: usize) -> bool {
+        let region = &self.regions[page_list];
+        let Some(page) = self.heap().supply.pages.get(region.page.get()) else { return false };
+        let from = region.end.get().addr() - page.base().addr();
+        self.open_stretch(page_list, page, from) || self.leave_page(page_list, page)
+    }
+
+    /// The first stretch of a page that was claimed becomes the region. False: there is none.
+    fn enter_page(&self, page_list: usize, page: &Page) -> bool {
+        let region = &self.regions[page_list];
+        // What was paid for this one may have been that objects moved, into a region of this page list.
+        if let Some(other) = self.heap().supply.pages.get(region.page.get()) {
+            self.drop_region(page_list, region, other, true);
+        }
+        region.page.set(page.number.get());
+        region.slot.set(page.slot.get());
+        self.used[page_list / 64].set(self.used[page_list / 64].get() | 1 << (page_list % 64));
+        self.open_stretch(page_list, page, page.held.cursor()) || self.leave_page(page_list, page)
+    }
+
+    /// Is through with a page. False.
+    fn leave_page(&self, page_list: usize, page: &Page) -> bool {
+        page.held.settle(page.end());
+        self.close_region(page_list);
+        self.heap().note_used(page);
+        false
+    }
+
+    /// A slot for an object of `size` bytes that is to be moved to a page list, its page, and its place
+    /// there. While the world stands still, all mutators are settled, and have reported what is fresh.
+    pub(super) fn place(
+        &self,
+        page_list: usize,
+        size: usize,
+    ) -> Option<(*mut u8, &'static Page, usize)> {
+        let heap = self.heap();
+        if page_list / KINDS == LARGE {
+            let page = heap.new_large(size, page_list)?;
+            page.scanned_to.set(usize::MAX);
+            return Some((page.base(), page, 0));
+        }
+        loop {
+            let object = self.bump(page_list);
+            if !object.is_null() {
+                let page = heap.supply.pages.get(self.regions[page_list].page.get())?;
+                let offset = object.addr() - page.base().addr();
+                page.scanned_to.set(offset + page.slot.get());
+                return Some((object, page, offset));
+            }
+            if !self.next_stretch(page_list) {
+                let page = self.page_to_move_to(page_list)?;
+                heap.note_claimed(page);
+                self.enter_page(page_list, page);
+            }
+        }
+    }
+
+    /// Makes the next free stretch of a page the region. False: there is none.
+    fn open_stretch(&self, page_list: usize, page: &Page, from: usize) -> bool {
+        let most = if self.heap().is_stressed() { 0 } else { REGION };
+        let Some((at, stop)) = page.next_free(from, most) else { return false };
+        let dirty = page.zero_from.get();
+        if layout::is_traced(page_list) && at < dirty {
+            // SAFETY: free slots of a page that this mutator claimed.
+            unsafe { ptr::write_bytes(page.base().wrapping_add(at), 0, stop.min(dirty) - at) };
+        }
+        page.zero_from.set(dirty.max(stop));
+        self.regions[page_list].open(page.base().wrapping_add(at), page.base().wrapping_add(stop));
+        true
+    }
+
+    fn close_region(&self, page_list: usize) {
+        self.regions[page_list].close();
+        self.used[page_list / 64].set(self.used[page_list / 64].get() & !(1 << (page_list % 64)));
+    }
+
+    /// Calls `with` for each region in use and its page.
+    fn each_region(&self, mut with: impl FnMut(usize, &Region, &Page)) {
+        for (word, used) in self.used.iter().enumerate() {
+            let mut rest = used.get();
+            while rest != 0 {
+                let page_list = word * 64 + rest.trailing_zeros() as usize;
+                rest &= rest - 1;
+                if let Some(page) = self.heap().supply.pages.get(self.regions[page_list].page.get())
+                {
+                    with(page_list, &self.regions[page_list], page);
+                }
+            }
+        }
+    }
+
+    /// Calls `with` for each page that it allocates from.
+    pub(super) fn each_page_in_use(&self, mut with: impl FnMut(&Page)) {
+        self.each_region(|_, _, page| with(page));
+    }
+
+    /// Whether it has allocated the slot of a page that begins at `start`, from a region that it
+    /// is still at.
+    pub(super) fn has_used(&self, page: &Page, start: *mut u8) -> bool {
+        let (number, end) = (page.number.get(), page.base().addr() + page.end());
+        let mut used = false;
+        self.each_region(|_, region, _| {
+            used |= region.has_handed_out(number, start.addr(), end);
+        });
+        used
+    }
+
+    /// The runtime has `bytes` more elsewhere. From time to time this is paid for like a page: the
+    /// regions are cut off where they are, so that the next allocation comes by.
+    pub(super) fn owe(&self, bytes: usize) {
+        self.owed.add(bytes);
+        if self.owed.get() >= OWES {
+            self.each_region(|_, region, _| region.end.set(region.next.get()));
+        }
+    }
+
+    /// Writes to the pages of its regions how far it has come. While it stands still.
+    pub(super) fn settle(&self) {
+        self.each_region(|_, region, page| {
+            page.held.settle(region.next.get().addr() - page.base().addr());
+        });
+    }
+
+    /// Lets go of all regions; of their pages as well, if they are to be `available`.
+    pub(super) fn drop_regions(&self, available: bool) {
+        self.each_region(|page_list, region, page| {
+            self.drop_region(page_list, region, page, available)
+        });
+    }
+
+    fn drop_region(&self, page_list: usize, region: &Region, page: &Page, available: bool) {
+        let next = region.next.get().addr() - page.base().addr();
+        page.held.settle(next);
+        self.heap().note_used(page);
+        if available && page.next_free(next, 0).is_some() {
+            self.heap().note_released(page, next);
+            self.heap().supply.lists.lock().put_available(page);
+        }
+        self.close_region(page_list);
+    }
+
+    /// Memory for an object that is larger than any slot.
+    #[cold]
+    #[inline(never)]
+    fn alloc_large(&self, size: usize, kind: usize) -> *mut u8 {
+        let _noted = self.stack.enter();
+        let heap = self.heap();
+        if heap.is_stressed() {
+            heap.stress(self);
+        }
+        heap.at_safepoint(self);
+        heap.pay(self, size);
+        let page_list = LARGE * KINDS + kind;
+        for attempt in 0..=ATTEMPTS {
+            loop {
+                if let Some(page) = heap.new_large(size, page_list) {
+                    return page.base();
+                }
+                if !heap.sweep_for(page::large_footprint(size)) {
+                    break;
+                }
+            }
+            if attempt < ATTEMPTS {
+                heap.collect(self);
+            }
+        }
+        ptr::null_mut()
+    }
+}

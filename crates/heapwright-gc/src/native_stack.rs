@@ -1,0 +1,87 @@
+//! The native stack: a thread's C stack and registers, which may be scanned for references.
+//!
+//! ```text
+//!   base   | the program's frames ... | frame that calls the heap |  top   | the heap's own frames |
+//!            <------------- scanned, words that may be anything -->         not scanned
+//! ```
+//!
+//! The stack is noted where the thread enters the heap, so that what the heap's own frames still hold keeps
+//! no object. Registers that a callee must preserve are noted with it: a reference may be
+//! nowhere else.
+//!
+//! Part of `mutator`.
+
+use heapwright_substrate::address_map::MAP;
+use heapwright_substrate::os;
+
+use super::cell::{Num, Ptr};
+use super::tracer::Tracer;
+
+/// A thread's C stack. Zero is not scanned.
+pub(super) struct NativeStack {
+    /// Its end; null: it is not scanned.
+    pub(super) base: Ptr<u8>,
+    pub(super) top: Ptr<u8>,
+    /// Whether the top was noted where the thread entered the heap, and holds until it goes.
+    noted: Num,
+    pub(super) registers: [Num; os::SAVED_REGISTERS],
+}
+
+impl NativeStack {
+    /// Notes where the stack is now, if it is scanned, and no frame below has noted it.
+    ///
+    /// Inlined: what it notes holds for as long as the caller's frame is there.
+    #[inline(always)]
+    pub(super) fn note(&self) {
+        if self.base.get().is_null() || self.noted.get() != 0 {
+            return;
+        }
+        let mut registers = [0; os::SAVED_REGISTERS];
+        let top = os::save_registers(&mut registers);
+        for (to, from) in self.registers.iter().zip(registers) {
+            to.set(from);
+        }
+        self.top.set(self.base.get().with_addr(top));
+    }
+
+    /// As [`NativeStack::note`], for as long as the guard is there: functions that are called meanwhile
+    /// note nothing, so what their frames hold of earlier calls keeps no object.
+    #[inline(always)]
+    pub(super) fn enter(&self) -> Noted<'_> {
+        self.note();
+        Noted { stack: self, outer: self.noted.replace(1) }
+    }
+
+    /// Reports what its stack and registers may lead to.
+    pub(super) fn scan(&self, tracer: &Tracer) {
+        let (top, base) = (self.top.get(), self.base.get());
+        if base.is_null() || top.is_null() {
+            return;
+        }
+        for register in &self.registers {
+            tracer.mark_maybe(MAP.base().with_addr(register.get()));
+        }
+        // SAFETY: the thread stands still below `top`, or is away with its frames above it
+        // as they were; `base` is the end of its stack, by the contract of `scan_stack`.
+        unsafe { tracer.scan(top, base) };
+    }
+
+    /// It is not scanned any more.
+    pub(super) fn clear(&self) {
+        self.base.set(core::ptr::null_mut());
+        self.top.set(core::ptr::null_mut());
+        self.noted.set(0);
+    }
+}
+
+/// The stack was noted: see [`NativeStack::enter`].
+pub(super) struct Noted<'a> {
+    stack: &'a NativeStack,
+    outer: usize,
+}
+
+impl Drop for Noted<'_> {
+    fn drop(&mut self) {
+        self.stack.noted.set(self.outer);
+    }
+}

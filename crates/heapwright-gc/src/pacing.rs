@@ -1,0 +1,398 @@
+//! Pacing: how much a heap may allocate before it collects, and what an allocation pays for that.
+//!
+//! ```text
+//!   allocated + external_added              what was used of the allowance since the last cycle
+//!   |--------------------|---------------|  allowance = goal - live
+//!                        ^ trigger       ^ goal (see `growth`)
+//!
+//!   while marking   debt += bytes allocated * (bytes left to mark / bytes left to allocate)
+//!                   debt >= STEP: a step, which marks as much
+//! ```
+//!
+//! A heap of `live` bytes may grow to its goal. When it begins to mark, each byte that is allocated
+//! is paid for with as many bytes of marking as it takes to finish at the goal. The debt is
+//! paid in steps of a useful length, because stopping the world has a price of its own.
+//!
+//! External bytes are what the runtime has in malloc for objects of the heap. They count like bytes
+//! of slots, but how many go with what is dead is known only when the sweep is over.
+//!
+//! [`Pacing`] keeps the accounts; the decisions are arithmetic and stand in `growth`. What an
+//! allocation pays with (a share of the sweep, a step) is the heap's to do, below.
+//!
+//! Called by `mutator`, `page_supply`, `cycle`, `sweep` and `moving`.
+
+use heapwright_substrate::os;
+
+use super::cell::Num;
+use super::cycle::Phase;
+use super::growth::{self, Target};
+use super::heap::Heap;
+use super::mutator::Mutator;
+use super::page::Page;
+use super::tracer::Budget;
+
+/// The part of a heap's limit that is little room.
+const LITTLE: usize = 8;
+
+/// Bytes of marking that a step on the allocation path is for.
+const STEP: usize = 256 << 10;
+
+/// The accounts of one heap, in bytes. Zero has none.
+pub(super) struct Pacing {
+    /// A cycle is to begin, whether it is due or not.
+    wanted: Num,
+    /// What the last cycle found live, external bytes included.
+    live: Num,
+    goal: Num,
+    allowance: Num,
+    /// What mutators may have allocated since the last cycle ended, and in cycles before.
+    allocated: Num,
+    allocated_before: Num,
+    /// What the runtime has in malloc.
+    external: Num,
+    /// Of these, what goes with live objects: estimated when marking ends, known when the sweep
+    /// does. And what was added since.
+    external_live: Num,
+    external_added: Num,
+    /// Mutators that free what died: what they take from `external` belonged to no live object.
+    freeing: Num,
+    /// What must be marked before mutators have paid for what they allocated.
+    debt: Num,
+    /// What its pages have, as when a page last came, and the most that pages and malloc ever had.
+    pages: Num,
+    peak: Num,
+}
+
+/// What a cycle found live, in bytes.
+#[derive(Clone, Copy)]
+pub(super) struct Live {
+    pub(super) all: usize,
+    /// Without garbage that may be old: what a major cycle has found.
+    pub(super) known: usize,
+    /// Whether the cycle was a minor one.
+    pub(super) minor: bool,
+}
+
+impl Pacing {
+    /// Decides what may be allocated before the next cycle ends. Old garbage gets no allowance.
+    fn set_goal(&self, target: &Target, live: Live, mutators: usize) {
+        let goal = target.goal(live.known, mutators);
+        self.live.set(live.all);
+        self.goal.set(goal);
+        let least = if live.minor { (goal - live.known) / growth::LEAST_OF_ALLOWANCE } else { 0 };
+        self.allowance.set(goal.saturating_sub(live.all).max(least));
+    }
+
+    /// What the last cycle found live, external bytes included.
+    pub(super) fn live(&self) -> usize {
+        self.live.get()
+    }
+
+    /// What may be live and garbage when the next cycle ends.
+    pub(super) fn goal(&self) -> usize {
+        self.goal.get()
+    }
+
+    /// What may be allocated between two cycles.
+    pub(super) fn allowance(&self) -> usize {
+        self.allowance.get()
+    }
+
+    /// What the runtime has in malloc.
+    pub(super) fn external(&self) -> usize {
+        self.external.get()
+    }
+
+    /// The most that the heap ever had, in pages and in malloc.
+    pub(super) fn peak(&self) -> usize {
+        self.peak.get()
+    }
+
+    /// All bytes ever allocated, counted when a mutator takes a page.
+    pub(super) fn allocated_ever(&self) -> usize {
+        self.allocated_before.get() + self.allocated.get()
+    }
+
+    /// Bytes allocated since the last cycle ended, in pages and in malloc.
+    pub(super) fn used(&self) -> usize {
+        self.allocated.get() + self.external_added.get()
+    }
+
+    /// Bytes of slots that the last cycle found live: what there is to mark.
+    pub(super) fn live_slots(&self) -> usize {
+        self.live.get().saturating_sub(self.external_live.get())
+    }
+
+    /// Bytes of a heap whose pages have so many, what is in malloc included.
+    fn with_external(&self, pages: usize) -> usize {
+        pages + self.external.get()
+    }
+
+    /// Whether a heap whose pages have so many bytes stays below `most` of them, where malloc's for
+    /// dead objects do not count, and below `limit` with all of malloc's.
+    pub(super) fn admits(&self, pages: usize, most: usize, limit: usize) -> bool {
+        let external = self.external_live.get() + self.external_added.get();
+        pages.saturating_add(external) <= most && self.is_below(pages, limit)
+    }
+
+    /// Whether a heap whose pages have so many bytes does not exceed `limit`, malloc's included.
+    pub(super) fn is_below(&self, pages: usize, limit: usize) -> bool {
+        self.with_external(pages) <= limit
+    }
+
+    /// Notes how many bytes pages have, and the peak. Under the lock of the page lists.
+    pub(super) fn note_pages(&self, pages: usize) {
+        self.pages.set(pages);
+        self.peak.set(self.peak.get().max(self.with_external(pages)));
+    }
+
+    /// So many bytes were allocated. By any thread.
+    pub(super) fn add_allocated(&self, bytes: usize) {
+        self.allocated.add_shared(bytes);
+    }
+
+    /// So many bytes were not allocated after all. By any thread.
+    pub(super) fn sub_allocated(&self, bytes: usize) {
+        self.allocated.sub_shared(bytes);
+    }
+
+    /// The runtime has `bytes` more in malloc, or less. By any thread.
+    pub(super) fn add_external(&self, bytes: isize) {
+        self.external.add_shared(bytes.cast_unsigned());
+        if bytes > 0 {
+            self.external_added.add_shared(bytes.unsigned_abs());
+            self.note_pages(self.pages.get());
+        } else if self.freeing.get() == 0 {
+            self.external_added.sub_shared(bytes.unsigned_abs());
+        }
+    }
+
+    /// Calls `free`, during which what the runtime frees in malloc belonged to dead objects.
+    pub(super) fn while_freeing(&self, free: impl FnOnce()) {
+        self.freeing.add_shared(1);
+        free();
+        self.freeing.sub_shared(1);
+    }
+
+    /// A cycle is due from now on.
+    pub(super) fn ask(&self) {
+        self.wanted.set(1);
+    }
+
+    /// Whether a cycle is to begin.
+    pub(super) fn is_due(&self, target: &Target) -> bool {
+        self.wanted.get() != 0 || self.used() >= target.trigger(self.allowance.get())
+    }
+
+    /// Whether enough was allocated since the last cycle that another may find something.
+    pub(super) fn is_worth_collecting(&self) -> bool {
+        self.used() >= self.allowance.get() / 4
+    }
+
+    /// Marking begins.
+    pub(super) fn note_begin(&self) {
+        self.debt.set(0);
+        self.wanted.set(0);
+    }
+
+    /// Marking has ended: the bytes that were allocated since the last time it did.
+    pub(super) fn end_allocating(&self) -> usize {
+        let allocated = self.allocated.take();
+        self.allocated_before.add(allocated);
+        self.debt.set(0);
+        allocated
+    }
+
+    /// Estimates the external bytes that are live, if `slots` bytes of slots are, of those that
+    /// were and the `allocated` ones: the same share. Returns what is live in all.
+    pub(super) fn estimate_live(&self, slots: usize, allocated: usize) -> usize {
+        let before = self.live_slots() + allocated;
+        let share = slots.min(before) as f64 / before.max(1) as f64;
+        self.external_live.set((self.external.get() as f64 * share) as usize);
+        self.external_added.set(0);
+        slots + self.external_live.get()
+    }
+
+    /// The sweep is over: what is left of external bytes is live, or was added since. Returns what
+    /// is live in all.
+    fn know_live(&self) -> usize {
+        let external = self.external.get().saturating_sub(self.external_added.get());
+        let slots = self.live_slots();
+        self.external_live.set(external);
+        slots + external
+    }
+
+    /// Forgets all.
+    pub(super) fn end(&self) {
+        for number in [
+            &self.wanted,
+            &self.live,
+            &self.goal,
+            &self.allowance,
+            &self.allocated,
+            &self.allocated_before,
+            &self.external,
+            &self.external_live,
+            &self.external_added,
+            &self.freeing,
+            &self.debt,
+            &self.pages,
+            &self.peak,
+        ] {
+            number.set(0);
+        }
+    }
+}
+
+impl Heap {
+    /// Decides what may be allocated before the next cycle ends, if `live` bytes are live.
+    pub(super) fn set_goal(&self, live: usize) {
+        let mut mutators = 0;
+        self.each_mutator(|_| mutators += 1);
+        let known = self.generations.known_live(live);
+        let live = Live { all: live, known, minor: self.generations.is_minor() };
+        self.pacing.set_goal(self.target(), live, mutators);
+    }
+
+    /// The sweep is over: the external bytes that are live are known.
+    pub(super) fn know_external(&self) {
+        self.set_goal(self.pacing.know_live());
+    }
+
+    /// Bytes it has now, in pages and in malloc.
+    pub(super) fn bytes_now(&self) -> usize {
+        self.pacing.with_external(self.supply.lists.lock().bytes())
+    }
+
+    /// Notes that a page was claimed: what is free in it counts as allocated.
+    pub(super) fn note_claimed(&self, page: &Page) {
+        self.pacing.add_allocated((page.slots() - page.live.get()) * page.slot.get());
+        // Until it is let go of, or swept: there are objects that are not old.
+        page.live.set(page.slots());
+    }
+
+    /// Notes that a claimed page is let go of, whose slots from byte `from` on were not looked
+    /// at: they are not allocated after all.
+    pub(super) fn note_released(&self, page: &Page, mut from: usize) {
+        let mut free = 0;
+        while let Some((at, stop)) = page.next_free(from, usize::MAX / 2) {
+            free += (stop - at) / page.slot.get();
+            from = stop;
+        }
+        page.live.set(page.slots() - free);
+        self.pacing.sub_allocated(free * page.slot.get());
+    }
+
+    /// What a mutator owes for `bytes` that it is about to take.
+    pub(super) fn pay(&self, me: &Mutator, bytes: usize) {
+        let pacing = &self.pacing;
+        self.sweep_share();
+        self.supply.decay();
+        if self.cycle.is_held() {
+            return me.unpaid.add(bytes);
+        }
+        if me.deferred.get() > 0 {
+            return;
+        }
+        let long = || {
+            let patience = growth::patience(pacing.used(), pacing.allowance());
+            os::now_ns().saturating_add(self.options().step().saturating_mul(patience))
+        };
+        if self.cycle.phase() == Phase::Moving {
+            pacing.debt.add_shared(bytes);
+            if pacing.debt.get() >= STEP {
+                pacing.debt.take();
+                self.move_some(me, long());
+            }
+            return;
+        }
+        if self.cycle.phase() != Phase::Marking {
+            if pacing.is_due(self.target()) {
+                self.collect_or_begin(me);
+            }
+            return;
+        }
+        let room = pacing.allowance().saturating_sub(pacing.used());
+        pacing.debt.add_shared(self.target().marking(bytes, self.left(), room));
+        if pacing.debt.get() >= STEP {
+            let deadline = long();
+            let marked = self.marked_so_far();
+            self.advance(me, Budget { deadline, bytes: pacing.debt.get() }, false);
+            pacing.debt.sub_shared(self.marked_so_far().saturating_sub(marked));
+        }
+    }
+
+    /// Pays for what was allocated while collecting was put off.
+    pub(super) fn pay_rest(&self, me: &Mutator) {
+        if self.is_stressed() {
+            self.stress(me);
+        }
+        match me.unpaid.take() {
+            0 => {}
+            bytes => self.pay(me, bytes),
+        }
+        // What is allocated while nothing may be collected is refused at the limit.
+        if self.is_near_its_limit() {
+            self.collect(me);
+        }
+    }
+
+    /// Whether there is little room left below the limit, and a collection may make some.
+    fn is_near_its_limit(&self) -> bool {
+        let most = self.target().most;
+        most != usize::MAX
+            && self.pacing.used() > most / LITTLE
+            && self.bytes_now().saturating_add(most / LITTLE) > most
+    }
+
+    /// Bytes that are probably still to be marked: as many as the last cycle found live, or, before
+    /// there was one, as were allocated; in a minor one, as many as in the last minor one.
+    pub(super) fn left(&self) -> usize {
+        let expected = match self.cycle.number() {
+            _ if self.generations.is_minor() => self.generations.young(),
+            0 => self.pacing.allocated.get(),
+            _ => self.pacing.live_slots(),
+        };
+        expected.saturating_sub(self.marked_so_far())
+    }
+
+    /// Whether a cycle is to begin, or under way.
+    pub(super) fn is_owed(&self) -> bool {
+        matches!(self.cycle.phase(), Phase::Marking | Phase::Moving)
+            || self.pacing.is_due(self.target())
+            || self.generations.is_clearing()
+            || self.is_to_compact()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TARGET: Target = Target { factor: 200, least: 0, most: usize::MAX, incremental: false };
+
+    #[test]
+    fn external_bytes_are_estimated_when_marking_ends_and_known_when_the_sweep_does() {
+        // SAFETY: zero has no accounts.
+        let pacing: Pacing = unsafe { core::mem::zeroed() };
+        pacing.add_external(100);
+        pacing.add_allocated(300);
+        assert_eq!((pacing.used(), pacing.peak()), (400, 100));
+        // A third of the slots is live: so much is taken of the external bytes.
+        let allocated = pacing.end_allocating();
+        let live = pacing.estimate_live(100, allocated);
+        assert_eq!((allocated, live, pacing.used()), (300, 133, 0));
+        pacing.set_goal(&TARGET, Live { all: live, known: live, minor: false }, 1);
+        assert_eq!((pacing.goal(), pacing.allowance(), pacing.live_slots()), (266, 133, 100));
+        // What is freed belonged to dead objects, and frees nothing of what was added since.
+        pacing.add_external(10);
+        pacing.while_freeing(|| pacing.add_external(-60));
+        assert_eq!((pacing.external(), pacing.used()), (50, 10));
+        assert_eq!(pacing.know_live(), 140);
+        // Of pages and malloc: what is dead there counts against the limit alone.
+        assert!(pacing.admits(216, 266, usize::MAX) && !pacing.admits(217, 266, usize::MAX));
+        assert!(pacing.is_below(950, 1000) && !pacing.is_below(951, 1000));
+        pacing.end();
+        assert_eq!((pacing.used(), pacing.external(), pacing.peak()), (0, 0, 0));
+    }
+}

@@ -1,0 +1,366 @@
+//! A page: a unit of equal slots, what is known of it, and how it is swept.
+//!
+//! ```text
+//!   unit    | slot 0 | slot 1 | slot 2 | ...        of one page list: equal slots, one kind
+//!
+//!   record  | unit, slot, page list, state | cursor | links | taken: 4096 bits |      704 bytes, apart
+//!   marks   4096 bits, in the address map's side bitmap
+//! ```
+//!
+//! A large object is a page of several units with one slot.
+//!
+//! A slot holds an object exactly if it lies below the *cursor*, or its bit in *taken* is
+//! set. A mutator that has the page hands its clear stretches out in the order of
+//! addresses and never looks back, so allocating moves the cursor and writes no bit. What
+//! a mutator has not yet used of the stretch it is at, [`Page::settle`] records, when
+//! the world stands still or the mutator is through with the page.
+//!
+//! Sweeping is the other half: what is marked is taken, nothing else is, and the cursor
+//! begins again. That is 64 words to copy for 64 KiB, whatever lies in them: no free list is
+//! made, and no object is touched, unless the runtime wants to hear of its death.
+//!
+//! Any thread may ask what a page holds, while all of this goes on: see `held`.
+//!
+//! A record is changed by the thread that took the page from its lists (under the heap's
+//! lock), or by the collector while the world stands still.
+//!
+//! Used by all of the collected heap.
+
+use heapwright_substrate::address_map::MAP;
+use heapwright_substrate::size_class::UNIT;
+
+use super::bits::{self, Bits, WORDS};
+use super::cell::Num;
+use super::held::{Held, State, StickyMarks};
+use super::layout::{KINDS, LARGE};
+use super::references::Incoming;
+
+/// Bytes that a large object has of memory: whole units, because what is behind it may have been
+/// touched before.
+pub(super) fn large_footprint(size: usize) -> usize {
+    size.next_multiple_of(UNIT)
+}
+
+/// What moving objects (see `moving`) has to do with a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Evacuation {
+    /// Nothing.
+    No = 0,
+    /// Its objects are to be moved elsewhere.
+    Candidate = 1,
+    /// They were: those without a mark are where their first word says.
+    Evacuated = 2,
+}
+
+/// What a sweep found in a page.
+#[derive(Clone, Copy)]
+pub(super) struct Found {
+    /// Objects.
+    pub(super) live: usize,
+    /// Of these, those that are old.
+    pub(super) old: usize,
+    /// Of these, those that survived for the first time.
+    pub(super) young: usize,
+    /// Its objects were moved elsewhere, but for those that are left.
+    pub(super) evacuated: bool,
+}
+
+/// What is known of a page. Zero is a record without a page.
+#[repr(C, align(64))]
+pub(super) struct Page {
+    /// Its number in the heap, from 1.
+    pub(super) number: Num,
+    pub(super) unit: Num,
+    pub(super) units: Num,
+    /// Bytes of a slot; of a large object, what was asked for.
+    pub(super) slot: Num,
+    /// Pool times kinds plus kind.
+    pub(super) page_list: Num,
+    /// Objects that the last sweep found, or slots that were not free when a mutator let go.
+    pub(super) live: Num,
+    /// Where memory begins that nobody has written since it was zero.
+    pub(super) zero_from: Num,
+    /// The next and the previous page of its page list, or the next record without a page.
+    pub(super) next: Num,
+    pub(super) prev: Num,
+    /// The next page of its page list that has free slots.
+    pub(super) next_available: Num,
+    /// Whether objects of it were marked, and not looked at for want of memory.
+    pub(super) overflowed: Num,
+    /// Bytes from its start to the end of its last slot.
+    end: Num,
+    /// Objects that are old: their marks stayed when it was swept.
+    old: Num,
+    /// Its part in moving objects: an [`Evacuation`].
+    evacuation: Num,
+    /// How many times its objects were pinned.
+    pub(super) pins: Num,
+    /// Whether the runtime resized one of its objects: what is in it may be better off elsewhere.
+    pub(super) resized: Num,
+    /// Up to where objects that were allocated since it was swept have reported what they lead to.
+    pub(super) scanned_to: Num,
+    /// Whether the sweep passed it while objects were moved, so that it is swept when they have moved.
+    pub(super) passed: Num,
+    /// Objects that were moved into it, ever.
+    pub(super) moved_in: Num,
+    /// Slots that lead to objects of it (see `references`).
+    pub(super) incoming: Incoming,
+    /// What it is, and what it holds: for any thread.
+    pub(super) held: Held,
+}
+
+const _: () = assert!(size_of::<Page>() == 192 + 8 * WORDS);
+
+/// The marks of the unit's objects.
+#[inline]
+pub(super) fn marks(unit: usize) -> &'static Bits {
+    let bits: *const Bits = MAP.side_bitmap(unit).cast();
+    // SAFETY: every unit below the map's limit has a side bitmap of this size, aligned
+    // to it; all of it is atomics, and it is never freed.
+    unsafe { &*bits }
+}
+
+impl Page {
+    /// Makes it the record of a fresh page on a page list, as new as `cycle`.
+    pub(super) fn open(
+        &self,
+        unit: usize,
+        units: usize,
+        page_list: usize,
+        slot: usize,
+        zero: bool,
+        cycle: usize,
+    ) {
+        self.make(unit, page_list, slot, cycle, || {
+            self.unit.set(unit);
+            self.units.set(units);
+            self.zero_from.set(if zero { 0 } else { usize::MAX });
+        });
+    }
+
+    /// Puts a page that is wholly free on a page list. It is as new as `cycle`.
+    pub(super) fn assign(&self, page_list: usize, slot: usize, cycle: usize) {
+        self.make(self.unit.get(), page_list, slot, cycle, || {});
+    }
+
+    fn make(&self, unit: usize, page_list: usize, slot: usize, cycle: usize, place: impl FnOnce()) {
+        self.held.open(marks(unit), cycle, || {
+            place();
+            self.page_list.set(page_list);
+            self.slot.set(slot);
+            self.end.set(self.slots() * slot);
+            self.live.set(0);
+            self.old.set(0);
+            self.overflowed.set(0);
+            self.set_evacuation(Evacuation::No);
+            for number in
+                [&self.pins, &self.resized, &self.scanned_to, &self.passed, &self.moved_in]
+            {
+                number.set(0);
+            }
+        });
+    }
+
+    /// What it is.
+    pub(super) fn state(&self) -> State {
+        self.held.state()
+    }
+
+    /// Its part in moving objects.
+    #[inline]
+    pub(super) fn evacuation(&self) -> Evacuation {
+        match self.evacuation.get() {
+            0 => Evacuation::No,
+            1 => Evacuation::Candidate,
+            _ => Evacuation::Evacuated,
+        }
+    }
+
+    /// Changes it. Any thread may have a page stay where it is.
+    pub(super) fn set_evacuation(&self, evacuation: Evacuation) {
+        self.evacuation.set(evacuation as usize);
+    }
+
+    /// The marks of its objects.
+    #[inline]
+    pub(super) fn marks(&self) -> &'static Bits {
+        marks(self.unit.get())
+    }
+
+    /// Its first byte.
+    #[inline]
+    pub(super) fn base(&self) -> *mut u8 {
+        MAP.address_of(self.unit.get())
+    }
+
+    /// The pool it is of.
+    pub(super) fn pool(&self) -> usize {
+        self.page_list.get() / KINDS
+    }
+
+    /// The kind of its objects, as a number.
+    pub(super) fn kind(&self) -> usize {
+        self.page_list.get() % KINDS
+    }
+
+    /// Whether it is one large object.
+    pub(super) fn is_large(&self) -> bool {
+        self.pool() == LARGE
+    }
+
+    /// Bytes that an object of it has of memory.
+    pub(super) fn footprint(&self) -> usize {
+        if self.is_large() { large_footprint(self.slot.get()) } else { self.slot.get() }
+    }
+
+    /// How many slots it has.
+    pub(super) fn slots(&self) -> usize {
+        if self.is_large() { 1 } else { UNIT / self.slot.get().max(1) }
+    }
+
+    /// Where its last slot ends.
+    pub(super) fn end(&self) -> usize {
+        self.end.get()
+    }
+
+    /// The first stretch of free slots at or behind byte `from`: at most `most` bytes.
+    pub(super) fn next_free(&self, from: usize, most: usize) -> Option<(usize, usize)> {
+        bits::next_clear(self.held.taken(), from, self.slot.get(), self.end(), most)
+    }
+
+    /// The slot that byte `offset` lies in: where it begins. `None` in the tail that no slot fills.
+    /// Whatever becomes of the page meanwhile, it is within a unit.
+    pub(super) fn slot_of(&self, offset: usize) -> Option<usize> {
+        let slot = self.slot.get();
+        if self.is_large() {
+            return (offset < slot).then_some(0);
+        }
+        let start = offset - offset.checked_rem(slot)?;
+        (start < UNIT / slot * slot).then_some(start)
+    }
+
+    /// Slots that hold objects.
+    pub(super) fn objects(&self) -> impl Iterator<Item = usize> + '_ {
+        let slot = self.slot.get();
+        (0..self.slots()).map(move |n| n * slot).filter(|&offset| self.held.is_taken(offset))
+    }
+
+    /// Calls `with` for each object that died. Before [`Page::sweep`].
+    pub(super) fn each_dead(&self, mut with: impl FnMut(*mut u8)) {
+        let marks = self.marks();
+        for offset in self.objects().filter(|&offset| !bits::is_set(marks, offset)) {
+            with(self.base().wrapping_add(offset));
+        }
+    }
+
+    /// Where objects begin that were allocated since it was swept, and have not reported yet what they
+    /// lead to: in `[from, to)`. From now on they have.
+    pub(super) fn each_unscanned(&self, mut with: impl FnMut(*mut u8)) {
+        let (from, to) = (self.scanned_to.get(), self.held.cursor());
+        if from >= to {
+            return;
+        }
+        // A large object may be resized, and has reported all the same.
+        self.scanned_to.set(if self.is_large() { usize::MAX } else { to });
+        let slot = self.slot.get().max(1);
+        for offset in (from..to).step_by(slot).filter(|&at| !bits::is_set(self.held.taken(), at)) {
+            with(self.base().wrapping_add(offset));
+        }
+    }
+
+    /// Calls `with` for each object that is marked, until it says false.
+    pub(super) fn each_marked(&self, with: impl FnMut(usize) -> bool) {
+        bits::each_set(self.marks(), self.slot.get(), with);
+    }
+
+    /// Its objects are about to be moved: `taken` alone says where there are any.
+    pub(super) fn begin_moving(&self) {
+        self.held.forget_cursor(self.slot.get());
+    }
+
+    /// An object has moved: its slot is not taken any more, and has no mark. (What died is taken, for it
+    /// is still to be swept; what stays is, and has a mark.)
+    pub(super) fn set_moved(&self, offset: usize) {
+        bits::reset(self.marks(), offset);
+        bits::reset(self.held.taken(), offset);
+    }
+
+    /// Where the object is now that was marked at byte `offset`, if it has moved: the first word of its
+    /// slot says so, until the page is swept. Of a page that is evacuated, or about to be.
+    pub(super) fn moved_to(&self, offset: usize) -> Option<*mut u8> {
+        let first = self.base().wrapping_add(offset).cast::<*mut u8>();
+        let moved = !bits::is_set(self.held.taken(), offset);
+        // SAFETY: the collector that moved the object wrote it there, and nothing was allocated here since.
+        moved.then(|| unsafe { first.read() })
+    }
+
+    /// Where the slot begins whose bit is that of `granule`.
+    pub(super) fn start_at(&self, granule: usize) -> usize {
+        bits::start(granule, self.slot.get())
+    }
+
+    /// An object that is old was put into a slot.
+    pub(super) fn put_old(&self, offset: usize) {
+        bits::set(self.held.taken(), offset);
+        bits::set(self.marks(), offset);
+        self.old.add(1);
+    }
+
+    /// Objects that were old when it was swept.
+    pub(super) fn old(&self) -> usize {
+        self.old.get()
+    }
+
+    /// Notes how many there are. Under the lock of the lists, which have the sum.
+    pub(super) fn set_old(&self, old: usize) {
+        self.old.set(old);
+    }
+
+    /// Whether all objects in it are old: nothing was allocated since it was swept.
+    pub(super) fn is_settled(&self) -> bool {
+        self.live.get() == self.old.get()
+    }
+
+    /// A minor collection has nothing to free here. What was free is free.
+    pub(super) fn pass(&self, cycle: usize) -> Found {
+        self.held.set_swept(cycle);
+        Found { live: self.live.get(), old: self.old.get(), young: 0, evacuated: false }
+    }
+
+    /// Whether an object was there when the page was last swept: it has survived that.
+    pub(super) fn has_survived(&self, offset: usize) -> bool {
+        bits::is_set(self.held.taken(), offset)
+    }
+
+    /// Whether the object that begins at byte `offset` is marked.
+    pub(super) fn is_marked(&self, offset: usize) -> bool {
+        bits::is_set(self.marks(), offset)
+    }
+
+    /// What is marked is taken, nothing else is, and those marks are left that stay. The page has
+    /// been through the sweep of `cycle`, and no part in moving any more.
+    pub(super) fn sweep(&self, cycle: usize, sticky: StickyMarks) -> Found {
+        let found = self.held.sweep(self.marks(), cycle, sticky);
+        self.scanned_to.set(0);
+        self.live.set(found.live);
+        let evacuated = self.evacuation() == Evacuation::Evacuated;
+        self.set_evacuation(Evacuation::No);
+        let young = found.live - found.survivors;
+        Found { live: found.live, old: found.old, young, evacuated }
+    }
+
+    /// Its object, a large one, has so many bytes from now on, in as many units.
+    pub(super) fn resize_large(&self, size: usize) {
+        self.slot.set(size);
+        self.end.set(size);
+        if self.held.cursor() != 0 {
+            self.held.settle(size);
+        }
+    }
+
+    /// Takes the first and only slot of a large page.
+    pub(super) fn take_large(&self) {
+        self.held.settle(self.slot.get());
+        self.live.set(1);
+    }
+}

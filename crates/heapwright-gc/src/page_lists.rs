@@ -1,0 +1,315 @@
+//! The page lists: a heap's pages by pool and kind, and the empty pages. Under the heap's lock.
+//!
+//! ```text
+//!   page list  | page | page | page | page | page | page |    all its pages, the newest first
+//!                             ^ sweep: what follows has not been swept in this cycle
+//!   available  page -> page -> page                           swept, with free slots, nobody's
+//!
+//!   empty      page -> page -> page                           wholly free, any pool's
+//! ```
+//!
+//! A page that a mutator allocates from, or sweeps, is on its page list and in no other:
+//! it is *claimed*, and its record the mutator's.
+//!
+//! When a cycle ends every list of available pages is forgotten and every cursor is at its
+//! page list's start: 256 words, however large the heap. Pages that come later are put in
+//! front of the cursor.
+//!
+//! Called by `mutator`, `cycle` and `sweep`.
+
+use heapwright_substrate::size_class::UNIT;
+
+use super::growth::{self, Decision, Swept};
+use super::held::State;
+use super::layout::{KINDS, LARGE, PAGE_LISTS, POOLS, slots_in_page};
+use super::page::{Found, Page};
+use super::pages::Pages;
+
+/// Pages of one pool and kind.
+#[derive(Clone, Copy)]
+struct PageList {
+    first: usize,
+    sweep: usize,
+    available: usize,
+}
+
+/// What is counted of a pool.
+#[derive(Clone, Copy)]
+pub(super) struct Pool {
+    pub(super) pages: usize,
+    /// Of these, those that have not been swept in this cycle.
+    pub(super) unswept: usize,
+    /// Pages with free slots that are nobody's.
+    pub(super) available: usize,
+    /// Slots that this cycle's sweep found free.
+    free: usize,
+    /// Pages that its sweep found wholly free.
+    freed: usize,
+    /// Pages that mutators took since the cycle, and in the one before.
+    pub(super) taken: usize,
+    taken_before: usize,
+    /// Pages it may take beyond the goal.
+    pub(super) granted: usize,
+    /// Pages it took as a grant, and on credit, ever.
+    pub(super) grown: usize,
+    pub(super) borrowed: usize,
+    pub(super) decision: Decision,
+    /// Bytes of a slot.
+    pub(super) slot: usize,
+    /// Objects when the last cycle ended.
+    pub(super) live: usize,
+}
+
+/// All lists of one heap.
+pub(super) struct PageLists {
+    page_list: [PageList; PAGE_LISTS],
+    pub(super) pool: [Pool; POOLS],
+    empty: usize,
+    /// Pages that are empty.
+    pub(super) empty_pages: usize,
+    /// The fewest pages that are empty since it was last looked after.
+    pub(super) empty_low: usize,
+    pub(super) empty_since: u32,
+    /// Pages in use, but for large objects.
+    pub(super) in_use: usize,
+    /// Bytes of large objects, in whole units.
+    pub(super) large: usize,
+    /// Pages that have not been swept in this cycle.
+    pub(super) unswept: usize,
+    /// Old objects on each page list, and their bytes.
+    pub(super) old: [usize; PAGE_LISTS],
+    pub(super) old_bytes: usize,
+    /// Bytes of objects that survived the last cycle as their first.
+    pub(super) young_bytes: usize,
+    /// Pages on credit.
+    pub(super) debt: usize,
+    /// The page list whose turn it is to be swept a little.
+    turn: usize,
+}
+
+impl PageLists {
+    /// No page on any page list.
+    pub(super) const fn new() -> Self {
+        const PAGE_LIST: PageList = PageList { first: 0, sweep: 0, available: 0 };
+        const POOL: Pool = Pool {
+            pages: 0,
+            unswept: 0,
+            available: 0,
+            free: 0,
+            freed: 0,
+            taken: 0,
+            taken_before: 0,
+            granted: 0,
+            grown: 0,
+            borrowed: 0,
+            decision: Decision::None,
+            slot: 0,
+            live: 0,
+        };
+        Self {
+            page_list: [PAGE_LIST; PAGE_LISTS],
+            pool: [POOL; POOLS],
+            empty: 0,
+            empty_pages: 0,
+            empty_low: 0,
+            empty_since: 0,
+            in_use: 0,
+            large: 0,
+            unswept: 0,
+            old: [0; PAGE_LISTS],
+            old_bytes: 0,
+            young_bytes: 0,
+            debt: 0,
+            turn: 0,
+        }
+    }
+
+    /// Forgets all pages.
+    pub(super) fn clear(&mut self) {
+        const FRESH: PageLists = PageLists::new();
+        self.page_list.copy_from_slice(&FRESH.page_list);
+        self.pool.copy_from_slice(&FRESH.pool);
+        (self.empty, self.empty_pages, self.empty_low, self.empty_since) = (0, 0, 0, 0);
+        (self.in_use, self.large, self.unswept, self.debt, self.turn) = (0, 0, 0, 0, 0);
+        self.old.fill(0);
+        (self.old_bytes, self.young_bytes) = (0, 0);
+    }
+
+    /// Bytes the heap has.
+    pub(super) fn bytes(&self) -> usize {
+        (self.in_use + self.empty_pages) * UNIT + self.large
+    }
+
+    /// Puts a page on its page list, in front of the cursor: it counts as swept.
+    pub(super) fn add(&mut self, pages: &Pages, page: &Page) {
+        let page_list = &mut self.page_list[page.page_list.get()];
+        page.next.set(page_list.first);
+        page.prev.set(0);
+        if let Some(first) = pages.get(page_list.first) {
+            first.prev.set(page.number.get());
+        }
+        page_list.first = page.number.get();
+        self.pool[page.pool()].pages += 1;
+        if page.is_large() {
+            self.large += page.footprint();
+        } else {
+            self.in_use += 1;
+        }
+    }
+
+    /// Takes a page off its page list. It is claimed.
+    pub(super) fn remove(&mut self, pages: &Pages, page: &Page) {
+        let page_list = &mut self.page_list[page.page_list.get()];
+        let (next, prev) = (page.next.get(), page.prev.get());
+        match pages.get(prev) {
+            Some(before) => before.next.set(next),
+            None => page_list.first = next,
+        }
+        if let Some(behind) = pages.get(next) {
+            behind.prev.set(prev);
+        }
+        self.pool[page.pool()].pages -= 1;
+        if page.is_large() {
+            self.large -= page.footprint();
+        } else {
+            self.in_use -= 1;
+        }
+    }
+
+    /// Claims a page that was swept and has free slots.
+    pub(super) fn take_available<'a>(
+        &mut self,
+        pages: &'a Pages,
+        page_list: usize,
+    ) -> Option<&'a Page> {
+        let page = pages.get(self.page_list[page_list].available)?;
+        self.page_list[page_list].available = page.next_available.get();
+        self.pool[page_list / KINDS].available -= 1;
+        self.pool[page_list / KINDS].taken += 1;
+        Some(page)
+    }
+
+    /// Lets go of a page that has free slots.
+    pub(super) fn put_available(&mut self, page: &Page) {
+        let page_list = &mut self.page_list[page.page_list.get()];
+        page.next_available.set(page_list.available);
+        page_list.available = page.number.get();
+        self.pool[page.pool()].available += 1;
+    }
+
+    /// Claims the next page of a page list that has not been swept.
+    pub(super) fn take_unswept<'a>(
+        &mut self,
+        pages: &'a Pages,
+        page_list: usize,
+    ) -> Option<&'a Page> {
+        let page = pages.get(self.page_list[page_list].sweep)?;
+        self.page_list[page_list].sweep = page.next.get();
+        self.pool[page_list / KINDS].unswept -= 1;
+        self.unswept -= 1;
+        Some(page)
+    }
+
+    /// As [`PageLists::take_unswept`], of the page list whose turn it is.
+    pub(super) fn take_unswept_in_turn<'a>(&mut self, pages: &'a Pages) -> Option<&'a Page> {
+        if self.unswept == 0 {
+            return None;
+        }
+        for _ in 0..PAGE_LISTS {
+            self.turn = (self.turn + 1) % PAGE_LISTS;
+            if let Some(page) = self.take_unswept(pages, self.turn) {
+                return Some(page);
+            }
+        }
+        None
+    }
+
+    /// Notes what a sweep found in a page. If it is the last of its pool, the pool is judged.
+    pub(super) fn note_swept(&mut self, page: &Page, found: Found, allowance: usize) {
+        let Found { live, old, young, .. } = found;
+        self.young_bytes += young * page.footprint();
+        let were = page.old();
+        if old != were {
+            let sum = &mut self.old[page.page_list.get()];
+            *sum = *sum - were + old;
+            self.old_bytes = self.old_bytes - were * page.footprint() + old * page.footprint();
+            page.set_old(old);
+        }
+        let pool = &mut self.pool[page.pool()];
+        pool.free += page.slots() - live;
+        pool.freed += usize::from(live == 0);
+        if live == 0 {
+            self.debt = self.debt.saturating_sub(1);
+        }
+        if pool.unswept == 0 {
+            self.judge(page.pool(), allowance);
+        }
+    }
+
+    /// So many old objects were moved to a page list.
+    pub(super) fn add_old(&mut self, page_list: usize, count: usize, bytes: usize) {
+        self.old[page_list] += count;
+        self.old_bytes += bytes;
+    }
+
+    fn judge(&mut self, number: usize, allowance: usize) {
+        if number == LARGE {
+            return;
+        }
+        let pool = &mut self.pool[number];
+        let in_page = slots_in_page(pool.slot.max(1));
+        let (decision, pages) = growth::judge(Swept {
+            slots: pool.pages * in_page,
+            free: pool.free.min(pool.pages * in_page),
+            in_page,
+            taken: pool.taken + pool.taken_before,
+            freed: pool.freed,
+        });
+        pool.decision = decision;
+        pool.granted = pages.min(allowance / UNIT + 1);
+    }
+
+    /// Moves a page without objects from its page list to the empty pages. It is claimed.
+    pub(super) fn put_empty(&mut self, pages: &Pages, page: &Page) {
+        self.remove(pages, page);
+        page.held.close(State::Empty);
+        page.next.set(self.empty);
+        self.empty = page.number.get();
+        self.empty_pages += 1;
+    }
+
+    /// Takes a page from the empty ones. Claimed, and on no page list.
+    pub(super) fn take_empty<'a>(&mut self, pages: &'a Pages) -> Option<&'a Page> {
+        let page = pages.get(self.empty)?;
+        self.empty = page.next.get();
+        self.empty_pages -= 1;
+        self.empty_low = self.empty_low.min(self.empty_pages);
+        Some(page)
+    }
+
+    /// The first page of each page list: for walks.
+    pub(super) fn first(&self, page_list: usize) -> usize {
+        self.page_list[page_list].first
+    }
+
+    /// A cycle has ended: every page is to be swept. `live` says what each page list has.
+    pub(super) fn begin_sweep(&mut self, live: &[usize; PAGE_LISTS]) {
+        self.unswept = 0;
+        for (pool, live) in self.pool.iter_mut().zip(live.chunks(KINDS)) {
+            pool.unswept = pool.pages;
+            pool.available = 0;
+            pool.free = 0;
+            pool.freed = 0;
+            pool.taken_before = core::mem::take(&mut pool.taken);
+            pool.granted = 0;
+            pool.live = live.iter().sum();
+            self.unswept += pool.pages;
+        }
+        for page_list in &mut self.page_list {
+            page_list.available = 0;
+            page_list.sweep = page_list.first;
+        }
+        self.debt = 0;
+        self.young_bytes = 0;
+    }
+}

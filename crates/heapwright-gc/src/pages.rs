@@ -1,0 +1,79 @@
+//! The records of a heap's pages, by number.
+//!
+//! ```text
+//!   unit --record.heap--> number, from 1 --> table --> record
+//! ```
+//!
+//! A record never moves while its heap lives, and is used again when its page has gone
+//! back. Finding one takes no lock; making one is under the heap's.
+
+use heapwright_substrate::address_map::MAP;
+use heapwright_substrate::segments::Zeroed;
+use heapwright_substrate::sync::atomic::Ordering;
+
+use super::cell::Num;
+use super::page::{Evacuation, Page};
+use super::table::Table;
+
+// SAFETY: zero is a record without a page, and all of it is numbers.
+unsafe impl Zeroed for Page {}
+
+/// All records of one heap. Zero has none.
+pub(super) struct Pages {
+    records: Table<Page, 64, 19>,
+    /// Records that were ever made. Under the heap's lock.
+    made: Num,
+    /// The first record without a page, or 0. Under the heap's lock.
+    vacant: Num,
+}
+
+impl Pages {
+    /// The record of a number that a page of this heap has or had.
+    #[inline]
+    pub(super) fn get(&self, number: usize) -> Option<&Page> {
+        self.records.get(number.checked_sub(1)?)
+    }
+
+    /// The record of the page that begins at `unit`, which is this heap's.
+    #[inline]
+    pub(super) fn at_unit(&self, unit: usize) -> Option<&Page> {
+        self.get(MAP.record(unit).heap.load(Ordering::Relaxed) as usize)
+    }
+
+    /// A record without a page. `None` where there is no memory. Under the heap's lock.
+    pub(super) fn make(&self) -> Option<&Page> {
+        if let Some(page) = self.get(self.vacant.get()) {
+            self.vacant.set(page.next.get());
+            return Some(page);
+        }
+        let made = self.made.get();
+        let page = self.records.get_or_make(made)?;
+        self.made.set(made + 1);
+        page.number.set(made + 1);
+        Some(page)
+    }
+
+    /// Takes a record back whose page has gone. Under the heap's lock.
+    pub(super) fn give(&self, page: &Page) {
+        page.set_evacuation(Evacuation::No);
+        page.next.set(self.vacant.get());
+        self.vacant.set(page.number.get());
+    }
+
+    /// All records, also those without a page.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Page> {
+        (1..=self.made.get()).filter_map(|number| self.get(number))
+    }
+
+    /// How many records were ever made: the largest number.
+    pub(super) fn made(&self) -> usize {
+        self.made.get()
+    }
+
+    /// Gives all records back. Nobody looks any more.
+    pub(super) fn end(&self) {
+        self.records.end();
+        self.made.set(0);
+        self.vacant.set(0);
+    }
+}

@@ -1,0 +1,65 @@
+//! Finalizers: registered, cancelled, and run where the runtime asks for it.
+
+use core::ffi::c_void;
+use core::ptr;
+
+use heapwright_substrate::sync::atomic::Ordering;
+
+use super::super::finalizers::{Entry, Finalizer};
+use super::Mutator;
+
+impl Mutator {
+    /// When nothing leads to the object any more, `run` is to be called. False: there is no memory.
+    ///
+    /// # Safety
+    ///
+    /// `object` is one of this heap; the duties of the [module](super) hold for `run`, but it
+    /// may allocate.
+    pub unsafe fn finalize(&self, object: *mut u8, run: Finalizer, context: *mut c_void) -> bool {
+        self.heap().finalizers.lock().add(Entry { object, run, context })
+    }
+
+    /// Forgets all finalizers of an object that are not due yet. Returns how many. Linear in the
+    /// number of all that are registered.
+    ///
+    /// # Safety
+    ///
+    /// The duties of the [module](super).
+    pub unsafe fn cancel_finalizers(&self, object: *mut u8) -> usize {
+        self.heap().finalizers.lock().cancel(object)
+    }
+
+    /// Runs up to `most` finalizers that are due. Returns how many.
+    ///
+    /// # Safety
+    ///
+    /// The duties of the [module](super).
+    pub unsafe fn run_finalizers(&self, most: usize) -> usize {
+        let mut count = 0;
+        while count < most {
+            // When it is no longer due, it is no root any more: a handle keeps the object while
+            // its finalizer runs. Without one, none runs.
+            let (handles, own) = (&self.heap().handles, &self.inner().handles);
+            let Some(root) = handles.make(own, ptr::null_mut()) else { break };
+            let next = self.heap().finalizers.lock().next();
+            if let Some(next) = &next {
+                // SAFETY: a cell of the heap, which is this one's.
+                unsafe { &*root }.store(next.object, Ordering::Relaxed);
+                // The finalizer has its address.
+                let pinned = self.heap().pin(next.object);
+                // SAFETY: registered with `finalize`, for a live object.
+                unsafe { (next.run)(next.object.cast(), next.context) };
+                if pinned {
+                    self.heap().unpin(next.object);
+                }
+            }
+            // SAFETY: made above, and not used any more.
+            unsafe { handles.free(own, root) };
+            if next.is_none() {
+                break;
+            }
+            count += 1;
+        }
+        count
+    }
+}

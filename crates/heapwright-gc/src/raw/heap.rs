@@ -1,0 +1,149 @@
+//! The collected heap, as a runtime has it: made, asked, ended.
+//!
+//! ```text
+//!   Heap --> slot of the registry of heaps, never freed; a pointer to its value is the C handle
+//! ```
+
+use core::ffi::c_void;
+use core::ptr;
+
+use heapwright_substrate::ids::Slot;
+
+use super::super::heap as inner;
+use super::super::layout::LARGE;
+use super::super::mutator as attached;
+use super::super::statistics::Statistics;
+use super::{Mutator, Options, Runtime};
+
+/// A collected heap.
+///
+/// ```
+/// use core::ffi::c_void;
+/// use heapwright::gc::raw::{Heap, Options, Runtime, Tracer};
+///
+/// // A pair: two references.
+/// unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
+///     let pair = object.cast::<[*mut u8; 2]>();
+///     // SAFETY: every object of this heap is a pair.
+///     unsafe { *pair }.into_iter().for_each(|reference| tracer.mark(reference));
+/// }
+///
+/// let runtime = Runtime { trace: Some(trace), ..Runtime::new() };
+/// let heap = Heap::new(Options::new(), runtime).expect("memory");
+/// // SAFETY: the duties of the module's documentation are kept.
+/// unsafe {
+///     let mutator = heap.attach().expect("memory");
+///     let root = mutator.new_root(core::ptr::null_mut()).expect("memory");
+///     for _ in 0..100_000 {
+///         let pair = mutator.alloc(16, heapwright::gc::TRACED).cast::<[*mut u8; 2]>();
+///         (*pair)[0] = *root; // each keeps the one before ...
+///         *root = if heap.statistics().cycles % 2 == 0 { pair.cast() } else { core::ptr::null_mut() };
+///     }
+///     mutator.free_root(root);
+///     mutator.detach();
+/// }
+/// ```
+pub struct Heap {
+    slot: &'static Slot<inner::Heap>,
+}
+
+// SAFETY: the runtime's callbacks may be called from any thread, by its duties.
+unsafe impl Send for Heap {}
+// SAFETY: what is not an atomic is behind locks; the runtime's callbacks may be called from any
+// thread.
+unsafe impl Sync for Heap {}
+
+impl Heap {
+    /// A heap of its own. `None` where there is no memory.
+    #[must_use]
+    pub fn new(options: Options, runtime: Runtime) -> Option<Self> {
+        inner::Heap::make(options, runtime).map(|slot| Self { slot })
+    }
+
+    fn inner(&self) -> &'static inner::Heap {
+        &self.slot.value
+    }
+
+    /// Whether the calling thread has a mutator here.
+    #[must_use]
+    pub fn is_attached(&self) -> bool {
+        let me = heapwright_substrate::os::thread_token();
+        let mut found = false;
+        self.inner().each_mutator(|mutator| found |= mutator.thread.get() == me);
+        found
+    }
+
+    /// The calling thread joins; it must not have joined. Waits while the world stands still.
+    /// `None` where there is no memory.
+    #[must_use]
+    pub fn attach(&self) -> Option<Mutator> {
+        attached::Mutator::attach(self.inner()).map(Mutator::new)
+    }
+
+    /// The object that an address lies in: any address at all. Constant time, but for objects that
+    /// mutators have just allocated: then their number.
+    #[must_use]
+    pub fn find(&self, address: *const u8) -> Option<*mut u8> {
+        self.inner().find_fresh(address)
+    }
+
+    /// Bytes of the slot that an object of `size` bytes gets.
+    #[must_use]
+    pub fn slot_size(&self, size: usize) -> usize {
+        let sizes = self.inner().sizes();
+        let pool = sizes.pool(size);
+        if pool == LARGE { size } else { sizes.slot(pool) }
+    }
+
+    /// The largest size that lies in a slot: what is larger is a large object.
+    #[must_use]
+    pub fn largest_slot(&self) -> usize {
+        self.inner().sizes().largest()
+    }
+
+    /// What there is of it.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        self.inner().statistics()
+    }
+
+    /// Gives all pages without objects to the system's side of the process. Returns bytes.
+    pub fn trim(&self) -> usize {
+        self.inner().supply.trim()
+    }
+
+    /// Its number in the address map.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.inner().id()
+    }
+
+    /// A handle for C: a pointer that [`Heap::from_ptr`] takes back.
+    #[must_use]
+    pub fn into_ptr(self) -> *mut c_void {
+        let at = ptr::from_ref(self.slot).wrapping_byte_add(Slot::<inner::Heap>::VALUE);
+        core::mem::forget(self);
+        at.cast_mut().cast()
+    }
+
+    /// The heap of a handle.
+    ///
+    /// # Safety
+    ///
+    /// `at` is from [`Heap::into_ptr`], and only one of those made of it is dropped.
+    #[must_use]
+    pub unsafe fn from_ptr(at: *mut c_void) -> Self {
+        // SAFETY: by the contract.
+        let slot = unsafe { Slot::<inner::Heap>::containing(at.cast()) };
+        // SAFETY: by the contract; slots are never freed.
+        Self { slot: unsafe { &*slot } }
+    }
+}
+
+impl Drop for Heap {
+    /// Ends the heap: objects of kind `FREED` are freed, and all memory goes back. Mutators
+    /// that are still attached must not be used any more.
+    fn drop(&mut self) {
+        inner::Heap::end(self.slot);
+    }
+}

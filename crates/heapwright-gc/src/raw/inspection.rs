@@ -1,0 +1,47 @@
+//! Inspection: walks, dumps and verification of a heap, and the size of any object.
+
+use super::super::heap;
+use super::super::layout::{KINDS, LARGE};
+use super::Mutator;
+use heapwright_substrate::address_map::{Kind, MAP};
+
+impl Mutator {
+    /// Calls `visit` for each object: address, bytes of its slot, kind. Stops when it says
+    /// false; whether it never did. The world stands still meanwhile.
+    ///
+    /// # Safety
+    ///
+    /// The duties of the [module](super); `visit` calls nothing of the heap.
+    pub unsafe fn walk(&self, visit: impl FnMut(*mut u8, usize, u32) -> bool) -> bool {
+        self.heap().walk(self.inner(), visit)
+    }
+
+    /// Writes a heap dump, which `heapwright heap` reads: `sink` is given its pieces, one after
+    /// the other, and says whether it took them. Whether the dump is whole. The world stands
+    /// still meanwhile.
+    ///
+    /// # Safety
+    ///
+    /// The duties of the [module](super); `sink` calls nothing of the heap.
+    pub unsafe fn dump(&self, sink: impl FnMut(&[u8]) -> bool) -> bool {
+        self.heap().dump(self.inner(), sink)
+    }
+
+    /// Looks at every object that roots lead to, and says what is wrong. Returns how many things are.
+    ///
+    /// # Safety
+    ///
+    /// The duties of the [module](super).
+    pub unsafe fn verify(&self) -> usize {
+        self.heap().verify_now(self.inner())
+    }
+}
+
+/// Bytes of the slot of an object of any collected heap; 0 for anything else.
+#[must_use]
+pub fn object_size(object: *const u8) -> usize {
+    let (unit, entry) = MAP.lookup(object.addr());
+    let Kind::Collected(page_list) = entry.kind() else { return 0 };
+    let Some(heap) = heap::of(entry.owner()) else { return 0 };
+    if page_list / KINDS == LARGE { heap.large_size(unit) } else { heap.slot(page_list) }
+}

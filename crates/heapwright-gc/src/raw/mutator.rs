@@ -1,0 +1,105 @@
+//! The mutator, as a runtime has it: attached, allocating, detached.
+//!
+//! ```text
+//!   Mutator --> slot of the registry of mutators, never freed; a pointer to its value is the C handle,
+//!               whose first fields the C header reads (see `shown`)
+//! ```
+
+use core::ffi::c_void;
+use core::marker::PhantomData;
+use core::ptr;
+
+use heapwright_substrate::ids::Slot;
+
+use super::super::KIND_MASK;
+use super::super::heap::Heap;
+use super::super::mutator as inner;
+
+/// A thread's access to a heap.
+pub struct Mutator {
+    slot: &'static Slot<inner::Mutator>,
+    /// One thread at a time.
+    one: PhantomData<*mut ()>,
+}
+
+impl Mutator {
+    #[inline]
+    pub(super) fn new(slot: &'static Slot<inner::Mutator>) -> Self {
+        Self { slot, one: PhantomData }
+    }
+
+    pub(super) fn inner(&self) -> &'static inner::Mutator {
+        &self.slot.value
+    }
+
+    pub(super) fn heap(&self) -> &'static Heap {
+        self.inner().heap()
+    }
+
+    /// The head that the C interface shows.
+    #[must_use]
+    pub fn into_ptr(self) -> *mut c_void {
+        ptr::from_ref(self.slot).wrapping_byte_add(Slot::<inner::Mutator>::VALUE).cast_mut().cast()
+    }
+
+    /// The heap it is of, as a handle for C.
+    #[must_use]
+    pub fn heap_ptr(&self) -> *mut c_void {
+        ptr::from_ref(self.heap()).cast_mut().cast()
+    }
+
+    /// The mutator of a head.
+    ///
+    /// # Safety
+    ///
+    /// `at` is from [`Mutator::into_ptr`], and its mutator was not detached.
+    #[must_use]
+    #[inline]
+    pub unsafe fn from_ptr(at: *mut c_void) -> Self {
+        let value = at.cast::<inner::Mutator>();
+        // SAFETY: by the contract; the value is in a slot that is never freed.
+        let slot = unsafe { Slot::containing(value) };
+        // SAFETY: the slot that the mutator's value is in, which is never freed.
+        Self::new(unsafe { &*slot })
+    }
+
+    /// The calling thread leaves the heap.
+    ///
+    /// # Safety
+    ///
+    /// The duties of the [module](super).
+    pub unsafe fn detach(self) {
+        inner::Mutator::detach(self.slot);
+    }
+
+    /// Memory for an object of `size` bytes: zeroed if it is traced. Null: there is none under
+    /// the limit, even after a collection.
+    ///
+    /// # Safety
+    ///
+    /// The duties of the [module](super). `kind` is `TRACED` or `LEAF`, and `FREED` or not.
+    #[inline]
+    #[must_use]
+    pub unsafe fn alloc(&self, size: usize, kind: u32) -> *mut u8 {
+        self.inner().alloc(size, (kind & KIND_MASK) as usize)
+    }
+
+    /// The object is to have `size` bytes. Whether it has them where it is. If not, or if a smaller
+    /// slot would do, it is moved to one that suits when its heap is compacted next, if it may be moved,
+    /// and the runtime says the size again ([`Runtime::wanted`](super::Runtime#structfield.wanted)).
+    ///
+    /// # Safety
+    ///
+    /// `object` is one of this heap, and the caller's to change.
+    pub unsafe fn resize(&self, object: *mut u8, size: usize) -> bool {
+        self.heap().resize(object, size)
+    }
+
+    /// The runtime has `bytes` more (or less) elsewhere, which go with objects of the heap.
+    pub fn external(&self, bytes: isize) {
+        self.heap().pacing.add_external(bytes);
+        if bytes > 0 {
+            self.inner().owe(bytes.unsigned_abs());
+        }
+    }
+}

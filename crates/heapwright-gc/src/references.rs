@@ -1,0 +1,217 @@
+//! Incoming references: which slots lead to a page whose objects are to be moved.
+//!
+//! ```text
+//!   page of the plan --incoming--> | slot, target | --> | slot, target | --> ...     newest first
+//!
+//!   block, of the heap    | link | reference | reference | ... room of one tracer ... |    64 KiB
+//! ```
+//!
+//! While a compacting collection marks, each slot that is reported and leads to a page of the plan is
+//! noted with that page, by any number of tracers at once: each has room of its own for what it notes,
+//! and hangs it before the page's first. When the page's objects have moved, its list says what is to be
+//! changed, and nothing else need be looked at. (Noting references to an area while marking: Ben-Yitzhak
+//! et al., "An algorithm for parallel incremental compaction", 2002.)
+//!
+//! A slot may have changed since: a reference says which object it led to, and is passed over if it does
+//! not any more. Nothing is ever taken out; all memory goes back when the last page is through.
+//!
+//! Filled by `tracer`, read by `moving`.
+
+use core::ptr::{self, NonNull};
+
+use heapwright_substrate::address_map::MAP;
+use heapwright_substrate::chunk::Side;
+use heapwright_substrate::size_class::UNIT;
+use heapwright_substrate::sync::Lock;
+use heapwright_substrate::sync::atomic::{AtomicPtr, Ordering};
+
+use super::bits::GRANULE;
+use super::cell::{Num, Ptr};
+
+/// Bits of an address.
+const ADDRESS: u32 = 48;
+
+/// A slot that led to an object.
+#[repr(C)]
+struct Reference {
+    /// Its address; above it the granule in which the object begins in its page.
+    packed: usize,
+    next: *mut Reference,
+}
+
+/// What leads to a page's objects. Zero: nothing.
+#[repr(C)]
+pub(super) struct Incoming {
+    first: AtomicPtr<Reference>,
+    count: Num,
+}
+
+/// Where a tracer notes references. Zero has no room.
+pub(super) struct Room {
+    next: Ptr<Reference>,
+    end: Ptr<Reference>,
+    /// Of which plan it was.
+    round: Num,
+}
+
+/// All memory of references of one heap. Zero has none.
+pub(super) struct References {
+    blocks: Lock<Blocks>,
+    round: Num,
+}
+
+struct Blocks(*mut u8);
+
+// SAFETY: memory that is the heap's, under its lock.
+unsafe impl Send for Blocks {}
+
+impl References {
+    /// Room for one more.
+    fn take(&self, room: &Room) -> Option<NonNull<Reference>> {
+        if room.next.get() == room.end.get() || room.round.get() != self.round.get() {
+            let side = Side::take(UNIT)?;
+            let block = side.at();
+            let mut blocks = self.blocks.lock();
+            // SAFETY: fresh memory, whose first reference's place is the link's.
+            unsafe { block.cast::<*mut u8>().write(blocks.0) };
+            blocks.0 = block;
+            drop(blocks);
+            room.next.set(block.cast::<Reference>().wrapping_add(1));
+            room.end.set(block.wrapping_add(UNIT).cast());
+            room.round.set(self.round.get());
+        }
+        let place = room.next.get();
+        room.next.set(place.wrapping_add(1));
+        NonNull::new(place)
+    }
+
+    /// Gives all memory back. Every page's list was forgotten.
+    pub(super) fn end(&self) {
+        let mut blocks = self.blocks.lock();
+        while !blocks.0.is_null() {
+            // SAFETY: the first word of a block leads to the next one.
+            let next = unsafe { blocks.0.cast::<*mut u8>().read() };
+            Side::give_at(blocks.0);
+            blocks.0 = next;
+        }
+        self.round.add(1);
+    }
+
+    /// Holds the lock across a fork.
+    pub(super) fn before_fork(&self) {
+        self.blocks.acquire();
+    }
+
+    /// Gives it back on either side of a fork.
+    ///
+    /// # Safety
+    ///
+    /// Follows [`References::before_fork`] in the forking thread or its copy.
+    pub(super) unsafe fn after_fork(&self) {
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+        unsafe { self.blocks.release() };
+    }
+}
+
+impl Room {
+    /// It is nobody's any more, or another heap's.
+    pub(super) fn forget(&self) {
+        self.next.set(ptr::null_mut());
+        self.end.set(ptr::null_mut());
+    }
+}
+
+impl Incoming {
+    /// Notes that a slot leads to the object that begins at byte `offset` of the page. By any number of
+    /// threads. False: there is no memory.
+    #[must_use]
+    pub(super) fn note(
+        &self,
+        all: &References,
+        room: &Room,
+        slot: *mut *mut u8,
+        offset: usize,
+    ) -> bool {
+        debug_assert!(slot.addr() >> ADDRESS == 0);
+        let Some(place) = all.take(room) else { return false };
+        let packed = slot.addr() | (offset / GRANULE) << ADDRESS;
+        let mut first = self.first.load(Ordering::Relaxed);
+        loop {
+            // SAFETY: room of this tracer's, which nobody knows before it hangs.
+            unsafe { place.write(Reference { packed, next: first }) };
+            let hung = self.first.compare_exchange_weak(
+                first,
+                place.as_ptr(),
+                Ordering::Release,
+                Ordering::Relaxed,
+            );
+            match hung {
+                Ok(_) => break,
+                Err(now) => first = now,
+            }
+        }
+        self.count.add_shared(1);
+        true
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.count.get()
+    }
+
+    /// Forgets all.
+    pub(super) fn forget(&self) {
+        self.first.store(ptr::null_mut(), Ordering::Relaxed);
+        self.count.set(0);
+    }
+
+    /// Calls `with` for each slot and the granule that its object began in. While nobody notes.
+    pub(super) fn each(&self, mut with: impl FnMut(*mut *mut u8, usize)) {
+        let mut at = self.first.load(Ordering::Acquire);
+        // SAFETY: null, or a reference of a block that is there until `References::end`.
+        while let Some(reference) = unsafe { at.as_ref() } {
+            at = reference.next;
+            let address = reference.packed & ((1 << ADDRESS) - 1);
+            with(MAP.base().with_addr(address).cast(), reference.packed >> ADDRESS);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    extern crate std;
+    use std::vec::Vec;
+
+    #[test]
+    fn what_several_note_is_all_there_and_goes_with_the_plan() {
+        assert!(heapwright_substrate::substrate::open(heapwright_substrate::options::get));
+        // SAFETY: zero has nothing.
+        let all: References = unsafe { core::mem::zeroed() };
+        // SAFETY: a plan of zeros has nothing in it.
+        let incoming: Incoming = unsafe { core::mem::zeroed() };
+        let each = if cfg!(miri) { 50 } else { 10_000 };
+        std::thread::scope(|scope| {
+            for thread in 0..4usize {
+                let (all, incoming) = (&all, &incoming);
+                scope.spawn(move || {
+                    // SAFETY: zero has no room.
+                    let room: Room = unsafe { core::mem::zeroed() };
+                    for n in 0..each {
+                        let slot = ptr::without_provenance_mut(8 * (thread * each + n));
+                        assert!(incoming.note(all, &room, slot, 16 * (n % 4096) + 8));
+                    }
+                });
+            }
+        });
+        assert_eq!(incoming.count(), 4 * each);
+        let mut found = Vec::new();
+        incoming.each(|slot, granule| found.push((slot.addr() / 8, granule)));
+        found.sort_unstable();
+        assert!(found.iter().copied().eq((0..4 * each).map(|n| (n, n % each % 4096))));
+        incoming.forget();
+        all.end();
+        incoming.each(|_, _| unreachable!());
+        assert!(all.blocks.lock().0.is_null());
+    }
+}

@@ -1,0 +1,145 @@
+//! Sweeping: a little at a time, of every pool, by the mutators that take pages.
+//!
+//! ```text
+//!   a page is swept     by the mutator that needs one of its page list, which then allocates from it,
+//!                       by turns of all page lists, a share for each page that is taken, or
+//!                       in a step (`cycle`)
+//!
+//!   no object left      onto the list of empty pages; a large one: back to the chunk
+//!   some slots free     available
+//!   full                stays on its page list
+//! ```
+//!
+//! A page is claimed under the lock and swept outside it. The runtime's `free` is called here,
+//! for objects of kinds that want it.
+//!
+//! The share is such that the sweep is over before a quarter of what may be allocated until the
+//! next cycle is: so that cycle need not begin with the rest of this one.
+
+use heapwright_substrate::os;
+use heapwright_substrate::size_class::UNIT;
+
+use super::cycle::Phase;
+use super::growth;
+use super::heap::Heap;
+use super::held::StickyMarks;
+use super::layout;
+use super::page::{Evacuation, Found, Page};
+
+/// Pages that a mutator sweeps when it found nothing in its own pool.
+const MORE: usize = 16;
+
+impl Heap {
+    /// Sweeps a page that is claimed.
+    pub(super) fn sweep_page(&self, page: &Page) -> Found {
+        let sticky = self.generations.sticky_marks();
+        if page.evacuation() != Evacuation::No && self.cycle.phase() == Phase::Moving {
+            // It is swept when its objects have moved (see `moving`).
+            page.passed.set(1);
+            return Found { live: page.slots(), old: page.old(), young: 0, evacuated: false };
+        }
+        if sticky == StickyMarks::Survivors && page.is_settled() {
+            return page.pass(self.cycle.number());
+        }
+        if layout::is_freed(page.page_list.get()) {
+            let size = page.slot.get();
+            let free = |object| self.runtime().free(object, size);
+            self.pacing.while_freeing(|| page.each_dead(free));
+        }
+        page.sweep(self.cycle.number(), sticky)
+    }
+
+    /// Puts a page that was swept where it is to be found, or gives it back.
+    pub(super) fn put_swept(&self, page: &Page, found: Found) {
+        let mut lists = self.supply.lists.lock();
+        lists.note_swept(page, found, self.pacing.allowance());
+        if found.live > 0 {
+            if found.live < page.slots() {
+                lists.put_available(page);
+            }
+        } else if page.is_large() || found.evacuated {
+            drop(lists);
+            self.supply.release(page);
+        } else {
+            lists.put_empty(&self.supply.pages, page);
+        }
+    }
+
+    /// Sweeps the next page of the page list whose turn it is. False: none is left.
+    fn sweep_next(&self) -> bool {
+        let mut lists = self.supply.lists.lock();
+        let Some(page) = lists.take_unswept_in_turn(&self.supply.pages) else {
+            drop(lists);
+            let passed = self.sweep_passed();
+            if !passed {
+                self.end_sweep();
+            }
+            return passed;
+        };
+        drop(lists);
+        let found = self.sweep_page(page);
+        self.put_swept(page, found);
+        true
+    }
+
+    /// Every page has been claimed for the sweep.
+    fn end_sweep(&self) {
+        if self.cycle.end_sweep() {
+            self.know_external();
+            self.choose_to_move();
+        }
+    }
+
+    /// Sweeps up to `most` pages, of whatever page list. Returns how many there were.
+    fn sweep_some(&self, most: usize) -> usize {
+        (0..most).take_while(|_| self.sweep_next()).count()
+    }
+
+    /// Sweeps some pages more than the share: a mutator found nothing.
+    pub(super) fn sweep_more(&self) {
+        self.sweep_some(MORE);
+    }
+
+    /// A mutator's share, for a page that it takes.
+    pub(super) fn sweep_share(&self) {
+        if self.cycle.phase() != Phase::Sweeping {
+            return;
+        }
+        let unswept = self.supply.lists.lock().unswept;
+        self.sweep_some(growth::sweep_share(unswept, self.pacing.allowance()));
+    }
+
+    /// Sweeps until nothing is left, or until `deadline`, nanoseconds of the clock; 0: no matter
+    /// how late. Whether nothing is left.
+    pub(super) fn sweep_until(&self, deadline: u64) -> bool {
+        let began = os::now_ns();
+        let mut through = false;
+        while !through {
+            through = !self.sweep_next();
+            if deadline != 0 && os::now_ns() >= deadline {
+                break;
+            }
+        }
+        self.pauses.add_sweep(os::now_ns().saturating_sub(began));
+        through || self.cycle.phase() != Phase::Sweeping
+    }
+
+    /// Sweeps all there is. Returns how many pages that were.
+    pub(super) fn sweep_all(&self) -> usize {
+        self.sweep_some(usize::MAX)
+    }
+
+    /// Sweeps until pages that are empty, and large objects that went, have `bytes`, and gives
+    /// them back, for something larger. Whether anything came of it.
+    pub(super) fn sweep_for(&self, bytes: usize) -> bool {
+        let before = self.supply.lists.lock().bytes();
+        let found = || {
+            let lists = self.supply.lists.lock();
+            lists.empty_pages * UNIT + before.saturating_sub(lists.bytes())
+        };
+        while found() < bytes && self.sweep_next() {}
+        let any = found() > 0;
+        self.supply.trim();
+        any
+    }
+}

@@ -1,0 +1,56 @@
+//! A table by number whose memory goes back with it.
+//!
+//! ```text
+//!   FIRST = 64:   0..64  64..192  192..448  ...        numbers
+//!   segments      [ p0      p1       p2     null ... ]    each twice as long as the one before
+//! ```
+//!
+//! As [`heapwright_substrate::segments`], but in side memory: what a number leads to never moves while the
+//! table lives, and finding it takes no lock. Segments are made under the owner's lock, and
+//! given back when nobody looks any more.
+//!
+//! Used by `pages` and `handles`.
+
+use core::ptr;
+
+use heapwright_substrate::chunk::Side;
+use heapwright_substrate::segments::{self, Zeroed};
+use heapwright_substrate::sync::atomic::{AtomicPtr, Ordering};
+
+/// A table of up to `FIRST * (2^SEGMENTS - 1)`. Zero is an empty one.
+pub(super) struct Table<T, const FIRST: usize, const SEGMENTS: usize> {
+    segments: [AtomicPtr<T>; SEGMENTS],
+}
+
+impl<T: Zeroed, const FIRST: usize, const SEGMENTS: usize> Table<T, FIRST, SEGMENTS> {
+    /// What `number` leads to, if its segment was made.
+    #[inline]
+    pub(super) fn get(&self, number: usize) -> Option<&T> {
+        let (segment, index) = segments::place(number, FIRST);
+        let at = self.segments.get(segment)?.load(Ordering::Acquire);
+        if at.is_null() {
+            return None;
+        }
+        // SAFETY: the segment has this many, zeroed at first, and lives as long as the table.
+        Some(unsafe { &*at.wrapping_add(index) })
+    }
+
+    /// What `number` leads to: zero, if it is new. `None` where there is no memory, or no such
+    /// number. By one thread at a time.
+    pub(super) fn get_or_make(&self, number: usize) -> Option<&T> {
+        let (segment, _) = segments::place(number, FIRST);
+        let place = self.segments.get(segment)?;
+        if place.load(Ordering::Relaxed).is_null() {
+            let side = Side::take((FIRST << segment) * size_of::<T>())?;
+            place.store(side.at().cast(), Ordering::Release);
+        }
+        self.get(number)
+    }
+
+    /// Gives all memory back. Nobody looks any more.
+    pub(super) fn end(&self) {
+        for segment in &self.segments {
+            Side::give_at(segment.swap(ptr::null_mut(), Ordering::Relaxed).cast());
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! The tracer: what the runtime's callbacks report references to, and what marks.
+//!
+//! ```text
+//!   callback --mark(object)--> | item | item | ... | next ...... end |      the newest chunk
+//!                                               pops ^
+//!   item   object            an edge: the object it leads to is to be marked, and then traced
+//!          object | 1        marked already (by a barrier): only to be looked at
+//!          object | 4        an edge that was reported by its slot, while objects are to be moved
+//!          slots | 2, count  a range of slots within an object: edges, taken in slices; its count
+//!                            is below it, in the same chunk, and a multiple of 8
+//!
+//!   drain    pop --> prefetch --> | ring | --> test and set the mark --> callback
+//! ```
+//!
+//! Reporting a reference is a store and an increment (`reporting`, `stack`); all else happens when the item
+//! is popped (`draining`).
+//!
+//! An edge that does not lead to a page of this heap is passed over: null, small numbers,
+//! static data, another heap's objects. An object's address is its slot's first byte.
+//!
+//! Each mutator and each helper has a tracer. While the world goes on it takes what barriers shade; while
+//! the world stands still it works in the gang. What is marked it counts by page list, so
+//! when marking ends, what is live is known before a page is swept.
+
+use core::ptr;
+
+use heapwright_substrate::address_map::{Entry, MAP};
+use heapwright_substrate::os;
+use heapwright_substrate::size_class::UNIT_SHIFT;
+use heapwright_substrate::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+use super::bag::{Buffer, Recent};
+use super::bits::{self, GRANULE};
+use super::cell::{Num, Ptr};
+use super::gang::Chunk;
+use super::heap::Heap;
+use super::layout::{self, KINDS, LARGE, PAGE_LISTS};
+use super::page;
+use super::references::Room;
+
+mod draining;
+mod reporting;
+mod stack;
+
+/// The tag of an item that is marked already.
+const MARKED: usize = 1;
+/// The tag of a range.
+const RANGE: usize = 2;
+/// The tag of an edge that was reported by its slot, while objects are to be moved.
+const MOVABLE: usize = 4;
+const TAGS: usize = 7;
+
+/// Of what is marked, and young: some of it becomes old.
+const YOUNG: usize = 1;
+/// What is marked may be a key.
+const KEYS: usize = 2;
+
+/// What looks at references instead of marking them.
+type Look<'a> = &'a mut dyn FnMut(*mut u8);
+
+/// What the runtime reports references to. Zero is one that has nothing.
+///
+/// The first three fields are part of the C interface: `heapwright_gc.h` pushes there.
+#[repr(C)]
+pub struct Tracer {
+    pub(super) next: Ptr<*mut u8>,
+    pub(super) end: Ptr<*mut u8>,
+    /// What is done with slots: a [`Slots`].
+    pub(super) by_slot: Num,
+    heap: Ptr<Heap>,
+    /// The newest chunk, and the ones behind it.
+    chunk: Ptr<Chunk>,
+    older: Ptr<Chunk>,
+    /// The closure that looks, if one does.
+    look: Ptr<Look<'static>>,
+    /// How it marks: a [`Marks`].
+    marks: Num,
+    /// Of two, each with a local bitmap: the second's marks, and where there are any (see `local_marks`).
+    local_bitmap: Ptr<AtomicU64>,
+    dirty: Ptr<AtomicU8>,
+    /// What else is to be done with what is marked: `YOUNG`, `KEYS`.
+    notes: Num,
+    /// Old objects that a store was reported for, and objects that become old (see `remembered`).
+    pub(super) stores: Recent,
+    survivors: Buffer,
+    /// Weak slots and ephemerons (see `weak`).
+    slots: Buffer,
+    ephemerons: Buffer,
+    /// Places that were stored into (see `dirty_slots`), and where slots are noted (see `references`).
+    pub(super) dirty_slots: Recent,
+    pub(super) room: Room,
+    /// Bytes of what was marked.
+    pub(super) bytes: Num,
+    /// Objects that were marked, by page list.
+    pub(super) marked: [Num; PAGE_LISTS],
+}
+
+/// How a tracer marks.
+#[derive(Clone, Copy)]
+pub(super) enum Marks {
+    /// Nobody else does.
+    Alone = 0,
+    /// Others do at the same time: with locked instructions.
+    Locked = 1,
+    /// Another does, in a local bitmap of its own.
+    First = 2,
+    /// The same, and this one has the local bitmap.
+    Second = 3,
+}
+
+/// What is done with slots that are reported.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Slots {
+    /// What they lead to is reported.
+    Plain = 0,
+    /// That, and it is noted that they lead there.
+    Mark = 1,
+    /// It is noted, and that is all.
+    Note = 2,
+    /// What they lead to is reported, as something that may move all the same: these are roots.
+    Root = 3,
+    /// They lead to where their objects are now.
+    Change = 4,
+    /// Nothing.
+    PassOver = 5,
+}
+
+/// When a drain ends before it is through.
+#[derive(Clone, Copy)]
+pub(super) struct Budget {
+    /// Nanoseconds of the clock; 0: no matter how late.
+    pub(super) deadline: u64,
+    /// Bytes to mark.
+    pub(super) bytes: usize,
+}
+
+impl Budget {
+    /// No end.
+    pub(super) const NONE: Self = Self { deadline: 0, bytes: usize::MAX };
+
+    /// Little that is new, whatever time it takes to look at what is not.
+    pub(super) const A_LITTLE: Self = Self { deadline: 0, bytes: 64 << 10 };
+
+    /// Whether the time is over.
+    pub(super) fn is_spent(self) -> bool {
+        self.deadline != 0 && os::now_ns() >= self.deadline
+    }
+
+    /// Whether there is no end.
+    pub(super) fn is_none(self) -> bool {
+        self.deadline == 0 && self.bytes == usize::MAX
+    }
+}
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline(always)]
+fn prefetch(at: *const u8) {
+    // SAFETY: a prefetch reads nothing that anybody could see, whatever the address.
+    unsafe { core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(at.cast()) };
+}
+
+#[cfg(all(target_arch = "aarch64", not(miri)))]
+#[inline(always)]
+fn prefetch(at: *const u8) {
+    // SAFETY: a prefetch reads nothing that anybody could see, whatever the address.
+    unsafe { core::arch::asm!("prfm pldl1keep, [{0}]", in(reg) at, options(nostack, readonly)) };
+}
+
+#[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
+#[inline(always)]
+fn prefetch(_at: *const u8) {}
+
+/// Fetches an object: its first lines, of which most have no more.
+#[inline(always)]
+fn fetch(object: *const u8, size: usize) {
+    prefetch(object);
+    if size > 64 {
+        prefetch(object.wrapping_add(64));
+        if size > 128 {
+            prefetch(object.wrapping_add(128));
+        }
+    }
+}
+
+/// The word of the mark of an address `offset` bytes into the window.
+#[inline(always)]
+fn mark_word(marks: *const AtomicU64, offset: usize) -> *const AtomicU64 {
+    marks.wrapping_add(offset / GRANULE / 64)
+}
+
+impl Tracer {
+    /// One of its own, for a helper.
+    pub(super) fn new(heap: &'static Heap) -> Self {
+        // SAFETY: zero is one that has nothing.
+        let tracer: Self = unsafe { core::mem::zeroed() };
+        tracer.belong(heap);
+        tracer
+    }
+
+    /// Says whose it is.
+    pub(super) fn belong(&self, heap: &'static Heap) {
+        self.heap.set(ptr::from_ref(heap).cast_mut());
+    }
+
+    #[inline]
+    fn heap(&self) -> &'static Heap {
+        // SAFETY: set by `belong` before anything else; heaps are never freed.
+        unsafe { &*self.heap.get() }
+    }
+
+    /// Chooses how it marks.
+    pub(super) fn mark_as(&self, marks: Marks) {
+        let local_marks = &self.heap().marking.local_marks;
+        self.marks.set(marks as usize);
+        self.choose_notes();
+        let noted = self.heap().moving.is_on();
+        self.set_slots(if noted { Slots::Mark } else { Slots::Plain });
+        self.local_bitmap.set(local_marks.words());
+        self.dirty.set(local_marks.dirty());
+    }
+
+    /// Whether others mark at the same time.
+    #[inline]
+    fn is_shared(&self) -> bool {
+        self.marks.get() != Marks::Alone as usize
+    }
+
+    /// Marks an object, if it is one of this heap's. Whether it is to be looked at: it was
+    /// not marked before, and may hold references; then `fetch` is called with its size.
+    #[inline(always)]
+    fn set_mark(&self, object: *mut u8, fetch: impl FnOnce(usize)) -> bool {
+        let heap = self.heap();
+        let offset = object.addr().wrapping_sub(MAP.base().addr());
+        let unit = offset >> UNIT_SHIFT;
+        if unit >= MAP.limit() {
+            return false;
+        }
+        // SAFETY: below the limit.
+        let page_list = unsafe { MAP.entry_from(MAP.base(), unit) }.page_list(heap.tag());
+        if page_list >= PAGE_LISTS {
+            return false;
+        }
+        let word = mark_word(MAP.side_bitmap(0).cast(), offset);
+        // SAFETY: the side bitmaps of all units below the limit are one array of words.
+        let word = unsafe { &*word };
+        let mask = bits::place(offset).1;
+        let before = word.load(Ordering::Relaxed);
+        if before & mask != 0 {
+            return false;
+        }
+        let marks = self.marks.get();
+        if marks == Marks::Alone as usize {
+            word.store(before | mask, Ordering::Relaxed);
+        } else if marks == Marks::Locked as usize {
+            if word.fetch_or(mask, Ordering::Relaxed) & mask != 0 {
+                return false;
+            }
+        } else {
+            // SAFETY: the local bitmap has a word wherever the side bitmaps have one.
+            let local_bitmap = unsafe { &*mark_word(self.local_bitmap.get(), offset) };
+            let there = local_bitmap.load(Ordering::Relaxed);
+            if there & mask != 0 {
+                return false;
+            }
+            if marks == Marks::First as usize {
+                word.store(before | mask, Ordering::Relaxed);
+            } else {
+                local_bitmap.store(there | mask, Ordering::Relaxed);
+                // SAFETY: there is a byte for each unit.
+                unsafe { &*self.dirty.get().wrapping_add(unit) }.store(1, Ordering::Relaxed);
+            }
+        }
+        self.marked[page_list].add(1);
+        let size = if page_list / KINDS == LARGE {
+            heap.large_footprint(unit)
+        } else {
+            heap.slot(page_list)
+        };
+        self.bytes.add(size);
+        let traced = layout::is_traced(page_list);
+        if traced {
+            fetch(size);
+        }
+        if self.notes.get() != 0 {
+            self.note(object, unit, traced);
+        }
+        traced
+    }
+
+    /// Chooses what is to be done with what is marked.
+    fn choose_notes(&self) {
+        let heap = self.heap();
+        let young = if heap.generations.is_minor() { YOUNG } else { 0 };
+        self.notes.set(young | if heap.weak.is_watching() { KEYS } else { 0 });
+    }
+
+    /// An object was marked. If it is young and has survived before it becomes old, and what it
+    /// leads to may stay young.
+    #[cold]
+    #[inline(never)]
+    fn note(&self, object: *mut u8, unit: usize, traced: bool) {
+        let heap = self.heap();
+        if self.notes.get() & KEYS != 0 {
+            heap.mark_values_of(object, self);
+        }
+        if self.notes.get() & YOUNG == 0 || !traced {
+            return;
+        }
+        let offset = object.addr() - MAP.address_of(unit).addr();
+        let page = heap.supply.pages.at_unit(unit);
+        if page.is_some_and(|page| page.has_survived(offset))
+            && !self.survivors.push(heap, heap.generations.remembered.survivors(), object.addr())
+        {
+            heap.generations.remembered.lose();
+        }
+    }
+
+    /// Gives what it has put down to the heap.
+    pub(super) fn give_notes(&self) {
+        let (remembered, weak) = (&self.heap().generations.remembered, &self.heap().weak);
+        self.stores.give(remembered.stores());
+        self.survivors.give(remembered.survivors());
+        self.slots.give(weak.slots());
+        self.ephemerons.give(weak.ephemerons());
+        self.dirty_slots.give(&self.heap().dirty_slots);
+    }
+
+    /// An old object is to be looked at once more, if it has no mark; it has its mark again. While nobody else marks.
+    pub(super) fn look_again(&self, address: usize) {
+        let object = MAP.base().with_addr(address);
+        let unit = MAP.unit_of(address);
+        if bits::set(page::marks(unit), address - MAP.address_of(unit).addr()) {
+            self.push(object.map_addr(|at| at | MARKED));
+        }
+    }
+
+    /// A barrier's part: marks an object at once, and keeps it to be looked at. By any
+    /// number of threads, each with a tracer of its own.
+    pub(super) fn shade(&self, object: *mut u8) {
+        self.marks.set(Marks::Locked as usize);
+        self.choose_notes();
+        if self.set_mark(object, |_| {}) {
+            // Without a chunk, and while others are at work, it must not wait for one.
+            if self.next.get() == self.end.get() && !self.has_made_room() {
+                self.heap().note_overflow(object);
+            } else {
+                self.push(object.map_addr(|at| at | MARKED));
+            }
+        }
+    }
+
+    /// Forgets all counts. Returns bytes marked.
+    pub(super) fn forget_counts(&self) -> usize {
+        self.marked.iter().for_each(|count| count.set(0));
+        self.bytes.take()
+    }
+}
+
+/// Where the marks would be of address 0: those of an object are an eighth of a sixteenth of its
+/// address further on.
+pub(super) fn marks_of_nothing() -> *mut u8 {
+    let skipped = MAP.base().addr() / GRANULE / 8;
+    MAP.side_bitmap(0).wrapping_sub(skipped)
+}
+
+/// The page list of an object's page, if it is an object of the heap whose entries have `tag`.
+#[inline]
+pub(super) fn list_of(address: usize, tag: u32) -> Option<(usize, usize)> {
+    let (unit, entry): (usize, Entry) = MAP.lookup(address);
+    let page_list = entry.page_list(tag);
+    (page_list < PAGE_LISTS).then_some((unit, page_list))
+}

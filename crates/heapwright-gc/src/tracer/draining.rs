@@ -1,0 +1,204 @@
+//! Draining: marking what is on the stack, and having it reported what it leads to, until nothing is left.
+//!
+//! ```text
+//!   pop --> prefetch --> | ring of 16 | --> test and set the mark --> callback --> push
+//! ```
+//!
+//! Between its pop and its mark an edge waits in a *ring* while the lines that
+//! it needs (its mark, its object) are fetched, because marking is nothing but cache misses (Cher,
+//! Hosking, Vitek: "Software prefetching for mark-sweep garbage collection", 2004).
+//!
+//! Called by `cycle` (the collector, and those that help it) and `helpers`; `trace` also by `moving`, `dirty_slots`,
+//! `dump` and `verify`.
+
+use core::ptr;
+
+use heapwright_substrate::os;
+
+use super::super::page;
+use super::{Budget, KEYS, MARKED, MOVABLE, RANGE, Slots, TAGS, Tracer, fetch};
+
+/// Edges that wait for their lines.
+const RING: usize = 16;
+/// Slots of a range that are looked at in one go.
+const SLICE: usize = 256;
+/// Edges between two looks at the clock.
+const CHECK: usize = 64;
+
+impl Tracer {
+    /// Marks until nothing is left of its own, nor in the gang if it is one of several.
+    /// False: the budget was used up.
+    pub(crate) fn drain(&self, budget: Budget) -> bool {
+        let gang = &self.heap().marking.gang;
+        let until = self.bytes.get().saturating_add(budget.bytes);
+        loop {
+            if !self.drain_own(budget.deadline, until) {
+                return false;
+            }
+            // Before it waits: there may be no more chunks than this one.
+            let spent = self.chunk.get();
+            if !spent.is_null() {
+                self.close_chunk();
+                // SAFETY: nothing is in it, and it is in no list.
+                unsafe { gang.give_empty(spent) };
+            }
+            let more = if !self.is_shared() { gang.take_now() } else { gang.take(self.home()) };
+            let Some(chunk) = more else { return !gang.is_stopped() || !self.is_shared() };
+            self.resume(chunk);
+        }
+    }
+
+    /// Marks until nothing is left of its own. False: the budget was used up.
+    pub(crate) fn drain_own(&self, deadline: u64, until: usize) -> bool {
+        if self.by_slot.get() == Slots::Plain as usize {
+            self.drain_items::<false>(deadline, until)
+        } else {
+            self.drain_items::<true>(deadline, until)
+        }
+    }
+
+    /// As [`Tracer::drain_own`]; objects are to be moved, or not.
+    fn drain_items<const MOVE: bool>(&self, deadline: u64, until: usize) -> bool {
+        let mut ring = [ptr::null_mut(); RING];
+        let mut at = 0;
+        let mut edges = 0;
+        // In stress mode a step may end after any edge.
+        let check = if self.heap().is_stressed() { 1 } else { CHECK };
+        loop {
+            while let Some(mut item) = self.pop() {
+                if MOVE && item.addr() & TAGS == MOVABLE {
+                    item = item.map_addr(|at| at & !TAGS);
+                } else if MOVE && item.addr() & TAGS == 0 {
+                    self.heap().keep_in_place(item);
+                }
+                if item.addr() & TAGS != 0 {
+                    self.special(item);
+                } else if self.set_mark(item, |size| fetch(item, size)) {
+                    let due = core::mem::replace(&mut ring[at], item);
+                    at = (at + 1) % RING;
+                    if !due.is_null() {
+                        self.trace(due);
+                    }
+                }
+                edges += 1;
+                if edges < check {
+                    continue;
+                }
+                edges = 0;
+                if self.is_over(deadline, until) {
+                    let left = ring.into_iter().filter(|object| !object.is_null());
+                    left.for_each(|object| self.push(object.map_addr(|at| at | MARKED)));
+                    return false;
+                }
+            }
+            let mut any = false;
+            for n in 0..RING {
+                let due = core::mem::replace(&mut ring[(at + n) % RING], ptr::null_mut());
+                if !due.is_null() {
+                    any = true;
+                    self.trace(due);
+                }
+            }
+            if !any {
+                return true;
+            }
+        }
+    }
+
+    /// Whether the budget is used up; shares what it has with those that have nothing.
+    #[cold]
+    #[inline(never)]
+    fn is_over(&self, deadline: u64, until: usize) -> bool {
+        if self.is_shared() {
+            let gang = &self.heap().marking.gang;
+            if gang.is_stopped() {
+                return true;
+            }
+            if gang.is_hungry() {
+                self.share();
+            }
+        }
+        self.bytes.get() >= until || (deadline != 0 && os::now_ns() >= deadline)
+    }
+
+    /// Has the runtime report the references of an object.
+    #[inline]
+    pub(crate) fn trace(&self, object: *mut u8) {
+        self.heap().runtime().trace(self, object);
+    }
+
+    /// An item that is no plain edge.
+    #[cold]
+    #[inline(never)]
+    fn special(&self, item: *mut u8) {
+        let at = item.map_addr(|at| at & !TAGS);
+        if item.addr() & TAGS == MARKED {
+            return self.trace(at);
+        }
+        let count = self.pop_count();
+        let slots: *mut *mut u8 = at.cast();
+        let now = count.min(SLICE);
+        if count > now {
+            self.push_range(slots.wrapping_add(now), count - now);
+        }
+        for n in 0..now {
+            // SAFETY: by the contract of `mark_range` the slots lie in an object that is
+            // marked, and so is there until the sweep.
+            unsafe { self.mark_slot(slots.wrapping_add(n)) };
+        }
+    }
+
+    /// No memory for another chunk: what the newest one has is marked, and the pages are
+    /// noted, to be looked through later. Leaves room.
+    ///
+    /// A page is noted for what has become marked, and for what a barrier had marked: so
+    /// looking through pages comes to an end. Ranges are looked at here, however long they
+    /// are: to note their object would have it reported again, and again find no room.
+    #[cold]
+    pub(super) fn overflow(&self) {
+        // Values of keys that are marked here are found when ephemerons are looked through again.
+        let notes = self.notes.replace(self.notes.get() & !KEYS);
+        let items = Self::items(self.chunk.get());
+        let note = |object| {
+            if self.set_mark(object, |_| {}) {
+                self.heap().note_overflow(object);
+            }
+        };
+        while self.next.get() != items {
+            let Some(item) = self.pop() else { break };
+            let at = item.map_addr(|at| at & !TAGS);
+            match item.addr() & TAGS {
+                RANGE => {
+                    let slots: *mut *mut u8 = at.cast();
+                    for n in 0..self.pop_count() {
+                        // SAFETY: a slot of the range, which lies in an object that is marked and
+                        // so is there.
+                        let object = unsafe { slots.wrapping_add(n).read() };
+                        if !object.is_null() && object.addr() & TAGS == 0 {
+                            if self.slots_are() == Slots::Mark {
+                                self.heap().note_slot(self, slots.wrapping_add(n), object);
+                            }
+                            note(object);
+                        }
+                    }
+                }
+                MARKED => self.heap().note_overflow(at),
+                MOVABLE => note(at),
+                _ => {
+                    self.edge_by_value(item);
+                    note(item);
+                }
+            }
+        }
+        self.notes.set(notes);
+    }
+
+    /// Looks through the pages of objects that were marked and not looked at. Whether there
+    /// were any.
+    pub(crate) fn look_through(&self, page: &page::Page) {
+        page.overflowed.set(0);
+        for offset in page.objects().filter(|&offset| page.is_marked(offset)) {
+            self.trace(page.base().wrapping_add(offset));
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Reporting: what the runtime's callbacks, and the collector itself, say of references.
+//!
+//! ```text
+//!   mark(object)         by its value: a store and an increment (see `stack`)
+//!   mark_slot(slot)      by its slot: the same, unless objects are to be moved  --> Slots
+//!   mark_range           many slots at once, looked at later
+//!   mark_weak, mark_ephemeron       put down for `weak`
+//!   mark_maybe, scan     words that may be anything
+//! ```
+//!
+//! A callback reports a reference by its value or by its *slot*. That is the same, but where objects are
+//! to be moved (see `moving`): a slot can be noted, and changed; what a value leads to stays where it is.
+//!
+//! A tracer may also *look*: then what a callback reports is handed to a closure (heap
+//! dumps, verifiers, walks), and nothing is marked.
+//!
+//! Called by runtimes, `cycle`, `weak`, `moving`, and by all that look.
+
+use core::ptr;
+
+use super::{Look, MOVABLE, Slots, TAGS, Tracer};
+
+/// References that are reported before they are handed to the closure that looks.
+const LOOK: usize = 256;
+
+impl Tracer {
+    /// Reports a reference: to an object, or null, or what is no address of a word (numbers that
+    /// a runtime tags in their lowest bits), which is passed over.
+    #[inline]
+    pub fn mark(&self, object: *mut u8) {
+        if !object.is_null() && object.addr() & TAGS == 0 {
+            self.push(object);
+        }
+    }
+
+    /// Chooses what is done with slots.
+    pub(super) fn set_slots(&self, slots: Slots) {
+        self.by_slot.set(slots as usize);
+    }
+
+    /// What is done with slots.
+    pub(super) fn slots_are(&self) -> Slots {
+        match self.by_slot.get() {
+            0 => Slots::Plain,
+            1 => Slots::Mark,
+            2 => Slots::Note,
+            3 => Slots::Root,
+            4 => Slots::Change,
+            _ => Slots::PassOver,
+        }
+    }
+
+    /// Reports the reference in a slot. As [`Tracer::mark`], but what it leads to may be moved: then the
+    /// slot is changed, with nobody at work.
+    ///
+    /// # Safety
+    ///
+    /// The slot can be read. It lies in the object that is being traced, and holds a reference, or
+    /// something that is none of this heap, for as long as the object lives; or it is a root's, and
+    /// nobody writes it while the world stands still. (If it is neither, but lies in memory of another
+    /// kind, what it leads to is not moved.)
+    #[inline]
+    pub unsafe fn mark_slot(&self, slot: *mut *mut u8) {
+        // SAFETY: by the contract.
+        let object = unsafe { slot.read() };
+        if self.by_slot.get() == Slots::Plain as usize {
+            return self.mark(object);
+        }
+        self.slot(slot, object);
+    }
+
+    /// A slot, while objects are to be moved.
+    #[cold]
+    #[inline(never)]
+    fn slot(&self, slot: *mut *mut u8, object: *mut u8) {
+        if object.is_null() || object.addr() & TAGS != 0 {
+            return;
+        }
+        match self.slots_are() {
+            Slots::Plain => self.push(object),
+            Slots::Mark => {
+                self.heap().note_slot(self, slot, object);
+                self.push(object.map_addr(|at| at | MOVABLE));
+            }
+            Slots::Note => self.heap().note_slot(self, slot, object),
+            Slots::Root => self.push(object.map_addr(|at| at | MOVABLE)),
+            Slots::Change => {
+                if let Some(to) = self.heap().forwarded(object) {
+                    // SAFETY: by the contract of `mark_slot`.
+                    unsafe { slot.write(to) };
+                }
+            }
+            Slots::PassOver => {}
+        }
+    }
+
+    /// Reports a reference that is changed by its owner if its object moves.
+    pub(crate) fn edge(&self, object: *mut u8) {
+        if matches!(self.slots_are(), Slots::Mark | Slots::Root) {
+            if !object.is_null() && object.addr() & TAGS == 0 {
+                self.push(object.map_addr(|at| at | MOVABLE));
+            }
+        } else {
+            self.mark(object);
+        }
+    }
+
+    /// An edge that was reported by its value: while objects are to be moved, this one stays.
+    pub(super) fn edge_by_value(&self, object: *mut u8) {
+        if self.by_slot.get() != Slots::Plain as usize {
+            self.heap().keep_in_place(object);
+        }
+    }
+
+    /// Has roots reported by `trace`: their slots lie anywhere.
+    pub(crate) fn tracing_roots(&self, trace: impl FnOnce(&Self)) {
+        let slots = self.slots_are();
+        if slots == Slots::Mark {
+            self.set_slots(Slots::Root);
+        }
+        trace(self);
+        self.set_slots(slots);
+    }
+
+    /// Reports references to the objects that the `count` words at `slots` lead to.
+    ///
+    /// # Safety
+    ///
+    /// The slots lie in the object that is being traced. They are looked at later, so they can be read
+    /// for as long as the object lives, and hold what [`Tracer::mark_slot`] asks for. (A root's slots
+    /// are reported with that, one by one: they may be gone by then.)
+    pub unsafe fn mark_range(&self, slots: *mut *mut u8, count: usize) {
+        // A root's are reported one by one: later nobody would know that they are roots.
+        let roots = self.slots_are() == Slots::Root;
+        if count <= 8 || roots || !self.look.get().is_null() {
+            for n in 0..count {
+                // SAFETY: by the contract.
+                unsafe { self.mark_slot(slots.wrapping_add(n)) };
+            }
+            return;
+        }
+        self.push_range(slots, count);
+    }
+
+    /// Reports that the reference in a slot is weak: the object that it leads to may die, and then the
+    /// slot becomes null.
+    ///
+    /// # Safety
+    ///
+    /// The slot lies in the object that is being traced.
+    pub unsafe fn mark_weak(&self, slot: *mut *mut u8) {
+        let heap = self.heap();
+        // SAFETY: by the contract.
+        let object = unsafe { slot.read() };
+        if !self.goes_on_with(slot, object) {
+            return;
+        }
+        if self.look.get().is_null()
+            && heap.is_unmarked(object)
+            && !self.slots.push(heap, heap.weak.slots(), slot)
+        {
+            // No memory: this time it is kept.
+            self.edge(object);
+        }
+    }
+
+    /// Reports an ephemeron: the reference in `key` is weak, the one in `value` leads to its
+    /// object for as long as the key's lives. When that dies, both become null. Keys that are no
+    /// objects of the heap live for ever, but for null.
+    ///
+    /// # Safety
+    ///
+    /// Both lie in the object that is being traced.
+    pub unsafe fn mark_ephemeron(&self, key: *mut *mut u8, value: *mut *mut u8) {
+        let heap = self.heap();
+        // SAFETY: by the contract.
+        let held_by = unsafe { key.read() };
+        // SAFETY: by the contract.
+        let held = unsafe { value.read() };
+        // Both are noted, whatever is in the other.
+        let goes_on = [self.goes_on_with(key, held_by), self.goes_on_with(value, held)];
+        if held_by.is_null() || goes_on.contains(&false) {
+            return;
+        }
+        if !self.look.get().is_null()
+            || !heap.is_unmarked(held_by)
+            || !self.ephemerons.push(heap, heap.weak.ephemerons(), [key, value])
+        {
+            self.edge(held);
+        }
+    }
+
+    /// A weak slot, or an ephemeron's: whether there is more to do with it than to note it.
+    fn goes_on_with(&self, slot: *mut *mut u8, object: *mut u8) -> bool {
+        let slots = self.slots_are();
+        let noted = matches!(slots, Slots::Mark | Slots::Note);
+        if noted && !object.is_null() && object.addr() & TAGS == 0 {
+            self.heap().note_slot(self, slot, object);
+        }
+        matches!(slots, Slots::Plain | Slots::Mark)
+    }
+
+    /// Reports a word that may be an address within an object, or anything else.
+    pub fn mark_maybe(&self, word: *mut u8) {
+        if let Some(object) = self.heap().find(word) {
+            self.push(object);
+        }
+    }
+
+    /// Reports every word of `[from, to)`, as [`Tracer::mark_maybe`].
+    ///
+    /// # Safety
+    ///
+    /// The range can be read.
+    pub unsafe fn scan(&self, from: *const u8, to: *const u8) {
+        let mut at = from.wrapping_add(from.align_offset(size_of::<usize>())).cast::<*mut u8>();
+        while at.wrapping_add(1).addr() <= to.addr() {
+            // SAFETY: within the range, aligned. Volatile: a stack is anything.
+            self.mark_maybe(unsafe { at.read_volatile() });
+            at = at.wrapping_add(1);
+        }
+    }
+
+    /// Calls `look` for each reference that the runtime reports of an object, or that
+    /// `trace` reports otherwise. Nothing is marked. The tracer has nothing to do meanwhile.
+    pub(crate) fn looking(&self, trace: impl FnOnce(&Self), look: Look<'_>) {
+        self.looking_at(Slots::Plain, trace, look);
+    }
+
+    /// As [`Tracer::looking`], and does with slots what it is directed to.
+    pub(crate) fn looking_at(&self, slots: Slots, trace: impl FnOnce(&Self), look: Look<'_>) {
+        debug_assert!(self.chunk.get().is_null());
+        let mut room = [ptr::null_mut::<u8>(); LOOK];
+        let mut look: Look<'_> = look;
+        self.look.set((&raw mut look).cast());
+        self.chunk.set(ptr::null_mut());
+        let start = room.as_mut_ptr();
+        self.next.set(start);
+        self.end.set(start.wrapping_add(LOOK));
+        /// Forgets the room, also if `look` unwinds: it is in this frame.
+        struct Forget<'a>(&'a Tracer, Slots);
+        impl Drop for Forget<'_> {
+            fn drop(&mut self) {
+                self.0.set_slots(self.1);
+                self.0.look.set(ptr::null_mut());
+                self.0.next.set(ptr::null_mut());
+                self.0.end.set(ptr::null_mut());
+            }
+        }
+        let _forgotten = Forget(self, self.slots_are());
+        self.set_slots(slots);
+        trace(self);
+        self.show();
+    }
+
+    /// Hands what was reported to the closure that looks.
+    pub(super) fn show(&self) {
+        let start = self.end.get().wrapping_sub(LOOK);
+        let count = (self.next.get().addr() - start.addr()) / size_of::<usize>();
+        // SAFETY: set by `looking`, on whose stack it is, and whose callee this is.
+        let look = unsafe { &mut *self.look.get() };
+        self.next.set(start);
+        for n in 0..count {
+            // SAFETY: pushed by the callback.
+            let reference = unsafe { start.wrapping_add(n).read() };
+            look(reference);
+        }
+    }
+}

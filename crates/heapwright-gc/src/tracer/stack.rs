@@ -1,0 +1,318 @@
+//! The stack of what is to be looked at: chunks of items, the newest of them open.
+//!
+//! ```text
+//!   older --> chunk --> chunk           chunk  | item | item | ... | next ...... end |
+//!                                                             pops ^
+//!   publish, share: chunks go to the gang, for those that have nothing
+//! ```
+//!
+//! Where there is no memory for another chunk, the tracer marks what the newest one has and has its
+//! pages looked through later (`draining`).
+//!
+//! A chunk is one tracer's, or in one list: its own, the gang's, or a bag.
+//!
+//! Called by the rest of `tracer`, and by callers that have a tracer give all it has: `cycle`, `moving`, `heap`,
+//! `helpers`, `dump`, `verify`.
+
+use core::ptr::{self, NonNull};
+
+use heapwright_substrate::address_map::MAP;
+
+use super::super::gang::{Chunk, ITEMS};
+use super::{Marks, RANGE, TAGS, Tracer, mark_word, prefetch};
+
+/// How far ahead of its pop an edge's mark is fetched.
+const AHEAD: usize = 6;
+
+impl Tracer {
+    #[inline]
+    pub(super) fn push(&self, item: *mut u8) {
+        if self.next.get() == self.end.get() {
+            self.make_room();
+        }
+        let next = self.next.get();
+        // SAFETY: `make_room` leaves room for one item at least.
+        unsafe { next.write(item) };
+        self.next.set(next.wrapping_add(1));
+    }
+
+    /// Keeps a range to be looked at. The count is below it, so that the range is popped
+    /// first, and in the same chunk, because chunks go to others one by one.
+    pub(super) fn push_range(&self, slots: *mut *mut u8, count: usize) {
+        if self.end.get().addr() - self.next.get().addr() == size_of::<usize>() {
+            // One place is left: nothing goes there, and both into the next chunk.
+            self.push(ptr::null_mut());
+        }
+        // Shifted, so that a count is never taken for what has a tag.
+        self.push(ptr::without_provenance_mut(count << TAGS.count_ones()));
+        self.push(slots.cast::<u8>().map_addr(|at| at | RANGE));
+    }
+
+    /// The count of a range that was just popped.
+    pub(super) fn pop_count(&self) -> usize {
+        self.pop().map_or(0, |count| count.addr() >> TAGS.count_ones())
+    }
+
+    /// Makes room for an item: the callbacks' slow path.
+    #[cold]
+    #[inline(never)]
+    fn make_room(&self) {
+        if !self.look.get().is_null() {
+            return self.show();
+        }
+        if !self.has_made_room() {
+            let chunk = self.heap().marking.last_resort();
+            self.resume(chunk);
+            self.overflow();
+        }
+    }
+
+    /// Makes room for an item. False: it has no chunk, and there is none to be had.
+    pub(super) fn has_made_room(&self) -> bool {
+        let chunk = self.chunk.get();
+        let Some(fresh) = self.heap().marking.take_chunk() else {
+            if chunk.is_null() {
+                return false;
+            }
+            self.overflow();
+            return true;
+        };
+        if !chunk.is_null() {
+            self.close_chunk();
+            if self.is_shared() && self.heap().marking.gang.is_hungry() {
+                // SAFETY: closed above, and in no list.
+                unsafe { self.heap().marking.gang.give(chunk) };
+            } else {
+                // SAFETY: closed just now, this tracer's, and in no list.
+                unsafe { self.put_older(chunk) };
+            }
+        }
+        self.open_chunk(fresh, 0);
+        true
+    }
+
+    /// The items of a chunk.
+    pub(super) fn items(chunk: *mut Chunk) -> *mut *mut u8 {
+        // SAFETY: in bounds of the chunk, and nothing is read.
+        unsafe { &raw mut (*chunk).items }.cast()
+    }
+
+    fn open_chunk(&self, chunk: *mut Chunk, count: usize) {
+        let items = Self::items(chunk);
+        self.chunk.set(chunk);
+        self.next.set(items.wrapping_add(count));
+        self.end.set(items.wrapping_add(ITEMS));
+    }
+
+    /// The newest chunk is no longer open: says how many items it has.
+    pub(super) fn close_chunk(&self) {
+        let chunk = self.chunk.get();
+        let count = (self.next.get().addr() - Self::items(chunk).addr()) / size_of::<usize>();
+        // SAFETY: the chunk is this tracer's.
+        let place = unsafe { &raw mut (*chunk).count };
+        // SAFETY: the count of the chunk, which is this tracer's.
+        unsafe { place.write(count) };
+        self.chunk.set(ptr::null_mut());
+        self.next.set(ptr::null_mut());
+        self.end.set(ptr::null_mut());
+    }
+
+    /// # Safety
+    ///
+    /// The chunk is this tracer's, closed, and in no list.
+    unsafe fn put_older(&self, chunk: *mut Chunk) {
+        // SAFETY: by the contract.
+        let next = unsafe { &raw mut (*chunk).next };
+        // SAFETY: the link of a chunk that is this tracer's.
+        unsafe { next.write(self.older.get()) };
+        self.older.set(chunk);
+    }
+
+    fn take_older(&self) -> Option<NonNull<Chunk>> {
+        let chunk = NonNull::new(self.older.get())?;
+        // SAFETY: a chunk of this tracer's list.
+        self.older.set(unsafe { chunk.as_ref() }.next);
+        Some(chunk)
+    }
+
+    /// Opens a chunk that has items. False: there is none, of its own.
+    fn reopen(&self) -> bool {
+        if let Some(spent) = NonNull::new(self.chunk.get()) {
+            if self.older.get().is_null() {
+                return false;
+            }
+            self.close_chunk();
+            // SAFETY: spent and in no list.
+            unsafe { self.heap().marking.gang.give_empty(spent.as_ptr()) };
+        }
+        let Some(chunk) = self.take_older() else { return false };
+        self.resume(chunk.as_ptr());
+        true
+    }
+
+    pub(super) fn resume(&self, chunk: *mut Chunk) {
+        // SAFETY: the chunk is this tracer's, and says how many items it has.
+        let count = unsafe { (*chunk).count };
+        // SAFETY: the place of a field of the chunk, which is this tracer's.
+        let home = unsafe { &raw mut (*chunk).home };
+        // SAFETY: a field of the chunk, which is this tracer's.
+        unsafe { home.write(0) };
+        self.open_chunk(chunk, count);
+    }
+
+    /// The newest item, if any is its own.
+    #[inline]
+    pub(super) fn pop(&self) -> Option<*mut u8> {
+        let chunk = self.chunk.get();
+        if (chunk.is_null() || self.next.get() == Self::items(chunk)) && !self.reopen() {
+            return None;
+        }
+        let next = self.next.get().wrapping_sub(1);
+        self.next.set(next);
+        // What will be popped soon, unless other things come first. At a chunk's start this
+        // is a word of its head, or of its neighbour, and the prefetch is for nothing.
+        // SAFETY: in the run of side memory that chunks are cut from; the first chunk's
+        // place has none. Volatile: the neighbour may be another thread's, which writes it.
+        let soon = unsafe { next.wrapping_sub(AHEAD).read_volatile() };
+        let offset = soon.addr().wrapping_sub(MAP.base().addr());
+        prefetch(mark_word(MAP.side_bitmap(0).cast(), offset).cast());
+        if self.marks.get() >= Marks::First as usize {
+            prefetch(mark_word(self.local_bitmap.get(), offset).cast());
+        }
+        // SAFETY: pushed before, and in this tracer's chunk.
+        Some(unsafe { next.read() })
+    }
+
+    /// Where it is at home: which chunks it is to take first.
+    pub(super) fn home(&self) -> usize {
+        ptr::from_ref(self).addr()
+    }
+
+    /// Gives everything it has to the gang.
+    pub(crate) fn publish(&self) {
+        self.publish_at(0);
+    }
+
+    /// As [`Tracer::publish`], what was on the stack of the mutator that has `other`.
+    pub(crate) fn publish_for(&self, other: &Self) {
+        self.publish_at(other.home());
+    }
+
+    fn publish_at(&self, home: usize) {
+        if !self.chunk.get().is_null() {
+            let chunk = self.chunk.get();
+            self.close_chunk();
+            // SAFETY: closed above, in no list.
+            let count = unsafe { (*chunk).count };
+            if count > 0 {
+                // SAFETY: closed just now, this tracer's, and in no list.
+                unsafe { self.give_at(home, chunk) };
+            } else {
+                // SAFETY: closed just now, in no list, and of no items.
+                unsafe { self.heap().marking.gang.give_empty(chunk) };
+            }
+        }
+        while let Some(chunk) = self.take_older() {
+            // SAFETY: taken from the list just now.
+            unsafe { self.give_at(home, chunk.as_ptr()) };
+        }
+    }
+
+    /// # Safety
+    ///
+    /// The chunk is this tracer's, closed, and in no list.
+    unsafe fn give_at(&self, home: usize, chunk: *mut Chunk) {
+        // SAFETY: by the contract.
+        let place = unsafe { &raw mut (*chunk).home };
+        // SAFETY: a field of the chunk, which is this tracer's.
+        unsafe { place.write(home) };
+        // SAFETY: the chunk is this tracer's, closed, and in no list, as the caller promises.
+        unsafe { self.heap().marking.gang.give(chunk) };
+    }
+
+    /// Gives half of what it has to those that have nothing, if that is worth it.
+    #[cold]
+    pub(super) fn share(&self) {
+        if let Some(chunk) = self.take_older() {
+            // SAFETY: taken from the list just now.
+            unsafe { self.heap().marking.gang.give(chunk.as_ptr()) };
+            return;
+        }
+        let chunk = self.chunk.get();
+        if chunk.is_null() {
+            return;
+        }
+        let items = Self::items(chunk);
+        let count = (self.next.get().addr() - items.addr()) / size_of::<usize>();
+        let mut keep = count.div_ceil(2);
+        if count < 8 || keep >= count {
+            return;
+        }
+        // SAFETY: an item of its own.
+        let cut = unsafe { items.wrapping_add(keep).read() };
+        // A range and its count stay together.
+        if cut.addr() & TAGS == RANGE {
+            keep += 1;
+        }
+        let Some(other) = self.heap().marking.take_chunk() else { return };
+        // The lower half: what was found first leads to more.
+        // SAFETY: both have room for so many items, and are this tracer's.
+        unsafe { ptr::copy_nonoverlapping(items, Self::items(other), keep) };
+        // SAFETY: within the chunk, from its upper half to its start.
+        unsafe { ptr::copy(items.wrapping_add(keep), items, count - keep) };
+        self.next.set(items.wrapping_add(count - keep));
+        // SAFETY: the chunk is this tracer's.
+        let place = unsafe { &raw mut (*other).count };
+        // SAFETY: a field of the chunk, which is this tracer's.
+        unsafe { place.write(keep) };
+        // SAFETY: in no list, and says how many items it has.
+        unsafe { self.heap().marking.gang.give(other) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::heap::Heap;
+    use super::super::super::mutator::Mutator;
+    use super::super::super::raw::{Options, Runtime};
+    use super::*;
+    extern crate std;
+    use std::vec::Vec;
+
+    /// How many ranges there are, if each has its count below it.
+    fn ranges(items: &[usize]) -> usize {
+        let is_range = |item: &usize| item & TAGS == RANGE;
+        for (n, _) in items.iter().enumerate().filter(|(_, item)| is_range(item)) {
+            assert_eq!(items[n - 1] >> 3, items[n] >> 3);
+        }
+        items.iter().filter(|item| is_range(item)).count()
+    }
+
+    #[test]
+    fn sharing_parts_no_range_from_its_count() {
+        let heap = Heap::make(Options::new(), Runtime::new()).unwrap();
+        let slot = Mutator::attach(&heap.value).unwrap();
+        let tracer = &slot.value.tracer;
+        // A range of n slots at address 8n; and every place that a half can end at.
+        for before in 8..40 {
+            (0..before).for_each(|_| tracer.push(ptr::null_mut()));
+            (9..9 + before).for_each(|n| tracer.push_range(ptr::without_provenance_mut(8 * n), n));
+            tracer.share();
+            tracer.publish();
+            let mut found = 0;
+            while let Some(chunk) = heap.value.marking.gang.take_now() {
+                // SAFETY: taken from the gang just now.
+                let items = unsafe { &*chunk };
+                let items: Vec<usize> = items.items[..items.count].to_vec();
+                found += ranges(&items);
+                // SAFETY: nobody else knows it.
+                unsafe { (*chunk).count = 0 };
+                // SAFETY: taken from the gang, in no list, and of no items now.
+                unsafe { heap.value.marking.gang.give_empty(chunk) };
+            }
+            assert_eq!(found, before);
+        }
+        Mutator::detach(slot);
+        Heap::end(heap);
+    }
+}

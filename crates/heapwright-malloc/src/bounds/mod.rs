@@ -1,0 +1,243 @@
+//! Bounds in the C library's writers: `libheapwright-hardened.so`.
+//!
+//! A program's call of `memcpy`, `strcpy`, `sprintf`, `read`, ... comes here first. One look at the address map
+//! says how far the block goes on that the destination lies in; then the C library's own function does the work.
+//!
+//! ```text
+//!   heapwright-entry   the names, a slot for each { entry, real }
+//!   table              one line a function: its arguments, what it writes, what it reads
+//!     text               strings: how long what is written will be
+//!     print              *printf and gets, which know it only when they have written
+//!   own                what heapwright itself calls of these functions: no checks
+//! ```
+//!
+//! **One table, two uses.** A line says what is written *and* what is read. Each function is compiled twice
+//! from it: with the checks of what is written, and with both. The first ones are the hardened library's: a
+//! write out of bounds is what attacks are made of, and a read costs as much to check. The second ones are for finding
+//! bugs: they are in the slots where `mode=debug`, in which each block's exact size is known, and whether
+//! it was freed.
+//!
+//! **When.** The slots are filled at the first call of any of the functions, and again when the library's constructor
+//! runs, which knows the mode; then their pages become read-only. Both may happen in several threads, or in a signal
+//! handler that interrupted one: they write the same words.
+//!
+//! **What is wrong** is said in one line, and is the end, or not: `on_misuse=report`. Then the real function does what the
+//! program asked for; text that is printed is cut.
+//!
+//! Invariants: nothing here allocates or takes a lock; no function here changes `errno` before the real one runs;
+//! a destination outside of the heap's window is passed on as it is.
+
+mod own;
+mod print;
+mod table;
+mod text;
+
+use crate::errno;
+use crate::weak::weak;
+use core::arch::global_asm;
+use core::ffi::CStr;
+use core::mem::transmute;
+use core::ptr;
+use core::sync::atomic::Ordering;
+use heapwright::heap::{self, Access, UNBOUNDED};
+use heapwright_entry::{SLOTS, Slot};
+use libc::{c_char, c_int, c_void};
+use table::TABLE;
+
+// The options in front of the environment's (`os::default_options`, which asks for a weak symbol).
+global_asm!(
+    ".pushsection .rodata.heapwright_default_options, \"a\"",
+    ".weak __heapwright_0_1_default_options",
+    ".hidden __heapwright_0_1_default_options",
+    "__heapwright_0_1_default_options:",
+    ".asciz \"mode=hardened\"",
+    ".popsection",
+    // The first entry calls it, within the library.
+    ".hidden heapwright_bounds_start",
+);
+
+const _: () = assert!(TABLE.len() == heapwright_entry::COUNT, "a name has no line in the table");
+
+/// A line of the table.
+struct Function {
+    /// The C library's function that does the work; `None`: it is done here.
+    real: Option<&'static CStr>,
+    slot: &'static Slot,
+    /// Checks what is written.
+    writes: *const c_void,
+    /// Checks what is read, too.
+    both: *const c_void,
+}
+
+// SAFETY: names and code, which nobody changes.
+unsafe impl Sync for Function {}
+
+/// What is checked.
+#[derive(Clone, Copy)]
+enum Checks {
+    /// Nothing (`detect=-bounds`).
+    None,
+    /// What is written.
+    Writes,
+    /// And what is read.
+    Both,
+}
+
+type Dlsym = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
+type Dlerror = unsafe extern "C" fn() -> *mut c_char;
+
+/// Called by the first entry that is called, before or after the constructor.
+#[unsafe(no_mangle)]
+extern "C" fn heapwright_bounds_start() {
+    fill_slots(Checks::Writes);
+}
+
+/// The constructor's part: what the mode asks for, and then nobody changes it any more.
+pub(crate) fn prepare() {
+    let checks = match (heap::checks_bounds(), heap::debugging()) {
+        (false, _) => Checks::None,
+        (true, false) => Checks::Writes,
+        (true, true) => Checks::Both,
+    };
+    fill_slots(checks);
+    let (start, length) = ((&raw const SLOTS).cast_mut(), size_of_val(&SLOTS));
+    // SAFETY: the pages are the slots' alone, by their alignment, and all has been written that ever is.
+    unsafe { libc::mprotect(start.cast(), length, libc::PROT_READ) };
+}
+
+/// Looks for the real functions, and puts what is to be called into the slots.
+fn fill_slots(checks: Checks) {
+    let (dlsym, dlerror) = (weak!("dlsym"), weak!("dlerror"));
+    if dlsym.is_null() || dlerror.is_null() {
+        // There are both in each process that could load this library.
+        return;
+    }
+    // SAFETY: POSIX's type of dlsym.
+    let dlsym = unsafe { transmute::<*mut c_void, Dlsym>(dlsym) };
+    let next = |name: &CStr| {
+        // SAFETY: a handle that dlsym defines, and a string.
+        unsafe { dlsym(libc::RTLD_NEXT, name.as_ptr()) }
+    };
+    let before = errno::get();
+    own::set(next(c"memmove"), next(c"memset"));
+    let mut all = true;
+    for function in TABLE {
+        // First what a checked function goes on to. Null for a function that this C library has not: no program calls it.
+        let real = function.real.map_or(ptr::null_mut(), next);
+        all &= !real.is_null() || function.real.is_none();
+        function.slot.real.store(real, Ordering::Release);
+        let entry = match checks {
+            Checks::None if !real.is_null() => real.cast_const(),
+            Checks::None | Checks::Writes => function.writes,
+            Checks::Both => function.both,
+        };
+        function.slot.entry.store(entry.cast_mut(), Ordering::Release);
+    }
+    if !all {
+        // The program's next `dlerror` is not to be about a name that it did not ask for.
+        // SAFETY: POSIX's type of dlerror.
+        let dlerror = unsafe { transmute::<*mut c_void, Dlerror>(dlerror) };
+        // SAFETY: it may be called at any time; what it says is not kept.
+        unsafe { dlerror() };
+    }
+    errno::set(before);
+}
+
+/// The first look of one call: whether all is well beyond doubt. No method calls a function, so that the entries have no
+/// frames; where one says no, the checks decide.
+#[derive(Clone, Copy)]
+struct Glance<const READS: bool>;
+
+impl<const READS: bool> Glance<READS> {
+    #[inline(always)]
+    fn writes<T>(self, to: *mut T, bytes: usize) -> bool {
+        heap::has_room(to.addr(), bytes)
+    }
+
+    #[inline(always)]
+    fn reads<T>(self, from: *const T, bytes: usize) -> bool {
+        !READS || heap::has_room(from.addr(), bytes)
+    }
+
+    #[inline(always)]
+    fn reads_text<C>(self, from: *const C, _limit: usize) -> bool {
+        !READS || heap::is_outside(from.addr())
+    }
+
+    #[inline(always)]
+    fn copies_text<C>(self, to: *mut C, from: *const C) -> bool {
+        heap::is_outside(to.addr()) && self.reads_text(from, usize::MAX)
+    }
+
+    #[inline(always)]
+    fn appends_text<C>(self, to: *mut C, from: *const C, limit: usize) -> bool {
+        heap::is_outside(to.addr()) && self.reads_text(from, limit)
+    }
+
+    #[inline(always)]
+    fn copies_until<T>(self, to: *mut T, from: *const T, _byte: c_int, n: usize) -> bool {
+        self.writes(to, n) && self.reads(from, n)
+    }
+}
+
+/// The checks of one call, by the function's name: of what is written, and where `READS` of what is read.
+#[derive(Clone, Copy)]
+struct Check<const READS: bool> {
+    function: &'static str,
+}
+
+impl<const READS: bool> Check<READS> {
+    /// `bytes` bytes at `to` will be written.
+    #[inline(always)]
+    fn writes<T>(self, to: *mut T, bytes: usize) {
+        if bytes > heap::room(to.addr()) {
+            self.refuse(Access::Write, to.addr(), bytes);
+        }
+    }
+
+    /// `bytes` bytes at `from` will be read.
+    #[inline(always)]
+    fn reads<T>(self, from: *const T, bytes: usize) {
+        if READS && bytes > heap::room(from.addr()) {
+            self.refuse(Access::Read, from.addr(), bytes);
+        }
+    }
+
+    /// Reports what is out of bounds.
+    #[cold]
+    #[inline(never)]
+    fn refuse(self, access: Access, address: usize, bytes: usize) {
+        heap::out_of_bounds(plain_name(self.function), access, address, bytes);
+    }
+}
+
+/// The name that a program's source has for a function: `memcpy` for `__memcpy_chk`.
+fn plain_name(name: &'static str) -> &'static str {
+    let name = name.strip_prefix("__").unwrap_or(name);
+    name.strip_suffix("_chk").unwrap_or(name)
+}
+
+/// So many objects of a size, in bytes: more than any block has where that overflows.
+#[inline(always)]
+const fn product(count: usize, size: usize) -> usize {
+    count.saturating_mul(size)
+}
+
+/// Bytes in so many wide characters.
+#[inline(always)]
+const fn wide(count: usize) -> usize {
+    product(count, size_of::<libc::wchar_t>())
+}
+
+/// Bytes that a count stands for which may be negative, and then means nothing.
+#[inline(always)]
+fn counted(count: c_int) -> usize {
+    usize::try_from(count).unwrap_or(0)
+}
+
+/// The room at a destination, if it has an end.
+#[inline(always)]
+fn bounded<T>(to: *const T) -> Option<usize> {
+    let room = heap::room(to.addr());
+    (room != UNBOUNDED).then_some(room)
+}

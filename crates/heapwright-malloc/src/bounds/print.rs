@@ -1,0 +1,227 @@
+//! `*printf` to memory, and `gets`: how much they write is known when they have written it.
+//!
+//! So they are told how much room there is: the real function that takes a limit writes as much as fits, and says how
+//! much it would have written. Nothing is formatted twice, nothing is ever written out of bounds, and a program
+//! that says a larger size than it has, but does not need it, is right. (Of wide characters the C library does not say
+//! how many there would have been: there the size that the program says counts.)
+
+use super::{Access, Check, SLOTS, bounded};
+use core::mem::transmute;
+use core::sync::atomic::Ordering;
+use libc::{FILE, c_char, c_int, c_void, size_t};
+
+/// The longest text that `*printf` makes.
+const MOST: usize = c_int::MAX as usize;
+
+type Sprintf = unsafe extern "C" fn(*mut c_char, *const c_char, *mut c_void) -> c_int;
+type Snprintf = unsafe extern "C" fn(*mut c_char, size_t, *const c_char, *mut c_void) -> c_int;
+type SprintfChk =
+    unsafe extern "C" fn(*mut c_char, c_int, size_t, *const c_char, *mut c_void) -> c_int;
+type SnprintfChk =
+    unsafe extern "C" fn(*mut c_char, size_t, c_int, size_t, *const c_char, *mut c_void) -> c_int;
+type Gets = unsafe extern "C" fn(*mut c_char) -> *mut c_char;
+type GetsChk = unsafe extern "C" fn(*mut c_char, size_t) -> *mut c_char;
+type Fgets = unsafe extern "C" fn(*mut c_char, c_int, *mut FILE) -> *mut c_char;
+
+unsafe extern "C" {
+    static stdin: *mut FILE;
+}
+
+/// The C library's `vsnprintf`.
+fn real_vsnprintf() -> Snprintf {
+    let real = SLOTS.vsnprintf.real.load(Ordering::Relaxed);
+    // SAFETY: the function of that name, which has this type.
+    unsafe { transmute::<*mut c_void, Snprintf>(real) }
+}
+
+/// The C library's `__vsnprintf_chk`.
+fn real_vsnprintf_chk() -> SnprintfChk {
+    let real = SLOTS.__vsnprintf_chk.real.load(Ordering::Relaxed);
+    // SAFETY: the function of that name, which has this type.
+    unsafe { transmute::<*mut c_void, SnprintfChk>(real) }
+}
+
+impl<const READS: bool> Check<READS> {
+    /// `length` characters and an end were to be written where there is `room`, `n` of them at most.
+    fn printed(self, to: *mut c_char, room: usize, length: c_int, n: usize) {
+        if let Ok(length) = usize::try_from(length)
+            && (length + 1).min(n) > room
+        {
+            self.refuse(Access::Write, to.addr(), (length + 1).min(n));
+        }
+    }
+}
+
+/// `vsprintf`.
+///
+/// # Safety
+///
+/// As the C library's.
+pub(super) unsafe fn sprintf<const READS: bool>(
+    check: Check<READS>,
+    real: Sprintf,
+    to: *mut c_char,
+    format: *const c_char,
+    list: *mut c_void,
+) -> c_int {
+    let Some(room) = bounded(to) else {
+        // SAFETY: as the caller promises.
+        return unsafe { real(to, format, list) };
+    };
+    // SAFETY: the block has so much room; the rest is as the caller promises.
+    let length = unsafe { real_vsnprintf()(to, room.min(MOST), format, list) };
+    check.printed(to, room, length, usize::MAX);
+    length
+}
+
+/// `vsnprintf`.
+///
+/// # Safety
+///
+/// As the C library's.
+pub(super) unsafe fn snprintf<const READS: bool>(
+    check: Check<READS>,
+    real: Snprintf,
+    to: *mut c_char,
+    n: size_t,
+    format: *const c_char,
+    list: *mut c_void,
+) -> c_int {
+    let Some(room) = bounded(to).filter(|&room| room < n) else {
+        // SAFETY: as the caller promises.
+        return unsafe { real(to, n, format, list) };
+    };
+    // SAFETY: the block has so much room; the rest is as the caller promises.
+    let length = unsafe { real(to, room.min(MOST), format, list) };
+    check.printed(to, room, length, n);
+    length
+}
+
+/// `__vsprintf_chk`.
+///
+/// # Safety
+///
+/// As the C library's.
+pub(super) unsafe fn sprintf_chk<const READS: bool>(
+    check: Check<READS>,
+    real: SprintfChk,
+    to: *mut c_char,
+    flag: c_int,
+    limit: size_t,
+    format: *const c_char,
+    list: *mut c_void,
+) -> c_int {
+    let Some(room) = bounded(to).filter(|&room| room < limit) else {
+        // SAFETY: as the caller promises.
+        return unsafe { real(to, flag, limit, format, list) };
+    };
+    // SAFETY: the block has so much room; the rest is as the caller promises.
+    let length = unsafe { real_vsnprintf_chk()(to, room.min(MOST), flag, limit, format, list) };
+    check.printed(to, room, length, usize::MAX);
+    length
+}
+
+/// `__vsnprintf_chk`.
+///
+/// # Safety
+///
+/// As the C library's.
+#[allow(clippy::too_many_arguments, reason = "the C library's, and what is done with them")]
+pub(super) unsafe fn snprintf_chk<const READS: bool>(
+    check: Check<READS>,
+    real: SnprintfChk,
+    to: *mut c_char,
+    n: size_t,
+    flag: c_int,
+    limit: size_t,
+    format: *const c_char,
+    list: *mut c_void,
+) -> c_int {
+    // (More than the compiler's limit is the C library's to refuse.)
+    let Some(room) = bounded(to).filter(|&room| room < n && n <= limit) else {
+        // SAFETY: as the caller promises.
+        return unsafe { real(to, n, flag, limit, format, list) };
+    };
+    // SAFETY: the block has so much room; the rest is as the caller promises.
+    let length = unsafe { real(to, room.min(MOST), flag, limit, format, list) };
+    check.printed(to, room, length, n);
+    length
+}
+
+/// `gets`.
+///
+/// # Safety
+///
+/// As the C library's.
+pub(super) unsafe fn gets<const READS: bool>(
+    check: Check<READS>,
+    real: Gets,
+    to: *mut c_char,
+) -> *mut c_char {
+    match bounded(to) {
+        // SAFETY: the block has so much room.
+        Some(room) => unsafe { gets_within(check, to, room) },
+        // SAFETY: as the caller promises.
+        None => unsafe { real(to) },
+    }
+}
+
+/// `__gets_chk`.
+///
+/// # Safety
+///
+/// As the C library's.
+pub(super) unsafe fn gets_chk<const READS: bool>(
+    check: Check<READS>,
+    real: GetsChk,
+    to: *mut c_char,
+    limit: size_t,
+) -> *mut c_char {
+    match bounded(to).filter(|&room| room < limit) {
+        // SAFETY: the block has so much room.
+        Some(room) => unsafe { gets_within(check, to, room) },
+        // SAFETY: as the caller promises.
+        None => unsafe { real(to, limit) },
+    }
+}
+
+/// A line of standard input, without its end of line, where there is room for `room` bytes.
+///
+/// # Safety
+///
+/// `room` bytes at `to` can be written.
+unsafe fn gets_within<const READS: bool>(
+    check: Check<READS>,
+    to: *mut c_char,
+    room: usize,
+) -> *mut c_char {
+    if room == 0 {
+        check.refuse(Access::Write, to.addr(), 1);
+        return core::ptr::null_mut();
+    }
+    let fgets = SLOTS.fgets.real.load(Ordering::Relaxed);
+    // SAFETY: the C library's function of that name, which has this type.
+    let fgets = unsafe { transmute::<*mut c_void, Fgets>(fgets) };
+    // SAFETY: the C library's own stream.
+    let file = unsafe { stdin };
+    // SAFETY: there is so much room.
+    if unsafe { fgets(to, room.min(MOST) as c_int, file) }.is_null() {
+        return core::ptr::null_mut();
+    }
+    // SAFETY: `fgets` wrote a string.
+    let length = unsafe { libc::strlen(to) };
+    let last = to.wrapping_add(length.wrapping_sub(1));
+    // SAFETY: the string's last character, if it has one.
+    if length > 0 && unsafe { last.read() } == b'\n' as c_char {
+        // SAFETY: a character of the string.
+        unsafe { last.write(0) };
+    } else if length + 1 == room {
+        // It is full: the line has to end here.
+        // SAFETY: the C library's own stream.
+        let next = unsafe { libc::fgetc(file) };
+        if next != libc::EOF && next != c_int::from(b'\n') {
+            check.refuse(Access::Write, to.addr(), room + 1);
+        }
+    }
+    to
+}

@@ -1,0 +1,242 @@
+//! The table: one line a function of the C library.
+//!
+//! ```text
+//!   memcpy(to: To, from: From, n: usize) -> To { writes(to, n), reads(from, n) }
+//!     |      |                             |       |
+//!     |      the C library's arguments     |       checks, in order; then the real function is called
+//!     the C library's name                 its result
+//!
+//!   sprintf as vsprintf(...) -> ... { instead print::sprintf }
+//!              |                              |
+//!              the real function's name       this is called, with the real function, and decides what is done
+//! ```
+//!
+//! `as nothing` says that no real function is needed. What is not in every C library is not to be looked for: `dlsym` allocates
+//! its complaint, at times within the first call of a program's own `malloc`, which calls `read` or `readlink` with its lock
+//! held.
+//!
+//! A check is a method of [`Check`]: `writes` and `reads` for ranges whose length is known, the others (`text`)
+//! for strings. Where a function is told how much there is room for and may write less (`read`, `fgets`, `getcwd`),
+//! what it is told is checked, as the C library's own `__*_chk` forms do.
+//!
+//! A new function is a line here and a name in heapwright-entry.
+
+use super::{Check, Function, Glance, counted, print, product, text, wide};
+use core::ffi::CStr;
+use core::mem::transmute;
+use core::sync::atomic::Ordering;
+use heapwright_entry::SLOTS;
+use libc::{FILE, c_char, c_int, c_void, off_t, off64_t, sockaddr, socklen_t, ssize_t, wchar_t};
+
+type To = *mut c_void;
+type From = *const c_void;
+type Text = *mut c_char;
+type ConstText = *const c_char;
+type Wide = *mut wchar_t;
+type ConstWide = *const wchar_t;
+/// A `va_list`: on both processors a pointer to what it consists of.
+type List = *mut c_void;
+
+macro_rules! functions {
+    ($($name:ident $(as $real:ident)? ($($argument:ident: $type:ty),*) -> $result:ty { $($rule:tt)* })*) => {
+        $( function!($name, ($($argument: $type),*) -> $result, $($rule)*); )*
+
+        /// All of them.
+        pub(super) static TABLE: &[Function] = &[$(
+            Function {
+                real: name!($name $($real)?),
+                slot: &SLOTS.$name,
+                writes: $name::checked::<false> as *const c_void,
+                both: $name::checked::<true> as *const c_void,
+            },
+        )*];
+    };
+}
+
+/// A function, by what it does.
+macro_rules! function {
+    ($name:ident, ($($argument:ident: $type:ty),*) -> $result:ty, instead $function:path) => {
+        #[allow(non_snake_case, reason = "the name is the C library's")]
+        mod $name {
+            use super::*;
+
+            real!($name, ($($argument: $type),*) -> $result);
+
+            pub(super) unsafe extern "C" fn checked<const READS: bool>(
+                $($argument: $type),*
+            ) -> $result {
+                let check = Check::<READS> { function: stringify!($name) };
+                // SAFETY: the arguments are the program's, as the C library's function takes them.
+                unsafe { $function(check, real(), $($argument),*) }
+            }
+        }
+    };
+    ($name:ident, ($($argument:ident: $type:ty),*) -> $result:ty, $($method:ident($($what:expr),*)),*) => {
+        #[allow(non_snake_case, reason = "the name is the C library's")]
+        mod $name {
+            use super::*;
+
+            real!($name, ($($argument: $type),*) -> $result);
+
+            /// What is right at a glance goes on to the real function, with all that registers hold.
+            pub(super) unsafe extern "C" fn checked<const READS: bool>(
+                $($argument: $type),*
+            ) -> $result {
+                if $(Glance::<READS>.$method($($what),*))&&* {
+                    // SAFETY: the arguments are the program's, passed on as they are.
+                    unsafe { real()($($argument),*) }
+                } else {
+                    // SAFETY: the arguments are the program's, passed on as they are.
+                    unsafe { looked_at::<READS>($($argument),*) }
+                }
+            }
+
+            /// The rest is looked at.
+            #[inline(never)]
+            unsafe extern "C" fn looked_at<const READS: bool>($($argument: $type),*) -> $result {
+                let check = Check::<READS> { function: stringify!($name) };
+                $( check.$method($($what),*); )*
+                // SAFETY: the arguments are the program's, passed on as they are.
+                unsafe { real()($($argument),*) }
+            }
+        }
+    };
+}
+
+/// The real function.
+macro_rules! real {
+    ($name:ident, ($($argument:ident: $type:ty),*) -> $result:ty) => {
+        #[inline(always)]
+        fn real() -> unsafe extern "C" fn($($type),*) -> $result {
+            let real = SLOTS.$name.real.load(Ordering::Relaxed);
+            // SAFETY: the C library's function of that name, which has this type; it was looked for before any function
+            // that asks for it came into its slot.
+            unsafe { transmute::<*mut c_void, unsafe extern "C" fn($($type),*) -> $result>(real) }
+        }
+    };
+}
+
+/// The name of the real function; of what is done here altogether there is none.
+macro_rules! name {
+    ($name:ident) => {
+        Some(string(concat!(stringify!($name), "\0")))
+    };
+    ($name:ident nothing) => {
+        None
+    };
+    ($name:ident $real:ident) => {
+        Some(string(concat!(stringify!($real), "\0")))
+    };
+}
+
+const fn string(text: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(text.as_bytes()) {
+        Ok(string) => string,
+        Err(_) => panic!("a name with a zero"),
+    }
+}
+
+functions! {
+    // Bytes.
+    memcpy(to: To, from: From, n: usize) -> To { writes(to, n), reads(from, n) }
+    memmove(to: To, from: From, n: usize) -> To { writes(to, n), reads(from, n) }
+    mempcpy(to: To, from: From, n: usize) -> To { writes(to, n), reads(from, n) }
+    __mempcpy(to: To, from: From, n: usize) -> To { writes(to, n), reads(from, n) }
+    memset(to: To, byte: c_int, n: usize) -> To { writes(to, n) }
+    memccpy(to: To, from: From, byte: c_int, n: usize) -> To { copies_until(to, from, byte, n) }
+    bcopy(from: From, to: To, n: usize) -> () { writes(to, n), reads(from, n) }
+    bzero(to: To, n: usize) -> () { writes(to, n) }
+    __bzero(to: To, n: usize) -> () { writes(to, n) }
+    explicit_bzero(to: To, n: usize) -> () { writes(to, n) }
+
+    // Strings.
+    strcpy(to: Text, from: ConstText) -> Text { copies_text(to, from) }
+    stpcpy(to: Text, from: ConstText) -> Text { copies_text(to, from) }
+    __stpcpy(to: Text, from: ConstText) -> Text { copies_text(to, from) }
+    strcat(to: Text, from: ConstText) -> Text { appends_text(to, from, usize::MAX) }
+    strncat(to: Text, from: ConstText, n: usize) -> Text { appends_text(to, from, n) }
+    strncpy(to: Text, from: ConstText, n: usize) -> Text { writes(to, n), reads_text(from, n) }
+    stpncpy(to: Text, from: ConstText, n: usize) -> Text { writes(to, n), reads_text(from, n) }
+    __stpncpy(to: Text, from: ConstText, n: usize) -> Text { writes(to, n), reads_text(from, n) }
+    strlcpy as nothing(to: Text, from: ConstText, n: usize) -> usize { instead text::copy_within }
+    strlcat as nothing(to: Text, from: ConstText, n: usize) -> usize { instead text::append_within }
+
+    // Wide characters.
+    wmemcpy(to: Wide, from: ConstWide, n: usize) -> Wide { writes(to, wide(n)), reads(from, wide(n)) }
+    wmemmove(to: Wide, from: ConstWide, n: usize) -> Wide { writes(to, wide(n)), reads(from, wide(n)) }
+    wmempcpy(to: Wide, from: ConstWide, n: usize) -> Wide { writes(to, wide(n)), reads(from, wide(n)) }
+    wmemset(to: Wide, character: wchar_t, n: usize) -> Wide { writes(to, wide(n)) }
+    wcscpy(to: Wide, from: ConstWide) -> Wide { copies_text(to, from) }
+    wcpcpy(to: Wide, from: ConstWide) -> Wide { copies_text(to, from) }
+    wcscat(to: Wide, from: ConstWide) -> Wide { appends_text(to, from, usize::MAX) }
+    wcsncat(to: Wide, from: ConstWide, n: usize) -> Wide { appends_text(to, from, n) }
+    wcsncpy(to: Wide, from: ConstWide, n: usize) -> Wide { writes(to, wide(n)), reads_text(from, n) }
+    wcpncpy(to: Wide, from: ConstWide, n: usize) -> Wide { writes(to, wide(n)), reads_text(from, n) }
+
+    // Text that is made.
+    vsprintf(to: Text, format: ConstText, list: List) -> c_int { instead print::sprintf }
+    sprintf as vsprintf(to: Text, format: ConstText, list: List) -> c_int { instead print::sprintf }
+    vsnprintf(to: Text, n: usize, format: ConstText, list: List) -> c_int { instead print::snprintf }
+    snprintf as vsnprintf(to: Text, n: usize, format: ConstText, list: List) -> c_int { instead print::snprintf }
+    vswprintf(to: Wide, n: usize, format: ConstWide, list: List) -> c_int { writes(to, wide(n)) }
+    swprintf as vswprintf(to: Wide, n: usize, format: ConstWide, list: List) -> c_int { writes(to, wide(n)) }
+
+    // Files and sockets.
+    read(file: c_int, to: To, n: usize) -> ssize_t { writes(to, n) }
+    pread(file: c_int, to: To, n: usize, at: off_t) -> ssize_t { writes(to, n) }
+    pread64(file: c_int, to: To, n: usize, at: off64_t) -> ssize_t { writes(to, n) }
+    recv(file: c_int, to: To, n: usize, flags: c_int) -> ssize_t { writes(to, n) }
+    recvfrom(file: c_int, to: To, n: usize, flags: c_int, who: *mut sockaddr, length: *mut socklen_t) -> ssize_t { writes(to, n) }
+    fread(to: To, size: usize, count: usize, file: *mut FILE) -> usize { writes(to, product(size, count)) }
+    fread_unlocked(to: To, size: usize, count: usize, file: *mut FILE) -> usize { writes(to, product(size, count)) }
+    fgets(to: Text, n: c_int, file: *mut FILE) -> Text { writes(to, counted(n)) }
+    fgets_unlocked(to: Text, n: c_int, file: *mut FILE) -> Text { writes(to, counted(n)) }
+    fgetws(to: Wide, n: c_int, file: *mut FILE) -> Wide { writes(to, wide(counted(n))) }
+    gets(to: Text) -> Text { instead print::gets }
+    readlink(path: ConstText, to: Text, n: usize) -> ssize_t { writes(to, n), reads_text(path, usize::MAX) }
+    readlinkat(folder: c_int, path: ConstText, to: Text, n: usize) -> ssize_t { writes(to, n), reads_text(path, usize::MAX) }
+    getcwd(to: Text, n: usize) -> Text { writes(to, n) }
+
+    // The same where the compiler knew how large the destination's object is (`_FORTIFY_SOURCE`).
+    __memcpy_chk(to: To, from: From, n: usize, limit: usize) -> To { writes(to, n), reads(from, n) }
+    __memmove_chk(to: To, from: From, n: usize, limit: usize) -> To { writes(to, n), reads(from, n) }
+    __mempcpy_chk(to: To, from: From, n: usize, limit: usize) -> To { writes(to, n), reads(from, n) }
+    __memset_chk(to: To, byte: c_int, n: usize, limit: usize) -> To { writes(to, n) }
+    __explicit_bzero_chk(to: To, n: usize, limit: usize) -> () { writes(to, n) }
+    __strcpy_chk(to: Text, from: ConstText, limit: usize) -> Text { copies_text(to, from) }
+    __stpcpy_chk(to: Text, from: ConstText, limit: usize) -> Text { copies_text(to, from) }
+    __strcat_chk(to: Text, from: ConstText, limit: usize) -> Text { appends_text(to, from, usize::MAX) }
+    __strncat_chk(to: Text, from: ConstText, n: usize, limit: usize) -> Text { appends_text(to, from, n) }
+    __strncpy_chk(to: Text, from: ConstText, n: usize, limit: usize) -> Text { writes(to, n), reads_text(from, n) }
+    __stpncpy_chk(to: Text, from: ConstText, n: usize, limit: usize) -> Text { writes(to, n), reads_text(from, n) }
+    __wmemcpy_chk(to: Wide, from: ConstWide, n: usize, limit: usize) -> Wide { writes(to, wide(n)), reads(from, wide(n)) }
+    __wmemmove_chk(to: Wide, from: ConstWide, n: usize, limit: usize) -> Wide { writes(to, wide(n)), reads(from, wide(n)) }
+    __wmempcpy_chk(to: Wide, from: ConstWide, n: usize, limit: usize) -> Wide { writes(to, wide(n)), reads(from, wide(n)) }
+    __wmemset_chk(to: Wide, character: wchar_t, n: usize, limit: usize) -> Wide { writes(to, wide(n)) }
+    __wcscpy_chk(to: Wide, from: ConstWide, limit: usize) -> Wide { copies_text(to, from) }
+    __wcpcpy_chk(to: Wide, from: ConstWide, limit: usize) -> Wide { copies_text(to, from) }
+    __wcscat_chk(to: Wide, from: ConstWide, limit: usize) -> Wide { appends_text(to, from, usize::MAX) }
+    __wcsncat_chk(to: Wide, from: ConstWide, n: usize, limit: usize) -> Wide { appends_text(to, from, n) }
+    __wcsncpy_chk(to: Wide, from: ConstWide, n: usize, limit: usize) -> Wide { writes(to, wide(n)), reads_text(from, n) }
+    __wcpncpy_chk(to: Wide, from: ConstWide, n: usize, limit: usize) -> Wide { writes(to, wide(n)), reads_text(from, n) }
+    __vsprintf_chk(to: Text, flag: c_int, limit: usize, format: ConstText, list: List) -> c_int { instead print::sprintf_chk }
+    __sprintf_chk as __vsprintf_chk(to: Text, flag: c_int, limit: usize, format: ConstText, list: List) -> c_int { instead print::sprintf_chk }
+    __vsnprintf_chk(to: Text, n: usize, flag: c_int, limit: usize, format: ConstText, list: List) -> c_int { instead print::snprintf_chk }
+    __snprintf_chk as __vsnprintf_chk(to: Text, n: usize, flag: c_int, limit: usize, format: ConstText, list: List) -> c_int { instead print::snprintf_chk }
+    __vswprintf_chk(to: Wide, n: usize, flag: c_int, limit: usize, format: ConstWide, list: List) -> c_int { writes(to, wide(n)) }
+    __swprintf_chk as __vswprintf_chk(to: Wide, n: usize, flag: c_int, limit: usize, format: ConstWide, list: List) -> c_int { writes(to, wide(n)) }
+    __read_chk(file: c_int, to: To, n: usize, limit: usize) -> ssize_t { writes(to, n) }
+    __pread_chk(file: c_int, to: To, n: usize, at: off_t, limit: usize) -> ssize_t { writes(to, n) }
+    __pread64_chk(file: c_int, to: To, n: usize, at: off64_t, limit: usize) -> ssize_t { writes(to, n) }
+    __recv_chk(file: c_int, to: To, n: usize, limit: usize, flags: c_int) -> ssize_t { writes(to, n) }
+    __recvfrom_chk(file: c_int, to: To, n: usize, limit: usize, flags: c_int, who: *mut sockaddr, length: *mut socklen_t) -> ssize_t { writes(to, n) }
+    __fread_chk(to: To, limit: usize, size: usize, count: usize, file: *mut FILE) -> usize { writes(to, product(size, count)) }
+    __fread_unlocked_chk(to: To, limit: usize, size: usize, count: usize, file: *mut FILE) -> usize { writes(to, product(size, count)) }
+    __fgets_chk(to: Text, limit: usize, n: c_int, file: *mut FILE) -> Text { writes(to, counted(n)) }
+    __fgets_unlocked_chk(to: Text, limit: usize, n: c_int, file: *mut FILE) -> Text { writes(to, counted(n)) }
+    __fgetws_chk(to: Wide, limit: usize, n: c_int, file: *mut FILE) -> Wide { writes(to, wide(counted(n))) }
+    __gets_chk(to: Text, limit: usize) -> Text { instead print::gets_chk }
+    __readlink_chk(path: ConstText, to: Text, n: usize, limit: usize) -> ssize_t { writes(to, n), reads_text(path, usize::MAX) }
+    __readlinkat_chk(folder: c_int, path: ConstText, to: Text, n: usize, limit: usize) -> ssize_t { writes(to, n), reads_text(path, usize::MAX) }
+    __getcwd_chk(to: Text, n: usize, limit: usize) -> Text { writes(to, n) }
+}

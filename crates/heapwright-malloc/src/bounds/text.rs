@@ -1,0 +1,204 @@
+//! Strings: how much will be written shows when the source is looked at, up to the destination's room and no
+//! further.
+//!
+//! Plain and wide strings differ in the size of a character and in the C library's functions that look for the end; the
+//! checks are the same code. A string that does not fit is looked at to its end only to say how long it is.
+//!
+//! `strlcpy` and `strlcat` are done here altogether: older C libraries have none, and what they do is a length
+//! and a copy.
+
+use super::{Access, Check, SLOTS, bounded};
+use core::mem::transmute;
+use core::sync::atomic::Ordering;
+use libc::{c_char, c_int, c_void, size_t, wchar_t};
+
+unsafe extern "C" {
+    fn wcsnlen(text: *const wchar_t, most: size_t) -> size_t;
+}
+
+/// A character of strings.
+pub(super) trait Character: Sized {
+    /// Characters before the string's end, at most `most`.
+    ///
+    /// # Safety
+    ///
+    /// `text` is a string, or `most` characters can be read.
+    unsafe fn length(text: *const Self, most: usize) -> usize;
+}
+
+impl Character for c_char {
+    unsafe fn length(text: *const Self, most: usize) -> usize {
+        // SAFETY: as the caller promises.
+        unsafe { libc::strnlen(text, most) }
+    }
+}
+
+impl Character for wchar_t {
+    unsafe fn length(text: *const Self, most: usize) -> usize {
+        // SAFETY: as the caller promises.
+        unsafe { wcsnlen(text, most) }
+    }
+}
+
+/// The C library counts no further than to the last address.
+fn most<C>(from: *const C) -> usize {
+    (usize::MAX - from.addr()) / size_of::<C>()
+}
+
+/// Characters of a string, `limit` at most.
+#[inline(always)]
+fn length<C: Character>(from: *const C, limit: usize) -> usize {
+    // SAFETY: the program gives it to a function that reads it as a string, or as far as `limit`.
+    unsafe { C::length(from, limit.min(most(from))) }
+}
+
+impl<const READS: bool> Check<READS> {
+    /// The string at `from` will be read up to its end, or up to `limit` characters.
+    #[inline(always)]
+    pub(super) fn reads_text<C: Character>(self, from: *const C, limit: usize) {
+        if READS && let Some(room) = bounded(from) {
+            let room = room / size_of::<C>();
+            if room < limit && length(from, room) == room {
+                self.refuse(Access::Read, from.addr(), (room + 1) * size_of::<C>());
+            }
+        }
+    }
+
+    /// The string at `from`, with its end, will be written to `to`.
+    #[inline(always)]
+    pub(super) fn copies_text<C: Character>(self, to: *mut C, from: *const C) {
+        self.reads_text(from, usize::MAX);
+        if let Some(room) = bounded(to) {
+            self.fits(to, room / size_of::<C>(), from, usize::MAX);
+        }
+    }
+
+    /// At most `limit` characters of the string at `from` will be written behind the string at `to`, and an end.
+    #[inline(always)]
+    pub(super) fn appends_text<C: Character>(self, to: *mut C, from: *const C, limit: usize) {
+        self.reads_text(from, limit);
+        if let Some(room) = bounded(to) {
+            let room = room / size_of::<C>();
+            let before = length(to, room);
+            if before == room {
+                // It has no end within its block: it would go on wherever a zero is.
+                let more = length(from, limit) + 1;
+                self.refuse(Access::Write, to.addr(), (room + more) * size_of::<C>());
+            } else {
+                self.fits(to.wrapping_add(before), room - before, from, limit);
+            }
+        }
+    }
+
+    /// Whether so much of a string, with its end, fits in `room` characters.
+    #[inline(never)]
+    fn fits<C: Character>(self, to: *mut C, room: usize, from: *const C, limit: usize) {
+        if length(from, limit.min(room)) == room {
+            let whole = length(from, limit) + 1;
+            self.refuse(Access::Write, to.addr(), whole * size_of::<C>());
+        }
+    }
+
+    /// Bytes from `from` will be written to `to`, up to the first one that is `byte`, or `n`.
+    #[inline(always)]
+    pub(super) fn copies_until(self, to: *mut c_void, from: *const c_void, byte: c_int, n: usize) {
+        let until = |most: usize| {
+            // SAFETY: the program has them read up to `byte` or to `n`, whichever comes first.
+            let found = unsafe { libc::memchr(from, byte, most) };
+            if found.is_null() { None } else { Some(found.addr() - from.addr() + 1) }
+        };
+        if READS
+            && let Some(room) = bounded(from)
+            && room < n
+            && until(room).is_none()
+        {
+            self.refuse(Access::Read, from.addr(), room + 1);
+        }
+        if let Some(room) = bounded(to)
+            && room < n
+            && until(room).is_none()
+        {
+            self.refuse(Access::Write, to.addr(), until(n).unwrap_or(n));
+        }
+    }
+}
+
+/// The C library's own copy.
+///
+/// # Safety
+///
+/// As `memcpy`.
+unsafe fn copy(to: *mut c_char, from: *const c_char, bytes: usize) {
+    type Copy = unsafe extern "C" fn(*mut c_void, *const c_void, usize) -> *mut c_void;
+    let real = SLOTS.own.memmove.load(Ordering::Relaxed);
+    // SAFETY: `memmove`, the C library's or heapwright-entry's.
+    let real = unsafe { transmute::<*mut c_void, Copy>(real) };
+    // SAFETY: as the caller promises.
+    unsafe { real(to.cast(), from.cast(), bytes) };
+}
+
+/// Writes as much of `from` to `to` as there is room for in `n` characters, with an end.
+///
+/// # Safety
+///
+/// As `strlcpy`.
+unsafe fn write_within<const READS: bool>(
+    check: Check<READS>,
+    to: *mut c_char,
+    from: *const c_char,
+    length: usize,
+    n: usize,
+) {
+    if n > 0 {
+        let bytes = length.min(n - 1);
+        check.writes(to, bytes + 1);
+        // SAFETY: the source has that many characters, the destination room for `n`.
+        unsafe { copy(to, from, bytes) };
+        // SAFETY: it has room for one more.
+        unsafe { to.wrapping_add(bytes).write(0) };
+    }
+}
+
+/// `strlcpy`.
+///
+/// # Safety
+///
+/// As the C library's.
+pub(super) unsafe fn copy_within<const READS: bool, R>(
+    check: Check<READS>,
+    _: R,
+    to: *mut c_char,
+    from: *const c_char,
+    n: usize,
+) -> usize {
+    check.reads_text(from, usize::MAX);
+    let whole = length(from, usize::MAX);
+    // SAFETY: as the caller promises.
+    unsafe { write_within(check, to, from, whole, n) };
+    whole
+}
+
+/// `strlcat`.
+///
+/// # Safety
+///
+/// As the C library's.
+pub(super) unsafe fn append_within<const READS: bool, R>(
+    check: Check<READS>,
+    _: R,
+    to: *mut c_char,
+    from: *const c_char,
+    n: usize,
+) -> usize {
+    check.reads_text(from, usize::MAX);
+    let whole = length(from, usize::MAX);
+    let room = bounded(to).unwrap_or(usize::MAX);
+    let before = length(to, n.min(room));
+    if before == room && room < n {
+        // It has no end within its block: it would go on wherever a zero is.
+        check.refuse(Access::Write, to.addr(), room.saturating_add(whole + 1).min(n));
+    }
+    // SAFETY: the destination has room for `n` characters, of which `before` stay.
+    unsafe { write_within(check, to.wrapping_add(before), from, whole, n - before) };
+    before + whole
+}

@@ -1,0 +1,80 @@
+//! Cells that hold a reference for the program: strong ones, which are roots, and weak ones.
+
+use core::ffi::c_void;
+
+use super::of;
+use crate::errno;
+use crate::hw_gc_types::GcMutator;
+
+/// Makes a handle: a cell that keeps what it leads to, and may be read and written freely.
+///
+/// Returns NULL with errno ENOMEM if there is no memory.
+///
+/// # Safety
+///
+/// mutator is this thread's; object is NULL or an object of its heap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_root_new(
+    mutator: *mut GcMutator,
+    object: *mut c_void,
+) -> *mut *mut c_void {
+    // SAFETY: as the caller promises.
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: as the caller promises.
+    match unsafe { mutator.new_root(object.cast()) } {
+        Some(cell) => cell.cast(),
+        None => errno::fail(libc::ENOMEM).cast(),
+    }
+}
+
+/// Frees a handle, of any mutator of the heap. NULL is ignored.
+///
+/// # Safety
+///
+/// mutator is this thread's; cell is NULL or of hw_gc_root_new and was not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_root_free(mutator: *mut GcMutator, cell: *mut *mut c_void) {
+    if !cell.is_null() {
+        // SAFETY: as the caller promises.
+        let mutator = unsafe { of(mutator) };
+        // SAFETY: as the caller promises.
+        unsafe { mutator.free_root(cell.cast()) };
+    }
+}
+
+/// Makes a weak handle: a cell that keeps nothing, may be read and written freely, and becomes NULL
+/// when what it leads to has died, before the object's finalizers run.
+///
+/// Returns NULL with errno ENOMEM if there is no memory.
+///
+/// # Safety
+///
+/// mutator is this thread's; object is NULL or an object of its heap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_weak_new(
+    mutator: *mut GcMutator,
+    object: *mut c_void,
+) -> *mut *mut c_void {
+    // SAFETY: as the caller promises.
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: as the caller promises.
+    match unsafe { mutator.new_weak(object.cast()) } {
+        Some(cell) => cell.cast(),
+        None => errno::fail(libc::ENOMEM).cast(),
+    }
+}
+
+/// Frees a weak handle, of any mutator of the heap. NULL is ignored.
+///
+/// # Safety
+///
+/// mutator is this thread's; cell is NULL or of hw_gc_weak_new and was not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_weak_free(mutator: *mut GcMutator, cell: *mut *mut c_void) {
+    if !cell.is_null() {
+        // SAFETY: as the caller promises.
+        let mutator = unsafe { of(mutator) };
+        // SAFETY: as the caller promises.
+        unsafe { mutator.free_weak(cell.cast()) };
+    }
+}

@@ -1,0 +1,155 @@
+//! What a collected heap says of itself: objects of addresses, slot sizes, statistics, walks, dumps, verification.
+
+use core::ffi::c_void;
+use core::ptr;
+
+use super::{heap_of, of};
+use crate::errno;
+use crate::hw_gc_types::{GcHeap, GcMutator, GcStatistics, GcVisitor};
+use crate::hw_pool::write_known;
+use heapwright::gc::raw::{self};
+
+/// The object of a heap that an address lies in, or NULL. Any address may be asked about.
+/// Constant time, but for objects that were just allocated.
+///
+/// # Safety
+///
+/// heap is of hw_gc_create and was not destroyed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_find(heap: *mut GcHeap, address: *const c_void) -> *mut c_void {
+    // SAFETY: as the caller promises.
+    let found = unsafe { heap_of(heap) }.find(address.cast());
+    found.map_or(ptr::null_mut(), <*mut u8>::cast)
+}
+
+/// Bytes of an object's slot; of a large object, those that were asked for. 0 for what is in
+/// no collected heap.
+#[unsafe(no_mangle)]
+pub extern "C" fn hw_gc_object_size(object: *const c_void) -> usize {
+    raw::object_size(object.cast())
+}
+
+/// Bytes of the slot that an object of size bytes gets.
+///
+/// # Safety
+///
+/// heap is of hw_gc_create and was not destroyed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_slot_size(heap: *mut GcHeap, size: usize) -> usize {
+    // SAFETY: as the caller promises.
+    unsafe { heap_of(heap) }.slot_size(size)
+}
+
+/// The largest size that lies in a slot of one of the heap's pools: what is larger is a large
+/// object, with pages of its own.
+///
+/// # Safety
+///
+/// heap is of hw_gc_create and was not destroyed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_largest_slot(heap: *mut GcHeap) -> usize {
+    // SAFETY: as the caller promises.
+    unsafe { heap_of(heap) }.largest_slot()
+}
+
+/// Writes what there is of a heap to *out, which is size bytes: pass sizeof(hw_gc_statistics). A
+/// smaller struct gets the fields it knows; of a larger one the rest is set to zero.
+///
+/// Returns how many bytes of the struct this library knows.
+///
+/// # Safety
+///
+/// heap is of hw_gc_create and was not destroyed; out points to size bytes that can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_stats(
+    heap: *mut GcHeap,
+    out: *mut GcStatistics,
+    size: usize,
+) -> usize {
+    // SAFETY: as the caller promises.
+    let now = unsafe { heap_of(heap) }.statistics();
+    // SAFETY: both structs have the same fields, and no padding.
+    unsafe { write_known(&now, out.cast(), size) }
+}
+
+/// Gives all pages without objects back. Returns bytes.
+///
+/// # Safety
+///
+/// heap is of hw_gc_create and was not destroyed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_trim(heap: *mut GcHeap) -> usize {
+    // SAFETY: as the caller promises.
+    unsafe { heap_of(heap) }.trim()
+}
+
+/// Visits every object, while all mutators stand still. visit calls nothing of the heap.
+///
+/// Returns whether the walk came to the end.
+///
+/// # Safety
+///
+/// mutator is this thread's; the duties listed in heapwright_gc.h.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_walk(
+    mutator: *mut GcMutator,
+    visit: GcVisitor,
+    context: *mut c_void,
+) -> bool {
+    let Some(visit) = visit else { return true };
+    // SAFETY: as the caller promises.
+    let mutator = unsafe { of(mutator) };
+    let each = |object: *mut u8, size, kind| {
+        // SAFETY: as the caller promises.
+        unsafe { visit(object.cast(), size, kind, context) }
+    };
+    // SAFETY: as the caller promises.
+    unsafe { mutator.walk(each) }
+}
+
+/// Writes a heap dump to a file descriptor, for `heapwright heap`. All mutators stand still
+/// meanwhile.
+///
+/// Returns false where it could not be written whole: with errno of write, or ENOMEM.
+///
+/// # Safety
+///
+/// mutator is this thread's; the duties listed in heapwright_gc.h.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_dump(mutator: *mut GcMutator, descriptor: i32) -> bool {
+    // SAFETY: as the caller promises.
+    let mutator = unsafe { of(mutator) };
+    let mut failed = false;
+    let sink = |mut bytes: &[u8]| {
+        while !bytes.is_empty() && !failed {
+            // SAFETY: the pointer and the length are the slice's.
+            let wrote = unsafe { libc::write(descriptor, bytes.as_ptr().cast(), bytes.len()) };
+            if let Ok(wrote) = usize::try_from(wrote) {
+                bytes = bytes.get(wrote..).unwrap_or_default();
+            } else {
+                failed = errno::get() != libc::EINTR;
+            }
+        }
+        !failed
+    };
+    // SAFETY: as the caller promises.
+    let whole = unsafe { mutator.dump(sink) };
+    if !whole && !failed {
+        errno::fail(libc::ENOMEM);
+    }
+    whole
+}
+
+/// Looks at everything that roots lead to. What is wrong is said on stderr, with the path to
+/// it. Returns how many things are.
+///
+/// # Safety
+///
+/// mutator is this thread's; the duties listed in heapwright_gc.h.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_verify(mutator: *mut GcMutator) -> usize {
+    // SAFETY: as the caller promises.
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: as the caller promises.
+    unsafe { mutator.verify() }
+}

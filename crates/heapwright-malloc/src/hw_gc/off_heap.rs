@@ -1,0 +1,74 @@
+//! Memory that objects keep outside of the collected heap: blocks of malloc's, and bytes that are only counted. Both pace collections.
+
+use core::ffi::c_void;
+
+use super::of;
+use crate::errno;
+use crate::hw_gc_types::GcMutator;
+use heapwright::heap;
+
+/// The runtime has bytes more, or less, in malloc that go with objects of the heap: they count
+/// in its budget.
+///
+/// # Safety
+///
+/// mutator is this thread's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_external(mutator: *mut GcMutator, bytes: isize) {
+    // SAFETY: as the caller promises.
+    unsafe { of(mutator) }.external(bytes);
+}
+
+/// As malloc; the bytes count in the heap's budget.
+///
+/// # Safety
+///
+/// mutator is this thread's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_malloc(mutator: *mut GcMutator, size: usize) -> *mut c_void {
+    let block = heap::malloc(size);
+    if block.is_null() {
+        return errno::fail(libc::ENOMEM);
+    }
+    // SAFETY: as the caller promises.
+    unsafe { of(mutator) }.external(size.cast_signed());
+    block.cast()
+}
+
+/// As realloc, of a block of hw_gc_malloc that has old_size bytes.
+///
+/// # Safety
+///
+/// mutator is this thread's; block is NULL (and old_size 0) or of hw_gc_malloc, and not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_realloc(
+    mutator: *mut GcMutator,
+    block: *mut c_void,
+    old_size: usize,
+    size: usize,
+) -> *mut c_void {
+    // SAFETY: as the caller promises.
+    let moved = unsafe { heap::realloc(block.cast(), size) };
+    if moved.is_null() {
+        return errno::fail(libc::ENOMEM);
+    }
+    // SAFETY: as the caller promises.
+    unsafe { of(mutator) }.external(size.cast_signed().wrapping_sub(old_size.cast_signed()));
+    moved.cast()
+}
+
+/// As free, of a block of hw_gc_malloc that has size bytes. In the runtime's free callback as
+/// well. mutator may be NULL when the heap is being destroyed: nobody counts any more.
+///
+/// # Safety
+///
+/// mutator is this thread's, or as above; block is NULL (and size 0) or of hw_gc_malloc, and not freed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_free(mutator: *mut GcMutator, block: *mut c_void, size: usize) {
+    if !mutator.is_null() {
+        // SAFETY: as the caller promises.
+        unsafe { of(mutator) }.external(size.cast_signed().wrapping_neg());
+    }
+    // SAFETY: as the caller promises.
+    unsafe { heap::free(block.cast()) };
+}

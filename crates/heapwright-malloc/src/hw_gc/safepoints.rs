@@ -1,0 +1,82 @@
+//! Where a thread stands still for a collection, and what of its stack is scanned then.
+//!
+//! ```text
+//!   at work --hw_gc_leave--> outside: collections go on without it --hw_gc_enter--> at work
+//! ```
+//!
+//! `hw_gc_leave` is a jump: nothing of ours is on the stack that may be scanned while the thread is outside.
+
+use core::ffi::c_void;
+
+use super::of;
+use crate::hw_gc_types::GcMutator;
+use heapwright::gc::raw::{self};
+
+/// From now on the calling thread's stack below base, and its registers, are scanned: every
+/// word that is an address within an object keeps it. NULL: no more.
+///
+/// # Safety
+///
+/// mutator is this thread's; base is in this thread's stack, above every frame that holds
+/// objects, as long as this holds.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_scan_stack(mutator: *mut GcMutator, base: *const c_void) {
+    // SAFETY: as the caller promises.
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: as the caller promises.
+    unsafe { mutator.scan_stack(base.cast()) };
+}
+
+/// Stands still if a collection asks for it. hw_gc_poll calls it if so.
+///
+/// # Safety
+///
+/// mutator is this thread's; the duties listed in heapwright_gc.h.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_safepoint(mutator: *mut GcMutator) {
+    // SAFETY: as the caller promises.
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: as the caller promises.
+    unsafe { mutator.safepoint() };
+}
+
+/// A jump.
+#[cfg(target_arch = "x86_64")]
+macro_rules! jump {
+    () => {
+        "jmp {}"
+    };
+}
+
+/// A jump.
+#[cfg(target_arch = "aarch64")]
+macro_rules! jump {
+    () => {
+        "b {}"
+    };
+}
+
+/// The thread is about to block: collections go on without it. Until hw_gc_enter it touches no
+/// object and calls nothing here; the frame that called this does not return before.
+///
+/// # Safety
+///
+/// mutator is this thread's; the duties listed in heapwright_gc.h.
+#[unsafe(naked)]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_leave(mutator: *mut GcMutator) {
+    core::arch::naked_asm!(jump!(), sym raw::save_and_leave)
+}
+
+/// The thread is back. Waits while a collection is at work.
+///
+/// # Safety
+///
+/// Follows hw_gc_leave.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_enter(mutator: *mut GcMutator) {
+    // SAFETY: as the caller promises.
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: as the caller promises.
+    unsafe { mutator.enter() };
+}

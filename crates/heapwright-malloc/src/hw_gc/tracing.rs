@@ -1,0 +1,109 @@
+//! What a runtime reports while its objects are traced: references of each kind, ranges, words that may be references.
+//!
+//! Called within `trace` and `roots` of a `hw_gc_runtime`, by the thread that the collector calls them in.
+
+use core::ffi::c_void;
+
+use super::tracer_of;
+use crate::hw_gc_types::GcTracer;
+
+/// Reports a reference: what hw_gc_mark calls when there is no room.
+///
+/// # Safety
+///
+/// tracer is what the running callback was given.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_mark_full(tracer: *mut GcTracer, object: *mut c_void) {
+    // SAFETY: as the caller promises.
+    unsafe { tracer_of(tracer) }.mark(object.cast());
+}
+
+/// hw_gc_mark_slot, while objects are to be moved.
+///
+/// # Safety
+///
+/// As hw_gc_mark_slot.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_mark_slot_moving(tracer: *mut GcTracer, slot: *mut *mut c_void) {
+    // SAFETY: by the contract the tracer is what the running callback was given.
+    let tracer = unsafe { tracer_of(tracer) };
+    // SAFETY: by the contract the slot is a reference in the object that the callback traces.
+    unsafe { tracer.mark_slot(slot.cast()) };
+}
+
+/// Reports the references in count words at slots, which lie within the object that is being traced.
+/// They are looked at later, some at a time, so an object may have millions.
+///
+/// # Safety
+///
+/// tracer is what the running callback was given; the slots can be read for as long as
+/// the object lives.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_mark_range(
+    tracer: *mut GcTracer,
+    slots: *mut *mut c_void,
+    count: usize,
+) {
+    // SAFETY: by the contract the tracer is what the running callback was given.
+    let tracer = unsafe { tracer_of(tracer) };
+    // SAFETY: by the contract the slots can be read for as long as the object lives.
+    unsafe { tracer.mark_range(slots.cast(), count) };
+}
+
+/// Reports that the reference in slot is weak: the object that it leads to may die, and slot becomes
+/// NULL then, before the object's finalizers run.
+///
+/// # Safety
+///
+/// tracer is what the running callback was given; slot lies in the object that is being traced.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_mark_weak(tracer: *mut GcTracer, slot: *mut *mut c_void) {
+    // SAFETY: as the caller promises.
+    let tracer = unsafe { tracer_of(tracer) };
+    // SAFETY: as the caller promises.
+    unsafe { tracer.mark_weak(slot.cast()) };
+}
+
+/// Reports an ephemeron: the reference in key is weak, and the one in value leads to its object for as
+/// long as the key's lives. When that has died, both become NULL. A key that is no object of the
+/// heap lives for ever, but for NULL.
+///
+/// # Safety
+///
+/// tracer is what the running callback was given; key and value lie in the object that is being
+/// traced.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_mark_ephemeron(
+    tracer: *mut GcTracer,
+    key: *mut *mut c_void,
+    value: *mut *mut c_void,
+) {
+    // SAFETY: as the caller promises.
+    let tracer = unsafe { tracer_of(tracer) };
+    // SAFETY: as the caller promises.
+    unsafe { tracer.mark_ephemeron(key.cast(), value.cast()) };
+}
+
+/// Reports a word that may be an address within an object, or anything else.
+///
+/// # Safety
+///
+/// tracer is what the running callback was given.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_mark_maybe(tracer: *mut GcTracer, word: *mut c_void) {
+    // SAFETY: as the caller promises.
+    unsafe { tracer_of(tracer) }.mark_maybe(word.cast());
+}
+
+/// Reports every word from from up to to, as hw_gc_mark_maybe.
+///
+/// # Safety
+///
+/// tracer is what the running callback was given; the range can be read.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_scan(tracer: *mut GcTracer, from: *const c_void, to: *const c_void) {
+    // SAFETY: as the caller promises.
+    let tracer = unsafe { tracer_of(tracer) };
+    // SAFETY: as the caller promises.
+    unsafe { tracer.scan(from.cast(), to.cast()) };
+}

@@ -1,0 +1,93 @@
+//! The hardened heap: what it finds, in these words; what it does with right programs; and that nothing is handed out
+//! twice whatever interrupts a thread.
+mod support;
+use support::{How, Outcome, command, compile, run};
+
+const MODES: [&str; 2] = ["hardened", "hardened:full"];
+/// A short slot, one that the short way does not clear, and a large block.
+const SIZES: [&str; 3] = ["40", "4000", "300000"];
+
+fn hardened(program: &str, options: &str, words: &[&str]) -> Outcome {
+    let compiled = compile(program, How::Preload, &["-pthread"]);
+    run(command(compiled, How::Preload).args(words).env("HEAPWRIGHT", options))
+}
+
+/// Each misuse ends the program with one line, which has these words and names the option that silences it.
+fn refused(what: &str, sizes: &[&str], words: &[&str]) {
+    for mode in MODES {
+        for &size in sizes {
+            let outcome = hardened("hardened.c", &format!("mode={mode}"), &[what, size]);
+            outcome.was_refused((mode, what, size), words);
+        }
+    }
+}
+
+#[test]
+fn overflows() {
+    let words = ["was written past its end", "detect=-canary silences this"];
+    refused("overflow", &SIZES, &[words.as_slice(), &["free(0x"]].concat());
+    refused("overflow-realloc", &SIZES, &[words.as_slice(), &["realloc(0x"]].concat());
+}
+
+#[test]
+fn second_frees() {
+    // (A large block's second free meets its record; so does that of a slot.)
+    let words = ["was freed before", "detect=-double-free silences this"];
+    refused("double", &SIZES, &words);
+    refused("freed-realloc", &SIZES[..2], &words);
+}
+
+#[test]
+fn pointers_into_blocks() {
+    refused("interior", &SIZES, &["8 bytes into a", "pass the address malloc returned"]);
+}
+
+#[test]
+fn writes_after_free() {
+    let words = ["was written to after it was freed", "detect=-fill silences this"];
+    refused("after-free", &SIZES[..2], &words);
+}
+
+#[test]
+fn a_report_goes_on() {
+    for mode in MODES {
+        let options = format!("mode={mode},on_misuse=report");
+        for what in ["overflow", "double", "interior", "freed-realloc", "after-free"] {
+            for size in &SIZES[..2] {
+                let outcome = hardened("hardened.c", &options, &[what, size]);
+                assert!(outcome.status.success(), "{mode} {what} {size}: {}", outcome.stderr);
+                assert_eq!(outcome.stdout, "went on\n", "{mode} {what} {size}");
+                outcome.said_one_line((mode, what, size), &["block"]);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_not_looked_for_is_not_said() {
+    for mode in MODES {
+        let options = format!("mode={mode},detect=-canary,detect=-double-free,detect=-fill");
+        for what in ["overflow", "double", "after-free"] {
+            hardened("hardened.c", &options, &[what, "40"]).is_fine((mode, what));
+        }
+    }
+}
+
+#[test]
+fn right_programs() {
+    for mode in MODES {
+        for what in ["sizes", "in-place", "no-bytes", "huge", "consumers", "forks"] {
+            hardened("hardened.c", &format!("mode={mode}"), &[what, "0"]).is_fine((mode, what));
+        }
+    }
+}
+
+#[test]
+fn threads_signals_and_children() {
+    for mode in MODES {
+        for what in ["s", "cst", "cf"] {
+            let options = format!("mode={mode}");
+            hardened("hardened_storm.c", &options, &["2", what]).is_fine((mode, what));
+        }
+    }
+}

@@ -1,0 +1,199 @@
+/*
+ * One misuse, or right use, of the hardened heap: named by the first word.
+ */
+#include "check.h"
+#include <malloc.h>
+#include <pthread.h>
+#include <sys/wait.h>
+
+/* So that the compiler does not see what is done to a block. */
+static void *hide(void *block)
+{
+    __asm__ volatile("" : "+r"(block) : : "memory");
+    return block;
+}
+
+static int is(const char *word, const char *wanted)
+{
+    return strcmp(word, wanted) == 0;
+}
+
+static void misuse(const char *what, size_t size)
+{
+    char *block = hide(malloc(size));
+    CHECK(block != NULL && malloc_usable_size(block) == size);
+    memset(block, 1, size);
+    if (is(what, "overflow")) {
+        block[size] = 2;
+        block[size + 1] = 2;
+        free(block);
+    } else if (is(what, "overflow-realloc")) {
+        block[size + 1] = 2;
+        free(realloc(block, size + 1));
+    } else if (is(what, "double")) {
+        free(block);
+        free(hide(block));
+    } else if (is(what, "interior")) {
+        free(hide(block + 8));
+    } else if (is(what, "freed-realloc")) {
+        free(block);
+        free(realloc(hide(block), size + 1));
+    } else if (is(what, "after-free")) {
+        free(block);
+        block[0] = 2;
+        /* Until it comes again. */
+        static void *many[100000];
+        size_t count = size > 4096 ? 4000 : 100000;
+        for (size_t i = 0; i < count; i++)
+            many[i] = malloc(size);
+        for (size_t i = 0; i < count; i++)
+            free(many[i]);
+    } else {
+        CHECK(!"a misuse");
+    }
+}
+
+static void exact_sizes(void)
+{
+    for (size_t size = 1; size < 200000; size += 1 + size / 7) {
+        unsigned char *block = malloc(size);
+        CHECK(block != NULL && malloc_usable_size(block) == size);
+        for (size_t i = 0; i < size; i++)
+            CHECK(block[i] == 0);
+        memset(block, 0xa5, size);
+        for (size_t more = 1; more < 3 * size; more += 1 + size / 3) {
+            size_t before = malloc_usable_size(block);
+            unsigned char *moved = realloc(block, more);
+            CHECK(moved != NULL && malloc_usable_size(moved) == more);
+            for (size_t i = 0; i < before && i < more; i++)
+                CHECK(moved[i] == 0xa5);
+            block = moved;
+            memset(block, 0xa5, more);
+        }
+        free(block);
+    }
+}
+
+static void in_place(void)
+{
+    char *small = malloc(100);
+    char *same = small;
+    for (size_t size = 100; size > 90; size--) {
+        small = realloc(small, size);
+        CHECK(small == same);
+    }
+    free(small);
+    char *large = malloc(1000000);
+    memset(large, 1, 1000000);
+    same = large;
+    for (size_t size = 1000000; size > 950000; size -= 7777) {
+        large = realloc(large, size);
+        CHECK(large == same && malloc_usable_size(large) == size && large[size - 1] == 1);
+    }
+    large = realloc(large, 1000000);
+    CHECK(large == same && large[900000] == 1);
+    memset(large, 2, 1000000);
+    free(large);
+}
+
+static void no_bytes(void)
+{
+    static char *blocks[5000];
+    for (int i = 0; i < 5000; i++) {
+        blocks[i] = malloc(0);
+        CHECK(blocks[i] != NULL && malloc_usable_size(blocks[i]) == 0);
+        CHECK(i == 0 || blocks[i] != blocks[i - 1]);
+    }
+    blocks[0] = realloc(blocks[0], 40);
+    CHECK(blocks[0] != NULL);
+    memset(blocks[0], 1, 40);
+    for (int i = 0; i < 5000; i++)
+        free(blocks[i]);
+}
+
+/* Blocks longer than all that waits, which must neither be lost nor lose others. */
+static void huge(void)
+{
+    for (int i = 0; i < 5000; i++) {
+        char *block = malloc((size_t)300 << 20);
+        CHECK(block != NULL);
+        block[0] = 1;
+        free(block);
+        block = malloc(200000);
+        CHECK(block != NULL && block[0] == 0);
+        block[0] = 1;
+        free(block);
+    }
+}
+
+/* A thread that frees others' blocks before it has any. */
+static void *consume(void *blocks)
+{
+    void **all = blocks;
+    for (int i = 0; i < 40; i++)
+        free(all[i]);
+    for (int i = 0; i < 40; i++) {
+        all[i] = malloc(48);
+        CHECK(all[i] != NULL);
+        memset(all[i], 7, 48);
+        for (int j = 0; j < i; j++)
+            CHECK(all[i] != all[j]);
+    }
+    return NULL;
+}
+
+static void consumers(void)
+{
+    for (int round = 0; round < 200; round++) {
+        void *all[40];
+        for (int i = 0; i < 40; i++)
+            CHECK((all[i] = malloc(48)) != NULL);
+        pthread_t thread;
+        CHECK(pthread_create(&thread, NULL, consume, all) == 0);
+        CHECK(pthread_join(thread, NULL) == 0);
+        for (int i = 0; i < 40; i++)
+            free(all[i]);
+    }
+}
+
+/* Which of 64 addresses comes next differs between parent and child, and between two children. */
+static void forks(void)
+{
+    unsigned long seen[3];
+    for (int child = 0; child < 3; child++) {
+        int ends[2];
+        CHECK(pipe(ends) == 0);
+        pid_t pid = fork();
+        CHECK(pid >= 0);
+        if (pid == 0) {
+            unsigned long all = 0;
+            for (int i = 0; i < 64; i++)
+                all = all * 31 + (unsigned long)malloc(64);
+            CHECK(write(ends[1], &all, sizeof all) == sizeof all);
+            _exit(0);
+        }
+        CHECK(read(ends[0], &seen[child], sizeof seen[child]) == sizeof seen[child]);
+        int status;
+        CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+        close(ends[0]);
+        close(ends[1]);
+    }
+    CHECK(seen[0] != seen[1] && seen[1] != seen[2]);
+}
+
+int main(int argc, char **argv)
+{
+    CHECK(argc == 3);
+    static const struct { const char *name; void (*run)(void); } right[] = {
+        { "sizes", exact_sizes }, { "in-place", in_place }, { "no-bytes", no_bytes },
+        { "huge", huge }, { "consumers", consumers }, { "forks", forks },
+    };
+    for (size_t i = 0; i < sizeof right / sizeof *right; i++)
+        if (is(argv[1], right[i].name)) {
+            right[i].run();
+            return 0;
+        }
+    misuse(argv[1], strtoul(argv[2], NULL, 10));
+    puts("went on");
+    return 0;
+}

@@ -1,0 +1,370 @@
+//! The depot: each distinct stack once, under a number of 32 bits.
+//!
+//! ```text
+//!   heads         65,536 numbers of nodes, by 16 bits of the hash
+//!     |
+//!     v
+//!   node          hash: u32 | length: u32 | child: [u32; 2] | frames: [usize; length]
+//!                                            |
+//!                                            by the next bit of the hash: a trie that only grows
+//!
+//!   segments      64 KiB, 64 KiB, 128 KiB, ... : words of 8 bytes, counted through from 1
+//!   number        the word that a node starts at: finding it is a shift
+//! ```
+//!
+//! # Invariants
+//!
+//! - A node's words are written before its number is stored (release) where
+//!   others find it, and its hash, length and frames never change after.
+//! - A child or a head changes once, from 0 to a number.
+//! - The cursor hands a word to one node. The owner of a node that nobody else has
+//!   seen may give its words back, if they are still the last ones.
+//!
+//! Hence two threads never wait for each other, a signal handler may interrupt an
+//! insertion and make its own, and a fork in the middle of one loses, at worst, the
+//! words of a node. Nothing is freed. Where there is no memory, or the limit is
+//! reached, a stack has no number: [`Stack::NONE`].
+//!
+//! Called by `native::walk`, and by callers that have a number and want its frames.
+
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use core::{ptr, slice};
+
+use super::region::Region;
+use super::{MAX_DEPTH, Stack};
+
+const WORD: usize = 8;
+const FIRST_SEGMENT: usize = 8192;
+const SEGMENTS: usize = 18;
+/// Words in all segments: 16 GiB, which 32 bits can count.
+const WORDS: usize = FIRST_SEGMENT << (SEGMENTS - 1);
+const HEADS: usize = 1 << 16;
+
+const _: () = assert!(WORDS <= u32::MAX as usize && size_of::<usize>() == WORD);
+
+/// What precedes a node's frames.
+#[repr(C)]
+struct Node {
+    hash: u32,
+    length: u32,
+    children: [AtomicU32; 2],
+}
+
+const NODE_WORDS: usize = size_of::<Node>() / WORD;
+
+const _: () = assert!(size_of::<Node>() == 16 && align_of::<Node>() <= WORD);
+
+/// The segment of a word, the word's place in it, and the segment's length.
+const fn place(word: usize) -> (usize, usize, usize) {
+    if word < FIRST_SEGMENT {
+        return (0, word, FIRST_SEGMENT);
+    }
+    let segment = (word / FIRST_SEGMENT).ilog2() as usize + 1;
+    let length = FIRST_SEGMENT << (segment - 1);
+    (segment, word - length, length)
+}
+
+/// All stacks of a process.
+pub(super) struct StackDepot {
+    heads: Region,
+    segments: [Region; SEGMENTS],
+    /// The next word.
+    cursor: AtomicUsize,
+    /// Words that may be used.
+    limit: AtomicUsize,
+    count: AtomicU32,
+}
+
+/// The process's own.
+pub(super) static DEPOT: StackDepot = StackDepot::new();
+
+/// What [`StackDepot::insert`] found.
+pub(super) struct Inserted {
+    pub(super) stack: Stack,
+    /// It was there already.
+    pub(super) known: bool,
+}
+
+/// One step of the hash of a stack: start with [`HASH_START`], end with
+/// [`hash_end`].
+#[inline(always)]
+pub(super) fn hash_step(hash: u64, frame: usize) -> u64 {
+    (hash.rotate_left(23) ^ frame as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
+/// The hash of no frame.
+pub(super) const HASH_START: u64 = 0x2545_f491_4f6c_dd1d;
+
+/// The hash of a stack: all bits depend on all frames.
+#[inline(always)]
+pub(super) fn hash_end(hash: u64) -> u64 {
+    let hash = (hash ^ hash >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    hash ^ hash >> 32
+}
+
+impl StackDepot {
+    pub(super) const fn new() -> Self {
+        Self {
+            heads: Region::new(),
+            segments: [const { Region::new() }; SEGMENTS],
+            // Word 0 is nobody's: the number 0 is no stack.
+            cursor: AtomicUsize::new(1),
+            limit: AtomicUsize::new(WORDS),
+            count: AtomicU32::new(0),
+        }
+    }
+
+    /// Lets stacks take no more than `bytes`.
+    pub(super) fn set_limit(&self, bytes: usize) {
+        self.limit.store((bytes / WORD).min(WORDS), Ordering::Relaxed);
+    }
+
+    /// Bytes that stacks take.
+    pub(super) fn used_bytes(&self) -> usize {
+        (self.cursor.load(Ordering::Relaxed) - 1) * WORD
+    }
+
+    /// Distinct stacks.
+    pub(super) fn count(&self) -> usize {
+        self.count.load(Ordering::Relaxed) as usize
+    }
+
+    /// The frames of a stack that this depot numbered; none for [`Stack::NONE`].
+    pub(super) fn frames(&self, stack: Stack) -> &'static [usize] {
+        self.node(stack.0).map_or(&[], |(_, frames)| frames)
+    }
+
+    /// The node of a number that [`StackDepot::insert`] gave, or that a head or a child
+    /// holds, and its frames.
+    #[inline(always)]
+    fn node(&self, number: u32) -> Option<(&'static Node, &'static [usize])> {
+        if number == 0 || number as usize >= WORDS {
+            return None;
+        }
+        let (segment, at, segment_length) = place(number as usize);
+        let base = self.segments[segment].peek();
+        if base.is_null() || at + NODE_WORDS > segment_length {
+            return None;
+        }
+        let at_node: *const Node = base.wrapping_add(at * WORD).cast();
+        // SAFETY: numbers are given to nodes only, which are in their segment as a
+        // whole, are written before the number is known to others, and never freed.
+        let node = unsafe { &*at_node };
+        let length = (node.length as usize).min(segment_length - at - NODE_WORDS);
+        // SAFETY: a node's frames follow it, in its segment, and do not change.
+        let frames = unsafe { slice::from_raw_parts(at_node.wrapping_add(1).cast(), length) };
+        Some((node, frames))
+    }
+
+    /// The number of a stack, whose hash is `hash`.
+    pub(super) fn insert(&self, frames: &[usize], hash: u64) -> Inserted {
+        let none = Inserted { stack: Stack::NONE, known: false };
+        let heads: *mut AtomicU32 = self.heads.get(HEADS * size_of::<u32>()).cast();
+        if heads.is_null() || frames.is_empty() || frames.len() > MAX_DEPTH {
+            return none;
+        }
+        let head = heads.wrapping_add((hash >> 48) as usize);
+        // SAFETY: the region has a head for each value of 16 bits; zeroed memory is
+        // a valid one, and nobody writes to it but as an atomic.
+        let mut link: &AtomicU32 = unsafe { &*head };
+        // Bits 47.. choose children; the low 32 are compared.
+        let mut path = hash << 16;
+        let check = hash as u32;
+        let mut mine = 0;
+        loop {
+            let mut number = link.load(Ordering::Acquire);
+            if number == 0 {
+                if mine == 0 {
+                    mine = self.write(frames, check);
+                    if mine == 0 {
+                        return none;
+                    }
+                }
+                match link.compare_exchange(0, mine, Ordering::AcqRel, Ordering::Acquire) {
+                    Ok(_) => {
+                        self.count.fetch_add(1, Ordering::Relaxed);
+                        return Inserted { stack: Stack(mine), known: false };
+                    }
+                    Err(other) => number = other,
+                }
+            }
+            let Some((node, known)) = self.node(number) else { return none };
+            if node.hash == check && known == frames {
+                if mine != 0 {
+                    self.give_back(mine, frames.len());
+                }
+                return Inserted { stack: Stack(number), known: true };
+            }
+            link = &node.children[(path >> 63) as usize];
+            path = path.rotate_left(1);
+        }
+    }
+
+    /// Writes a node that nobody else knows. 0 where there is no room.
+    fn write(&self, frames: &[usize], hash: u32) -> u32 {
+        let words = NODE_WORDS + frames.len();
+        let mut cursor = self.cursor.load(Ordering::Acquire);
+        let (start, base) = loop {
+            let (segment, at, length) = place(cursor);
+            // A node lies in one segment.
+            let start = if at + words > length { cursor + (length - at) } else { cursor };
+            if start + words > self.limit.load(Ordering::Relaxed) {
+                return 0;
+            }
+            let (segment, length) =
+                if start == cursor { (segment, length) } else { (place(start).0, place(start).2) };
+            let base = self.segments[segment].get(length * WORD);
+            if base.is_null() {
+                return 0;
+            }
+            // Acquire: the thread that gave these words back has done with them.
+            match self.cursor.compare_exchange_weak(
+                cursor,
+                start + words,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            ) {
+                Ok(_) => break (start, base),
+                Err(now) => cursor = now,
+            }
+        };
+        let node: *mut Node = base.wrapping_add(place(start).1 * WORD).cast();
+        let value =
+            Node { hash, length: frames.len() as u32, children: [const { AtomicU32::new(0) }; 2] };
+        // SAFETY: the words are in the segment, and the cursor gave them to us alone.
+        unsafe { node.write(value) };
+        let to: *mut usize = node.wrapping_add(1).cast();
+        // SAFETY: the cursor gave us so many words of the segment, as `words` counts.
+        unsafe { ptr::copy_nonoverlapping(frames.as_ptr(), to, frames.len()) };
+        start as u32
+    }
+
+    /// Gives a node back that nobody else has seen, if its words are the last.
+    fn give_back(&self, number: u32, frames: usize) {
+        let start = number as usize;
+        let end = start + NODE_WORDS + frames;
+        // Release: our writes are done before the words are another's. A failure
+        // leaves them unused for good.
+        let _ = self.cursor.compare_exchange(end, start, Ordering::AcqRel, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::collections::HashMap;
+    use std::vec::Vec;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::testing::cases;
+
+    fn insert(depot: &StackDepot, frames: &[usize]) -> Stack {
+        let hash = hash_end(frames.iter().fold(HASH_START, |h, &f| hash_step(h, f)));
+        depot.insert(frames, hash).stack
+    }
+
+    #[test]
+    fn words_fill_segments_without_a_gap() {
+        let mut last = (0, 0);
+        for word in 1..if cfg!(miri) { 20_000 } else { 1 << 20 } {
+            let (segment, at, length) = place(word);
+            assert!(at < length);
+            assert!((segment, at) == (last.0, last.1 + 1) || (segment, at) == (last.0 + 1, 0));
+            last = (segment, at);
+        }
+        assert_eq!(place(WORDS - 1), (SEGMENTS - 1, WORDS / 2 - 1, WORDS / 2));
+    }
+
+    #[test]
+    fn no_stack_has_no_frames() {
+        let depot = StackDepot::new();
+        assert_eq!(depot.frames(Stack::NONE), &[]);
+        assert_eq!(depot.frames(Stack(1)), &[]);
+        assert_eq!(insert(&depot, &[]), Stack::NONE);
+        assert_eq!(insert(&depot, &[1; MAX_DEPTH + 1]), Stack::NONE);
+        assert_eq!((depot.count(), depot.used_bytes()), (0, 0));
+    }
+
+    #[test]
+    fn equal_hashes_do_not_make_equal_stacks() {
+        let depot = StackDepot::new();
+        let stacks: Vec<_> = (0..100).map(|n| depot.insert(&[n, 7], 42).stack).collect();
+        for (n, &stack) in stacks.iter().enumerate() {
+            assert_eq!(depot.frames(stack), &[n, 7]);
+            assert!(depot.insert(&[n, 7], 42).known);
+        }
+        assert_eq!(depot.count(), 100);
+    }
+
+    #[test]
+    fn a_full_depot_refuses_and_goes_on() {
+        let depot = StackDepot::new();
+        depot.set_limit(4096);
+        let stacks: Vec<_> = (1..200).map(|n| insert(&depot, &[n, n + 1, n + 2])).collect();
+        let full = stacks.iter().position(|&s| s == Stack::NONE).unwrap();
+        assert!(full > 90 && stacks[full..].iter().all(|&s| s == Stack::NONE));
+        assert!(depot.used_bytes() <= 4096);
+        // What is known is still found.
+        assert_eq!(insert(&depot, &[1, 2, 3]), stacks[0]);
+        assert_eq!(depot.count(), full);
+    }
+
+    #[test]
+    fn threads_agree_on_numbers() {
+        let depot = StackDepot::new();
+        let (threads, stacks) = if cfg!(miri) { (3, 50) } else { (8, 20_000) };
+        let frames = |n: usize| {
+            let length = 1 + n % 20;
+            (0..length).map(|i| n * 31 + i * 7).collect::<Vec<_>>()
+        };
+        let seen: Vec<Vec<Stack>> = std::thread::scope(|scope| {
+            let depot = &depot;
+            let all: Vec<_> = (0..threads)
+                .map(|t| {
+                    scope.spawn(move || {
+                        // Equal for all, each in an order of its own, and own ones.
+                        let mut seen = std::vec![Stack::NONE; stacks];
+                        for i in 0..stacks {
+                            let n = if t % 2 == 0 { i } else { stacks - 1 - i };
+                            seen[n] = insert(depot, &frames(n));
+                            let own = [t + 1, n];
+                            let stack = insert(depot, &own);
+                            assert_eq!(depot.frames(stack), own);
+                        }
+                        seen
+                    })
+                })
+                .collect();
+            all.into_iter().map(|t| t.join().unwrap()).collect()
+        });
+        for numbers in &seen {
+            assert_eq!(numbers, &seen[0]);
+        }
+        for (n, &stack) in seen[0].iter().enumerate() {
+            assert_eq!(depot.frames(stack), frames(n));
+        }
+        assert_eq!(depot.count(), stacks * (threads + 1));
+    }
+
+    proptest! {
+        #![proptest_config(cases(200))]
+
+        #[test]
+        fn it_is_a_map_from_frames_to_numbers(
+            stacks in prop::collection::vec(prop::collection::vec(0usize..4, 1..12), 1..200),
+        ) {
+            let depot = StackDepot::new();
+            let mut model = HashMap::new();
+            for frames in &stacks {
+                let stack = insert(&depot, frames);
+                prop_assert_ne!(stack, Stack::NONE);
+                prop_assert_eq!(*model.entry(frames.clone()).or_insert(stack), stack);
+                prop_assert_eq!(depot.frames(stack), &frames[..]);
+            }
+            prop_assert_eq!(depot.count(), model.len());
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Bounds: which memory of a stack may be read.
+//!
+//! ```text
+//!      floor              low          sp                      high
+//!   .....|................[============|========================)  the thread's own stack
+//!        no stack of ours  \__ every page was once read, from sp upward
+//!        reaches below
+//! ```
+//!
+//! The end of a thread's own stack is known without asking a file: the C library
+//! puts a thread's control block above the thread's stack, and the loader wrote
+//! down where the first thread's stack began. What is between the stack pointer
+//! and that end was pushed by the thread, so it is mapped in one piece and stays so
+//! while the thread lives. This is not assumed but tested, once a page
+//! and thread: `os::is_readable` has the kernel read a word of each.
+//!
+//! Any other stack (a fiber, a signal's alternate stack, a split stack, a thread
+//! made by hand) has a hole between it and that end. On those each page is tried
+//! at each walk, before it is read: some hundred nanoseconds a page, and no fault
+//! whatever was unmapped since the last walk.
+//!
+//! # Invariants
+//!
+//! - `[low, high)` is readable while the thread whose control block is at `token`
+//!   lives. A thread that is handed a scratch of an ended one has another token, or
+//!   the same one at the end of a stack of its own: then what lies between its
+//!   stack pointer and `high` is its own stack again. Nothing below a walk's first
+//!   stack pointer is ever read by virtue of these bounds.
+//! - Words are read volatile, whole and aligned: they belong to other frames.
+
+use core::ptr;
+
+use super::machine::thread_pointer;
+use heapwright_substrate::os;
+
+/// No stack is believed to be longer.
+const LONGEST: usize = 1 << 30;
+
+/// The calling thread's own stack. Valid when zeroed.
+pub(super) struct Own {
+    /// The control block of the thread that this was found for.
+    token: usize,
+    low: usize,
+    high: usize,
+    floor: usize,
+}
+
+impl Own {
+    /// Not known.
+    pub(super) const fn new() -> Self {
+        Self { token: 0, low: 0, high: 0, floor: 0 }
+    }
+
+    /// The end of the thread's own stack, if `sp` is on it.
+    #[inline(always)]
+    pub(super) fn end(&mut self, sp: usize) -> Option<usize> {
+        if self.low <= sp && sp < self.high && self.token == thread_pointer() {
+            Some(self.high)
+        } else {
+            self.look(sp)
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look(&mut self, sp: usize) -> Option<usize> {
+        let token = thread_pointer();
+        if self.token != token {
+            let first = os::first_stack_end();
+            let end = if first != 0 && os::is_first_thread() { first } else { token };
+            *self = Self { token, low: end & !7, high: end & !7, floor: 0 };
+        }
+        let room = self.high.saturating_sub(sp);
+        if sp < self.floor || !(8..LONGEST).contains(&room) {
+            return None;
+        }
+        let page = os::kernel_page_size();
+        let mut at = sp & !7;
+        while at < self.low {
+            if !os::is_readable(at) {
+                self.floor = at;
+                return None;
+            }
+            at = (at & !(page - 1)) + page;
+        }
+        self.low = self.low.min(sp & !(page - 1)).max(self.floor);
+        Some(self.high)
+    }
+}
+
+/// Reads words of one stack.
+pub(super) struct Reader {
+    low: usize,
+    /// From `low` to the last word.
+    span: usize,
+    /// The page that was tried last.
+    page: usize,
+    /// Whether a page had to be tried.
+    pub(super) tried: bool,
+}
+
+impl Reader {
+    /// Reads upward from `sp`, up to `end` without trying.
+    #[inline(always)]
+    pub(super) fn new(sp: usize, end: Option<usize>) -> Self {
+        match end {
+            Some(end) if sp.is_multiple_of(8) && sp + 8 <= end => {
+                Self { low: sp, span: end - 8 - sp, page: 1, tried: false }
+            }
+            // No aligned word is in this.
+            _ => Self { low: usize::MAX, span: 0, page: 1, tried: false },
+        }
+    }
+
+    /// Whether an aligned word can be read.
+    #[inline(always)]
+    pub(super) fn has(&mut self, address: usize) -> bool {
+        address.wrapping_sub(self.low) <= self.span || self.try_page(address)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn try_page(&mut self, address: usize) -> bool {
+        self.tried = true;
+        let page = address & !(os::kernel_page_size() - 1);
+        if page != self.page {
+            if !os::is_readable(address) {
+                return false;
+            }
+            self.page = page;
+        }
+        true
+    }
+
+    /// A word; `None` where it is not aligned or cannot be read.
+    #[inline(always)]
+    pub(super) fn word(&mut self, address: usize) -> Option<usize> {
+        if !address.is_multiple_of(8) || !self.has(address) {
+            return None;
+        }
+        // SAFETY: aligned, and in the thread's own stack or on a page just tried.
+        Some(unsafe { word_at(address) })
+    }
+}
+
+/// Reads a word of a stack.
+///
+/// # Safety
+///
+/// It is aligned and readable.
+#[inline(always)]
+pub(super) unsafe fn word_at(address: usize) -> usize {
+    let at = ptr::with_exposed_provenance::<usize>(address);
+    // SAFETY: by the contract.
+    unsafe { at.read_volatile() }
+}

@@ -1,0 +1,202 @@
+//! Images: a module as the loader has mapped it.
+//!
+//! ```text
+//!   start                                                       end
+//!     | ELF header | program headers | ... segments ...          |
+//!                        |
+//!                        +--> LOAD: readable? executable?   from, size
+//!                        +--> NOTE: the build id            DYNAMIC: symbols
+//! ```
+//!
+//! The C library says (without a lock) which module an address lies in; all else is
+//! read from the module's own headers in memory. A table's length is often not
+//! written down anywhere, so a slice ends where the readable segment that it lies
+//! in ends: no byte outside of what the program headers promise is ever read.
+//!
+//! What may go wrong: code is unmapped by another thread while its tables are
+//! read. A thread that walks a stack has frames of that code below it, so unmapping it would
+//! kill the program anyway.
+
+use core::slice;
+
+use super::super::tables::Section;
+use heapwright_substrate::os;
+
+const LOAD: u32 = 1;
+pub(super) const DYNAMIC: u32 = 2;
+pub(super) const NOTE: u32 = 4;
+const HEADERS: u32 = 6;
+const EXECUTABLE: u32 = 1;
+const READABLE: u32 = 4;
+
+/// The headers are looked for here.
+const FIRST_PAGE: usize = 4096;
+
+/// One entry of the program headers.
+type Header = libc::Elf64_Phdr;
+
+/// A module in memory.
+#[derive(Clone, Copy)]
+pub(super) struct Image {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    /// What is added to addresses in the file.
+    pub(super) bias: usize,
+    /// The loader's name for it: a C string.
+    pub(super) name: *const core::ffi::c_char,
+    unwind_header: usize,
+    headers: &'static [Header],
+}
+
+/// The module that an address lies in.
+pub(super) fn image_of(address: usize) -> Option<Image> {
+    let found = os::find_object(address)?;
+    // SAFETY: the loader's record lives while its module does.
+    let link_map = unsafe { found.link_map.as_ref() }?;
+    let image = |headers: &'static [Header]| {
+        let loads = headers.iter().filter(|header| header.p_type == LOAD);
+        let image = Image {
+            start: link_map.bias.wrapping_add(loads.clone().map(|h| h.p_vaddr as usize).min()?),
+            end: link_map
+                .bias
+                .wrapping_add(loads.map(|h| h.p_vaddr.wrapping_add(h.p_memsz) as usize).max()?),
+            bias: link_map.bias,
+            name: link_map.name,
+            unwind_header: found.unwind_header.addr(),
+            headers,
+        };
+        image.load_of(address).map(|_| image)
+    };
+    // The kernel maps the program, maybe with gaps between its segments; then the
+    // loader says where the segment starts, not where the module does. But it says
+    // where the headers are, once and for all.
+    let program = os::program_headers();
+    if bias_of(program) == link_map.bias
+        && let Some(image) = image(program)
+    {
+        return Some(image);
+    }
+    headers_at(found.start.expose_provenance())
+        .and_then(image)
+        .or_else(|| headers_at(link_map.bias).and_then(image))
+}
+
+/// What is added to addresses in the file whose headers these are: they know their
+/// own. A program that does not say is mapped where its file says.
+fn bias_of(headers: &[Header]) -> usize {
+    let own = headers.iter().find(|header| header.p_type == HEADERS);
+    own.map_or(0, |own| headers.as_ptr().addr().wrapping_sub(own.p_vaddr as usize))
+}
+
+/// The program headers of a module that is mapped from an address on, if one is.
+fn headers_at(start: usize) -> Option<&'static [Header]> {
+    if start == 0 || !start.is_multiple_of(FIRST_PAGE) || !os::is_readable(start) {
+        return None;
+    }
+    let at = core::ptr::with_exposed_provenance::<libc::Elf64_Ehdr>(start);
+    // SAFETY: the page can be read, and has room for a header.
+    let header = unsafe { &*at };
+    let size = header.e_phnum as usize * size_of::<Header>();
+    let offset = usize::try_from(header.e_phoff).ok()?;
+    let fits = offset.is_multiple_of(align_of::<Header>())
+        && offset
+            .checked_add(size)
+            .is_some_and(|end| end <= FIRST_PAGE || are_moved(start, offset, end));
+    let plausible = header.e_ident[..5] == [0x7f, b'E', b'L', b'F', 2]
+        && header.e_phentsize as usize == size_of::<Header>();
+    if !fits || !plausible {
+        return None;
+    }
+    let first = core::ptr::with_exposed_provenance::<Header>(start + offset);
+    // SAFETY: in the same page, or in pages that can be read (checked above), aligned, and
+    // constant.
+    let headers = unsafe { slice::from_raw_parts(first, header.e_phnum as usize) };
+    // Elsewhere than in the first page they must say so themselves.
+    let own = headers.iter().find(|header| header.p_type == HEADERS);
+    let agrees =
+        offset + size <= FIRST_PAGE || own.is_some_and(|own| own.p_vaddr == header.e_phoff);
+    agrees.then_some(headers)
+}
+
+/// Whether headers that a tool has moved to the end of a file (BOLT, patchelf) can be
+/// read where they are if the file is mapped as it is.
+fn are_moved(start: usize, offset: usize, end: usize) -> bool {
+    let first = (start + offset) & !(FIRST_PAGE - 1);
+    end - offset <= FIRST_PAGE && (first..start + end).step_by(FIRST_PAGE).all(os::is_readable)
+}
+
+impl Image {
+    /// Whether it is the program, which the loader has no name for.
+    pub(super) fn is_program(&self) -> bool {
+        // SAFETY: the loader's names are C strings that live while their module does.
+        self.name.is_null() || unsafe { self.name.read() } == 0
+    }
+
+    /// Whether the name of the module's file begins so.
+    pub(super) fn is_named(&self, name: &[u8]) -> bool {
+        if self.name.is_null() {
+            return false;
+        }
+        // SAFETY: the loader's names are C strings that live while their module does.
+        let path = unsafe { core::ffi::CStr::from_ptr(self.name) }.to_bytes();
+        path.rsplit(|&byte| byte == b'/').next().is_some_and(|file| file.starts_with(name))
+    }
+
+    /// The bytes from an address to the end of the readable segment it lies in.
+    pub(super) fn rest(&self, address: usize) -> Option<Section<'static>> {
+        let (_, end) = self.segment_of(address)?;
+        self.piece(address, end - address)
+    }
+
+    /// The readable segment that an address lies in.
+    pub(super) fn segment_around(&self, address: usize) -> Option<Section<'static>> {
+        let (start, end) = self.segment_of(address)?;
+        self.piece(start, end - start)
+    }
+
+    /// Some bytes of a readable segment.
+    fn piece(&self, address: usize, size: usize) -> Option<Section<'static>> {
+        let (_, end) = self.segment_of(address)?;
+        if size > end - address {
+            return None;
+        }
+        let at = core::ptr::with_exposed_provenance(address);
+        // SAFETY: in a segment that the loader has mapped readable, and in the
+        // module's mappings; what is read (headers, tables) does not change.
+        let bytes = unsafe { slice::from_raw_parts(at, size) };
+        Some(Section { address, bytes })
+    }
+
+    /// From where to where the readable segment around an address goes.
+    fn segment_of(&self, address: usize) -> Option<(usize, usize)> {
+        let header = self.load_of(address)?;
+        let start = self.bias.wrapping_add(header.p_vaddr as usize);
+        let end = start.checked_add(header.p_memsz as usize)?;
+        (header.p_flags & READABLE != 0).then_some((start, end))
+    }
+
+    /// Whether there is code at an address.
+    pub(super) fn is_code(&self, address: usize) -> bool {
+        self.load_of(address).is_some_and(|header| header.p_flags & EXECUTABLE != 0)
+    }
+
+    /// `.eh_frame_hdr` and what follows it.
+    pub(super) fn unwind_header(&self) -> Option<Section<'static>> {
+        self.rest(self.unwind_header)
+    }
+
+    /// What the headers of a type describe.
+    pub(super) fn parts(&self, kind: u32) -> impl Iterator<Item = Section<'static>> {
+        let this = *self;
+        self.headers.iter().filter(move |header| header.p_type == kind).filter_map(move |header| {
+            this.piece(this.bias.wrapping_add(header.p_vaddr as usize), header.p_memsz as usize)
+        })
+    }
+
+    fn load_of(&self, address: usize) -> Option<&'static Header> {
+        self.headers.iter().find(|header| {
+            let start = self.bias.wrapping_add(header.p_vaddr as usize);
+            header.p_type == LOAD && address.wrapping_sub(start) < header.p_memsz as usize
+        })
+    }
+}

@@ -1,0 +1,27 @@
+//! Stacks on Linux: x86-64 and aarch64.
+//!
+//! ```text
+//!   walk      memo      modules         the walk, what it remembers, what a report needs
+//!   bounds    cache     image           which memory may be read, rules, modules in memory
+//!   x86_64 or aarch64                   registers and where they are saved
+//! ```
+
+mod bounds;
+mod cache;
+mod image;
+mod memo;
+mod modules;
+mod walk;
+
+#[allow(clippy::module_inception, reason = "one choice within another")]
+#[cfg_attr(target_arch = "x86_64", path = "x86_64.rs")]
+#[cfg_attr(target_arch = "aarch64", path = "aarch64.rs")]
+mod machine;
+
+pub(super) use cache::forget_code;
+pub(super) use machine::registers;
+pub(super) use modules::{module_of, symbol_of};
+pub use walk::Scratch;
+pub(super) use walk::{capture, of_context, own_module};
+#[cfg(test)]
+pub(super) use walk::{capture_by_walking, registers_for_test};

@@ -1,0 +1,481 @@
+//! The walk: from a frame to its caller's, and on, until there are enough.
+//!
+//! ```text
+//!   pc --> rule (cache; tables at the first sight of an address)
+//!   CFA = (fp or sp) + offset        pc' = [CFA + a]    fp' = [CFA + b] or fp    sp' = CFA
+//! ```
+//!
+//! A warm step is a load of the rule and a load of the return address, one after
+//! the other, and no branch that depends on the kind of frame: a *plain* rule picks
+//! its base and its frame pointer by selects. All else (`odd_step`) is rare.
+//!
+//! A return address may be the first of another function, where a call was its
+//! caller's last instruction; rules are looked up for the address before it. A frame
+//! that a signal interrupted has no call: its address is taken as it is, and *kept*
+//! as itself plus one, so that code that names the frames of a stack may always
+//! subtract one. (Only the first frame of [`of_context`] is kept as it is.)
+//!
+//! # Where it stops
+//!
+//! At the outermost frame that the tables name, at an address
+//! where no code can be (0), at `depth` frames, at
+//! a word that cannot be read (`bounds`), at a CFA that is not above the last, and
+//! at tables that do not fit in a rule. Code without tables (made at run time,
+//! assembly) is passed by its frame pointer if that points upward, at two words that
+//! can be read, the second of which may be an address; else the walk stops.
+//! The worst result of a damaged stack is a short one.
+//!
+//! # Its caller's duties
+//!
+//! The scratch is the caller's alone while this runs: neither another thread's, nor
+//! that of a signal handler that interrupts it (the debug heap holds a flag).
+
+use core::ffi::c_void;
+use core::hint::select_unpredictable;
+use core::mem::MaybeUninit;
+
+use super::super::depot::{DEPOT, HASH_START, hash_end, hash_step};
+use super::super::rule::{Base, Cfa, Frame, Return, Rule};
+use super::super::tables::{self, Context};
+use super::super::{Counts, MAX_DEPTH, Stack};
+use super::bounds::{Own, Reader};
+use super::cache::{self, Cache};
+use super::image;
+use super::machine::{
+    NUMBERS, SAVED_FP, SAVED_LINK, SAVED_PC, SAVED_SP, SIGRETURN, UCONTEXT, bare,
+};
+use super::memo::{Memo, Slots};
+use heapwright_substrate::os;
+use heapwright_substrate::sync::atomic::{AtomicUsize, Ordering};
+
+/// The registers that a walk follows.
+#[derive(Clone, Copy)]
+pub(in super::super) struct Registers {
+    pub(super) pc: usize,
+    pub(super) sp: usize,
+    pub(super) fp: usize,
+    /// The link register, where there is one and it matters; or 0.
+    pub(super) link: usize,
+}
+
+/// Frames that are passed by at most, kept or not.
+const MAX_STEPS: usize = 256;
+/// Signal frames on one stack, at most.
+const MAX_SIGNALS: usize = 8;
+
+/// A thread's own memory for captures. Valid when zeroed.
+pub struct Scratch {
+    own: Own,
+    counts: Counts,
+    memo: Memo,
+    frames: [usize; MAX_DEPTH],
+    slots: Slots,
+    /// Whether `context` was made.
+    has_context: bool,
+    context: MaybeUninit<Context>,
+}
+
+const _: () = assert!(size_of::<Scratch>() <= 24 << 10);
+
+impl Scratch {
+    /// Fresh; the same as zeroed memory.
+    pub const fn new() -> Self {
+        Self {
+            own: Own::new(),
+            counts: Counts::ZERO,
+            memo: Memo::new(),
+            frames: [0; MAX_DEPTH],
+            slots: Slots::new(),
+            has_context: false,
+            context: MaybeUninit::zeroed(),
+        }
+    }
+
+    /// What it was used for; and what the depot holds, of the whole process.
+    pub fn counts(&self) -> Counts {
+        Counts { stacks: DEPOT.count() as u64, bytes: DEPOT.used_bytes() as u64, ..self.counts }
+    }
+}
+
+/// Captures the stack of the caller, whose registers are `start`.
+#[inline(never)]
+pub(in super::super) fn capture(scratch: &mut Scratch, depth: usize, start: &Registers) -> Stack {
+    scratch.counts.captures += 1;
+    let depth = depth.clamp(1, MAX_DEPTH);
+    let end = scratch.own.end(start.sp);
+    let generation = cache::generation();
+    if let Some(end) = end
+        && start.sp.is_multiple_of(8)
+        && let Some(stack) = scratch.memo.find(start, depth, generation, end)
+    {
+        scratch.counts.memo_hits += 1;
+        return stack;
+    }
+    walk(scratch, depth, start, false, end, generation)
+}
+
+/// The stack of what a signal has interrupted, from the handler's third argument.
+/// The first frame is the interrupted address itself.
+///
+/// # Safety
+///
+/// `context` is such an argument.
+pub(in super::super) unsafe fn of_context(
+    scratch: &mut Scratch,
+    depth: usize,
+    context: *const c_void,
+) -> Stack {
+    scratch.counts.captures += 1;
+    let word = |offset: usize| {
+        let at: *const usize = context.cast::<u8>().wrapping_add(offset).cast();
+        // SAFETY: by the contract a ucontext is there, which has its registers at
+        // these places.
+        unsafe { at.read() }
+    };
+    let start = Registers {
+        pc: word(SAVED_PC),
+        sp: word(SAVED_SP),
+        fp: word(SAVED_FP),
+        link: word(SAVED_LINK),
+    };
+    let end = scratch.own.end(start.sp);
+    let generation = cache::generation();
+    walk(scratch, depth.clamp(1, MAX_DEPTH), &start, true, end, generation)
+}
+
+/// The library's own code, from where to how many bytes; found once.
+static OWN_START: AtomicUsize = AtomicUsize::new(0);
+static OWN_SIZE: AtomicUsize = AtomicUsize::new(0);
+
+/// Where frames are not kept at the top of a stack: in our own code, where that is
+/// a module of its own.
+#[inline(always)]
+fn own_code() -> (usize, usize) {
+    // The tests are in the module of what they test.
+    if !cfg!(feature = "interpose") || cfg!(test) {
+        return (0, 0);
+    }
+    let size = OWN_SIZE.load(Ordering::Acquire);
+    if size == 0 { find_own_code() } else { (OWN_START.load(Ordering::Relaxed), size) }
+}
+
+/// Where heapwright is, if it is a module of its own.
+pub(in super::super) fn own_module() -> Option<core::ops::Range<usize>> {
+    let image = image::image_of(own_module as fn() -> Option<core::ops::Range<usize>> as usize)?;
+    // A library that the archive was linked into has data of its own.
+    let is_ours = cfg!(feature = "interpose") && !cfg!(test) && image.is_named(b"libheapwright");
+    is_ours.then_some(image.start..image.end)
+}
+
+#[cold]
+#[inline(never)]
+fn find_own_code() -> (usize, usize) {
+    // Where it cannot be found, or is the program itself: a byte at address 0.
+    let found = image::image_of(find_own_code as fn() -> (usize, usize) as usize);
+    let found = found.filter(|image| !image.is_program());
+    let (start, size) = found.map_or((0, 1), |image| (image.start, image.end - image.start));
+    OWN_START.store(start, Ordering::Relaxed);
+    OWN_SIZE.store(size, Ordering::Release);
+    (start, size)
+}
+
+/// Where a walk is.
+struct Position {
+    now: Registers,
+    /// The frame was interrupted: its address is not a return address.
+    exact: bool,
+    /// The frame pointer was loaded, and no CFA made of it yet.
+    fp_pending: bool,
+    /// It is still the one that the walk began with.
+    fp_original: bool,
+    /// Where it was loaded from.
+    fp_place: usize,
+    /// The walk may be kept in the memo.
+    keepable: bool,
+    signals: usize,
+}
+
+#[inline(never)]
+fn walk(
+    scratch: &mut Scratch,
+    depth: usize,
+    start: &Registers,
+    exact: bool,
+    end: Option<usize>,
+    generation: u32,
+) -> Stack {
+    let (own_start, own_size) = own_code();
+    let cache = cache::open();
+    let mut reader = Reader::new(start.sp, end);
+    let mut at = Position {
+        now: *start,
+        exact,
+        fp_pending: false,
+        fp_original: true,
+        fp_place: 0,
+        keepable: !exact && end.is_some(),
+        signals: 0,
+    };
+    scratch.slots.count = 0;
+    scratch.slots.fp_matters = false;
+    let mut kept = 0;
+    let mut hash = HASH_START;
+    for _ in 0..MAX_STEPS {
+        let Registers { pc, sp, fp, .. } = at.now;
+        if kept > 0 || pc.wrapping_sub(own_start) >= own_size {
+            let frame = pc + usize::from(at.exact && kept > 0);
+            scratch.frames[kept] = frame;
+            hash = hash_step(hash, frame);
+            kept += 1;
+            if kept == depth {
+                break;
+            }
+        }
+        let address = pc.wrapping_sub(usize::from(!at.exact));
+        let mut rule = cache.map_or(Rule(0), |cache| cache.get(address));
+        if rule == Rule(0) {
+            rule = learn(scratch, cache, address, &mut at.keepable, generation);
+        }
+        if !rule.is_plain() {
+            match odd_step(scratch, &mut reader, &mut at, rule) {
+                Some(()) => continue,
+                None => break,
+            }
+        }
+        let by_fp = rule.starts_from_fp();
+        let base = select_unpredictable(by_fp, fp, sp);
+        let cfa = base.wrapping_add_signed(rule.cfa_offset());
+        let return_place = cfa.wrapping_add_signed(rule.return_offset());
+        let fp_place = cfa.wrapping_add_signed(rule.fp_offset());
+        // A frame pointer has mattered if the CFA is made of it, even one that is
+        // refused.
+        let slots = &mut scratch.slots;
+        slots.note(at.fp_place, fp, by_fp & at.fp_pending);
+        slots.fp_matters |= by_fp & at.fp_original;
+        let sound = cfa > sp && cfa.is_multiple_of(8) && reader.has(return_place);
+        if !sound || !reader.has(fp_place) {
+            break;
+        }
+        // SAFETY: aligned, as the CFA is and its offsets are in words; the reader
+        // has it.
+        let word = unsafe { super::bounds::word_at(return_place) };
+        // SAFETY: aligned to a word, by an offset in words from an aligned CFA; the reader has
+        // it.
+        let saved = unsafe { super::bounds::word_at(fp_place) };
+        slots.note(return_place, word, true);
+        let back = bare(word);
+        let has_saved = rule.has_saved_fp();
+        at.fp_place = select_unpredictable(has_saved, fp_place, at.fp_place);
+        at.fp_pending = has_saved | (at.fp_pending & !by_fp);
+        at.fp_original &= !has_saved;
+        at.now = Registers {
+            pc: back,
+            sp: cfa,
+            fp: select_unpredictable(has_saved, saved, fp),
+            link: 0,
+        };
+        at.exact = false;
+        if !is_address(back) {
+            break;
+        }
+    }
+    if kept == 0 {
+        return Stack::NONE;
+    }
+    let inserted = DEPOT.insert(&scratch.frames[..kept], hash_end(hash));
+    scratch.counts.depot_hits += u64::from(inserted.known);
+    if at.keepable && !reader.tried && inserted.stack != Stack::NONE {
+        scratch.memo.keep(start, depth, generation, &scratch.slots, inserted.stack);
+    }
+    inserted.stack
+}
+
+/// The rule of an address that the cache does not have.
+#[cold]
+#[inline(never)]
+fn learn(
+    scratch: &mut Scratch,
+    cache: Option<Cache>,
+    address: usize,
+    keepable: &mut bool,
+    generation: u32,
+) -> Rule {
+    scratch.counts.rule_misses += 1;
+    let Some(image) = image::image_of(address) else {
+        // Code that no module has may be something else the next time.
+        *keepable = false;
+        let is_trampoline = SIGRETURN.is_some_and(|code| is_at(address.wrapping_add(1), code));
+        return if is_trampoline { Rule::SIGNAL } else { Rule::BY_FRAME_POINTER };
+    };
+    if !scratch.has_context {
+        scratch.context.write(Context::new_in());
+        scratch.has_context = true;
+    }
+    // SAFETY: it was made above, now or before.
+    let context = unsafe { scratch.context.assume_init_mut() };
+    let mut look = |address| {
+        let find = |at| image.segment_around(at);
+        image.unwind_header().map_or(Rule::BY_FRAME_POINTER, |header| {
+            tables::rule_at(address, header, find, context, &NUMBERS)
+        })
+    };
+    let mut rule = look(address);
+    if rule == Rule::BY_FRAME_POINTER {
+        // Where a return address is the first of a function and the one before it is
+        // nobody's, no call has pushed it: it was put there, by the kernel below a
+        // signal handler or by `makecontext` as the end of its stack.
+        let first = look(address.wrapping_add(1));
+        if first == Rule::SIGNAL {
+            rule = first;
+        } else if first != Rule::BY_FRAME_POINTER {
+            rule = Rule::END;
+        } else if !image.is_code(address) {
+            rule = Rule::UNKNOWN;
+        }
+    }
+    if let Some(cache) = cache {
+        cache.put(address, rule, generation);
+    }
+    rule
+}
+
+/// Whether these two instructions are at an address, of which nothing is known.
+fn is_at(pc: usize, code: [u32; 2]) -> bool {
+    let words = [pc, pc.wrapping_add(4)];
+    let readable = |&word: &usize| os::is_readable(word & !7);
+    if !pc.is_multiple_of(4) || !words.iter().all(readable) {
+        return false;
+    }
+    words.map(|word| {
+        let at = core::ptr::with_exposed_provenance::<u32>(word);
+        // SAFETY: aligned, and the eight bytes around it can be read.
+        unsafe { at.read_volatile() }
+    }) == code
+}
+
+/// A step by a rule that is not plain. `None` where the walk ends.
+#[cold]
+#[inline(never)]
+fn odd_step(
+    scratch: &mut Scratch,
+    reader: &mut Reader,
+    at: &mut Position,
+    rule: Rule,
+) -> Option<()> {
+    if rule == Rule::SIGNAL {
+        return through_signal(scratch, reader, at);
+    }
+    let (cfa, back, frame) = if rule == Rule::BY_FRAME_POINTER {
+        (Cfa::At { base: Base::Fp, offset: 16 }, Return::Saved(-8), Frame::AtCfa(-16))
+    } else if rule.is_frame() {
+        (rule.cfa(), rule.back(), rule.frame())
+    } else {
+        return None;
+    };
+    let Registers { sp, fp, link, .. } = at.now;
+    let slots = &mut scratch.slots;
+    // From here on the frame pointer counts as used: it may be read through.
+    slots.note(at.fp_place, fp, at.fp_pending);
+    slots.fp_matters |= at.fp_original;
+    at.fp_pending = false;
+    let value = |base| if base == Base::Sp { sp } else { fp };
+    let cfa = match cfa {
+        Cfa::At { base, offset } => value(base).wrapping_add_signed(offset as isize),
+        Cfa::Through { base, offset, after } => {
+            let place = value(base).wrapping_add_signed(offset as isize);
+            let word = reader.word(place)?;
+            slots.note(place, word, true);
+            word.wrapping_add_signed(after as isize)
+        }
+    };
+    // A leaf function of a machine with a link register may use no stack at all.
+    if cfa < sp || (cfa == sp && back != Return::Link) || !cfa.is_multiple_of(8) {
+        return None;
+    }
+    let pc = match back {
+        Return::Saved(offset) => {
+            let place = cfa.wrapping_add_signed(offset as isize);
+            let word = reader.word(place)?;
+            slots.note(place, word, true);
+            bare(word)
+        }
+        // Known in the first frame and where a signal interrupted; elsewhere the
+        // call that led on has overwritten it.
+        Return::Link => {
+            at.keepable = false;
+            bare(link)
+        }
+    };
+    let place = match frame {
+        Frame::AtCfa(offset) => Some(cfa.wrapping_add_signed(offset as isize)),
+        Frame::AtFp(offset) => Some(fp.wrapping_add_signed(offset as isize)),
+        Frame::Same | Frame::Lost => None,
+    };
+    let fp = match place {
+        Some(place) => {
+            let word = reader.word(place)?;
+            at.fp_place = place;
+            at.fp_pending = true;
+            at.fp_original = false;
+            word
+        }
+        None if frame == Frame::Lost => 0,
+        None => fp,
+    };
+    at.fp_original &= frame != Frame::Lost;
+    at.now = Registers { pc, sp: cfa, fp, link: 0 };
+    at.exact = false;
+    is_address(pc).then_some(())
+}
+
+/// From the kernel's frame below a signal handler to what was interrupted, maybe on
+/// another stack.
+fn through_signal(scratch: &mut Scratch, reader: &mut Reader, at: &mut Position) -> Option<()> {
+    at.keepable = false;
+    at.signals += 1;
+    if at.signals > MAX_SIGNALS {
+        return None;
+    }
+    let saved = at.now.sp.checked_add(UCONTEXT)?;
+    let now = Registers {
+        pc: reader.word(saved.checked_add(SAVED_PC)?)?,
+        sp: reader.word(saved.checked_add(SAVED_SP)?)?,
+        fp: reader.word(saved.checked_add(SAVED_FP)?)?,
+        link: reader.word(saved.checked_add(SAVED_LINK)?)?,
+    };
+    *reader = Reader::new(now.sp, scratch.own.end(now.sp));
+    at.now = now;
+    at.exact = true;
+    is_address(now.pc).then_some(())
+}
+
+/// Whether code may be at an address.
+#[inline(always)]
+fn is_address(pc: usize) -> bool {
+    (4096..1 << 56).contains(&pc)
+}
+
+/// Walks again what the memo would answer: for tests.
+#[cfg(test)]
+pub(in super::super) fn capture_by_walking(
+    scratch: &mut Scratch,
+    depth: usize,
+    start: &Registers,
+) -> Stack {
+    let end = scratch.own.end(start.sp);
+    walk(scratch, depth, start, false, end, cache::generation())
+}
+
+#[cfg(test)]
+impl Registers {
+    /// The stack pointer.
+    pub(in super::super) fn sp_for_test(&self) -> usize {
+        self.sp
+    }
+}
+
+/// Registers that are all zero.
+#[cfg(test)]
+pub(in super::super) fn registers_for_test(pc: usize, sp: usize, fp: usize) -> Registers {
+    Registers { pc, sp, fp, link: 0 }
+}

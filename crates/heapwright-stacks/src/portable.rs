@@ -1,0 +1,69 @@
+//! Call stacks where they cannot be walked, and under Miri: there are none.
+
+use core::ffi::c_void;
+
+use super::depot::DEPOT;
+use super::{Counts, Module, Stack};
+
+/// Nothing is remembered. Valid when zeroed.
+pub struct Scratch {
+    counts: Counts,
+}
+
+impl Scratch {
+    /// Fresh; the same as zeroed memory.
+    pub const fn new() -> Self {
+        Self { counts: Counts::ZERO }
+    }
+
+    /// What it was used for; and what the depot holds, of the whole process.
+    pub fn counts(&self) -> Counts {
+        Counts { stacks: DEPOT.count() as u64, bytes: DEPOT.used_bytes() as u64, ..self.counts }
+    }
+}
+
+/// No registers are followed.
+pub(super) struct Registers;
+
+/// Nothing.
+pub(super) fn registers() -> Registers {
+    Registers
+}
+
+/// No stack.
+pub(super) fn capture(scratch: &mut Scratch, _depth: usize, _start: &Registers) -> Stack {
+    scratch.counts.captures += 1;
+    Stack::NONE
+}
+
+/// No stack.
+///
+/// # Safety
+///
+/// None is needed.
+pub(super) unsafe fn of_context(
+    scratch: &mut Scratch,
+    _depth: usize,
+    _context: *const c_void,
+) -> Stack {
+    scratch.counts.captures += 1;
+    Stack::NONE
+}
+
+/// There is nothing to forget.
+pub(super) fn forget_code() {}
+
+/// Modules are unknown here.
+pub(super) fn module_of(_pc: usize) -> Option<Module> {
+    None
+}
+
+/// Symbols are unknown here.
+pub(super) fn symbol_of(_pc: usize, _found: impl FnOnce(&[u8], usize)) -> bool {
+    false
+}
+
+/// Not known here.
+pub(super) fn own_module() -> Option<core::ops::Range<usize>> {
+    None
+}

@@ -1,0 +1,75 @@
+//! Memory of the module's own: reserved from the system, never given back, with
+//! a guard page on either side, so that a program's stray write cannot reach it
+//! from next door.
+
+use core::ptr;
+
+use heapwright_substrate::os::{Memory, System};
+use heapwright_substrate::sync::atomic::{AtomicPtr, Ordering};
+
+/// Zeroed memory of at least `size` bytes, aligned to a page. Null where there
+/// is none.
+fn guarded(size: usize) -> *mut u8 {
+    let page = System.page_size();
+    let Some(size) = size.checked_next_multiple_of(page) else { return ptr::null_mut() };
+    let whole = System.reserve(size + 2 * page, page);
+    if whole.is_null() {
+        return whole;
+    }
+    let inner = whole.wrapping_add(page);
+    // SAFETY: the middle of a reservation just made, in whole pages.
+    if unsafe { System.commit(inner, size) } {
+        return inner;
+    }
+    // SAFETY: the reservation was just made, and nobody has seen it.
+    unsafe { System.release(whole, size + 2 * page) };
+    ptr::null_mut()
+}
+
+/// Takes guarded memory of `size` bytes the first time, and finds it again later.
+/// Null where there is none. Threads may race: one wins, the others give theirs
+/// back.
+#[cold]
+#[inline(never)]
+fn take(place: &AtomicPtr<u8>, size: usize) -> *mut u8 {
+    let fresh = guarded(size);
+    if fresh.is_null() {
+        return place.load(Ordering::Acquire);
+    }
+    match place.compare_exchange(ptr::null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => fresh,
+        Err(winner) => {
+            let page = System.page_size();
+            let whole = size.next_multiple_of(page) + 2 * page;
+            // SAFETY: all of the reservation that `guarded` made; nobody has seen it.
+            unsafe { System.release(fresh.wrapping_sub(page), whole) };
+            winner
+        }
+    }
+}
+
+/// A region that is taken when it is first needed.
+pub(super) struct Region {
+    at: AtomicPtr<u8>,
+}
+
+impl Region {
+    /// Not there yet.
+    pub(super) const fn new() -> Self {
+        Self { at: AtomicPtr::new(ptr::null_mut()) }
+    }
+
+    /// Where it is; null before [`Region::get`].
+    #[inline(always)]
+    pub(super) fn peek(&self) -> *mut u8 {
+        self.at.load(Ordering::Acquire)
+    }
+
+    /// Where it is, of `size` bytes (the same at each call), zeroed at first. Null
+    /// where there is no memory.
+    #[inline(always)]
+    pub(super) fn get(&self, size: usize) -> *mut u8 {
+        let at = self.peek();
+        if at.is_null() { take(&self.at, size) } else { at }
+    }
+}

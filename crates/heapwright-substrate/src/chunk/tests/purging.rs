@@ -1,0 +1,143 @@
+//! What waits to go back to the kernel, and for how long; and regions for huge pages, which hold some of it back.
+
+extern crate std;
+
+use std::boxed::Box;
+use std::sync::MutexGuard;
+use std::vec::Vec;
+
+use super::super::*;
+use super::world::*;
+use crate::os::fake::Fake;
+
+/// A chunk in which runs of one unit were taken, at units 1 to `count`, and may
+/// be given back without merging: every second one stays.
+fn chunk_of_singles(count: usize) -> (Fake, Chunk<Fake>, MutexGuard<'static, ()>) {
+    let alone = alone();
+    let os = Fake::new(4096, 1 << 30, None);
+    let map: &'static AddressMap = Box::leak(Box::new(AddressMap::new()));
+    let mut chunk = Chunk::closed(os, map);
+    assert!(chunk.open(512 * MIB));
+    for unit in 1..=count {
+        assert_eq!(chunk.take(1, Want::Any).map(|run| run.unit), Some(unit));
+    }
+    map.set_entries(1, count, Entry::LARGE_HEAD);
+    (os, chunk, alone)
+}
+
+/// Purges what has expired. Returns units.
+fn purge_expired_at(chunk: &mut Chunk<Fake>, now: u32, delay: i32) -> usize {
+    let mut purged = 0;
+    while let Some(run) = chunk.expire(now, delay) {
+        purged += run.1;
+        chunk.attach(run, true, now);
+    }
+    purged
+}
+
+#[test]
+fn what_nobody_needed_for_a_delay_goes_back_and_no_more() {
+    let (os, mut chunk, _alone) = chunk_of_singles(400);
+    (2..=200).step_by(2).for_each(|unit| chunk.give(unit, 1, 0));
+    let purged = |chunk: &mut Chunk<Fake>, times: core::ops::RangeInclusive<u32>| -> usize {
+        times.step_by(250).map(|now| purge_expired_at(chunk, now, 1000)).sum()
+    };
+    // The part of the delay in which they became dirty does not count.
+    assert_eq!(purged(&mut chunk, 250..=1000), 0);
+    // All but 30 are needed, for a moment.
+    let busy: Vec<usize> = (0..70).map(|_| chunk.take(1, Want::Any).unwrap().unit).collect();
+    assert_eq!(purged(&mut chunk, 1250..=1500), 30);
+    busy.iter().for_each(|&unit| chunk.give(unit, 1, 1500));
+    assert_eq!(chunk.dirty.units(), 70);
+    // Nobody needs any of them: they go at the end of the first part after the delay.
+    assert_eq!(purged(&mut chunk, 1750..=2500), 0);
+    assert_eq!(purged(&mut chunk, 2750..=2750), 70);
+    assert_eq!(purged(&mut chunk, 3000..=9000), 0);
+    // SAFETY: nobody uses anything of it.
+    unsafe { os.give_back() };
+}
+
+#[test]
+fn a_heap_that_grows_gives_back_what_it_cannot_use() {
+    let (os, mut chunk, _alone) = chunk_of_singles(2000);
+    (2..=2000).step_by(2).for_each(|unit| chunk.give(unit, 1, 0));
+    let many = 1000 - FEW - chunk.taken / 4;
+    // No dirty run is long enough, so the heap grows.
+    let run = chunk.take(100, Want::Any).unwrap();
+    assert!(run.zero);
+    assert_eq!(purge_expired_at(&mut chunk, 1, 1000), 100);
+    assert!(chunk.take(1000, Want::Any).is_some_and(|run| run.zero));
+    let left = purge_expired_at(&mut chunk, 1, 1000);
+    assert!(left < 1000 && left + 100 <= many, "{left} of {many}");
+    // SAFETY: nobody uses anything of it.
+    unsafe { os.give_back() };
+}
+
+#[test]
+fn too_much_does_not_wait_at_all() {
+    let (os, mut chunk, _alone) = chunk_of_singles(1);
+    let run = chunk.take(6000, Want::Any).unwrap();
+    chunk.give(run.unit, 6000, 0);
+    let most = ALLOWANCE + 2 * chunk.taken;
+    assert_eq!(chunk.expire(1, 1000).map_or(0, |run| run.1), 6000 - most);
+    assert_eq!(chunk.expire(1, 1000), None);
+    // SAFETY: nobody uses anything of it.
+    unsafe { os.give_back() };
+}
+
+#[test]
+fn dense_regions_are_aligned_and_lose_nothing() {
+    let (os, mut chunk, _alone) = chunk_of_singles(dense::MANY);
+    chunk.huge_pages = true;
+    let base = chunk.map.base().addr() / UNIT;
+    let before = chunk.window.frontier();
+    let first = chunk.take(1, Want::Dense).unwrap();
+    assert!(first.dense && first.zero && (base + first.unit).is_multiple_of(dense::HUGE));
+    let region = (dense::MANY / 8).max(dense::HUGE);
+    let pad = first.unit - before;
+    assert_eq!(chunk.window.frontier(), first.unit + region);
+    assert_eq!((chunk.clean.units(), chunk.dirty.units()), (pad, 0));
+    // Others get the padding first, and then nothing of the region.
+    for _ in 0..=pad {
+        let other = chunk.take(1, Want::Any).unwrap();
+        assert!(other.unit < first.unit || other.unit >= first.unit + region);
+    }
+    for unit in first.unit + 1..first.unit + dense::HUGE / 2 {
+        let next = chunk.take(1, Want::Dense).unwrap();
+        assert_eq!((next.unit, next.zero, next.dense), (unit, true, false));
+    }
+    // What nobody wants for two delays waits with what is dirty.
+    let delay = 10_u32;
+    for now in [delay, 2 * delay] {
+        assert_eq!((chunk.dirty.units(), chunk.waiting()), (0, dense::HUGE / 2));
+        assert_eq!(chunk.expire(now, delay.cast_signed()), None);
+    }
+    assert_eq!((chunk.dirty.units(), chunk.waiting()), (dense::HUGE / 2, dense::HUGE / 2));
+    assert!(chunk.expire(4 * delay, delay.cast_signed()).is_none_or(|(_, units)| units > 0));
+    // What is not opened yet is nobody's, and is there where nothing else is.
+    let clean = chunk.clean.units();
+    chunk.end_region(0);
+    assert_eq!(chunk.clean.units() - clean, region - dense::HUGE);
+    // The next region is of what is clean, if as much lies in a row.
+    let long = chunk.take(4 * dense::HUGE, Want::Any).unwrap();
+    chunk.give_unused(long.unit, 4 * dense::HUGE);
+    let (frontier, clean) = (chunk.window.frontier(), chunk.clean.units());
+    let again = chunk.take_dense(Want::Dense).unwrap();
+    assert!(again.dense && again.zero && (base + again.unit).is_multiple_of(dense::HUGE));
+    assert!(again.unit >= long.unit && again.unit + dense::HUGE <= frontier);
+    assert_eq!((chunk.window.frontier(), chunk.clean.units()), (frontier, clean - dense::HUGE));
+    // SAFETY: nobody uses anything of it.
+    unsafe { os.give_back() };
+}
+
+#[test]
+fn dense_regions_do_not_walk_on_while_clean_memory_waits() {
+    let (os, mut chunk, _alone) = chunk_of_singles(4 * dense::MANY);
+    chunk.huge_pages = true;
+    (2..=2 * dense::MANY).step_by(2).for_each(|unit| chunk.give_unused(unit, 1));
+    let frontier = chunk.window.frontier();
+    let run = chunk.take(1, Want::Dense).unwrap();
+    assert!(run.zero && !run.dense && chunk.window.frontier() == frontier);
+    // SAFETY: nobody uses anything of it.
+    unsafe { os.give_back() };
+}

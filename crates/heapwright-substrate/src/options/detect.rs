@@ -1,0 +1,68 @@
+//! What is looked for: switches that the debug heap and the hardened heap share.
+//!
+//! Called by the rest of `options`; the two heaps read the switches.
+
+use super::Wrong;
+
+/// What is looked for. Each can be switched off, to see what it is good for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Detect {
+    /// A block given back twice.
+    pub double_free: bool,
+    /// Freed blocks are filled, and verified.
+    pub fill: bool,
+    /// Bytes around blocks are verified.
+    pub canary: bool,
+    /// Accesses are caught in the act (see [`Guard`](super::debug::Guard)).
+    pub guard: bool,
+    /// `malloc`, `new`, `new[]` and Rust's allocations are distinguished.
+    pub mismatch: bool,
+    /// Sizes and alignments given with a free are compared.
+    pub size: bool,
+    /// What the C library's functions write stays within its block (libheapwright-hardened.so, which interposes them).
+    pub bounds: bool,
+}
+
+impl Detect {
+    /// All of it.
+    pub const ALL: Self = Self {
+        double_free: true,
+        fill: true,
+        canary: true,
+        guard: true,
+        mismatch: true,
+        size: true,
+        bounds: true,
+    };
+}
+
+impl Default for Detect {
+    fn default() -> Self {
+        Self::ALL
+    }
+}
+
+/// Sets one of the switches of `detect`: `-fill`, `+fill`.
+pub(super) fn set(detect: &mut Detect, value: &[u8]) -> Result<(), Wrong> {
+    const WRONG: Wrong = Wrong::Value(
+        "must be - or + and one of double-free, fill, canary, guard, mismatch, size, bounds: detect=-fill",
+    );
+    let Some((sign, what)) = value.split_first() else { return Err(WRONG) };
+    let on = match sign {
+        b'+' => true,
+        b'-' => false,
+        _ => return Err(WRONG),
+    };
+    let switch = match what {
+        b"double-free" => &mut detect.double_free,
+        b"fill" => &mut detect.fill,
+        b"canary" => &mut detect.canary,
+        b"guard" => &mut detect.guard,
+        b"mismatch" => &mut detect.mismatch,
+        b"size" => &mut detect.size,
+        b"bounds" => &mut detect.bounds,
+        _ => return Err(WRONG),
+    };
+    *switch = on;
+    Ok(())
+}

@@ -1,0 +1,769 @@
+//! A thread's cache of the hardened heap: for each class one ring of free slots, through no byte of theirs.
+//!
+//! ```text
+//!   cache   | hot stub | ring of class 0 | ring of class 1 | ... | entries of ring 0 | entries of ring 1 | ...
+//!
+//!   ring    entries   . . | oldest ......................... newest | . .
+//!                           ^ head: the next that malloc takes      ^ free puts here
+//!                           |------- more than `keep` --------------|
+//!   entry   the slot's first byte | its word
+//! ```
+//!
+//! A ring is a quarantine and a list of what can be had at once: `malloc` takes the oldest entry, as long as more than `keep`
+//! are there, so a freed slot is not handed out again before as many others were. Where there are no more, slots are drawn
+//! from the class's slabs, and come out first, in random order; where the ring is full, the older half goes back to
+//! them. With `hardened:full` what is freed changes places with a random entry of the ring.
+//!
+//! Caches lie in a reservation of their own at a random place, each between guards, so no overflow of a block reaches one.
+//!
+//! **Signal handlers** may interrupt a thread anywhere, and allocate. So a place is taken, at either end, by one instruction
+//! (`step`), and then read or written: nobody else has it. An interrupted call is *pending*: it has looked at how many there
+//! are and not yet taken its place, or has taken its place and not yet read or written it. Up to [`PENDING`] calls may be,
+//! of as many nested handlers. So the short way neither fills nor empties a ring to the last [`PENDING`] places; and a slow
+//! path (a refill, or slots that go back), which may be a handler's, neither writes to the places just before the
+//! oldest nor looks at the newest.
+//!
+//! In a slow path the cache is *busy* and the ring *shut*: handlers take nothing from it and put nothing into it, but go to
+//! the slabs directly (`mod`). With `hardened:full` a ring is shut, too, while a call changes two entries.
+//!
+//! **Misuse.** A slot is handed out only if its word says that it is in a ring, and its first 16 bytes are zero; it is taken
+//! only if its word says that it is live and made by the kind of call that frees it, and its canary is as it was. All
+//! else is the cold way's.
+//!
+//! Invariants: the entries from the oldest to the newest are slots whose words say that they are in a ring, each in one
+//! place, but for those of pending calls. Only its thread changes a cache, but for one that ended, which has none. A cache is never freed.
+//!
+//! Called by `mod`.
+
+use core::cell::UnsafeCell;
+use core::mem::offset_of;
+use core::ptr;
+
+use super::random::Random;
+use super::settings;
+use super::slabs;
+use super::slots::{self, A_UNIT, Slot};
+use super::word::{self, CANARY, IN_RING, MOST_SLACK};
+use crate::address_map::{self, CLASS_STEP, Entry, HARDENED, MAP, SLAB_KINDS};
+use crate::cache::{Hardness, Hot, HotStub};
+use crate::chunk;
+use crate::os::{Memory, SYSTEM};
+use crate::request::Origin;
+use crate::size_class::{self, CLASSES, LINEAR_MAX, MIN_ALIGN, UNIT};
+use crate::sync::Lock;
+use crate::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU16, AtomicU32, Ordering, compiler_fence,
+};
+
+/// A free slot in a ring.
+#[repr(C)]
+struct Place {
+    block: AtomicPtr<u8>,
+    word: AtomicPtr<AtomicU16>,
+}
+
+/// Free slots of a class, in a circle. Places are counted on and on, and taken modulo the room.
+#[repr(C, align(64))]
+pub(super) struct Ring {
+    /// The place of the oldest, and the one behind the newest.
+    head: AtomicU32,
+    tail: AtomicU32,
+    /// What the short way goes by: so many stay, and with more than so many the cold way puts what is freed. They are
+    /// [`Ring::stays`] and [`Ring::full`], but while the ring is shut, or if the short way does not put slots into it.
+    keep: AtomicI32,
+    most: AtomicI32,
+    /// Room for so many, a power of two, less one.
+    mask: u32,
+    /// The word of a block of `malloc` that is as long as a slot can hold.
+    longest: u32,
+    /// The class's, so that nothing else needs to be read: as a word, to be multiplied with.
+    reciprocal: u64,
+    /// Bytes of a slot without the canary.
+    room: u32,
+    /// Slots that the next refill draws.
+    batch: AtomicU32,
+    /// What the last change of places was chosen by.
+    order: AtomicU32,
+    /// So many stay.
+    stays: i32,
+    /// The most that are in it before one more is put.
+    full: i32,
+    /// The newest entry changes places with one of so many newest.
+    reach: i32,
+    places: *const Place,
+}
+
+/// So many calls of one thread may be pending at a time.
+const PENDING: i32 = 3;
+/// [`Ring::keep`] of a ring that is shut: no more are there.
+const ALL_STAY: i32 = i32::MAX;
+/// [`Ring::most`] of a ring that the short way puts nothing into, and of one that is shut.
+const NONE_COMES: i32 = -1;
+const SHUT: i32 = -2;
+/// The longest slots that the short way clears.
+const QUICK: u32 = 1024;
+/// The longest slots that the short way hands out or takes: those of a ring with pending calls.
+const SHORT: usize = size_class::size(size_class::of(LINEAR_MAX + CANARY));
+/// The word of the shortest slack of `malloc`'s.
+const LEAST_LIVE: u32 = word::live(word::maker(Origin::Malloc, false), 0) as u32;
+const HEAD: usize = offset_of!(Ring, head);
+const TAIL: usize = offset_of!(Ring, tail);
+const KEEP: usize = offset_of!(Ring, keep);
+const MOST: usize = offset_of!(Ring, most);
+const RINGS: usize = offset_of!(Cache, rings);
+const RING_STEP: usize = size_of::<Ring>() / CLASS_STEP;
+const _: () = assert!(size_of::<Ring>() == 64);
+
+/// One thread's.
+#[repr(C, align(64))]
+pub(crate) struct Cache {
+    /// What the thread's fast word leads to.
+    stub: HotStub,
+    rings: [Ring; CLASSES],
+    /// The thread is in a slow path.
+    is_busy: AtomicBool,
+    /// Whether `random` has a key that no other process has.
+    is_seeded: AtomicBool,
+    random: UnsafeCell<Random>,
+    /// The cache made before this one, and the next one that no thread has.
+    older: *const Cache,
+    unused: AtomicPtr<Cache>,
+}
+
+// SAFETY: a cache is changed by its thread alone; others read counts, which are atomics.
+unsafe impl Sync for Cache {}
+
+const _: () = assert!(offset_of!(Cache, stub) == 0);
+
+/// Places in the ring of a class: a power of two.
+const fn room(class: usize, full: bool) -> usize {
+    let places = match size_class::size(class) {
+        0..=512 => 64,
+        513..=2048 => 32,
+        2049..=8192 => 16,
+        _ => 8,
+    };
+    if full { places * 2 } else { places }
+}
+
+/// Entries that stay in the ring of a class: 16, or 8 KiB; twice as many with `full`.
+const fn keep(class: usize, full: bool) -> usize {
+    let most = (8 << 10) / size_class::size(class);
+    let keep = if most > 16 { 16 } else { most };
+    let keep = if full { keep * 2 } else { keep };
+    if keep == 0 { 1 } else { keep }
+}
+
+// Where calls may be pending, that many and more stay; and a refill has room for one more than stay.
+const _: () = {
+    let mut class = 0;
+    while class < CLASSES {
+        let is_short = size_class::size(class) <= SHORT;
+        assert!(!is_short || keep(class, false) > 2 * PENDING as usize);
+        assert!(keep(class, false) + 1 + PENDING as usize <= room(class, false));
+        assert!(keep(class, true) + 1 + PENDING as usize <= room(class, true));
+        class += 1;
+    }
+};
+
+/// Bytes of a cache with its places.
+const fn bytes(full: bool) -> usize {
+    let mut places = 0;
+    let mut class = 0;
+    while class < CLASSES {
+        places += room(class, full);
+        class += 1;
+    }
+    size_of::<Cache>() + places * size_of::<Place>()
+}
+
+/// Where caches lie.
+struct Area {
+    at: *mut u8,
+    size: usize,
+    used: usize,
+    newest: *const Cache,
+    unused: *const Cache,
+}
+
+// SAFETY: the pointers lead to what is never freed.
+unsafe impl Send for Area {}
+
+/// Bytes of address space for caches: some 16,000 threads', or 150 where it is scarce. Other threads have none.
+const AREA: usize = 1 << 30;
+const SCARCE_AREA: usize = 8 << 20;
+
+static CACHES: Lock<Area> = Lock::new(Area {
+    at: ptr::null_mut(),
+    size: 0,
+    used: 0,
+    newest: ptr::null(),
+    unused: ptr::null(),
+});
+/// The newest cache, for those that look at all.
+static NEWEST: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
+
+impl Cache {
+    /// The calling thread's cache, by its fast word, which leads to a hardened stub.
+    #[inline(always)]
+    pub(super) fn of(hot: &Hot) -> &'static Self {
+        debug_assert!(hot.hardness() != Hardness::None);
+        // SAFETY: a hardened stub is the first field of a cache, and caches are never freed.
+        unsafe { &*ptr::from_ref(hot).cast::<Self>() }
+    }
+
+    /// What a thread's fast word leads to.
+    pub(crate) fn stub(&self) -> *mut u8 {
+        ptr::from_ref(&self.stub).cast_mut().cast()
+    }
+
+    /// One for the calling thread: an ended thread's, or a new one. `None`: there is no memory.
+    pub(crate) fn adopt_or_make() -> Option<&'static Self> {
+        let mut area = CACHES.lock();
+        // SAFETY: null, or a cache, which is never freed.
+        if let Some(cache) = unsafe { area.unused.as_ref() } {
+            area.unused = cache.unused.load(Ordering::Relaxed);
+            return Some(cache);
+        }
+        let full = settings::get().full;
+        let page = SYSTEM.page_size();
+        let size = bytes(full).next_multiple_of(page);
+        if area.at.is_null() {
+            area.size = if chunk::is_scarce() { SCARCE_AREA } else { AREA };
+            area.at = chunk::reserve_anywhere(area.size);
+        }
+        if area.at.is_null() || area.used + size + page > area.size {
+            return None;
+        }
+        // A page before it stays inaccessible.
+        let at = area.at.wrapping_add(area.used + page);
+        // SAFETY: a part of the reservation that is not used yet, in whole pages.
+        if !unsafe { SYSTEM.commit(at, size) } {
+            return None;
+        }
+        area.used += page + size;
+        let made = at.cast::<Self>();
+        // SAFETY: fresh memory, which reads as zero: a cache without a place, which no other thread knows.
+        let cache = unsafe { &mut *made };
+        cache.begin(at.wrapping_add(size_of::<Self>()).cast(), full);
+        cache.older = area.newest;
+        area.newest = made;
+        NEWEST.store(made, Ordering::Release);
+        // SAFETY: made above, and never freed.
+        Some(unsafe { &*made })
+    }
+
+    /// Begins one of zeros.
+    fn begin(&mut self, mut places: *mut Place, full: bool) {
+        self.stub.become_hardened(full);
+        for (class, ring) in self.rings.iter_mut().enumerate() {
+            let (room, size) = (room(class, full), size_class::size(class) as u32);
+            ring.stays = keep(class, full) as i32;
+            ring.mask = room as u32 - 1;
+            ring.full = ring.mask as i32 - PENDING;
+            ring.reach = if full { ring.stays - PENDING } else { 0 };
+            ring.reciprocal = size_class::reciprocal(class).into();
+            ring.room = size - CANARY as u32;
+            ring.longest = ring.room + LEAST_LIVE;
+            *ring.order.get_mut() = size_class::reciprocal(class) ^ settings::get().secret as u32;
+            ring.places = places;
+            ring.batch.store(4, Ordering::Relaxed);
+            ring.open();
+            places = places.wrapping_add(room);
+        }
+    }
+
+    /// The thread ends: its slots go back, and another thread may have the cache.
+    pub(crate) fn leave(&'static self) {
+        for class in 0..CLASSES {
+            if self.slowly(class, |ring| Self::give_back(class, ring, 0)).is_none() {
+                // A signal handler ends the thread in the middle of a call: nobody gets this cache.
+                return;
+            }
+        }
+        let mut area = CACHES.lock();
+        self.unused.store(area.unused.cast_mut(), Ordering::Relaxed);
+        area.unused = self;
+    }
+
+    /// Gives the older slots of a class back until no more than `leave` are left, if the class's lock can be had. The ring
+    /// is shut.
+    fn give_back(class: usize, ring: &Ring, leave: i32) {
+        let count = ring.count();
+        if count <= leave {
+            return;
+        }
+        let goes = (count - leave) as u32;
+        let head = ring.head.load(Ordering::Relaxed);
+        if slabs::put(class, (0..goes).map(|at| ring.slot(class, head.wrapping_add(at)))) {
+            ring.head.store(head.wrapping_add(goes), Ordering::Relaxed);
+        }
+    }
+
+    /// Gives the slots of all classes back that need not wait.
+    pub(super) fn trim(&self) {
+        for class in 0..CLASSES {
+            self.slowly(class, |ring| Self::give_back(class, ring, ring.stays));
+        }
+    }
+
+    /// Runs a slow path with the ring of a class shut. `None`: this is a signal handler that interrupted one.
+    fn slowly<T>(&self, class: usize, run: impl FnOnce(&Ring) -> T) -> Option<T> {
+        let ring = &self.rings[class];
+        if ring.most.load(Ordering::Relaxed) == SHUT {
+            return None;
+        }
+        self.busily(|| {
+            ring.shut();
+            let done = run(ring);
+            ring.open();
+            done
+        })
+    }
+
+    /// Runs what no other slow path of the thread may interrupt. `None`: this is a signal handler that interrupted one.
+    fn busily<T>(&self, run: impl FnOnce() -> T) -> Option<T> {
+        // (A handler in between is done before this goes on.)
+        if self.is_busy.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.is_busy.store(true, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        let done = run();
+        compiler_fence(Ordering::SeqCst);
+        self.is_busy.store(false, Ordering::Relaxed);
+        Some(done)
+    }
+
+    /// Draws slots into the ring of a class, so that more than `keep` are there. False: there is no memory, or this is a signal
+    /// handler that interrupted a slow path.
+    pub(super) fn refill(&self, class: usize) -> bool {
+        self.slowly(class, |ring| self.refill_slowly(class, ring)).unwrap_or(false)
+    }
+
+    fn refill_slowly(&self, class: usize, ring: &Ring) -> bool {
+        let count = ring.count();
+        if count > ring.stays {
+            // A handler was here in between.
+            return true;
+        }
+        // (Below zero it would be if more handlers were nested than may be.)
+        let count = count.max(0);
+        let room = ring.mask as i32 + 1;
+        let batch = ring.batch.load(Ordering::Relaxed);
+        let least = (ring.stays + 1 - count).max(1);
+        let want = (batch as i32).max(least).min(room - PENDING - count);
+        let tail = ring.tail.load(Ordering::Relaxed);
+        let head = tail.wrapping_sub(count as u32);
+        // What is drawn comes out first. A call may be pending that has yet to read its place, just before the oldest: unless
+        // fewer are there than it would have left. Then new slots go behind the newest, and change places with the oldest.
+        let is_before = count + PENDING <= ring.stays || size_class::size(class) > SHORT;
+        let mut drawn = 0u32;
+        slabs::draw(class, want as usize, |slot| {
+            let at =
+                if is_before { head.wrapping_sub(drawn + 1) } else { tail.wrapping_add(drawn) };
+            ring.place(at).set(slot.block, slot.word);
+            drawn += 1;
+        });
+        // SAFETY: the thread is in one slow path at a time, and only there are its random numbers used.
+        let random = unsafe { &mut *self.random.get() };
+        if !self.is_seeded.load(Ordering::Relaxed) {
+            self.is_seeded.store(true, Ordering::Relaxed);
+            super::seed(random);
+        }
+        let first = if is_before { head.wrapping_sub(drawn) } else { tail };
+        for at in (1..drawn).rev() {
+            let other = random.below(at as usize + 1) as u32;
+            ring.place(first.wrapping_add(at)).change_with(ring.place(first.wrapping_add(other)));
+        }
+        ring.batch.store((batch * 2).min(room as u32 / 2), Ordering::Relaxed);
+        if is_before {
+            ring.head.store(first, Ordering::Relaxed);
+        } else {
+            let oldest = (count - PENDING) as u32;
+            let changes = oldest.min(drawn);
+            let last = tail.wrapping_add(drawn - changes);
+            for at in 0..changes {
+                ring.place(head.wrapping_add(at)).change_with(ring.place(last.wrapping_add(at)));
+            }
+            ring.tail.store(tail.wrapping_add(drawn), Ordering::Relaxed);
+        }
+        drawn > 0
+    }
+
+    /// [`Cache::pop`] of a class whose ring may have slots of any length. `None`: this is a signal handler that interrupted a
+    /// slow path.
+    pub(super) fn pop_busily<const FULL: bool>(
+        &self,
+        class: usize,
+        asked: usize,
+        maker: u16,
+    ) -> Option<Result<*mut u8, Refused>> {
+        self.busily(|| self.pop::<FULL>(&self.rings[class], asked, maker))
+    }
+
+    /// Takes the oldest slot of a ring for a block of `asked` bytes with this maker.
+    #[inline(always)]
+    pub(super) fn pop<const FULL: bool>(
+        &self,
+        ring: &Ring,
+        asked: usize,
+        maker: u16,
+    ) -> Result<*mut u8, Refused> {
+        if !ring.has_more_than::<KEEP>() {
+            return Err(Refused::TooFew);
+        }
+        let place = ring.place(ring.step::<HEAD>());
+        let block = place.block.load(Ordering::Relaxed);
+        // SAFETY: a place that is counted holds the word of a slot.
+        let word = unsafe { &*place.word.load(Ordering::Relaxed) };
+        let bits = if FULL {
+            // SAFETY: the bytes of a free slot, which is this thread's.
+            unsafe { slots::all_bits(block, ring.room as usize + CANARY) }
+        } else {
+            // SAFETY: a slot has 16 bytes.
+            unsafe { slots::first_bits(block) }
+        };
+        if bits | u64::from(slots::read(word) ^ u32::from(IN_RING)) != 0 {
+            return Err(Refused::Changed(block));
+        }
+        let more = u32::from(word::live(maker, 0)) - LEAST_LIVE;
+        word.store((ring.longest + more - asked as u32) as u16, Ordering::Relaxed);
+        let canary = word::canary(settings::get().secret, block.addr());
+        // SAFETY: the slot has room for the bytes asked for and the canary, and it is the caller's.
+        unsafe { block.wrapping_add(asked).cast::<u64>().write_unaligned(canary) };
+        Ok(block)
+    }
+
+    /// Slots that the next refill of a class draws, about.
+    pub(super) fn batch(&self, class: usize) -> usize {
+        self.rings[class].batch.load(Ordering::Relaxed) as usize
+    }
+
+    /// Serves a request of 1 to [`LINEAR_MAX`] bytes.
+    #[inline(always)]
+    pub(super) fn malloc<const FROM: u8, const FULL: bool>(
+        &self,
+        size: usize,
+    ) -> Result<*mut u8, Refused> {
+        // A linear class, or with the canary the first beyond.
+        const { assert!(size_class::of(LINEAR_MAX + CANARY) == (LINEAR_MAX + CANARY - 1) / MIN_ALIGN) };
+        debug_assert!((1..=LINEAR_MAX).contains(&size));
+        // The ring's place in the cache: (size + CANARY - 1) / MIN_ALIGN rings behind the first.
+        const { assert!(RINGS.is_multiple_of(size_of::<Ring>())) };
+        let scale = const { size_of::<Ring>() / MIN_ALIGN };
+        let at = (size * scale + ((CANARY - 1) * scale + RINGS)) & !(size_of::<Ring>() - 1);
+        let ring = ptr::from_ref(self).cast::<u8>().wrapping_add(at).cast::<Ring>();
+        // SAFETY: the ring of a class, by what was just asserted.
+        let ring = unsafe { &*ring };
+        self.pop::<FULL>(ring, size, const { word::maker(Origin::of::<FROM>(), false) })
+    }
+
+    /// Takes a block of `unit` back if all is as it should be; `told` is what the call says of its size. False: the cold way
+    /// must look.
+    ///
+    /// # Safety
+    ///
+    /// As `free`; `unit` is the window's unit that the address lies in, or beyond.
+    #[inline(always)]
+    pub(super) unsafe fn free<const FROM: u8, const FULL: bool>(
+        &self,
+        block: *mut u8,
+        unit: usize,
+        told: Option<usize>,
+    ) -> bool {
+        if !address_map::is_known(unit) {
+            return false;
+        }
+        // SAFETY: checked above.
+        let entry = unsafe { MAP.entry(unit) };
+        let kind = (entry.0 ^ const { Entry::tag(HARDENED) }) as usize;
+        if kind >= SLAB_KINDS {
+            return false;
+        }
+        let ring = ptr::from_ref(&self.rings).cast::<u8>().wrapping_add(kind * RING_STEP);
+        // SAFETY: the kind of a slab, so this is the ring of its class.
+        let ring = unsafe { &*ring.cast::<Ring>() };
+        let product = (block.addr() & (UNIT - 1)) as u64 * ring.reciprocal;
+        if !is_start(product) {
+            return false;
+        }
+        let index = (product >> 32) as usize;
+        let word_at = settings::get().words.wrapping_add(unit * A_UNIT + index);
+        // SAFETY: a unit has words for as many slots of 16 bytes as it has room for, and a slab's are committed.
+        let word = unsafe { &*word_at };
+        // The slack alone, if the maker is that of the call.
+        let slack = slots::read(word)
+            .wrapping_sub(const { word::live(word::maker(Origin::of::<FROM>(), false), 0) as u32 });
+        if slack > MOST_SLACK as u32 {
+            return false;
+        }
+        let asked = (ring.room - slack) as usize;
+        if told.is_some_and(|told| told != asked) {
+            return false;
+        }
+        let canary = word::canary(settings::get().secret, block.addr());
+        // SAFETY: the slot of a live block has room for the bytes asked for and the canary.
+        if unsafe { block.wrapping_add(asked).cast::<u64>().read_unaligned() } != canary {
+            return false;
+        }
+        if ring.has_more_than::<MOST>() {
+            return false;
+        }
+        word.store(IN_RING, Ordering::Relaxed);
+        // SAFETY: the whole slot, which the caller gives away.
+        unsafe { slots::clear_quick(block, ring.room as usize + CANARY) };
+        ring.push::<FULL>(block, word_at);
+        true
+    }
+
+    /// Takes a slot back that was just freed, and makes room if there is none. False: there is none, or this is a signal
+    /// handler that interrupted its thread in a slow path.
+    pub(super) fn keep(&self, slot: Slot) -> bool {
+        let kept = self.slowly(slot.class, |ring| {
+            let count = ring.count();
+            if count > ring.full {
+                Self::give_back(slot.class, ring, count / 2);
+            }
+            let count = ring.count();
+            let has_room = count <= ring.full;
+            if has_room {
+                ring.put(ring.step::<TAIL>(), slot.block, slot.word, count >= ring.stays);
+            }
+            has_room
+        });
+        kept == Some(true)
+    }
+
+    /// Slots and bytes in all rings of all threads.
+    pub(super) fn held_by_all() -> (usize, usize) {
+        let (mut slots, mut bytes) = (0, 0);
+        for cache in all() {
+            for ring in &cache.rings {
+                let count = ring.count().max(0) as usize;
+                slots += count;
+                bytes += count * (ring.room as usize + CANARY);
+            }
+        }
+        (slots, bytes)
+    }
+}
+
+/// Why no slot was taken from a ring.
+pub(super) enum Refused {
+    /// No more than must stay are there.
+    TooFew,
+    /// A slot that was taken out is not as it should be, and is in no ring now.
+    Changed(*mut u8),
+}
+
+impl Ring {
+    #[inline(always)]
+    fn place(&self, at: u32) -> &Place {
+        let place = self.places.wrapping_add((at & self.mask) as usize);
+        // SAFETY: one of the ring's places, which live as long as the cache.
+        unsafe { &*place }
+    }
+
+    fn slot(&self, class: usize, at: u32) -> Slot {
+        let block = self.place(at).block.load(Ordering::Relaxed);
+        let unit = MAP.unit_of(block.addr());
+        let index = size_class::slot_of(class, block.addr() & (UNIT - 1));
+        Slot { block, word: slots::word_of(unit, index), class, unit, index, is_empty: false }
+    }
+
+    /// Keeps signal handlers away.
+    fn shut(&self) {
+        self.keep.store(ALL_STAY, Ordering::Relaxed);
+        self.most.store(SHUT, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+    }
+
+    /// Lets the short way take and put slots, as far as it may.
+    fn open(&self) {
+        compiler_fence(Ordering::SeqCst);
+        // It changes places with as many as stay, so they have to be there.
+        let is_quick =
+            self.room + CANARY as u32 <= QUICK && (self.reach == 0 || self.count() >= self.stays);
+        self.most.store(if is_quick { self.full } else { NONE_COMES }, Ordering::Relaxed);
+        self.keep.store(self.stays, Ordering::Relaxed);
+    }
+
+    /// How many there are.
+    #[inline(always)]
+    fn count(&self) -> i32 {
+        self.tail.load(Ordering::Relaxed).wrapping_sub(self.head.load(Ordering::Relaxed)) as i32
+    }
+
+    /// Whether there are more than the field at an offset says.
+    #[inline(always)]
+    fn has_more_than<const FIELD: usize>(&self) -> bool {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        // SAFETY: aligned loads of a ring's fields, of which the counters are atomics, and loads are relaxed.
+        unsafe {
+            core::arch::asm!(
+                "mov {count:e}, dword ptr [{ring} + {tail}]",
+                "sub {count:e}, dword ptr [{ring} + {head}]",
+                "cmp {count:e}, dword ptr [{ring} + {field}]",
+                "jle {few}",
+                ring = in(reg) self,
+                count = out(reg) _,
+                tail = const offset_of!(Ring, tail),
+                head = const offset_of!(Ring, head),
+                field = const FIELD,
+                few = label { return false },
+                options(readonly, nostack),
+            );
+            true
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        {
+            let field = if FIELD == KEEP { &self.keep } else { &self.most };
+            self.count() > field.load(Ordering::Relaxed)
+        }
+    }
+
+    /// Puts a free slot behind the newest, for which there is room.
+    #[inline(always)]
+    fn push<const FULL: bool>(&self, block: *mut u8, word: *const AtomicU16) {
+        if !FULL {
+            return self.place(self.step::<TAIL>()).set(block, word);
+        }
+        // A handler's push might change places with this one, which is not written yet.
+        self.most.store(SHUT, Ordering::Relaxed);
+        compiler_fence(Ordering::SeqCst);
+        self.put(self.step::<TAIL>(), block, word, true);
+        compiler_fence(Ordering::SeqCst);
+        self.most.store(self.full, Ordering::Relaxed);
+    }
+
+    /// Takes the place that the counter at an offset says, and counts on, in one instruction: no signal handler can take it,
+    /// too.
+    #[inline(always)]
+    fn step<const COUNTER: usize>(&self) -> u32 {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        {
+            let mut at = 1u32;
+            // SAFETY: adds 1 to one of the counters, which only this thread changes; other threads may read it.
+            unsafe {
+                core::arch::asm!(
+                    "xadd dword ptr [{ring} + {counter}], {at:e}",
+                    ring = in(reg) self,
+                    counter = const COUNTER,
+                    at = inout(reg) at,
+                    options(nostack),
+                );
+            }
+            at
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        {
+            let counter = if COUNTER == HEAD { &self.head } else { &self.tail };
+            counter.fetch_add(1, Ordering::Relaxed)
+        }
+    }
+
+    /// Writes a slot into the newest place; with `hardened:full`, where as many are there as stay, it changes places with
+    /// another one. The choice is made from what was chosen before, by a generator that is quick and no secret: the order
+    /// in which the slots were drawn is one.
+    #[inline(always)]
+    fn put(&self, newest: u32, block: *mut u8, word: *const AtomicU16, changes: bool) {
+        let order =
+            self.order.load(Ordering::Relaxed).wrapping_mul(0x9e37_79b1).wrapping_add(newest);
+        self.order.store(order, Ordering::Relaxed);
+        let place = self.place(newest);
+        // One of the sixteen newest; none with `hardened:light`.
+        let back = order >> 28;
+        if !changes || back as i32 >= self.reach {
+            return place.set(block, word);
+        }
+        let other = self.place(newest.wrapping_sub(back));
+        // (In this order, for it may be the same place, which is not written yet.)
+        let (other_block, other_word) =
+            (other.block.load(Ordering::Relaxed), other.word.load(Ordering::Relaxed));
+        place.set(other_block, other_word);
+        other.set(block, word);
+    }
+}
+
+/// Whether an offset into a slab, times the reciprocal of its class, is that of a slot's first byte.
+#[inline(always)]
+fn is_start(product: u64) -> bool {
+    // The compiler makes two more instructions of the compare.
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: compares a number.
+    unsafe {
+        core::arch::asm!(
+            "cmp {product:e}, {last}",
+            "ja {inside}",
+            product = in(reg) product,
+            last = const UNIT - 1,
+            inside = label { return false },
+            options(nomem, nostack),
+        );
+        true
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    {
+        (product as u32) < UNIT as u32
+    }
+}
+
+impl Place {
+    #[inline(always)]
+    fn set(&self, block: *mut u8, word: *const AtomicU16) {
+        self.block.store(block, Ordering::Relaxed);
+        self.word.store(word.cast_mut(), Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    fn change_with(&self, other: &Self) {
+        let (block, word) = (self.block.load(Ordering::Relaxed), self.word.load(Ordering::Relaxed));
+        self.set(other.block.load(Ordering::Relaxed), other.word.load(Ordering::Relaxed));
+        other.set(block, word);
+    }
+}
+
+/// All caches that were made.
+fn all() -> impl Iterator<Item = &'static Cache> {
+    // SAFETY: null, or a cache, which is never freed.
+    let first = unsafe { NEWEST.load(Ordering::Acquire).as_ref() };
+    // SAFETY: null, or a cache, which is never freed.
+    core::iter::successors(first, |cache| unsafe { cache.older.as_ref() })
+}
+
+/// Holds the lock across a fork.
+pub(super) fn before_fork() {
+    CACHES.acquire();
+}
+
+/// Gives the lock back on either side of a fork.
+///
+/// # Safety
+///
+/// Follows [`before_fork`] in the forking thread or its copy in the child.
+pub(super) unsafe fn after_fork() {
+    // SAFETY: by the contract this thread (or the one it is a copy of) holds it.
+    unsafe { CACHES.release() };
+}
+
+/// In a forked child: other choices than the parent's.
+pub(super) fn choose_anew() {
+    // Before the next refill, and not here: this may be a signal handler in the middle of one.
+    all().for_each(|cache| cache.is_seeded.store(false, Ordering::Relaxed));
+}
+
+/// In a forked child: what other threads held is lost, once, and their caches can be had.
+pub(super) fn forget_after_fork(mine: Option<&'static Cache>) {
+    let mut area = CACHES.lock();
+    area.unused = ptr::null();
+    for cache in all().filter(|cache| !mine.is_some_and(|mine| ptr::eq(mine, *cache))) {
+        for ring in &cache.rings {
+            ring.head.store(ring.tail.load(Ordering::Relaxed), Ordering::Relaxed);
+            ring.open();
+        }
+        cache.is_busy.store(false, Ordering::Relaxed);
+        cache.unused.store(area.unused.cast_mut(), Ordering::Relaxed);
+        area.unused = cache;
+    }
+}

@@ -1,0 +1,105 @@
+//! What is said of misuse, in one line, and what is done then.
+//!
+//! ```text
+//!   heapwright: free(0x7f..): <what is wrong>; <what to do>; detect=-canary silences this
+//! ```
+//!
+//! `on_misuse=abort`: the process ends there. `on_misuse=report`: it goes on, and loses nothing but the block, where that
+//! is not safe to use again.
+//!
+//! Called by the rest of `hardened`, at times with the lock of a size class.
+
+use super::settings;
+use super::word;
+use crate::misuse;
+use crate::text::Line;
+
+/// What is wrong with a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Wrong {
+    /// It was freed before.
+    DoubleFree,
+    /// Bytes behind its end were changed.
+    Overflow,
+    /// It was changed after it was freed.
+    WriteAfterFree,
+    /// Another function made it.
+    Maker {
+        /// The maker.
+        made: u16,
+        /// The maker whose blocks the call takes.
+        given: u16,
+    },
+    /// The call says another size.
+    Size(usize),
+    /// The call says another alignment.
+    Alignment(usize),
+}
+
+/// Reports that something is wrong with the block of `size` bytes at `address`, found by `call`. Returns only where the
+/// program is to go on; false where this is not looked for.
+#[cold]
+#[inline(never)]
+pub(super) fn report(wrong: Wrong, call: &str, address: usize, size: usize) -> bool {
+    let settings = settings::get();
+    let detect = &settings.detect;
+    let (wanted, silence) = match wrong {
+        Wrong::DoubleFree => (detect.double_free, "double-free"),
+        Wrong::Overflow => (detect.canary, "canary"),
+        Wrong::WriteAfterFree => (detect.fill, "fill"),
+        Wrong::Maker { .. } => (detect.mismatch, "mismatch"),
+        Wrong::Size(_) | Wrong::Alignment(_) => (detect.size, "size"),
+    };
+    if !wanted {
+        return false;
+    }
+    let line = Line::new().text(call).text("(").address(address).text("): this ");
+    let line = line.number(size).text("-byte block ");
+    let line = match wrong {
+        Wrong::DoubleFree => line.text("was freed before; free each block once"),
+        Wrong::Overflow => {
+            line.text("was written past its end; write no more bytes than were asked for")
+        }
+        Wrong::WriteAfterFree => {
+            line.text("was written to after it was freed; do not use a block once it is freed")
+        }
+        Wrong::Maker { made, given } => line
+            .text("was made by ")
+            .text(word::maker_name(made))
+            .text("; give it back by its own function, not by that of ")
+            .text(word::maker_name(given)),
+        Wrong::Size(told) => line
+            .text("was given back as one of ")
+            .number(told)
+            .text(" bytes; give it back with the size it was made with"),
+        Wrong::Alignment(told) => line
+            .text("was given back as one aligned to ")
+            .number(told)
+            .text(" bytes; give it back with the alignment it was made with"),
+    };
+    let line = line.text("; detect=-").text(silence).text(" silences this");
+    if settings.reports {
+        line.write();
+        return true;
+    }
+    misuse::end(line)
+}
+
+/// A pointer that is not the start of a block was given to `call`. Returns only where the program is to go on.
+#[cold]
+#[inline(never)]
+pub(super) fn not_a_block(call: &str, address: usize, block: usize, size: usize, is_live: bool) {
+    let line = Line::new().text(call).text("(").address(address).text("): the pointer ");
+    let line = if block == 0 {
+        line.text("lies where no block is")
+    } else {
+        let line = line.text("is ").number(address - block).text(" bytes into a ").number(size);
+        line.text(if is_live { "-byte block at " } else { "-byte slot, which is free, at " })
+            .address(block)
+    };
+    let line = line.text("; pass the address malloc returned");
+    if settings::get().reports {
+        return line.write();
+    }
+    misuse::end(line)
+}

@@ -1,0 +1,438 @@
+//! Large blocks of the hardened heap: a run of units between guards of random length.
+//!
+//! ```text
+//!   run     | guard, 1 to 4 units | block | canary, zeros | guard: the rest of the unit, and 1 to 4 units |
+//!                                 ^ a unit               ^ a page
+//!
+//!   record  of the block's first unit: its units, usable bytes, bytes asked for, HARDENED as its heap;
+//!           in fields that slabs use, the units of the guards and the maker
+//! ```
+//!
+//! A write past the page of the last byte meets the guard; one in that page is found when the block is freed or resized.
+//! A freed block becomes inaccessible at once, and its pages go back. Up to [`QUEUED`] of those wait in a queue, the oldest
+//! half of which serves a request of as many units; what leaves the queue is the chunk's again.
+//!
+//! Invariants: a block's record is its holder's; `requested` becomes [`Record::KEPT`] by an exchange, so of two threads that
+//! free a block one is told. The queue is touched with its lock, which is taken with no other lock of this heap, and before
+//! the chunk's.
+//!
+//! Called by `mod`.
+
+use super::judge::{self, Wrong};
+use super::random::Random;
+use super::settings;
+use super::slots;
+use super::word::{self, CANARY};
+use crate::address_map::{Entry, HARDENED, Kind, MAP};
+use crate::chunk::{self, Want, scarce};
+use crate::os::{self, Memory, SYSTEM};
+use crate::request::{Request, Return};
+use crate::size_class::UNIT;
+use crate::sync::atomic::Ordering;
+use crate::sync::{self, Lock};
+use crate::unit_record::Record;
+
+/// Freed blocks that wait, at most, and their address space.
+const QUEUED: usize = 64;
+const QUEUED_UNITS: usize = (256 << 20) / UNIT;
+/// A guard has so many units at most.
+const MOST_GUARD: usize = 4;
+
+/// A run that waits: its first unit, the units of the guard before the block, and those of the block.
+#[derive(Clone, Copy)]
+struct Run {
+    first: usize,
+    before: usize,
+    units: usize,
+    after: usize,
+}
+
+impl Run {
+    const NONE: Self = Self { first: 0, before: 0, units: 0, after: 0 };
+
+    fn all(self) -> usize {
+        self.before + self.units + self.after
+    }
+
+    fn block(self) -> usize {
+        self.first + self.before
+    }
+
+    /// The run of the block at a unit, by its record.
+    fn of(unit: usize) -> Self {
+        let record = MAP.record(unit);
+        let before = record.carved.load(Ordering::Relaxed) as usize;
+        let after = record.free.load(Ordering::Relaxed) as usize;
+        let units = record.units.load(Ordering::Relaxed) as usize;
+        Self { first: unit - before, before, units, after }
+    }
+
+    /// Gives it back to the chunk; so many bytes of it have no pages.
+    fn give(self, empty: usize) {
+        // One by one, as they were made: the kernel may allow so many.
+        let guards = [
+            (self.first, self.before),
+            (self.block(), self.units),
+            (self.block() + self.units, self.after),
+        ];
+        // SAFETY: the run is this heap's, and nobody uses it.
+        if guards
+            .iter()
+            .all(|&(unit, units)| unsafe { os::unguard(MAP.address_of(unit), units * UNIT) })
+        {
+            MAP.set_entries(self.first, self.all(), Entry::GUARD);
+            MAP.record(self.block()).carved.store(0, Ordering::Relaxed);
+            MAP.record(self.block()).free.store(0, Ordering::Relaxed);
+            MAP.record(self.block()).purged.store(0, Ordering::Relaxed);
+            chunk::give_moved(self.first, self.all(), empty);
+        }
+        // Else the kernel refused, and the addresses are lost.
+    }
+}
+
+/// Freed blocks, oldest first from `next` on, in a circle.
+struct Queue {
+    runs: [Run; QUEUED],
+    next: usize,
+    units: usize,
+    random: Random,
+    is_seeded: bool,
+}
+
+static QUEUE: Lock<Queue> = Lock::new(Queue {
+    runs: [Run::NONE; QUEUED],
+    next: 0,
+    units: 0,
+    random: Random::new(),
+    is_seeded: false,
+});
+
+impl Queue {
+    /// One of the older half that has so many units, taken out.
+    fn take(&mut self, units: usize) -> Option<Run> {
+        let at = (0..QUEUED / 2)
+            .map(|at| (self.next + at) % QUEUED)
+            .find(|&at| self.runs[at].units == units)?;
+        let run = core::mem::replace(&mut self.runs[at], Run::NONE);
+        self.units -= run.all();
+        Some(run)
+    }
+
+    /// Puts one in, and gives those to `goes` that have to make room.
+    fn put(&mut self, run: Run, mut goes: impl FnMut(Run)) {
+        self.units += run.all();
+        let mut out = core::mem::replace(&mut self.runs[self.next], run);
+        self.next = (self.next + 1) % QUEUED;
+        let mut at = self.next;
+        // The last one is the new run itself, where it alone is too long.
+        for _ in 0..=QUEUED {
+            if out.units > 0 {
+                self.units -= out.all();
+                goes(out);
+            }
+            if self.units <= QUEUED_UNITS {
+                return;
+            }
+            debug_assert!(self.units > 0);
+            out = core::mem::replace(&mut self.runs[at], Run::NONE);
+            at = (at + 1) % QUEUED;
+        }
+    }
+
+    /// Two lengths of guards.
+    fn guards(&mut self) -> (usize, usize) {
+        if !self.is_seeded {
+            self.is_seeded = true;
+            super::seed(&mut self.random);
+        }
+        (1 + self.random.below(MOST_GUARD), 1 + self.random.below(MOST_GUARD))
+    }
+}
+
+fn whole_pages(size: usize) -> usize {
+    size.next_multiple_of(SYSTEM.page_size())
+}
+
+/// The range behind the usable bytes of a block of a run: the rest of its units, and the guard.
+fn behind(run: Run, usable: usize) -> (*mut u8, usize) {
+    let block = MAP.address_of(run.block());
+    (block.wrapping_add(usable), (run.units + run.after) * UNIT - usable)
+}
+
+/// A block of `request.size` bytes, which is not 0. Null: there is no memory.
+pub(super) fn allocate(request: Request) -> *mut u8 {
+    let Request { size, align, .. } = request;
+    let usable = whole_pages(size);
+    // A signal handler that interrupted the holder of a lock.
+    if sync::is_interrupted() || os::is_more_than_there_is(usable) {
+        return core::ptr::null_mut();
+    }
+    let units = usable.div_ceil(UNIT);
+    let reused = if align <= UNIT { QUEUE.lock().take(units) } else { None };
+    // SAFETY: the run was just taken out of the queue, and nobody else knows it. (Else the kernel refused, and its addresses
+    // are lost.)
+    let reused = reused.filter(|run| unsafe { os::unguard(MAP.address_of(run.block()), usable) });
+    let Some(run) = reused.or_else(|| take(units, align)) else {
+        return core::ptr::null_mut();
+    };
+    let unit = run.block();
+    let block = MAP.address_of(unit);
+    if reused.is_none() {
+        // SAFETY: units of the run that was just taken, before the block.
+        unsafe { os::guard(MAP.address_of(run.first), run.before * UNIT) };
+        let (at, length) = behind(run, usable);
+        // SAFETY: pages of the run that was just taken, behind the block.
+        unsafe { os::guard(at, length) };
+    }
+    let record = MAP.record(unit);
+    record.units.store(run.units as u32, Ordering::Relaxed);
+    record.carved.store(run.before as u16, Ordering::Relaxed);
+    record.free.store(run.after as u16, Ordering::Relaxed);
+    record.purged.store(super::maker_of(request), Ordering::Relaxed);
+    record.heap.store(HARDENED, Ordering::Relaxed);
+    record.usable.store(usable, Ordering::Relaxed);
+    record.requested.store(size, Ordering::Relaxed);
+    end(block, size, usable);
+    MAP.set_entries(unit + 1, run.units - 1, Entry::large_rest(unit));
+    MAP.set_entry(unit, Entry::LARGE_HEAD);
+    block
+}
+
+/// Takes a run from the chunk, which reads as zero.
+fn take(units: usize, align: usize) -> Option<Run> {
+    let (before, after) = if chunk::is_scarce() { (1, 1) } else { QUEUE.lock().guards() };
+    // The block is as aligned as the run is.
+    let step = align.div_ceil(UNIT).max(1);
+    let before = if step > 1 { step } else { before };
+    if before > u16::MAX as usize {
+        return None;
+    }
+    let all = before.checked_add(units)?.checked_add(after)?;
+    let taken = chunk::take(all, step, Want::Zero, Entry::GUARD, |_| Entry::GUARD)?;
+    let run = Run { first: taken.unit, before, units, after };
+    if !taken.zero {
+        // With the guards, which may turn out to be none: what goes back is taken to read as zero.
+        let at = MAP.address_of(run.first);
+        // SAFETY: the run was just taken, is committed, and nobody knows it.
+        if !unsafe { SYSTEM.decommit(at, all * UNIT) } {
+            // SAFETY: the run was just taken, is committed, and nobody knows it.
+            unsafe { at.write_bytes(0, all * UNIT) };
+        }
+    }
+    Some(run)
+}
+
+/// Writes the canary behind the bytes asked for, if there is room in their page.
+fn end(block: *mut u8, size: usize, usable: usize) {
+    if usable - size >= CANARY {
+        let canary = word::canary(settings::get().secret, block.addr());
+        // SAFETY: the bytes are usable, and not the program's.
+        unsafe { block.wrapping_add(size).cast::<u64>().write_unaligned(canary) };
+    }
+}
+
+/// Whether the bytes behind those asked for are as [`end`] left them.
+fn is_whole(block: *const u8, size: usize, usable: usize) -> bool {
+    let rest = usable - size;
+    let mut at = size;
+    if rest >= CANARY {
+        let canary = word::canary(settings::get().secret, block.addr());
+        // SAFETY: the bytes are usable.
+        if unsafe { block.wrapping_add(size).cast::<u64>().read_unaligned() } != canary {
+            return false;
+        }
+        at += CANARY;
+    }
+    // Bytes up to a word, and then words.
+    let aligned = at.next_multiple_of(8).min(usable);
+    for at in at..aligned {
+        // SAFETY: the byte is usable.
+        if unsafe { block.wrapping_add(at).read() } != 0 {
+            return false;
+        }
+    }
+    // SAFETY: the bytes are usable, and a page ends at a multiple of 8.
+    unsafe { slots::is_zero(block.wrapping_add(aligned), usable - aligned) }
+}
+
+/// The unit of the large block of this heap that begins at an address.
+fn unit_of(address: usize) -> Option<usize> {
+    let (unit, entry) = MAP.lookup(address);
+    let is_one = entry == Entry::LARGE_HEAD
+        && address.is_multiple_of(UNIT)
+        && MAP.record(unit).heap.load(Ordering::Relaxed) == HARDENED;
+    is_one.then_some(unit)
+}
+
+/// The block, live or just freed, that an address lies in: its start, the bytes asked for, and whether it is live.
+pub(super) fn find(address: usize) -> Option<(usize, usize, bool)> {
+    let (unit, entry) = MAP.lookup(address);
+    let head = match entry.kind() {
+        Kind::LargeHead => unit,
+        Kind::LargeRest(head) => head,
+        _ => return None,
+    };
+    let record = MAP.record(head);
+    if record.heap.load(Ordering::Relaxed) != HARDENED {
+        return None;
+    }
+    let block = MAP.address_of(head).addr();
+    let asked = record.requested.load(Ordering::Relaxed);
+    Some(if asked == Record::KEPT {
+        (block, scarce::usable(record), false)
+    } else {
+        (block, asked, true)
+    })
+}
+
+/// The bytes asked for of the live block that begins at an address.
+pub(super) fn asked(address: usize) -> Option<usize> {
+    let asked = MAP.record(unit_of(address)?).requested.load(Ordering::Relaxed);
+    (asked != Record::KEPT).then_some(asked)
+}
+
+/// Makes pages of a block inaccessible; or, where the kernel refuses, makes them read as zero.
+///
+/// # Safety
+///
+/// The range is whole pages of a block, which the caller gives away.
+unsafe fn take_away(at: *mut u8, length: usize) {
+    // SAFETY: the caller gives the pages away.
+    if !unsafe { os::guard(at, length) } {
+        // SAFETY: the caller gives the pages away.
+        if !unsafe { SYSTEM.decommit(at, length) } {
+            // SAFETY: the caller gives the pages away.
+            unsafe { at.write_bytes(0, length) };
+        }
+    }
+}
+
+/// Frees a large block. False: it is none of this heap's.
+pub(super) fn free(block: *mut u8, what: Return) -> bool {
+    let Some(unit) = unit_of(block.addr()) else { return false };
+    let record = MAP.record(unit);
+    let usable = scarce::usable(record);
+    let asked = record.requested.load(Ordering::Relaxed);
+    if asked == Record::KEPT {
+        judge::report(Wrong::DoubleFree, what.call.word(), block.addr(), usable);
+        return true;
+    }
+    look_at(unit, asked, what);
+    if record.requested.swap(Record::KEPT, Ordering::Acquire) == Record::KEPT {
+        judge::report(Wrong::DoubleFree, what.call.word(), block.addr(), usable);
+        return true;
+    }
+    let run = Run::of(unit);
+    let is_lost = sync::is_interrupted();
+    if run.all() > QUEUED_UNITS && !is_lost {
+        // It would not wait, so guards on all of its pages are not worth their tables. The chunk takes the pages.
+        run.give(0);
+        return true;
+    }
+    // SAFETY: the caller gives the block away. (What is behind its pages is guarded, or reads as zero.)
+    unsafe { take_away(block, usable) };
+    chunk::note_purged(usable);
+    if is_lost {
+        // Its addresses: a signal handler waits for no lock.
+        return true;
+    }
+    let mut out = [Run::NONE; QUEUED + 1];
+    let mut count = 0;
+    QUEUE.lock().put(run, |run| {
+        out[count] = run;
+        count += 1;
+    });
+    out[..count].iter().for_each(|run| run.give(run.all() * UNIT));
+    true
+}
+
+/// Looks whether the live block at `unit` is as it should be, and what a call says of it is so.
+fn look_at(unit: usize, asked: usize, what: Return) {
+    let record = MAP.record(unit);
+    let (block, usable) = (MAP.address_of(unit), scarce::usable(record));
+    super::compare(record.purged.load(Ordering::Relaxed), asked, block.addr(), what, |told| {
+        // (Told may be any number.)
+        told <= usable - SYSTEM.page_size() || told > usable
+    });
+    if !is_whole(block, asked, usable) {
+        judge::report(Wrong::Overflow, what.call.word(), block.addr(), asked);
+    }
+}
+
+/// The bytes asked for of the live block that begins at an address, which is looked at as [`free`] does.
+pub(super) fn checked(address: usize, what: Return) -> Option<usize> {
+    let asked = asked(address)?;
+    look_at(unit_of(address)?, asked, what);
+    Some(asked)
+}
+
+/// Makes a block hold `size` bytes, which is more than a slot has, without moving it. False: it has to move.
+pub(super) fn resize(block: *mut u8, size: usize) -> bool {
+    let Some(unit) = unit_of(block.addr()) else { return false };
+    let record = MAP.record(unit);
+    let (usable, asked) = (scarce::usable(record), record.requested.load(Ordering::Relaxed));
+    let wanted = whole_pages(size);
+    let run = Run::of(unit);
+    if wanted > run.units * UNIT || wanted.div_ceil(UNIT) < run.units - run.units / 8 {
+        return false;
+    }
+    // The canary's bytes become the program's.
+    let rest = (usable - asked).min(CANARY);
+    if rest == CANARY {
+        // SAFETY: the bytes are usable.
+        unsafe { block.wrapping_add(asked).write_bytes(0, CANARY) };
+    }
+    if wanted > usable {
+        // SAFETY: pages of the block's run, which become the program's.
+        if !unsafe { os::unguard(block.wrapping_add(usable), wanted - usable) } {
+            end(block, asked, usable);
+            return false;
+        }
+    } else {
+        if size < asked {
+            // What is behind the end reads as zero.
+            let from = block.wrapping_add(size);
+            // SAFETY: bytes of the block that the program gives up.
+            unsafe { from.write_bytes(0, wanted.min(asked).saturating_sub(size)) };
+        }
+        if wanted < usable {
+            // SAFETY: pages that the program gives up; what is behind them is guarded already.
+            unsafe { take_away(block.wrapping_add(wanted), usable - wanted) };
+        }
+    }
+    record.usable.store(wanted, Ordering::Relaxed);
+    record.requested.store(size, Ordering::Relaxed);
+    end(block, size, wanted);
+    true
+}
+
+/// Holds the lock across a fork.
+pub(super) fn before_fork() {
+    QUEUE.acquire();
+}
+
+/// Gives the lock back on either side of a fork.
+///
+/// # Safety
+///
+/// Follows [`before_fork`] in the forking thread or its copy in the child.
+pub(super) unsafe fn after_fork() {
+    // SAFETY: by the contract this thread (or the one it is a copy of) holds it.
+    unsafe { QUEUE.release() };
+}
+
+/// In a forked child: other choices than the parent's.
+pub(super) fn choose_anew() {
+    QUEUE.lock().is_seeded = false;
+}
+
+/// Gives the addresses of all freed blocks back.
+pub(super) fn trim() {
+    let mut out = [Run::NONE; QUEUED];
+    {
+        let mut queue = QUEUE.lock();
+        core::mem::swap(&mut out, &mut queue.runs);
+        queue.units = 0;
+    }
+    out.iter().filter(|run| run.units > 0).for_each(|run| run.give(run.all() * UNIT));
+}

@@ -1,0 +1,721 @@
+//! The hardened heap: `malloc` that production can leave on (`mode=hardened`).
+//!
+//! ```text
+//!   malloc --> the thread's hot stub misses --> its ring of the class            cache
+//!                                                 | too few
+//!                                                 v
+//!                                               slots drawn at random            slabs
+//!   free ----> no unit is known to the stub ---> word, canary; cleared; ring     cache
+//!                                                 | anything else
+//!                                                 v
+//!                                               what is wrong with it?           judge
+//!   more than a slab's slot                     a run between guards             large
+//!   no bytes                                    memory that cannot be touched    slabs
+//!
+//!   window   | guard | slab | slab | guard | ... | guard | block | guard |       blocks, and nothing of the heap's own
+//!   words    16 bits a slot: live, made by which call, slack; or free            far away, at a random place
+//!   caches   rings of free slots                                                 far away, at a random place
+//! ```
+//!
+//! **A block.** It is as long as was asked for, exactly: behind its last byte stands a secret word, its first byte zero
+//! (`word`), and behind that zeros. It reads as zero when it is handed out, because it was cleared when it was freed.
+//!
+//! **The block decides.** Slabs and large blocks have an owner of their own in the address map, so any thread frees
+//! them, and those that were made before the options were read, or by first-class heaps, go the ways they always went.
+//!
+//! What each property stops, and what not, is in docs/hardened.md. The ideas are hardened_malloc's (out-of-line metadata,
+//! quarantine, canaries, zeroed on free), scudo's and snmalloc's (sampled guards, random order); what is new is that one
+//! library has it beside its other modes, chosen when the program starts.
+//!
+//! Invariants: nothing that the heap goes by lies in the window or at a known distance from it; settings are read-only.
+//!
+//! Called by `heap`: its door, its fast paths where the thread's hot part is a hardened stub, its start and its part in a
+//! fork.
+
+mod cache;
+mod judge;
+mod large;
+mod random;
+mod settings;
+mod slabs;
+mod slots;
+mod word;
+
+pub(crate) use cache::Cache;
+pub(crate) use settings::is_on;
+
+use core::iter;
+use core::ptr::{self, NonNull};
+
+use crate::address_map::{Entry, HARDENED, HARDENED_EMPTY, Kind, MAP};
+use crate::cache::{Hardness, Hot};
+use crate::chunk;
+use crate::describe::{self, BlockState, Description, Front, Reader};
+use crate::options::{Hardening, Options};
+use crate::os;
+use crate::request::{Origin, Request, Return};
+use crate::size_class::{self, LINEAR_MAX, MIN_ALIGN, SLAB_MAX, UNIT};
+use crate::slab::Slab;
+use crate::sync;
+use crate::sync::atomic::Ordering;
+use crate::ticks;
+use cache::Refused;
+use judge::Wrong;
+use random::Random;
+use settings::Settings;
+use slots::Slot;
+use word::{CANARY, IN_RING, MOST_SLACK};
+
+/// A block that an address lies in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Extent {
+    /// Its first byte.
+    pub(crate) block: usize,
+    /// The bytes asked for, or of the slot where it is free.
+    pub(crate) size: usize,
+    /// Whether it is live.
+    pub(crate) is_live: bool,
+}
+
+/// Makes a guarded block for a request whose refill is about to bring so many blocks, if it is drawn.
+pub(crate) type Guards = fn(Request, usize) -> Option<NonNull<u8>>;
+
+/// Begins, where the options say so. Once, after the window was opened, before any thread allocates. `guards` makes the
+/// blocks that stand between guard pages.
+pub(crate) fn start(options: &Options, guards: Guards) {
+    if options.hardening == Hardening::Off {
+        return;
+    }
+    let is_scarce = chunk::is_scarce();
+    let words = slots::reserve(is_scarce);
+    if words.is_null() {
+        crate::text::Line::new()
+            .text("mode=hardened needs address space that this process may not have; it goes on with mode=fast")
+            .write();
+        return;
+    }
+    let mut secret = [0; 8];
+    os::random(&mut secret);
+    describe::read_with(Front::Hardened, &READER);
+    let settings = Settings {
+        secret: u64::from_ne_bytes(secret),
+        words,
+        guards: Some(guards),
+        is_scarce,
+        full: options.hardening == Hardening::Full,
+        reports: options.reports_misuse,
+        detect: options.detect,
+    };
+    // SAFETY: the heap is starting, with its lock held, and no block of this heap exists.
+    unsafe { settings::set(settings) };
+}
+
+/// Gives a stream of random numbers a key.
+fn seed(random: &mut Random) {
+    let mut bytes = [0; 32];
+    os::random(&mut bytes);
+    let mut key = [0; 8];
+    for (word, bytes) in key.iter_mut().zip(bytes.chunks_exact(4)) {
+        *word = u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+    }
+    random.seed(key);
+}
+
+/// Serves a request of 1 to `LINEAR_MAX` bytes of a thread whose hot part is a hardened stub.
+#[inline(always)]
+pub(crate) fn malloc<const FROM: u8>(size: usize, hot: &Hot) -> *mut u8 {
+    match Cache::of(hot).malloc::<FROM, false>(size) {
+        Ok(block) => block,
+        Err(Refused::TooFew) => malloc_cold::<FROM>(size, hot),
+        Err(Refused::Changed(block)) => malloc_changed::<FROM>(size, hot, block),
+    }
+}
+
+/// Whether [`malloc`] serves a request. (In C++ an alignment says who makes the block.)
+#[inline(always)]
+pub(crate) fn is_plain<const FROM: u8>(size: usize, align: usize) -> bool {
+    let most =
+        if matches!(Origin::of::<FROM>(), Origin::New | Origin::NewArray) { 1 } else { MIN_ALIGN };
+    size <= LINEAR_MAX && align <= most
+}
+
+/// [`malloc`] with `hardened:full`.
+#[inline(always)]
+pub(crate) fn malloc_full<const FROM: u8>(size: usize, hot: &Hot) -> *mut u8 {
+    match Cache::of(hot).malloc::<FROM, true>(size) {
+        Ok(block) => block,
+        Err(Refused::TooFew) => malloc_cold::<FROM>(size, hot),
+        Err(Refused::Changed(block)) => malloc_changed::<FROM>(size, hot, block),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn malloc_cold<const FROM: u8>(size: usize, hot: &Hot) -> *mut u8 {
+    let request = Request { size, align: 1, zero: false, origin: Origin::of::<FROM>() };
+    let block = allocate(Some(Cache::of(hot)), request);
+    if block.is_null() {
+        os::set_errno(os::ENOMEM);
+    }
+    block
+}
+
+/// A slot came out of a ring that is not as it should be.
+#[cold]
+#[inline(never)]
+fn malloc_changed<const FROM: u8>(size: usize, hot: &Hot, changed: *mut u8) -> *mut u8 {
+    let request = Request { size, align: 1, zero: false, origin: Origin::of::<FROM>() };
+    match mend(changed, request) {
+        Some(block) => block,
+        None => malloc_cold::<FROM>(size, hot),
+    }
+}
+
+/// Frees a block of `unit` for a thread whose hot part is a hardened stub, if all is as it should be; `told` is what the
+/// call says of its size. False: the door must look.
+///
+/// # Safety
+///
+/// As `free`; `unit` is the window's unit that the address lies in, or beyond.
+#[inline(always)]
+pub(crate) unsafe fn free<const FROM: u8>(
+    block: *mut u8,
+    hot: &Hot,
+    unit: usize,
+    told: Option<usize>,
+) -> bool {
+    // SAFETY: the caller gives the block away, if it is one.
+    unsafe { Cache::of(hot).free::<FROM, false>(block, unit, told) }
+}
+
+/// [`free`] with `hardened:full`.
+///
+/// # Safety
+///
+/// As there.
+#[inline(always)]
+pub(crate) unsafe fn free_full<const FROM: u8>(
+    block: *mut u8,
+    hot: &Hot,
+    unit: usize,
+    told: Option<usize>,
+) -> bool {
+    // SAFETY: the caller gives the block away, if it is one.
+    unsafe { Cache::of(hot).free::<FROM, true>(block, unit, told) }
+}
+
+/// [`free`] or [`free_full`], for a caller that may be in any process. False: it is not a hardened one, or the door must
+/// look.
+///
+/// # Safety
+///
+/// As [`free`].
+#[inline]
+pub(crate) unsafe fn free_if_on<const FROM: u8>(
+    block: *mut u8,
+    hot: &Hot,
+    told: Option<usize>,
+) -> bool {
+    let unit = MAP.unit_of(block.addr());
+    match hot.hardness() {
+        Hardness::None => false,
+        // SAFETY: the caller gives the block away, if it is one.
+        Hardness::Light => unsafe { free::<FROM>(block, hot, unit, told) },
+        // SAFETY: the caller gives the block away, if it is one.
+        Hardness::Full => unsafe { free_full::<FROM>(block, hot, unit, told) },
+    }
+}
+
+/// The class whose slots hold `size` bytes, which are not 0, and a canary. `None`: a large block.
+fn class_of(size: usize, align: usize) -> Option<usize> {
+    if align <= MIN_ALIGN {
+        return (size <= SLAB_MAX - CANARY).then(|| size_class::of(size + CANARY));
+    }
+    let class = size_class::of_aligned(size.checked_add(CANARY)?, align)?;
+    (size_class::size(class) - CANARY - size <= MOST_SLACK).then_some(class)
+}
+
+/// Serves a request. Null: there is no memory. `cache`: the calling thread's; `None`: it has none.
+pub(crate) fn allocate(cache: Option<&'static Cache>, request: Request) -> *mut u8 {
+    let Request { size, align, .. } = request;
+    if size > isize::MAX as usize || align > isize::MAX as usize {
+        return ptr::null_mut();
+    }
+    if size == 0 {
+        return allocate_empty(request);
+    }
+    match class_of(size, align) {
+        Some(class) => allocate_slot(cache, class, request),
+        None => large::allocate(request),
+    }
+}
+
+/// Who makes a block that is asked for.
+fn maker_of(request: Request) -> u16 {
+    word::maker(request.origin, request.align > 1)
+}
+
+/// A block of no bytes: an address that nobody else has, and that cannot be touched.
+fn allocate_empty(request: Request) -> *mut u8 {
+    // Slots are 16 bytes apart, but the first of a unit is aligned to that.
+    let mut drawn = None;
+    if request.align > MIN_ALIGN {
+        return large::allocate(Request { size: 1, ..request });
+    }
+    slabs::draw(slabs::EMPTY, 1, |slot| drawn = Some(slot));
+    let Some(slot) = drawn else { return ptr::null_mut() };
+    slot.write(word::live(maker_of(request), 0));
+    slot.block
+}
+
+fn allocate_slot(cache: Option<&'static Cache>, class: usize, request: Request) -> *mut u8 {
+    let maker = maker_of(request);
+    if let Some(cache) = cache {
+        loop {
+            let popped = if settings::get().full {
+                cache.pop_busily::<true>(class, request.size, maker)
+            } else {
+                cache.pop_busily::<false>(class, request.size, maker)
+            };
+            let Some(popped) = popped else { break };
+            match popped {
+                Ok(block) => return zeroed(block, request),
+                Err(Refused::Changed(block)) => {
+                    if let Some(block) = mend(block, request) {
+                        return block;
+                    }
+                }
+                Err(Refused::TooFew) => {
+                    if let Some(guards) = settings::get().guards
+                        && let Some(block) = guards(request, cache.batch(class))
+                    {
+                        return block.as_ptr();
+                    }
+                    if !cache.refill(class) {
+                        break;
+                    }
+                    if !sync::is_interrupted() {
+                        ticks::pass(os::coarse_ms());
+                    }
+                }
+            }
+        }
+    }
+    let mut drawn = None;
+    slabs::draw(class, 1, |slot| drawn = Some(slot));
+    match drawn {
+        Some(slot) => make_live(slot, request),
+        None => ptr::null_mut(),
+    }
+}
+
+/// A slot that came out of a ring is not as it should be: reports that, and gives a block all the same where that is
+/// safe.
+#[cold]
+fn mend(block: *mut u8, request: Request) -> Option<*mut u8> {
+    let (slot, _) = Slot::of(block.addr())?;
+    let known = slot.read();
+    if known != IN_RING {
+        // It is in use, by way of another ring: two threads freed it at once.
+        judge::report(Wrong::DoubleFree, "free", block.addr(), slot.asked(known));
+        return None;
+    }
+    let size = size_class::size(slot.class);
+    judge::report(Wrong::WriteAfterFree, request_name(request), block.addr(), size);
+    // SAFETY: the slot is this thread's, and nobody else's as far as is known.
+    unsafe { slots::clear(block, size) };
+    Some(make_live(slot, request))
+}
+
+/// The call that makes a request, in words.
+fn request_name(request: Request) -> &'static str {
+    match request.origin {
+        _ if request.zero => "calloc",
+        _ => word::maker_name(maker_of(request)),
+    }
+}
+
+/// Makes a slot that the caller holds a block.
+fn make_live(slot: Slot, request: Request) -> *mut u8 {
+    let slack = size_class::size(slot.class) - CANARY - request.size;
+    slot.write(word::live(maker_of(request), slack));
+    write_canary(slot.block, request.size);
+    zeroed(slot.block, request)
+}
+
+fn write_canary(block: *mut u8, asked: usize) {
+    let canary = word::canary(settings::get().secret, block.addr());
+    // SAFETY: the slot has room for the bytes asked for and the canary, and is the caller's.
+    unsafe { block.wrapping_add(asked).cast::<u64>().write_unaligned(canary) };
+}
+
+/// Sees to it that a block reads as zero, if it must: it does, unless somebody wrote to it after it was freed.
+fn zeroed(block: *mut u8, request: Request) -> *mut u8 {
+    // SAFETY: the bytes of a block that was just made.
+    if request.zero && !unsafe { slots::is_zero(block, request.size) } {
+        judge::report(Wrong::WriteAfterFree, "calloc", block.addr(), request.size);
+        // SAFETY: the bytes of a block that was just made.
+        unsafe { block.write_bytes(0, request.size) };
+    }
+    block
+}
+
+/// Looks whether what a call says of a live block is so.
+fn compare(
+    made: u16,
+    asked: usize,
+    address: usize,
+    what: Return,
+    is_other_class: impl FnOnce(usize) -> bool,
+) {
+    let (call, given) =
+        (what.call.word(), word::maker(what.origin, what.align.is_some_and(|align| align > 1)));
+    if made != given
+        && !(made == word::maker(Origin::Malloc, false) && os::some_module_has_its_own_new())
+    {
+        judge::report(Wrong::Maker { made, given }, call, address, asked);
+    }
+    if let Some(told) = what.size
+        && (if settings::get().full { told != asked } else { is_other_class(told) })
+    {
+        judge::report(Wrong::Size(told), call, address, asked);
+    }
+    if let Some(align) = what.align
+        && align.is_power_of_two()
+        && !address.is_multiple_of(align)
+    {
+        judge::report(Wrong::Alignment(align), call, address, asked);
+    }
+}
+
+/// Whether the canary of a live block is as it was, and what is behind it.
+fn is_whole(slot: &Slot, asked: usize) -> bool {
+    let canary = word::canary(settings::get().secret, slot.block.addr());
+    // SAFETY: the slot of a live block has room for the bytes asked for and the canary.
+    if unsafe { slot.block.wrapping_add(asked).cast::<u64>().read_unaligned() } != canary {
+        return false;
+    }
+    let used = asked + CANARY;
+    let aligned = used.next_multiple_of(8);
+    for at in used..aligned {
+        // SAFETY: a byte of the slot, which ends at a multiple of 16.
+        if unsafe { slot.block.wrapping_add(at).read() } != 0 {
+            return false;
+        }
+    }
+    let rest = size_class::size(slot.class) - aligned;
+    // SAFETY: the rest of the slot, which is no part of the block.
+    unsafe { slots::is_zero(slot.block.wrapping_add(aligned), rest) }
+}
+
+/// The live block that begins at an address which a call was given, if it is one of this heap's slots: looked at as far as
+/// the call says something of it.
+fn checked(slot: Slot, offset: usize, what: Return) -> Option<usize> {
+    let (call, address) = (what.call.word(), slot.block.addr());
+    let known = slot.read();
+    let is_live = word::maker_of(known) != 0;
+    if offset != 0 {
+        let size = if is_live { slot.asked(known) } else { size_class::size(slot.class) };
+        judge::not_a_block(call, address + offset, address, size, is_live);
+        return None;
+    }
+    if !is_live {
+        judge::report(Wrong::DoubleFree, call, address, size_class::size(slot.class));
+        return None;
+    }
+    let asked = slot.asked(known);
+    compare(word::maker_of(known), asked, address, what, |told| {
+        class_of(told.max(1), 1) != class_of(asked.max(1), 1)
+    });
+    if !slot.is_empty && !is_whole(&slot, asked) {
+        judge::report(Wrong::Overflow, call, address, asked);
+    }
+    Some(asked)
+}
+
+/// Frees a block, which is not null. False: it is not this heap's. `cache`: the calling thread's; `None`: it has none.
+///
+/// # Safety
+///
+/// As `free`.
+#[cold]
+pub(crate) unsafe fn give_back(
+    cache: Option<&'static Cache>,
+    block: *mut u8,
+    what: Return,
+) -> bool {
+    let address = block.addr();
+    let (unit, entry) = MAP.lookup(address);
+    let Some((slot, offset)) = Slot::in_unit(unit, entry, address) else {
+        return large::free(block, what) || is_misplaced(address, unit, entry, what);
+    };
+    if checked(slot, offset, what).is_none() {
+        return true;
+    }
+    slot.write(IN_RING);
+    // (A slot that a signal handler frees which has interrupted the holder of its class's lock stays out for good.)
+    if slot.is_empty {
+        slabs::put(slabs::EMPTY, iter::once(slot));
+        return true;
+    }
+    // SAFETY: the whole slot, which the caller gives away.
+    unsafe { slots::clear(block, size_class::size(slot.class)) };
+    if !cache.is_some_and(|cache| cache.keep(slot)) {
+        slabs::put(slot.class, iter::once(slot));
+    }
+    true
+}
+
+/// Reports a pointer that leads into this heap, but not to a block. False: it leads elsewhere.
+fn is_misplaced(address: usize, unit: usize, entry: Entry, what: Return) -> bool {
+    let call = what.call.word();
+    if let Some((block, size, is_live)) = large::find(address) {
+        judge::not_a_block(call, address, block, size, is_live);
+        return true;
+    }
+    let is_ours = match MAP.kind_of(unit, entry) {
+        Kind::Guard => true,
+        Kind::Slab(_) => matches!(entry.owner(), HARDENED | HARDENED_EMPTY),
+        // The door has better words for it, and ends the process.
+        Kind::Free | Kind::Kept | Kind::Metadata => settings::get().reports,
+        _ => false,
+    };
+    if is_ours {
+        judge::not_a_block(call, address, 0, 0, false);
+    }
+    is_ours
+}
+
+/// Changes the size of a block, which is not null. `None`: it is not this heap's. A null block: there is no memory, and
+/// the old one is as it was.
+///
+/// # Safety
+///
+/// As `realloc`.
+#[cold]
+pub(crate) unsafe fn realloc(
+    cache: Option<&'static Cache>,
+    block: *mut u8,
+    size: usize,
+    what: Return,
+) -> Option<*mut u8> {
+    let address = block.addr();
+    let request =
+        Request { size, align: what.align.unwrap_or(1), zero: false, origin: what.origin };
+    let (unit, entry) = MAP.lookup(address);
+    let asked = match Slot::in_unit(unit, entry, address) {
+        Some((slot, offset)) => {
+            let Some(asked) = checked(slot, offset, what) else {
+                return Some(allocate(cache, request));
+            };
+            if resize_slot(slot, asked, request) {
+                return Some(block);
+            }
+            asked
+        }
+        None => match large::checked(address, what) {
+            Some(asked) => {
+                if class_of(size.max(1), request.align).is_none()
+                    && size <= isize::MAX as usize
+                    && large::resize(block, size)
+                {
+                    return Some(block);
+                }
+                asked
+            }
+            None if is_misplaced(address, unit, entry, what) => {
+                return Some(allocate(cache, request));
+            }
+            None => return None,
+        },
+    };
+    let new = allocate(cache, request);
+    if !new.is_null() {
+        // SAFETY: both blocks have as many bytes, and the new one is this call's alone.
+        unsafe { ptr::copy_nonoverlapping(block, new, asked.min(size)) };
+        let what = Return { size: None, align: None, ..what };
+        // SAFETY: by the contract the old block is the caller's to give away.
+        unsafe { give_back(cache, block, what) };
+    }
+    Some(new)
+}
+
+/// Makes a block hold another number of bytes where it is. False: it has to move.
+fn resize_slot(slot: Slot, asked: usize, request: Request) -> bool {
+    let (room, size) = (size_class::size(slot.class) - CANARY, request.size);
+    if slot.is_empty || size == 0 || size > room || room - size > MOST_SLACK {
+        return false;
+    }
+    // Down to half of it a block stays.
+    if class_of(size, request.align) != Some(slot.class) && size < room / 2 {
+        return false;
+    }
+    let from = size.min(asked);
+    // SAFETY: bytes of the block that the program gives up, or the canary.
+    unsafe { slot.block.wrapping_add(from).write_bytes(0, asked + CANARY - from) };
+    slot.write(word::live(maker_of(request), room - size));
+    write_canary(slot.block, size);
+    true
+}
+
+/// The bytes of a block that may be used: those asked for. `None`: it is not this heap's.
+#[cold]
+pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
+    let address = block.addr();
+    match Slot::of(address) {
+        Some((slot, offset)) => Some(checked(slot, offset, what).unwrap_or(0)),
+        None => large::asked(address),
+    }
+}
+
+/// Bytes from an address in a slab of this heap to the end of the block that it lies in: 0 behind it, and where the block
+/// is free. For the bounds checks before copies: by one load more than a slab's slot is found by.
+#[inline(always)]
+pub(crate) fn room(unit: usize, entry: Entry, class: usize, address: usize) -> usize {
+    let offset = address & (UNIT - 1);
+    let index = size_class::slot_of(class, offset);
+    // (Words behind those of the slab's last slot are never written: free.)
+    // SAFETY: a unit's words are committed with it, as many as there can be slots, and written by atomics alone.
+    let known = unsafe { &*slots::word_of(unit, index) }.load(Ordering::Relaxed);
+    if word::maker_of(known) == 0 || entry.owner() == HARDENED_EMPTY {
+        return 0;
+    }
+    let end = (index + 1) * size_class::size(class) - CANARY - word::slack_of(known);
+    end.saturating_sub(offset)
+}
+
+/// Whether misuse is reported, and the program goes on.
+pub(crate) fn reports_misuse() -> bool {
+    is_on() && settings::get().reports
+}
+
+/// The block that an address lies in, as exactly as is known, in constant time. `None`: none of this heap's.
+pub(crate) fn extent(address: usize) -> Option<Extent> {
+    if let Some((slot, offset)) = Slot::of(address) {
+        let known = slot.read();
+        let is_live = word::maker_of(known) != 0;
+        let size = if is_live { slot.asked(known) } else { size_class::size(slot.class) };
+        return Some(Extent { block: address - offset, size, is_live });
+    }
+    let (block, size, is_live) = large::find(address)?;
+    Some(Extent { block, size, is_live })
+}
+
+/// How `describe` reads a slab.
+static READER: Reader = Reader {
+    read: |_, address| {
+        let mut found = describe::nothing(describe::Kind::Small);
+        found.owner = HARDENED;
+        if let Some((slot, offset)) = Slot::of(address.addr()) {
+            let known = slot.read();
+            let is_live = word::maker_of(known) != 0;
+            let size = if is_live { slot.asked(known) } else { size_class::size(slot.class) };
+            found = Description {
+                state: if is_live { BlockState::InUse } else { BlockState::Free },
+                block: slot.block.addr(),
+                size,
+                offset,
+                class: slot.class as u32,
+                ..found
+            };
+        }
+        found
+    },
+};
+
+/// Whether the slot `index` of the slab at `unit`, of whichever heap, is a live block as far as this heap knows; and the
+/// bytes asked for, if it is this heap's.
+pub(crate) fn live_slot(unit: usize, index: usize) -> Option<(bool, usize)> {
+    let (class, is_empty) = slabs::class_of(unit)?;
+    let slot = Slot::at(unit, class, index, is_empty);
+    let known = slot.read();
+    Some(if word::maker_of(known) == 0 {
+        (false, size_class::size(class))
+    } else {
+        (true, slot.asked(known))
+    })
+}
+
+/// The most slabs that [`at_exit`] looks at.
+const LOOKED_AT: usize = 256;
+
+/// The process is about to end: looks at free slots, and at the canaries of live blocks, as far as that is done in some
+/// milliseconds. Nothing is done where other threads may run.
+pub(crate) fn at_exit() {
+    if !is_on() || !os::is_single_threaded() || sync::is_interrupted() {
+        return;
+    }
+    let Some(chunk::Usage { frontier, .. }) = chunk::usage() else { return };
+    let slabs = (0..frontier).filter_map(|unit| Some((unit, slabs::class_of(unit)?)));
+    for (unit, (class, is_empty)) in slabs.filter(|(_, (_, is_empty))| !is_empty).take(LOOKED_AT) {
+        let opened = Slab::at(&MAP, unit, class).carved();
+        for index in 0..opened {
+            let slot = Slot::at(unit, class, index, is_empty);
+            let (known, address) = (slot.read(), slot.block.addr());
+            if word::maker_of(known) == 0 {
+                let size = size_class::size(class);
+                // SAFETY: the bytes of a free slot, and there is no other thread.
+                if !unsafe { slots::is_zero(slot.block, size) } {
+                    judge::report(Wrong::WriteAfterFree, "exit", address, size);
+                }
+            } else if !is_whole(&slot, slot.asked(known)) {
+                judge::report(Wrong::Overflow, "exit", address, slot.asked(known));
+            }
+        }
+    }
+}
+
+/// Slots, and their bytes, that are in threads' rings.
+pub(crate) fn cached() -> (usize, usize) {
+    if is_on() { Cache::held_by_all() } else { (0, 0) }
+}
+
+/// Gives back what is free: of the calling thread's cache, of all slabs, of the queue of large blocks.
+pub(crate) fn trim(cache: Option<&'static Cache>) -> usize {
+    if let Some(cache) = cache {
+        cache.trim();
+    }
+    large::trim();
+    slabs::trim()
+}
+
+/// Holds all locks across a fork.
+pub(crate) fn before_fork() {
+    if is_on() {
+        cache::before_fork();
+        slabs::before_fork();
+        large::before_fork();
+    }
+}
+
+/// Gives the locks back on either side of a fork.
+///
+/// # Safety
+///
+/// Follows [`before_fork`] in the forking thread or its copy in the child.
+pub(crate) unsafe fn after_fork() {
+    if is_on() {
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+        unsafe { large::after_fork() };
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+        unsafe { slabs::after_fork() };
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+        unsafe { cache::after_fork() };
+    }
+}
+
+/// In a forked child, however many threads its parent had: other random choices than the parent's.
+pub(crate) fn choose_anew_after_fork() {
+    if is_on() {
+        cache::choose_anew();
+        slabs::choose_anew();
+        large::choose_anew();
+    }
+}
+
+/// In a child of a process with several threads: the caches of those that are not here can be had. `mine` stays.
+pub(crate) fn forget_after_fork(mine: Option<&'static Cache>) {
+    if is_on() {
+        cache::forget_after_fork(mine);
+    }
+}

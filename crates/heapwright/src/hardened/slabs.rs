@@ -1,0 +1,383 @@
+//! A size class's slabs: extents that never change their class, slots drawn at random, guards between.
+//!
+//! ```text
+//!   extent   | gap | slab | slab | ... 7 | guard | slab | ... | gap |      light
+//!            | gap | slab | guard | slab | guard | ......... | gap |       full
+//!              1 to 16 units at random       the first slab of an extent is a random one, and then in a circle
+//!
+//!   slab     bits: which slots are free (`slab`)      words: what each slot is (`slots`)
+//! ```
+//!
+//! A slab's slots are *opened* a few pages at a time (light) or all at once (full), and drawn at random among those that are
+//! free. What is free reads as zero. With `hardened:full` slots are drawn from slabs only while an eighth as many are free
+//! as are out: else from a new slab. So a freed slot waits among many before it comes again.
+//!
+//! A class's memory goes back to the kernel when a slab has no slot out, but for an eighth of the slabs. Its addresses are
+//! never used for another class, so a pointer that is left over leads at worst to a block of its own class.
+//!
+//! One more class has the blocks of no bytes: all of its extents are guarded, so that no access of one succeeds.
+//!
+//! Invariants: everything here is touched with the class's lock, which is taken with no other lock of this heap and
+//! before the chunk's. A slab is listed while it has free slots, or slots that were never opened.
+//!
+//! Called by `cache` and `mod`.
+
+use super::judge::{self, Wrong};
+use super::random::Random;
+use super::settings;
+use super::slots::{self, Slot};
+use super::word::{IN_RING, IN_SLAB};
+use crate::address_map::{Entry, HARDENED, HARDENED_EMPTY, Kind, MAP};
+use crate::chunk::{self, Want};
+use crate::os::{self, Memory, SYSTEM};
+use crate::size_class::{self, CLASSES, UNIT};
+use crate::slab::Slab;
+use crate::sync::{self, Guard, Lock};
+use crate::unit_list::{BySize, UnitList};
+
+/// The class of blocks of no bytes; its slots are those of class 0.
+pub(super) const EMPTY: usize = CLASSES;
+/// Bytes of slots that are opened at a time.
+const OPENED: usize = 8 << 10;
+/// And how many they are at least.
+const LEAST_OPENED: usize = 8;
+/// Units of a class's first extent, and of the largest.
+const FIRST_EXTENT: usize = 4;
+const MOST_EXTENT: usize = 256;
+/// A gap is so many units at most.
+const MOST_GAP: usize = 16;
+/// Of so many units one is a guard.
+const GUARD_EVERY_LIGHT: usize = 8;
+const GUARD_EVERY_FULL: usize = 2;
+/// Slabs without a slot out keep their memory up to one of so many.
+const KEPT: usize = 8;
+
+/// Units taken for a class, some of which are not slabs yet.
+struct Extent {
+    first: usize,
+    units: usize,
+    /// The place of the slab that comes next, and how many places are left.
+    next: usize,
+    left: usize,
+}
+
+/// What a class has.
+pub(super) struct Class {
+    /// Slabs from which slots can be drawn.
+    listed: UnitList<BySize>,
+    last: usize,
+    extent: Extent,
+    /// Units of slabs.
+    units: usize,
+    /// Slots that are free and opened, and slots that are out.
+    free: usize,
+    out: usize,
+    /// Slabs that have no slot out, and memory.
+    idle: usize,
+    random: Random,
+    is_seeded: bool,
+}
+
+static ALL: [Lock<Class>; CLASSES + 1] = [const { Lock::new(Class::new()) }; CLASSES + 1];
+
+/// The class, locked. `None`: this is a signal handler that may have interrupted the holder.
+fn lock(class: usize) -> Option<Guard<'static, Class>> {
+    if sync::is_interrupted() { ALL[class].try_lock() } else { Some(ALL[class].lock()) }
+}
+
+/// Draws up to `most` slots of a class, and gives them to `sink`: they are in a ring from then on. Returns how many; 0:
+/// there is no memory, or the lock cannot be waited for.
+pub(super) fn draw(class: usize, most: usize, mut sink: impl FnMut(Slot)) -> usize {
+    // The chunk's lock, too, is one that a signal handler does not wait for.
+    let may_grow = !sync::is_interrupted();
+    let Some(mut it) = lock(class) else { return 0 };
+    let it = &mut *it;
+    let mut drawn = 0;
+    while drawn < most {
+        let Some(unit) = it.slab_to_draw_from(class, may_grow) else { break };
+        drawn += it.draw_from(class, unit, most - drawn, &mut sink);
+    }
+    it.out += drawn;
+    drawn
+}
+
+/// Takes slots back that are in a ring. False: the lock cannot be waited for, and they are where they were.
+pub(super) fn put(class: usize, slots: impl Iterator<Item = Slot>) -> bool {
+    let Some(mut it) = lock(class) else { return false };
+    for slot in slots {
+        it.put(class, slot);
+    }
+    true
+}
+
+/// Gives the memory of all slabs without a slot out back. Returns bytes.
+pub(super) fn trim() -> usize {
+    let mut given = 0;
+    for class in 0..CLASSES {
+        let Some(mut it) = lock(class) else { continue };
+        let mut at = it.listed.first();
+        while let Some(unit) = at {
+            at = it.listed.after(&MAP, unit);
+            let slab = Slab::at(&MAP, unit, class);
+            if slab.is_empty() && slab.carved() > 0 {
+                it.idle -= 1;
+                given += it.purge(slab);
+            } else {
+                let bytes = slab.purge(&SYSTEM);
+                chunk::note_purged(bytes);
+                given += bytes;
+            }
+        }
+    }
+    given
+}
+
+/// Holds all locks across a fork.
+pub(super) fn before_fork() {
+    for class in &ALL {
+        class.acquire();
+    }
+}
+
+/// Gives the locks back on either side of a fork.
+///
+/// # Safety
+///
+/// Follows [`before_fork`] in the forking thread or its copy in the child.
+pub(super) unsafe fn after_fork() {
+    for class in &ALL {
+        // SAFETY: by the contract this thread (or the one it is a copy of) holds it.
+        unsafe { class.release() };
+    }
+}
+
+/// In a forked child: other choices than the parent's.
+pub(super) fn choose_anew() {
+    for class in &ALL {
+        class.lock().is_seeded = false;
+    }
+}
+
+impl Class {
+    const fn new() -> Self {
+        Self {
+            listed: UnitList::new(),
+            last: 0,
+            extent: Extent { first: 0, units: 0, next: 0, left: 0 },
+            units: 0,
+            free: 0,
+            out: 0,
+            idle: 0,
+            random: Random::new(),
+            is_seeded: false,
+        }
+    }
+
+    fn random(&mut self) -> &mut Random {
+        if !self.is_seeded {
+            self.is_seeded = true;
+            super::seed(&mut self.random);
+        }
+        &mut self.random
+    }
+
+    /// A slab that has a free slot, or one to open; a new one if it `may_grow`.
+    fn slab_to_draw_from(&mut self, class: usize, may_grow: bool) -> Option<usize> {
+        let first = self.listed.first();
+        if first.is_some() && !(settings::get().full && self.free < self.out / 8) {
+            return first;
+        }
+        match self.new_slab(class, may_grow) {
+            Some(unit) => {
+                self.list(unit, false);
+                Some(unit)
+            }
+            None => first,
+        }
+    }
+
+    /// Draws up to `most` slots of the slab at `unit`, which is listed.
+    fn draw_from(
+        &mut self,
+        class: usize,
+        unit: usize,
+        most: usize,
+        sink: &mut impl FnMut(Slot),
+    ) -> usize {
+        let (slots_class, is_empty) = if class == EMPTY { (0, true) } else { (class, false) };
+        let slab = Slab::at(&MAP, unit, slots_class);
+        if slab.is_empty() && slab.carved() > 0 && !is_empty {
+            self.idle -= 1;
+        }
+        if slab.free() == 0 {
+            let size = size_class::size(slots_class);
+            let more = if settings::get().full || is_empty {
+                size_class::capacity(slots_class)
+            } else {
+                (OPENED / size).max(LEAST_OPENED)
+            };
+            let before = slab.carved();
+            slab.open_slots(before + more);
+            self.free += slab.carved() - before;
+        }
+        let random = self.random().next();
+        let drawn = slab.draw(most, random, |index| {
+            let slot = Slot::at(unit, slots_class, index, is_empty);
+            slot.write(IN_RING);
+            sink(slot);
+        });
+        self.free -= drawn;
+        if slab.free() == 0 && !slab.has_untouched() {
+            self.unlist(unit);
+        }
+        drawn
+    }
+
+    fn put(&mut self, class: usize, slot: Slot) {
+        let slab = Slab::at(&MAP, slot.unit, slot.class);
+        if slot.read() != IN_RING || !slab.put_back(slot.index) {
+            // Two threads freed it at once, and each has put it into its ring.
+            judge::report(
+                Wrong::DoubleFree,
+                "free",
+                slot.block.addr(),
+                size_class::size(slot.class),
+            );
+            return;
+        }
+        slot.write(IN_SLAB);
+        self.out -= 1;
+        self.free += 1;
+        if !slab.is_listed() {
+            self.list(slot.unit, settings::get().full);
+        }
+        if slab.is_empty() && class != EMPTY {
+            if self.idle > self.units / KEPT {
+                self.purge(slab);
+            } else {
+                self.idle += 1;
+            }
+        }
+    }
+
+    /// Gives the memory of a slab without a slot out back. Returns bytes.
+    fn purge(&mut self, slab: Slab<'_>) -> usize {
+        self.free -= slab.free();
+        slab.clear();
+        slab.open(true);
+        slab.set_listed(true);
+        // SAFETY: no slot of the slab is out, and its memory is committed.
+        if unsafe { SYSTEM.decommit(MAP.address_of(slab.unit), UNIT) } {
+            chunk::note_purged(UNIT);
+            UNIT
+        } else {
+            // Locked memory: it is zero all the same.
+            0
+        }
+    }
+
+    fn list(&mut self, unit: usize, last: bool) {
+        let before = if last && self.last != 0 { Some(self.last) } else { None };
+        let was_empty = self.listed.first().is_none();
+        self.listed.insert_after(&MAP, before, unit);
+        if was_empty || before.is_some() {
+            self.last = unit;
+        }
+        Slab::at(&MAP, unit, 0).set_listed(true);
+    }
+
+    fn unlist(&mut self, unit: usize) {
+        if self.last == unit {
+            self.last = self.listed.before(&MAP, unit).unwrap_or(0);
+        }
+        self.listed.remove(&MAP, unit);
+        Slab::at(&MAP, unit, 0).set_listed(false);
+    }
+
+    /// Makes the next unit of the class's extent a slab; of another extent if it `may_grow`.
+    fn new_slab(&mut self, class: usize, may_grow: bool) -> Option<usize> {
+        loop {
+            if self.extent.left == 0 && !(may_grow && self.new_extent(class)) {
+                return None;
+            }
+            let extent = &mut self.extent;
+            let place = extent.next;
+            extent.next = (extent.next + 1) % extent.units;
+            extent.left -= 1;
+            if is_guard(place) {
+                continue;
+            }
+            let unit = extent.first + place;
+            let (slots_class, owner) =
+                if class == EMPTY { (0, HARDENED_EMPTY) } else { (class, HARDENED) };
+            Slab::at(&MAP, unit, slots_class).open(true);
+            MAP.set_entry(unit, Entry::slab(owner, slots_class));
+            self.units += 1;
+            return Some(unit);
+        }
+    }
+
+    /// Takes an extent. False: there is no memory.
+    fn new_extent(&mut self, class: usize) -> bool {
+        let mut units = (self.units / 2).clamp(FIRST_EXTENT, MOST_EXTENT);
+        if settings::get().full {
+            units *= GUARD_EVERY_FULL;
+        }
+        let random = self.random();
+        let (before, after) = if chunk::is_scarce() {
+            (1, 1)
+        } else {
+            (1 + random.below(MOST_GAP), 1 + random.below(MOST_GAP))
+        };
+        let start = random.below(units);
+        let all = before + units + after;
+        let Some(run) = chunk::take(all, 1, Want::Zero, Entry::GUARD, |_| Entry::GUARD) else {
+            return false;
+        };
+        let first = run.unit + before;
+        if !slots::commit(first, units) {
+            chunk::give(run.unit, all);
+            return false;
+        }
+        let at = |unit: usize| MAP.address_of(unit);
+        if !run.zero {
+            // SAFETY: the run was just taken, and nobody knows it.
+            if !unsafe { SYSTEM.decommit(at(first), units * UNIT) } {
+                // SAFETY: the run was just taken, is committed, and nobody knows it.
+                unsafe { at(first).write_bytes(0, units * UNIT) };
+            }
+        }
+        let guard = |unit: usize, count: usize| {
+            // SAFETY: units of the run that was just taken, and that nobody uses.
+            unsafe { os::guard(at(unit), count * UNIT) };
+        };
+        guard(run.unit, before);
+        guard(first + units, after);
+        if class == EMPTY {
+            guard(first, units);
+        } else {
+            for place in (0..units).filter(|&place| is_guard(place)) {
+                guard(first + place, 1);
+            }
+        }
+        self.extent = Extent { first, units, next: start, left: units };
+        true
+    }
+}
+
+/// Whether the unit at a place in an extent is a guard.
+fn is_guard(place: usize) -> bool {
+    let every = if settings::get().full { GUARD_EVERY_FULL } else { GUARD_EVERY_LIGHT };
+    place % every == every - 1
+}
+
+/// Whether a unit is a slab of this heap's; then its class.
+pub(super) fn class_of(unit: usize) -> Option<(usize, bool)> {
+    // SAFETY: callers look at units below the frontier, which are below the map's limit.
+    let entry = unsafe { MAP.entry(unit) };
+    match (entry.kind(), entry.owner()) {
+        (Kind::Slab(class), HARDENED) => Some((class, false)),
+        (Kind::Slab(class), HARDENED_EMPTY) => Some((class, true)),
+        _ => None,
+    }
+}

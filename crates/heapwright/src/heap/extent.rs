@@ -1,0 +1,149 @@
+//! How far a block goes on from an address in it: what a bounds check asks before each copy.
+//!
+//! ```text
+//!   address - base >> 16 -> unit -> limit?  no: not the heap's
+//!                                -> entry: a slab's class -> its slot, by a multiplication -> the slot's end
+//!                                -> any other: by its record (`describe`)
+//! ```
+//!
+//! An address outside of the window costs a subtraction and a compare; one in a slab two loads more and
+//! two multiplications, none of which the copy itself waits for.
+//!
+//! What is known of the block is what its heap knows. The fast heap knows a slot's size but neither what was
+//! asked for nor whether the slot was freed; the hardened heap, for a load more, and the debug heap know all of it.
+//!
+//! Anyone may ask about any address, at any time, also in a signal handler: no lock is taken, nothing is
+//! allocated, and the memory at the address is not touched.
+
+use crate::address_map::{Entry, HARDENED, HARDENED_EMPTY, Kind, MAP};
+use crate::chunk::scarce;
+use crate::describe::{BlockState, describe};
+use crate::hardened;
+use crate::misuse;
+pub use crate::misuse::Access;
+use crate::options;
+use crate::size_class::{self, UNIT};
+use crate::sync::atomic::Ordering;
+use crate::unit_record::Record;
+
+/// What [`room`] says of memory that is not the heap's.
+pub const UNBOUNDED: usize = usize::MAX;
+
+/// Bytes from `address` to the end of the block that it lies in: 0 where that block was freed, or there is none;
+/// [`UNBOUNDED`] for memory that is not the heap's, or whose blocks are not known one by one (arenas).
+///
+/// ```
+/// use heapwright::heap;
+///
+/// let block = heap::malloc(48);
+/// assert_eq!(heap::room(block.addr() + 40), 8);
+/// assert_eq!(heap::room(&raw const block as usize), usize::MAX);
+/// // SAFETY: the block is ours, and freed once.
+/// unsafe { heap::free(block) };
+/// ```
+#[inline(always)]
+#[must_use]
+pub fn room(address: usize) -> usize {
+    let (unit, entry) = MAP.lookup(address);
+    if entry == Entry::FOREIGN {
+        return UNBOUNDED;
+    }
+    match entry.kind() {
+        Kind::Slab(class) => room_in_slab(unit, entry, class, address),
+        _ => room_elsewhere(unit, entry, address),
+    }
+}
+
+/// Whether `bytes` bytes at `address` certainly are in bounds: [`room`] without what is rare or slow. False says
+/// nothing.
+#[inline(always)]
+#[must_use]
+pub fn has_room(address: usize, bytes: usize) -> bool {
+    let (unit, entry) = MAP.lookup(address);
+    if entry == Entry::FOREIGN {
+        return true;
+    }
+    match entry.kind() {
+        Kind::Slab(class) => bytes <= room_in_slab(unit, entry, class, address),
+        _ => false,
+    }
+}
+
+/// Whether `address` is outside of the heap's window.
+#[inline(always)]
+#[must_use]
+pub fn is_outside(address: usize) -> bool {
+    MAP.unit_of(address) >= MAP.limit()
+}
+
+/// To the end of the block in a slab, as far as its heap knows.
+#[inline(always)]
+fn room_in_slab(unit: usize, entry: Entry, class: usize, address: usize) -> usize {
+    match entry.owner() {
+        HARDENED | HARDENED_EMPTY => hardened::room(unit, entry, class, address),
+        _ => room_in_slot(class, address),
+    }
+}
+
+/// To the end of the slot of a slab; 0 behind its last one.
+#[inline(always)]
+fn room_in_slot(class: usize, address: usize) -> usize {
+    let offset = address & (UNIT - 1);
+    let size = size_class::size(class);
+    let end = (size_class::slot_of(class, offset) + 1) * size;
+    // Behind the last slot there is a rest in which no slot fits.
+    if end > UNIT { 0 } else { end - offset }
+}
+
+/// What is neither foreign nor a slab.
+#[cold]
+#[inline(never)]
+fn room_elsewhere(unit: usize, entry: Entry, address: usize) -> usize {
+    if hardened::is_on()
+        && let Some(block) = hardened::extent(address)
+    {
+        let end = if block.is_live { block.block + block.size } else { address };
+        return end.saturating_sub(address);
+    }
+    if let Kind::LargeHead | Kind::LargeRest(_) = entry.kind() {
+        return room_in_large(unit, entry, address);
+    }
+    let found = describe(core::ptr::without_provenance(address));
+    let is_block = found.block != 0 && found.offset <= found.size;
+    match MAP.kind_of(unit, entry) {
+        Kind::Foreign | Kind::Arena => UNBOUNDED,
+        // Which slots of a pool are in use, and what a mutator has just allocated, is not known here.
+        Kind::PoolHead | Kind::PoolRest(_) if is_block => found.size - found.offset,
+        Kind::Collected(_) | Kind::CollectedRest(_) if is_block => found.size - found.offset,
+        _ if is_block && found.state == BlockState::InUse => found.size - found.offset,
+        _ => 0,
+    }
+}
+
+/// To the end of a large block that is not the hardened heap's; 0 where it was freed.
+fn room_in_large(unit: usize, entry: Entry, address: usize) -> usize {
+    let head = if let Kind::LargeRest(head) = entry.kind() { head } else { unit };
+    let record = MAP.record(head);
+    if record.requested.load(Ordering::Relaxed) == Record::KEPT {
+        return 0;
+    }
+    (MAP.address_of(head).addr() + scarce::usable(record)).saturating_sub(address)
+}
+
+/// Whether functions of the C library are to be checked: not with `detect=-bounds`.
+#[must_use]
+pub fn checks_bounds() -> bool {
+    options::get().detect.bounds
+}
+
+/// Reports that a function of the C library was to access more bytes than [`room`] has. Returns where the program is
+/// to go on (`on_misuse=report`).
+#[cold]
+#[inline(never)]
+pub fn out_of_bounds(function: &str, access: Access, address: usize, bytes: usize) {
+    let line = misuse::out_of_bounds(function, access, address, bytes, room(address));
+    if hardened::reports_misuse() {
+        return line.write();
+    }
+    misuse::end(line)
+}
