@@ -203,8 +203,7 @@ enum Wrong {
 }
 
 #[cfg(not(feature = "debug"))]
-const KNOWN: &str =
-    "mode, cache, stats, stats_file, trace, limit, publish, purge, huge_pages, window, page; with mode=hardened also detect, on_misuse";
+const KNOWN: &str = "mode, cache, stats, stats_file, trace, limit, publish, purge, huge_pages, window, page; with mode=hardened also detect, on_misuse";
 #[cfg(feature = "debug")]
 const KNOWN: &str = "mode, cache, stats, stats_file, trace, sample, profile, limit, publish, purge, huge_pages, window, page; with mode=hardened also detect, on_misuse; with mode=debug also traces, guard, memory, record, sites, stop, detect, retain, slots, log, quiet, leaks, leak_signal, growth, reachable";
 
@@ -468,6 +467,10 @@ fn load_given() {
             match wrong {
                 Wrong::Unknown => line.text("unknown; the options are ").text(KNOWN),
                 Wrong::Value(why) => line.text("the value ").text(why),
+                #[cfg(feature = "debug")]
+                Wrong::Alone if option.starts_with(b"detect=") => {
+                    line.text("has no effect without mode=debug or mode=hardened")
+                }
                 #[cfg(feature = "debug")]
                 Wrong::Alone => line.text("has no effect without mode=debug"),
                 #[cfg(feature = "debug")]
