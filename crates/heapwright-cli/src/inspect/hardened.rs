@@ -4,7 +4,7 @@
 //! kernel     guards that split no mapping (Linux 6.13)   else 12,000 at most, by mprotect
 //!            mseal (Linux 6.10)                          else settings are read-only, and no more
 //!            getrandom                                   else what the process was given when it started
-//! limits     RLIMIT_AS                                   window and table at a known distance, short gaps
+//! limits     RLIMIT_AS, or less room than 1 TiB          window and table at a known distance
 //!            vm.max_map_count                            guards by mprotect take up to two mappings each
 //! ```
 //!
@@ -32,6 +32,8 @@ struct Machine {
     getrandom: bool,
     /// `RLIMIT_AS`, which a program that is started from here has, too.
     address_space: Option<u64>,
+    /// Whether as much of it can be reserved as the window takes.
+    has_room: bool,
     /// `vm.max_map_count`.
     mappings: Option<u64>,
 }
@@ -58,7 +60,8 @@ fn words(machine: &Machine) -> String {
         "random choices by what the process is given when it starts (getrandom is refused)"
     };
     let places = match machine.address_space {
-        None => "each of its tables at a random place".to_owned(),
+        None if machine.has_room => "each of its tables at a random place".to_owned(),
+        None => "its table at a known distance from blocks, because 1 TiB of address space cannot be reserved".to_owned(),
         Some(bytes) => format!(
             "its table at a known distance from blocks, because address space is limited to {} MiB (ulimit -v)",
             bytes >> 20
@@ -84,6 +87,7 @@ fn machine() -> Machine {
         mseal: has_mseal(),
         getrandom: has_getrandom(),
         address_space: address_space(),
+        has_room: has_room(),
         mappings: mappings.and_then(|text| text.trim().parse().ok()),
     }
 }
@@ -122,6 +126,20 @@ fn has_getrandom() -> bool {
     got == 8 || (got == -1 && io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN))
 }
 
+/// Whether the window's reservation would succeed. (Overcommit does not matter: nothing of it can be touched.)
+fn has_room() -> bool {
+    const WINDOW: usize = 1 << 40;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a new mapping, at no place of anyone's.
+    let at = unsafe { libc::mmap(ptr::null_mut(), WINDOW, libc::PROT_NONE, flags, -1, 0) };
+    if at == libc::MAP_FAILED {
+        return false;
+    }
+    // SAFETY: the mapping made above, which nobody uses.
+    unsafe { libc::munmap(at, WINDOW) };
+    true
+}
+
 fn address_space() -> Option<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a valid place for the answer.
@@ -138,6 +156,7 @@ mod tests {
         mseal: true,
         getrandom: true,
         address_space: None,
+        has_room: true,
         mappings: Some(MAPPINGS),
     };
 
@@ -171,5 +190,7 @@ mod tests {
             words(&Machine { getrandom: false, address_space: Some(300_000 << 10), ..ALL });
         assert!(sandbox.contains("getrandom is refused"), "{sandbox}");
         assert!(sandbox.contains("limited to 292 MiB (ulimit -v)"), "{sandbox}");
+        let narrow = words(&Machine { has_room: false, ..ALL });
+        assert!(narrow.ends_with("because 1 TiB of address space cannot be reserved"), "{narrow}");
     }
 }
