@@ -71,7 +71,7 @@ pub(crate) struct Args {
 enum Hardened {
     /// What production can leave on
     Light,
-    /// More guards, a longer quarantine, every byte checked
+    /// More guards, a longer quarantine, freed blocks verified to the last byte
     Full,
 }
 
