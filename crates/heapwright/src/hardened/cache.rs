@@ -256,6 +256,7 @@ impl Cache {
     /// Begins one of zeros.
     fn begin(&mut self, mut places: *mut Place, full: bool) {
         self.stub.become_hardened(full);
+        super::seed(self.random.get_mut());
         for (class, ring) in self.rings.iter_mut().enumerate() {
             let (room, size) = (room(class, full), size_class::size(class) as u32);
             ring.stays = keep(class, full) as i32;
@@ -265,9 +266,9 @@ impl Cache {
             ring.reciprocal = size_class::reciprocal(class).into();
             ring.room = size - CANARY as u32;
             ring.longest = ring.room + LEAST_LIVE;
-            *ring.order.get_mut() = size_class::reciprocal(class) ^ settings::get().secret as u32;
+            *ring.order.get_mut() = self.random.get_mut().next();
             ring.places = places;
-            ring.batch.store(4, Ordering::Relaxed);
+            ring.batch.store(1, Ordering::Relaxed);
             ring.open();
             places = places.wrapping_add(room);
         }
