@@ -123,8 +123,7 @@ fn is_later(now: u32, last: u32) -> bool {
 pub(crate) fn take_turn() -> bool {
     let last = LAST.load(Ordering::Relaxed);
     let fewer = |left: u32| left.checked_sub(1);
-    if last == UNPACED
-        || AT_ONCE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer).is_ok()
+    if last == UNPACED || AT_ONCE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer).is_ok()
     {
         return true;
     }

@@ -75,11 +75,11 @@ impl Run {
             (self.block(), self.units),
             (self.block() + self.units, self.after),
         ];
-        // SAFETY: the run is this heap's, and nobody uses it.
-        if guards
-            .iter()
-            .all(|&(unit, units)| unsafe { os::unguard(MAP.address_of(unit), units * UNIT) })
-        {
+        let unguard = |&(unit, units): &(usize, usize)| {
+            // SAFETY: the run is this heap's, and nobody uses it.
+            unsafe { os::unguard(MAP.address_of(unit), units * UNIT) }
+        };
+        if guards.iter().all(unguard) {
             MAP.set_entries(self.first, self.all(), Entry::GUARD);
             MAP.record(self.block()).carved.store(0, Ordering::Relaxed);
             MAP.record(self.block()).free.store(0, Ordering::Relaxed);
