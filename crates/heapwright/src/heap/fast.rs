@@ -528,19 +528,21 @@ pub unsafe fn free_sized_fast(block: *mut u8, size: usize) -> bool {
         unsafe { shared::free_sized(block, size, hot, residue) };
         return true;
     }
-    // SAFETY: the caller gives the block away, if it is one.
-    unsafe { free_sized_hardened(block, size, hot) }
+    false
 }
 
-/// [`free_sized_fast`] of the hardened heap. False: the process has none, or the door must look.
+/// [`free_sized_fast`] of the hardened heap, for what that refused. False: the process has none, the door must look, or
+/// [`forward_sized_frees`] was called.
 ///
 /// # Safety
 ///
-/// As there; `hot` is what the thread's fast word leads to.
-#[inline(never)]
-unsafe fn free_sized_hardened(block: *mut u8, size: usize, hot: &Hot) -> bool {
+/// As there.
+#[inline(always)]
+#[must_use]
+pub unsafe fn free_sized_hardened(block: *mut u8, size: usize) -> bool {
     // SAFETY: the caller gives the block away, if it is one.
-    unsafe { hardened::free_if_on::<{ crate::request::NEW }>(block, hot, Some(size)) }
+    !cache::forwards_sized_frees()
+        && unsafe { hardened::free_if_on::<{ crate::request::NEW }>(block, hot(), Some(size)) }
 }
 
 /// Makes [`free_sized_fast`] refuse every block, in this thread and in threads

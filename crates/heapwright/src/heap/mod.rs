@@ -73,7 +73,8 @@ pub use defragment::{free_uncached, malloc_uncached, should_move};
 pub use door::{realloc_to_nothing, usable_size};
 pub use fast::{
     calloc, calloc_aligned, calloc_aligned_for, forward_sized_frees, free, free_aligned_from,
-    free_from, free_sized, free_sized_aligned_from, free_sized_fast, free_sized_from, malloc,
+    free_from, free_sized, free_sized_aligned_from, free_sized_fast, free_sized_from,
+    free_sized_hardened, malloc,
     malloc_aligned, malloc_aligned_fast, malloc_aligned_for, malloc_fast, malloc_medium_fast,
 };
 pub use first_class::Heap;
