@@ -145,8 +145,8 @@ fn compiler(name: &str) -> Command {
 /// that a test has set.
 fn add_options(command: &mut Command) {
     let asked = |name: &str, option: &str| Some(format!("{option}={}", std::env::var(name).ok()?));
-    let Some(mut options) = asked("HEAPWRIGHT_TEST_CACHE", "cache")
-        .or_else(|| asked("HEAPWRIGHT_TEST_MODE", "mode"))
+    let Some(mut options) =
+        asked("HEAPWRIGHT_TEST_CACHE", "cache").or_else(|| asked("HEAPWRIGHT_TEST_MODE", "mode"))
     else {
         return;
     };

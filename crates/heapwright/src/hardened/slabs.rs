@@ -78,7 +78,7 @@ pub(super) struct Class {
     is_seeded: bool,
 }
 
-static ALL: [Lock<Class>; CLASSES + 1] = [const { Lock::new(Class::NEW) }; CLASSES + 1];
+static ALL: [Lock<Class>; CLASSES + 1] = [const { Lock::new(Class::new()) }; CLASSES + 1];
 
 /// The class, locked. `None`: this is a signal handler that may have interrupted the holder.
 fn lock(class: usize) -> Option<Guard<'static, Class>> {
@@ -159,17 +159,19 @@ pub(super) fn choose_anew() {
 }
 
 impl Class {
-    const NEW: Self = Self {
-        listed: UnitList::new(),
-        last: 0,
-        extent: Extent { first: 0, units: 0, next: 0, left: 0 },
-        units: 0,
-        free: 0,
-        out: 0,
-        idle: 0,
-        random: Random::new(),
-        is_seeded: false,
-    };
+    const fn new() -> Self {
+        Self {
+            listed: UnitList::new(),
+            last: 0,
+            extent: Extent { first: 0, units: 0, next: 0, left: 0 },
+            units: 0,
+            free: 0,
+            out: 0,
+            idle: 0,
+            random: Random::new(),
+            is_seeded: false,
+        }
+    }
 
     fn random(&mut self) -> &mut Random {
         if !self.is_seeded {

@@ -179,7 +179,7 @@ pub(super) unsafe fn all_bits(block: *const u8, size: usize) -> u64 {
     let mut any = NONE;
     if size < 64 {
         // The middle one of three.
-        any = or(or(lane(0), lane(size - 16)), lane(size / 2 & !15));
+        any = or(or(lane(0), lane(size - 16)), lane((size / 2) & !15));
     } else {
         let mut left = size - 64;
         loop {
@@ -264,7 +264,7 @@ pub(super) unsafe fn clear_quick(block: *mut u8, size: usize) {
         put(0);
         put(size - 16);
         // The middle one of three.
-        put(size / 2 & !15);
+        put((size / 2) & !15);
         return;
     }
     let mut left = size - 64;
