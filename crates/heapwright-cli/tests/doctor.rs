@@ -55,7 +55,7 @@ fn doctor(program: &Path) -> (i32, Value) {
 fn codes(answer: &Value) -> Vec<&str> {
     let findings = answer["findings"].as_array().expect("is a list");
     let codes = findings.iter().map(|finding| finding["code"].as_str().expect("is text"));
-    codes.filter(|&code| code != "small-folios-off").collect()
+    codes.filter(|&code| !["small-folios-off", "hardened"].contains(&code)).collect()
 }
 
 /// Asserts what the doctor says of a program.
@@ -324,4 +324,38 @@ fn arguments_are_refused_where_nothing_is_run() {
     let output = done(heapwright().args(["doctor", "ls", "-l"]));
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(stderr(&output), "heapwright: arguments of the program are only used with --try\n");
+}
+
+#[test]
+fn what_hardened_mode_would_have_is_said() {
+    let folder = Folder::new();
+    let program = folder.compile("plain", &[], HELLO);
+    let said = |answer: &Value| -> Option<String> {
+        let findings = answer["findings"].as_array().expect("is a list");
+        let found = findings.iter().find(|finding| finding["code"] == "hardened")?;
+        assert_eq!(found["verdict"], json!("yes"), "a remark, and no more");
+        Some(found["text"].as_str().expect("is text").to_owned())
+    };
+    let (code, answer) = doctor(&program);
+    let text = said(&answer).expect("is said");
+    assert_eq!(code, 0);
+    for words in ["guards", "read-only", "random choices by ", "at a random place"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    // A limit of this process's is the program's, too.
+    let mut limited = Command::new("sh");
+    let script = "ulimit -v 4000000; exec \"$@\"";
+    limited.args(["-c", script, "sh", env!("CARGO_BIN_EXE_heapwright"), "doctor"]);
+    limited
+        .args(["--format", "json"])
+        .arg(&program)
+        .env_remove("HEAPWRIGHT")
+        .env_remove("LD_PRELOAD");
+    let (code, answer) = ask(&mut limited);
+    let text = said(&answer).expect("is said");
+    assert_eq!(code, 0);
+    assert!(text.contains("limited to 3906 MiB (ulimit -v)"), "{text}");
+    // Where the library does not get into a program, nothing is promised.
+    let (_, answer) = doctor(&folder.compile("static", &["-static"], HELLO));
+    assert_eq!(said(&answer), None);
 }

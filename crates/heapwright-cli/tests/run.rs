@@ -482,3 +482,100 @@ fn the_help_names_what_there_is() {
     assert!(stdout(&done(heapwright().args(["man", "run"]))).contains("heapwright\\-run"));
     assert!(stdout(&done(heapwright().args(["completions", "bash"]))).contains("doctor"));
 }
+
+/// Writes behind a block's end, frees it, and says that it went on.
+const OVERFLOW: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+int main(void) {
+    volatile char *block = malloc(24);
+    block[24] = 'x';
+    free((void *)block);
+    puts("went on");
+    return 7;
+}
+"#;
+
+#[test]
+fn hardened_is_an_option_of_the_library_in_one_word() {
+    let print = ["sh", "-c", "echo \"$HEAPWRIGHT\""];
+    for (flags, before, expected) in [
+        (&["--hardened"][..], "", "mode=hardened:light"),
+        (&["--hardened=light"], "", "mode=hardened:light"),
+        (&["--hardened=full"], "purge=10,mode=debug", "purge=10,mode=debug,mode=hardened:full"),
+        (
+            &["--option", "purge=20", "--hardened", "--on-misuse", "report"],
+            "purge=10",
+            "purge=10,mode=hardened:light,on_misuse=report,purge=20",
+        ),
+        (
+            &["--hardened=full", "--on-misuse=abort"],
+            "on_misuse=report",
+            "on_misuse=report,mode=hardened:full,on_misuse=abort",
+        ),
+    ] {
+        let output = done(run(flags, &print).env("HEAPWRIGHT", before));
+        assert_eq!(stdout(&output), format!("{expected}\n"), "{flags:?}: {}", stderr(&output));
+        assert_eq!(stderr(&output), "", "{flags:?}");
+    }
+    // The word behind it is the program, and not its value.
+    let mut command = heapwright();
+    let output = done(command.args(["run", "--hardened", "sh", "-c", "echo \"$HEAPWRIGHT\""]));
+    assert_eq!(stdout(&output), "mode=hardened:light\n", "{}", stderr(&output));
+}
+
+#[test]
+fn hardened_ends_a_program_at_its_misuse_or_reports_it() {
+    let folder = Folder::new();
+    let overflow = folder.compile("overflow", &[], OVERFLOW);
+    let line = "this 24-byte block was written past its end";
+    for way in WAYS {
+        for how in ["--hardened", "--hardened=full"] {
+            let with = |more: &[&str]| {
+                let flags = [way, &[how], more].concat();
+                done(run(&flags, &[text(&overflow)]).current_dir(folder.path("")))
+            };
+            let ended = with(&[]);
+            assert_eq!(ended.status.signal(), Some(libc::SIGABRT), "{}", stderr(&ended));
+            assert_eq!(stdout(&ended), "");
+            assert!(stderr(&ended).contains(line), "{}", stderr(&ended));
+            let reported = with(&["--on-misuse", "report"]);
+            assert_eq!(reported.status.code(), Some(7), "{}", stderr(&reported));
+            assert_eq!(stdout(&reported), "went on\n");
+            assert!(stderr(&reported).contains(line), "{}", stderr(&reported));
+            let silenced = with(&["--option", "detect=-canary"]);
+            assert_eq!(silenced.status.code(), Some(7), "{}", stderr(&silenced));
+            assert!(!stderr(&silenced).contains(line), "{}", stderr(&silenced));
+        }
+    }
+    // Without, nothing is said of it.
+    let output = done(&mut run(&[], &[text(&overflow)]));
+    assert_eq!((output.status.code(), stderr(&output)), (Some(7), String::new()));
+}
+
+#[test]
+fn flags_of_hardened_mode_that_make_no_sense_are_refused() {
+    let folder = Folder::new();
+    let mark = folder.path("mark");
+    let touch = ["touch", text(&mark)];
+    for (flags, words) in [
+        (&["--hardened=medium"][..], "light"),
+        (&["--on-misuse", "report"], "--hardened"),
+        (&["--hardened", "--on-misuse", "shout"], "abort"),
+        (&["--hardened", "--option", "mode=debug"], "--hardened sets option mode itself"),
+        (&["--hardened", "--option", "purge=1,mode=fast"], "--hardened sets option mode itself"),
+        (
+            &["--hardened", "--on-misuse=abort", "--option", "on_misuse=report"],
+            "--on-misuse sets option on_misuse itself",
+        ),
+        (&["--hardened", "--option", "cache=shared:2"], "has no effect with mode=hardened"),
+        (&["--option", "on_misuse=report"], "has no effect without mode=hardened"),
+        (&["--option", "detect=-fill"], "has no effect without mode=debug or mode=hardened"),
+        (&["--option", "mode=hardened:medium"], "hardened:full"),
+    ] {
+        let output = done(&mut run(flags, &touch));
+        assert_eq!(output.status.code(), Some(2), "{flags:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(words), "{flags:?}: {}", stderr(&output));
+        assert!(!mark.exists(), "{flags:?}: the program ran");
+    }
+}

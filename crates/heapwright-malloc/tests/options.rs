@@ -25,6 +25,12 @@ fn good_options_are_silent() {
         "window=1g",
         "stats=off",
         "mode=fast,purge=7,window=64g",
+        "mode=hardened",
+        "mode=hardened:light,cache=auto",
+        "mode=hardened:full,purge=7,window=64g,huge_pages=never",
+        "on_misuse=report,mode=hardened",
+        "mode=hardened,on_misuse=abort,detect=-canary,detect=-fill,detect=+fill",
+        "on_misuse=abort",
     ] {
         for outcome in with(options) {
             outcome.is_fine(options);
@@ -40,7 +46,28 @@ fn a_bad_option_is_one_line_and_the_program_runs_on() {
         ("purge=soon", vec!["\"purge=soon\"", "(ignored)"]),
         ("purge=3..2", vec!["\"purge=3..2\"", "250..5500", "(ignored)"]),
         ("purge=", vec!["\"purge=\"", "(ignored)"]),
-        ("mode=hardened", vec!["\"mode=hardened\"", "fast or debug", "(ignored)"]),
+        (
+            "mode=hardened:medium",
+            vec![
+                "\"mode=hardened:medium\"",
+                "hardened (or hardened:light)",
+                "hardened:full",
+                "(ignored)",
+            ],
+        ),
+        // What the hardened heap does not heed, wherever `mode` stands; and what is its alone.
+        ("mode=hardened,cache=shared:2", vec!["\"cache\"", "has no effect with mode=hardened"]),
+        ("cache=percpu,mode=hardened:full", vec!["\"cache\"", "has no effect with mode=hardened"]),
+        ("mode=hardened,sample=512k", vec!["\"sample\"", "has no effect with mode=hardened"]),
+        ("mode=hardened,guard=all", vec!["\"guard=all\"", "has no effect without mode=debug"]),
+        ("mode=hardened,on_misuse=shout", vec!["\"on_misuse=shout\"", "must be abort or report"]),
+        ("mode=hardened,detect=-everything", vec!["\"detect=-everything\"", "double-free"]),
+        ("on_misuse=report", vec!["\"on_misuse\"", "has no effect without mode=hardened"]),
+        (
+            "mode=hardened,on_misuse=report,mode=fast",
+            vec!["\"on_misuse\"", "without mode=hardened"],
+        ),
+        ("detect=-canary", vec!["\"detect=-canary\"", "without mode=debug or mode=hardened"]),
         ("mode=quick", vec!["\"mode=quick\"", "(ignored)"]),
         ("window=0", vec!["\"window=0\"", "(ignored)"]),
         ("stats=exit=1", vec!["\"stats=exit=1\"", "(ignored)"]),

@@ -61,8 +61,9 @@ pub mod options {
     //!
     //! | option | values | meaning |
     //! |---|---|---|
-    //! | `mode` | `fast`, `debug` | which heap serves `malloc` |
-    //! | `cache` | `exclusive`, `shared`, `shared:K`, `percpu` | how threads share caches |
+    //! | `mode` | `fast`, `debug`, `hardened` (or `hardened:light`), `hardened:full` | which heap serves `malloc` |
+    //! | `on_misuse` | `abort`, `report` | hardened: end the process at misuse, or print a line and go on |
+    //! | `cache` | `auto`, `exclusive`, `shared`, `shared:K`, `percpu` | how threads share caches |
     //! | `stats` | `exit`, `off` | print where the memory is when the program ends |
     //! | `stats_file` | a path | write it to `PATH.<pid>` for the command to read |
     //! | `trace` | a path | write every call to `PATH.<pid>` for `heapwright replay` |
@@ -80,7 +81,7 @@ pub mod options {
     //! | `guard` | `never`, `sample`, `all` | debug: which blocks stand between guard pages |
     //! | `memory` | bytes | debug: what freed blocks and the memory of them may cost |
     //! | `stop` | `first`, `never` | debug: end the process at the first finding |
-    //! | `detect` | `-` or `+`, and a name | debug: switch a detection off or on |
+    //! | `detect` | `-` or `+`, and a name | debug, hardened: switch a detection off or on |
     //! | `retain` | `all`, `budget` | debug: how many freed blocks are remembered |
     //! | `slots` | 1 to 4096 | debug: slots a bucket, at most |
     //! | `log` | `all`, `off` | debug: a line for each operation |

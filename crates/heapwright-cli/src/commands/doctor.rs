@@ -22,6 +22,7 @@ pub(crate) const COULD_NOT: u8 = 2;
 ///
 /// Exits with 0 if it does, 1 if it does not, 2 if that cannot be found out, or there is no
 /// such command.
+/// It also says what mode=hardened (heapwright run --hardened) would have on this machine.
 /// The program is not run, unless with --try.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
@@ -55,6 +56,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let mut report = inspect::inspect(command, preload::machine());
     if report.verdict() == Verdict::Yes {
         report.findings.extend(inspect::kernel::remark());
+        report.findings.push(inspect::hardened::remark());
     }
     // A command that is not there is a mistake in the command line.
     let is_missing = matches!(inspect::path::find(command), Err(inspect::path::Problem::Missing));

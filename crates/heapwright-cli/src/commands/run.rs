@@ -3,6 +3,9 @@
 //! Without `--stats` this process becomes the program. With it, the program is
 //! a child with a private folder to leave its statistics in, and this process
 //! ends as the child ended, after the report.
+//!
+//! `--hardened` and `--on-misuse` are options of the library in shorter words. They stand behind what HEAPWRIGHT says
+//! already, so they win over that, and before those of `--option`, which may not say the same once more.
 
 use super::{OutputArgs, ProgramArgs};
 use crate::inspect::{self, Verdict};
@@ -30,12 +33,31 @@ Examples:
   heapwright run -- ./server --port 80
   heapwright run --stats -- python3 -c 'print(1)'
   heapwright run --format json -o memory.json -- make -j4
-  heapwright run --option purge=0 -- ./program")]
+  heapwright run --option purge=0 -- ./program
+  heapwright run --hardened -- ./server
+  heapwright run --hardened=full --on-misuse report -- ./server")]
 pub(crate) struct Args {
     /// Report what the program's memory did when it has ended, on stderr; --format and
     /// --output do so, too
     #[arg(long)]
     pub(crate) stats: bool,
+
+    /// Find and stop misuse of memory, cheaply enough for production (option mode=hardened):
+    /// exact sizes, canaries, quarantine, guards, random places; full does more of each
+    #[arg(
+        long,
+        value_enum,
+        value_name = "HOW",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "light"
+    )]
+    hardened: Option<Hardened>,
+
+    /// What to do when --hardened finds misuse: end the program, or print a line and go on
+    /// [default: abort]
+    #[arg(long, value_enum, value_name = "WHAT", requires = "hardened")]
+    on_misuse: Option<OnMisuse>,
 
     #[command(flatten)]
     output_args: OutputArgs<Plain>,
@@ -44,13 +66,58 @@ pub(crate) struct Args {
     pub(crate) program: ProgramArgs,
 }
 
+/// How much the hardened heap does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Hardened {
+    /// What production can leave on
+    Light,
+    /// More guards, a longer quarantine, freed blocks verified to the last byte
+    Full,
+}
+
+/// What the hardened heap does about misuse.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum OnMisuse {
+    /// Print one line, and end the program
+    Abort,
+    /// Print one line, and go on
+    Report,
+}
+
+impl Args {
+    /// The options of the library that flags of their own stand for.
+    fn flags(&self) -> anyhow::Result<Vec<String>> {
+        let mode = self.hardened.map(|how| match how {
+            Hardened::Light => "mode=hardened:light",
+            Hardened::Full => "mode=hardened:full",
+        });
+        let on_misuse = self.on_misuse.map(|what| match what {
+            OnMisuse::Abort => "on_misuse=abort",
+            OnMisuse::Report => "on_misuse=report",
+        });
+        let flags = [("--hardened", "mode", mode), ("--on-misuse", "on_misuse", on_misuse)];
+        let mut options = Vec::new();
+        for (flag, key, option) in flags {
+            let Some(option) = option else { continue };
+            if preload::sets(&self.program.options, key) {
+                return Err(wrong(format!(
+                    "{flag} sets option {key} itself; leave one of them out"
+                )));
+            }
+            options.push(option.to_owned());
+        }
+        Ok(options)
+    }
+}
+
 pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     let library = preload::library(args.program.library.given().as_deref())?;
     let mut options = Options::inherited(std::env::var_os("HEAPWRIGHT").as_deref());
-    for option in &args.program.options {
+    let given = [args.flags()?, args.program.options.clone()].concat();
+    for option in &given {
         options.add(option)?;
     }
-    preload::refuse_bad(&library, &options, &args.program.options)?;
+    preload::refuse_bad(&library, &options, &given)?;
     if args.stats || args.output_args.format.is_some() || args.output_args.output.is_some() {
         return report(&args, &library, options);
     }

@@ -9,6 +9,7 @@
 //! privilege  set-uid, capabilities, mount flags: would exec be "secure"?
 //! judge      facts -> findings, in words
 //! kernel     what the kernel could do for it, and does not
+//! hardened   what `mode=hardened` would have on this machine
 //! ```
 //!
 //! [`inspect`] follows a command from its name to the program the kernel would
@@ -16,6 +17,7 @@
 
 mod allocators;
 mod elf;
+pub(crate) mod hardened;
 mod judge;
 pub(crate) mod kernel;
 pub(crate) mod path;

@@ -52,13 +52,25 @@ pub(crate) fn refuse_bad(
     let Ok(asked) = asked else { return Ok(()) };
     let stderr = String::from_utf8_lossy(&asked.stderr);
     for option in given.iter().flat_map(|text| split(text)) {
-        let begins = format!("heapwright: option \"{}\": ", without_files(option));
-        if let Some(why) = stderr.lines().find_map(|line| line.strip_prefix(&begins)) {
-            let why = why.strip_suffix(" (ignored)").unwrap_or(why);
+        // An option that does nothing beside another one is named by its key alone.
+        let key = option.split_once('=').map_or(option, |(key, _)| key);
+        let begins =
+            [&*without_files(option), key].map(|of| format!("heapwright: option \"{of}\": "));
+        let why = |line: &'_ str| {
+            begins.iter().find_map(|begin| line.strip_prefix(begin)).map(str::to_owned)
+        };
+        if let Some(why) = stderr.lines().find_map(why) {
+            let why = why.strip_suffix(" (ignored)").unwrap_or(&why);
             return Err(wrong(format!("--option {option}: {why}")));
         }
     }
     Ok(())
+}
+
+/// Whether any of the options given on the command line sets `key`.
+pub(crate) fn sets(given: &[String], key: &str) -> bool {
+    let mut all = given.iter().flat_map(|text| split(text));
+    all.any(|option| option.split_once('=').is_some_and(|(name, _)| name.trim_end() == key))
 }
 
 /// The options in a string of several.
@@ -81,6 +93,13 @@ fn without_files(option: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_set_is_found_in_strings_of_several() {
+        let given = ["purge=1, mode=debug".to_owned(), "stats=exit;on_misuse=abort".to_owned()];
+        assert!(sets(&given, "mode") && sets(&given, "on_misuse") && sets(&given, "purge"));
+        assert!(!sets(&given, "misuse") && !sets(&given, "debug") && !sets(&[], "mode"));
+    }
 
     #[test]
     fn nothing_is_written_while_the_library_is_asked() {

@@ -16,7 +16,7 @@ mod environment;
 mod extract;
 mod given;
 
-pub(crate) use asked::refuse_bad;
+pub(crate) use asked::{refuse_bad, sets};
 pub(crate) use environment::{Options, preload_variable};
 
 use crate::wrong::is_wrong;

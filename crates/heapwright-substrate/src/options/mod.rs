@@ -528,6 +528,10 @@ fn load_given(default: &[u8], is_given: bool) {
             Wrong::Unknown => line.text("unknown; the options are ").text(KNOWN),
             Wrong::Value(why) => line.text("the value ").text(why),
             #[cfg(feature = "debug")]
+            Wrong::Alone if option.starts_with(b"detect=") => {
+                line.text("has no effect without mode=debug or mode=hardened")
+            }
+            #[cfg(feature = "debug")]
             Wrong::Alone => line.text("has no effect without mode=debug"),
             #[cfg(feature = "debug")]
             Wrong::WithoutGuards => line.text("has no effect without mode=debug or guard=sample"),

@@ -373,3 +373,55 @@ fn an_address_is_located_in_its_slot_or_behind_the_last() {
     // SAFETY: nobody uses anything of it.
     unsafe { os.give_back() };
 }
+
+/// What an owner that draws at random sees: each slot once, wherever the draw begins, and back again; pages that went
+/// back are in use again when a slot of theirs is drawn.
+#[test]
+fn slots_are_drawn_once_in_every_class() {
+    let step = if cfg!(miri) { CLASSES / 4 } else { 1 };
+    for class in (0..CLASSES).step_by(step) {
+        let world = World::new(class, CARVE);
+        let (slab, capacity) = (world.slab(), world.states.len());
+        let mut random = 0x9e37_79b9_u32;
+        let mut draw = |most: usize, out: &mut BTreeSet<usize>| {
+            random = random.wrapping_mul(0x5851_f42d).wrapping_add(0x1405_7b7f);
+            let before = slab.free();
+            let count = slab.draw(most, random, |slot| {
+                assert!(slot < slab.carved() && out.insert(slot), "class {class}: {slot} twice");
+            });
+            assert_eq!(count, most.min(before), "class {class}");
+            assert_eq!(slab.free(), before - count);
+            count
+        };
+        let mut out = BTreeSet::new();
+        assert_eq!(draw(1, &mut out), 0, "none was opened");
+        assert!(!slab.put_back(0), "never out");
+        // A few at a time, and more than there are.
+        while slab.has_untouched() {
+            slab.open_slots(slab.carved() + 1 + capacity / 3);
+            while draw(7, &mut out) > 0 {}
+        }
+        assert_eq!((slab.carved(), out.len(), slab.free()), (capacity, capacity, 0));
+        slab.open_slots(usize::MAX);
+        assert_eq!((slab.carved(), slab.free()), (capacity, 0), "opened beyond its end");
+        // Back in another order, each once.
+        for &slot in out.iter().rev() {
+            assert!(slab.put_back(slot), "class {class}: {slot}");
+            assert!(!slab.put_back(slot), "class {class}: {slot} returned twice");
+        }
+        assert!(!slab.put_back(capacity), "beyond the end");
+        assert!(slab.is_empty() && slab.free() == capacity);
+        // What is drawn has its pages, and they can go again.
+        let all = slab.purge(&world.os);
+        out.clear();
+        assert_eq!(draw(1, &mut out), 1);
+        assert!(slab.put_back(out.pop_first().expect("it was drawn")));
+        assert!(all > 0 && slab.purge(&world.os) > 0, "class {class}: its page was used again");
+        assert_eq!(slab.purge(&world.os), 0);
+        let words = slab.record.summary.load(Ordering::Relaxed).count_ones() as usize;
+        assert_eq!(words, capacity.div_ceil(64));
+        slab.clear();
+        slab.open(true);
+        assert_eq!(draw(64, &mut out), 0);
+    }
+}

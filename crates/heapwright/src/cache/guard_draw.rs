@@ -63,8 +63,14 @@ pub(crate) fn begin(every: Option<usize>) {
 /// Draws as [`begin`] says, for a heap that asks by itself ([`draws_apart`]): nothing of `cache` looks.
 pub(crate) fn begin_apart(every: Option<usize>) {
     APART.store(true, Ordering::Relaxed);
+    AT_ONCE.store(AT_START, Ordering::Relaxed);
     begin(every);
 }
+
+/// Blocks that a heap which asks by itself makes without a pause when a process starts: short programs have a chance, too.
+const AT_START: u32 = 32;
+/// How many are left of them.
+static AT_ONCE: AtomicU32 = AtomicU32::new(0);
 
 /// Whether it is another heap that asks.
 static APART: AtomicBool = AtomicBool::new(false);
@@ -105,7 +111,7 @@ pub(crate) fn looked_apart(found: bool) {
 /// Whether one may be made now, by the pace.
 fn is_time(now: u32) -> bool {
     let last = LAST.load(Ordering::Relaxed);
-    last == UNPACED || is_later(now, last)
+    last == UNPACED || is_later(now, last) || AT_ONCE.load(Ordering::Relaxed) > 0
 }
 
 /// Whether it is time again at `now`, which a slow path may have read a while ago, before `last`.
@@ -116,7 +122,9 @@ fn is_later(now: u32, last: u32) -> bool {
 /// One is about to be made. False: another thread makes one just now, or has.
 pub(crate) fn take_turn() -> bool {
     let last = LAST.load(Ordering::Relaxed);
-    if last == UNPACED {
+    let fewer = |left: u32| left.checked_sub(1);
+    if last == UNPACED || AT_ONCE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer).is_ok()
+    {
         return true;
     }
     let now = os::coarse_ms();

@@ -256,6 +256,7 @@ impl Cache {
     /// Begins one of zeros.
     fn begin(&mut self, mut places: *mut Place, full: bool) {
         self.stub.become_hardened(full);
+        super::seed(self.random.get_mut());
         for (class, ring) in self.rings.iter_mut().enumerate() {
             let (room, size) = (room(class, full), size_class::size(class) as u32);
             ring.stays = keep(class, full) as i32;
@@ -265,9 +266,9 @@ impl Cache {
             ring.reciprocal = size_class::reciprocal(class).into();
             ring.room = size - CANARY as u32;
             ring.longest = ring.room + LEAST_LIVE;
-            *ring.order.get_mut() = size_class::reciprocal(class) ^ settings::get().secret as u32;
+            *ring.order.get_mut() = self.random.get_mut().next();
             ring.places = places;
-            ring.batch.store(4, Ordering::Relaxed);
+            ring.batch.store(1, Ordering::Relaxed);
             ring.open();
             places = places.wrapping_add(room);
         }
@@ -765,5 +766,121 @@ pub(super) fn forget_after_fork(mine: Option<&'static Cache>) {
         cache.is_busy.store(false, Ordering::Relaxed);
         cache.unused.store(area.unused.cast_mut(), Ordering::Relaxed);
         area.unused = cache;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use std::alloc::{Layout, alloc_zeroed, dealloc};
+    use std::collections::VecDeque;
+    use std::vec::Vec;
+
+    use super::*;
+
+    /// A cache with empty rings, for as long as `run` takes.
+    fn with_cache(full: bool, run: impl FnOnce(&Cache)) {
+        let layout = Layout::from_size_align(bytes(full), 64).expect("a layout");
+        // SAFETY: the layout has a size.
+        let at = unsafe { alloc_zeroed(layout) };
+        // SAFETY: zeros are a cache without a place.
+        let cache = unsafe { &mut *at.cast::<Cache>() };
+        cache.begin(at.wrapping_add(size_of::<Cache>()).cast(), full);
+        run(cache);
+        // SAFETY: made above, and not used any more.
+        unsafe { dealloc(at, layout) };
+    }
+
+    /// A slot that nobody reads.
+    fn slot(number: usize) -> *mut u8 {
+        ptr::without_provenance_mut(number * 16)
+    }
+
+    fn pop(ring: &Ring) -> usize {
+        ring.place(ring.step::<HEAD>()).block.load(Ordering::Relaxed).addr() / 16
+    }
+
+    #[test]
+    fn a_ring_is_a_queue_across_the_wrap_of_its_counters() {
+        with_cache(false, |cache| {
+            for ring in &cache.rings {
+                let start = u32::MAX - ring.mask / 2;
+                ring.head.store(start, Ordering::Relaxed);
+                ring.tail.store(start, Ordering::Relaxed);
+                let mut model = VecDeque::new();
+                for number in 1..500 {
+                    ring.push::<false>(slot(number), ptr::null());
+                    model.push_back(number);
+                    if model.len() as i32 > ring.full {
+                        assert_eq!(Some(pop(ring)), model.pop_front());
+                    }
+                    assert_eq!(ring.count() as usize, model.len());
+                    assert_eq!(ring.has_more_than::<KEEP>(), model.len() as i32 > ring.stays);
+                }
+                ring.head.store(ring.tail.load(Ordering::Relaxed), Ordering::Relaxed);
+            }
+        });
+    }
+
+    /// With `hardened:full` an entry changes places only with one that is there, and none is lost or doubled.
+    #[test]
+    fn a_shuffled_ring_keeps_its_entries() {
+        with_cache(true, |cache| {
+            for ring in cache.rings.iter().filter(|ring| ring.room < QUICK) {
+                // The short way is closed until there are as many as stay.
+                let (mut held, mut number) = (Vec::new(), 0);
+                while ring.count() < ring.stays {
+                    ring.open();
+                    assert!(ring.has_more_than::<MOST>(), "{} of {}", ring.count(), ring.stays);
+                    number += 1;
+                    ring.put(ring.step::<TAIL>(), slot(number), ptr::null(), false);
+                    held.push(number);
+                }
+                ring.open();
+                let mut in_order = true;
+                for _ in 0..1000 {
+                    assert!(!ring.has_more_than::<MOST>());
+                    number += 1;
+                    ring.push::<true>(slot(number), ptr::null());
+                    held.push(number);
+                    let popped = pop(ring);
+                    let at = held.iter().position(|&one| one == popped);
+                    in_order &= at == Some(0);
+                    held.remove(at.expect("an entry that was there, once"));
+                }
+                assert!(!in_order);
+                while ring.count() > 0 {
+                    let popped = pop(ring);
+                    let at = held.iter().position(|&one| one == popped);
+                    held.remove(at.expect("an entry that was there, once"));
+                }
+                assert!(held.is_empty());
+            }
+        });
+    }
+
+    #[test]
+    fn a_shut_ring_gives_and_takes_nothing() {
+        for full in [false, true] {
+            with_cache(full, |cache| {
+                let ring = &cache.rings[2];
+                for number in 0..ring.stays as usize + 1 {
+                    ring.put(ring.step::<TAIL>(), slot(number + 1), ptr::null(), false);
+                }
+                ring.open();
+                assert!(ring.has_more_than::<KEEP>() && !ring.has_more_than::<MOST>());
+                let inner = cache.slowly(2, |ring| {
+                    assert!(!ring.has_more_than::<KEEP>() && ring.has_more_than::<MOST>());
+                    // What a signal handler would do.
+                    (cache.slowly(2, |_| ()), cache.slowly(3, |_| ()), cache.busily(|| ()))
+                });
+                assert_eq!(inner, Some((None, None, None)));
+                assert!(ring.has_more_than::<KEEP>() && !ring.has_more_than::<MOST>());
+                // In the middle of a push with `hardened:full`.
+                ring.most.store(SHUT, Ordering::Relaxed);
+                assert!(ring.has_more_than::<MOST>() && cache.slowly(2, |_| ()).is_none());
+            });
+        }
     }
 }

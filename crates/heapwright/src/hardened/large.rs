@@ -75,11 +75,11 @@ impl Run {
             (self.block(), self.units),
             (self.block() + self.units, self.after),
         ];
-        // SAFETY: the run is this heap's, and nobody uses it.
-        if guards
-            .iter()
-            .all(|&(unit, units)| unsafe { os::unguard(MAP.address_of(unit), units * UNIT) })
-        {
+        let unguard = |&(unit, units): &(usize, usize)| {
+            // SAFETY: the run is this heap's, and nobody uses it.
+            unsafe { os::unguard(MAP.address_of(unit), units * UNIT) }
+        };
+        if guards.iter().all(unguard) {
             MAP.set_entries(self.first, self.all(), Entry::GUARD);
             MAP.record(self.block()).carved.store(0, Ordering::Relaxed);
             MAP.record(self.block()).free.store(0, Ordering::Relaxed);
@@ -149,8 +149,9 @@ impl Queue {
     }
 }
 
+/// The bytes of a block of `size` bytes: whole pages, and one at least.
 fn whole_pages(size: usize) -> usize {
-    size.next_multiple_of(SYSTEM.page_size())
+    size.max(1).next_multiple_of(SYSTEM.page_size())
 }
 
 /// The range behind the usable bytes of a block of a run: the rest of its units, and the guard.
@@ -159,7 +160,8 @@ fn behind(run: Run, usable: usize) -> (*mut u8, usize) {
     (block.wrapping_add(usable), (run.units + run.after) * UNIT - usable)
 }
 
-/// A block of `request.size` bytes, which is not 0. Null: there is no memory.
+/// A block of `request.size` bytes, which are none where the alignment is more than empty slots have. Null: there is no
+/// memory.
 pub(super) fn allocate(request: Request) -> *mut u8 {
     let Request { size, align, .. } = request;
     let usable = whole_pages(size);
@@ -352,7 +354,7 @@ fn look_at(unit: usize, asked: usize, what: Return) {
     let (block, usable) = (MAP.address_of(unit), scarce::usable(record));
     super::compare(record.purged.load(Ordering::Relaxed), asked, block.addr(), what, |told| {
         // (Told may be any number.)
-        told <= usable - SYSTEM.page_size() || told > usable
+        told.max(1) <= usable - SYSTEM.page_size() || told > usable
     });
     if !is_whole(block, asked, usable) {
         judge::report(Wrong::Overflow, what.call.word(), block.addr(), asked);

@@ -60,6 +60,7 @@ use crate::sync;
 use crate::sync::atomic::Ordering;
 use crate::ticks;
 use cache::Refused;
+use heapwright_record::debug::Call;
 use judge::Wrong;
 use random::Random;
 use settings::Settings;
@@ -260,7 +261,7 @@ fn allocate_empty(request: Request) -> *mut u8 {
     // Slots are 16 bytes apart, but the first of a unit is aligned to that.
     let mut drawn = None;
     if request.align > MIN_ALIGN {
-        return large::allocate(Request { size: 1, ..request });
+        return large::allocate(request);
     }
     slabs::draw(slabs::EMPTY, 1, |slot| drawn = Some(slot));
     let Some(slot) = drawn else { return ptr::null_mut() };
@@ -424,9 +425,12 @@ fn checked(slot: Slot, offset: usize, what: Return) -> Option<usize> {
         return None;
     }
     let asked = slot.asked(known);
-    compare(word::maker_of(known), asked, address, what, |told| {
-        class_of(told.max(1), 1) != class_of(asked.max(1), 1)
-    });
+    // (To ask how long it is, any block may be given.)
+    if what.call != Call::UsableSize {
+        compare(word::maker_of(known), asked, address, what, |told| {
+            class_of(told.max(1), 1) != class_of(asked.max(1), 1)
+        });
+    }
     if !slot.is_empty && !is_whole(&slot, asked) {
         judge::report(Wrong::Overflow, call, address, asked);
     }
@@ -470,6 +474,10 @@ pub(crate) unsafe fn give_back(
 fn is_misplaced(address: usize, unit: usize, entry: Entry, what: Return) -> bool {
     let call = what.call.word();
     if let Some((block, size, is_live)) = large::find(address) {
+        if address == block && !is_live {
+            judge::report(Wrong::DoubleFree, call, address, size);
+            return true;
+        }
         judge::not_a_block(call, address, block, size, is_live);
         return true;
     }

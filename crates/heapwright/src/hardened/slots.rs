@@ -20,7 +20,7 @@ use crate::address_map::{Entry, HARDENED, HARDENED_EMPTY, Kind, MAP};
 use crate::chunk;
 use crate::os::{Memory, SYSTEM};
 use crate::size_class::{self, UNIT};
-use crate::sync::atomic::{AtomicU16, Ordering};
+use crate::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 
 /// Words a unit.
 pub(super) const A_UNIT: usize = UNIT / 16;
@@ -41,11 +41,29 @@ pub(super) struct Slot {
     pub(super) is_empty: bool,
 }
 
+/// Units whose words are committed, from the first one on, where they are reserved as a whole.
+static COMMITTED: AtomicUsize = AtomicUsize::new(0);
+/// They are committed for so many units at a time.
+const STEP: usize = 64;
+
 /// Makes the words of `units` units readable and writable. False: there is no memory.
 pub(super) fn commit(first: usize, units: usize) -> bool {
+    if settings::get().is_scarce {
+        return commit_range(first, first + units);
+    }
+    // All up to there, so that they are one mapping. What is not touched costs nothing.
+    let (from, to) = (COMMITTED.load(Ordering::Relaxed), (first + units).next_multiple_of(STEP));
+    let done = to <= from || commit_range(from, to.min(chunk::most_units()));
+    if done {
+        COMMITTED.fetch_max(to, Ordering::Relaxed);
+    }
+    done
+}
+
+fn commit_range(first: usize, end: usize) -> bool {
     let page = SYSTEM.page_size();
     let at = word_of(first, 0).cast::<u8>().cast_mut();
-    let end = at.addr() + units * A_UNIT * size_of::<u16>();
+    let end = word_of(end, 0).addr();
     let from = at.map_addr(|at| at & !(page - 1));
     let length = end.next_multiple_of(page) - from.addr();
     if settings::get().is_scarce {

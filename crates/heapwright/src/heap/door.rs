@@ -7,7 +7,7 @@
 //! heap is asked first (`debug_hooks`), with what the call says (`request`).
 
 use crate::address_map::{COMMON, Kind, MAP};
-use crate::cache::{self, Allocated, CACHES, Cache, Hardness, Use, central};
+use crate::cache::{self, Allocated, CACHES, Cache, Counters, Hardness, Use, central};
 use crate::hardened;
 use crate::misuse::{self, Call};
 use crate::options;
@@ -105,8 +105,28 @@ pub(super) fn allocate_from_mine(request: Request, mine: Mine) -> *mut u8 {
             allocate_from(cache, request)
         }
         Mine::Shared => allocate_shared(request),
-        Mine::Hardened(cache) => hardened::allocate(cache, request),
+        Mine::Hardened(cache) => allocate_hardened(request, cache),
         Mine::Nothing => core::ptr::null_mut(),
+    }
+}
+
+/// Serves a request of a thread whose calls are the hardened heap's.
+fn allocate_hardened(request: Request, cache: Option<&'static hardened::Cache>) -> *mut u8 {
+    let block = hardened::allocate(cache, request);
+    if options::detailed() && !block.is_null() {
+        counted_apart(|counters| count::allocation(counters, request.size, request.size));
+    }
+    block
+}
+
+/// Counts a call of a thread that has no cache of the fast heap: with those of threads whose cache is gone.
+#[cold]
+fn counted_apart(count: impl FnOnce(&Counters)) {
+    if !sync::is_interrupted()
+        && let Some(cache) = start::late()
+    {
+        let _order = cache.lock.lock();
+        count(&cache.counters);
     }
 }
 
@@ -369,12 +389,28 @@ unsafe fn free_found<const FROM: u8>(
     if debug_hooks::is_debugging() && unsafe { debug_hooks::free(block, what) } {
         return;
     }
-    // SAFETY: the caller gives the block away, if it is one of the hardened heap's.
-    if hardened::is_on() && unsafe { hardened::give_back(own_word::hardened(), block, what) } {
+    // SAFETY: the caller gives the block away, if it is one.
+    if hardened::is_on() && unsafe { give_back_hardened(block, what) } {
         return;
     }
     // SAFETY: the caller gives the block away, if it is one.
     unsafe { free_other(call, block) }
+}
+
+/// Frees a block of the hardened heap. False: it is not that heap's.
+///
+/// # Safety
+///
+/// As `free`.
+#[inline(never)]
+unsafe fn give_back_hardened(block: *mut u8, what: Return) -> bool {
+    let had = if options::detailed() { hardened::extent(block.addr()) } else { None };
+    // SAFETY: the caller gives the block away, if it is one of the hardened heap's.
+    let is_done = unsafe { hardened::give_back(own_word::hardened(), block, what) };
+    if is_done && let Some(extent) = had.filter(|extent| extent.is_live) {
+        counted_apart(|counters| count::free(counters, extent.size));
+    }
+    is_done
 }
 
 /// # Safety
