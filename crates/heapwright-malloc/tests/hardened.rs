@@ -67,7 +67,8 @@ fn a_report_goes_on() {
 #[test]
 fn what_is_not_looked_for_is_not_said() {
     for mode in MODES {
-        let options = format!("mode={mode},guard=never,detect=-canary,detect=-double-free,detect=-fill");
+        let options =
+            format!("mode={mode},guard=never,detect=-canary,detect=-double-free,detect=-fill");
         for what in ["overflow", "double", "after-free"] {
             hardened("hardened.c", &options, &[what, "40"]).is_fine((mode, what));
         }
