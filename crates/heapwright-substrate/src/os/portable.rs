@@ -13,7 +13,7 @@ use core::cell::Cell;
 use core::ffi::CStr;
 use core::ffi::c_void;
 use core::ptr;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 use std::sync::OnceLock;
 
 use super::{EXITS, Exit, Memory};
@@ -147,8 +147,8 @@ pub fn some_module_has_its_own_new() -> bool {
 
 /// Fills `bytes` with what differs from one call to the next: nothing here has to be secret.
 pub fn random(bytes: &mut [u8]) {
-    static CALLS: AtomicU64 = AtomicU64::new(0);
-    let mut state = CALLS.fetch_add(1, Ordering::Relaxed);
+    static CALLS: AtomicU32 = AtomicU32::new(0);
+    let mut state = u64::from(CALLS.fetch_add(1, Ordering::Relaxed));
     for byte in bytes {
         state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
         *byte = (state >> 56) as u8;
