@@ -129,20 +129,6 @@ unsafe extern "C" fn _ZdlPvSt11align_val_t(block: *mut c_void, alignment: size_t
 unsafe extern "C" fn _ZdlPvm(block: *mut c_void, size: size_t) {
     // SAFETY: as the caller promises.
     if unsafe { !heap::free_sized_fast(block.cast(), size) } {
-        // SAFETY: as the caller promises.
-        unsafe { delete_sized_hardened(block, size) };
-    }
-}
-
-/// The rest of [`_ZdlPvm`], which jumps here: a hot function calls nothing.
-///
-/// # Safety
-///
-/// As there.
-#[inline(never)]
-unsafe extern "C" fn delete_sized_hardened(block: *mut c_void, size: size_t) {
-    // SAFETY: as the caller promises.
-    if unsafe { !heap::free_sized_hardened(block.cast(), size) } {
         delete_sized(block, size);
     }
 }

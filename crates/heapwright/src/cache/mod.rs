@@ -254,12 +254,6 @@ impl Deref for OwnCache {
 /// Whether caches made from now on pass sized frees on.
 static FORWARD_SIZED: AtomicBool = AtomicBool::new(false);
 
-/// Whether the program has an `operator delete` of its own, which the sized one must call.
-#[inline(always)]
-pub(crate) fn forwards_sized_frees() -> bool {
-    FORWARD_SIZED.load(Ordering::Relaxed)
-}
-
 /// Makes the fast path for sized frees refuse every block, for the calling
 /// thread's cache, for those that threads share, and for all that are made later.
 ///

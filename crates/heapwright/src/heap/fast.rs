@@ -548,20 +548,6 @@ pub unsafe fn free_sized_fast(block: *mut u8, size: usize) -> bool {
     false
 }
 
-/// [`free_sized_fast`] of the hardened heap, for what that refused. False: the process has none, the door must look, or
-/// [`forward_sized_frees`] was called.
-///
-/// # Safety
-///
-/// As there.
-#[inline(always)]
-#[must_use]
-pub unsafe fn free_sized_hardened(block: *mut u8, size: usize) -> bool {
-    // SAFETY: the caller gives the block away, if it is one.
-    !cache::forwards_sized_frees()
-        && unsafe { hardened::free_if_on::<{ crate::request::NEW }>(block, hot(), Some(size)) }
-}
-
 /// Makes [`free_sized_fast`] refuse every block, in this thread and in threads
 /// that start to allocate from now on: the program has an `operator delete` of
 /// its own, which the sized one must call.

@@ -78,9 +78,8 @@ pub use door::{realloc_to_nothing, usable_size};
 pub use extent::{Access, UNBOUNDED, checks_bounds, has_room, is_outside, out_of_bounds, room};
 pub use fast::{
     calloc, calloc_aligned, calloc_aligned_for, forward_sized_frees, free, free_aligned_from,
-    free_from, free_sized, free_sized_aligned_from, free_sized_fast, free_sized_from,
-    free_sized_hardened, malloc, malloc_aligned, malloc_aligned_fast, malloc_aligned_for,
-    malloc_fast, malloc_medium_fast,
+    free_from, free_sized, free_sized_aligned_from, free_sized_fast, free_sized_from, malloc,
+    malloc_aligned, malloc_aligned_fast, malloc_aligned_for, malloc_fast, malloc_medium_fast,
 };
 pub use first_class::Heap;
 pub use resize::{realloc, realloc_sized_from};
