@@ -52,7 +52,11 @@ fn every_size_is_refused_in_the_end_and_served_again() {
             let held: usize = blocks.iter().map(|block| block.size.max(16)).sum();
             let slack = 4 * size + window / 4 + (window / UNIT) * (UNIT % size.max(16));
             assert!(held + slack >= window, "round {round}: {held} of {window} in {size}s");
-            assert!(heap::calloc(10 * size).is_null());
+            assert!(
+                heap::calloc(10 * size).is_null(),
+                "round {round}, size {size}, {} blocks",
+                blocks.len()
+            );
             assert!(heap::malloc_aligned(window, 16).is_null());
             blocks.into_iter().for_each(Owned::free);
         }

@@ -146,6 +146,11 @@ fn seed(of: usize) -> u64 {
     of as u64 ^ os::now_ns().rotate_left(32) | 1
 }
 
+/// No [`Draw`], and each of them, as numbers.
+const NOTHING: u8 = 0;
+const DRAWN: u8 = 1;
+const IF_NEW: u8 = 2;
+
 /// Why a guarded block is to be made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Draw {
@@ -161,8 +166,9 @@ pub(crate) struct GuardDraw {
     left: Cell<u32>,
     /// Classes whose next refill is drawn.
     due: Cell<u128>,
-    /// What the refill that has just failed is to be.
-    pending: Cell<Option<Draw>>,
+    /// What the refill that has just failed is to be: a [`Draw`] as a number, and 0 for nothing, for a cache is made of
+    /// zeros.
+    pending: Cell<u8>,
     /// The next refill is not looked at.
     skips: Cell<bool>,
     /// Refills to the next look, and from that one to the one after it, if it finds nothing.
@@ -186,12 +192,16 @@ impl GuardDraw {
 
     /// Whether a refill failed because a guarded block is to be made.
     pub(crate) fn is_pending(&self) -> bool {
-        self.pending.get().is_some()
+        self.pending.get() != NOTHING
     }
 
     /// What the call whose refill failed is to be. `None`: it failed for want of memory, or there was none.
     pub(crate) fn take_pending(&self) -> Option<Draw> {
-        self.pending.take()
+        match self.pending.replace(NOTHING) {
+            NOTHING => None,
+            DRAWN => Some(Draw::Drawn),
+            _ => Some(Draw::IfNew),
+        }
     }
 
     /// Counts a block that comes from no list. True: it is drawn.
@@ -230,7 +240,7 @@ impl Cache {
         draw.random.set(seed(core::ptr::from_ref(self).addr()));
         draw.draw();
         draw.due.set(0);
-        draw.pending.set(None);
+        draw.pending.set(NOTHING);
         self.watch(true);
     }
 
@@ -256,7 +266,7 @@ impl Cache {
                 draw.draw();
             }
             if is_time(self.scavenger.now.get()) {
-                draw.pending.set(Some(Draw::Drawn));
+                draw.pending.set(DRAWN);
                 return false;
             }
             return true;
@@ -266,7 +276,7 @@ impl Cache {
         if to_look > 0 {
             draw.to_look.set(to_look - 1);
         } else if is_time(self.scavenger.now.get()) {
-            draw.pending.set(Some(Draw::IfNew));
+            draw.pending.set(IF_NEW);
             return false;
         }
         true
