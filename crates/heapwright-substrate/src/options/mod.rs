@@ -239,7 +239,9 @@ fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
         }
     }
     #[cfg(feature = "debug")]
+    // (An access that meets a guard ends the program, so one whose misuse is only reported asks for guards by name.)
     if options.hardening != Hardening::Off
+        && !options.reports_misuse
         && options.guards == 0
         && options.debug.guard != debug::Guard::Never
     {
