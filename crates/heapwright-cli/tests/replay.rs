@@ -376,15 +376,15 @@ fn each_cache_model_is_a_row() {
 fn allocators_that_are_wrong_are_found_out() {
     let folder = Folder::new();
     let file = folder
-        .file("two.txt", "1: malloc 0x10 100\n1: malloc 0x20 100\n1: free 0x10\n1: free 0x20\n");
-    // Everything is the C library's, but for blocks of 100 bytes.
+        .file("two.txt", "1: malloc 0x10 7919\n1: malloc 0x20 7919\n1: free 0x10\n1: free 0x20\n");
+    // Everything is the C library's, but for blocks of a size that the command itself does not ask for.
     let library = |name: &str, code: &str| {
         let source = format!(
             "#include <stddef.h>\n#include <stdlib.h>\n#include <unistd.h>\n\
              extern void *__libc_malloc(size_t);\nextern void __libc_free(void *);\n\
-             static char place[100] __attribute__((aligned(16)));\n\
+             static char place[7919] __attribute__((aligned(16)));\n\
              void free(void *p) {{ if (p != place) __libc_free(p); }}\n\
-             void *malloc(size_t n) {{ if (n == 100) {{ {code} }} return __libc_malloc(n); }}\n"
+             void *malloc(size_t n) {{ if (n == 7919) {{ {code} }} return __libc_malloc(n); }}\n"
         );
         folder.compile(&format!("lib{name}.so"), &["-shared", "-fPIC"], &source)
     };
