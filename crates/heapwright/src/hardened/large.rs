@@ -163,13 +163,25 @@ fn behind(run: Run, usable: usize) -> (*mut u8, usize) {
 /// A block of `request.size` bytes, which are none where the alignment is more than empty slots have. Null: there is no
 /// memory.
 pub(super) fn allocate(request: Request) -> *mut u8 {
+    allocate_with_room(request, 0)
+}
+
+/// [`allocate`] for a block that has grown, and probably goes on: with half as many units more, which stay guarded until
+/// it does.
+pub(super) fn allocate_to_grow(request: Request) -> *mut u8 {
+    let room = request.size.div_ceil(UNIT) / 2;
+    let block = allocate_with_room(request, room);
+    if block.is_null() { allocate(request) } else { block }
+}
+
+fn allocate_with_room(request: Request, room: usize) -> *mut u8 {
     let Request { size, align, .. } = request;
     let usable = whole_pages(size);
     // A signal handler that interrupted the holder of a lock.
     if sync::is_interrupted() || os::is_more_than_there_is(usable) {
         return core::ptr::null_mut();
     }
-    let units = usable.div_ceil(UNIT);
+    let units = usable.div_ceil(UNIT) + room;
     let reused = if align <= UNIT { QUEUE.lock().take(units) } else { None };
     // SAFETY: the run was just taken out of the queue, and nobody else knows it. (Else the kernel refused, and its addresses
     // are lost.)
@@ -375,7 +387,8 @@ pub(super) fn resize(block: *mut u8, size: usize) -> bool {
     let (usable, asked) = (scarce::usable(record), record.requested.load(Ordering::Relaxed));
     let wanted = whole_pages(size);
     let run = Run::of(unit);
-    if wanted > run.units * UNIT || wanted.div_ceil(UNIT) < run.units - run.units / 8 {
+    // What is given up goes back where it is, but to less than half a block moves, for its addresses are worth more.
+    if wanted > run.units * UNIT || wanted < usable / 2 {
         return false;
     }
     // The canary's bytes become the program's.

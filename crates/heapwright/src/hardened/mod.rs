@@ -537,7 +537,12 @@ pub(crate) unsafe fn realloc(
             None => return None,
         },
     };
-    let new = allocate(cache, request);
+    let is_large = size <= isize::MAX as usize && class_of(size, request.align).is_none();
+    let new = if size > asked && is_large && request.align <= MIN_ALIGN {
+        large::allocate_to_grow(request)
+    } else {
+        allocate(cache, request)
+    };
     if !new.is_null() {
         // SAFETY: both blocks have as many bytes, and the new one is this call's alone.
         unsafe { ptr::copy_nonoverlapping(block, new, asked.min(size)) };
