@@ -20,9 +20,8 @@
 
 use super::judge::{self, Wrong};
 use super::random::Random;
-use super::settings;
 use super::slots;
-use super::word::{self, CANARY};
+use super::word::CANARY;
 use crate::address_map::{Entry, HARDENED, Kind, MAP};
 use crate::chunk::{self, Want, scarce};
 use crate::os::{self, Memory, SYSTEM};
@@ -206,7 +205,8 @@ fn allocate_with_room(request: Request, room: usize) -> *mut u8 {
     record.heap.store(HARDENED, Ordering::Relaxed);
     record.usable.store(usable, Ordering::Relaxed);
     record.requested.store(size, Ordering::Relaxed);
-    end(block, size, usable);
+    // SAFETY: the usable bytes of a block that nobody knows yet.
+    unsafe { slots::end(block, size, usable) };
     MAP.set_entries(unit + 1, run.units - 1, Entry::large_rest(unit));
     MAP.set_entry(unit, Entry::LARGE_HEAD);
     block
@@ -234,39 +234,6 @@ fn take(units: usize, align: usize) -> Option<Run> {
         }
     }
     Some(run)
-}
-
-/// Writes the canary behind the bytes asked for, if there is room in their page.
-fn end(block: *mut u8, size: usize, usable: usize) {
-    if usable - size >= CANARY {
-        let canary = word::canary(settings::get().secret, block.addr());
-        // SAFETY: the bytes are usable, and not the program's.
-        unsafe { block.wrapping_add(size).cast::<u64>().write_unaligned(canary) };
-    }
-}
-
-/// Whether the bytes behind those asked for are as [`end`] left them.
-fn is_whole(block: *const u8, size: usize, usable: usize) -> bool {
-    let rest = usable - size;
-    let mut at = size;
-    if rest >= CANARY {
-        let canary = word::canary(settings::get().secret, block.addr());
-        // SAFETY: the bytes are usable.
-        if unsafe { block.wrapping_add(size).cast::<u64>().read_unaligned() } != canary {
-            return false;
-        }
-        at += CANARY;
-    }
-    // Bytes up to a word, and then words.
-    let aligned = at.next_multiple_of(8).min(usable);
-    for at in at..aligned {
-        // SAFETY: the byte is usable.
-        if unsafe { block.wrapping_add(at).read() } != 0 {
-            return false;
-        }
-    }
-    // SAFETY: the bytes are usable, and a page ends at a multiple of 8.
-    unsafe { slots::is_zero(block.wrapping_add(aligned), usable - aligned) }
 }
 
 /// The unit of the large block of this heap that begins at an address.
@@ -368,7 +335,8 @@ fn look_at(unit: usize, asked: usize, what: Return) {
         // (Told may be any number.)
         told.max(1) <= usable - SYSTEM.page_size() || told > usable
     });
-    if !is_whole(block, asked, usable) {
+    // SAFETY: the usable bytes of a live block, which are whole pages.
+    if !unsafe { slots::is_whole(block, asked, usable) } {
         judge::report(Wrong::Overflow, what.call.word(), block.addr(), asked);
     }
 }
@@ -400,7 +368,8 @@ pub(super) fn resize(block: *mut u8, size: usize) -> bool {
     if wanted > usable {
         // SAFETY: pages of the block's run, which become the program's.
         if !unsafe { os::unguard(block.wrapping_add(usable), wanted - usable) } {
-            end(block, asked, usable);
+            // SAFETY: the usable bytes of the caller's block.
+            unsafe { slots::end(block, asked, usable) };
             return false;
         }
     } else {
@@ -417,7 +386,8 @@ pub(super) fn resize(block: *mut u8, size: usize) -> bool {
     }
     record.usable.store(wanted, Ordering::Relaxed);
     record.requested.store(size, Ordering::Relaxed);
-    end(block, size, wanted);
+    // SAFETY: the usable bytes of the caller's block.
+    unsafe { slots::end(block, size, wanted) };
     true
 }
 

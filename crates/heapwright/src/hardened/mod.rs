@@ -342,16 +342,8 @@ fn request_name(request: Request) -> &'static str {
 
 /// Makes a slot that the caller holds a block.
 fn make_live(slot: Slot, request: Request) -> *mut u8 {
-    let slack = size_class::size(slot.class) - CANARY - request.size;
-    slot.write(word::live(maker_of(request), slack));
-    write_canary(slot.block, request.size);
+    slot.make_live(maker_of(request), request.size);
     zeroed(slot.block, request)
-}
-
-fn write_canary(block: *mut u8, asked: usize) {
-    let canary = word::canary(settings::get().secret, block.addr());
-    // SAFETY: the slot has room for the bytes asked for and the canary, and is the caller's.
-    unsafe { block.wrapping_add(asked).cast::<u64>().write_unaligned(canary) };
 }
 
 /// Sees to it that a block reads as zero, if it must: it does, unless somebody wrote to it after it was freed.
@@ -393,26 +385,6 @@ fn compare(
     }
 }
 
-/// Whether the canary of a live block is as it was, and what is behind it.
-fn is_whole(slot: &Slot, asked: usize) -> bool {
-    let canary = word::canary(settings::get().secret, slot.block.addr());
-    // SAFETY: the slot of a live block has room for the bytes asked for and the canary.
-    if unsafe { slot.block.wrapping_add(asked).cast::<u64>().read_unaligned() } != canary {
-        return false;
-    }
-    let used = asked + CANARY;
-    let aligned = used.next_multiple_of(8);
-    for at in used..aligned {
-        // SAFETY: a byte of the slot, which ends at a multiple of 16.
-        if unsafe { slot.block.wrapping_add(at).read() } != 0 {
-            return false;
-        }
-    }
-    let rest = size_class::size(slot.class) - aligned;
-    // SAFETY: the rest of the slot, which is no part of the block.
-    unsafe { slots::is_zero(slot.block.wrapping_add(aligned), rest) }
-}
-
 /// The live block that begins at an address which a call was given, if it is one of this heap's slots: looked at as far as
 /// the call says something of it.
 fn checked(slot: Slot, offset: usize, what: Return) -> Option<usize> {
@@ -435,7 +407,7 @@ fn checked(slot: Slot, offset: usize, what: Return) -> Option<usize> {
             class_of(told.max(1), 1) != class_of(asked.max(1), 1)
         });
     }
-    if !slot.is_empty && !is_whole(&slot, asked) {
+    if !slot.is_empty && !slot.is_whole(asked) {
         judge::report(Wrong::Overflow, call, address, asked);
     }
     Some(asked)
@@ -570,8 +542,7 @@ fn resize_slot(slot: Slot, asked: usize, request: Request) -> bool {
     let from = size.min(asked);
     // SAFETY: bytes of the block that the program gives up, or the canary.
     unsafe { slot.block.wrapping_add(from).write_bytes(0, asked + CANARY - from) };
-    slot.write(word::live(maker_of(request), room - size));
-    write_canary(slot.block, size);
+    slot.make_live(maker_of(request), size);
     true
 }
 
@@ -675,7 +646,7 @@ pub(crate) fn at_exit() {
                 if !unsafe { slots::is_zero(slot.block, size) } {
                     judge::report(Wrong::WriteAfterFree, "exit", address, size);
                 }
-            } else if !is_whole(&slot, slot.asked(known)) {
+            } else if !slot.is_whole(slot.asked(known)) {
                 judge::report(Wrong::Overflow, "exit", address, slot.asked(known));
             }
         }

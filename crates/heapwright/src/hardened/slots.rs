@@ -136,13 +136,71 @@ impl Slot {
         unsafe { &*self.word }.store(word, Ordering::Relaxed);
     }
 
+    /// Makes it a live block of `asked` bytes, which leave room for a canary: the caller holds the slot.
+    pub(super) fn make_live(&self, maker: u16, asked: usize) {
+        self.write(word::live(maker, self.size() - CANARY - asked));
+        // SAFETY: the caller holds the slot.
+        unsafe { end(self.block, asked, self.size()) };
+    }
+
+    /// Whether the end of the live block, of `asked` bytes, is as it was.
+    pub(super) fn is_whole(&self, asked: usize) -> bool {
+        // SAFETY: the slot is all of this heap's, and a multiple of 16 bytes.
+        unsafe { is_whole(self.block, asked, self.size()) }
+    }
+
+    /// Its bytes.
+    pub(super) fn size(&self) -> usize {
+        size_class::size(self.class)
+    }
+
     /// The bytes asked for of a live block with this word.
     pub(super) fn asked(&self, word: u16) -> usize {
         if self.is_empty {
             return 0;
         }
-        size_class::size(self.class) - CANARY - word::slack_of(word)
+        self.size() - CANARY - word::slack_of(word)
     }
+}
+
+/// Writes what follows the `asked` bytes of a block that has room for `room`: a canary, if it fits.
+///
+/// # Safety
+///
+/// The block is the caller's, and as long.
+pub(super) unsafe fn end(block: *mut u8, asked: usize, room: usize) {
+    if room - asked >= CANARY {
+        let canary = word::canary(settings::get().secret, block.addr());
+        // SAFETY: bytes of the block's room that were not asked for.
+        unsafe { block.wrapping_add(asked).cast::<u64>().write_unaligned(canary) };
+    }
+}
+
+/// Whether what follows the `asked` bytes of a block is as [`end`] left it: the canary, and zeros.
+///
+/// # Safety
+///
+/// The block is the caller's, and has room for `room` bytes, a multiple of 16.
+pub(super) unsafe fn is_whole(block: *const u8, asked: usize, room: usize) -> bool {
+    let mut used = asked;
+    if room - asked >= CANARY {
+        let canary = word::canary(settings::get().secret, block.addr());
+        // SAFETY: bytes of the block's room.
+        if unsafe { block.wrapping_add(asked).cast::<u64>().read_unaligned() } != canary {
+            return false;
+        }
+        used += CANARY;
+    }
+    // Bytes up to a word, and then words.
+    let aligned = used.next_multiple_of(8);
+    for at in used..aligned {
+        // SAFETY: a byte of the block's room, which ends at a multiple of 16.
+        if unsafe { block.wrapping_add(at).read() } != 0 {
+            return false;
+        }
+    }
+    // SAFETY: the rest of the block's room.
+    unsafe { is_zero(block.wrapping_add(aligned), room - aligned) }
 }
 
 /// Whether all of `size` bytes are zero.
