@@ -9,6 +9,7 @@
 //!
 //! Called by the rest of `hardened`, at times with the lock of a size class.
 
+use super::Extent;
 use super::settings;
 use super::word;
 use crate::misuse;
@@ -85,17 +86,21 @@ pub(super) fn report(wrong: Wrong, call: &str, address: usize, size: usize) -> b
     misuse::end(line)
 }
 
-/// A pointer that is not the start of a block was given to `call`. Returns only where the program is to go on.
+/// A pointer that is not the start of a block was given to `call`: it lies in this block, or in none. Returns only where
+/// the program is to go on.
 #[cold]
 #[inline(never)]
-pub(super) fn not_a_block(call: &str, address: usize, block: usize, size: usize, is_live: bool) {
+pub(super) fn not_a_block(call: &str, address: usize, found: Option<Extent>) {
     let line = Line::new().text(call).text("(").address(address).text("): the pointer ");
-    let line = if block == 0 {
-        line.text("lies where no block is")
-    } else {
-        let line = line.text("is ").number(address - block).text(" bytes into a ").number(size);
-        line.text(if is_live { "-byte block at " } else { "-byte slot, which is free, at " })
-            .address(block)
+    let line = match found {
+        None => line.text("lies where no block is"),
+        Some(Extent { block, size, is_live }) => line
+            .text("is ")
+            .number(address - block)
+            .text(" bytes into a ")
+            .number(size)
+            .text(if is_live { "-byte block at " } else { "-byte slot, which is free, at " })
+            .address(block),
     };
     let line = line.text("; pass the address malloc returned");
     if settings::get().reports {

@@ -18,6 +18,7 @@
 //!
 //! Called by `mod`.
 
+use super::Extent;
 use super::judge::{self, Wrong};
 use super::random::Random;
 use super::slots;
@@ -245,8 +246,8 @@ fn unit_of(address: usize) -> Option<usize> {
     is_one.then_some(unit)
 }
 
-/// The block, live or just freed, that an address lies in: its start, the bytes asked for, and whether it is live.
-pub(super) fn find(address: usize) -> Option<(usize, usize, bool)> {
+/// The block, live or just freed, that an address lies in.
+pub(super) fn find(address: usize) -> Option<Extent> {
     let (unit, entry) = MAP.lookup(address);
     let head = match entry.kind() {
         Kind::LargeHead => unit,
@@ -259,11 +260,8 @@ pub(super) fn find(address: usize) -> Option<(usize, usize, bool)> {
     }
     let block = MAP.address_of(head).addr();
     let asked = record.requested.load(Ordering::Relaxed);
-    Some(if asked == Record::KEPT {
-        (block, scarce::usable(record), false)
-    } else {
-        (block, asked, true)
-    })
+    let is_live = asked != Record::KEPT;
+    Some(Extent { block, size: if is_live { asked } else { scarce::usable(record) }, is_live })
 }
 
 /// The bytes asked for of the live block that begins at an address.

@@ -390,17 +390,16 @@ fn compare(
 fn checked(slot: Slot, offset: usize, what: Return) -> Option<usize> {
     let (call, address) = (what.call.word(), slot.block.addr());
     let known = slot.read();
-    let is_live = word::maker_of(known) != 0;
+    let found = slot.extent(known);
     if offset != 0 {
-        let size = if is_live { slot.asked(known) } else { size_class::size(slot.class) };
-        judge::not_a_block(call, address + offset, address, size, is_live);
+        judge::not_a_block(call, address + offset, Some(found));
         return None;
     }
-    if !is_live {
-        judge::report(Wrong::DoubleFree, call, address, size_class::size(slot.class));
+    let asked = found.size;
+    if !found.is_live {
+        judge::report(Wrong::DoubleFree, call, address, asked);
         return None;
     }
-    let asked = slot.asked(known);
     // (To ask how long it is, any block may be given.)
     if what.call != Call::UsableSize {
         compare(word::maker_of(known), asked, address, what, |told| {
@@ -449,12 +448,12 @@ pub(crate) unsafe fn give_back(
 /// Reports a pointer that leads into this heap, but not to a block. False: it leads elsewhere.
 fn is_misplaced(address: usize, unit: usize, entry: Entry, what: Return) -> bool {
     let call = what.call.word();
-    if let Some((block, size, is_live)) = large::find(address) {
-        if address == block && !is_live {
-            judge::report(Wrong::DoubleFree, call, address, size);
-            return true;
+    if let Some(found) = large::find(address) {
+        if address == found.block && !found.is_live {
+            judge::report(Wrong::DoubleFree, call, address, found.size);
+        } else {
+            judge::not_a_block(call, address, Some(found));
         }
-        judge::not_a_block(call, address, block, size, is_live);
         return true;
     }
     let is_ours = match MAP.kind_of(unit, entry) {
@@ -465,7 +464,7 @@ fn is_misplaced(address: usize, unit: usize, entry: Entry, what: Return) -> bool
         _ => false,
     };
     if is_ours {
-        judge::not_a_block(call, address, 0, 0, false);
+        judge::not_a_block(call, address, None);
     }
     is_ours
 }
@@ -579,14 +578,10 @@ pub(crate) fn reports_misuse() -> bool {
 
 /// The block that an address lies in, as exactly as is known, in constant time. `None`: none of this heap's.
 pub(crate) fn extent(address: usize) -> Option<Extent> {
-    if let Some((slot, offset)) = Slot::of(address) {
-        let known = slot.read();
-        let is_live = word::maker_of(known) != 0;
-        let size = if is_live { slot.asked(known) } else { size_class::size(slot.class) };
-        return Some(Extent { block: address - offset, size, is_live });
+    match Slot::of(address) {
+        Some((slot, _)) => Some(slot.extent(slot.read())),
+        None => large::find(address),
     }
-    let (block, size, is_live) = large::find(address)?;
-    Some(Extent { block, size, is_live })
 }
 
 /// How `describe` reads a slab.
@@ -595,12 +590,10 @@ static READER: Reader = Reader {
         let mut found = describe::nothing(describe::Kind::Small);
         found.owner = HARDENED;
         if let Some((slot, offset)) = Slot::of(address.addr()) {
-            let known = slot.read();
-            let is_live = word::maker_of(known) != 0;
-            let size = if is_live { slot.asked(known) } else { size_class::size(slot.class) };
+            let Extent { block, size, is_live } = slot.extent(slot.read());
             found = Description {
                 state: if is_live { BlockState::InUse } else { BlockState::Free },
-                block: slot.block.addr(),
+                block,
                 size,
                 offset,
                 class: slot.class as u32,

@@ -14,6 +14,7 @@
 //!
 //! Called by the rest of `hardened`.
 
+use super::Extent;
 use super::settings;
 use super::word::{self, CANARY};
 use crate::address_map::{Entry, HARDENED, HARDENED_EMPTY, Kind, MAP};
@@ -152,6 +153,13 @@ impl Slot {
     /// Its bytes.
     pub(super) fn size(&self) -> usize {
         size_class::size(self.class)
+    }
+
+    /// The block that it holds if its word is this one, or the free slot.
+    pub(super) fn extent(&self, word: u16) -> Extent {
+        let is_live = word::maker_of(word) != 0;
+        let size = if is_live { self.asked(word) } else { self.size() };
+        Extent { block: self.block.addr(), size, is_live }
     }
 
     /// The bytes asked for of a live block with this word.
