@@ -38,10 +38,10 @@ pub(super) enum Wrong {
 }
 
 /// Reports that something is wrong with the block of `size` bytes at `address`, found by `call`. Returns only where the
-/// program is to go on; false where this is not looked for.
+/// program is to go on.
 #[cold]
 #[inline(never)]
-pub(super) fn report(wrong: Wrong, call: &str, address: usize, size: usize) -> bool {
+pub(super) fn report(wrong: Wrong, call: &str, address: usize, size: usize) {
     let settings = settings::get();
     let detect = &settings.detect;
     let (wanted, silence) = match wrong {
@@ -52,7 +52,7 @@ pub(super) fn report(wrong: Wrong, call: &str, address: usize, size: usize) -> b
         Wrong::Size(_) | Wrong::Alignment(_) => (detect.size, "size"),
     };
     if !wanted {
-        return false;
+        return;
     }
     let line = Line::new().text(call).text("(").address(address).text("): this ");
     let line = line.number(size).text("-byte block ");
@@ -80,8 +80,7 @@ pub(super) fn report(wrong: Wrong, call: &str, address: usize, size: usize) -> b
     };
     let line = line.text("; detect=-").text(silence).text(" silences this");
     if settings.reports {
-        line.write();
-        return true;
+        return line.write();
     }
     misuse::end(line)
 }
