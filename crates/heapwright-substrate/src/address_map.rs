@@ -213,6 +213,12 @@ impl Entry {
         self.0 >> KIND_BITS
     }
 
+    /// Whether a slab is the hardened heap's.
+    #[inline]
+    pub const fn is_hardened(self) -> bool {
+        matches!(self.owner(), HARDENED | HARDENED_EMPTY)
+    }
+
     /// What the unit is.
     #[inline]
     pub const fn kind(self) -> Kind {

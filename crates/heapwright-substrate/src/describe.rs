@@ -11,7 +11,7 @@
 
 use core::ptr;
 
-use crate::address_map::{HARDENED, HARDENED_EMPTY, Kind as UnitKind, MAP};
+use crate::address_map::{HARDENED, Kind as UnitKind, MAP};
 use crate::chunk::scarce;
 use crate::size_class::{self, UNIT};
 use crate::slab::Slab;
@@ -99,7 +99,7 @@ pub fn describe(address: *const u8) -> Description {
         UnitKind::PoolRest(head) => in_pool(address.addr(), head),
         UnitKind::Collected(_) => read(Front::Collected, Kind::Collected, unit, address),
         UnitKind::CollectedRest(head) => read(Front::Collected, Kind::Collected, head, address),
-        UnitKind::Slab(_) if matches!(entry.owner(), HARDENED | HARDENED_EMPTY) => {
+        UnitKind::Slab(_) if entry.is_hardened() => {
             read(Front::Hardened, Kind::Small, unit, address)
         }
         UnitKind::Slab(class) => {

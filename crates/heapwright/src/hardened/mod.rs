@@ -458,7 +458,7 @@ fn is_misplaced(address: usize, unit: usize, entry: Entry, what: Return) -> bool
     }
     let is_ours = match MAP.kind_of(unit, entry) {
         Kind::Guard => true,
-        Kind::Slab(_) => matches!(entry.owner(), HARDENED | HARDENED_EMPTY),
+        Kind::Slab(_) => entry.is_hardened(),
         // The door has better words for it, and ends the process.
         Kind::Free | Kind::Kept | Kind::Metadata => settings::get().reports,
         _ => false,
@@ -604,17 +604,10 @@ static READER: Reader = Reader {
     },
 };
 
-/// Whether the slot `index` of the slab at `unit`, of whichever heap, is a live block as far as this heap knows; and the
-/// bytes asked for, if it is this heap's.
-pub(crate) fn live_slot(unit: usize, index: usize) -> Option<(bool, usize)> {
-    let (class, is_empty) = slabs::class_of(unit)?;
-    let slot = Slot::at(unit, class, index, is_empty);
-    let known = slot.read();
-    Some(if word::maker_of(known) == 0 {
-        (false, size_class::size(class))
-    } else {
-        (true, slot.asked(known))
-    })
+/// What the slot `index` of this heap's slab at `unit`, which has this entry and class, holds.
+pub(crate) fn in_slot(unit: usize, entry: Entry, class: usize, index: usize) -> Extent {
+    let slot = Slot::at(unit, class, index, entry.owner() == HARDENED_EMPTY);
+    slot.extent(slot.read())
 }
 
 /// The most slabs that [`at_exit`] looks at.

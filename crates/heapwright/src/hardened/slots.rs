@@ -17,7 +17,7 @@
 use super::Extent;
 use super::settings;
 use super::word::{self, CANARY};
-use crate::address_map::{Entry, HARDENED, HARDENED_EMPTY, Kind, MAP};
+use crate::address_map::{Entry, HARDENED_EMPTY, Kind, MAP};
 use crate::chunk;
 use crate::os::{Memory, SYSTEM};
 use crate::size_class::{self, UNIT};
@@ -113,7 +113,7 @@ impl Slot {
     /// [`Slot::of`], where the unit is known.
     pub(super) fn in_unit(unit: usize, entry: Entry, address: usize) -> Option<(Self, usize)> {
         let Kind::Slab(class) = entry.kind() else { return None };
-        if !matches!(entry.owner(), HARDENED | HARDENED_EMPTY) {
+        if !entry.is_hardened() {
             return None;
         }
         let offset = address & (UNIT - 1);

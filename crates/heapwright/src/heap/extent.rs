@@ -15,7 +15,7 @@
 //! Anyone may ask about any address, at any time, also in a signal handler: no lock is taken, nothing is
 //! allocated, and the memory at the address is not touched.
 
-use crate::address_map::{Entry, HARDENED, HARDENED_EMPTY, Kind, MAP};
+use crate::address_map::{Entry, Kind, MAP};
 use crate::chunk::scarce;
 use crate::describe::{BlockState, describe};
 use crate::hardened;
@@ -79,9 +79,10 @@ pub fn is_outside(address: usize) -> bool {
 /// To the end of the block in a slab, as far as its heap knows.
 #[inline(always)]
 fn room_in_slab(unit: usize, entry: Entry, class: usize, address: usize) -> usize {
-    match entry.owner() {
-        HARDENED | HARDENED_EMPTY => hardened::room(unit, entry, class, address),
-        _ => room_in_slot(class, address),
+    if entry.is_hardened() {
+        hardened::room(unit, entry, class, address)
+    } else {
+        room_in_slot(class, address)
     }
 }
 

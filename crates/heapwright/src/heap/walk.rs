@@ -3,7 +3,7 @@
 use super::guards;
 use crate::address_map::{Kind, MAP};
 use crate::chunk::{self, scarce};
-use crate::hardened;
+use crate::hardened::{self, Extent};
 use crate::size_class;
 use crate::slab::Slab;
 use crate::sync::atomic::Ordering;
@@ -51,17 +51,18 @@ pub fn walk(visit: &mut dyn FnMut(Block) -> bool) -> bool {
         match MAP.kind_of(unit, entry) {
             Kind::Slab(class) => {
                 let slab = Slab::at(&MAP, unit, class);
-                let size = size_class::size(class);
+                let step = size_class::size(class);
                 for slot in 0..slab.carved() {
-                    // Of the hardened heap's blocks more is known.
-                    let (in_use, size_now) =
-                        hardened::live_slot(unit, slot).unwrap_or((!slab.is_returned(slot), size));
-                    let block = Block {
-                        address: address + slot * size,
-                        size: size_now,
-                        owner: entry.owner(),
-                        in_use,
+                    let (size, in_use) = if entry.is_hardened() {
+                        // More is known there.
+                        let Extent { size, is_live, .. } =
+                            hardened::in_slot(unit, entry, class, slot);
+                        (size, is_live)
+                    } else {
+                        (step, !slab.is_returned(slot))
                     };
+                    let address = address + slot * step;
+                    let block = Block { address, size, owner: entry.owner(), in_use };
                     if !visit(block) {
                         return false;
                     }
