@@ -122,10 +122,10 @@ fn seed(random: &mut Random) {
     random.seed(key);
 }
 
-/// Serves a request of 1 to `LINEAR_MAX` bytes of a thread whose hot part is a hardened stub.
+/// Serves a request of 1 to `LINEAR_MAX` bytes of a thread whose hot part is a hardened stub, which is `FULL` or light.
 #[inline(always)]
-pub(crate) fn malloc<const FROM: u8>(size: usize, hot: &Hot) -> *mut u8 {
-    match Cache::of(hot).malloc::<FROM, false>(size) {
+pub(crate) fn malloc<const FROM: u8, const FULL: bool>(size: usize, hot: &Hot) -> *mut u8 {
+    match Cache::of(hot).malloc::<FROM, FULL>(size) {
         Ok(block) => block,
         Err(Refused::TooFew) => malloc_cold::<FROM>(size, hot),
         Err(Refused::Changed(block)) => malloc_changed::<FROM>(size, hot, block),
@@ -138,16 +138,6 @@ pub(crate) fn is_plain<const FROM: u8>(size: usize, align: usize) -> bool {
     let most =
         if matches!(Origin::of::<FROM>(), Origin::New | Origin::NewArray) { 1 } else { MIN_ALIGN };
     size <= LINEAR_MAX && align <= most
-}
-
-/// [`malloc`] with `hardened:full`.
-#[inline(always)]
-pub(crate) fn malloc_full<const FROM: u8>(size: usize, hot: &Hot) -> *mut u8 {
-    match Cache::of(hot).malloc::<FROM, true>(size) {
-        Ok(block) => block,
-        Err(Refused::TooFew) => malloc_cold::<FROM>(size, hot),
-        Err(Refused::Changed(block)) => malloc_changed::<FROM>(size, hot, block),
-    }
 }
 
 #[cold]
@@ -172,8 +162,8 @@ fn malloc_changed<const FROM: u8>(size: usize, hot: &Hot, changed: *mut u8) -> *
     }
 }
 
-/// Frees a block of `unit` for a thread whose hot part is a hardened stub, if all is as it should be; `told` is what the
-/// call says of its size. False: the door must look.
+/// Frees a block of `unit` if the thread's hot part is a hardened stub and all is as it should be; `told` is what the call
+/// says of its size. False: the door must look.
 ///
 /// # Safety
 ///
@@ -185,45 +175,12 @@ pub(crate) unsafe fn free<const FROM: u8>(
     unit: usize,
     told: Option<usize>,
 ) -> bool {
-    // SAFETY: the caller gives the block away, if it is one.
-    unsafe { Cache::of(hot).free::<FROM, false>(block, unit, told) }
-}
-
-/// [`free`] with `hardened:full`.
-///
-/// # Safety
-///
-/// As there.
-#[inline(always)]
-pub(crate) unsafe fn free_full<const FROM: u8>(
-    block: *mut u8,
-    hot: &Hot,
-    unit: usize,
-    told: Option<usize>,
-) -> bool {
-    // SAFETY: the caller gives the block away, if it is one.
-    unsafe { Cache::of(hot).free::<FROM, true>(block, unit, told) }
-}
-
-/// [`free`] or [`free_full`], for a caller that may be in any process. False: it is not a hardened one, or the door must
-/// look.
-///
-/// # Safety
-///
-/// As [`free`].
-#[inline]
-pub(crate) unsafe fn free_if_on<const FROM: u8>(
-    block: *mut u8,
-    hot: &Hot,
-    told: Option<usize>,
-) -> bool {
-    let unit = MAP.unit_of(block.addr());
     match hot.hardness() {
         Hardness::None => false,
         // SAFETY: the caller gives the block away, if it is one.
-        Hardness::Light => unsafe { free::<FROM>(block, hot, unit, told) },
+        Hardness::Light => unsafe { Cache::of(hot).free::<FROM, false>(block, unit, told) },
         // SAFETY: the caller gives the block away, if it is one.
-        Hardness::Full => unsafe { free_full::<FROM>(block, hot, unit, told) },
+        Hardness::Full => unsafe { Cache::of(hot).free::<FROM, true>(block, unit, told) },
     }
 }
 

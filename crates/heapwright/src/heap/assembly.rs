@@ -17,7 +17,7 @@ use core::arch::asm;
 use super::{door, exclusive, fast, per_cpu, shared};
 use crate::address_map::{SLAB_KINDS, TABLE_GAP};
 use crate::cache::arrays::{self, Gate};
-use crate::cache::{Hardness, Hot, Residue, hot};
+use crate::cache::{Hot, Residue, hot};
 use crate::hardened;
 use crate::request::MALLOC;
 use crate::size_class::{LINEAR_MAX as LINEAR, MIN_ALIGN};
@@ -129,14 +129,8 @@ pub unsafe extern "C" fn free_unknown(block: *mut u8, hot: *const u8, _any: usiz
     // SAFETY: the fast word leads to a hot part, and none is ever freed while threads use it.
     let hot = unsafe { &*hot.cast::<Hot>() };
     // In a hardened process, all come here.
-    let done = match hot.hardness() {
-        Hardness::None => false,
-        // SAFETY: by the contract a block in use, or what is refused.
-        Hardness::Light => unsafe { hardened::free::<MALLOC>(block, hot, unit, None) },
-        // SAFETY: by the contract a block in use, or what is refused.
-        Hardness::Full => unsafe { hardened::free_full::<MALLOC>(block, hot, unit, None) },
-    };
-    if !done {
+    // SAFETY: by the contract a block in use, or what is refused.
+    if unsafe { !hardened::free::<MALLOC>(block, hot, unit, None) } {
         // SAFETY: by the contract a block in use, or what is refused.
         unsafe { free_unknown_cold(block, hot) };
     }

@@ -309,7 +309,7 @@ pub(super) unsafe fn free_cold<const FROM: u8>(block: *mut u8) {
 #[inline(never)]
 unsafe fn free_hardened<const FROM: u8>(block: *mut u8, told: Option<usize>) {
     // SAFETY: the caller gives the block away, if it is one.
-    if unsafe { !hardened::free_if_on::<FROM>(block, fast::hot(), told) } {
+    if unsafe { !hardened::free::<FROM>(block, fast::hot(), MAP.unit_of(block.addr()), told) } {
         let call = if told.is_some() { Call::FreeSized } else { Call::Free };
         // SAFETY: the caller gives the block away, if it is one.
         unsafe { free_found::<FROM>(call, block, told, None) };

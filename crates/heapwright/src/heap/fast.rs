@@ -205,8 +205,8 @@ pub(super) fn missed_here(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
     }
     match hot.hardness() {
         Hardness::None => exclusive::missed(size, hot, offset),
-        Hardness::Light => hardened::malloc::<MALLOC>(size, hot),
-        Hardness::Full => hardened::malloc_full::<MALLOC>(size, hot),
+        Hardness::Light => hardened::malloc::<MALLOC, false>(size, hot),
+        Hardness::Full => hardened::malloc::<MALLOC, true>(size, hot),
     }
 }
 
@@ -219,10 +219,10 @@ fn missed_from<const FROM: u8>(size: usize, align: usize, hot: &Hot, offset: usi
     match hot.hardness() {
         // What `malloc` takes there.
         Hardness::Light if hardened::is_plain::<FROM>(size, align) => {
-            hardened::malloc::<FROM>(size, hot)
+            hardened::malloc::<FROM, false>(size, hot)
         }
         Hardness::Full if hardened::is_plain::<FROM>(size, align) => {
-            hardened::malloc_full::<FROM>(size, hot)
+            hardened::malloc::<FROM, true>(size, hot)
         }
         _ => exclusive::missed_from::<FROM>(size, align, hot, offset),
     }
