@@ -106,6 +106,19 @@ pub trait Memory {
     /// The range is committed, page aligned, and nobody uses its contents.
     unsafe fn decommit(&self, at: *mut u8, size: usize) -> bool;
 
+    /// Makes committed memory read as zero: by [`Memory::decommit`], or, where that is refused, by writing.
+    ///
+    /// # Safety
+    ///
+    /// As [`Memory::decommit`].
+    unsafe fn make_zero(&self, at: *mut u8, size: usize) {
+        // SAFETY: by the contract.
+        if !unsafe { self.decommit(at, size) } {
+            // SAFETY: by the contract the memory is committed, and nobody uses it.
+            unsafe { at.write_bytes(0, size) };
+        }
+    }
+
     /// The most address space it is polite to reserve in one piece, or `None`
     /// where there is no limit but the machine's.
     fn address_space_limit(&self) -> Option<usize>;

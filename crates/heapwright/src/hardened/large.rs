@@ -229,10 +229,7 @@ fn take(units: usize, align: usize) -> Option<Run> {
         // With the guards, which may turn out to be none: what goes back is taken to read as zero.
         let at = MAP.address_of(run.first);
         // SAFETY: the run was just taken, is committed, and nobody knows it.
-        if !unsafe { SYSTEM.decommit(at, all * UNIT) } {
-            // SAFETY: the run was just taken, is committed, and nobody knows it.
-            unsafe { at.write_bytes(0, all * UNIT) };
-        }
+        unsafe { SYSTEM.make_zero(at, all * UNIT) };
     }
     Some(run)
 }
@@ -279,10 +276,7 @@ unsafe fn take_away(at: *mut u8, length: usize) {
     // SAFETY: the caller gives the pages away.
     if !unsafe { os::guard(at, length) } {
         // SAFETY: the caller gives the pages away.
-        if !unsafe { SYSTEM.decommit(at, length) } {
-            // SAFETY: the caller gives the pages away.
-            unsafe { at.write_bytes(0, length) };
-        }
+        unsafe { SYSTEM.make_zero(at, length) };
     }
 }
 

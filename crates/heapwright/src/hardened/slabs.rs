@@ -351,11 +351,8 @@ impl Class {
         }
         let at = |unit: usize| MAP.address_of(unit);
         if !run.zero {
-            // SAFETY: the run was just taken, and nobody knows it.
-            if !unsafe { SYSTEM.decommit(at(first), units * UNIT) } {
-                // SAFETY: the run was just taken, is committed, and nobody knows it.
-                unsafe { at(first).write_bytes(0, units * UNIT) };
-            }
+            // SAFETY: the run was just taken, is committed, and nobody knows it.
+            unsafe { SYSTEM.make_zero(at(first), units * UNIT) };
         }
         let guard = |unit: usize, count: usize| {
             // SAFETY: units of the run that was just taken, and that nobody uses.
