@@ -122,8 +122,8 @@ pub(crate) struct Cache {
     rings: [Ring; CLASSES],
     /// The thread is in a slow path.
     is_busy: AtomicBool,
-    /// Whether `random` has a key that no other process has.
-    is_seeded: AtomicBool,
+    /// A fork has left `random` with the key of another process.
+    chooses_anew: AtomicBool,
     random: UnsafeCell<Random>,
     /// The cache made before this one, and the next one that no thread has.
     older: *const Cache,
@@ -256,7 +256,6 @@ impl Cache {
     /// Begins one of zeros.
     fn begin(&mut self, mut places: *mut Place, full: bool) {
         self.stub.become_hardened(full);
-        super::seed(self.random.get_mut());
         for (class, ring) in self.rings.iter_mut().enumerate() {
             let (room, size) = (room(class, full), size_class::size(class) as u32);
             ring.stays = keep(class, full) as i32;
@@ -368,9 +367,9 @@ impl Cache {
         });
         // SAFETY: the thread is in one slow path at a time, and only there are its random numbers used.
         let random = unsafe { &mut *self.random.get() };
-        if !self.is_seeded.load(Ordering::Relaxed) {
-            self.is_seeded.store(true, Ordering::Relaxed);
-            super::seed(random);
+        if self.chooses_anew.load(Ordering::Relaxed) {
+            self.chooses_anew.store(false, Ordering::Relaxed);
+            random.forget();
         }
         let first = if is_before { head.wrapping_sub(drawn) } else { tail };
         for at in (1..drawn).rev() {
@@ -751,7 +750,7 @@ pub(super) unsafe fn after_fork() {
 /// In a forked child: other choices than the parent's.
 pub(super) fn choose_anew() {
     // Before the next refill, and not here: this may be a signal handler in the middle of one.
-    all().for_each(|cache| cache.is_seeded.store(false, Ordering::Relaxed));
+    all().for_each(|cache| cache.chooses_anew.store(true, Ordering::Relaxed));
 }
 
 /// In a forked child: what other threads held is lost, once, and their caches can be had.

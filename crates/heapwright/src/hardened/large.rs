@@ -96,16 +96,10 @@ struct Queue {
     next: usize,
     units: usize,
     random: Random,
-    is_seeded: bool,
 }
 
-static QUEUE: Lock<Queue> = Lock::new(Queue {
-    runs: [Run::NONE; QUEUED],
-    next: 0,
-    units: 0,
-    random: Random::new(),
-    is_seeded: false,
-});
+static QUEUE: Lock<Queue> =
+    Lock::new(Queue { runs: [Run::NONE; QUEUED], next: 0, units: 0, random: Random::new() });
 
 impl Queue {
     /// One of the older half that has so many units, taken out.
@@ -141,10 +135,6 @@ impl Queue {
 
     /// Two lengths of guards.
     fn guards(&mut self) -> (usize, usize) {
-        if !self.is_seeded {
-            self.is_seeded = true;
-            super::seed(&mut self.random);
-        }
         (1 + self.random.below(MOST_GUARD), 1 + self.random.below(MOST_GUARD))
     }
 }
@@ -263,7 +253,11 @@ pub(super) fn find(address: usize) -> Option<Extent> {
 
 /// The bytes asked for of the live block that begins at an address.
 pub(super) fn asked(address: usize) -> Option<usize> {
-    let asked = MAP.record(unit_of(address)?).requested.load(Ordering::Relaxed);
+    asked_of(unit_of(address)?)
+}
+
+fn asked_of(unit: usize) -> Option<usize> {
+    let asked = MAP.record(unit).requested.load(Ordering::Relaxed);
     (asked != Record::KEPT).then_some(asked)
 }
 
@@ -285,12 +279,9 @@ pub(super) fn free(block: *mut u8, what: Return) -> bool {
     let Some(unit) = unit_of(block.addr()) else { return false };
     let record = MAP.record(unit);
     let usable = scarce::usable(record);
-    let asked = record.requested.load(Ordering::Relaxed);
-    if asked == Record::KEPT {
-        judge::report(Wrong::DoubleFree, what.call.word(), block.addr(), usable);
-        return true;
+    if let Some(asked) = asked_of(unit) {
+        look_at(unit, asked, what);
     }
-    look_at(unit, asked, what);
     if record.requested.swap(Record::KEPT, Ordering::Acquire) == Record::KEPT {
         judge::report(Wrong::DoubleFree, what.call.word(), block.addr(), usable);
         return true;
@@ -335,8 +326,9 @@ fn look_at(unit: usize, asked: usize, what: Return) {
 
 /// The bytes asked for of the live block that begins at an address, which is looked at as [`free`] does.
 pub(super) fn checked(address: usize, what: Return) -> Option<usize> {
-    let asked = asked(address)?;
-    look_at(unit_of(address)?, asked, what);
+    let unit = unit_of(address)?;
+    let asked = asked_of(unit)?;
+    look_at(unit, asked, what);
     Some(asked)
 }
 
@@ -400,7 +392,7 @@ pub(super) unsafe fn after_fork() {
 
 /// In a forked child: other choices than the parent's.
 pub(super) fn choose_anew() {
-    QUEUE.lock().is_seeded = false;
+    QUEUE.lock().random.forget();
 }
 
 /// Gives the addresses of all freed blocks back.

@@ -62,7 +62,6 @@ use crate::ticks;
 use cache::Refused;
 use heapwright_record::debug::Call;
 use judge::Wrong;
-use random::Random;
 use settings::Settings;
 use slots::Slot;
 use word::{CANARY, IN_RING, MOST_SLACK};
@@ -109,17 +108,6 @@ pub(crate) fn start(options: &Options, guards: Guards) {
     };
     // SAFETY: the heap is starting, with its lock held, and no block of this heap exists.
     unsafe { settings::set(settings) };
-}
-
-/// Gives a stream of random numbers a key.
-fn seed(random: &mut Random) {
-    let mut bytes = [0; 32];
-    os::random(&mut bytes);
-    let mut key = [0; 8];
-    for (word, bytes) in key.iter_mut().zip(bytes.chunks_exact(4)) {
-        *word = u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
-    }
-    random.seed(key);
 }
 
 /// Serves a request of 1 to `LINEAR_MAX` bytes of a thread whose hot part is a hardened stub, which is `FULL` or light.

@@ -1,20 +1,23 @@
-//! Random numbers that cannot be predicted from those before: ChaCha with 8 rounds (Bernstein, 2008), as pure arithmetic.
+//! Random numbers that cannot be predicted from those before: ChaCha with 8 rounds (Bernstein, 2008).
 //!
 //! ```text
 //!   key (256 bits, the kernel's) | counter  --8 rounds-->  16 words of 32 bits, taken one by one
 //! ```
 //!
-//! One is a thread's (its cache's) or a size class's. A forked child draws a new key, so that parent and child do not
-//! make the same choices.
+//! One is a thread's (its cache's) or a size class's. It asks the kernel for its key when the first number is asked for. A
+//! forked child forgets the key, so that parent and child do not make the same choices.
 //!
 //! Called by the rest of `hardened`, where slots are drawn and runs placed.
 #![forbid(unsafe_code)]
 
+use crate::os;
+
 const WORDS: usize = 16;
 const ROUNDS: usize = 8;
 
-/// A stream of random numbers.
+/// A stream of random numbers. Zeros are one that has no key yet.
 pub(super) struct Random {
+    has_key: bool,
     key: [u32; 8],
     counter: u64,
     block: [u32; WORDS],
@@ -23,19 +26,22 @@ pub(super) struct Random {
 }
 
 impl Random {
-    /// One without a key, which gives what anyone can compute: see [`Random::seed`].
     pub(super) const fn new() -> Self {
-        Self { key: [0; 8], counter: 0, block: [0; WORDS], left: 0 }
+        Self { has_key: false, key: [0; 8], counter: 0, block: [0; WORDS], left: 0 }
     }
 
-    /// Begins anew with a key.
-    pub(super) fn seed(&mut self, key: [u32; 8]) {
-        *self = Self { key, ..Self::new() };
+    /// Begins anew, with another key.
+    pub(super) fn forget(&mut self) {
+        *self = Self::new();
     }
 
     /// The next 32 bits.
     pub(super) fn next(&mut self) -> u32 {
         if self.left == 0 {
+            if !self.has_key {
+                self.key = draw_key();
+                self.has_key = true;
+            }
             self.block = block(&self.key, self.counter);
             self.counter += 1;
             self.left = WORDS;
@@ -49,6 +55,17 @@ impl Random {
     pub(super) fn below(&mut self, bound: usize) -> usize {
         ((u64::from(self.next()) * bound as u64) >> 32) as usize
     }
+}
+
+/// A key of the kernel's.
+fn draw_key() -> [u32; 8] {
+    let mut bytes = [0; 32];
+    os::random(&mut bytes);
+    let mut key = [0; 8];
+    for (word, bytes) in key.iter_mut().zip(bytes.chunks_exact(4)) {
+        *word = u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+    }
+    key
 }
 
 fn block(key: &[u32; 8], counter: u64) -> [u32; WORDS] {
@@ -97,8 +114,7 @@ mod tests {
 
     #[test]
     fn a_stream_goes_on_and_stays_below_its_bound() {
-        let mut random = Random::new();
-        random.seed([7; 8]);
+        let mut random = Random { has_key: true, key: [7; 8], ..Random::new() };
         let mut seen = [0u32; 10];
         for _ in 0..1000 {
             seen[random.below(10)] += 1;

@@ -75,7 +75,6 @@ pub(super) struct Class {
     /// Slabs that have no slot out, and memory.
     idle: usize,
     random: Random,
-    is_seeded: bool,
 }
 
 static ALL: [Lock<Class>; CLASSES + 1] = [const { Lock::new(Class::new()) }; CLASSES + 1];
@@ -154,7 +153,7 @@ pub(super) unsafe fn after_fork() {
 /// In a forked child: other choices than the parent's.
 pub(super) fn choose_anew() {
     for class in &ALL {
-        class.lock().is_seeded = false;
+        class.lock().random.forget();
     }
 }
 
@@ -169,16 +168,7 @@ impl Class {
             out: 0,
             idle: 0,
             random: Random::new(),
-            is_seeded: false,
         }
-    }
-
-    fn random(&mut self) -> &mut Random {
-        if !self.is_seeded {
-            self.is_seeded = true;
-            super::seed(&mut self.random);
-        }
-        &mut self.random
     }
 
     /// A slab that has a free slot, or one to open; a new one if it `may_grow`.
@@ -220,7 +210,7 @@ impl Class {
             slab.open_slots(before + more);
             self.free += slab.carved() - before;
         }
-        let random = self.random().next();
+        let random = self.random.next();
         let drawn = slab.draw(most, random, |index| {
             let slot = Slot::at(unit, slots_class, index, is_empty);
             slot.write(IN_RING);
@@ -333,7 +323,7 @@ impl Class {
 
     /// Takes an extent of so many units, with the shortest gaps if address space `is_scarce`. False: there is no memory.
     fn new_extent_of(&mut self, class: usize, units: usize, is_scarce: bool) -> bool {
-        let random = self.random();
+        let random = &mut self.random;
         let (before, after) = if is_scarce {
             (1, 1)
         } else {
