@@ -53,9 +53,8 @@ pub fn most_units() -> usize {
 pub fn reserve_anywhere(size: usize) -> *mut u8 {
     let got = super::window::reserve_anywhere(&SYSTEM, size, UNIT);
     if !got.is_null() {
-        os::note_own(got.addr(), size);
         // SAFETY: the reservation just made.
-        unsafe { os::keep_out_of_dumps(got, size) };
+        unsafe { super::window::note_records(got, size) };
     }
     got
 }

@@ -86,9 +86,8 @@ impl Side {
     fn reserve(os: &impl Memory, at: usize, bytes: usize) -> *mut u8 {
         let got = os.reserve_at(at, bytes);
         if !got.is_null() {
-            os::note_own(at, bytes);
             // SAFETY: the reservation just made.
-            unsafe { os::keep_out_of_dumps(got, bytes) };
+            unsafe { note_records(got, bytes) };
         }
         got
     }
@@ -163,6 +162,17 @@ pub(super) struct Advance {
     pub unit: usize,
     /// Units stepped over that are ours and free: first and count.
     pub skipped: Option<(usize, usize)>,
+}
+
+/// Notes that a range holds heapwright's records, and keeps it out of core dumps.
+///
+/// # Safety
+///
+/// The range is the caller's reservation.
+pub(super) unsafe fn note_records(at: *mut u8, size: usize) {
+    os::note_own(at.addr(), size);
+    // SAFETY: by the contract.
+    unsafe { os::keep_out_of_dumps(at, size) };
 }
 
 /// How many random places are tried for a reservation.
@@ -310,9 +320,8 @@ impl<O: Memory> Window<O> {
         }
         let [base, table, records, bitmaps] = places;
         for (at, size) in places.into_iter().zip(sizes).skip(1) {
-            os::note_own(at.addr(), size);
             // SAFETY: the reservation just made.
-            unsafe { os::keep_out_of_dumps(at, size) };
+            unsafe { note_records(at, size) };
         }
         (self.table.at, self.table.reserved) = (table, table_size);
         (self.records.at, self.records.reserved) = (records, records_size);

@@ -103,9 +103,14 @@ pub(crate) fn draws_apart(blocks: usize) -> Option<Draw> {
 
 /// A look of [`draws_apart`]'s has found a new stack, or none.
 pub(crate) fn looked_apart(found: bool) {
-    let pause = if found { 0 } else { 2 * LOOK_PAUSE.load(Ordering::Relaxed) + 1 };
-    LOOK_PAUSE.store(pause.min(LOOKS_MOST), Ordering::Relaxed);
-    TO_LOOK.store(pause.min(LOOKS_MOST), Ordering::Relaxed);
+    let pause = next_pause(LOOK_PAUSE.load(Ordering::Relaxed), found);
+    LOOK_PAUSE.store(pause, Ordering::Relaxed);
+    TO_LOOK.store(pause, Ordering::Relaxed);
+}
+
+/// Refills from a look, which has found a new stack or none, to the next one.
+fn next_pause(pause: u32, found: bool) -> u32 {
+    if found { 0 } else { (2 * pause + 1).min(LOOKS_MOST) }
 }
 
 /// Whether one may be made now, by the pace.
@@ -225,7 +230,7 @@ impl GuardDraw {
 
     /// A look has found a new stack, or none.
     pub(crate) fn looked(&self, found: bool) {
-        self.pause.set(if found { 0 } else { (2 * self.pause.get() + 1).min(LOOKS_MOST) });
+        self.pause.set(next_pause(self.pause.get(), found));
         self.to_look.set(self.pause.get());
     }
 }

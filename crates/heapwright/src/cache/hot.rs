@@ -406,7 +406,25 @@ impl Hot {
     /// Whether a miss is served in a cache that threads share, without being counted.
     #[inline(always)]
     pub(crate) fn misses_to_shared(&self) -> bool {
-        self.misses_to::<SHARED>()
+        // As with the limit, the compiler makes no compare with memory of an atomic load.
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        // SAFETY: a load of where misses go, which is what a relaxed one is.
+        unsafe {
+            core::arch::asm!(
+                "cmp byte ptr [{hot} + {on_miss}], {shared}",
+                "jne {other}",
+                hot = in(reg) self,
+                on_miss = const offset_of!(Hot, on_miss),
+                shared = const SHARED,
+                other = label { return false },
+                options(readonly, nostack),
+            );
+            true
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        {
+            self.on_miss.load(Ordering::Relaxed) == SHARED
+        }
     }
 
     /// How the hardened heap serves the thread's calls, if it does.
@@ -434,29 +452,6 @@ impl Hot {
             HARDENED => Hardness::Light,
             HARDENED_FULL => Hardness::Full,
             _ => Hardness::None,
-        }
-    }
-
-    #[inline(always)]
-    fn misses_to<const WHERE: u8>(&self) -> bool {
-        // As with the limit, the compiler makes no compare with memory of an atomic load.
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: a load of where misses go, which is what a relaxed one is.
-        unsafe {
-            core::arch::asm!(
-                "cmp byte ptr [{hot} + {on_miss}], {wanted}",
-                "jne {other}",
-                hot = in(reg) self,
-                on_miss = const offset_of!(Hot, on_miss),
-                wanted = const WHERE,
-                other = label { return false },
-                options(readonly, nostack),
-            );
-            true
-        }
-        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-        {
-            self.on_miss.load(Ordering::Relaxed) == WHERE
         }
     }
 

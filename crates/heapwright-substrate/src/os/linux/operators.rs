@@ -1,4 +1,4 @@
-//! Modules with an `operator new` of their own, by what they import.
+//! Modules with an `operator new` of their own, by what they define.
 //!
 //! A shared library that has the C++ runtime linked in makes blocks by an `operator new` of its own, which calls
 //! `malloc`, and gives them back by the `operator delete` that the process has: ours. That is no mistake of the
@@ -24,7 +24,7 @@ const DT_STRTAB: i64 = 5;
 const DT_SYMTAB: i64 = 6;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
 
-/// What was found, and when: how many modules had ever been loaded, less one bit for the answer. 0: nothing was.
+/// What was found last: twice the number of modules loaded by then, and 1 if one had its own `new`. 0: nobody has looked.
 static KNOWN: AtomicU64 = AtomicU64::new(0);
 
 /// What is found in all modules.
