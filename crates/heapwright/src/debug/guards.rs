@@ -79,12 +79,12 @@ fn make() -> Option<&'static Heap> {
     let options = options::get();
     let slot = take_heap()?;
     let heap = &slot.value;
-    let memory = if options.debug.memory == 0 { MEMORY } else { options.debug.memory };
     let config = Config {
         traces: options.debug.traces,
         guard: Guard::All,
         detect: Detect { mismatch: false, size: false, ..Detect::ALL },
-        memory: memory / 2,
+        // The other half.
+        memory: MOST.load(Ordering::Relaxed),
         ..Config::DEFAULT
     };
     heap.begin(slot.id(), &config);
