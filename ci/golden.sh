@@ -50,15 +50,15 @@ measure() {
     } | sed 's/^malloc /malloc_small /; s/^free /free_local /; s/^delete /sized_delete /; s/^remote /remote_free /' |
         sort | sed "s/^/$2/"
 }
-# What malloc's misses cost without what they call for: the mean, in the form of counted_calls. (Once a tick of the clock a
-# miss goes another way than to the refill; how often that is, is the machine's.)
+# What malloc's misses cost without what they call for: the mean, rounded up, in the form of counted_calls. (Once a tick of
+# the clock a miss goes another way than to the refill, and looks at the clock: half an instruction a miss, more or less.)
 way_of_a_miss() {
     awk '/^fn=/ { is_ours = /malloc_missed$|exclusive::missed$/ }
          /^cfn=/ { callee = substr($0, 5) }
          /^calls=/ { split(substr($0, 7), n, " "); getline
                      if (callee ~ /malloc_missed$/) { calls += n[1]; way += $2 }
                      if (is_ours && callee ~ /Cache::refill$|missed_elsewhere$|do_as_asked$/) way -= $2 }
-         END { if (calls) printf "miss %.0f 0 %.0f\n", way / calls, way / calls }' "$SCRATCH"/part.*
+         END { if (calls) { way = int(way / calls) + 1; printf "miss %d 0 %d\n", way, way } }' "$SCRATCH"/part.*
 }
 # Another library has no models.
 models="cache=exclusive@ cache=shared@shared- cache=percpu@percpu- mode=hardened@hardened- mode=hardened:full@full-"
