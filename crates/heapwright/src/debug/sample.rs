@@ -45,6 +45,8 @@ pub(crate) enum Side {
     Right,
     /// Its start at the start of the page.
     Left,
+    /// Its start so many bytes into the page.
+    Into(usize),
 }
 
 /// What to do with a block, by its site's word; and the word afterwards.

@@ -187,18 +187,19 @@ impl Store {
         Some(opened)
     }
 
-    /// Opens a span for one block in `room` bytes, whole pages, between two guards,
-    /// at a multiple of `align` if that is more than a unit.
+    /// Opens a span for one block in `room` bytes, whole pages, between two guards, and with addresses for `spare`
+    /// more (see [`Store::resize_large`]); at a multiple of `align` if that is more than a unit.
     pub(crate) fn open_large(
         &mut self,
-        room: usize,
+        (room, spare): (usize, usize),
         align: usize,
         found: Verify<'_>,
     ) -> Option<Opened> {
         if os::is_more_than_there_is(room) {
             return None;
         }
-        let units = room.checked_add(2 * PAGE)?.div_ceil(UNIT);
+        let spare = if self.may_stay() { spare } else { 0 };
+        let units = room.checked_add(spare)?.checked_add(2 * PAGE)?.div_ceil(UNIT);
         let list = LARGE + units.min(REUSED_UNITS + 1) - 1;
         let shape = Shape { shift: 0, lead: PAGE as u32, slot: 0, reciprocal: 0, slots: 1 };
         let reused = units <= REUSED_UNITS && align <= UNIT;
@@ -246,6 +247,44 @@ impl Store {
         opened.bucket.slots().for_each(|place| place.record().set(Word::UNUSED));
         record.live.store(1, Ordering::Relaxed);
         Some(opened)
+    }
+
+    /// Whether large blocks may stay where they are when they are resized: unless each end is to stand at a guard, or
+    /// no address is to be used twice.
+    fn may_stay(&self) -> bool {
+        self.limits.guard != Guard::All && !self.limits.retain
+    }
+
+    /// Whether [`Store::resize_large`] can be asked for so much room.
+    pub(crate) fn has_room(&self, bucket: BucketRef, room: usize) -> bool {
+        let had = bucket.record().room.load(Ordering::Relaxed);
+        self.may_stay()
+            && room <= bucket.span.units() * UNIT - 2 * PAGE
+            && !os::is_more_than_there_is(room.saturating_sub(had))
+    }
+
+    /// Gives the block of a large span another room, whole pages, for which it [`Store::has_room`]; what stands behind
+    /// it are guards again. False: the kernel refused.
+    pub(crate) fn resize_large(&mut self, bucket: BucketRef, room: usize) -> bool {
+        let span = bucket.span;
+        let had = bucket.record().room.load(Ordering::Relaxed);
+        let at = |offset: usize| span.start().wrapping_add(PAGE + offset);
+        if self.limits.ends && room > had {
+            // SAFETY: pages of the span behind its room, which are in no use.
+            if unsafe { !os::unguard(at(had), room - had) } {
+                return false;
+            }
+        } else if room < had {
+            // SAFETY: pages of the span that were the block's, and are no more. (Where they are not guarded the pages
+            // go, for the pattern is looked for in the room alone.)
+            unsafe {
+                if !self.limits.ends || !os::guard(at(room), had - room) {
+                    SYSTEM.decommit(at(room), had - room);
+                }
+            }
+        }
+        bucket.record().room.store(room, Ordering::Relaxed);
+        true
     }
 
     fn new_large(

@@ -250,6 +250,68 @@ fn realloc_moves_and_copies_and_remembers_the_old_block() {
     assert_eq!(heap.deinit().blocks, 0);
 }
 
+/// Grows a block of `step` bytes by as many until it has `steps` times as many, and makes it small again; what is in it stays. How often
+/// its address changed.
+fn moves_of_a_growing_block(heap: &DebugHeap, step: usize, steps: usize) -> usize {
+    let mut block = alloc(heap, step, 16);
+    let (mut size, mut moves) = (step, 0);
+    for to in (2..=steps).chain((1..steps).rev()) {
+        // SAFETY: the last step of the block's.
+        unsafe { block.wrapping_add(size - step).write_bytes((size / step) as u8, step) };
+        // SAFETY: ours, with this layout.
+        let new =
+            unsafe { heap.realloc(block, Layout::from_size_align(size, 16).unwrap(), to * step) };
+        moves += usize::from(new != block);
+        (block, size) = (new, to * step);
+        for at in 1..to.min(steps - 1) {
+            let bytes = [block.wrapping_add((at - 1) * step), block.wrapping_add(at * step - 1)];
+            // SAFETY: within the block.
+            assert!(bytes.iter().all(|byte| unsafe { byte.read() } == at as u8), "{at} of {to}");
+        }
+    }
+    free(heap, block, size, 16);
+    assert_eq!((heap.findings(), heap.live().blocks), (0, 0));
+    moves
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "large blocks")]
+fn large_blocks_that_grow_stay_where_there_is_room() {
+    let steps = 100;
+    for step in [4096 * 16, 4096 * 16 + 48] {
+        let moves = |config| moves_of_a_growing_block(&quiet(config), step, steps);
+        for guard in [Guard::Never, Guard::Sample] {
+            let moves = moves(Config { guard, ..Config::DEFAULT });
+            // The first half MiB by steps of 64 KiB, down there again, and each time that the room is used up.
+            assert!(moves < 8 + 8 + 20, "{guard:?}: {moves}");
+        }
+        assert_eq!(moves(Config { guard: Guard::All, ..Config::DEFAULT }), 2 * (steps - 1));
+        assert_eq!(moves(Config { retain: true, ..Config::DEFAULT }), 2 * (steps - 1));
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "large blocks")]
+fn the_end_of_a_block_that_stayed_is_watched() {
+    let heap = unguarded();
+    let size = 1 << 20;
+    let layout = |size| Layout::from_size_align(size, 16).unwrap();
+    // SAFETY: ours, with this layout; then the one that came of it.
+    let block = unsafe { heap.realloc(alloc(&heap, size, 16), layout(size), size + 5000) };
+    // SAFETY: as before.
+    let same = unsafe { heap.realloc(block, layout(size + 5000), size + 9000) };
+    assert_eq!(same, block);
+    // SAFETY: a mistake, in memory of the heap's.
+    unsafe { block.wrapping_add(size + 9000).write(1) };
+    free(&heap, block, size + 9000, 16);
+    assert_eq!(kind(&heap), FindingKind::Overflow);
+    assert_eq!(heap.last_finding().unwrap().offset, size as i64 + 9000);
+    free(&heap, block, size + 9000, 16);
+    assert_eq!(kind(&heap), FindingKind::DoubleFree);
+    assert_eq!(heap.findings(), 2);
+    heap.deinit();
+}
+
 #[test]
 fn leaks_are_counted_and_the_limit_is_kept() {
     let heap = quiet(Config { limit: 10_000, guard: Guard::Never, ..Config::DEFAULT });

@@ -1,4 +1,4 @@
-//! Deallocation: a block that the program frees, moves, or asks about.
+//! Deallocation: a block that the program frees, or asks about.
 //!
 //! ```text
 //!   address --> span --> bucket, slot --> record: live?      (else: a finding)
@@ -8,13 +8,13 @@
 //!
 //! Of two threads that free one block at once, the record's word lets one through.
 //!
-//! Called by `debug`'s doors.
+//! Called by `debug`'s doors, and by `resize`.
 
 use core::ptr;
 
 use heapwright_record::debug::Call;
 
-use crate::request::{Request, Return};
+use crate::request::Return;
 
 use crate::address_map::MAP;
 use crate::memory_limit;
@@ -63,7 +63,7 @@ impl Heap {
     /// # Safety
     ///
     /// As [`Heap::free`].
-    unsafe fn deallocate(
+    pub(super) unsafe fn deallocate(
         &'static self,
         entered: &mut EnteredState,
         span: &'static Span,
@@ -224,7 +224,7 @@ impl Heap {
 
     /// No live block begins at the address, which is in this slot or in none.
     #[cold]
-    fn no_block(
+    pub(super) fn no_block(
         &'static self,
         entered: &mut EnteredState,
         slot: Option<(Place, Word)>,
@@ -235,46 +235,10 @@ impl Heap {
             None => self.not_a_block(entered, here),
         }
     }
-
-    /// Moves a block to a new one of another size; always moves. Null: there is no
-    /// memory, and the old one is as it was; or there is no such block.
-    ///
-    /// # Safety
-    ///
-    /// As `realloc`.
-    pub(crate) unsafe fn realloc(
-        &'static self,
-        span: &'static Span,
-        address: usize,
-        what: Return,
-        request: Request,
-    ) -> *mut u8 {
-        let Some(mut entered) = self.enter() else { return ptr::null_mut() };
-        let here = self.here(&mut entered, address, what);
-        let slot = slot_of(span, address);
-        let Some((place, word)) = slot.filter(|(place, word)| place.is_live_at(*word, address))
-        else {
-            // Reported; the program goes on with a new block, as if it had given none.
-            self.no_block(&mut entered, slot, here);
-            return self.place(&mut entered, request, here.stack);
-        };
-        let size = place.size(word);
-        let new = self.place(&mut entered, request, here.stack);
-        if new.is_null() {
-            return new;
-        }
-        // SAFETY: by the contract the old block is the caller's, the new one is ours,
-        // and both have as many bytes.
-        unsafe { ptr::copy_nonoverlapping(place.block(), new, size.min(request.size)) };
-        // SAFETY: its bytes were copied, and nobody uses the old block afterwards, as the caller
-        // promises.
-        unsafe { self.deallocate(&mut entered, span, here) };
-        new
-    }
 }
 
 /// The slot that an address is in, and what is known of it now.
-fn slot_of(span: &'static Span, address: usize) -> Option<(Place, Word)> {
+pub(super) fn slot_of(span: &'static Span, address: usize) -> Option<(Place, Word)> {
     match span.locate(address) {
         Found::Slot(place) => Some((place, place.record().word())),
         _ => None,

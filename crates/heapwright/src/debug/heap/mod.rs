@@ -32,6 +32,7 @@ mod fork;
 mod judge;
 mod late;
 mod place;
+mod resize;
 mod sweep;
 mod walk;
 

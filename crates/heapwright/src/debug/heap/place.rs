@@ -11,7 +11,7 @@
 //!   a new bucket; the sweep looks after one more                (under the store's lock)
 //! ```
 //!
-//! Called by `debug`'s doors, and by `deallocate` for `realloc`.
+//! Called by `debug`'s doors, and by `resize`.
 
 use core::ptr::{self, NonNull};
 
@@ -62,14 +62,20 @@ impl Heap {
         request: Request,
         stack: u32,
     ) -> *mut u8 {
-        let limit = self.rules.limit.load(Ordering::Relaxed);
-        if limit != usize::MAX && self.live_bytes() as usize + request.size > limit {
+        if self.is_over_limit(request.size) {
             return ptr::null_mut();
         }
         match self.draw(stack) {
             Some(side) => self.place_guarded(entered, request, stack, side),
             None => self.place_small(entered, request, stack),
         }
+    }
+
+    /// Whether a block of `size` bytes more is beyond the heap's limit.
+    #[inline]
+    pub(super) fn is_over_limit(&self, size: usize) -> bool {
+        let limit = self.rules.limit.load(Ordering::Relaxed);
+        limit != usize::MAX && self.live_bytes() as usize + size > limit
     }
 
     #[inline]
@@ -127,7 +133,7 @@ impl Heap {
             if is_page {
                 store.open_sampled(&mut found)
             } else {
-                store.open_large(room, request.align, &mut found)
+                store.open_large((room, 0), request.align, &mut found)
             }
         })?;
         let side = self.sites.take_turn(stack);
@@ -257,12 +263,40 @@ impl Heap {
         // The first byte of a span's room is a page into it; an alignment beyond
         // that is reached by going further.
         let before = request.align.saturating_sub(PAGE);
-        let Some(room) = request.size.max(1).checked_next_multiple_of(PAGE) else {
+        self.place_in_room(entered, request, stack, side, (before, 0))
+    }
+
+    /// A large block that begins `into` bytes into a page, with room to grow by `spare` in its span.
+    pub(super) fn place_like(
+        &'static self,
+        entered: &mut EnteredState,
+        request: Request,
+        stack: u32,
+        into: usize,
+        spare: usize,
+    ) -> *mut u8 {
+        if self.is_over_limit(request.size) {
+            return ptr::null_mut();
+        }
+        self.place_in_room(entered, request, stack, Side::Into(into), (into, spare))
+    }
+
+    /// A span of its own, whose room has `before` bytes more than the request needs, and which has `spare` behind it.
+    fn place_in_room(
+        &'static self,
+        entered: &mut EnteredState,
+        request: Request,
+        stack: u32,
+        side: Side,
+        (before, spare): (usize, usize),
+    ) -> *mut u8 {
+        let room = request.size.max(1).checked_add(before);
+        let Some(room) = room.and_then(|room| room.checked_next_multiple_of(PAGE)) else {
             return ptr::null_mut();
         };
-        let Some(room) = room.checked_add(before) else { return ptr::null_mut() };
         let opened = self.open_by(entered.mine().thread, |store, late| {
-            store.open_large(room, request.align, &mut |bucket, damage| late.note(bucket, damage))
+            let mut found = |bucket, damage| late.note(bucket, damage);
+            store.open_large((room, spare), request.align, &mut found)
         });
         let Some(opened) = opened else { return ptr::null_mut() };
         self.hand_out_alone(entered, request, stack, side, opened, room)
@@ -287,6 +321,7 @@ impl Heap {
         let offset = match side {
             Side::Left => lowest,
             Side::Right => highest.max(lowest),
+            Side::Into(offset) => offset,
         };
         place.set_offset(offset);
         bucket.span.size.store(request.size, Ordering::Relaxed);

@@ -1,0 +1,198 @@
+//! Resizing: `realloc`, which makes a new block, so that what still points to the old one is found.
+//!
+//! ```text
+//!   live block --> large, and grows or shrinks by less than half?
+//!      |              stays in its span:  | guard | ... block ...|canary| guard ...... |
+//!      |                                                 room ----------^ moves
+//!      v
+//!   a new block --> both large: whole pages are moved, the rest is copied     else: all is copied
+//!      |
+//!      v
+//!   the old one is freed (see `deallocate`)
+//! ```
+//!
+//! A block that grows by a little at a time would otherwise be copied, and faulted in, at each step. A large block that
+//! has grown gets a span with room for half as much again; with `guard=all`, or where freed blocks are kept for ever, none
+//! stays, for each of its ends is to stand at a guard.
+//!
+//! Called by `debug`'s doors.
+
+use core::ptr;
+
+use crate::memory_limit;
+use crate::os;
+use crate::request::{Request, Return};
+use crate::size_class::MIN_ALIGN;
+use crate::sync::atomic::Ordering;
+
+use super::super::bytes;
+use super::super::shape::PAGE;
+use super::super::slot::Word;
+use super::super::span::{Form, Place, Span};
+use super::Heap;
+use super::deallocate::{Here, slot_of};
+use super::enter::EnteredState;
+
+/// Blocks of more bytes stay where they are, or are moved by their pages; fewer are copied.
+const LARGE: usize = 512 << 10;
+
+impl Heap {
+    /// Makes a block one of another size. Null: there is no memory, and the old one is as it was; or there is no such
+    /// block.
+    ///
+    /// # Safety
+    ///
+    /// As `realloc`.
+    pub(crate) unsafe fn realloc(
+        &'static self,
+        span: &'static Span,
+        address: usize,
+        what: Return,
+        request: Request,
+    ) -> *mut u8 {
+        let Some(mut entered) = self.enter() else { return ptr::null_mut() };
+        let here = self.here(&mut entered, address, what);
+        let slot = slot_of(span, address);
+        let Some((place, word)) = slot.filter(|(place, word)| place.is_live_at(*word, address))
+        else {
+            // Reported; the program goes on with a new block, as if it had given none.
+            self.no_block(&mut entered, slot, here);
+            return self.place(&mut entered, request, here.stack);
+        };
+        let is_large = span.form() == Form::Large && place.size(word).min(request.size) > LARGE;
+        if is_large && self.resize_in_place(&mut entered, place, word, here, request) {
+            return place.block();
+        }
+        // SAFETY: by the contract the block is the caller's.
+        let new = unsafe { self.make_alike(&mut entered, place, word, here, request, is_large) };
+        if new.is_null() {
+            return new;
+        }
+        // SAFETY: its bytes are in the new one, and nobody uses the old block afterwards, as the caller
+        // promises.
+        unsafe { self.deallocate(&mut entered, span, here) };
+        new
+    }
+
+    /// A block with the bytes of the one at `place`, which stays live. Null: there is no memory.
+    ///
+    /// # Safety
+    ///
+    /// The block is the caller's, and only to be freed afterwards.
+    unsafe fn make_alike(
+        &'static self,
+        entered: &mut EnteredState,
+        place: Place,
+        word: Word,
+        here: Here,
+        request: Request,
+        is_large: bool,
+    ) -> *mut u8 {
+        let (old, had) = (place.block(), place.size(word));
+        let size = had.min(request.size);
+        let into = old.addr() % PAGE;
+        let is_aligned = request.align <= PAGE && into.is_multiple_of(request.align.max(MIN_ALIGN));
+        if !is_large || !is_aligned || memory_limit::is_in_sandbox() {
+            let new = self.place(entered, request, here.stack);
+            if !new.is_null() {
+                // SAFETY: the caller's block and a new one, both of as many bytes.
+                unsafe { ptr::copy_nonoverlapping(old, new, size) };
+            }
+            return new;
+        }
+        let spare = if request.size > had { request.size / 2 } else { 0 };
+        let new = self.place_like(entered, request, here.stack, into, spare);
+        // SAFETY: as before, and both begin as far into their pages.
+        if !new.is_null() && !unsafe { move_bytes(old, new, size) } {
+            self.give_up(entered, new);
+            return ptr::null_mut();
+        }
+        new
+    }
+
+    /// Moves the end of a large block, and the guard behind it. False: it must become another one.
+    fn resize_in_place(
+        &'static self,
+        entered: &mut EnteredState,
+        place: Place,
+        word: Word,
+        here: Here,
+        request: Request,
+    ) -> bool {
+        let (block, had) = (place.block(), place.size(word));
+        let is_more_than_half = had.min(request.size) > had.max(request.size) / 2;
+        let (before, ..) = place.parts(had);
+        let Some(room) = (before + request.size).checked_next_multiple_of(PAGE) else {
+            return false;
+        };
+        if !is_more_than_half
+            || self.is_over_limit(request.size.saturating_sub(had))
+            || !block.addr().is_multiple_of(request.align.max(1))
+            || !self.store.lock().has_room(place.bucket, room)
+        {
+            return false;
+        }
+        let record = place.record();
+        let resizing = word.freeing(entered.mine().thread);
+        if record.exchange(word, resizing).is_err() {
+            // Another thread frees it meanwhile; `deallocate` reports that.
+            return false;
+        }
+        self.judge_call(entered, place, word, had, here);
+        if self.rules.canary.load(Ordering::Relaxed) {
+            self.judge_lone_edges(entered, place, word, here);
+        }
+        if !self.store.lock().resize_large(place.bucket, room) {
+            record.set(word);
+            return false;
+        }
+        place.bucket.span.size.store(request.size, Ordering::Relaxed);
+        let (_, _, behind) = place.parts(request.size);
+        // SAFETY: what is behind the block, in its room.
+        unsafe { bytes::fill(block.wrapping_add(request.size), behind) };
+        if request.zero && request.size > had {
+            // SAFETY: the block's new bytes.
+            unsafe { block.wrapping_add(had).write_bytes(0, request.size - had) };
+        }
+        entered.state().count_freed(had);
+        entered.state().count_made(request.size);
+        let mine = entered.mine();
+        let sequence = mine.sequence(&self.sequence);
+        let word =
+            Word::live(usize::MAX, request.align, request.origin.record() as u8, mine.thread);
+        record.hand_out(here.stack, sequence, word);
+        self.note_peak();
+        true
+    }
+
+    /// Forgets a large block whose addresses may not be ours any more: it is never handed out again.
+    #[cold]
+    fn give_up(&'static self, entered: &mut EnteredState, block: *mut u8) {
+        let span = Span::of(block.addr());
+        let Some((place, word)) = span.and_then(|span| slot_of(span, block.addr())) else { return };
+        entered.state().count_freed(place.size(word));
+        place.record().set(word.freeing(entered.mine().thread).freed());
+    }
+}
+
+/// Moves `size` bytes to another block, by whole pages where the kernel does that: the bytes before the first whole page
+/// and behind the last one are copied, so what stands around a block stays where it is. False: the kernel took the new
+/// block's pages away, and it must not be used; the old one is as it was. That happens once in a process.
+///
+/// # Safety
+///
+/// The blocks have as many bytes, are the caller's, do not overlap, and begin at the same distance from a page.
+unsafe fn move_bytes(old: *mut u8, new: *mut u8, size: usize) -> bool {
+    let head = old.addr().next_multiple_of(PAGE) - old.addr();
+    let pages = (size - head) / PAGE * PAGE;
+    // SAFETY: whole pages of both blocks.
+    let moved = unsafe { os::move_pages(old.wrapping_add(head), new.wrapping_add(head), pages) };
+    let Some(moved) = moved else { return false };
+    // SAFETY: bytes of both blocks, which the caller promises.
+    unsafe { ptr::copy_nonoverlapping(old, new, head) };
+    let behind = head + moved;
+    let (from, to) = (old.wrapping_add(behind), new.wrapping_add(behind));
+    // SAFETY: as before.
+    unsafe { ptr::copy_nonoverlapping(from, to, size - behind) };
+    true
+}
