@@ -296,9 +296,9 @@ fn the_end_of_a_block_that_stayed_is_watched() {
     let heap = unguarded();
     let size = 1 << 20;
     let layout = |size| Layout::from_size_align(size, 16).unwrap();
-    // SAFETY: ours, with this layout; then the one that came of it.
+    // SAFETY: ours, with this layout.
     let block = unsafe { heap.realloc(alloc(&heap, size, 16), layout(size), size + 5000) };
-    // SAFETY: as before.
+    // SAFETY: the block that the first one became, with its layout.
     let same = unsafe { heap.realloc(block, layout(size + 5000), size + 9000) };
     assert_eq!(same, block);
     // SAFETY: a mistake, in memory of the heap's.

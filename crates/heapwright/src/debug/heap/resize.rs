@@ -102,7 +102,7 @@ impl Heap {
         }
         let spare = if request.size > had { request.size / 2 } else { 0 };
         let new = self.place_like(entered, request, here.stack, into, spare);
-        // SAFETY: as before, and both begin as far into their pages.
+        // SAFETY: the blocks have as many bytes, and begin as far into their pages.
         if !new.is_null() && !unsafe { move_bytes(old, new, size) } {
             self.give_up(entered, new);
             return ptr::null_mut();
@@ -192,7 +192,7 @@ unsafe fn move_bytes(old: *mut u8, new: *mut u8, size: usize) -> bool {
     unsafe { ptr::copy_nonoverlapping(old, new, head) };
     let behind = head + moved;
     let (from, to) = (old.wrapping_add(behind), new.wrapping_add(behind));
-    // SAFETY: as before.
+    // SAFETY: the bytes of both blocks that did not move.
     unsafe { ptr::copy_nonoverlapping(from, to, size - behind) };
     true
 }
