@@ -275,12 +275,12 @@ impl Store {
                 return false;
             }
         } else if room < had {
-            // SAFETY: pages of the span that were the block's, and are no more. (Where they are not guarded the pages
-            // go, for the pattern is looked for in the room alone.)
-            unsafe {
-                if !self.limits.ends || !os::guard(at(room), had - room) {
-                    SYSTEM.decommit(at(room), had - room);
-                }
+            // SAFETY: pages of the span that were the block's, and are no more.
+            let is_guarded = self.limits.ends && unsafe { os::guard(at(room), had - room) };
+            // Without a guard the pages go as they are: the pattern is looked for in the room alone.
+            if !is_guarded {
+                // SAFETY: the same pages. (Where the kernel refuses, they keep bytes that nobody reads.)
+                unsafe { SYSTEM.decommit(at(room), had - room) };
             }
         }
         bucket.record().room.store(room, Ordering::Relaxed);
