@@ -279,7 +279,7 @@ impl Store {
             let is_guarded = self.limits.ends && unsafe { os::guard(at(room), had - room) };
             // Without a guard the pages go as they are: the pattern is looked for in the room alone.
             if !is_guarded {
-                // SAFETY: the same pages. (Where the kernel refuses, they keep bytes that nobody reads.)
+                // SAFETY: pages behind the room, in no use. (Where the kernel refuses, they keep bytes that nobody reads.)
                 unsafe { SYSTEM.decommit(at(room), had - room) };
             }
         }
