@@ -1,23 +1,20 @@
 //! For machines: one module for each thing that is reported.
 //!
 //! Every object begins with `"format": 1`. A field may be added under the same
-//! number; one that changes its meaning raises it. The race's, which other
-//! programs read, begins with the name of its format instead.
+//! number; one that changes its meaning raises it. A race's, a replay's and a tuning's, which other
+//! programs read, begin with the name of their format instead (`bench::results`).
 //!
 //! Objects are written down where they are made, with [`object`]: each field once.
 #![allow(non_camel_case_types, reason = "a field's type has the field's name in `object`")]
 
-pub(crate) mod bench;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod explain_record;
 pub(crate) mod heap;
-pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod top;
-pub(crate) mod tune;
 
 use serde::Serialize;
 use std::io;
@@ -58,7 +55,7 @@ fn formatted(object: impl Serialize) -> String {
 }
 
 /// Pretty JSON with a newline behind it.
-fn text(value: &impl Serialize) -> String {
+pub(crate) fn text(value: &impl Serialize) -> String {
     // Serialising plain structs into memory does not fail.
     serde_json::to_string_pretty(value).unwrap_or_default() + "\n"
 }
