@@ -5,7 +5,7 @@
 //! sides share this one definition, so a field cannot mean two things. The
 //! other kinds of file are described where they are: [`debug`], in which the debug
 //! allocator reports mistakes, [`trace`], which has every call of a run, and [`heap`],
-//! which describes a collected heap.
+//! which describes a collected heap. What both find out of the kernel's files stands here too: [`control_group`].
 //!
 //! ```text
 //! a stats file (little endian)
@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 mod checksum;
+pub mod control_group;
 #[cfg(test)]
 mod damage;
 pub mod debug;

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Far from the limit nothing is different, because speed comes first. The limit is the least one of the process's control
-//! groups (cgroup v2 `memory.max` and `memory.high`, v1 `memory.limit_in_bytes`), or one that the user or the program
+//! groups (`control_group` of `heapwright-record`, which the command asks too), or one that the user or the program
 //! set for the process alone. `RLIMIT_AS` is another matter: see `chunk::scarce`.
 //!
 //! In use are all processes of the group, without what the kernel can drop (file pages); of a limit of the process's own, its resident
@@ -28,6 +28,8 @@
 //! Called by whoever keeps free memory ([`nearness`], [`delay`], [`may_wait`]), by `chunk`, which tells of growth, and by `limit`, which
 //! looks.
 #![forbid(unsafe_code)]
+
+use heapwright_record::control_group;
 
 use crate::digits::number;
 use crate::files::Path;
@@ -262,51 +264,19 @@ struct Group {
 }
 
 /// The least limit, in bytes.
-pub const LEAST_LIMIT: usize = 1 << 20;
-/// Limits from here on are none: of the first version that is a number which depends on the page size.
-const NO_LIMIT: usize = 1 << 60;
-const ROOT: &[u8] = b"/sys/fs/cgroup";
-const ROOT_OF_FIRST_VERSION: &[u8] = b"/sys/fs/cgroup/memory";
+pub const LEAST_LIMIT: usize = control_group::LEAST_LIMIT as usize;
 
 impl Group {
     /// The group with the least limit, of those that the process is in, as /proc/self/cgroup (`groups`) has them.
     fn find(groups: &[u8]) -> Option<Self> {
-        let mut least: Option<Self> = None;
-        for line in groups.split(|&byte| byte == b'\n') {
-            let mut parts = line.splitn(3, |&byte| byte == b':').skip(1);
-            let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
-            let is_memory = controllers.split(|&byte| byte == b',').any(|name| name == b"memory");
-            let is_second_version = controllers.is_empty();
-            if !is_second_version && !is_memory {
-                continue;
-            }
-            let root = Path::none().with(if is_memory { ROOT_OF_FIRST_VERSION } else { ROOT });
-            let mut length = path.len();
-            loop {
-                let path = path[..length].strip_suffix(b"/").unwrap_or(&path[..length]);
-                let folder = root.with(path);
-                let files: &[&[u8]] = if is_second_version {
-                    &[b"/memory.max", b"/memory.high"]
-                } else {
-                    &[b"/memory.limit_in_bytes"]
-                };
-                for file in files {
-                    let limit = read_number(&folder.with(file));
-                    // (A `memory.high` of 0 is a way to have memory reclaimed.)
-                    let limit = limit.filter(|limit| (LEAST_LIMIT..NO_LIMIT).contains(limit));
-                    if let Some(limit) = limit
-                        && least.is_none_or(|least| limit < least.limit)
-                    {
-                        least = Some(Self { folder, is_second_version, limit });
-                    }
-                }
-                match path.iter().rposition(|&byte| byte == b'/') {
-                    Some(end) => length = end,
-                    None => break,
-                }
-            }
-        }
-        least
+        let folder = |group: &control_group::Group<'_>| {
+            Path::none().with(group.root.as_bytes()).with(group.path)
+        };
+        let (group, limit) = control_group::least(groups, |group, file| {
+            read_number(&folder(group).with(b"/").with(file.as_bytes())).map(|limit| limit as u64)
+        })?;
+        let is_second_version = group.is_second_version;
+        Some(Self { folder: folder(&group), is_second_version, limit: limit as usize })
     }
 
     /// Bytes in use that the kernel cannot drop.
@@ -493,14 +463,6 @@ mod tests {
 
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn groups_are_found_in_both_versions() {
-        // There are no such groups: that each line is taken apart is what is tested.
-        for text in ["0::/", "0::/a/b\n", "4:cpu,memory:/a\n3:cpu:/\n", "x", "", ":::", "0::"] {
-            assert!(Group::find(text.as_bytes()).is_none_or(|group| group.limit < NO_LIMIT));
-        }
-    }
 
     #[test]
     fn numbers_and_fields_are_read() {

@@ -195,7 +195,7 @@ pub(crate) fn fewest_rounds(results: &Results) -> Option<usize> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::super::results::{Allocator, Machine, SCHEMA};
+    use super::super::results::{Allocator, Head, Machine, SCHEMA};
     use super::*;
 
     /// A program's entry of runs that took so many milliseconds and MiB.
@@ -248,18 +248,20 @@ pub(crate) mod tests {
             ..Allocator::default()
         };
         let mut results = Results {
-            schema: SCHEMA.to_owned(),
-            machine: Machine {
-                cpu: "A Processor".to_owned(),
-                cores: 2,
-                memory_bytes: 8 << 30,
-                kernel: "6.1.0".to_owned(),
-                libc: "glibc 2.36".to_owned(),
-                page_bytes: 4096,
-                thp: "madvise".to_owned(),
+            head: Head {
+                schema: SCHEMA,
+                machine: Machine {
+                    cpu: "A Processor".to_owned(),
+                    cores: 2,
+                    memory_bytes: 8 << 30,
+                    kernel: "6.1.0".to_owned(),
+                    libc: "glibc 2.36".to_owned(),
+                    page_bytes: 4096,
+                    thp: "madvise".to_owned(),
+                },
+                command: ["heapwright", "bench"].map(str::to_owned).to_vec(),
+                started: "2026-01-02T03:04:05Z".to_owned(),
             },
-            command: ["heapwright", "bench"].map(str::to_owned).to_vec(),
-            started: "2026-01-02T03:04:05Z".to_owned(),
             rounds: 7,
             rounds_long: 7,
             baseline: "glibc".to_owned(),

@@ -4,21 +4,45 @@
 //! The format is named in `schema`. A field may be added under the same name;
 //! one that changes its meaning changes the name.
 
-use serde::{Deserialize, Serialize};
+use super::machine;
+use crate::output::rfc3339;
+use serde::Serialize;
 use std::collections::BTreeMap;
+use std::time::SystemTime;
 
 /// The name of the format.
 pub(crate) const SCHEMA: &str = "heapwright-bench/1";
 
-/// A whole race.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Results {
-    pub(crate) schema: String,
+/// What all files of results begin with: a race's, a replay's, a tuning's.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Head {
+    /// The name of the format.
+    pub(crate) schema: &'static str,
     pub(crate) machine: Machine,
     /// The command line, to repeat it with.
     pub(crate) command: Vec<String>,
     /// When it began, as RFC 3339 has it.
     pub(crate) started: String,
+}
+
+impl Head {
+    /// Of what began then, on this machine, with this process's command line.
+    pub(crate) fn of(schema: &'static str, started: SystemTime) -> Self {
+        let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+        Self {
+            schema,
+            machine: machine::describe(),
+            command: std::iter::once("heapwright".to_owned()).chain(words).collect(),
+            started: rfc3339(started),
+        }
+    }
+}
+
+/// A whole race.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Results {
+    #[serde(flatten)]
+    pub(crate) head: Head,
     /// Rounds of ordinary and of long programs.
     pub(crate) rounds: usize,
     pub(crate) rounds_long: usize,
@@ -35,7 +59,7 @@ pub(crate) struct Results {
 }
 
 /// Where it ran.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Machine {
     pub(crate) cpu: String,
     pub(crate) cores: usize,
@@ -48,7 +72,7 @@ pub(crate) struct Machine {
 }
 
 /// An allocator in the race.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Allocator {
     pub(crate) name: String,
     /// The file name of the preloaded library.
@@ -60,7 +84,7 @@ pub(crate) struct Allocator {
 }
 
 /// What kind of program it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Kind {
     /// Built in.
@@ -72,7 +96,7 @@ pub(crate) enum Kind {
 }
 
 /// A program that was raced.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct Program {
     pub(crate) name: String,
     pub(crate) stands_for: String,
@@ -88,7 +112,7 @@ pub(crate) struct Program {
 }
 
 /// A program under an allocator.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct Entry {
     pub(crate) allocator: String,
     pub(crate) outcome: Outcome,
@@ -100,7 +124,7 @@ pub(crate) struct Entry {
 }
 
 /// How it went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Outcome {
     Ok,
@@ -117,7 +141,7 @@ pub(crate) enum Outcome {
 }
 
 /// What one run cost.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Run {
     pub(crate) wall_ns: u64,
     pub(crate) user_ns: u64,
@@ -136,14 +160,14 @@ impl Run {
 }
 
 /// The ratios over several programs.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Summary {
     pub(crate) comparisons: Vec<Comparison>,
 }
 
 /// One allocator against another, over a group of programs: the geometric mean
 /// of the programs' median ratios.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct Comparison {
     /// "all", "workloads", "programs" or "32 MiB live".
     pub(crate) group: String,
@@ -159,7 +183,7 @@ pub(crate) struct Comparison {
 }
 
 /// What is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Measure {
     /// Time on the wall.
@@ -193,3 +217,22 @@ impl Program {
 
 /// The name of the workload that does nothing.
 pub(crate) const EMPTY: &str = "empty";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::comparison::tests::example;
+
+    #[test]
+    fn the_words_are_those_documented() {
+        let results = example(&[("odd", Kind::Program)]);
+        let value = serde_json::to_value(&results).expect("is JSON");
+        assert_eq!(value["schema"], "heapwright-bench/1");
+        assert_eq!(value["machine"]["cores"], 2);
+        assert_eq!(value["programs"][0]["kind"], "program");
+        assert_eq!(value["programs"][0]["results"][2]["outcome"], "crashed");
+        assert_eq!(value["programs"][0]["results"][0]["outcome"], "ok");
+        assert_eq!(value["programs"][0]["results"][0]["runs"][0]["peak_rss_bytes"], 42 << 20);
+        assert_eq!(value["summary"]["comparisons"][0]["measure"], "time");
+    }
+}

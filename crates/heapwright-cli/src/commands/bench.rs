@@ -4,19 +4,18 @@
 //! text on stdout, and as JSON and HTML where that was asked for. Files are
 //! opened before the race, so that an hour of it is not lost to a typing error.
 
-use super::{LibraryArg, OutputsArgs, command_line};
-use crate::bench::results::{self, Kind, Results, SCHEMA, Summary};
+use super::{LibraryArg, OutputsArgs};
+use crate::bench::results::{self, Head, Kind, Results, SCHEMA, Summary};
 use crate::bench::{
     Comparing, Launcher, Program, Progress, Showing, allocators, comparison, machine, probe_all,
     race, refusal, suite, workloads,
 };
 use crate::inspect;
-use crate::output::{self, Look, WithPage, html, json, text};
+use crate::output::{self, WithPage, html, json, text};
 use crate::preload;
 use crate::process::{self, Exit, interrupt};
 use crate::wrong::wrong;
 use std::ffi::OsString;
-use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -139,19 +138,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
 
     let (results, raced) = race(args, &allocators, &programs)?;
     let measured = results.programs.iter().flat_map(|p| &p.results).any(|e| !e.runs.is_empty());
-    for (format, file) in output_args {
-        let look = file.as_ref().map_or_else(|| Look::of(&io::stdout()), Look::of);
-        let text = match format {
-            WithPage::Text if !measured => continue,
+    output::write_all(output_args, |format, look| {
+        Ok(Some(match format {
+            WithPage::Text if !measured => return Ok(None),
             WithPage::Text => text::bench::report(&results, look),
-            WithPage::Json => json::bench::results(&results),
+            WithPage::Json => json::text(&results),
             WithPage::Html => html::bench::page(&results)?,
-        };
-        match file {
-            Some(file) => output::replace(file, &text)?,
-            None => output::to_stdout(|out| out.write_all(text.as_bytes()))?,
-        }
-    }
+        }))
+    })?;
     for (name, why) in &raced.broken {
         eprintln!("heapwright: the program itself fails: {name}: {why}");
     }
@@ -252,10 +246,7 @@ fn race(
     notes.append(&mut raced.notes);
     let entries = std::mem::take(&mut raced.entries);
     let mut results = Results {
-        schema: SCHEMA.to_owned(),
-        machine: machine::describe(),
-        command: command_line(),
-        started: output::rfc3339(started),
+        head: Head::of(SCHEMA, started),
         rounds: race.rounds,
         rounds_long: race.rounds_long,
         baseline: args.baseline.clone(),

@@ -30,12 +30,6 @@ pub(crate) fn open(path: &Path) -> anyhow::Result<File> {
     output::open(path).map_err(|error| wrong(format!("cannot write {}: {error}", path.display())))
 }
 
-/// This command's own line, to repeat a measurement with.
-pub(crate) fn command_line() -> Vec<String> {
-    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-    std::iter::once("heapwright".to_owned()).chain(words).collect()
-}
-
 /// A number of seconds, from a tenth of one to so many.
 pub(crate) fn seconds(text: &str, most: u32) -> Result<Duration, String> {
     match text.parse::<f64>() {

@@ -4,11 +4,11 @@
 //! Reads the trace, makes a plan of it, lets each allocator's player do it in turn, and
 //! reports the result: as text on stdout, and as JSON where that was asked for.
 
-use super::{LibraryArg, OutputsArgs, command_line};
+use super::{LibraryArg, OutputsArgs};
 use crate::bench::allocators::{self, Allocator, GLIBC, HEAPWRIGHT, With};
-use crate::bench::results::Outcome;
+use crate::bench::results::{Head, Outcome};
 use crate::bench::{Launcher, Progress, Showing, machine, probe_all};
-use crate::output::{self, Look, Plain, json, text};
+use crate::output::{self, Plain, json, text};
 use crate::preload;
 use crate::process::{Exit, interrupt};
 use crate::replay::results::{Results, SCHEMA, Trace};
@@ -134,18 +134,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
 
     let (results, interrupted) = replay(args, &story, &allocators, notes)?;
     let is_something = results.rows.iter().any(|row| !row.runs.is_empty() || row.detail.is_some());
-    for (format, file) in output_args {
-        let look = file.as_ref().map_or_else(|| Look::of(&io::stdout()), Look::of);
-        let text = match format {
-            Plain::Text if !is_something => continue,
-            Plain::Text => text::replay::report(&results, look),
-            Plain::Json => json::replay::results(&results),
-        };
-        match file {
-            Some(file) => output::replace(file, &text)?,
-            None => output::to_stdout(|out| out.write_all(text.as_bytes()))?,
-        }
-    }
+    output::write_all(output_args, |format, look| {
+        Ok(match format {
+            Plain::Text if !is_something => None,
+            Plain::Text => Some(text::replay::report(&results, look)),
+            Plain::Json => Some(json::text(&results)),
+        })
+    })?;
     Ok(match interrupt::came() {
         Some(signal) => Exit::Signal(signal),
         None if interrupted => Exit::Code(OWN_FAILURE),
@@ -268,10 +263,7 @@ fn replay(
     let played = rounds.play(&progress)?;
     notes.extend(played.complaints);
     let results = Results {
-        schema: SCHEMA,
-        machine: machine::describe(),
-        command: command_line(),
-        started: output::rfc3339(started),
+        head: Head::of(SCHEMA, started),
         trace: Trace::of(story, name),
         rounds: args.rounds as usize,
         touch: args.touch,

@@ -83,6 +83,20 @@ pub(crate) fn write(file: Option<File>, text: impl FnOnce(Look) -> String) -> io
     }
 }
 
+/// Writes what `text` makes of each format to its file, or to stdout. `None`: there is nothing to be said in that format.
+pub(crate) fn write_all<F>(
+    outputs: Vec<(F, Option<File>)>,
+    text: impl Fn(F, Look) -> anyhow::Result<Option<String>>,
+) -> anyhow::Result<()> {
+    for (format, file) in outputs {
+        let look = file.as_ref().map_or_else(|| Look::of(&io::stdout()), Look::of);
+        if let Some(text) = text(format, look)? {
+            write(file, |_| text)?;
+        }
+    }
+    Ok(())
+}
+
 /// Writes to stdout; a reader that has gone (`| head`) is no error.
 pub(crate) fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut out = io::stdout().lock();

@@ -233,7 +233,7 @@ pub(super) fn rounds(results: &Results) -> String {
 
 /// The machine, in one line.
 pub(super) fn machine(results: &Results) -> String {
-    let machine = &results.machine;
+    let machine = &results.head.machine;
     format!(
         "{}, {}, {}, Linux {}, {}, pages of {}, huge pages: {}",
         machine.cpu,

@@ -4,7 +4,7 @@
 //! changes its meaning changes the name.
 
 use super::plan::Touch;
-use crate::bench::results::{Allocator, Machine, Outcome};
+use crate::bench::results::{Allocator, Head, Outcome};
 use crate::trace::{Facts, Story};
 use serde::Serialize;
 
@@ -14,12 +14,8 @@ pub(crate) const SCHEMA: &str = "heapwright-replay/1";
 /// A whole replay.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Results {
-    pub(crate) schema: &'static str,
-    pub(crate) machine: Machine,
-    /// The command line, to repeat it with.
-    pub(crate) command: Vec<String>,
-    /// When it began, as RFC 3339 has it.
-    pub(crate) started: String,
+    #[serde(flatten)]
+    pub(crate) head: Head,
     pub(crate) trace: Trace,
     pub(crate) rounds: usize,
     pub(crate) touch: Touch,

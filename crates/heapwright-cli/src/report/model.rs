@@ -19,6 +19,7 @@ use crate::symbols::Frame;
 use heapwright_record::debug::{
     self as record, Class, End, Finding, Memory, Moment, Occasion, Origin, Reach, Role, Root,
 };
+use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
@@ -140,7 +141,7 @@ pub(crate) struct Process {
 }
 
 /// What was live at a moment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Sample {
     /// Nanoseconds since the process began.
     pub(crate) ns: u64,
@@ -422,14 +423,14 @@ impl Figure {
 }
 
 /// Blocks and their bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Amount {
     pub(crate) blocks: u64,
     pub(crate) bytes: u64,
 }
 
 /// A stack of a report: an index into [`Stacks`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub(crate) struct StackId(pub(crate) u32);
 
 impl StackId {
@@ -527,7 +528,7 @@ pub(crate) struct Path {
 }
 
 /// A block on the way.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Step {
     pub(crate) size: u64,
     /// Where in it the pointer to the next is.

@@ -5,7 +5,7 @@
 
 use super::candidates::Candidate;
 use super::decision::{self, Compared, Judgement, Measure, Measured};
-use crate::bench::results::{Entry, Machine, Outcome};
+use crate::bench::results::{Entry, Head, Outcome};
 use crate::bench::statistics::Estimate;
 use crate::replay::results::{Answer, Row, Trace};
 use serde::Serialize;
@@ -16,12 +16,8 @@ pub(crate) const SCHEMA: &str = "heapwright-tune/1";
 /// A whole tuning.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Results {
-    pub(crate) schema: &'static str,
-    pub(crate) machine: Machine,
-    /// The command line, to repeat it with.
-    pub(crate) command: Vec<String>,
-    /// When it began, as RFC 3339 has it.
-    pub(crate) started: String,
+    #[serde(flatten)]
+    pub(crate) head: Head,
     /// The program, unless a trace alone was given.
     pub(crate) program: Option<Tuned>,
     /// What was replayed; none if the program was not worth recording.

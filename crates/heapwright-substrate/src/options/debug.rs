@@ -7,7 +7,7 @@
 //! these types to Rust programs.
 
 pub use super::detect::Detect;
-use super::{Wrong, detect, number};
+use super::{Wrong, number};
 
 /// Which blocks stand beside guard pages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -116,7 +116,6 @@ pub(super) fn set(config: &mut Config, name: &[u8], value: &[u8]) -> Option<Resu
         (b"log", b"all") => return done(&mut config.log, true),
         (b"log", b"off") => return done(&mut config.log, false),
         (b"log", _) => "must be all or off",
-        (b"detect", value) => return Some(detect::set(&mut config.detect, value)),
         _ => return None,
     };
     Some(Err(Wrong::Value(wrong)))

@@ -239,6 +239,10 @@ fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
         }
     }
     #[cfg(feature = "debug")]
+    {
+        options.debug.detect = options.detect;
+    }
+    #[cfg(feature = "debug")]
     // (An access that meets a guard ends the program, so one whose misuse is only reported asks for guards by name.)
     if options.hardening != Hardening::Off
         && !options.reports_misuse
@@ -292,7 +296,7 @@ fn without_debugging(text: &[u8], options: &Options, mut complain: impl FnMut(&[
             _ if is_of_guards && has_guards => false,
             b"guard" if value.starts_with(b"sample") => false,
             b"guard" if is_hardened && value == b"never" => false,
-            b"record" | b"sites" => set(&mut scratch, name, value).is_ok(),
+            b"detect" | b"record" | b"sites" => set(&mut scratch, name, value).is_ok(),
             _ => debug::set(&mut scratch.debug, name, value)
                 .or_else(|| leaks::set(&mut scratch.leaks, name, value))
                 .is_some_and(|result| result.is_ok()),
@@ -304,9 +308,6 @@ fn without_debugging(text: &[u8], options: &Options, mut complain: impl FnMut(&[
 }
 
 fn set(options: &mut Options, name: &[u8], value: &[u8]) -> Result<(), Wrong> {
-    if name == b"detect" {
-        detect::set(&mut options.detect, value)?;
-    }
     #[cfg(feature = "debug")]
     if name == b"guard" {
         options.guards = match value {
@@ -335,7 +336,7 @@ fn set(options: &mut Options, name: &[u8], value: &[u8]) -> Result<(), Wrong> {
         return result;
     }
     match (name, value) {
-        (b"detect", _) => {}
+        (b"detect", value) => detect::set(&mut options.detect, value)?,
         (b"on_misuse", b"abort") => options.reports_misuse = false,
         (b"on_misuse", b"report") => options.reports_misuse = true,
         (b"on_misuse", _) => return Err(Wrong::Value("must be abort or report")),

@@ -216,7 +216,7 @@ pub(crate) struct Hot {
     sized_tag: Cell<usize>,
     /// Blocks of another owner on their way home. In a stub there are none.
     pub(super) outgoing: Outgoing,
-    /// Where a miss is served: an [`OnMiss`], or [`SHARED_COUNTED`].
+    /// Where a miss is served: an [`OnMiss`], [`SHARED_COUNTED`], [`HARDENED`] or [`HARDENED_FULL`].
     on_miss: AtomicU8,
 }
 
@@ -224,7 +224,7 @@ pub(crate) struct Hot {
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum OnMiss {
-    /// In the thread's own cache, if this is its hot part; else at the door.
+    /// In the thread's own cache, if this is its hot part; else at the door, the hardened heap's calls too.
     Door = 0,
     /// In a cache that threads share, behind this hot part.
     Shared = 1,
@@ -232,13 +232,8 @@ pub(crate) enum OnMiss {
     ByCpu = 2,
     /// In the CPU's arrays. The heads of the lists say so first.
     PerCpu = 3,
-    /// In the hardened heap.
-    Hardened = 5,
-    /// In the hardened heap, with all that it can do.
-    HardenedFull = 6,
 }
 
-const _: () = assert!(SHARED_COUNTED < HARDENED && HARDENED < HARDENED_FULL);
 /// How the hardened heap serves a thread's calls.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hardness {
@@ -250,13 +245,14 @@ pub(crate) enum Hardness {
     Full,
 }
 
-const DOOR: u8 = OnMiss::Door as u8;
 const SHARED: u8 = OnMiss::Shared as u8;
 const BY_CPU: u8 = OnMiss::ByCpu as u8;
-const HARDENED: u8 = OnMiss::Hardened as u8;
-const HARDENED_FULL: u8 = OnMiss::HardenedFull as u8;
+const PER_CPU: u8 = OnMiss::PerCpu as u8;
 /// In a cache that threads share, where blocks are sampled.
 const SHARED_COUNTED: u8 = 4;
+/// At the door, which brings the call to the hardened heap; with all that this can do. No other number is greater.
+const HARDENED: u8 = 5;
+const HARDENED_FULL: u8 = 6;
 
 /// The tag of no owner.
 const NOBODY: usize = Entry::tag(address_map::NOBODY) as usize;
@@ -325,7 +321,7 @@ impl HotStub {
         let hot = &mut self.0;
         let common = Entry::tag(address_map::COMMON) as usize;
         hot.tag = match on_miss {
-            OnMiss::Door | OnMiss::ByCpu | OnMiss::Hardened | OnMiss::HardenedFull => NOBODY,
+            OnMiss::Door | OnMiss::ByCpu => NOBODY,
             OnMiss::Shared => common ^ BIASED_TO_SHARED,
             OnMiss::PerCpu => common ^ BIASED_TO_CPU,
         };
@@ -341,8 +337,8 @@ impl HotStub {
 
     /// Makes one of zeros by which every call of a thread comes to the hardened heap: it knows no unit.
     pub(crate) fn become_hardened(&mut self, full: bool) {
-        let on_miss = if full { OnMiss::HardenedFull } else { OnMiss::Hardened };
-        self.become_stub(on_miss, 0, false, 0);
+        self.become_stub(OnMiss::Door, 0, false, 0);
+        self.0.on_miss.store(if full { HARDENED_FULL } else { HARDENED }, Ordering::Relaxed);
     }
 
     /// Makes all heads `head`: null, or negative.
@@ -394,12 +390,10 @@ impl Hot {
     #[inline(always)]
     pub(crate) fn on_miss(&self) -> OnMiss {
         match self.on_miss.load(Ordering::Relaxed) {
-            DOOR => OnMiss::Door,
             SHARED | SHARED_COUNTED => OnMiss::Shared,
             BY_CPU => OnMiss::ByCpu,
-            HARDENED => OnMiss::Hardened,
-            HARDENED_FULL => OnMiss::HardenedFull,
-            _ => OnMiss::PerCpu,
+            PER_CPU => OnMiss::PerCpu,
+            _ => OnMiss::Door,
         }
     }
 

@@ -44,9 +44,7 @@ fn missed_elsewhere<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
     match hot.on_miss() {
         OnMiss::PerCpu => sampling::allocate_by_cpu(request, Gate::of(hot), offset),
         OnMiss::Shared => sampling::allocate_shared(request, hot, offset),
-        OnMiss::Door | OnMiss::ByCpu | OnMiss::Hardened | OnMiss::HardenedFull => {
-            door::malloc_aligned_cold::<FROM>(size, align)
-        }
+        OnMiss::Door | OnMiss::ByCpu => door::malloc_aligned_cold::<FROM>(size, align),
     }
 }
 

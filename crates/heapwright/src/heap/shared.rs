@@ -387,9 +387,7 @@ pub(super) fn large(size: usize, hot: &Hot) -> *mut u8 {
 /// As `free`; `hot` is what the thread's fast word leads to.
 #[inline(never)]
 pub(super) unsafe fn free_quickly(block: *mut u8, hot: &Hot) -> bool {
-    if !matches!(hot.on_miss(), OnMiss::Door | OnMiss::Hardened | OnMiss::HardenedFull)
-        && block.addr().is_multiple_of(UNIT)
-    {
+    if hot.on_miss() != OnMiss::Door && block.addr().is_multiple_of(UNIT) {
         // SAFETY: the caller gives the block away.
         return unsafe { free_large(block, hot) };
     }
@@ -422,7 +420,7 @@ unsafe fn free_large(block: *mut u8, hot: &Hot) -> bool {
 #[inline(always)]
 fn with_stash<R>(hot: &Hot, use_it: impl FnOnce(&Stash) -> R) -> Option<R> {
     let slot = match hot.on_miss() {
-        OnMiss::Door | OnMiss::Hardened | OnMiss::HardenedFull => return None,
+        OnMiss::Door => return None,
         OnMiss::Shared => magazines::of(hot),
         OnMiss::ByCpu | OnMiss::PerCpu => per_cpu::mine(&ALL),
     };

@@ -10,7 +10,9 @@
 
 use heapwright_record::debug::Memory;
 
-use super::{DEPTH, PATIENCE_MS, SAMPLES, Samples, Site};
+use super::ledger::Samples;
+use super::site::Site;
+use super::{DEPTH, PATIENCE_MS, SAMPLES};
 use crate::address_map::Kind;
 use crate::runs::{self, Sampler};
 use crate::sync::atomic::{AtomicU64, Ordering};

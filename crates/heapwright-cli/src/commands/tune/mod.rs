@@ -6,10 +6,11 @@
 mod session;
 
 use super::bench::{inherited, time_limit};
-use super::{LibraryArg, OutputsArgs, bench, command_line, seconds};
+use super::{LibraryArg, OutputsArgs, bench, seconds};
 use crate::bench::allocators::{self, Allocator, GLIBC, HEAPWRIGHT, With};
+use crate::bench::results::Head;
 use crate::bench::{Launcher, Program, machine};
-use crate::output::{self, Look, Plain, json, text};
+use crate::output::{self, Plain, json, text};
 use crate::preload;
 use crate::process::{Exit, interrupt};
 use crate::tune::decision::RULE;
@@ -17,7 +18,6 @@ use crate::tune::results::{Results, SCHEMA};
 use crate::wrong::wrong;
 use session::{Stop, Tuning, read};
 use std::ffi::OsString;
-use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -124,10 +124,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         launcher: &launcher,
         defaults: &defaults,
         results: Results {
-            schema: SCHEMA,
-            machine: machine::describe(),
-            command: command_line(),
-            started: output::rfc3339(SystemTime::now()),
+            head: Head::of(SCHEMA, SystemTime::now()),
             program: None,
             trace: None,
             nothing: None,
@@ -159,19 +156,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         ));
     }
     let results = tuning.results;
-    for (format, file) in output_args {
-        let look = file.as_ref().map_or_else(|| Look::of(&io::stdout()), Look::of);
-        let text = match format {
-            Plain::Text if !results.complete && results.screening.is_none() => continue,
-            Plain::Text => text::tune::report(&results, look),
-            Plain::Json => json::tune::results(&results),
-        };
-        match file {
-            Some(file) => output::replace(file, &text)?,
-            None => output::to_stdout(|out| out.write_all(text.as_bytes()))?,
-        }
-    }
-    if !results.complete && results.screening.is_none() {
+    let is_nothing = !results.complete && results.screening.is_none();
+    output::write_all(output_args, |format, look| {
+        Ok(match format {
+            Plain::Text if is_nothing => None,
+            Plain::Text => Some(text::tune::report(&results, look)),
+            Plain::Json => Some(json::text(&results)),
+        })
+    })?;
+    if is_nothing {
         eprintln!("heapwright: interrupted before a set of rounds was measured");
     }
     Ok(match interrupt::came() {

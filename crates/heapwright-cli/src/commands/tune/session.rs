@@ -286,8 +286,8 @@ impl Tuning<'_> {
 
         let setting = Setting {
             threads: facts.threads,
-            cores: self.results.machine.cores,
-            huge_pages: &self.results.machine.thp,
+            cores: self.results.head.machine.cores,
+            huge_pages: &self.results.head.machine.thp,
         };
         let candidates = singles(setting).into_iter().map(Role::Candidate);
         let mut roles: Vec<Role> =

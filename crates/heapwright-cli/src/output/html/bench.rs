@@ -132,7 +132,7 @@ pub(crate) fn page(results: &Results) -> anyhow::Result<String> {
     let page = Page {
         field: race::field(results),
         rounds: race::rounds(results),
-        started: results.started.replace('T', " ").replace('Z', " UTC"),
+        started: results.head.started.replace('T', " ").replace('Z', " UTC"),
         baseline: results.baseline.clone(),
         headline: headline(results),
         sentences: race::sentences(results).into_iter().map(|sentence| sentence.text).collect(),
@@ -146,7 +146,7 @@ pub(crate) fn page(results: &Results) -> anyhow::Result<String> {
             .map(|allocator| (allocator.name.clone(), race::library(allocator)))
             .collect(),
         machine: race::machine(results),
-        command: results.command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
+        command: results.head.command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
         notes: race::notes(results),
         version: env!("CARGO_PKG_VERSION"),
     };
@@ -538,8 +538,8 @@ mod tests {
         results.programs[0].stands_for = format!("{foreign}.");
         results.programs[0].results[2].detail = Some(foreign.to_owned());
         results.allocators[2].name = foreign.to_owned();
-        results.command.push(foreign.to_owned());
-        results.machine.cpu = foreign.to_owned();
+        results.head.command.push(foreign.to_owned());
+        results.head.machine.cpu = foreign.to_owned();
         results.notes.push(foreign.to_owned());
         let page = page(&results).expect("renders");
         assert!(!page.contains("<script>alert"), "not escaped");

@@ -9,7 +9,7 @@
 //! trial      {outcome, verdict, allocations|null, reason|null} | null
 //! ```
 
-use super::FORMAT;
+use super::{list, object};
 use crate::inspect::Verdict;
 use crate::output::text::run::ended;
 use crate::output::{Answer, Trial};
@@ -18,24 +18,18 @@ use serde::Serialize;
 /// The object, as text.
 pub(crate) fn answer(answer: &Answer<'_>) -> String {
     let report = &answer.report;
-    super::text(&Object {
-        format: FORMAT,
-        command: answer.command.to_string_lossy().into_owned(),
+    super::formatted(object! {
+        command: answer.command.to_string_lossy(),
         verdict: word(answer.verdict()),
-        steps: report
-            .steps
-            .iter()
-            .map(|step| Step { path: step.path.to_string_lossy().into_owned(), kind: &step.kind })
-            .collect(),
-        findings: report
-            .findings
-            .iter()
-            .map(|finding| Finding {
-                code: finding.code,
-                verdict: word(finding.verdict),
-                text: &finding.text,
-            })
-            .collect(),
+        steps: list(report.steps.iter().map(|step| object! {
+            path: step.path.to_string_lossy(),
+            kind: &step.kind,
+        })),
+        findings: list(report.findings.iter().map(|finding| object! {
+            code: finding.code,
+            verdict: word(finding.verdict),
+            text: &finding.text,
+        })),
         trial: answer.trial.as_ref().map(tried),
     })
 }
@@ -48,43 +42,17 @@ fn word(verdict: Verdict) -> &'static str {
     }
 }
 
-fn tried(trial: &Trial) -> Tried {
+fn tried(trial: &Trial) -> impl Serialize {
     let (outcome, allocations, reason) = match trial {
         Trial::Loaded { allocations } => ("loaded", Some(*allocations), None),
         Trial::NotLoaded { reason } => ("not-loaded", None, Some(reason.clone())),
         Trial::Killed { end } => ("killed", None, Some(format!("the program {}", ended(*end)))),
         Trial::NotStarted { reason } => ("not-started", None, Some(reason.clone())),
     };
-    Tried { outcome, verdict: word(trial.verdict()), allocations, reason }
-}
-
-#[derive(Serialize)]
-struct Object<'a> {
-    format: u32,
-    command: String,
-    verdict: &'static str,
-    steps: Vec<Step<'a>>,
-    findings: Vec<Finding<'a>>,
-    trial: Option<Tried>,
-}
-
-#[derive(Serialize)]
-struct Step<'a> {
-    path: String,
-    kind: &'a str,
-}
-
-#[derive(Serialize)]
-struct Finding<'a> {
-    code: &'static str,
-    verdict: &'static str,
-    text: &'a str,
-}
-
-#[derive(Serialize)]
-struct Tried {
-    outcome: &'static str,
-    verdict: &'static str,
-    allocations: Option<u64>,
-    reason: Option<String>,
+    object! {
+        outcome: outcome,
+        verdict: word(trial.verdict()),
+        allocations: allocations,
+        reason: reason,
+    }
 }

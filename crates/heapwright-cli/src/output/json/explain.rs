@@ -9,12 +9,10 @@
 //! profile   object|null    of a process that is sampled: what `explain` says of its heap profile (`explain_record`)
 //! ```
 
-use super::FORMAT;
-use super::explain_record::{self, object};
+use super::{explain_record, list, object};
 use crate::live::{Mappings, Process, Reported};
 use crate::report::explained::Explained;
 use crate::report::model::Report;
-use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The object, as text.
@@ -25,43 +23,21 @@ pub(crate) fn report(
     profile: Option<&Report>,
 ) -> String {
     let classes = report.classes.iter().filter(|class| class.used + class.free > 0);
-    super::text(&Object {
-        format: FORMAT,
+    let explained = profile.and_then(|profile| Some((profile, Explained::largest(profile)?)));
+    super::formatted(object! {
         pid: process.pid,
         resident_bytes: process.resident,
         age_seconds: report.age.as_secs_f64(),
-        parts: report.parts.all().into_iter().collect(),
-        classes: classes
-            .map(|class| Class { size: class.size, used_bytes: class.used, free_bytes: class.free })
-            .collect(),
-        others: mappings.others.iter().map(|(name, bytes)| Other { name, bytes: *bytes }).collect(),
+        parts: report.parts.all().into_iter().collect::<BTreeMap<_, _>>(),
+        classes: list(classes.map(|class| object! {
+            size: class.size,
+            used_bytes: class.used,
+            free_bytes: class.free,
+        })),
+        others: list(mappings.others.iter().map(|(name, bytes)| object! { name: name, bytes: bytes })),
         huge_page_bytes: mappings.huge,
-        profile: profile.and_then(|profile| Some(object(profile, &Explained::largest(profile)?))),
+        profile: explained.as_ref().map(|(profile, explained)| {
+            super::Formatted::of(explain_record::object(profile, explained))
+        }),
     })
-}
-
-#[derive(Serialize)]
-struct Object<'a> {
-    format: u32,
-    pid: u32,
-    resident_bytes: u64,
-    age_seconds: f64,
-    parts: BTreeMap<&'static str, u64>,
-    classes: Vec<Class>,
-    others: Vec<Other<'a>>,
-    huge_page_bytes: u64,
-    profile: Option<explain_record::Object>,
-}
-
-#[derive(Serialize)]
-struct Class {
-    size: u64,
-    used_bytes: u64,
-    free_bytes: u64,
-}
-
-#[derive(Serialize)]
-struct Other<'a> {
-    name: &'a str,
-    bytes: u64,
 }

@@ -12,7 +12,7 @@
 //!
 //! Ages are those of the youngest and the oldest live sample.
 
-use super::FORMAT;
+use super::{list, object};
 use crate::output::calls::look_at;
 use crate::report::explained::Explained;
 use crate::report::model::{Figure, Report, Sampled};
@@ -20,16 +20,13 @@ use serde::Serialize;
 
 /// The object, as text.
 pub(crate) fn report(report: &Report, explained: &Explained<'_>) -> String {
-    super::text(&object(report, explained))
+    super::formatted(object(report, explained))
 }
 
-pub(super) fn object(report: &Report, explained: &Explained<'_>) -> Object {
-    let all = |sites: Vec<&Sampled>| -> Vec<Site> {
-        sites.into_iter().map(|of| site(report, explained, of)).collect()
-    };
+pub(super) fn object(report: &Report, explained: &Explained<'_>) -> impl Serialize {
+    let all = |sites: Vec<&Sampled>| list(sites.into_iter().map(|of| site(report, explained, of)));
     let profile = explained.profile;
-    Object {
-        format: FORMAT,
+    object! {
         pid: explained.process.pid,
         after_seconds: seconds(explained.check.ns),
         resident_bytes: explained.resident,
@@ -53,10 +50,10 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-fn site(report: &Report, explained: &Explained<'_>, site: &Sampled) -> Site {
+fn site(report: &Report, explained: &Explained<'_>, site: &Sampled) -> impl Serialize + use<> {
     let call = look_at(&report.stacks, site.stack);
     let age = |ns| seconds(explained.check.ns.saturating_sub(ns));
-    Site {
+    object! {
         function: call.map(|call| call.name()),
         place: call.map(|call| call.place()).filter(|place| !place.is_empty()),
         live_bytes: site.live.bytes,
@@ -69,41 +66,4 @@ fn site(report: &Report, explained: &Explained<'_>, site: &Sampled) -> Site {
         temporary_bytes: site.temporary.bytes,
         allocated_bytes: site.allocated.bytes,
     }
-}
-
-/// See the module.
-#[derive(Serialize)]
-pub(super) struct Object {
-    format: u32,
-    pid: u32,
-    after_seconds: f64,
-    resident_bytes: Option<u64>,
-    live_bytes: u64,
-    live_error: Option<u64>,
-    allocated_bytes: u64,
-    temporary_bytes: u64,
-    peak_bytes: u64,
-    peak_seconds: f64,
-    period: u64,
-    earlier_seconds: Option<f64>,
-    live: Vec<Site>,
-    kept: Vec<Site>,
-    mixed: Vec<Site>,
-    grown: Vec<Site>,
-    temporary: Vec<Site>,
-}
-
-#[derive(Serialize)]
-struct Site {
-    function: Option<String>,
-    place: Option<String>,
-    live_bytes: u64,
-    live_error: u64,
-    samples: u64,
-    youngest_seconds: f64,
-    oldest_seconds: f64,
-    growth_bytes: Option<i64>,
-    growth_error: Option<u64>,
-    temporary_bytes: u64,
-    allocated_bytes: u64,
 }

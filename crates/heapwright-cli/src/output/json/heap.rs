@@ -30,7 +30,7 @@
 //!             omitted: so many behind the first half of the steps
 //! ```
 
-use super::FORMAT;
+use super::{list, object};
 use crate::heap::{Line, Path, Summary};
 use heapwright_record::heap::kind;
 use serde::Serialize;
@@ -38,16 +38,12 @@ use std::collections::BTreeMap;
 
 /// The object, as text.
 pub(crate) fn summary(summary: &Summary) -> String {
-    super::text(&object(summary))
-}
-
-fn object(summary: &Summary) -> Object<'_> {
     let heap = &summary.heap;
-    Object {
-        format: FORMAT,
+    let roots = summary.roots.iter().map(|(kind, count)| (kind.word(), *count));
+    super::formatted(object! {
         whole: summary.whole,
         notes: &summary.notes,
-        heap: Heap {
+        heap: object! {
             pid: heap.pid,
             time: heap.time,
             layout: &summary.layout,
@@ -71,92 +67,78 @@ fn object(summary: &Summary) -> Object<'_> {
         objects: summary.objects,
         bytes: summary.bytes,
         references: summary.references,
-        roots: summary.roots.iter().map(|(kind, count)| (kind.word(), *count)).collect(),
-        unreachable: Amount {
-            objects: summary.unreachable.objects,
-            bytes: summary.unreachable.bytes,
-        },
-        types: summary
-            .types
-            .iter()
-            .map(|row| Type {
-                name: &row.name,
-                objects: row.objects,
-                bytes: row.bytes,
-                retained: row.retained,
-                unreachable: Amount { objects: row.unreachable, bytes: row.unreachable_bytes },
-                old: Amount { objects: row.old, bytes: row.old_bytes },
-            })
-            .collect(),
-        sizes: summary
-            .sizes
-            .iter()
-            .map(|row| Size {
-                slot: row.slot,
-                objects: row.objects,
-                bytes: row.bytes,
-                pages: row.pages,
-                page_bytes: row.page_bytes,
-                slots: row.slots,
-                taken: row.taken,
-                tail: row.tail,
-                slack: Amount { objects: row.known, bytes: row.slack },
-                old: row.old,
-                pinned: row.pinned,
-                moved_in: row.moved_in,
-            })
-            .collect(),
-        pages: summary
-            .pages
-            .iter()
-            .map(|row| Page {
-                number: row.page.number,
-                address: hex(row.page.address),
-                bytes: row.page.bytes,
-                pool: row.page.pool,
-                leaf: row.page.kind & kind::LEAF != 0,
-                freed: row.page.kind & kind::FREED != 0,
-                state: row.page.state.word(),
-                slot: row.page.slot,
-                slots: row.page.slots,
-                taken: row.taken,
-                old: row.page.old,
-                pins: row.page.pins,
-                moved_in: row.page.moved_in,
-                aside: row.page.aside.word(),
-            })
-            .collect(),
-        retainers: summary
-            .retainers
-            .iter()
-            .map(|one| Retainer { object: thing(&one.object), path: path_json(one.path.as_ref()) })
-            .collect(),
-        type_: summary.of_type.as_ref().map(|of_type| OfType {
+        roots: roots.collect::<BTreeMap<_, _>>(),
+        unreachable: amount(summary.unreachable.objects, summary.unreachable.bytes),
+        types: list(summary.types.iter().map(|row| object! {
+            name: &row.name,
+            objects: row.objects,
+            bytes: row.bytes,
+            retained: row.retained,
+            unreachable: amount(row.unreachable, row.unreachable_bytes),
+            old: amount(row.old, row.old_bytes),
+        })),
+        sizes: list(summary.sizes.iter().map(|row| object! {
+            slot: row.slot,
+            objects: row.objects,
+            bytes: row.bytes,
+            pages: row.pages,
+            page_bytes: row.page_bytes,
+            slots: row.slots,
+            taken: row.taken,
+            tail: row.tail,
+            slack: amount(row.known, row.slack),
+            old: row.old,
+            pinned: row.pinned,
+            moved_in: row.moved_in,
+        })),
+        pages: list(summary.pages.iter().map(|row| object! {
+            number: row.page.number,
+            address: hex(row.page.address),
+            bytes: row.page.bytes,
+            pool: row.page.pool,
+            leaf: row.page.kind & kind::LEAF != 0,
+            freed: row.page.kind & kind::FREED != 0,
+            state: row.page.state.word(),
+            slot: row.page.slot,
+            slots: row.page.slots,
+            taken: row.taken,
+            old: row.page.old,
+            pins: row.page.pins,
+            moved_in: row.page.moved_in,
+            aside: row.page.aside.word(),
+        })),
+        retainers: list(summary.retainers.iter().map(|one| object! {
+            #[serde(flatten)]
+            object: thing(&one.object),
+            path: one.path.as_ref().map(path),
+        })),
+        r#type: summary.of_type.as_ref().map(|of_type| object! {
             name: &of_type.row.name,
             from: links(&of_type.from),
             to: links(&of_type.to),
         }),
-        paths: summary
-            .asked
-            .iter()
-            .map(|asked| Asked {
-                asked: hex(asked.address),
-                object: thing(&asked.object),
-                path: path_json(asked.path.as_ref()),
-                dominators: asked.dominators.iter().map(thing).collect(),
-                dominators_omitted: asked.dominators_left,
-            })
-            .collect(),
-    }
+        paths: list(summary.asked.iter().map(|asked| object! {
+            asked: hex(asked.address),
+            #[serde(flatten)]
+            object: thing(&asked.object),
+            path: asked.path.as_ref().map(path),
+            dominators: list(asked.dominators.iter().map(thing)),
+            dominators_omitted: asked.dominators_left,
+        })),
+    })
 }
 
 fn hex(address: u64) -> String {
     format!("{address:#x}")
 }
 
-fn thing(line: &Line) -> Thing<'_> {
-    Thing {
-        type_: &line.type_,
+fn amount(objects: u64, bytes: u64) -> impl Serialize {
+    object! { objects: objects, bytes: bytes }
+}
+
+fn thing(line: &Line) -> impl Serialize {
+    object! {
+        r#type: &line.type_,
         address: hex(line.address),
         size: line.size,
         retained: line.retained,
@@ -165,167 +147,18 @@ fn thing(line: &Line) -> Thing<'_> {
     }
 }
 
-fn path_json(path: Option<&Path>) -> Option<PathJson<'_>> {
-    path.map(|path| PathJson {
-        root: Root {
+fn path(path: &Path) -> impl Serialize {
+    object! {
+        root: object! {
             kind: path.root.kind.word(),
             number: path.root.number,
             mutator: path.root.mutator,
         },
-        steps: path.steps.iter().map(thing).collect(),
+        steps: list(path.steps.iter().map(thing)),
         omitted: path.omitted,
-    })
+    }
 }
 
-fn links(some: &[(String, u64)]) -> Vec<Link<'_>> {
-    some.iter().map(|(name, references)| Link { type_: name, references: *references }).collect()
-}
-
-#[derive(Serialize)]
-struct Object<'a> {
-    format: u32,
-    whole: bool,
-    notes: &'a [String],
-    heap: Heap<'a>,
-    objects: u64,
-    bytes: u64,
-    references: u64,
-    roots: BTreeMap<&'static str, u64>,
-    unreachable: Amount,
-    types: Vec<Type<'a>>,
-    sizes: Vec<Size>,
-    pages: Vec<Page>,
-    retainers: Vec<Retainer<'a>>,
-    #[serde(rename = "type")]
-    type_: Option<OfType<'a>>,
-    paths: Vec<Asked<'a>>,
-}
-
-#[derive(Serialize)]
-struct Heap<'a> {
-    pid: u32,
-    time: u64,
-    layout: &'a str,
-    page_size: u64,
-    live: u64,
-    in_use: u64,
-    empty: u64,
-    large: u64,
-    external: u64,
-    goal: u64,
-    cycles: u64,
-    flags: u64,
-    minor_cycles: u64,
-    old: u64,
-    compactions: u64,
-    moved_objects: u64,
-    moved_bytes: u64,
-    evacuated_pages: u64,
-    kept_pages: u64,
-}
-
-#[derive(Serialize)]
-struct Amount {
-    objects: u64,
-    bytes: u64,
-}
-
-#[derive(Serialize)]
-struct Type<'a> {
-    name: &'a str,
-    objects: u64,
-    bytes: u64,
-    retained: u64,
-    unreachable: Amount,
-    old: Amount,
-}
-
-#[derive(Serialize)]
-struct Size {
-    slot: Option<u64>,
-    objects: u64,
-    bytes: u64,
-    pages: u64,
-    page_bytes: u64,
-    slots: u64,
-    taken: u64,
-    tail: u64,
-    slack: Amount,
-    old: u64,
-    pinned: u64,
-    moved_in: u64,
-}
-
-#[derive(Serialize)]
-struct Page {
-    number: u64,
-    address: String,
-    bytes: u64,
-    pool: u32,
-    leaf: bool,
-    freed: bool,
-    state: &'static str,
-    slot: u64,
-    slots: u32,
-    taken: u32,
-    old: u32,
-    pins: u64,
-    moved_in: u64,
-    aside: Option<&'static str>,
-}
-
-#[derive(Serialize)]
-struct Thing<'a> {
-    #[serde(rename = "type")]
-    type_: &'a str,
-    address: String,
-    size: u64,
-    retained: u64,
-    leaf: bool,
-    old: bool,
-}
-
-#[derive(Serialize)]
-struct PathJson<'a> {
-    root: Root,
-    steps: Vec<Thing<'a>>,
-    omitted: usize,
-}
-
-#[derive(Serialize)]
-struct Root {
-    kind: &'static str,
-    number: u32,
-    mutator: u32,
-}
-
-#[derive(Serialize)]
-struct Retainer<'a> {
-    #[serde(flatten)]
-    object: Thing<'a>,
-    path: Option<PathJson<'a>>,
-}
-
-#[derive(Serialize)]
-struct OfType<'a> {
-    name: &'a str,
-    from: Vec<Link<'a>>,
-    to: Vec<Link<'a>>,
-}
-
-#[derive(Serialize)]
-struct Link<'a> {
-    #[serde(rename = "type")]
-    type_: &'a str,
-    references: u64,
-}
-
-#[derive(Serialize)]
-struct Asked<'a> {
-    asked: String,
-    #[serde(flatten)]
-    object: Thing<'a>,
-    path: Option<PathJson<'a>>,
-    dominators: Vec<Thing<'a>>,
-    dominators_omitted: usize,
+fn links(some: &[(String, u64)]) -> impl Serialize {
+    list(some.iter().map(|(name, references)| object! { r#type: name, references: references }))
 }

@@ -17,7 +17,7 @@
 //! problems         [string]   files of theirs that could not be read
 //! ```
 
-use super::FORMAT;
+use super::{list, object};
 use crate::output::Run;
 use crate::process::End;
 use heapwright_record::{SIZE_BUCKETS, Stats};
@@ -31,47 +31,21 @@ pub(crate) fn report(run: &Run) -> String {
         End::Signal { number, core_dumped } => (None, Some(number), core_dumped),
     };
     let usage = run.outcome.usage;
-    super::text(&Object {
-        format: FORMAT,
-        command: run.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+    super::formatted(object! {
+        command: list(run.command.iter().map(|word| word.to_string_lossy())),
         pid: run.outcome.pid,
-        exit: Exit { code, signal, core_dumped },
+        exit: object! { code: code, signal: signal, core_dumped: core_dumped },
         wall_seconds: run.outcome.wall.as_secs_f64(),
         user_seconds: usage.user.as_secs_f64(),
         system_seconds: usage.system.as_secs_f64(),
         minor_faults: usage.minor_faults,
         major_faults: usage.major_faults,
         max_rss_bytes: usage.max_rss,
-        stats: run.stats.as_ref().ok().map(|stats| Process(stats)),
-        no_stats_because: run.stats.as_ref().err().map(String::as_str),
-        other_processes: run.others.iter().map(Process).collect(),
+        stats: run.stats.as_deref().ok().map(Process),
+        no_stats_because: run.stats.as_ref().err(),
+        other_processes: list(run.others.iter().map(Process)),
         problems: &run.unreadable,
     })
-}
-
-#[derive(Serialize)]
-struct Object<'a> {
-    format: u32,
-    command: Vec<String>,
-    pid: u32,
-    exit: Exit,
-    wall_seconds: f64,
-    user_seconds: f64,
-    system_seconds: f64,
-    minor_faults: u64,
-    major_faults: u64,
-    max_rss_bytes: u64,
-    stats: Option<Process<'a>>,
-    no_stats_because: Option<&'a str>,
-    other_processes: Vec<Process<'a>>,
-    problems: &'a [String],
-}
-
-#[derive(Serialize)]
-struct Exit {
-    code: Option<u8>,
-    signal: Option<i32>,
-    core_dumped: bool,
 }
 
 /// Named by the struct itself, so that a field added there appears here.
@@ -86,23 +60,15 @@ impl Serialize for Process<'_> {
         let name = self.0.name();
         let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
         map.serialize_entry("name", &String::from_utf8_lossy(name))?;
-        let sizes: Vec<Size> = (0..SIZE_BUCKETS)
-            .map(|bucket| Size {
-                up_to: (bucket + 1 < SIZE_BUCKETS).then(|| 1 << bucket),
-                count: self.0.sizes[bucket],
-            })
-            .filter(|size| size.count != 0)
-            .collect();
+        // The largest size in a row; null in the row of all greater ones.
+        let up_to = |bucket| (bucket + 1 < SIZE_BUCKETS).then(|| 1_u64 << bucket);
+        let sizes = (0..SIZE_BUCKETS).map(|bucket| (bucket, self.0.sizes[bucket]));
+        let sizes = sizes.filter(|(_, count)| *count != 0);
+        let sizes =
+            list(sizes.map(|(bucket, count)| object! { up_to: up_to(bucket), count: count }));
         map.serialize_entry("sizes", &sizes)?;
         map.end()
     }
-}
-
-#[derive(Serialize)]
-struct Size {
-    /// The largest size in this row; null in the row of all greater ones.
-    up_to: Option<u64>,
-    count: u64,
 }
 
 #[cfg(test)]

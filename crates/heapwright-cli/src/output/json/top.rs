@@ -21,8 +21,8 @@
 //!   stats                    object|null   every figure of `heapwright_record::Stats`, residency reckoned
 //! ```
 
-use super::FORMAT;
 use super::run::Process as Statistics;
+use super::{list, object};
 use crate::live::Watched;
 use heapwright_record::status::MOST;
 use serde::Serialize;
@@ -30,47 +30,12 @@ use std::collections::BTreeMap;
 
 /// The object, as text.
 pub(crate) fn report(processes: &[&Watched]) -> String {
-    super::text(&Object {
-        format: FORMAT,
-        processes: processes.iter().map(|watched| process(watched)).collect(),
-    })
+    super::formatted(object! { processes: list(processes.iter().copied().map(process)) })
 }
 
-#[derive(Serialize)]
-struct Object<'a> {
-    format: u32,
-    processes: Vec<Process<'a>>,
-}
-
-#[derive(Serialize)]
-struct Process<'a> {
-    pid: u32,
-    user: u32,
-    command: &'a [String],
-    options: &'a str,
-    resident_bytes: u64,
-    peak_resident_bytes: u64,
-    page_faults: u64,
-    limit_bytes: Option<u64>,
-    rates: Option<Rates>,
-    parts: Option<BTreeMap<&'static str, u64>>,
-    swapped_bytes: Option<u64>,
-    sampling_bytes: Option<u64>,
-    purge_delay_ms: Option<u64>,
-    age_seconds: Option<f64>,
-    report_ns: Option<u64>,
-    stats: Option<Statistics<'a>>,
-}
-
-#[derive(Serialize)]
-struct Rates {
-    page_faults: f64,
-    given_back_bytes: f64,
-}
-
-fn process(watched: &Watched) -> Process<'_> {
+fn process(watched: &Watched) -> impl Serialize {
     let (process, report) = (&watched.seen.process, watched.seen.report.as_ref());
-    Process {
+    object! {
         pid: process.pid,
         user: process.user,
         command: &process.command,
@@ -81,8 +46,8 @@ fn process(watched: &Watched) -> Process<'_> {
         limit_bytes: process.limit,
         rates: watched
             .rates
-            .map(|rates| Rates { page_faults: rates.faults, given_back_bytes: rates.given_back }),
-        parts: report.map(|report| report.parts.all().into_iter().collect()),
+            .map(|rates| object! { page_faults: rates.faults, given_back_bytes: rates.given_back }),
+        parts: report.map(|report| report.parts.all().into_iter().collect::<BTreeMap<_, _>>()),
         swapped_bytes: report.map(|report| report.parts.swapped),
         sampling_bytes: report.map(|report| report.facts.sampling),
         purge_delay_ms: report

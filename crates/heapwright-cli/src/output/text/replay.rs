@@ -118,9 +118,9 @@ pub(super) fn nanoseconds(ns: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::results::{Allocator, Machine};
+    use crate::bench::results::{Allocator, Head};
     use crate::replay::Touch;
-    use crate::replay::results::{SCHEMA, Trace};
+    use crate::replay::results::Trace;
     use crate::trace::Facts;
 
     fn row(name: &str, outcome: Outcome, detail: Option<&str>, wall_ns: &[u64]) -> Row {
@@ -150,10 +150,7 @@ mod tests {
             ..Facts::default()
         };
         let results = Results {
-            schema: SCHEMA,
-            machine: Machine::default(),
-            command: Vec::new(),
-            started: String::new(),
+            head: Head::default(),
             trace: Trace { name: "x.trace".to_owned(), process: None, program: None, facts },
             rounds: 3,
             touch: Touch::Pages,

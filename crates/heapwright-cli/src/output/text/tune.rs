@@ -222,12 +222,12 @@ fn foot(out: &mut String, results: &Results) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::results::{Allocator, Entry, Machine, Run};
+    use crate::bench::results::{Allocator, Entry, Head, Run};
     use crate::replay::results::{Row, Trace};
     use crate::trace::Facts;
     use crate::tune::candidates::{Candidate, Key};
     use crate::tune::decision;
-    use crate::tune::results::{Check, Decision, SCHEMA, Tuned};
+    use crate::tune::results::{Check, Decision, Tuned};
 
     /// Nine rounds of a row, which take so many nanoseconds an operation and MiB.
     fn row(name: &str, ns: u64, mib: u64) -> Row {
@@ -281,10 +281,7 @@ mod tests {
             ..Facts::default()
         };
         Results {
-            schema: SCHEMA,
-            machine: Machine::default(),
-            command: Vec::new(),
-            started: String::new(),
+            head: Head::default(),
             program: Some(Tuned {
                 name: "prog".to_owned(),
                 words: "prog -x".to_owned(),

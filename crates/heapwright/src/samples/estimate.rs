@@ -1,0 +1,112 @@
+//! What samples say of all blocks: sums, and how far these may be off.
+//!
+//! A sample of `n` bytes stands for `1/p` blocks, where `p` is the probability that a block of its size is one
+//! (`poisson`). Sums of `1/p` estimate counts, and sums of `n/p` bytes; the variance of such a sum
+//! is estimated by the sum of `(1-p)/p^2`, times `n^2` for bytes (Horvitz and Thompson).
+//!
+//! Called by the rest of `samples`, under its lock.
+
+use super::table::Keyed;
+
+/// Blocks and bytes, estimated.
+#[derive(Clone, Copy)]
+pub(super) struct Estimate {
+    pub(super) samples: u64,
+    pub(super) blocks: f64,
+    pub(super) bytes: f64,
+    /// Of the bytes.
+    pub(super) variance: f64,
+}
+
+impl Estimate {
+    pub(super) const ZERO: Self = Self { samples: 0, blocks: 0.0, bytes: 0.0, variance: 0.0 };
+
+    pub(super) fn add(&mut self, sample: &Sample) {
+        self.samples += 1;
+        self.blocks += sample.weight;
+        self.bytes += sample.bytes();
+        self.variance += sample.variance();
+    }
+
+    pub(super) fn take_away(&mut self, sample: &Sample) {
+        self.samples -= 1;
+        if self.samples == 0 {
+            // Not what rounding has left.
+            *self = Self::ZERO;
+            return;
+        }
+        self.blocks -= sample.weight;
+        self.bytes -= sample.bytes();
+        self.variance -= sample.variance();
+    }
+
+    /// A sample has changed. (Of a profile that was begun since it was made, it is not known as allocated.)
+    pub(super) fn replace(&mut self, before: &Sample, now: &Sample) {
+        if self.samples != 0 {
+            self.take_away(before);
+            self.add(now);
+        }
+    }
+
+    /// One standard deviation of the bytes.
+    pub(super) fn error(&self) -> u64 {
+        deviation(self.variance)
+    }
+
+    pub(super) fn copy(&self) -> Copied {
+        Copied { bytes: self.bytes, blocks: self.blocks as f32, variance: self.variance as f32 }
+    }
+}
+
+/// One standard deviation.
+pub(super) fn deviation(variance: f64) -> u64 {
+    u64::try_from((variance.max(0.0) as u128).isqrt()).unwrap_or(u64::MAX)
+}
+
+/// What an estimate was at an earlier moment, in 16 bytes: each stack has three.
+#[derive(Clone, Copy)]
+pub(super) struct Copied {
+    pub(super) bytes: f64,
+    pub(super) blocks: f32,
+    /// Of the bytes.
+    pub(super) variance: f32,
+}
+
+impl Copied {
+    pub(super) const ZERO: Self = Self { bytes: 0.0, blocks: 0.0, variance: 0.0 };
+}
+
+/// A sample that is live.
+#[derive(Clone, Copy)]
+pub(super) struct Sample {
+    pub(super) address: u64,
+    /// The key of its site.
+    pub(super) site: u64,
+    pub(super) thread: u32,
+    /// Bytes that were asked for.
+    pub(super) size: u64,
+    /// Bytes that were counted of it: its size, as far as it decides the chance, at its largest.
+    pub(super) counted: u64,
+    /// How many blocks it stands for.
+    pub(super) weight: f64,
+    pub(super) born_ns: u64,
+}
+
+impl Sample {
+    pub(super) fn bytes(&self) -> f64 {
+        self.size as f64 * self.weight
+    }
+
+    pub(super) fn variance(&self) -> f64 {
+        // (1-p)/p^2 is w(w-1).
+        let size = self.size as f64;
+        size * size * self.weight * (self.weight - 1.0)
+    }
+}
+
+// SAFETY: numbers; the key of zeros is 0.
+unsafe impl Keyed for Sample {
+    fn key(&self) -> u64 {
+        self.address
+    }
+}

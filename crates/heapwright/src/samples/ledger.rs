@@ -1,0 +1,291 @@
+//! The ledger: samples come, change and go, and what they say is added up.
+//!
+//! The *peak* is what each stack had when live bytes were highest. It is copied when live bytes fall from a height
+//! that exceeds the last copied one by 2 %, so the number of copies grows with the logarithm of the heap's size, and the peak
+//! is up to 2 % too low.
+//!
+//! *Growth* is counted from an earlier moment: what each stack has is copied 67 ms after the beginning, and whenever it is twice as
+//! long since. Of the copies the last two are kept, and the older one counts, so growth is that of the last half of the time, at
+//! least, and of three quarters of it at most. Nothing changes between two samples, so a copy is made before the first change
+//! behind its moment, and is exact.
+//!
+//! Called by the rest of `samples`, under its lock.
+
+use heapwright_record::debug::Memory;
+
+use super::estimate::{Copied, Estimate, Sample};
+use super::points::Points;
+use super::probes;
+use super::site::{MEMORY_BIT, Site, Thread};
+use super::table::Table;
+use super::written::SAVE_NS;
+use crate::files::Prefix;
+use crate::recorder::Recorder;
+use crate::stacks::Scratch;
+use crate::{memory_limit, os, poisson};
+
+/// A block that lives no longer is temporary, in nanoseconds.
+const TEMPORARY_NS: u64 = 1_000_000;
+/// Live bytes that exceed the last peak by one of so many parts of it are a new one.
+const PEAK_STEP: f64 = 50.0;
+/// So long after the beginning what each stack has is copied first, in nanoseconds.
+const FIRST_COPY_NS: u64 = 1 << 26;
+
+/// When what each stack has was copied, and will be next, in nanoseconds since the beginning.
+#[derive(Clone, Copy)]
+pub(super) struct Earlier {
+    /// The older one first.
+    pub(super) copied_ns: [u64; 2],
+    next_ns: u64,
+}
+
+impl Earlier {
+    const BEGINNING: Self = Self { copied_ns: [0; 2], next_ns: FIRST_COPY_NS };
+}
+
+/// All of it.
+pub(super) struct Samples {
+    pub(super) period: usize,
+    pub(super) began_ns: u64,
+    pub(super) began_unix: u64,
+    pub(super) live: Table<Sample>,
+    pub(super) sites: Table<Site>,
+    pub(super) threads: Table<Thread>,
+    /// Bytes, estimated: live, and when most were.
+    pub(super) live_bytes: f64,
+    pub(super) peak_bytes: f64,
+    pub(super) peak_ns: u64,
+    /// Whether more is live than ever when the peak was copied.
+    pub(super) rises: bool,
+    pub(super) points: Points,
+    pub(super) earlier: Earlier,
+    /// Samples for which there was no memory.
+    pub(super) lost: u64,
+    /// Which runs are samples; 0: not yet drawn. And the process that has drawn it.
+    pub(super) random: u64,
+    pub(super) drawn_in: u32,
+    pub(super) scratch: Scratch,
+    /// The files that it is saved in, without the number of the process.
+    pub(super) prefix: Prefix,
+    /// When it is saved next, if it is.
+    pub(super) save_ns: u64,
+    pub(super) recorder: Recorder,
+}
+
+impl Samples {
+    /// Of nothing.
+    pub(super) const fn new() -> Self {
+        Self {
+            period: 0,
+            began_ns: 0,
+            began_unix: 0,
+            live: Table::new(),
+            sites: Table::new(),
+            threads: Table::new(),
+            live_bytes: 0.0,
+            peak_bytes: 0.0,
+            peak_ns: 0,
+            rises: false,
+            points: Points::new(),
+            earlier: Earlier::BEGINNING,
+            lost: 0,
+            random: 0,
+            drawn_in: 0,
+            scratch: Scratch::new(),
+            prefix: Prefix::none(),
+            save_ns: 0,
+            recorder: Recorder::new(),
+        }
+    }
+
+    pub(super) fn begin(&mut self, period: usize) {
+        self.period = period;
+        self.began_ns = os::now_ns();
+        self.save_ns = self.began_ns + SAVE_NS;
+        self.began_unix = os::unix_ns();
+        (self.peak_bytes, self.peak_ns, self.rises, self.lost) = (0.0, 0, true, 0);
+        self.points.begin(self.live_bytes, self.resident());
+        self.earlier = Earlier::BEGINNING;
+        for site in self.sites.iter_mut() {
+            (site.allocated, site.temporary) = (Estimate::ZERO, Estimate::ZERO);
+            site.peak = Copied::ZERO;
+            site.earlier = [site.live.copy(); 2];
+        }
+        for thread in self.threads.iter_mut() {
+            thread.allocated = Estimate::ZERO;
+        }
+    }
+
+    pub(super) fn add(&mut self, address: usize, size: usize, counted: usize, site: u64) {
+        let born_ns = self.before_change();
+        let sample = Sample {
+            address: address as u64,
+            site,
+            thread: os::thread_id(),
+            size: size as u64,
+            counted: counted as u64,
+            weight: 1.0 / poisson::chance(counted, self.period),
+            born_ns,
+        };
+        // One whose free was not seen, in a signal handler of a thread that used a first-class heap.
+        self.remove(address);
+        if self.live.get_or_put(sample).is_none() {
+            self.lost += 1;
+            return;
+        }
+        probes::alloc(address, sample.size, sample.bytes() as u64);
+        if let Some(site) = self.site(site) {
+            site.live.add(&sample);
+            site.allocated.add(&sample);
+        }
+        let thread = Thread {
+            id: u64::from(sample.thread),
+            name: [0; 16],
+            live: Estimate::ZERO,
+            allocated: Estimate::ZERO,
+        };
+        if let Some(thread) = self.threads.get_or_put(thread) {
+            if thread.allocated.samples == 0 {
+                thread.name = os::process_name();
+            }
+            thread.live.add(&sample);
+            thread.allocated.add(&sample);
+        }
+        self.live_bytes += sample.bytes();
+        self.rises |= self.live_bytes > self.peak_bytes * (1.0 + 1.0 / PEAK_STEP);
+        // Not with the lock of a pool or of a collected heap held.
+        if sample.site >> MEMORY_BIT == Memory::Block as u64 {
+            self.save_sometimes(sample.born_ns);
+        }
+    }
+
+    fn site(&mut self, key: u64) -> Option<&mut Site> {
+        self.sites.get_or_put(Site {
+            key,
+            live: Estimate::ZERO,
+            allocated: Estimate::ZERO,
+            temporary: Estimate::ZERO,
+            peak: Copied::ZERO,
+            earlier: [Copied::ZERO; 2],
+            new_variance: 0.0,
+            oldest_ns: 0,
+            youngest_ns: 0,
+        })
+    }
+
+    pub(super) fn remove(&mut self, address: usize) {
+        let Some(sample) = self.live.remove(address as u64) else { return };
+        probes::free(address);
+        let now = self.before_change();
+        self.keep_peak(now);
+        let is_temporary = now.saturating_sub(sample.born_ns) < TEMPORARY_NS;
+        if let Some(site) = self.site(sample.site).filter(|_| is_temporary) {
+            site.temporary.add(&sample);
+        }
+        self.gone(&sample);
+    }
+
+    /// A sample is no longer live.
+    fn gone(&mut self, sample: &Sample) {
+        if let Some(site) = self.site(sample.site).filter(|site| site.live.samples != 0) {
+            site.live.take_away(sample);
+        }
+        let thread = self.threads.get_mut(u64::from(sample.thread));
+        if let Some(thread) = thread.filter(|thread| thread.live.samples != 0) {
+            thread.live.take_away(sample);
+        }
+        self.live_bytes = (self.live_bytes - sample.bytes()).max(0.0);
+    }
+
+    /// Takes a sample out, which [`Samples::put_back`] follows: of its site and its thread it stays.
+    pub(super) fn take(&mut self, address: usize) -> Option<Sample> {
+        let sample = self.live.remove(address as u64)?;
+        let now = self.before_change();
+        self.keep_peak(now);
+        Some(sample)
+    }
+
+    pub(super) fn put_back(&mut self, before: Sample, address: usize, size: u64) {
+        // What it has grown by was counted, too, and so the chance that it is a sample is that of its size.
+        let counted = before.counted.max(size);
+        let weight = match counted == before.counted {
+            true => before.weight,
+            false => 1.0 / poisson::chance(counted as usize, self.period),
+        };
+        let sample = Sample { address: address as u64, size, counted, weight, ..before };
+        // One whose free was not seen.
+        self.remove(address);
+        if self.live.get_or_put(sample).is_none() {
+            // There was room when it was taken out, which another one has taken.
+            self.lost += 1;
+            probes::free(before.address as usize);
+            self.gone(&before);
+            return;
+        }
+        if before.address != sample.address || before.size != sample.size {
+            probes::free(before.address as usize);
+            probes::alloc(address, size, sample.bytes() as u64);
+        }
+        self.live_bytes = (self.live_bytes - before.bytes()).max(0.0) + sample.bytes();
+        let has_grown = size > before.size;
+        if let Some(site) = self.site(sample.site) {
+            site.live.replace(&before, &sample);
+            if has_grown {
+                site.allocated.replace(&before, &sample);
+            }
+        }
+        if let Some(thread) = self.threads.get_mut(u64::from(sample.thread)) {
+            thread.live.replace(&before, &sample);
+            if has_grown {
+                thread.allocated.replace(&before, &sample);
+            }
+        }
+        self.rises |= self.live_bytes > self.peak_bytes * (1.0 + 1.0 / PEAK_STEP);
+    }
+
+    /// Live bytes are about to fall, or are looked at: if they are at a new peak, copies what each site has.
+    pub(super) fn keep_peak(&mut self, now: u64) {
+        if !self.rises || self.live_bytes <= self.peak_bytes {
+            return;
+        }
+        (self.rises, self.peak_bytes, self.peak_ns) = (false, self.live_bytes, now);
+        for site in self.sites.iter_mut() {
+            site.peak = site.live.copy();
+        }
+    }
+
+    /// What is live is about to change, or is looked at: keeps what it was at the moments that have passed. Returns what time it is.
+    pub(super) fn before_change(&mut self) -> u64 {
+        let now = os::now_ns();
+        let ns = self.since(now);
+        if self.points.is_due(ns) {
+            self.points.add(ns, self.live_bytes, self.resident());
+        }
+        while ns >= self.earlier.next_ns {
+            self.copy_earlier();
+        }
+        now
+    }
+
+    /// Bytes of the process that are in memory. Not known (0) where no file is saved: the kernel says so in a file, and the program
+    /// may be in a sandbox that allows none.
+    fn resident(&self) -> u64 {
+        let may_ask = self.prefix.is_given() && !memory_limit::is_in_sandbox();
+        if may_ask { os::resident_bytes().0 } else { 0 }
+    }
+
+    #[cold]
+    fn copy_earlier(&mut self) {
+        let Earlier { copied_ns: [_, last_ns], next_ns } = self.earlier;
+        self.earlier =
+            Earlier { copied_ns: [last_ns, next_ns], next_ns: next_ns.saturating_mul(2) };
+        for site in self.sites.iter_mut() {
+            site.earlier = [site.earlier[1], site.live.copy()];
+        }
+    }
+
+    /// Nanoseconds since the beginning.
+    pub(super) fn since(&self, ns: u64) -> u64 {
+        ns.saturating_sub(self.began_ns)
+    }
+}

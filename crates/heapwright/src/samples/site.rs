@@ -1,0 +1,68 @@
+//! What is kept of a stack, and of a thread: estimates of what is live, of what was allocated, and of earlier moments.
+//!
+//! Called by the rest of `samples`, under its lock.
+
+use heapwright_record::debug::Memory;
+
+use super::estimate::{Copied, Estimate};
+use super::table::Keyed;
+use crate::stacks::Stack;
+
+/// Where the kind of memory is in a site's key.
+pub(super) const MEMORY_BIT: u32 = 40;
+
+/// What is known of a stack and a kind of memory.
+#[derive(Clone, Copy)]
+pub(super) struct Site {
+    /// 1 + the stack's number, and from bit [`MEMORY_BIT`] on the kind of memory.
+    pub(super) key: u64,
+    pub(super) live: Estimate,
+    pub(super) allocated: Estimate,
+    pub(super) temporary: Estimate,
+    /// What was live at the peak, and at the two moments of [`Earlier`](super::ledger::Earlier), the older first.
+    pub(super) peak: Copied,
+    pub(super) earlier: [Copied; 2],
+    /// The variance of what is live and was made behind the older one: only while a profile is written.
+    pub(super) new_variance: f64,
+    /// When the oldest and the youngest live sample were born: only while a profile is written.
+    pub(super) oldest_ns: u64,
+    pub(super) youngest_ns: u64,
+}
+
+impl Site {
+    pub(super) fn key_of(stack: Stack, memory: Memory) -> u64 {
+        (u64::from(stack.0) + 1) | (memory as u64) << MEMORY_BIT
+    }
+
+    pub(super) fn stack(&self) -> u32 {
+        ((self.key & ((1 << MEMORY_BIT) - 1)) - 1) as u32
+    }
+
+    pub(super) fn memory(&self) -> Memory {
+        Memory::from_u8((self.key >> MEMORY_BIT) as u8)
+    }
+}
+
+// SAFETY: numbers; the key of zeros is 0.
+unsafe impl Keyed for Site {
+    fn key(&self) -> u64 {
+        self.key
+    }
+}
+
+/// What is known of a thread.
+#[derive(Clone, Copy)]
+pub(super) struct Thread {
+    /// The kernel's number.
+    pub(super) id: u64,
+    pub(super) name: [u8; 16],
+    pub(super) live: Estimate,
+    pub(super) allocated: Estimate,
+}
+
+// SAFETY: numbers; the key of zeros is 0.
+unsafe impl Keyed for Thread {
+    fn key(&self) -> u64 {
+        self.id
+    }
+}
