@@ -3,6 +3,7 @@
 //! Times need 6 rounds; memory is counted and not a matter of luck, so with fewer the worst one
 //! decides (`figures::verdict`).
 
+use ::figures::options::number;
 use ::figures::statistics::of_rounds;
 use ::figures::verdict::{Asked, Figure, Kind};
 
@@ -11,9 +12,10 @@ use crate::results::{Cell, Results};
 use crate::setting::{AUTO, EXCLUSIVE, GLIBC, PER_CPU, SCUDO, SHARED, Setting};
 
 /// What a figure is judged against and a person can say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(clap::Args, Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Bounds {
-    /// MiB that one of K shared caches may hold beyond what is live.
+    /// MiB that one of K shared caches may hold beyond what is live, for the figure
+    #[arg(long = "bound-mib", default_value = "4", value_parser = number(1..=4096_u32))]
     pub(crate) cache_mib: u32,
 }
 

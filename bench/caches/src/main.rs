@@ -81,21 +81,8 @@ fn report_file(asked: &Report) -> Result<bool, String> {
 }
 
 fn main() -> ExitCode {
-    let done = match options::parse(std::env::args().skip(1)) {
-        Ok(Asked::Help) => {
-            print!("{}", options::USAGE);
-            return ExitCode::SUCCESS;
-        }
-        Ok(Asked::Run(asked)) => run(&asked),
-        Ok(Asked::Report(asked)) => report_file(&asked),
-        Err(message) => Err(message),
-    };
-    match done {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(message) => {
-            eprintln!("caches: {message}");
-            ExitCode::from(2)
-        }
-    }
+    ::figures::options::main(|asked: Asked| match &asked {
+        Asked::Run(asked) => run(asked),
+        Asked::Report(asked) => report_file(asked),
+    })
 }

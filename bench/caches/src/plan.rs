@@ -15,6 +15,8 @@
 //! compared with the next. Of what runs long, memory is what is asked for, and that
 //! is not a matter of luck: fewer rounds show it.
 
+use ::figures::options::{Numbers, number, numbers};
+
 use crate::metric::Metric;
 
 /// CLOCK of a run in which no call is timed.
@@ -76,13 +78,22 @@ pub(crate) fn workload(name: &str) -> Option<&'static Workload> {
 }
 
 /// What of all that is wanted.
-#[derive(Clone, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Scope {
+    /// Only these of ttest1, rpc, churn, idle
+    #[arg(long, value_delimiter = ',', default_value = "ttest1,rpc,churn,idle", value_parser = named)]
     pub(crate) workloads: Vec<&'static Workload>,
-    /// Threads of ttest1 and rpc.
-    pub(crate) threads: Vec<u32>,
-    /// Work to do, of 100.
+    /// Threads of ttest1 and rpc
+    #[arg(long, default_value = "2,40,80", value_parser = numbers(1..=5000_u32))]
+    pub(crate) threads: Numbers<u32>,
+    /// Of the work
+    #[arg(long, default_value = "100", value_parser = number(1..=10000_u32))]
     pub(crate) percent: u32,
+}
+
+fn named(name: &str) -> Result<&'static Workload, String> {
+    workload(name)
+        .ok_or_else(|| format!("there is no '{name}'; there are ttest1, rpc, churn, idle"))
 }
 
 impl Scope {
@@ -137,7 +148,7 @@ pub(crate) fn of(scope: &Scope) -> Vec<Group> {
             "churn" => &[1, 4],
             "idle" if scope.percent < 10 => &[1, 10, 100],
             "idle" => &[1, 10, 100, 1000],
-            _ => &scope.threads,
+            _ => &scope.threads.0,
         };
         for &threads in threads {
             for &clock in workload.clocks {
@@ -157,7 +168,7 @@ mod tests {
     use super::*;
 
     fn scope(percent: u32) -> Scope {
-        Scope { workloads: WORKLOADS.iter().collect(), threads: vec![2, 40, 80], percent }
+        Scope { workloads: WORKLOADS.iter().collect(), threads: Numbers(vec![2, 40, 80]), percent }
     }
 
     #[test]

@@ -94,7 +94,7 @@ pub(crate) fn all(asked: &Run, plan: &[Group]) -> Result<Results, String> {
         let path = asked.programs.join("empty");
         return Err(format!("{} does not run: {why}", path.display()));
     }
-    for setting in &asked.settings {
+    for setting in &asked.settings()? {
         match why_not(asked, setting)? {
             None => results.settings.push(setting.clone()),
             Some(why) => {

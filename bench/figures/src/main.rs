@@ -20,14 +20,15 @@ use std::process::ExitCode;
 
 use results::Race;
 
-const USAGE: &str = "\
-Prints the figures of a race: what was asked, what was measured, the verdict.
-
-usage: figures [--strict] FILE
-
-  FILE      what `heapwright bench --format json -o FILE` wrote; - reads it from stdin
-  --strict  fail if a bound is missed or could not be judged
-";
+/// Prints the figures of a race: what was asked, what was measured, the verdict
+#[derive(clap::Parser)]
+struct Asked {
+    /// Fail if a bound is missed or could not be judged
+    #[arg(long)]
+    strict: bool,
+    /// What `heapwright bench --format json -o FILE` wrote; - reads it from stdin
+    file: String,
+}
 
 fn read(file: &str) -> Result<Race, String> {
     let text = if file == "-" {
@@ -40,34 +41,8 @@ fn read(file: &str) -> Result<Race, String> {
     Race::parse(&text).map_err(|e| format!("{file}: {e}"))
 }
 
-fn main() -> ExitCode {
-    let mut strict = false;
-    let mut files = Vec::new();
-    for argument in std::env::args().skip(1) {
-        match argument.as_str() {
-            "--strict" => strict = true,
-            "--help" | "-h" => {
-                print!("{USAGE}");
-                return ExitCode::SUCCESS;
-            }
-            other if other.starts_with("--") => {
-                eprintln!("figures: unknown argument {other}; --help lists them");
-                return ExitCode::from(2);
-            }
-            _ => files.push(argument),
-        }
-    }
-    let [file] = &files[..] else {
-        eprintln!("figures: one file is needed, the JSON of heapwright bench");
-        return ExitCode::from(2);
-    };
-    let race = match read(file) {
-        Ok(race) => race,
-        Err(message) => {
-            eprintln!("figures: {message}");
-            return ExitCode::FAILURE;
-        }
-    };
+fn run(asked: Asked) -> Result<bool, String> {
+    let race = read(&asked.file)?;
     let judged = figures::all(&race);
     let text = [
         figures::table(&judged),
@@ -79,14 +54,12 @@ fn main() -> ExitCode {
     .join("\n");
     match std::io::stdout().write_all(text.as_bytes()) {
         // A reader that has seen enough (head) is no failure.
-        Err(e) if e.kind() != ErrorKind::BrokenPipe => {
-            eprintln!("figures: cannot write: {e}");
-            return ExitCode::FAILURE;
-        }
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => return Err(format!("cannot write: {e}")),
         _ => {}
     }
-    if strict && judged.iter().any(|figure| !figure.verdict.holds()) {
-        return ExitCode::FAILURE;
-    }
-    ExitCode::SUCCESS
+    Ok(!asked.strict || judged.iter().all(|figure| figure.verdict.holds()))
+}
+
+fn main() -> ExitCode {
+    ::figures::options::main(run)
 }

@@ -1,40 +1,82 @@
-//! Numbers and libraries of a command line: an error says which word is wrong, and what it may be.
+//! Command lines, which clap reads: ranges of numbers, libraries, and how a bench ends.
+//!
+//! An error says which word is wrong, and what it may be.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
+use std::process::ExitCode;
 use std::str::FromStr;
 
-/// The number that `word` is, for the option `what`.
-pub fn number<T: FromStr + PartialOrd + Display>(
-    word: &str,
-    what: &str,
-    range: RangeInclusive<T>,
-) -> Result<T, String> {
-    word.parse().ok().filter(|number| range.contains(number)).ok_or_else(|| {
-        format!("{what}: '{word}' is no number from {} to {}", range.start(), range.end())
-    })
-}
+use clap::Parser;
 
-/// The numbers of a list with commas; one that is there twice counts once.
-pub fn numbers<T: FromStr + PartialOrd + Display + Clone>(
-    list: &str,
-    what: &str,
-    range: RangeInclusive<T>,
-) -> Result<Vec<T>, String> {
-    let mut all = Vec::new();
-    for word in list.split(',') {
-        let value = number(word, what, range.clone())?;
-        if !all.contains(&value) {
-            all.push(value);
+/// Reads the command line and does what it asks for. It ends with 0; with 1 if something is missed (`false`); with 2 if
+/// it could not be done, which is said in a line.
+pub fn main<Asked: Parser>(run: impl FnOnce(Asked) -> Result<bool, String>) -> ExitCode {
+    match run(Asked::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(message) => {
+            eprintln!("{}: {message}", Asked::command().get_name());
+            ExitCode::from(2)
         }
     }
-    Ok(all)
+}
+
+/// What reads a number of a range.
+pub fn number<T: FromStr + PartialOrd + Display>(
+    range: RangeInclusive<T>,
+) -> impl Fn(&str) -> Result<T, String> + Clone
+where
+    RangeInclusive<T>: Clone,
+{
+    move |word| {
+        let (from, to) = (range.start(), range.end());
+        let number = word.parse().ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| format!("'{word}' is no number from {from} to {to}"))
+    }
+}
+
+/// A list of numbers, each once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Numbers<T>(pub Vec<T>);
+
+/// What reads numbers of a range, with commas between them; one that is there twice counts once.
+pub fn numbers<T: FromStr + PartialOrd + Display + Clone>(
+    range: RangeInclusive<T>,
+) -> impl Fn(&str) -> Result<Numbers<T>, String> + Clone {
+    let number = number(range);
+    move |list| {
+        let mut all = Vec::new();
+        for word in list.split(',') {
+            let value = number(word)?;
+            if !all.contains(&value) {
+                all.push(value);
+            }
+        }
+        Ok(Numbers(all))
+    }
+}
+
+/// Only those of `all` that were asked for by name, if any were.
+pub fn only<T>(
+    all: &mut Vec<T>,
+    asked: &[String],
+    name: impl Fn(&T) -> &str,
+) -> Result<(), String> {
+    if let Some(wrong) = asked.iter().find(|&asked| !all.iter().any(|one| name(one) == asked)) {
+        let names: Vec<&str> = all.iter().map(name).collect();
+        return Err(format!("--only: there is no '{wrong}'; there are {}", names.join(", ")));
+    }
+    if !asked.is_empty() {
+        all.retain(|one| asked.iter().any(|asked| asked == name(one)));
+    }
+    Ok(())
 }
 
 /// A library to preload, as `heapwright bench --with` takes it and bench/peers prints it,
 /// `NAME=[VAR=VALUE ...]PATH`: its name, and the environment that it needs.
 pub fn library(line: &str) -> Result<(String, Vec<String>), String> {
-    let wrong = || format!("--with: '{line}' is no NAME=[VAR=VALUE ...]/PATH/TO/LIBRARY");
+    let wrong = || format!("'{line}' is no NAME=[VAR=VALUE ...]/PATH/TO/LIBRARY");
     let (name, rest) = line.split_once('=').ok_or_else(wrong)?;
     let mut words: Vec<String> = rest.split(' ').map(str::to_owned).collect();
     let path = words.pop().filter(|path| path.starts_with('/')).ok_or_else(wrong)?;
@@ -51,12 +93,22 @@ mod tests {
 
     #[test]
     fn numbers_are_within_their_range() {
-        assert_eq!(number("7", "--rounds", 1..=9), Ok(7));
-        assert_eq!(numbers("2,40,2", "--threads", 1..=80), Ok(vec![2, 40]));
-        let wrong = |word| number(word, "--rounds", 1_u32..=9).unwrap_err();
-        assert_eq!(wrong("0"), "--rounds: '0' is no number from 1 to 9");
+        assert_eq!(number(1..=9)("7"), Ok(7));
+        assert_eq!(numbers(1..=80)("2,40,2"), Ok(Numbers(vec![2, 40])));
+        let wrong = |word| number(1_u32..=9)(word).unwrap_err();
+        assert_eq!(wrong("0"), "'0' is no number from 1 to 9");
         assert!(wrong("many").contains("'many'") && wrong("-1").contains("'-1'"));
-        assert!(numbers("2,x", "--threads", 1..=80).unwrap_err().contains("'x'"));
+        assert!(numbers(1..=80)("2,x").unwrap_err().contains("'x'"));
+    }
+
+    #[test]
+    fn only_those_that_there_are() {
+        let mut all = vec!["a".to_owned(), "b".to_owned()];
+        let wrong = only(&mut all, &["c".to_owned()], |one| one).unwrap_err();
+        assert_eq!(wrong, "--only: there is no 'c'; there are a, b");
+        only(&mut all, &[], |one| one).unwrap();
+        only(&mut all, &["b".to_owned()], |one| one).unwrap();
+        assert_eq!(all, ["b"]);
     }
 
     #[test]

@@ -67,21 +67,5 @@ fn all(options: &Options) -> Result<bool, String> {
 }
 
 fn main() -> ExitCode {
-    let names: Vec<&str> = LOADS.iter().map(|(name, _)| *name).collect();
-    let done = match options::parse(std::env::args().skip(1), &names) {
-        Ok(Some(options)) => all(&options),
-        Ok(None) => {
-            print!("{}", options::USAGE);
-            return ExitCode::SUCCESS;
-        }
-        Err(message) => Err(message),
-    };
-    match done {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(message) => {
-            eprintln!("gc: {message}");
-            ExitCode::from(2)
-        }
-    }
+    figures::options::main(|options: Options| all(&options))
 }

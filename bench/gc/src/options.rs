@@ -3,33 +3,42 @@
 use std::path::PathBuf;
 
 use ::figures::options::number;
+use clap::Parser;
+use clap::builder::ArgPredicate::IsPresent;
 
-/// What `--help` prints.
-pub(crate) const USAGE: &str = "\
-usage: gc --programs DIR --out DIR [options]
-
-  --programs DIR   the loads, built by ci/gc.sh
-  --out DIR        where tables.md, runs.txt and rss.csv go
-  --only LOADS     gcbench, splay, strings, request, document, template, quiet, boot,
-                   pauses, scaling, generations, compact; with commas
-  --rounds N       each variant runs so often (default 7; with fewer than 6 a time has no verdict)
-  --seconds N      the longest a run may take (default 600)
-  --without NAME   a peer that could not be had: bdwgc or jemalloc; may be said again
-  --quick          tiny sizes, 2 rounds: only that all runs, and that checksums agree
-";
-
-/// What is to be done.
-#[derive(Debug, Default, PartialEq, Eq)]
+/// Measures the collected heap, against bdwgc and against itself; ci/gc.sh calls it
+#[derive(Parser, Debug)]
+#[command(name = "gc", args_override_self = true)]
 pub(crate) struct Options {
+    /// The folder of the loads, built by ci/gc.sh
+    #[arg(long)]
     pub(crate) programs: PathBuf,
+    /// Where tables.md, runs.txt and rss.csv go
+    #[arg(long)]
     pub(crate) out: PathBuf,
-    /// Loads; all if it is empty.
-    pub(crate) only: Vec<String>,
+    /// gcbench, splay, strings, request, document, template, quiet, boot, pauses, scaling, generations, compact; with commas
+    #[arg(long, value_delimiter = ',', value_parser = load)]
+    only: Vec<String>,
+    /// Each variant runs so often; with fewer than 6 a time has no verdict
+    #[arg(long, default_value = "7", default_value_if("quick", IsPresent, "2"), value_parser = number(1..=1000_usize))]
     pub(crate) rounds: usize,
+    /// The longest a run may take
+    #[arg(long, default_value = "600", value_parser = number(1..=86400_u64))]
     pub(crate) seconds: u64,
-    /// Peers that are not there.
-    pub(crate) without: Vec<String>,
+    /// A peer that could not be had: bdwgc or jemalloc; may be said again
+    #[arg(long)]
+    without: Vec<String>,
+    /// Tiny sizes, 2 rounds: only that all runs, and that checksums agree
+    #[arg(long)]
     pub(crate) quick: bool,
+}
+
+fn load(name: &str) -> Result<String, String> {
+    let names = crate::LOADS.map(|(name, _)| name);
+    match names.contains(&name) {
+        true => Ok(name.to_owned()),
+        false => Err(format!("there is no load '{name}': {}", names.join(", "))),
+    }
 }
 
 impl Options {
@@ -50,53 +59,18 @@ impl Options {
     }
 }
 
-/// Reads the words; `None`: help was asked for.
-pub(crate) fn parse(
-    mut words: impl Iterator<Item = String>,
-    loads: &[&str],
-) -> Result<Option<Options>, String> {
-    let mut options = Options { seconds: 600, ..Options::default() };
-    let mut rounds = None;
-    while let Some(word) = words.next() {
-        let mut value = || words.next().ok_or(format!("{word} needs something after it"));
-        match word.as_str() {
-            "--help" | "-h" => return Ok(None),
-            "--programs" => options.programs = value()?.into(),
-            "--out" => options.out = value()?.into(),
-            "--only" => {
-                for name in value()?.split(',') {
-                    if !loads.contains(&name) {
-                        return Err(format!("there is no load '{name}': {}", loads.join(", ")));
-                    }
-                    options.only.push(name.to_owned());
-                }
-            }
-            "--rounds" => rounds = Some(number(&value()?, "--rounds", 1..=1000)?),
-            "--seconds" => options.seconds = number(&value()?, "--seconds", 1..=86400)?,
-            "--without" => options.without.push(value()?),
-            "--quick" => options.quick = true,
-            _ => return Err(format!("'{word}' is not understood; --help lists the options")),
-        }
-    }
-    options.rounds = rounds.unwrap_or(if options.quick { 2 } else { 7 });
-    if options.programs.as_os_str().is_empty() || options.out.as_os_str().is_empty() {
-        return Err("--programs and --out are needed".to_owned());
-    }
-    Ok(Some(options))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn of(words: &str) -> Result<Option<Options>, String> {
-        let words = format!("--programs p --out o {words}");
-        parse(words.split_whitespace().map(str::to_owned), &["splay", "boot"])
+    fn of(words: &str) -> Result<Options, String> {
+        let words = format!("gc --programs p --out o {words}");
+        Options::try_parse_from(words.split_whitespace()).map_err(|error| error.to_string())
     }
 
     #[test]
     fn words_are_read() {
-        let options = of("--only boot --rounds 9 --without bdwgc").unwrap().unwrap();
+        let options = of("--only boot --rounds 9 --without bdwgc").unwrap();
         assert_eq!((options.rounds, options.quick), (9, false));
         assert!(options.takes("boot") && !options.takes("splay"));
         assert!(options.has("jemalloc") && !options.has("bdwgc"));
@@ -105,17 +79,13 @@ mod tests {
 
     #[test]
     fn quick_has_two_rounds_unless_more_are_asked_for() {
-        assert_eq!(of("--quick").unwrap().unwrap().rounds, 2);
-        assert_eq!(of("--quick --rounds 3").unwrap().unwrap().rounds, 3);
+        assert_eq!(of("--quick").unwrap().rounds, 2);
+        assert_eq!(of("--quick --rounds 3").unwrap().rounds, 3);
     }
 
     #[test]
     fn mistakes_are_named() {
         assert!(of("--only boots").unwrap_err().contains("no load 'boots'"));
         assert!(of("--rounds many").unwrap_err().contains("'many'"));
-        assert!(of("--rounds").unwrap_err().contains("needs something"));
-        assert!(of("--loud").unwrap_err().contains("'--loud'"));
-        assert!(parse(["--quick".to_owned()].into_iter(), &[]).is_err());
-        assert_eq!(of("--help").unwrap(), None);
     }
 }

@@ -37,7 +37,8 @@ mod snmalloc;
 
 use std::process::ExitCode;
 
-use options::{Options, Parsed};
+use clap::Parser as _;
+use options::Options;
 use peer::Peer;
 
 /// Gets what was asked for; false if a peer is missing.
@@ -67,28 +68,19 @@ fn run(options: &Options) -> Result<bool, String> {
 }
 
 fn main() -> ExitCode {
-    match options::parse(std::env::args().skip(1)) {
-        Ok(Parsed::Help) => {
-            print!("{}", options::USAGE);
-            ExitCode::SUCCESS
+    let options = Options::parse();
+    if options.list {
+        for entry in roster::ALL {
+            println!("{:<16} {}", entry.name, entry.about);
         }
-        Ok(Parsed::List) => {
-            for entry in roster::ALL {
-                println!("{:<16} {}", entry.name, entry.about);
-            }
-            ExitCode::SUCCESS
-        }
-        Ok(Parsed::Run(options)) => match run(&options) {
-            Ok(complete) if complete || !options.strict => ExitCode::SUCCESS,
-            Ok(_) => ExitCode::FAILURE,
-            Err(message) => {
-                eprintln!("peers: {message}");
-                ExitCode::FAILURE
-            }
-        },
+        return ExitCode::SUCCESS;
+    }
+    match run(&options) {
+        Ok(complete) if complete || !options.strict => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
         Err(message) => {
             eprintln!("peers: {message}");
-            ExitCode::from(2)
+            ExitCode::FAILURE
         }
     }
 }

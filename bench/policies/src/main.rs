@@ -16,21 +16,7 @@ mod table;
 
 use std::process::ExitCode;
 
-use options::Options;
-
-const USAGE: &str = "\
-usage: policies list
-       policies race [OPTION...]
-
-  list   the names, what they mean, and what the review measured
-  race   runs each of them in turns, and prints tables in Markdown
-    --caches LIST      how many caches (default: 2,8,32)
-    --threads LIST     how many threads (default: 40,80)
-    --operations N     of each thread (default: 20000)
-    --variants LIST    which (default: all); the library's own is always run
-    --rounds N         how often each (default: 9)
-    --keep FILE        writes every single number there, separated by tabs
-";
+use options::Asked;
 
 fn list() {
     println!(
@@ -46,24 +32,14 @@ fn list() {
 }
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let done = match words.first().map(String::as_str) {
-        Some("list") if words.len() == 1 => {
-            list();
-            Ok(())
+    figures::options::main(|asked: Asked| {
+        match asked {
+            Asked::List => list(),
+            Asked::Race(options) => {
+                let numbers = race::run(&options)?;
+                print!("{}", table::report(&options, &numbers));
+            }
         }
-        Some("race") => Options::parse(&words[1..]).and_then(|options| {
-            let numbers = race::run(&options)?;
-            print!("{}", table::report(&options, &numbers));
-            Ok(())
-        }),
-        _ => Err(USAGE.to_owned()),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(said) => {
-            eprintln!("policies: {}", said.trim_end());
-            ExitCode::from(2)
-        }
-    }
+        Ok(true)
+    })
 }

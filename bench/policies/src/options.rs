@@ -1,56 +1,55 @@
-//! The race's command line.
+//! The command line.
 //!
 //! A word that is not understood ends it before anything has run: a race takes long.
 
 use std::path::PathBuf;
 
-use figures::options::{number, numbers};
+use clap::Parser;
+use figures::options::{Numbers, number, numbers};
 use policies::{ALL, CHOSEN, Variant, find};
 
-use crate::USAGE;
+/// Ways to find a shared cache, raced against each other; ci/policies.sh calls it
+#[derive(Parser, Debug)]
+#[command(name = "policies")]
+pub(crate) enum Asked {
+    /// Prints the names, what they mean, and what the review measured
+    List,
+    /// Runs each of them in turns, and prints tables in Markdown
+    Race(Options),
+}
 
 /// What is asked.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Options {
-    pub(crate) caches: Vec<usize>,
-    pub(crate) threads: Vec<usize>,
+    /// How many caches, with commas
+    #[arg(long, default_value = "2,8,32", value_parser = numbers(1..=4096_usize))]
+    pub(crate) caches: Numbers<usize>,
+    /// How many threads, with commas
+    #[arg(long, default_value = "40,80", value_parser = numbers(1..=4096_usize))]
+    pub(crate) threads: Numbers<usize>,
+    /// Of each thread
+    #[arg(long, default_value = "20000", value_parser = number(1..=1_000_000_000_usize))]
     pub(crate) operations: usize,
-    pub(crate) variants: Vec<&'static Variant>,
+    /// Which; the library's own is always run
+    #[arg(long, default_value = "all", value_parser = chosen)]
+    pub(crate) variants: Variants,
+    /// How often each
+    #[arg(long, default_value = "9", value_parser = number(1..=1000_usize))]
     pub(crate) rounds: usize,
+    /// Writes every single number to this file, separated by tabs
+    #[arg(long)]
     pub(crate) keep: Option<PathBuf>,
 }
 
-impl Options {
-    pub(crate) fn parse(words: &[String]) -> Result<Self, String> {
-        let mut options = Self {
-            caches: vec![2, 8, 32],
-            threads: vec![40, 80],
-            operations: 20_000,
-            variants: ALL.iter().collect(),
-            rounds: 9,
-            keep: None,
-        };
-        let mut words = words.iter();
-        while let Some(word) = words.next() {
-            let value = words
-                .next()
-                .ok_or_else(|| format!("'{word}' is unknown, or wants a value\n{USAGE}"))?;
-            match word.as_str() {
-                "--caches" => options.caches = numbers(value, word, 1..=4096)?,
-                "--threads" => options.threads = numbers(value, word, 1..=4096)?,
-                "--operations" => options.operations = number(value, word, 1..=1_000_000_000)?,
-                "--rounds" => options.rounds = number(value, word, 1..=1000)?,
-                "--keep" => options.keep = Some(PathBuf::from(value)),
-                "--variants" => options.variants = chosen(value)?,
-                _ => return Err(format!("'{word}' is unknown\n{USAGE}")),
-            }
-        }
-        Ok(options)
-    }
-}
+/// Some of them, each once.
+#[derive(Clone, Debug)]
+pub(crate) struct Variants(pub(crate) Vec<&'static Variant>);
 
 /// The variants of these names, the library's own first among them if it is not there.
-fn chosen(names: &str) -> Result<Vec<&'static Variant>, String> {
+fn chosen(names: &str) -> Result<Variants, String> {
+    if names == "all" {
+        return Ok(Variants(ALL.iter().collect()));
+    }
     let mut variants: Vec<&'static Variant> = Vec::new();
     for name in names.split(',') {
         let variant = find(name)
@@ -62,7 +61,7 @@ fn chosen(names: &str) -> Result<Vec<&'static Variant>, String> {
     if let Some(own) = find(CHOSEN).filter(|own| !variants.contains(own)) {
         variants.insert(0, own);
     }
-    Ok(variants)
+    Ok(Variants(variants))
 }
 
 #[cfg(test)]
@@ -70,26 +69,25 @@ mod tests {
     use super::*;
 
     fn parse(line: &str) -> Result<Options, String> {
-        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        Options::parse(&words)
+        let words = ["policies", "race"].into_iter().chain(line.split_whitespace());
+        match Asked::try_parse_from(words).map_err(|error| error.to_string())? {
+            Asked::Race(options) => Ok(options),
+            Asked::List => Err("lists".to_owned()),
+        }
     }
 
     #[test]
     fn the_librarys_own_is_always_there_and_none_twice() {
         let options = parse("--variants before,stay,before").unwrap();
-        let names: Vec<_> = options.variants.iter().map(|variant| variant.name).collect();
+        let names: Vec<_> = options.variants.0.iter().map(|variant| variant.name).collect();
         assert_eq!(names, [CHOSEN, "before", "stay"]);
+        assert_eq!(parse("").unwrap().variants.0.len(), ALL.len());
     }
 
     #[test]
-    fn what_is_wrong_is_said_in_a_line() {
-        let wrong = |line: &str| parse(line).unwrap_err().lines().next().unwrap().to_owned();
-        assert_eq!(
-            wrong("--variants best"),
-            "'best' is no policy; `policies list` shows the names"
-        );
-        assert_eq!(wrong("--caches 2,0"), "--caches: '0' is no number from 1 to 4096");
-        assert_eq!(wrong("--fast 1"), "'--fast' is unknown");
-        assert_eq!(wrong("--rounds"), "'--rounds' is unknown, or wants a value");
+    fn what_is_wrong_is_named() {
+        let wrong = parse("--variants best").unwrap_err();
+        assert!(wrong.contains("'best' is no policy; `policies list` shows the names"), "{wrong}");
+        assert!(parse("--caches 2,0").unwrap_err().contains("'0' is no number from 1 to 4096"));
     }
 }

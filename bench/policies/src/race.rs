@@ -20,10 +20,10 @@ pub(crate) type Numbers = BTreeMap<(usize, usize), Turns>;
 pub(crate) fn run(options: &Options) -> Result<Numbers, String> {
     let mut kept = String::new();
     let mut numbers = Numbers::new();
-    for &caches in &options.caches {
-        for &threads in &options.threads {
+    for &caches in &options.caches.0 {
+        for &threads in &options.threads.0 {
             eprintln!("policies: {caches} caches, {threads} threads");
-            let names: Vec<&str> = options.variants.iter().map(|variant| variant.name).collect();
+            let names: Vec<&str> = options.variants.0.iter().map(|variant| variant.name).collect();
             let turns = Turns::take(names.iter().copied(), options.rounds, |_, round, at| {
                 let run = Run { caches, threads, operations: options.operations };
                 let ns = with(names[at], run).ok_or("there is no such policy")??;

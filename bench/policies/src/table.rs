@@ -29,19 +29,19 @@ pub(crate) fn report(options: &Options, numbers: &Numbers) -> String {
          rounds, and its ratio to {CHOSEN} in the same round (95 % interval).\n\n",
         options.operations, options.rounds
     );
-    for &caches in &options.caches {
+    for &caches in &options.caches.0 {
         let mut head = vec!["policy".to_owned()];
         let mut rows: Vec<Vec<String>> =
-            options.variants.iter().map(|variant| vec![variant.name.to_owned()]).collect();
+            options.variants.0.iter().map(|variant| vec![variant.name.to_owned()]).collect();
         let mut better = String::new();
-        for &threads in &options.threads {
+        for &threads in &options.threads.0 {
             let turns = &numbers[&(caches, threads)];
             // The review has numbers of these alone.
             let is_reviewed = matches!(threads, 40 | 80);
             head.extend(is_reviewed.then(|| format!("review, {threads}")));
             head.extend([format!("{threads} threads: ns"), "ratio".to_owned()]);
             let mut found = Vec::new();
-            for (variant, row) in options.variants.iter().zip(&mut rows) {
+            for (variant, row) in options.variants.0.iter().zip(&mut rows) {
                 let ratios = turns.ratios(variant.name, CHOSEN, NS);
                 row.extend(is_reviewed.then(|| reviewed(variant, threads)));
                 row.extend([middle(&turns.numbers(variant.name, NS), 1.0), ratio(&ratios)]);
@@ -60,8 +60,8 @@ pub(crate) fn report(options: &Options, numbers: &Numbers) -> String {
         let head: Vec<&str> = head.iter().map(String::as_str).collect();
         let _ = write!(text, "### {caches} caches\n\n{}{better}\n", table(&head, &rows));
     }
-    let columns = options.caches.len() * options.threads.len();
-    let comparisons = columns * (options.variants.len() - 1);
+    let columns = options.caches.0.len() * options.threads.0.len();
+    let comparisons = columns * (options.variants.0.len() - 1);
     let _ = writeln!(
         text,
         "Of {comparisons} comparisons, about {:.1} come out certainly better by chance.",
@@ -73,6 +73,8 @@ pub(crate) fn report(options: &Options, numbers: &Numbers) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::Variants;
+    use figures::options::Numbers;
     use figures::record::Record;
     use figures::turns::Turns;
 
@@ -80,10 +82,10 @@ mod tests {
     fn ratios_are_within_a_round_and_stand_beside_the_reviews() {
         let variants = [(CHOSEN, 1.0), ("before", 1.2), ("stay", 0.5)];
         let options = Options {
-            caches: vec![8],
-            threads: vec![40],
+            caches: Numbers(vec![8]),
+            threads: Numbers(vec![40]),
             operations: 10,
-            variants: variants.iter().filter_map(|(name, _)| find(name)).collect(),
+            variants: Variants(variants.iter().filter_map(|(name, _)| find(name)).collect()),
             rounds: 7,
             keep: None,
         };

@@ -29,22 +29,12 @@ use std::process::ExitCode;
 
 use options::Words;
 
-fn all(words: &Words) -> bool {
-    match words {
-        Words::Help => print!("{}", options::USAGE),
-        Words::Run(job) => println!("{}", run::here(job)),
-        Words::Race(race) => return report::of(race),
-    }
-    true
-}
-
 fn main() -> ExitCode {
-    match options::parse(std::env::args().skip(1)) {
-        Ok(words) if all(&words) => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::FAILURE,
-        Err(message) => {
-            eprintln!("realm: {message}");
-            ExitCode::from(2)
+    figures::options::main(|words: Words| match words.run {
+        Some(run) => {
+            println!("{}", run::here(&run.job()?));
+            Ok(true)
         }
-    }
+        None => Ok(report::of(&words.race)),
+    })
 }

@@ -1,41 +1,54 @@
 //! The command line.
 
+use clap::builder::ArgPredicate::IsPresent;
+use clap::{Args, Parser, Subcommand};
 use figures::options::number;
 
 use crate::loads::{Load, Sizes};
 use crate::peers;
 use crate::run::Job;
 
-/// What `--help` prints.
-pub(crate) const USAGE: &str = "\
-usage: realm [options]
-       realm run LOAD PEER [NAME=VALUE...]
-
-  --rounds N     each peer runs so often (default 5)
-  --only LOADS   binary-trees, gcbench, splay; with commas
-  --quick        tiny sizes, 2 rounds: only that all runs, and that checksums agree
-  --strict       ends with 1 if something that is asked is missed, too
-
-A run is one load with one peer: heapwright, gc-arena, gc, dumpster, rc or box. It takes
-depth=D (binary-trees, gcbench), size=N and rounds=N (splay) and, for heapwright, most=KIB,
-the greatest size of the heap.
-";
-
-/// What is to be done.
-#[derive(PartialEq, Debug)]
-pub(crate) enum Words {
-    Help,
-    Run(Job),
-    Race(Race),
+/// The safe door of heapwright's collected heap beside other ways to share values in Rust; ci/realm.sh calls it
+#[derive(Parser, Debug)]
+#[command(name = "realm", args_conflicts_with_subcommands = true, args_override_self = true)]
+pub(crate) struct Words {
+    #[command(flatten)]
+    pub(crate) race: Race,
+    #[command(subcommand)]
+    pub(crate) run: Option<Run>,
 }
 
 /// All peers in turns.
-#[derive(PartialEq, Debug)]
+#[derive(Args, PartialEq, Debug)]
 pub(crate) struct Race {
+    /// Each peer runs so often
+    #[arg(long, default_value = "5", default_value_if("quick", IsPresent, "2"), value_parser = number(1..=999_usize))]
     pub(crate) rounds: usize,
+    /// Only these loads, with commas
+    #[arg(long = "only", value_delimiter = ',', default_value = "binary-trees,gcbench,splay", value_parser = load)]
     pub(crate) loads: Vec<Load>,
+    /// Tiny sizes, 2 rounds: only that all runs, and that checksums agree
+    #[arg(long)]
     pub(crate) quick: bool,
+    /// Ends with 1 if something that is asked is missed, too
+    #[arg(long)]
     pub(crate) strict: bool,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Run {
+    /// One load with one peer
+    Run {
+        /// binary-trees, gcbench or splay
+        #[arg(value_parser = load)]
+        load: Load,
+        /// heapwright, gc-arena, gc, dumpster, rc or box
+        #[arg(value_parser = peers::NAMES)]
+        peer: String,
+        /// NAME=VALUE: depth=D (binary-trees, gcbench), size=N and rounds=N (splay) and, for heapwright, most=KIB,
+        /// the greatest size of the heap
+        settings: Vec<String>,
+    },
 }
 
 fn load(name: &str) -> Result<Load, String> {
@@ -44,50 +57,23 @@ fn load(name: &str) -> Result<Load, String> {
     })
 }
 
-/// Reads the words.
-pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Words, String> {
-    let mut race = Race { rounds: 0, loads: Vec::new(), quick: false, strict: false };
-    while let Some(word) = words.next() {
-        let mut value = || words.next().ok_or(format!("{word} needs something after it"));
-        match word.as_str() {
-            "--help" | "-h" => return Ok(Words::Help),
-            "--rounds" => race.rounds = number(&value()?, "--rounds", 1..=999)?,
-            "--only" => race.loads = value()?.split(',').map(load).collect::<Result<_, _>>()?,
-            "--quick" => race.quick = true,
-            "--strict" => race.strict = true,
-            "run" => return run(words).map(Words::Run),
-            _ => return Err(format!("'{word}' is not understood; --help lists the options")),
+impl Run {
+    /// The run that is asked for.
+    pub(crate) fn job(self) -> Result<Job, String> {
+        let Self::Run { load, peer, settings } = self;
+        let mut job = Job { load, peer, sizes: load.sizes(false), most_kib: 0 };
+        let Job { sizes: Sizes { depth, size, rounds }, most_kib, .. } = &mut job;
+        for word in settings {
+            match word.split_once('=') {
+                Some(("depth", text)) => *depth = number(0..=28)(text)?,
+                Some(("size", text)) => *size = number(0..=10_000_000)(text)?,
+                Some(("rounds", text)) => *rounds = number(0..=10_000_000)(text)?,
+                Some(("most", text)) => *most_kib = number(0..=usize::MAX >> 10)(text)?,
+                _ => return Err(format!("'{word}' is no setting of a run")),
+            }
         }
+        Ok(job)
     }
-    if race.rounds == 0 {
-        race.rounds = if race.quick { 2 } else { 5 };
-    }
-    if race.loads.is_empty() {
-        race.loads = Load::ALL.into();
-    }
-    Ok(Words::Race(race))
-}
-
-fn run(mut words: impl Iterator<Item = String>) -> Result<Job, String> {
-    let (Some(name), Some(peer)) = (words.next(), words.next()) else {
-        return Err("run needs a load and a peer".to_owned());
-    };
-    let load = load(&name)?;
-    if !peers::NAMES.contains(&peer.as_str()) {
-        return Err(format!("there is no peer '{peer}': {}", peers::NAMES.join(", ")));
-    }
-    let mut job = Job { load, peer, sizes: load.sizes(false), most_kib: 0 };
-    let Job { sizes: Sizes { depth, size, rounds }, most_kib, .. } = &mut job;
-    for word in words {
-        match word.split_once('=') {
-            Some(("depth", text)) => *depth = number(text, "depth", 0..=28)?,
-            Some(("size", text)) => *size = number(text, "size", 0..=10_000_000)?,
-            Some(("rounds", text)) => *rounds = number(text, "rounds", 0..=10_000_000)?,
-            Some(("most", text)) => *most_kib = number(text, "most", 0..=usize::MAX >> 10)?,
-            _ => return Err(format!("'{word}' is no setting of a run")),
-        }
-    }
-    Ok(job)
 }
 
 #[cfg(test)]
@@ -95,35 +81,37 @@ mod tests {
     use super::*;
 
     fn of(words: &str) -> Result<Words, String> {
-        parse(words.split_whitespace().map(str::to_owned))
+        let words = ["realm"].into_iter().chain(words.split_whitespace());
+        Words::try_parse_from(words).map_err(|error| error.to_string())
     }
 
     #[test]
     fn words_are_read() {
-        let race = |rounds, loads: &[Load], quick| {
-            Ok(Words::Race(Race { rounds, loads: loads.to_vec(), quick, strict: false }))
+        let race = |rounds, loads: &[Load], quick| Race {
+            rounds,
+            loads: loads.to_vec(),
+            quick,
+            strict: false,
         };
-        assert_eq!(of(""), race(5, &Load::ALL, false));
-        assert_eq!(of("--quick"), race(2, &Load::ALL, true));
-        assert_eq!(of("--rounds 9 --only splay"), race(9, &[Load::Splay], false));
-        assert_eq!(of("--help"), Ok(Words::Help));
+        assert_eq!(of("").unwrap().race, race(5, &Load::ALL, false));
+        assert_eq!(of("--quick").unwrap().race, race(2, &Load::ALL, true));
+        assert_eq!(of("--rounds 9 --only splay").unwrap().race, race(9, &[Load::Splay], false));
     }
 
     #[test]
     fn what_a_job_asks_for_is_that_job() {
         let sizes = Sizes { depth: 3, size: 4, rounds: 5 };
         let job = Job { load: Load::GcBench, peer: "rc".to_owned(), sizes, most_kib: 6 };
-        assert_eq!(parse(job.words().into_iter()), Ok(Words::Run(job)));
+        let run = of(&job.words().join(" ")).unwrap().run;
+        assert_eq!(run.unwrap().job(), Ok(job));
     }
 
     #[test]
     fn mistakes_are_named() {
         assert!(of("--only splat").unwrap_err().contains("no load 'splat'"));
         assert!(of("--rounds 0").unwrap_err().contains("'0'"));
-        assert!(of("--rounds").unwrap_err().contains("needs something"));
-        assert!(of("--loud").unwrap_err().contains("'--loud'"));
-        assert!(of("run splay").unwrap_err().contains("a load and a peer"));
-        assert!(of("run splay arc").unwrap_err().contains("no peer 'arc'"));
-        assert!(of("run splay rc deep=3").unwrap_err().contains("'deep=3'"));
+        assert!(of("run splay arc").unwrap_err().contains("'arc'"));
+        let run = of("run splay rc deep=3").unwrap().run;
+        assert!(run.unwrap().job().unwrap_err().contains("'deep=3'"));
     }
 }

@@ -2,8 +2,10 @@
 //!
 //! Its allocator is heapwright, for `calibrate` measures what a call of it takes.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::{Args, Parser};
 use figures::options::number;
 use simulator::calibration::Calibration;
 use simulator::measure;
@@ -12,91 +14,102 @@ use simulator::study::{Wanted, report};
 #[global_allocator]
 static HEAPWRIGHT: heapwright::Heapwright = heapwright::Heapwright;
 
-const USAGE: &str = "\
-usage: simulator run [--quick] [--calibration FILE] [--cpus N] [--caches K] [--threads A,B]
-                     [--ms N] [--seeds N]
-       simulator calibrate [--output FILE]
-
-  run        simulates the policies and prints tables in Markdown
-    --quick        one seed, short runs, no ranges: to see that it works
-    --calibration  the costs (default: those that were committed)
-    --cpus, --caches, --threads  the machine beside the review's (default: 72, 32, 40,80)
-    --ms           simulated milliseconds of a run (default: 20)
-    --seeds        how many (default: 5)
-  calibrate  measures the costs on this machine and prints the file
-";
-
 /// So many CPUs, caches or threads are simulated in the memory that there is.
 const MOST: usize = 4096;
 
 /// The costs that were committed.
 const COMMITTED: &str = include_str!("../calibration.toml");
 
-fn run(words: &[String]) -> Result<(), String> {
-    let quick = words.iter().any(|word| word == "--quick");
-    let mut wanted = if quick { Wanted::QUICK } else { Wanted::FULL };
-    let mut calibration = Calibration::parse(COMMITTED)?;
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
-        if word == "--quick" {
-            continue;
+/// Ways to find a shared cache, on simulated machines; ci/simulate.sh calls it
+#[derive(Parser)]
+#[command(name = "simulator")]
+enum Asked {
+    /// Simulates the policies and prints tables in Markdown
+    Run(Run),
+    /// Measures the costs on this machine and prints the file
+    Calibrate {
+        /// Writes it there
+        #[arg(long)]
+        output: Option<PathBuf>,
+    },
+    /// What `calibrate` runs on one CPU
+    #[command(hide = true)]
+    CalibrateOneCpu,
+}
+
+#[derive(Args)]
+struct Run {
+    /// One seed, short runs, no ranges: to see that it works
+    #[arg(long)]
+    quick: bool,
+    /// The costs [default: those that were committed]
+    #[arg(long)]
+    calibration: Option<PathBuf>,
+    /// CPUs of the machine beside the review's [default: 72]
+    #[arg(long, value_parser = number(1..=MOST))]
+    cpus: Option<usize>,
+    /// Its caches [default: 32]
+    #[arg(long, value_parser = number(1..=MOST))]
+    caches: Option<usize>,
+    /// Two numbers of threads [default: 40,80]
+    #[arg(long, value_parser = two)]
+    threads: Option<[usize; 2]>,
+    /// Simulated milliseconds of a run [default: 20]
+    #[arg(long, value_parser = number(1..=1_000_000_u64))]
+    ms: Option<u64>,
+    /// How many [default: 5]
+    #[arg(long, value_parser = number(1..=1000_u64))]
+    seeds: Option<u64>,
+}
+
+fn two(value: &str) -> Result<[usize; 2], String> {
+    let both = value.split_once(',');
+    let (few, many) = both.ok_or_else(|| format!("two numbers: 40,80, not '{value}'"))?;
+    Ok([number(1..=MOST)(few)?, number(1..=MOST)(many)?])
+}
+
+fn run(asked: &Run) -> Result<(), String> {
+    let usual = if asked.quick { Wanted::QUICK } else { Wanted::FULL };
+    let wanted = Wanted {
+        cpus: asked.cpus.unwrap_or(usual.cpus),
+        caches: asked.caches.unwrap_or(usual.caches),
+        threads: asked.threads.unwrap_or(usual.threads),
+        ms: asked.ms.unwrap_or(usual.ms),
+        seeds: asked.seeds.unwrap_or(usual.seeds),
+        ..usual
+    };
+    let calibration = match &asked.calibration {
+        None => Calibration::parse(COMMITTED)?,
+        Some(path) => {
+            let name = path.display();
+            let text =
+                std::fs::read_to_string(path).map_err(|e| format!("cannot read {name}: {e}"))?;
+            Calibration::parse(&text).map_err(|e| format!("{name}: {e}"))?
         }
-        let value = words
-            .next()
-            .ok_or_else(|| format!("'{word}' is unknown, or wants a value\n{USAGE}"))?;
-        match word.as_str() {
-            "--calibration" => {
-                let text = std::fs::read_to_string(value)
-                    .map_err(|e| format!("cannot read {value}: {e}"))?;
-                calibration = Calibration::parse(&text).map_err(|e| format!("{value}: {e}"))?;
-            }
-            "--cpus" => wanted.cpus = number(value, word, 1..=MOST)?,
-            "--caches" => wanted.caches = number(value, word, 1..=MOST)?,
-            "--threads" => {
-                let (few, many) = value
-                    .split_once(',')
-                    .ok_or_else(|| format!("--threads wants two numbers: 40,80, not '{value}'"))?;
-                wanted.threads = [number(few, word, 1..=MOST)?, number(many, word, 1..=MOST)?];
-            }
-            "--ms" => wanted.ms = number(value, word, 1..=1_000_000)?,
-            "--seeds" => wanted.seeds = number(value, word, 1..=1000)?,
-            _ => return Err(format!("'{word}' is unknown\n{USAGE}")),
-        }
-    }
+    };
     print!("{}", report(&calibration, &wanted));
     Ok(())
 }
 
-fn calibrate(words: &[String]) -> Result<(), String> {
-    let text = || Ok::<String, String>(measure::calibrate()?.to_text());
-    match words {
-        [] => print!("{}", text()?),
-        [option, file] if option == "--output" => {
-            std::fs::write(file, text()?).map_err(|e| format!("cannot write {file}: {e}"))?;
-        }
-        _ => return Err(USAGE.to_owned()),
-    }
-    Ok(())
+fn calibrate(output: Option<PathBuf>) -> Result<(), String> {
+    let text = measure::calibrate()?.to_text();
+    let Some(path) = output else {
+        print!("{text}");
+        return Ok(());
+    };
+    std::fs::write(&path, text).map_err(|e| format!("cannot write {}: {e}", path.display()))
 }
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let done = match words.first().map(String::as_str) {
-        Some("run") => run(&words[1..]),
-        Some("calibrate") => calibrate(&words[1..]),
-        // What `calibrate` runs on one CPU.
-        Some("calibrate-one-cpu") => {
-            let (handoff, slice) = measure::share_one_cpu();
-            println!("{handoff} {slice}");
-            Ok(())
+    figures::options::main(|asked: Asked| {
+        match asked {
+            Asked::Run(asked) => run(&asked)?,
+            Asked::Calibrate { output } => calibrate(output)?,
+            Asked::CalibrateOneCpu => {
+                let (handoff, slice) = measure::share_one_cpu();
+                println!("{handoff} {slice}");
+            }
         }
-        _ => Err(USAGE.to_owned()),
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(said) => {
-            eprintln!("simulator: {}", said.trim_end());
-            ExitCode::from(2)
-        }
-    }
+        Ok(true)
+    })
 }

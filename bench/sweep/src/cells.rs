@@ -103,10 +103,10 @@ fn cell_of(line: &str) -> Option<Cell> {
 pub(crate) fn run(asked: &Asked) -> Result<Sweep, String> {
     let bare = Allocator { name: String::new(), environment: Vec::new() };
     let list = said(asked, &bare, &["list".to_owned(), asked.cells.clone()])?;
-    let mut sweep = Sweep { allocators: asked.allocators.clone(), ..Sweep::default() };
+    let mut sweep = Sweep { allocators: asked.allocators()?, ..Sweep::default() };
     let count = sweep.allocators.len();
     sweep.cells = list.lines().filter_map(cell_of).collect();
-    sweep.cells.retain(|cell| asked.threads.contains(&cell.threads));
+    sweep.cells.retain(|cell| asked.threads.0.contains(&cell.threads));
     if sweep.cells.is_empty() {
         return Err("there is no such cell".to_owned());
     }

@@ -41,20 +41,5 @@ fn run(asked: &Asked) -> Result<bool, String> {
 }
 
 fn main() -> ExitCode {
-    let done = match options::parse(std::env::args().skip(1)) {
-        Ok(None) => {
-            print!("{}", options::USAGE);
-            Ok(true)
-        }
-        Ok(Some(asked)) => run(&asked),
-        Err(message) => Err(message),
-    };
-    match done {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(message) => {
-            eprintln!("sweep: {message}");
-            ExitCode::from(2)
-        }
-    }
+    figures::options::main(|asked: Asked| run(&asked))
 }

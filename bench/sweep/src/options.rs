@@ -2,24 +2,9 @@
 
 use std::path::PathBuf;
 
-use figures::options::{library, number, numbers};
-
-/// What `--help` prints.
-pub(crate) const USAGE: &str = "\
-usage: sweep --program FILE --ours LIBRARY --out FOLDER [options]
-
-Measures entry points at sizes in patterns under heapwright and other allocators, in turns,
-and prints tables and verdicts. FOLDER gets sweep.json (every cell) and sweep.html (pictures).
-ci/sweep.sh calls it.
-
-  --with NAME=[VAR=VALUE ...]PATH  another allocator's library; may be repeated. A NAME that
-                                   begins with heapwright is a column, but no peer
-  --only A,B,...                   only these of all the allocators
-  --threads 1,2,8                  only these numbers of threads
-  --cells REGEX                    only cells of which `GROUP BYTES` matches, e.g. '^new.* 300$'
-  --rounds N                       (default: 3; of several threads each is three)
-  --quick                          an instant a cell, one round: only that all runs
-";
+use clap::Parser;
+use clap::builder::ArgPredicate::IsPresent;
+use figures::options::{Numbers, library, number, numbers, only};
 
 /// heapwright as it comes.
 pub(crate) const OURS: &str = "heapwright";
@@ -44,95 +29,87 @@ impl Allocator {
     }
 }
 
-/// What to do.
-#[derive(Debug)]
+/// Measures entry points at sizes in patterns under heapwright and other allocators, in turns,
+/// and prints tables and verdicts; ci/sweep.sh calls it
+#[derive(Parser, Debug)]
+#[command(name = "sweep", args_override_self = true)]
 pub(crate) struct Asked {
+    /// What is built of sweep.cc
+    #[arg(long)]
     pub(crate) program: PathBuf,
+    /// heapwright's library
+    #[arg(long)]
+    ours: String,
+    /// A folder for sweep.json (every cell) and sweep.html (pictures)
+    #[arg(long)]
     pub(crate) out: PathBuf,
-    pub(crate) allocators: Vec<Allocator>,
-    pub(crate) threads: Vec<u32>,
+    /// Another allocator's library, NAME=[VAR=VALUE ...]PATH; may be repeated. A NAME that begins with
+    /// heapwright is a column, but no peer
+    #[arg(long, value_parser = peer)]
+    with: Vec<Allocator>,
+    /// Only these of all the allocators
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<String>,
+    /// Only these numbers of threads
+    #[arg(long, default_value = "1,2,8", value_parser = numbers(1..=8_u32))]
+    pub(crate) threads: Numbers<u32>,
+    /// A regular expression: only cells of which `GROUP BYTES` matches, e.g. '^new.* 300$'
+    #[arg(long, default_value = "", hide_default_value = true)]
     pub(crate) cells: String,
+    /// Of several threads each is three
+    #[arg(long, default_value = "3", default_value_if("quick", IsPresent, "1"), value_parser = number(1..=100_usize))]
     pub(crate) rounds: usize,
+    /// An instant a cell, one round: only that all runs
+    #[arg(long)]
     pub(crate) quick: bool,
 }
 
-/// Reads the arguments; nothing if help is wanted.
-pub(crate) fn parse(words: impl Iterator<Item = String>) -> Result<Option<Asked>, String> {
-    let mut words = words;
-    let (mut program, mut ours, mut out, mut only) = (None, None, None, None);
-    let (mut others, mut threads, mut cells) = (Vec::new(), vec![1, 2, 8], String::new());
-    let (mut rounds, mut quick) = (None, false);
-    while let Some(word) = words.next() {
-        let mut value = || {
-            words.next().filter(|v| !v.is_empty()).ok_or_else(|| format!("{word} needs a value"))
-        };
-        match word.as_str() {
-            "--help" | "-h" => return Ok(None),
-            "--program" => program = Some(PathBuf::from(value()?)),
-            "--ours" => ours = Some(value()?),
-            "--out" => out = Some(PathBuf::from(value()?)),
-            "--with" => {
-                let (name, environment) = library(&value()?)?;
-                others.push(Allocator { name, environment });
+fn peer(line: &str) -> Result<Allocator, String> {
+    let (name, environment) = library(line)?;
+    Ok(Allocator { name, environment })
+}
+
+impl Asked {
+    /// What takes part.
+    pub(crate) fn allocators(&self) -> Result<Vec<Allocator>, String> {
+        let ours = format!("LD_PRELOAD={}", self.ours);
+        let named = |name: &str, environment| Allocator { name: name.to_owned(), environment };
+        let mut allocators = vec![
+            named(OURS, vec![ours.clone()]),
+            named(PER_CPU, vec!["HEAPWRIGHT=cache=percpu".to_owned(), ours]),
+        ];
+        allocators.extend(self.with.iter().cloned());
+        allocators.push(named(GLIBC, Vec::new()));
+        for (at, one) in allocators.iter().enumerate() {
+            if allocators[..at].iter().any(|other| other.name == one.name) {
+                return Err(format!("--with: {} is there twice", one.name));
             }
-            "--only" => only = Some(value()?),
-            "--threads" => threads = numbers(&value()?, &word, 1..=8)?,
-            "--cells" => cells = value()?,
-            "--rounds" => rounds = Some(number(&value()?, &word, 1..=100)?),
-            "--quick" => quick = true,
-            _ => return Err(format!("'{word}' is not understood; sweep --help says what is")),
         }
+        only(&mut allocators, &self.only, |allocator| &allocator.name)?;
+        Ok(allocators)
     }
-    let ours = format!("LD_PRELOAD={}", ours.ok_or("--ours, heapwright's library, is needed")?);
-    let named = |name: &str, environment| Allocator { name: name.to_owned(), environment };
-    let mut allocators = vec![
-        named(OURS, vec![ours.clone()]),
-        named(PER_CPU, vec!["HEAPWRIGHT=cache=percpu".to_owned(), ours]),
-    ];
-    allocators.append(&mut others);
-    allocators.push(named(GLIBC, Vec::new()));
-    for (at, one) in allocators.iter().enumerate() {
-        if allocators[..at].iter().any(|other| other.name == one.name) {
-            return Err(format!("--with: {} is there twice", one.name));
-        }
-    }
-    if let Some(only) = only {
-        let only: Vec<&str> = only.split(',').collect();
-        if let Some(name) = only.iter().find(|&&name| !allocators.iter().any(|a| a.name == name)) {
-            let names: Vec<&str> = allocators.iter().map(|a| a.name.as_str()).collect();
-            return Err(format!("--only: there is no '{name}'; there are {}", names.join(", ")));
-        }
-        allocators.retain(|allocator| only.contains(&allocator.name.as_str()));
-    }
-    Ok(Some(Asked {
-        program: program.ok_or("--program is needed, what is built of sweep.cc")?,
-        out: out.ok_or("--out is needed, a folder for what comes of it")?,
-        allocators,
-        threads,
-        cells,
-        rounds: rounds.unwrap_or(if quick { 1 } else { 3 }),
-        quick,
-    }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parsed(more: &str) -> Result<Option<Asked>, String> {
-        let line = format!("--program /p --ours /o.so --out /out {more}");
-        parse(line.split_whitespace().map(str::to_owned))
+    fn parsed(more: &str) -> Result<(Asked, Vec<Allocator>), String> {
+        let line = format!("sweep --program /p --ours /o.so --out /out {more}");
+        let asked = Asked::try_parse_from(line.split_whitespace()).map_err(|e| e.to_string())?;
+        let allocators = asked.allocators()?;
+        Ok((asked, allocators))
     }
 
     #[test]
     fn what_is_said() {
-        let asked = parsed("--with a=/a.so --only glibc,a --threads 8 --quick").unwrap().unwrap();
-        let names: Vec<&str> = asked.allocators.iter().map(|a| a.name.as_str()).collect();
-        assert_eq!((names, asked.threads, asked.rounds), (vec!["a", "glibc"], vec![8], 1));
-        let asked = parsed("").unwrap().unwrap();
-        assert_eq!((asked.threads, asked.rounds, asked.quick), (vec![1, 2, 8], 3, false));
-        assert!(!asked.allocators.iter().any(Allocator::is_peer));
-        assert!(parsed("--help").unwrap().is_none());
+        let (asked, allocators) =
+            parsed("--with a=/a.so --only glibc,a --threads 8 --quick").unwrap();
+        let names: Vec<&str> = allocators.iter().map(|a| a.name.as_str()).collect();
+        assert_eq!((names, asked.threads.0, asked.rounds), (vec!["a", "glibc"], vec![8], 1));
+        let (asked, allocators) = parsed("").unwrap();
+        assert_eq!((asked.threads.0, asked.rounds, asked.quick), (vec![1, 2, 8], 3, false));
+        assert!(!allocators.iter().any(Allocator::is_peer));
     }
 
     #[test]
@@ -141,11 +118,8 @@ mod tests {
             ("--threads 9", "'9' is no number from 1 to 8"),
             ("--with glibc=/a.so", "glibc is there twice"),
             ("--only a", "there is no 'a'; there are heapwright,"),
-            ("--cells", "--cells needs a value"),
-            ("--fast", "'--fast' is not understood"),
         ] {
             assert!(parsed(more).unwrap_err().contains(why), "{more}");
         }
-        assert!(parse(std::iter::empty()).unwrap_err().contains("--ours"));
     }
 }

@@ -55,69 +55,32 @@ pub struct Heap {
     pub kept_pages: u64,
 }
 
-impl Heap {
-    /// The fields before the layout, in the order of the file.
-    pub(super) fn numbers(&self) -> [u64; 11] {
-        [
-            self.page_size,
-            u64::from(self.pid),
-            self.time,
-            self.live,
-            self.in_use,
-            self.empty,
-            self.large,
-            self.external,
-            self.goal,
-            self.cycles,
-            self.flags,
-        ]
-    }
+/// Ties some numbers of a struct to the file, in that order.
+macro_rules! in_order {
+    ($type:ident, $give:ident, $take:ident: $($field:ident)*) => {
+        impl $type {
+            /// The numbers, in the order of the file.
+            pub(super) fn $give(&self) -> [u64; [$(stringify!($field)),*].len()] {
+                [$(self.$field as u64),*]
+            }
 
-    /// The fields behind the pools.
-    pub(super) fn ages_and_moves(&self) -> [u64; 7] {
-        [
-            self.minor_cycles,
-            self.old,
-            self.compactions,
-            self.moved_objects,
-            self.moved_bytes,
-            self.evacuated_pages,
-            self.kept_pages,
-        ]
-    }
+            /// With the numbers that the file has.
+            pub(super) fn $take(mut self, rest: &mut &[u8]) -> Option<Self> {
+                $(self.$field = number(rest)?.try_into().ok()?;)*
+                Some(self)
+            }
+        }
+    };
+}
 
-    pub(super) fn take(rest: &mut &[u8]) -> Option<Self> {
-        let mut next = || number(rest);
-        Some(Self {
-            page_size: next()?,
-            pid: u32::try_from(next()?).ok()?,
-            time: next()?,
-            live: next()?,
-            in_use: next()?,
-            empty: next()?,
-            large: next()?,
-            external: next()?,
-            goal: next()?,
-            cycles: next()?,
-            flags: next()?,
-            ..Self::default()
-        })
-    }
-
-    /// With the fields behind the pools.
-    pub(super) fn with_ages_and_moves(self, rest: &mut &[u8]) -> Option<Self> {
-        let mut next = || number(rest);
-        Some(Self {
-            minor_cycles: next()?,
-            old: next()?,
-            compactions: next()?,
-            moved_objects: next()?,
-            moved_bytes: next()?,
-            evacuated_pages: next()?,
-            kept_pages: next()?,
-            ..self
-        })
-    }
+in_order! {
+    Heap, numbers, with_numbers:
+    page_size pid time live in_use empty large external goal cycles flags
+}
+// Behind the layout and the pools.
+in_order! {
+    Heap, ages_and_moves, with_ages_and_moves:
+    minor_cycles old compactions moved_objects moved_bytes evacuated_pages kept_pages
 }
 
 /// The bytes of a slot of each pool: an iterator over them.
@@ -383,22 +346,9 @@ pub struct Counts {
     pub roots: u64,
 }
 
+in_order!(Counts, numbers, with_numbers: types pages objects references roots);
+
 impl Counts {
-    pub(super) fn numbers(&self) -> [u64; 5] {
-        [self.types, self.pages, self.objects, self.references, self.roots]
-    }
-
-    pub(super) fn take(rest: &mut &[u8]) -> Option<Self> {
-        let mut next = || number(rest);
-        Some(Self {
-            types: next()?,
-            pages: next()?,
-            objects: next()?,
-            references: next()?,
-            roots: next()?,
-        })
-    }
-
     /// All entries.
     pub(super) fn sum(&self) -> u64 {
         self.numbers().into_iter().fold(0, u64::wrapping_add)

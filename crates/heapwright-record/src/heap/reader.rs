@@ -203,7 +203,7 @@ impl State {
             self.start(&mut rest)
         } else {
             self.ended = true;
-            Counts::take(&mut rest).map(Entry::End)
+            Counts::default().with_numbers(&mut rest).map(Entry::End)
         };
         let alone = alone.ok_or_else(malformed)?;
         if matches!(alone, Entry::End(counts) if counts != self.seen) {
@@ -213,7 +213,8 @@ impl State {
     }
 
     fn start<'a>(&self, rest: &mut &'a [u8]) -> Option<Entry<'a>> {
-        let (heap, layout, pools) = (Heap::take(rest)?, text(rest)?, Pools::take(rest)?);
+        let (heap, layout, pools) =
+            (Heap::default().with_numbers(rest)?, text(rest)?, Pools::take(rest)?);
         let heap = if self.version == OLDEST { heap } else { heap.with_ages_and_moves(rest)? };
         Some(Entry::Start(heap, layout, pools))
     }
