@@ -22,6 +22,7 @@ use super::Extent;
 use super::judge::{self, Wrong};
 use super::random::Random;
 use super::slots;
+use super::warm::Place;
 use super::word::CANARY;
 use crate::address_map::{Entry, HARDENED, Kind, MAP};
 use crate::chunk::{self, Want, scarce};
@@ -67,8 +68,36 @@ impl Run {
         Self { first: unit - before, before, units, after }
     }
 
+    /// Where it lies, for what keeps its pages.
+    fn place(self) -> Place {
+        let usable = scarce::usable(MAP.record(self.block()));
+        let (block, before, behind) = (self.block(), self.before, self.units + self.after);
+        Place { block, before, behind, usable }
+    }
+
+    /// Makes a run that waited usable for a block of so many bytes, which reads as zero. False: the kernel refused, and its
+    /// addresses are lost.
+    fn begin_again(self, usable: usize) -> bool {
+        let place = self.place();
+        if place.is_warm() {
+            if place.usable == usable {
+                return place.reuse();
+            }
+            if !place.cool() {
+                return false;
+            }
+        }
+        place.begin_again();
+        // SAFETY: the run was taken out of the queue, and nobody else knows it.
+        unsafe { os::unguard(MAP.address_of(self.block()), usable) }
+    }
+
     /// Gives it back to the chunk; so many bytes of it have no pages.
     fn give(self, empty: usize) {
+        let place = self.place();
+        if place.is_warm() && !place.cool() {
+            return;
+        }
         // One by one, as they were made: the kernel may allow so many.
         let guards = [
             (self.first, self.before),
@@ -173,9 +202,7 @@ fn allocate_with_room(request: Request, room: usize) -> *mut u8 {
     }
     let units = usable.div_ceil(UNIT) + room;
     let reused = if align <= UNIT { QUEUE.lock().take(units) } else { None };
-    // SAFETY: the run was just taken out of the queue, and nobody else knows it. (Else the kernel refused, and its addresses
-    // are lost.)
-    let reused = reused.filter(|run| unsafe { os::unguard(MAP.address_of(run.block()), usable) });
+    let reused = reused.filter(|run| run.begin_again(usable));
     let Some(run) = reused.or_else(|| take(units, align)) else {
         return core::ptr::null_mut();
     };
@@ -196,6 +223,9 @@ fn allocate_with_room(request: Request, room: usize) -> *mut u8 {
     record.heap.store(HARDENED, Ordering::Relaxed);
     record.usable.store(usable, Ordering::Relaxed);
     record.requested.store(size, Ordering::Relaxed);
+    if reused.is_none() {
+        run.place().begin();
+    }
     // SAFETY: the usable bytes of a block that nobody knows yet.
     unsafe { slots::end(block, size, usable) };
     MAP.set_entries(unit + 1, run.units - 1, Entry::large_rest(unit));
@@ -293,12 +323,15 @@ pub(super) fn free(block: *mut u8, what: Return) -> bool {
         run.give(0);
         return true;
     }
-    // SAFETY: the caller gives the block away. (What is behind its pages is guarded, or reads as zero.)
-    unsafe { take_away(block, usable) };
-    chunk::note_purged(usable);
-    if is_lost {
-        // Its addresses: a signal handler waits for no lock.
-        return true;
+    let place = run.place();
+    if is_lost || !place.free() {
+        // SAFETY: the caller gives the block away. (What is behind its pages is guarded, or reads as zero.)
+        unsafe { take_away(block, usable) };
+        chunk::note_purged(usable);
+        if is_lost || !place.cool_live() {
+            // Its addresses: a signal handler waits for no lock.
+            return true;
+        }
     }
     let mut out = [Run::NONE; QUEUED + 1];
     let mut count = 0;
@@ -341,6 +374,9 @@ pub(super) fn resize(block: *mut u8, size: usize) -> bool {
     let run = Run::of(unit);
     // What is given up goes back where it is, but to less than half a block moves, for its addresses are worth more.
     if wanted > run.units * UNIT || wanted < usable / 2 {
+        return false;
+    }
+    if wanted != usable && !run.place().cool_live() {
         return false;
     }
     // The canary's bytes become the program's.

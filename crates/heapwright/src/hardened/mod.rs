@@ -39,6 +39,7 @@ mod random;
 mod settings;
 mod slabs;
 mod slots;
+mod warm;
 mod word;
 
 pub(crate) use cache::Cache;
