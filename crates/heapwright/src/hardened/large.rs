@@ -168,6 +168,14 @@ impl Queue {
     }
 }
 
+/// The maker of a block, and the logarithm of its alignment.
+const ALIGN_SHIFT: u32 = 8;
+const MAKER: u16 = (1 << ALIGN_SHIFT) - 1;
+
+fn made_as(request: Request) -> u16 {
+    super::maker_of(request) | (request.align.trailing_zeros() as u16) << ALIGN_SHIFT
+}
+
 /// The bytes of a block of `size` bytes: whole pages, and one at least.
 fn whole_pages(size: usize) -> usize {
     size.max(1).next_multiple_of(SYSTEM.page_size())
@@ -219,7 +227,7 @@ fn allocate_with_room(request: Request, room: usize) -> *mut u8 {
     record.units.store(run.units as u32, Ordering::Relaxed);
     record.carved.store(run.before as u16, Ordering::Relaxed);
     record.free.store(run.after as u16, Ordering::Relaxed);
-    record.purged.store(super::maker_of(request), Ordering::Relaxed);
+    record.purged.store(made_as(request), Ordering::Relaxed);
     record.heap.store(HARDENED, Ordering::Relaxed);
     record.usable.store(usable, Ordering::Relaxed);
     record.requested.store(size, Ordering::Relaxed);
@@ -347,7 +355,10 @@ pub(super) fn free(block: *mut u8, what: Return) -> bool {
 fn look_at(unit: usize, asked: usize, what: Return) {
     let record = MAP.record(unit);
     let (block, usable) = (MAP.address_of(unit), scarce::usable(record));
-    super::compare(record.purged.load(Ordering::Relaxed), asked, block.addr(), what, |told| {
+    let made = record.purged.load(Ordering::Relaxed);
+    let (made, align) = (made & MAKER, 1 << (made >> ALIGN_SHIFT));
+    let align = super::known_align(made, align);
+    super::compare(made, align, asked, block.addr(), what, |told| {
         // (Told may be any number.)
         told.max(1) <= usable - SYSTEM.page_size() || told > usable
     });

@@ -303,9 +303,11 @@ fn zeroed(block: *mut u8, request: Request) -> *mut u8 {
     block
 }
 
-/// Looks whether what a call says of a live block is so.
+/// Looks whether what a call says of a live block is so. `made_align`: the alignment that it was made with, where it is known;
+/// slots do not keep it.
 fn compare(
     made: u16,
+    made_align: Option<usize>,
     asked: usize,
     address: usize,
     what: Return,
@@ -325,10 +327,34 @@ fn compare(
     }
     if let Some(align) = what.align
         && align.is_power_of_two()
-        && !address.is_multiple_of(align)
+        && (!address.is_multiple_of(align) || made_align.is_some_and(|made| made != align))
     {
         judge::report(Wrong::Alignment(align), call, address, asked);
     }
+}
+
+/// Looks whether what a call says of a live block that stands between guards is so, as if it were a slot: it was made by a
+/// request of that origin and alignment, for `asked` bytes.
+pub(crate) fn compare_guarded(
+    origin: Origin,
+    align: usize,
+    asked: usize,
+    address: usize,
+    what: Return,
+) {
+    let made = word::maker(origin, align > 1);
+    compare(made, known_align(made, align), asked, address, what, |told| is_other(told, asked));
+}
+
+/// The alignment that a block is to be given back with, if it was made with this one: where C++'s calls name one.
+fn known_align(made: u16, align: usize) -> Option<usize> {
+    let is_named = [Origin::New, Origin::NewArray].map(|origin| word::maker(origin, true));
+    is_named.contains(&made).then_some(align)
+}
+
+/// Whether blocks of these lengths are slots of different classes.
+fn is_other(told: usize, asked: usize) -> bool {
+    class_of(told.max(1), 1) != class_of(asked.max(1), 1)
 }
 
 /// The live block that begins at an address which a call was given, if it is one of this heap's slots: looked at as far as
@@ -348,9 +374,8 @@ fn checked(slot: Slot, offset: usize, what: Return) -> Option<usize> {
     }
     // (To ask how long it is, any block may be given.)
     if what.call != Call::UsableSize {
-        compare(word::maker_of(known), asked, address, what, |told| {
-            class_of(told.max(1), 1) != class_of(asked.max(1), 1)
-        });
+        let made = word::maker_of(known);
+        compare(made, None, asked, address, what, |told| is_other(told, asked));
     }
     if !slot.is_empty && !slot.is_whole(asked) {
         judge::report(Wrong::Overflow, call, address, asked);

@@ -18,6 +18,7 @@ use crate::slab::Slab;
 use crate::sync;
 use crate::sync::atomic::Ordering;
 
+use super::guards;
 use super::source::Source;
 use super::start::{self, Mine};
 use super::{
@@ -409,6 +410,9 @@ unsafe fn give_back_hardened(block: *mut u8, what: Return) -> bool {
     let is_done = unsafe { hardened::give_back(own_word::hardened(), block, what) };
     if is_done && let Some(extent) = had.filter(|extent| extent.is_live) {
         counted_apart(|counters| count::free(counters, extent.size));
+    }
+    if !is_done {
+        guards::compare(block.addr(), what);
     }
     is_done
 }
