@@ -120,6 +120,32 @@ fn allocate_hardened(request: Request, cache: Option<&'static hardened::Cache>) 
     block
 }
 
+/// Serves a call that comes with a token (`__alloc_token_*`) where blocks of different tokens lie apart
+/// ([`keeps_tokens_apart`](super::keeps_tokens_apart)). Null: there is no memory, or they do not; then the call is to be served
+/// as one without a token.
+///
+/// ```
+/// use heapwright::heap::{self, MALLOC};
+/// assert!(heap::allocate_of_token::<MALLOC>(100, 1, false, 3).is_null());
+/// ```
+#[must_use]
+pub fn allocate_of_token<const FROM: u8>(
+    size: usize,
+    align: usize,
+    zero: bool,
+    token: usize,
+) -> *mut u8 {
+    if !hardened::has_groups() {
+        return core::ptr::null_mut();
+    }
+    let request = Request { size, align, zero, origin: Origin::of::<FROM>() };
+    let block = hardened::allocate_grouped(request, token);
+    if options::detailed() && !block.is_null() {
+        counted_apart(|counters| count::allocation(counters, size, size));
+    }
+    if block.is_null() { block } else { done(request, block) }
+}
+
 /// Counts a call of a thread that has no cache of the fast heap: with those of threads whose cache is gone.
 #[cold]
 fn counted_apart(count: impl FnOnce(&Counters)) {
