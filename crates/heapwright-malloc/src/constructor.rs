@@ -4,7 +4,7 @@
 //! before, and allocated; the program's own will run after. Nothing that the
 //! allocator needs is done here, only what must be known before `main`.
 
-use crate::{at_exit, cxx, fault_handler, stderr_copy};
+use crate::{alloc_token, at_exit, cxx, fault_handler, stderr_copy};
 use heapwright::{heap, limit, status};
 
 /// Before the constructors of a program that the archive is linked into, which
@@ -20,7 +20,8 @@ extern "C" fn construct() {
         begin_debugging();
     } else {
         if heap::hardens() {
-            cxx::distinguish_forms();
+            let has_own_new = !cxx::distinguish_forms();
+            alloc_token::begin(has_own_new);
         }
         if heap::guarding() {
             begin_guarding();

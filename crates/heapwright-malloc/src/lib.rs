@@ -48,6 +48,8 @@
 /// cbindgen:ignore
 mod address_limit;
 /// cbindgen:ignore
+mod alloc_token;
+/// cbindgen:ignore
 mod at_exit;
 #[cfg(heapwright_bounds)]
 /// cbindgen:ignore

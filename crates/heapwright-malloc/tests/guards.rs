@@ -54,6 +54,33 @@ fn every_mistake_with_a_guarded_block_is_named() {
     }
 }
 
+/// In hardened mode the first block of each stack of a small program stands between guards, and all that is found ends the
+/// process, or with `on_misuse=report` what is no fault does not.
+#[test]
+fn hardened_mode_guards_first_blocks() {
+    for mode in ["hardened", "hardened:full"] {
+        // (A first block stands at the end of its page, so a read before it meets no guard.)
+        for (what, words, signal) in MISTAKES.iter().filter(|it| !it.0.starts_with("underflow")) {
+            for size in SIZES {
+                // Large blocks have their own guards; and the late one is an overflow of 8 bytes.
+                if size == "262144" || *what == "late" && size != "8" {
+                    continue;
+                }
+                let outcome = outcome(&format!("mode={mode}"), what, size);
+                let signal = if *what == "late" { Some(libc::SIGABRT) } else { *signal };
+                assert_eq!(outcome.status.signal(), signal, "{what} {size}: {}", outcome.stderr);
+                assert!(outcome.stderr.contains(words), "{what} {size}: {}", outcome.stderr);
+            }
+        }
+        for (what, words) in [("late", "buffer-overflow"), ("double-free", "double-free")] {
+            let options = format!("mode={mode},on_misuse=report,guard=sample:1");
+            let outcome = outcome(&options, what, "8");
+            assert!(outcome.status.success(), "{what}: {:?} {}", outcome.status, outcome.stderr);
+            assert!(outcome.stderr.contains(words), "{what}: {}", outcome.stderr);
+        }
+    }
+}
+
 #[test]
 fn what_is_right_is_not_remarked() {
     for options in ["guard=sample:1", "guard=sample:2", "guard=sample", "guard=sample:1,memory=64k"]

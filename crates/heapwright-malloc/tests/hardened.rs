@@ -85,6 +85,21 @@ fn right_programs() {
     }
 }
 
+/// What clang's -fsanitize=alloc-token calls: four groups with `hardened:full`, plain calls in any other mode.
+#[test]
+fn tokens_lie_apart() {
+    for (options, how) in [
+        ("mode=hardened:full,guard=never", "apart"),
+        ("mode=hardened:full", "together"),
+        ("mode=hardened", "together"),
+        ("mode=fast", "together"),
+        ("mode=debug", "together"),
+    ] {
+        let compiled = compile("alloc_token.cc", How::Preload, &["-std=c++17"]);
+        run(command(compiled, How::Preload).arg(how).env("HEAPWRIGHT", options)).is_fine(options);
+    }
+}
+
 #[test]
 fn threads_signals_and_children() {
     for mode in MODES {

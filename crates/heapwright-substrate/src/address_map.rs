@@ -111,15 +111,19 @@ const REST_LOW_BITS: u32 = 32 - KIND_BITS;
 
 /// The largest id an owner can have. An entry's two upper bits are never set: they tell
 /// the common owner's slabs from others' in `free` (see `cache::hot`).
-pub const MAX_OWNER: u32 = (1 << (30 - KIND_BITS)) - 5;
+pub const MAX_OWNER: u32 = (1 << (30 - KIND_BITS)) - 5 - HARDENED_GROUPS;
 /// The sentinel's id, which owns nothing.
 pub const NOBODY: u32 = MAX_OWNER + 1;
 /// The owner of all slabs, and large blocks, of the hardened heap.
 pub const HARDENED: u32 = MAX_OWNER + 2;
 /// The owner of its blocks of no bytes, which lie in memory that cannot be touched.
 pub const HARDENED_EMPTY: u32 = MAX_OWNER + 3;
+/// The owners of slabs of its groups, one each from this one on.
+pub const HARDENED_GROUP: u32 = MAX_OWNER + 4;
+/// Groups of the hardened heap.
+pub const HARDENED_GROUPS: u32 = 4;
 /// The owner of all slabs where threads share caches.
-pub const COMMON: u32 = MAX_OWNER + 4;
+pub const COMMON: u32 = HARDENED_GROUP + HARDENED_GROUPS;
 
 const _: () = assert!(SLAB_KINDS <= COLLECTED as usize && COLLECTED + PAGE_LISTS <= LARGE_HEAD);
 const _: () = assert!(MAX_UNITS == 1 << (REST_LOW_BITS + 3));
@@ -216,7 +220,7 @@ impl Entry {
     /// Whether a slab is the hardened heap's.
     #[inline]
     pub const fn is_hardened(self) -> bool {
-        matches!(self.owner(), HARDENED | HARDENED_EMPTY)
+        matches!(self.owner(), HARDENED..COMMON)
     }
 
     /// What the unit is.

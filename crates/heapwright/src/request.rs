@@ -99,6 +99,18 @@ impl Origin {
             Self::Rust => record::Origin::Rust,
         }
     }
+
+    /// The one that this heap's records write so.
+    #[cfg(feature = "debug")]
+    pub(crate) const fn of_record(record: record::Origin) -> Self {
+        match record {
+            record::Origin::Aligned => Self::Aligned,
+            record::Origin::New => Self::New,
+            record::Origin::NewArray => Self::NewArray,
+            record::Origin::Rust => Self::Rust,
+            _ => Self::Malloc,
+        }
+    }
 }
 
 /// A block is asked for.

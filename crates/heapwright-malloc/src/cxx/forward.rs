@@ -156,14 +156,16 @@ pub(crate) fn notice_replacements() {
 }
 
 /// Makes the forwarding forms report to the heap which one was called, where the program
-/// has not replaced what they forward to. Called by the constructor in debug mode and in hardened mode.
+/// has not replaced what they forward to. Called by the constructor in debug mode and in hardened mode. Returns whether it
+/// has replaced none.
 #[cold]
-pub(crate) fn distinguish_forms() {
+pub(crate) fn distinguish_forms() -> bool {
     // Decided before anything changes: what leads to us now is the linker's word.
     let mut ours = [false; FORWARDING];
     for (form, ours) in ours.iter_mut().enumerate() {
         *ours = leads_to_us(form);
     }
+    let all = ours.iter().all(|&ours| ours);
     let page = page_size();
     let start = FORWARD.0.as_ptr().addr() & !(page - 1);
     // The table is aligned to its size, so it is in one page.
@@ -172,13 +174,14 @@ pub(crate) fn distinguish_forms() {
     // SAFETY: a page of ours becomes writable; its contents stay.
     if unsafe { libc::mprotect(whole, page, libc::PROT_READ | libc::PROT_WRITE) } != 0 {
         // Then new[] is reported as new, and delete[] as delete, which agree.
-        return;
+        return all;
     }
     for (form, word) in FORWARD.0.iter().enumerate() {
         if ours[form] {
             word.store(reporting(form).0, Ordering::Relaxed);
         }
     }
+    all
 }
 
 /// `new[](n)`, reporting.

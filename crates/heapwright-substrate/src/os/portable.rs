@@ -133,6 +133,20 @@ pub unsafe fn unguard(_at: *mut u8, _size: usize) -> bool {
     true
 }
 
+/// There are no guards here.
+pub fn guards_are_light() -> bool {
+    false
+}
+
+/// Nothing can be made inaccessible here.
+///
+/// # Safety
+///
+/// As on Linux.
+pub unsafe fn shut(_at: *mut u8, _size: usize) -> bool {
+    false
+}
+
 /// Nothing is made read-only here.
 ///
 /// # Safety

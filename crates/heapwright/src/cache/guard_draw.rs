@@ -64,6 +64,7 @@ pub(crate) fn begin(every: Option<usize>) {
 pub(crate) fn begin_apart(every: Option<usize>) {
     APART.store(true, Ordering::Relaxed);
     AT_ONCE.store(AT_START, Ordering::Relaxed);
+    EARLY.store(FIRST_REFILLS, Ordering::Relaxed);
     begin(every);
 }
 
@@ -71,6 +72,18 @@ pub(crate) fn begin_apart(every: Option<usize>) {
 const AT_START: u32 = 32;
 /// How many are left of them.
 static AT_ONCE: AtomicU32 = AtomicU32::new(0);
+
+/// Refills of that heap that are early when a process starts: each looks at who calls, and brings one block, so that the next
+/// call looks, too. So the first block of a call in a small program, or of the start of a large one, is seen.
+const FIRST_REFILLS: u32 = 512;
+/// How many are left of them.
+static EARLY: AtomicU32 = AtomicU32::new(0);
+
+/// Whether the next refill of the heap that asks by itself is an early one.
+#[inline]
+pub(crate) fn is_early() -> bool {
+    EARLY.load(Ordering::Relaxed) > 0
+}
 
 /// Whether it is another heap that asks.
 static APART: AtomicBool = AtomicBool::new(false);
@@ -92,7 +105,12 @@ pub(crate) fn draws_apart(blocks: usize) -> Option<Draw> {
     if draws_shared(blocks) {
         return Some(Draw::Drawn);
     }
-    // (Two threads may count one refill: then a look comes a little later.)
+    // (Two threads may count one refill, here and below: then a look comes a little later.)
+    let early = EARLY.load(Ordering::Relaxed);
+    if early > 0 {
+        EARLY.store(early - 1, Ordering::Relaxed);
+        return is_time(os::coarse_ms()).then_some(Draw::IfNew);
+    }
     let to_look = TO_LOOK.load(Ordering::Relaxed);
     if to_look > 0 {
         TO_LOOK.store(to_look - 1, Ordering::Relaxed);

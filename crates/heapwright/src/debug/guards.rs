@@ -15,7 +15,8 @@
 //! **What ends the process.** What ends it in fast mode (a free of what is no block in use), once it is reported in full; and
 //! an access to a guard, as a fault does. What fast mode would not have noticed (bytes beside a block that were changed,
 //! found when it is freed or at exit) is reported, and the program goes on. Which call made a block, and the size that a free
-//! gives, are not judged in fast mode.
+//! gives, are not judged in fast mode. In hardened mode they are ([`made`]), and all that is found ends the process, or with
+//! `on_misuse=report` nothing but a fault does.
 //!
 //! **What it may cost.** Live blocks take as many bytes of addresses as half of `memory` (blocks in pages half of that in memory), and
 //! blocks up to an eighth of it are guarded. Then: 24 KiB for each thread that had one, 1 KiB for seven blocks, and up to
@@ -25,21 +26,22 @@
 
 use core::ptr::{self, NonNull};
 
-use heapwright_record::debug::Ending;
+use heapwright_record::debug::{self as record, Ending};
 
 use crate::cache::guard_draw::Draw;
 use crate::ids::Slot;
-use crate::options::{self, Options};
+use crate::options::{self, Hardening, Options};
 use crate::os;
-use crate::request::{Request, Return};
+use crate::request::{Origin, Request, Return};
 use crate::substrate;
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use crate::text::Line;
 
 use super::heap::Heap;
+use super::report::Ends;
 use super::slot::State;
-use super::span::{Span, Stage};
+use super::span::{Found, Span, Stage};
 use super::take_heap;
 use crate::options::debug::{Config, Detect, Guard};
 
@@ -79,16 +81,22 @@ fn make() -> Option<&'static Heap> {
     let options = options::get();
     let slot = take_heap()?;
     let heap = &slot.value;
+    let (detect, ends) = match (options.hardening, options.reports_misuse) {
+        (Hardening::Off, _) => (Detect::ALL, Ends::AtWrongPointers),
+        (_, false) => (options.detect, Ends::Always),
+        (_, true) => (options.detect, Ends::Never),
+    };
     let config = Config {
         traces: options.debug.traces,
         guard: Guard::All,
-        detect: Detect { mismatch: false, size: false, ..Detect::ALL },
+        // (The hardened heap looks at these itself.)
+        detect: Detect { mismatch: false, size: false, ..detect },
         // The other half.
         memory: MOST.load(Ordering::Relaxed),
         ..Config::DEFAULT
     };
     heap.begin(slot.id(), &config);
-    heap.begin_for_guards(STACKS);
+    heap.begin_for_guards(STACKS, ends);
     if let Some(prefix) = options::record_file() {
         heap.reporter.record_to(prefix);
     }
@@ -139,6 +147,28 @@ pub(crate) unsafe fn free(block: *mut u8, what: Return) {
         // SAFETY: if the block is in use, nobody uses it afterwards, as the caller promises.
         unsafe { heap.free(span, block.addr(), what) };
     }
+}
+
+/// What is known of a live block.
+#[derive(Clone, Copy)]
+pub(crate) struct Made {
+    /// The call that made it, and the alignment that was asked for.
+    pub(crate) origin: Origin,
+    pub(crate) align: usize,
+    /// The bytes asked for.
+    pub(crate) size: usize,
+}
+
+/// How the live block that begins at an address was made. `None`: none does.
+pub(crate) fn made(address: usize) -> Option<Made> {
+    let (_, span) = span(address)?;
+    let Found::Slot(place) = span.locate(address) else { return None };
+    let word = place.record().word();
+    if !place.is_live_at(word, address) {
+        return None;
+    }
+    let origin = Origin::of_record(record::Origin::from_u8(word.origin()));
+    Some(Made { origin, align: word.align(), size: place.size(word) })
 }
 
 /// The bytes that were asked for of a block. What is no block in use is reported, and ends the process.

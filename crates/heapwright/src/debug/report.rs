@@ -29,7 +29,7 @@ use crate::options::debug::Config;
 use crate::os;
 use crate::recorder::Recorder;
 use crate::stacks::{self, Module, Stack};
-use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Guard, Lock};
 
 use super::threads::Threads;
@@ -46,14 +46,25 @@ const PAGE: usize = 24 << 10;
 pub(crate) struct Reporter {
     quiet: AtomicBool,
     stops: AtomicBool,
-    /// What ends the process in fast mode does here, too, once it is reported.
-    ends_at_misuse: AtomicBool,
+    /// What ends the process once it is reported: an [`Ends`] as a number.
+    ends: AtomicU8,
     logs: AtomicBool,
     /// What is reported is recorded, too.
     records: AtomicBool,
     began: AtomicU64,
     found: AtomicU32,
     state: Lock<State>,
+}
+
+/// Which findings end the process once they are reported. (An access ends it by its fault.)
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ends {
+    /// None.
+    Never,
+    /// A free of what is no block in use, as in fast mode.
+    AtWrongPointers,
+    /// All.
+    Always,
 }
 
 struct State {
@@ -184,7 +195,7 @@ impl Reporter {
         Self {
             quiet: AtomicBool::new(false),
             stops: AtomicBool::new(false),
-            ends_at_misuse: AtomicBool::new(false),
+            ends: AtomicU8::new(Ends::Never as u8),
             logs: AtomicBool::new(false),
             records: AtomicBool::new(false),
             began: AtomicU64::new(0),
@@ -206,24 +217,26 @@ impl Reporter {
         self.began.store(os::now_ns(), Ordering::Relaxed);
     }
 
-    /// Ends the process at what ends it in fast mode: a free of what is no block in use.
-    pub(crate) fn end_at_misuse(&self) {
-        self.ends_at_misuse.store(true, Ordering::Relaxed);
+    /// Says what ends the process.
+    pub(crate) fn end_at(&self, ends: Ends) {
+        self.ends.store(ends as u8, Ordering::Relaxed);
     }
 
     fn ends_at(&self, finding: &Finding) -> bool {
+        let ends = self.ends.load(Ordering::Relaxed);
         self.stops.load(Ordering::Relaxed)
-            || self.ends_at_misuse.load(Ordering::Relaxed)
-                && finding.call != Call::Access
-                && matches!(
-                    finding.kind,
-                    FindingKind::DoubleFree
-                        | FindingKind::InteriorFree
-                        | FindingKind::InvalidFree
-                        | FindingKind::InvalidRealloc
-                        | FindingKind::ReallocAfterFree
-                        | FindingKind::UseAfterFree
-                )
+            || finding.call != Call::Access
+                && (ends == Ends::Always as u8
+                    || ends == Ends::AtWrongPointers as u8
+                        && matches!(
+                            finding.kind,
+                            FindingKind::DoubleFree
+                                | FindingKind::InteriorFree
+                                | FindingKind::InvalidFree
+                                | FindingKind::InvalidRealloc
+                                | FindingKind::ReallocAfterFree
+                                | FindingKind::UseAfterFree
+                        ))
     }
 
     /// Writes findings to the file `prefix.<pid>`, too.

@@ -45,6 +45,7 @@ use super::slabs;
 use super::slots::{self, A_UNIT, Slot};
 use super::word::{self, CANARY, IN_RING, MOST_SLACK};
 use crate::address_map::{self, CLASS_STEP, Entry, HARDENED, MAP, SLAB_KINDS};
+use crate::cache::guard_draw::is_early;
 use crate::cache::{Hardness, Hot, HotStub};
 use crate::chunk;
 use crate::os::{Memory, SYSTEM};
@@ -350,7 +351,7 @@ impl Cache {
         // (Below zero it would be if more handlers were nested than may be.)
         let count = count.max(0);
         let room = ring.mask as i32 + 1;
-        let batch = ring.batch.load(Ordering::Relaxed);
+        let batch = if is_early() { 1 } else { ring.batch.load(Ordering::Relaxed) };
         let least = (ring.stays + 1 - count).max(1);
         let want = (batch as i32).max(least).min(room - PENDING - count);
         let tail = ring.tail.load(Ordering::Relaxed);

@@ -22,6 +22,7 @@ use super::Extent;
 use super::judge::{self, Wrong};
 use super::random::Random;
 use super::slots;
+use super::warm::Place;
 use super::word::CANARY;
 use crate::address_map::{Entry, HARDENED, Kind, MAP};
 use crate::chunk::{self, Want, scarce};
@@ -67,8 +68,36 @@ impl Run {
         Self { first: unit - before, before, units, after }
     }
 
+    /// Where it lies, for what keeps its pages.
+    fn place(self) -> Place {
+        let usable = scarce::usable(MAP.record(self.block()));
+        let (block, before, behind) = (self.block(), self.before, self.units + self.after);
+        Place { block, before, behind, usable }
+    }
+
+    /// Makes a run that waited usable for a block of so many bytes, which reads as zero. False: the kernel refused, and its
+    /// addresses are lost.
+    fn begin_again(self, usable: usize) -> bool {
+        let place = self.place();
+        if place.is_warm() {
+            if place.usable == usable {
+                return place.reuse();
+            }
+            if !place.cool() {
+                return false;
+            }
+        }
+        place.begin_again();
+        // SAFETY: the run was taken out of the queue, and nobody else knows it.
+        unsafe { os::unguard(MAP.address_of(self.block()), usable) }
+    }
+
     /// Gives it back to the chunk; so many bytes of it have no pages.
     fn give(self, empty: usize) {
+        let place = self.place();
+        if place.is_warm() && !place.cool() {
+            return;
+        }
         // One by one, as they were made: the kernel may allow so many.
         let guards = [
             (self.first, self.before),
@@ -139,6 +168,14 @@ impl Queue {
     }
 }
 
+/// The maker of a block, and the logarithm of its alignment.
+const ALIGN_SHIFT: u32 = 8;
+const MAKER: u16 = (1 << ALIGN_SHIFT) - 1;
+
+fn made_as(request: Request) -> u16 {
+    super::maker_of(request) | (request.align.trailing_zeros() as u16) << ALIGN_SHIFT
+}
+
 /// The bytes of a block of `size` bytes: whole pages, and one at least.
 fn whole_pages(size: usize) -> usize {
     size.max(1).next_multiple_of(SYSTEM.page_size())
@@ -173,9 +210,7 @@ fn allocate_with_room(request: Request, room: usize) -> *mut u8 {
     }
     let units = usable.div_ceil(UNIT) + room;
     let reused = if align <= UNIT { QUEUE.lock().take(units) } else { None };
-    // SAFETY: the run was just taken out of the queue, and nobody else knows it. (Else the kernel refused, and its addresses
-    // are lost.)
-    let reused = reused.filter(|run| unsafe { os::unguard(MAP.address_of(run.block()), usable) });
+    let reused = reused.filter(|run| run.begin_again(usable));
     let Some(run) = reused.or_else(|| take(units, align)) else {
         return core::ptr::null_mut();
     };
@@ -192,10 +227,13 @@ fn allocate_with_room(request: Request, room: usize) -> *mut u8 {
     record.units.store(run.units as u32, Ordering::Relaxed);
     record.carved.store(run.before as u16, Ordering::Relaxed);
     record.free.store(run.after as u16, Ordering::Relaxed);
-    record.purged.store(super::maker_of(request), Ordering::Relaxed);
+    record.purged.store(made_as(request), Ordering::Relaxed);
     record.heap.store(HARDENED, Ordering::Relaxed);
     record.usable.store(usable, Ordering::Relaxed);
     record.requested.store(size, Ordering::Relaxed);
+    if reused.is_none() {
+        run.place().begin();
+    }
     // SAFETY: the usable bytes of a block that nobody knows yet.
     unsafe { slots::end(block, size, usable) };
     MAP.set_entries(unit + 1, run.units - 1, Entry::large_rest(unit));
@@ -293,12 +331,15 @@ pub(super) fn free(block: *mut u8, what: Return) -> bool {
         run.give(0);
         return true;
     }
-    // SAFETY: the caller gives the block away. (What is behind its pages is guarded, or reads as zero.)
-    unsafe { take_away(block, usable) };
-    chunk::note_purged(usable);
-    if is_lost {
-        // Its addresses: a signal handler waits for no lock.
-        return true;
+    let place = run.place();
+    if is_lost || !place.free() {
+        // SAFETY: the caller gives the block away. (What is behind its pages is guarded, or reads as zero.)
+        unsafe { take_away(block, usable) };
+        chunk::note_purged(usable);
+        if is_lost || !place.cool_live() {
+            // Its addresses: a signal handler waits for no lock.
+            return true;
+        }
     }
     let mut out = [Run::NONE; QUEUED + 1];
     let mut count = 0;
@@ -314,7 +355,10 @@ pub(super) fn free(block: *mut u8, what: Return) -> bool {
 fn look_at(unit: usize, asked: usize, what: Return) {
     let record = MAP.record(unit);
     let (block, usable) = (MAP.address_of(unit), scarce::usable(record));
-    super::compare(record.purged.load(Ordering::Relaxed), asked, block.addr(), what, |told| {
+    let made = record.purged.load(Ordering::Relaxed);
+    let (made, align) = (made & MAKER, 1 << (made >> ALIGN_SHIFT));
+    let align = super::known_align(made, align);
+    super::compare(made, align, asked, block.addr(), what, |told| {
         // (Told may be any number.)
         told.max(1) <= usable - SYSTEM.page_size() || told > usable
     });
@@ -341,6 +385,9 @@ pub(super) fn resize(block: *mut u8, size: usize) -> bool {
     let run = Run::of(unit);
     // What is given up goes back where it is, but to less than half a block moves, for its addresses are worth more.
     if wanted > run.units * UNIT || wanted < usable / 2 {
+        return false;
+    }
+    if wanted != usable && !run.place().cool_live() {
         return false;
     }
     // The canary's bytes become the program's.

@@ -39,6 +39,7 @@ mod random;
 mod settings;
 mod slabs;
 mod slots;
+mod warm;
 mod word;
 
 pub(crate) use cache::Cache;
@@ -47,7 +48,7 @@ pub(crate) use settings::is_on;
 use core::iter;
 use core::ptr::{self, NonNull};
 
-use crate::address_map::{Entry, HARDENED, HARDENED_EMPTY, Kind, MAP};
+use crate::address_map::{Entry, HARDENED, HARDENED_EMPTY, HARDENED_GROUPS, Kind, MAP};
 use crate::cache::{Hardness, Hot};
 use crate::chunk;
 use crate::describe::{self, BlockState, Description, Front, Reader};
@@ -217,6 +218,55 @@ fn allocate_empty(request: Request) -> *mut u8 {
 /// Bytes of slots all of which are verified before they are handed out, with `hardened:light`, too.
 const LONG: usize = 1 << 10;
 
+/// Whether blocks of different tokens lie apart.
+#[inline]
+pub(crate) fn has_groups() -> bool {
+    is_on() && settings::get().full
+}
+
+/// Serves a request that comes with a token. Null: there is no memory. The process [has groups](has_groups).
+pub(crate) fn allocate_grouped(request: Request, token: usize) -> *mut u8 {
+    allocate_in(group(token), request)
+}
+
+/// The group of a token. Small ones (`-falloc-token-max=4`, or fewer) have one each; of those without a limit the two upper bits are
+/// it, the first of which says whether the type has pointers.
+fn group(token: usize) -> usize {
+    const { assert!(HARDENED_GROUPS == 4) };
+    if token >> 32 != 0 { token >> 62 } else { token & 3 }
+}
+
+/// [`allocate`] in a group.
+fn allocate_in(group: usize, request: Request) -> *mut u8 {
+    let Request { size, align, .. } = request;
+    let is_small = size != 0 && size <= isize::MAX as usize && align <= isize::MAX as usize;
+    let Some(class) = is_small.then(|| class_of(size, align)).flatten() else {
+        return allocate(None, request);
+    };
+    if let Some(guards) = settings::get().guards
+        && let Some(block) = guards(request, 1)
+    {
+        return block.as_ptr();
+    }
+    let class = slabs::grouped(class, group);
+    loop {
+        let mut drawn = None;
+        slabs::draw(class, 1, |slot| drawn = Some(slot));
+        let Some(slot) = drawn else { return ptr::null_mut() };
+        // One call in so many, for slots are drawn at random.
+        if slot.index.is_multiple_of(32) && !sync::is_interrupted() {
+            ticks::pass(os::coarse_ms());
+        }
+        // SAFETY: the bytes of a free slot, which is this call's.
+        if unsafe { slots::all_bits(slot.block, slot.size()) } == 0 {
+            return make_live(slot, request);
+        }
+        if let Some(block) = mend(slot.block, request) {
+            return block;
+        }
+    }
+}
+
 fn allocate_slot(cache: Option<&'static Cache>, class: usize, request: Request) -> *mut u8 {
     let maker = maker_of(request);
     if let Some(cache) = cache {
@@ -302,9 +352,11 @@ fn zeroed(block: *mut u8, request: Request) -> *mut u8 {
     block
 }
 
-/// Looks whether what a call says of a live block is so.
+/// Looks whether what a call says of a live block is so. `made_align`: the alignment that it was made with, where it is known;
+/// slots do not keep it.
 fn compare(
     made: u16,
+    made_align: Option<usize>,
     asked: usize,
     address: usize,
     what: Return,
@@ -324,10 +376,34 @@ fn compare(
     }
     if let Some(align) = what.align
         && align.is_power_of_two()
-        && !address.is_multiple_of(align)
+        && (!address.is_multiple_of(align) || made_align.is_some_and(|made| made != align))
     {
         judge::report(Wrong::Alignment(align), call, address, asked);
     }
+}
+
+/// Looks whether what a call says of a live block that stands between guards is so, as if it were a slot: it was made by a
+/// request of that origin and alignment, for `asked` bytes.
+pub(crate) fn compare_guarded(
+    origin: Origin,
+    align: usize,
+    asked: usize,
+    address: usize,
+    what: Return,
+) {
+    let made = word::maker(origin, align > 1);
+    compare(made, known_align(made, align), asked, address, what, |told| is_other(told, asked));
+}
+
+/// The alignment that a block is to be given back with, if it was made with this one: where C++'s calls name one.
+fn known_align(made: u16, align: usize) -> Option<usize> {
+    let is_named = [Origin::New, Origin::NewArray].map(|origin| word::maker(origin, true));
+    is_named.contains(&made).then_some(align)
+}
+
+/// Whether blocks of these lengths are slots of different classes.
+fn is_other(told: usize, asked: usize) -> bool {
+    class_of(told.max(1), 1) != class_of(asked.max(1), 1)
 }
 
 /// The live block that begins at an address which a call was given, if it is one of this heap's slots: looked at as far as
@@ -347,9 +423,8 @@ fn checked(slot: Slot, offset: usize, what: Return) -> Option<usize> {
     }
     // (To ask how long it is, any block may be given.)
     if what.call != Call::UsableSize {
-        compare(word::maker_of(known), asked, address, what, |told| {
-            class_of(told.max(1), 1) != class_of(asked.max(1), 1)
-        });
+        let made = word::maker_of(known);
+        compare(made, None, asked, address, what, |told| is_other(told, asked));
     }
     if !slot.is_empty && !slot.is_whole(asked) {
         judge::report(Wrong::Overflow, call, address, asked);
@@ -384,6 +459,10 @@ pub(crate) unsafe fn give_back(
     }
     // SAFETY: the whole slot, which the caller gives away.
     unsafe { slots::clear(block, size_class::size(slot.class)) };
+    if let Some(group) = slabs::group_of(entry) {
+        slabs::put_to_wait(slabs::grouped(slot.class, group), slot);
+        return true;
+    }
     if !cache.is_some_and(|cache| cache.keep(slot)) {
         slabs::put(slot.class, iter::once(slot));
     }
@@ -460,6 +539,8 @@ pub(crate) unsafe fn realloc(
     let is_large = size <= isize::MAX as usize && class_of(size, request.align).is_none();
     let new = if size > asked && is_large && request.align <= MIN_ALIGN {
         large::allocate_to_grow(request)
+    } else if let Some(group) = slabs::group_of(entry) {
+        allocate_in(group, request)
     } else {
         allocate(cache, request)
     };

@@ -15,6 +15,9 @@
 //! A class's memory goes back to the kernel when a slab has no slot out, but for an eighth of the slabs. Its addresses are
 //! never used for another class, so a pointer that is left over leads at worst to a block of its own class.
 //!
+//! With `hardened:full` calls that come with a token (`__alloc_token_*`) have classes of their own, in four groups: blocks of
+//! two groups never lie in one slab, nor in one another's place later. They come from no ring: a freed slot waits with its class.
+//!
 //! One more class has the blocks of no bytes: all of its extents are guarded, so that no access of one succeeds.
 //!
 //! Invariants: everything here is touched with the class's lock, which is taken with no other lock of this heap and
@@ -22,12 +25,16 @@
 //!
 //! Called by `cache` and `mod`.
 
+use core::ptr;
+
 use super::judge::{self, Wrong};
 use super::random::Random;
 use super::settings;
 use super::slots::{self, Slot};
 use super::word::{IN_RING, IN_SLAB};
-use crate::address_map::{Entry, HARDENED, HARDENED_EMPTY, Kind, MAP};
+use crate::address_map::{
+    Entry, HARDENED, HARDENED_EMPTY, HARDENED_GROUP, HARDENED_GROUPS, Kind, MAP,
+};
 use crate::chunk::{self, Want};
 use crate::os::{self, Memory, SYSTEM};
 use crate::size_class::{self, CLASSES, UNIT};
@@ -37,6 +44,31 @@ use crate::unit_list::{BySize, UnitList};
 
 /// The class of blocks of no bytes; its slots are those of class 0.
 pub(super) const EMPTY: usize = CLASSES;
+/// The classes of the first group: as many as there are without groups. Those of the others follow.
+const GROUPED: usize = EMPTY + 1;
+const GROUPS: usize = HARDENED_GROUPS as usize;
+const ALL_CLASSES: usize = GROUPED + GROUPS * CLASSES;
+
+/// The class of a group's slots of a class.
+pub(super) fn grouped(class: usize, group: usize) -> usize {
+    GROUPED + group * CLASSES + class
+}
+
+/// The class that the slots of a class of any group, or of no bytes, are of, and the owner of its slabs.
+fn slots_of(class: usize) -> (usize, u32) {
+    match class.checked_sub(GROUPED) {
+        Some(at) => (at % CLASSES, HARDENED_GROUP + (at / CLASSES) as u32),
+        None if class == EMPTY => (0, HARDENED_EMPTY),
+        None => (class, HARDENED),
+    }
+}
+
+/// The group that a slab belongs to, by its unit's entry. `None`: it is no slab, or of none.
+pub(super) fn group_of(entry: Entry) -> Option<usize> {
+    let Kind::Slab(_) = entry.kind() else { return None };
+    let group = entry.owner().checked_sub(HARDENED_GROUP)?;
+    (group < HARDENED_GROUPS).then_some(group as usize)
+}
 /// Bytes of slots that are opened at a time.
 const OPENED: usize = 8 << 10;
 /// And how many they are at least.
@@ -75,9 +107,18 @@ pub(super) struct Class {
     /// Slabs that have no slot out, and memory.
     idle: usize,
     random: Random,
+    /// Of a group's class: freed slots that wait, in a circle, and where the next one goes. Null: none is there.
+    waiting: [*mut u8; WAITING],
+    waits: usize,
 }
 
-static ALL: [Lock<Class>; CLASSES + 1] = [const { Lock::new(Class::new()) }; CLASSES + 1];
+// SAFETY: the pointers lead to slots, which nobody accesses by them but the holder of the lock.
+unsafe impl Send for Class {}
+
+/// Freed slots of a group's class that wait, as many as stay in a thread's ring with `hardened:full`.
+const WAITING: usize = 32;
+
+static ALL: [Lock<Class>; ALL_CLASSES] = [const { Lock::new(Class::new()) }; ALL_CLASSES];
 
 /// The class, locked. `None`: this is a signal handler that may have interrupted the holder.
 fn lock(class: usize) -> Option<Guard<'static, Class>> {
@@ -109,15 +150,28 @@ pub(super) fn put(class: usize, slots: impl Iterator<Item = Slot>) -> bool {
     true
 }
 
+/// Takes a slot of a group's class, that was just freed. It waits until as many others were. False: the lock cannot be waited
+/// for.
+pub(super) fn put_to_wait(class: usize, slot: Slot) -> bool {
+    let Some(mut it) = lock(class) else { return false };
+    let at = it.waits;
+    it.waits = (at + 1) % WAITING;
+    let out = core::mem::replace(&mut it.waiting[at], slot.block);
+    if let Some((oldest, _)) = Slot::of(out.addr()) {
+        it.put(class, oldest);
+    }
+    true
+}
+
 /// Gives the memory of all slabs without a slot out back. Returns bytes.
 pub(super) fn trim() -> usize {
     let mut given = 0;
-    for class in 0..CLASSES {
+    for class in (0..ALL_CLASSES).filter(|&class| class != EMPTY) {
         let Some(mut it) = lock(class) else { continue };
         let mut at = it.listed.first();
         while let Some(unit) = at {
             at = it.listed.after(&MAP, unit);
-            let slab = Slab::at(&MAP, unit, class);
+            let slab = Slab::at(&MAP, unit, slots_of(class).0);
             if slab.is_empty() && slab.carved() > 0 {
                 it.idle -= 1;
                 given += it.purge(slab);
@@ -168,6 +222,8 @@ impl Class {
             out: 0,
             idle: 0,
             random: Random::new(),
+            waiting: [ptr::null_mut(); WAITING],
+            waits: 0,
         }
     }
 
@@ -194,7 +250,7 @@ impl Class {
         most: usize,
         sink: &mut impl FnMut(Slot),
     ) -> usize {
-        let (slots_class, is_empty) = if class == EMPTY { (0, true) } else { (class, false) };
+        let (slots_class, is_empty) = (slots_of(class).0, class == EMPTY);
         let slab = Slab::at(&MAP, unit, slots_class);
         if slab.is_empty() && slab.carved() > 0 && !is_empty {
             self.idle -= 1;
@@ -298,8 +354,7 @@ impl Class {
                 continue;
             }
             let unit = extent.first + place;
-            let (slots_class, owner) =
-                if class == EMPTY { (0, HARDENED_EMPTY) } else { (class, HARDENED) };
+            let (slots_class, owner) = slots_of(class);
             Slab::at(&MAP, unit, slots_class).open(true);
             MAP.set_entry(unit, Entry::slab(owner, slots_class));
             self.units += 1;
@@ -375,6 +430,7 @@ pub(super) fn class_of(unit: usize) -> Option<(usize, bool)> {
     match (entry.kind(), entry.owner()) {
         (Kind::Slab(class), HARDENED) => Some((class, false)),
         (Kind::Slab(class), HARDENED_EMPTY) => Some((class, true)),
+        (Kind::Slab(class), _) => group_of(entry).map(|_| (class, false)),
         _ => None,
     }
 }

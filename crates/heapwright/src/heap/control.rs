@@ -70,6 +70,17 @@ pub fn hardens() -> bool {
     options::get().hardening != Hardening::Off
 }
 
+/// Whether the process is to keep blocks of different tokens apart (`mode=hardened:full`). Reads the options as [`hardens`]
+/// does.
+///
+/// ```
+/// assert!(!heapwright::heap::keeps_tokens_apart());
+/// ```
+#[must_use]
+pub fn keeps_tokens_apart() -> bool {
+    options::get().hardening == Hardening::Full
+}
+
 /// The process is about to end: the hardened heap looks at what it can look at in some milliseconds. Called once, by the
 /// thread that ends the process, after the program's own handlers.
 ///

@@ -18,6 +18,7 @@ use crate::slab::Slab;
 use crate::sync;
 use crate::sync::atomic::Ordering;
 
+use super::guards;
 use super::source::Source;
 use super::start::{self, Mine};
 use super::{
@@ -117,6 +118,32 @@ fn allocate_hardened(request: Request, cache: Option<&'static hardened::Cache>) 
         counted_apart(|counters| count::allocation(counters, request.size, request.size));
     }
     block
+}
+
+/// Serves a call that comes with a token (`__alloc_token_*`) where blocks of different tokens lie apart
+/// ([`keeps_tokens_apart`](super::keeps_tokens_apart)). Null: there is no memory, or they do not; then the call is to be served
+/// as one without a token.
+///
+/// ```
+/// use heapwright::heap::{self, MALLOC};
+/// assert!(heap::allocate_of_token::<MALLOC>(100, 1, false, 3).is_null());
+/// ```
+#[must_use]
+pub fn allocate_of_token<const FROM: u8>(
+    size: usize,
+    align: usize,
+    zero: bool,
+    token: usize,
+) -> *mut u8 {
+    if !hardened::has_groups() {
+        return core::ptr::null_mut();
+    }
+    let request = Request { size, align, zero, origin: Origin::of::<FROM>() };
+    let block = hardened::allocate_grouped(request, token);
+    if options::detailed() && !block.is_null() {
+        counted_apart(|counters| count::allocation(counters, size, size));
+    }
+    if block.is_null() { block } else { done(request, block) }
 }
 
 /// Counts a call of a thread that has no cache of the fast heap: with those of threads whose cache is gone.
@@ -409,6 +436,9 @@ unsafe fn give_back_hardened(block: *mut u8, what: Return) -> bool {
     let is_done = unsafe { hardened::give_back(own_word::hardened(), block, what) };
     if is_done && let Some(extent) = had.filter(|extent| extent.is_live) {
         counted_apart(|counters| count::free(counters, extent.size));
+    }
+    if !is_done {
+        guards::compare(block.addr(), what);
     }
     is_done
 }

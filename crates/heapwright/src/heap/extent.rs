@@ -3,11 +3,12 @@
 //! ```text
 //!   address - base >> 16 -> unit -> limit?  no: not the heap's
 //!                                -> entry: a slab's class -> its slot, by a multiplication -> the slot's end
+//!                                -> a large block's -> its head's record -> the block's end
 //!                                -> any other: by its record (`describe`)
 //! ```
 //!
 //! An address outside of the window costs a subtraction and a compare; one in a slab two loads more and
-//! two multiplications, none of which the copy itself waits for.
+//! two multiplications, one in a large block two loads of its record, none of which the copy itself waits for.
 //!
 //! What is known of the block is what its heap knows. The fast heap knows a slot's size but neither what was
 //! asked for nor whether the slot was freed; the hardened heap, for a load more, and the debug heap know all of it.
@@ -15,7 +16,7 @@
 //! Anyone may ask about any address, at any time, also in a signal handler: no lock is taken, nothing is
 //! allocated, and the memory at the address is not touched.
 
-use crate::address_map::{Entry, Kind, MAP};
+use crate::address_map::{Entry, HARDENED, Kind, MAP};
 use crate::chunk::scarce;
 use crate::describe::{BlockState, describe};
 use crate::hardened;
@@ -65,6 +66,8 @@ pub fn has_room(address: usize, bytes: usize) -> bool {
     }
     match entry.kind() {
         Kind::Slab(class) => bytes <= room_in_slab(unit, entry, class, address),
+        Kind::LargeHead => bytes <= room_in_large(unit, address),
+        Kind::LargeRest(head) => bytes <= room_in_large(head, address),
         _ => false,
     }
 }
@@ -100,14 +103,10 @@ fn room_in_slot(class: usize, address: usize) -> usize {
 #[cold]
 #[inline(never)]
 fn room_elsewhere(unit: usize, entry: Entry, address: usize) -> usize {
-    if hardened::is_on()
-        && let Some(block) = hardened::extent(address)
-    {
-        let end = if block.is_live { block.block + block.size } else { address };
-        return end.saturating_sub(address);
-    }
-    if let Kind::LargeHead | Kind::LargeRest(_) = entry.kind() {
-        return room_in_large(unit, entry, address);
+    match entry.kind() {
+        Kind::LargeHead => return room_in_large(unit, address),
+        Kind::LargeRest(head) => return room_in_large(head, address),
+        _ => (),
     }
     let found = describe(core::ptr::without_provenance(address));
     let is_block = found.block != 0 && found.offset <= found.size;
@@ -121,14 +120,18 @@ fn room_elsewhere(unit: usize, entry: Entry, address: usize) -> usize {
     }
 }
 
-/// To the end of a large block that is not the hardened heap's; 0 where it was freed.
-fn room_in_large(unit: usize, entry: Entry, address: usize) -> usize {
-    let head = if let Kind::LargeRest(head) = entry.kind() { head } else { unit };
+/// To the end of the large block that begins at a unit; 0 where it was freed.
+#[inline(always)]
+fn room_in_large(head: usize, address: usize) -> usize {
     let record = MAP.record(head);
-    if record.requested.load(Ordering::Relaxed) == Record::KEPT {
+    let asked = record.requested.load(Ordering::Relaxed);
+    if asked == Record::KEPT {
         return 0;
     }
-    (MAP.address_of(head).addr() + scarce::usable(record)).saturating_sub(address)
+    // The fast heap does not know where a block ends, but where its memory does.
+    let is_exact = record.heap.load(Ordering::Relaxed) == HARDENED;
+    let size = if is_exact { asked } else { scarce::usable(record) };
+    (MAP.address_of(head).addr() + size).saturating_sub(address)
 }
 
 /// Whether functions of the C library are to be checked: not with `detect=-bounds`.

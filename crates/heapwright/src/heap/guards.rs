@@ -25,12 +25,12 @@
 pub(crate) use with_stacks::at_exit;
 #[cfg(feature = "debug")]
 pub(super) use with_stacks::{
-    draw_for_hardened, draw_for_shared, draw_large, each_live_at, free, has, make_pending, realloc,
-    serve, size, start,
+    compare, draw_for_hardened, draw_for_shared, draw_large, each_live_at, free, has, make_pending,
+    realloc, serve, size, start,
 };
 #[cfg(not(feature = "debug"))]
 pub(super) use without_stacks::{
-    draw_for_hardened, draw_for_shared, each_live_at, free, has, realloc, size,
+    compare, draw_for_hardened, draw_for_shared, each_live_at, free, has, realloc, size,
 };
 
 /// Whether some blocks stand between guards.
@@ -47,7 +47,8 @@ mod with_stacks {
     use super::super::start::Mine;
     use crate::cache::OwnCache;
     use crate::cache::guard_draw::{self, Draw};
-    use crate::debug::guards;
+    use crate::debug::guards::{self, Made};
+    use crate::hardened;
     use crate::memory_limit;
     use crate::misuse::Call;
     use crate::options::{GUARDS_PACED, Hardening, Options};
@@ -171,6 +172,13 @@ mod with_stacks {
         make(Request { size, align: 1, zero: false, origin: Origin::Malloc }, Draw::Drawn)
     }
 
+    /// Looks, for the hardened heap, whether what a call says of a guarded block is so. Nothing is done with other blocks.
+    pub(in crate::heap) fn compare(address: usize, what: Return) {
+        if let Some(Made { origin, align, size }) = guards::made(address) {
+            hardened::compare_guarded(origin, align, size, address, what);
+        }
+    }
+
     /// Frees a guarded block. What is wrong with it is reported, and ends the process.
     ///
     /// # Safety
@@ -260,6 +268,9 @@ mod without_stacks {
     pub(in crate::heap) fn draw_for_shared(_size: usize, _blocks: usize) -> Option<NonNull<u8>> {
         None
     }
+
+    #[inline(always)]
+    pub(in crate::heap) fn compare(_address: usize, _what: crate::request::Return) {}
 
     #[inline(always)]
     pub(in crate::heap) fn has(_address: usize) -> bool {

@@ -66,7 +66,7 @@ mod walk;
 pub use crate::request::{ALIGNED, MALLOC, NEW, NEW_ARRAY, Origin, RUST};
 pub use crate::verdict::Verdict;
 pub use control::{give_up_reserve, good_size, limit_address_space, owns, trim};
-pub use control::{hardened_at_exit, hardens};
+pub use control::{hardened_at_exit, hardens, keeps_tokens_apart};
 #[cfg(any(test, feature = "observe"))]
 #[doc(hidden)]
 pub use debug_hooks::observe;
@@ -74,7 +74,7 @@ pub use debug_hooks::{
     debug_at_exit, debug_prepare, debugging, fault, forget_code, guarding, remember_code,
 };
 pub use defragment::{free_uncached, malloc_uncached, should_move};
-pub use door::{realloc_to_nothing, usable_size};
+pub use door::{allocate_of_token, realloc_to_nothing, usable_size};
 pub use extent::{Access, UNBOUNDED, checks_bounds, has_room, is_outside, out_of_bounds, room};
 pub use fast::{
     calloc, calloc_aligned, calloc_aligned_for, forward_sized_frees, free, free_aligned_from,

@@ -12,6 +12,7 @@
 //! Called by the C layer and the adapters.
 
 use super::door::{Found, find};
+use super::guards;
 use super::{count, debug_hooks, fast, foreign, large, own_word, sampling, shared, trace};
 use crate::cache::Cache;
 use crate::hardened;
@@ -132,6 +133,7 @@ unsafe fn resize<const FROM: u8>(
             }
             return new;
         }
+        guards::compare(block.addr(), what);
     }
     let old = match (known, align <= MIN_ALIGN) {
         // Only a new block is sure to be aligned.

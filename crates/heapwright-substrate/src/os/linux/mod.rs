@@ -418,6 +418,22 @@ pub unsafe fn unguard(at: *mut u8, size: usize) -> bool {
     done
 }
 
+/// Whether guards split no mapping.
+pub fn guards_are_light() -> bool {
+    has_light_guards() == Some(true)
+}
+
+/// Makes pages inaccessible, and keeps what is in them, until they are committed again. False: the range is as it was, or a
+/// part of it is inaccessible.
+///
+/// # Safety
+///
+/// The range is committed, page aligned, and nobody uses it.
+pub unsafe fn shut(at: *mut u8, size: usize) -> bool {
+    // SAFETY: whole pages that nobody uses, as the caller promises.
+    keeping_errno(|| unsafe { libc::mprotect(at.cast(), size, libc::PROT_NONE) == 0 })
+}
+
 /// Makes a range read-only for the rest of the process's life, and where the kernel can (`mseal`, Linux 6.10), so that
 /// not even the process itself can change that. Best effort.
 ///

@@ -47,7 +47,7 @@ use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsi
 use crate::sync::{self, Lock};
 
 use super::flagged::FlaggedSites;
-use super::report::Reporter;
+use super::report::{Ends, Reporter};
 use super::sample::Sites;
 use super::store::{Limits, Store};
 use super::table::Table;
@@ -187,9 +187,9 @@ impl Heap {
     }
 
     /// The heap, which has just begun, is that of fast mode's guarded blocks. Stacks have `stacks` bytes.
-    pub(in crate::debug) fn begin_for_guards(&self, stacks: usize) {
+    pub(in crate::debug) fn begin_for_guards(&self, stacks: usize, ends: Ends) {
         self.rules.is_for_guards.store(true, Ordering::Relaxed);
-        self.reporter.end_at_misuse();
+        self.reporter.end_at(ends);
         crate::stacks::limit(stacks);
     }
 

@@ -1,0 +1,398 @@
+//! Clang's allocation tokens: `-fsanitize=alloc-token` makes of each call that allocates one that says what it allocates.
+//!
+//! ```text
+//!   malloc(n)           ->  __alloc_token_malloc(n, token)         the token of the type is the last argument
+//!                           __alloc_token_2_malloc(n)              with -fsanitize-alloc-token-fast-abi it is in the name
+//!   mode=hardened:full  ->  a group of the token's: its blocks share no slab with other groups'
+//!   any other mode      ->  malloc(n)
+//! ```
+//!
+//! There are four groups, so names have the tokens 0 to 3 (`-falloc-token-max=4`, or fewer). How a token leads to a group is the
+//! hardened heap's to say. A block that `realloc` moves stays in its group, whatever the token is then.
+//!
+//! **C++.** The operators jump to the plain forms, which throw where there is no memory; so no Rust frame is on the stack then. Where
+//! the program, or a library of its, has operators of its own, all calls go to them: what they made, they take back.
+//!
+//! Called by programs alone; [`begin`] by the constructor.
+
+use crate::errno;
+use crate::malloc_family::{align_into, align_to_next, page_size, resize, whole_pages, zeroed};
+use core::arch::naked_asm;
+use core::sync::atomic::{AtomicBool, Ordering};
+use heapwright::heap::{self, ALIGNED, MALLOC, NEW, NEW_ARRAY};
+use libc::{c_int, c_void, size_t};
+
+/// Whether blocks of different tokens lie apart.
+static APART: AtomicBool = AtomicBool::new(false);
+/// The same for those of C++'s operators.
+static OPERATORS_APART: AtomicBool = AtomicBool::new(false);
+
+/// Does what the options say. Called by the constructor in hardened mode.
+pub(crate) fn begin(has_own_operators: bool) {
+    let apart = heap::keeps_tokens_apart();
+    APART.store(apart, Ordering::Relaxed);
+    OPERATORS_APART.store(apart && !has_own_operators, Ordering::Relaxed);
+}
+
+/// A block of a token's group. `None`: the call is to be served as one without a token.
+#[inline]
+fn of_token<const FROM: u8>(
+    size: usize,
+    align: usize,
+    zero: bool,
+    token: usize,
+) -> Option<*mut c_void> {
+    if !APART.load(Ordering::Relaxed) {
+        return None;
+    }
+    let block = heap::allocate_of_token::<FROM>(size, align, zero, token);
+    (!block.is_null()).then_some(block.cast())
+}
+
+/// `malloc`.
+#[unsafe(no_mangle)]
+extern "C" fn __alloc_token_malloc(size: size_t, token: size_t) -> *mut c_void {
+    of_token::<MALLOC>(size, 1, false, token).unwrap_or_else(|| heap::malloc(size).cast())
+}
+
+/// `calloc`.
+#[unsafe(no_mangle)]
+extern "C" fn __alloc_token_calloc(count: size_t, size: size_t, token: size_t) -> *mut c_void {
+    let total = count.checked_mul(size);
+    total
+        .and_then(|total| of_token::<MALLOC>(total, 1, true, token))
+        .unwrap_or_else(|| zeroed(count, size))
+}
+
+/// `realloc`.
+///
+/// # Safety
+///
+/// As `realloc`: so for those that follow.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __alloc_token_realloc(
+    block: *mut c_void,
+    size: size_t,
+    token: size_t,
+) -> *mut c_void {
+    if block.is_null()
+        && let Some(block) = of_token::<MALLOC>(size, 1, false, token)
+    {
+        return block;
+    }
+    // SAFETY: as the caller promises.
+    unsafe { resize(block, size) }
+}
+
+/// `reallocarray`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __alloc_token_reallocarray(
+    block: *mut c_void,
+    count: size_t,
+    size: size_t,
+    token: size_t,
+) -> *mut c_void {
+    match count.checked_mul(size) {
+        // SAFETY: as the caller promises.
+        Some(total) => unsafe { __alloc_token_realloc(block, total, token) },
+        None => errno::fail(libc::ENOMEM),
+    }
+}
+
+/// `aligned_alloc`.
+#[unsafe(no_mangle)]
+extern "C" fn __alloc_token_aligned_alloc(
+    alignment: size_t,
+    size: size_t,
+    token: size_t,
+) -> *mut c_void {
+    if !alignment.is_power_of_two() {
+        return errno::fail(libc::EINVAL);
+    }
+    of_token::<ALIGNED>(size, alignment, false, token)
+        .unwrap_or_else(|| heap::malloc_aligned(size, alignment).cast())
+}
+
+/// `memalign`.
+#[unsafe(no_mangle)]
+extern "C" fn __alloc_token_memalign(
+    alignment: size_t,
+    size: size_t,
+    token: size_t,
+) -> *mut c_void {
+    let rounded = alignment.checked_next_power_of_two();
+    rounded
+        .and_then(|alignment| of_token::<ALIGNED>(size, alignment, false, token))
+        .unwrap_or_else(|| align_to_next(alignment, size))
+}
+
+/// `posix_memalign`.
+///
+/// # Safety
+///
+/// `result` can be written.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __alloc_token_posix_memalign(
+    result: *mut *mut c_void,
+    alignment: size_t,
+    size: size_t,
+    token: size_t,
+) -> c_int {
+    let is_right = alignment.is_power_of_two() && alignment >= size_of::<*mut c_void>();
+    if is_right && let Some(block) = of_token::<ALIGNED>(size, alignment, false, token) {
+        // SAFETY: as the caller promises.
+        unsafe { *result = block };
+        return 0;
+    }
+    // SAFETY: as the caller promises.
+    unsafe { align_into(result, alignment, size) }
+}
+
+/// `valloc`.
+#[unsafe(no_mangle)]
+extern "C" fn __alloc_token_valloc(size: size_t, token: size_t) -> *mut c_void {
+    let page = page_size();
+    of_token::<ALIGNED>(size, page, false, token)
+        .unwrap_or_else(|| heap::malloc_aligned(size, page).cast())
+}
+
+/// `pvalloc`.
+#[unsafe(no_mangle)]
+extern "C" fn __alloc_token_pvalloc(size: size_t, token: size_t) -> *mut c_void {
+    let page = page_size();
+    let rounded = size.checked_next_multiple_of(page);
+    rounded
+        .and_then(|size| of_token::<ALIGNED>(size, page, false, token))
+        .unwrap_or_else(|| whole_pages(size))
+}
+
+/// `new(n)` of a token; null: there is none, so the plain form is next.
+extern "C" fn new<const FROM: u8>(size: size_t, token: size_t) -> *mut c_void {
+    heap::allocate_of_token::<FROM>(size, 1, false, token).cast()
+}
+
+/// The nothrow form of it.
+extern "C" fn new_nothrow<const FROM: u8>(
+    size: size_t,
+    _nothrow: size_t,
+    token: size_t,
+) -> *mut c_void {
+    new::<FROM>(size, token)
+}
+
+/// `new(n, align)` of a token.
+extern "C" fn new_aligned<const FROM: u8>(
+    size: size_t,
+    alignment: size_t,
+    token: size_t,
+) -> *mut c_void {
+    heap::allocate_of_token::<FROM>(size, alignment, false, token).cast()
+}
+
+/// The nothrow form of it.
+extern "C" fn new_aligned_nothrow<const FROM: u8>(
+    size: size_t,
+    alignment: size_t,
+    _nothrow: size_t,
+    token: size_t,
+) -> *mut c_void {
+    new_aligned::<FROM>(size, alignment, token)
+}
+
+/// An operator with a token: what makes its blocks, where tokens lie apart, and the plain form, which it ends in otherwise.
+macro_rules! operators {
+    ($( $name:ident => $attempt:ident::<$from:ident>, $plain:literal; )*) => {
+        $(
+            #[doc = concat!("`", $plain, "`.")]
+            #[unsafe(naked)]
+            #[unsafe(no_mangle)]
+            extern "C" fn $name() {
+                #[cfg(target_arch = "x86_64")]
+                naked_asm!(
+                    ".cfi_startproc",
+                    "cmp byte ptr [rip + {apart}], 0",
+                    "je 2f",
+                    "push rdi",
+                    "push rsi",
+                    "push rdx",
+                    ".cfi_adjust_cfa_offset 24",
+                    "call {attempt}",
+                    "pop rdx",
+                    "pop rsi",
+                    "pop rdi",
+                    ".cfi_adjust_cfa_offset -24",
+                    "test rax, rax",
+                    "je 2f",
+                    "ret",
+                    "2:",
+                    concat!("jmp qword ptr [rip + ", $plain, "@GOTPCREL]"),
+                    ".cfi_endproc",
+                    apart = sym OPERATORS_APART,
+                    attempt = sym $attempt::<$from>,
+                );
+                #[cfg(target_arch = "aarch64")]
+                naked_asm!(
+                    ".cfi_startproc",
+                    "adrp x16, {apart}",
+                    "ldrb w16, [x16, :lo12:{apart}]",
+                    "cbz w16, 2f",
+                    "stp x29, x30, [sp, #-48]!",
+                    ".cfi_adjust_cfa_offset 48",
+                    ".cfi_offset w29, -48",
+                    ".cfi_offset w30, -40",
+                    "mov x29, sp",
+                    "stp x0, x1, [sp, #16]",
+                    "str x2, [sp, #32]",
+                    "bl {attempt}",
+                    "mov x16, x0",
+                    "ldp x0, x1, [sp, #16]",
+                    "ldr x2, [sp, #32]",
+                    "ldp x29, x30, [sp], #48",
+                    ".cfi_restore w29",
+                    ".cfi_restore w30",
+                    ".cfi_adjust_cfa_offset -48",
+                    "cbz x16, 2f",
+                    "mov x0, x16",
+                    "ret",
+                    "2:",
+                    concat!("adrp x16, :got:", $plain),
+                    concat!("ldr x16, [x16, :got_lo12:", $plain, "]"),
+                    "br x16",
+                    ".cfi_endproc",
+                    apart = sym OPERATORS_APART,
+                    attempt = sym $attempt::<$from>,
+                );
+            }
+        )*
+    };
+}
+
+operators! {
+    __alloc_token__Znwm => new::<NEW>, "_Znwm";
+    __alloc_token__Znam => new::<NEW_ARRAY>, "_Znam";
+    __alloc_token__ZnwmRKSt9nothrow_t => new_nothrow::<NEW>, "_ZnwmRKSt9nothrow_t";
+    __alloc_token__ZnamRKSt9nothrow_t => new_nothrow::<NEW_ARRAY>, "_ZnamRKSt9nothrow_t";
+    __alloc_token__ZnwmSt11align_val_t => new_aligned::<NEW>, "_ZnwmSt11align_val_t";
+    __alloc_token__ZnamSt11align_val_t => new_aligned::<NEW_ARRAY>, "_ZnamSt11align_val_t";
+    __alloc_token__ZnwmSt11align_val_tRKSt9nothrow_t => new_aligned_nothrow::<NEW>, "_ZnwmSt11align_val_tRKSt9nothrow_t";
+    __alloc_token__ZnamSt11align_val_tRKSt9nothrow_t => new_aligned_nothrow::<NEW_ARRAY>, "_ZnamSt11align_val_tRKSt9nothrow_t";
+}
+
+/// Functions with the token in their names: each goes on to the one that takes it as an argument, behind so many others.
+macro_rules! named {
+    ($( $target:ident, $x86:literal, $arm:literal: $zero:ident $one:ident $two:ident $three:ident; )*) => {
+        $(
+            named!($target, $x86, $arm, 0, $zero);
+            named!($target, $x86, $arm, 1, $one);
+            named!($target, $x86, $arm, 2, $two);
+            named!($target, $x86, $arm, 3, $three);
+        )*
+    };
+    ($target:ident, $x86:literal, $arm:literal, $token:literal, $name:ident) => {
+        #[doc = concat!("[`", stringify!($target), "`] with token ", $token, ".")]
+        #[unsafe(naked)]
+        #[unsafe(no_mangle)]
+        extern "C" fn $name() {
+            #[cfg(target_arch = "x86_64")]
+            naked_asm!(
+                concat!("mov ", $x86, ", ", $token),
+                "jmp {target}",
+                target = sym $target,
+            );
+            #[cfg(target_arch = "aarch64")]
+            naked_asm!(
+                concat!("mov ", $arm, ", #", $token),
+                "b {target}",
+                target = sym $target,
+            );
+        }
+    };
+}
+
+named! {
+    __alloc_token_malloc, "esi", "x1":
+        __alloc_token_0_malloc
+        __alloc_token_1_malloc
+        __alloc_token_2_malloc
+        __alloc_token_3_malloc;
+    __alloc_token_calloc, "edx", "x2":
+        __alloc_token_0_calloc
+        __alloc_token_1_calloc
+        __alloc_token_2_calloc
+        __alloc_token_3_calloc;
+    __alloc_token_realloc, "edx", "x2":
+        __alloc_token_0_realloc
+        __alloc_token_1_realloc
+        __alloc_token_2_realloc
+        __alloc_token_3_realloc;
+    __alloc_token_reallocarray, "ecx", "x3":
+        __alloc_token_0_reallocarray
+        __alloc_token_1_reallocarray
+        __alloc_token_2_reallocarray
+        __alloc_token_3_reallocarray;
+    __alloc_token_aligned_alloc, "edx", "x2":
+        __alloc_token_0_aligned_alloc
+        __alloc_token_1_aligned_alloc
+        __alloc_token_2_aligned_alloc
+        __alloc_token_3_aligned_alloc;
+    __alloc_token_memalign, "edx", "x2":
+        __alloc_token_0_memalign
+        __alloc_token_1_memalign
+        __alloc_token_2_memalign
+        __alloc_token_3_memalign;
+    __alloc_token_posix_memalign, "ecx", "x3":
+        __alloc_token_0_posix_memalign
+        __alloc_token_1_posix_memalign
+        __alloc_token_2_posix_memalign
+        __alloc_token_3_posix_memalign;
+    __alloc_token_valloc, "esi", "x1":
+        __alloc_token_0_valloc
+        __alloc_token_1_valloc
+        __alloc_token_2_valloc
+        __alloc_token_3_valloc;
+    __alloc_token_pvalloc, "esi", "x1":
+        __alloc_token_0_pvalloc
+        __alloc_token_1_pvalloc
+        __alloc_token_2_pvalloc
+        __alloc_token_3_pvalloc;
+    __alloc_token__Znwm, "esi", "x1":
+        __alloc_token_0__Znwm
+        __alloc_token_1__Znwm
+        __alloc_token_2__Znwm
+        __alloc_token_3__Znwm;
+    __alloc_token__Znam, "esi", "x1":
+        __alloc_token_0__Znam
+        __alloc_token_1__Znam
+        __alloc_token_2__Znam
+        __alloc_token_3__Znam;
+    __alloc_token__ZnwmRKSt9nothrow_t, "edx", "x2":
+        __alloc_token_0__ZnwmRKSt9nothrow_t
+        __alloc_token_1__ZnwmRKSt9nothrow_t
+        __alloc_token_2__ZnwmRKSt9nothrow_t
+        __alloc_token_3__ZnwmRKSt9nothrow_t;
+    __alloc_token__ZnamRKSt9nothrow_t, "edx", "x2":
+        __alloc_token_0__ZnamRKSt9nothrow_t
+        __alloc_token_1__ZnamRKSt9nothrow_t
+        __alloc_token_2__ZnamRKSt9nothrow_t
+        __alloc_token_3__ZnamRKSt9nothrow_t;
+    __alloc_token__ZnwmSt11align_val_t, "edx", "x2":
+        __alloc_token_0__ZnwmSt11align_val_t
+        __alloc_token_1__ZnwmSt11align_val_t
+        __alloc_token_2__ZnwmSt11align_val_t
+        __alloc_token_3__ZnwmSt11align_val_t;
+    __alloc_token__ZnamSt11align_val_t, "edx", "x2":
+        __alloc_token_0__ZnamSt11align_val_t
+        __alloc_token_1__ZnamSt11align_val_t
+        __alloc_token_2__ZnamSt11align_val_t
+        __alloc_token_3__ZnamSt11align_val_t;
+    __alloc_token__ZnwmSt11align_val_tRKSt9nothrow_t, "ecx", "x3":
+        __alloc_token_0__ZnwmSt11align_val_tRKSt9nothrow_t
+        __alloc_token_1__ZnwmSt11align_val_tRKSt9nothrow_t
+        __alloc_token_2__ZnwmSt11align_val_tRKSt9nothrow_t
+        __alloc_token_3__ZnwmSt11align_val_tRKSt9nothrow_t;
+    __alloc_token__ZnamSt11align_val_tRKSt9nothrow_t, "ecx", "x3":
+        __alloc_token_0__ZnamSt11align_val_tRKSt9nothrow_t
+        __alloc_token_1__ZnamSt11align_val_tRKSt9nothrow_t
+        __alloc_token_2__ZnamSt11align_val_tRKSt9nothrow_t
+        __alloc_token_3__ZnamSt11align_val_tRKSt9nothrow_t;
+}
