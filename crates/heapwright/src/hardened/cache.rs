@@ -36,13 +36,14 @@
 //! Called by `mod`.
 
 use core::cell::UnsafeCell;
+use core::iter;
 use core::mem::offset_of;
 use core::ptr;
 
-use super::random::Random;
+use super::random::{MOST_SHUFFLED, Random};
 use super::settings;
 use super::slabs;
-use super::slots::{self, A_UNIT, Slot};
+use super::slots::{self, A_UNIT, Free};
 use super::word::{self, CANARY, IN_RING, MOST_SLACK};
 use crate::address_map::{self, CLASS_STEP, Entry, HARDENED, MAP, SLAB_KINDS};
 use crate::cache::{Hardness, Hot, HotStub};
@@ -102,6 +103,8 @@ const NONE_COMES: i32 = -1;
 const SHUT: i32 = -2;
 /// The longest slots that the short way clears.
 const QUICK: u32 = 1024;
+/// Bytes of slots all of which are verified before they are handed out, with `hardened:light`, too.
+pub(super) const LONG: usize = 1 << 10;
 /// The longest slots that the short way hands out or takes: those of a ring with pending calls.
 const SHORT: usize = size_class::size(size_class::of(LINEAR_MAX + CANARY));
 /// The word of the shortest slack of `malloc`'s.
@@ -162,6 +165,8 @@ const _: () = {
         assert!(!is_short || keep(class, false) > 2 * PENDING as usize);
         assert!(keep(class, false) + 1 + PENDING as usize <= room(class, false));
         assert!(keep(class, true) + 1 + PENDING as usize <= room(class, true));
+        assert!(room(class, true) <= MOST_SHUFFLED as usize);
+        assert!(size_class::size(class) < LONG || size_class::size(class).is_multiple_of(128));
         class += 1;
     }
 };
@@ -295,7 +300,7 @@ impl Cache {
         }
         let goes = (count - leave) as u32;
         let head = ring.head.load(Ordering::Relaxed);
-        if slabs::put(class, (0..goes).map(|at| ring.slot(class, head.wrapping_add(at)))) {
+        if slabs::put(class, (0..goes).map(|at| ring.place(head.wrapping_add(at)).get())) {
             ring.head.store(head.wrapping_add(goes), Ordering::Relaxed);
         }
     }
@@ -372,10 +377,8 @@ impl Cache {
             random.forget();
         }
         let first = if is_before { head.wrapping_sub(drawn) } else { tail };
-        for at in (1..drawn).rev() {
-            let other = random.below(at as usize + 1) as u32;
-            ring.place(first.wrapping_add(at)).change_with(ring.place(first.wrapping_add(other)));
-        }
+        let place = |at: u32| ring.place(first.wrapping_add(at));
+        random.shuffle(drawn, |at, other| place(at).change_with(place(other)));
         ring.batch.store((batch * 2).min(room as u32 / 2), Ordering::Relaxed);
         if is_before {
             ring.head.store(first, Ordering::Relaxed);
@@ -393,22 +396,38 @@ impl Cache {
 
     /// [`Cache::pop`] of a class whose ring may have slots of any length. `None`: this is a signal handler that interrupted a
     /// slow path.
-    pub(super) fn pop_busily<const FULL: bool>(
+    #[inline]
+    pub(super) fn pop_busily(
         &self,
         class: usize,
         asked: usize,
         maker: u16,
     ) -> Option<Result<*mut u8, Refused>> {
-        self.busily(|| self.pop::<FULL>(&self.rings[class], asked, maker))
+        let ring = &self.rings[class];
+        let size = ring.room as usize + CANARY;
+        self.busily(|| {
+            // Long slots come this way alone, and are looked at as a whole: to clear them costs as much.
+            if size >= LONG {
+                // SAFETY: the bytes of a slot, which is this thread's; long ones are multiples of 128 bytes.
+                self.pop(ring, asked, maker, |block| unsafe { slots::long_bits(block, size) })
+            } else if settings::get().full {
+                // SAFETY: the bytes of a slot, which is this thread's.
+                self.pop(ring, asked, maker, |block| unsafe { slots::all_bits(block, size) })
+            } else {
+                // SAFETY: a slot has 16 bytes.
+                self.pop(ring, asked, maker, |block| unsafe { slots::first_bits(block) })
+            }
+        })
     }
 
-    /// Takes the oldest slot of a ring for a block of `asked` bytes with this maker.
+    /// Takes the oldest slot of a ring for a block of `asked` bytes with this maker, if what `bits` finds in it is 0.
     #[inline(always)]
-    pub(super) fn pop<const FULL: bool>(
+    fn pop(
         &self,
         ring: &Ring,
         asked: usize,
         maker: u16,
+        bits: impl FnOnce(*const u8) -> u64,
     ) -> Result<*mut u8, Refused> {
         if !ring.has_more_than::<KEEP>() {
             return Err(Refused::TooFew);
@@ -417,14 +436,7 @@ impl Cache {
         let block = place.block.load(Ordering::Relaxed);
         // SAFETY: a place that is counted holds the word of a slot.
         let word = unsafe { &*place.word.load(Ordering::Relaxed) };
-        let bits = if FULL {
-            // SAFETY: the bytes of a free slot, which is this thread's.
-            unsafe { slots::all_bits(block, ring.room as usize + CANARY) }
-        } else {
-            // SAFETY: a slot has 16 bytes.
-            unsafe { slots::first_bits(block) }
-        };
-        if bits | u64::from(slots::read(word) ^ u32::from(IN_RING)) != 0 {
+        if bits(block) | u64::from(slots::read(word) ^ u32::from(IN_RING)) != 0 {
             return Err(Refused::Changed(block));
         }
         let more = u32::from(word::live(maker, 0)) - LEAST_LIVE;
@@ -456,7 +468,15 @@ impl Cache {
         let ring = ptr::from_ref(self).cast::<u8>().wrapping_add(at).cast::<Ring>();
         // SAFETY: the ring of a class, by what was just asserted.
         let ring = unsafe { &*ring };
-        self.pop::<FULL>(ring, size, const { word::maker(Origin::of::<FROM>(), false) })
+        self.pop(ring, size, const { word::maker(Origin::of::<FROM>(), false) }, |block| {
+            if FULL {
+                // SAFETY: the bytes of a free slot, which is this thread's.
+                unsafe { slots::all_bits(block, ring.room as usize + CANARY) }
+            } else {
+                // SAFETY: a slot has 16 bytes.
+                unsafe { slots::first_bits(block) }
+            }
+        })
     }
 
     /// Takes a block of `unit` back if all is as it should be; `told` is what the call says of its size. False: the cold way
@@ -508,7 +528,8 @@ impl Cache {
             return false;
         }
         if ring.has_more_than::<MOST>() {
-            return false;
+            // SAFETY: the caller gives the block away, which is live and as long.
+            return unsafe { self.free_slowly(ring, Free { block, word: word_at }, asked) };
         }
         word.store(IN_RING, Ordering::Relaxed);
         // SAFETY: the whole slot, which the caller gives away.
@@ -517,22 +538,55 @@ impl Cache {
         true
     }
 
-    /// Takes a slot back that was just freed, and makes room if there is none. False: there is none, or this is a signal
-    /// handler that interrupted its thread in a slow path.
-    pub(super) fn keep(&self, slot: Slot) -> bool {
-        let kept = self.slowly(slot.class, |ring| {
-            let count = ring.count();
-            if count > ring.full {
-                Self::give_back(slot.class, ring, count / 2);
-            }
-            let count = ring.count();
-            let has_room = count <= ring.full;
-            if has_room {
-                ring.put(ring.step::<TAIL>(), slot.block, slot.word, count >= ring.stays);
-            }
-            has_room
+    /// Takes a block of `asked` bytes back that is live and has its canary, and that the short way does not take: it is long,
+    /// or its ring is full. False: the cold way must look.
+    ///
+    /// # Safety
+    ///
+    /// As `free`; the ring is that of the block's class.
+    #[inline(never)]
+    unsafe fn free_slowly(&self, ring: &Ring, slot: Free, asked: usize) -> bool {
+        let class = (ptr::from_ref(ring).addr() - self.rings.as_ptr().addr()) / size_of::<Ring>();
+        // SAFETY: the slot of a live block of as many bytes.
+        if !unsafe { slots::is_whole(slot.block, asked, ring.room as usize + CANARY) } {
+            return false;
+        }
+        let kept = self.slowly(class, |ring| {
+            // SAFETY: the words of a slab are committed, and nothing is written there but by atomics.
+            unsafe { &*slot.word }.store(IN_RING, Ordering::Relaxed);
+            // SAFETY: the block, which the caller gives away, and its canary. (What is behind that was just seen to be zero.)
+            unsafe { slots::clear(slot.block, asked + CANARY) };
+            Self::take_in(class, ring, slot)
         });
-        kept == Some(true)
+        match kept {
+            None => false,
+            Some(true) => true,
+            Some(false) => {
+                slabs::put(class, iter::once(slot));
+                true
+            }
+        }
+    }
+
+    /// Takes a slot back that was just freed. False: there is no room, or this is a signal handler that interrupted its thread
+    /// in a slow path.
+    pub(super) fn keep(&self, class: usize, slot: Free) -> bool {
+        self.slowly(class, |ring| Self::take_in(class, ring, slot)) == Some(true)
+    }
+
+    /// Puts a slot that was just freed into the ring of its class, which is shut, and makes room first if there is none. False:
+    /// there is none all the same.
+    fn take_in(class: usize, ring: &Ring, slot: Free) -> bool {
+        let count = ring.count();
+        if count > ring.full {
+            Self::give_back(class, ring, count / 2);
+        }
+        let count = ring.count();
+        let has_room = count <= ring.full;
+        if has_room {
+            ring.put(ring.step::<TAIL>(), slot.block, slot.word, count >= ring.stays);
+        }
+        has_room
     }
 
     /// Slots and bytes in all rings of all threads.
@@ -563,13 +617,6 @@ impl Ring {
         let place = self.places.wrapping_add((at & self.mask) as usize);
         // SAFETY: one of the ring's places, which live as long as the cache.
         unsafe { &*place }
-    }
-
-    fn slot(&self, class: usize, at: u32) -> Slot {
-        let block = self.place(at).block.load(Ordering::Relaxed);
-        let unit = MAP.unit_of(block.addr());
-        let index = size_class::slot_of(class, block.addr() & (UNIT - 1));
-        Slot { block, word: slots::word_of(unit, index), class, unit, index, is_empty: false }
     }
 
     /// Keeps signal handlers away.
@@ -714,6 +761,10 @@ impl Place {
     fn set(&self, block: *mut u8, word: *const AtomicU16) {
         self.block.store(block, Ordering::Relaxed);
         self.word.store(word.cast_mut(), Ordering::Relaxed);
+    }
+
+    fn get(&self) -> Free {
+        Free { block: self.block.load(Ordering::Relaxed), word: self.word.load(Ordering::Relaxed) }
     }
 
     #[inline(always)]

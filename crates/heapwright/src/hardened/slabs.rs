@@ -25,13 +25,14 @@
 use super::judge::{self, Wrong};
 use super::random::Random;
 use super::settings;
-use super::slots::{self, Slot};
+use super::slots::{self, Free, Slot};
 use super::word::{IN_RING, IN_SLAB};
 use crate::address_map::{Entry, HARDENED, HARDENED_EMPTY, Kind, MAP};
 use crate::chunk::{self, Want};
 use crate::os::{self, Memory, SYSTEM};
 use crate::size_class::{self, CLASSES, UNIT};
-use crate::slab::Slab;
+use crate::slab::{Slab, WayBack};
+use crate::sync::atomic::Ordering;
 use crate::sync::{self, Guard, Lock};
 use crate::unit_list::{BySize, UnitList};
 
@@ -101,11 +102,9 @@ pub(super) fn draw(class: usize, most: usize, mut sink: impl FnMut(Slot)) -> usi
 }
 
 /// Takes slots back that are in a ring. False: the lock cannot be waited for, and they are where they were.
-pub(super) fn put(class: usize, slots: impl Iterator<Item = Slot>) -> bool {
+pub(super) fn put(class: usize, slots: impl Iterator<Item = Free>) -> bool {
     let Some(mut it) = lock(class) else { return false };
-    for slot in slots {
-        it.put(class, slot);
-    }
+    it.put(class, slots);
     true
 }
 
@@ -211,8 +210,10 @@ impl Class {
             self.free += slab.carved() - before;
         }
         let random = self.random.next();
+        let (first, size) = (Slot::at(unit, slots_class, 0, is_empty), size_class::size(slots_class));
         let drawn = slab.draw(most, random, |index| {
-            let slot = Slot::at(unit, slots_class, index, is_empty);
+            let (block, word) = (first.block.wrapping_add(index * size), first.word.wrapping_add(index));
+            let slot = Slot { block, word, ..first };
             slot.write(IN_RING);
             sink(slot);
         });
@@ -223,23 +224,45 @@ impl Class {
         drawn
     }
 
-    fn put(&mut self, class: usize, slot: Slot) {
-        let slab = Slab::at(&MAP, slot.unit, slot.class);
-        if slot.read() != IN_RING || !slab.put_back(slot.index) {
-            // Two threads freed it at once, and each has put it into its ring.
-            judge::report(
-                Wrong::DoubleFree,
-                "free",
-                slot.block.addr(),
-                size_class::size(slot.class),
-            );
-            return;
+    /// Takes slots back. Those of one slab that come one after another are one visit to it.
+    fn put(&mut self, class: usize, mut slots: impl Iterator<Item = Free>) {
+        let slots_class = if class == EMPTY { 0 } else { class };
+        let way = WayBack::of(&MAP, slots_class, 0);
+        let mut next = slots.next();
+        while let Some(mut slot) = next {
+            let unit = MAP.unit_of(slot.block.addr());
+            // SAFETY: slots of the class lie in its slabs, and the class's lock is held.
+            let mut visit = unsafe { way.visit(unit) };
+            let mut count = 0;
+            next = loop {
+                // SAFETY: the words of a slab are committed, and nothing is written there but by atomics.
+                let word = unsafe { &*slot.word };
+                let offset = slot.block.addr() & (UNIT - 1);
+                if word.load(Ordering::Relaxed) == IN_RING && visit.put(offset) {
+                    word.store(IN_SLAB, Ordering::Relaxed);
+                    count += 1;
+                } else {
+                    // Two threads freed it at once, and each has put it into its ring.
+                    let size = size_class::size(slots_class);
+                    judge::report(Wrong::DoubleFree, "free", slot.block.addr(), size);
+                }
+                match slots.next() {
+                    Some(one) if (one.block.addr() ^ slot.block.addr()) < UNIT => slot = one,
+                    other => break other,
+                }
+            };
+            self.out -= count;
+            self.free += count;
+            if visit.finish() && count > 0 {
+                self.settle(class, Slab::at(&MAP, unit, slots_class));
+            }
         }
-        slot.write(IN_SLAB);
-        self.out -= 1;
-        self.free += 1;
+    }
+
+    /// Slots have come back to a slab that is not listed, or has no slot out any more.
+    fn settle(&mut self, class: usize, slab: Slab<'_>) {
         if !slab.is_listed() {
-            self.list(slot.unit, settings::get().full);
+            self.list(slab.unit, settings::get().full);
         }
         if slab.is_empty() && class != EMPTY {
             if self.idle > self.units / KEPT {
