@@ -439,6 +439,7 @@ impl Cache {
         if bits(block) | u64::from(slots::read(word) ^ u32::from(IN_RING)) != 0 {
             return Err(Refused::Changed(block));
         }
+        crate::os::prefetch(unsafe { &*ptr::from_ref(place).wrapping_add(1) }.block.load(Ordering::Relaxed));
         let more = u32::from(word::live(maker, 0)) - LEAST_LIVE;
         word.store((ring.longest + more - asked as u32) as u16, Ordering::Relaxed);
         let canary = word::canary(settings::get().secret, block.addr());

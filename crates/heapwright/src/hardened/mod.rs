@@ -255,7 +255,9 @@ fn allocate_slot(cache: Option<&'static Cache>, class: usize, request: Request) 
                         break;
                     }
                     if !sync::is_interrupted() {
-                        ticks::pass(os::coarse_ms());
+                        let now = os::coarse_ms();
+                        slabs::pass(now);
+                        ticks::pass(now);
                     }
                 }
             }

@@ -12,8 +12,8 @@
 //! free. What is free reads as zero. With `hardened:full` slots are drawn from slabs only while an eighth as many are free
 //! as are out: else from a new slab. So a freed slot waits among many before it comes again.
 //!
-//! A class's memory goes back to the kernel when a slab has no slot out, but for an eighth of the slabs. Its addresses are
-//! never used for another class, so a pointer that is left over leads at worst to a block of its own class.
+//! The memory of a slab without a slot out goes back to the kernel when as many were idle for a while, but for an eighth of the
+//! class's slabs (`pass`): a program that frees and allocates in turns does not fault it in each time. Its addresses are never used for another class, so a pointer that is left over leads at worst to a block of its own class.
 //!
 //! One more class has the blocks of no bytes: all of its extents are guarded, so that no access of one succeeds.
 //!
@@ -29,10 +29,10 @@ use super::slots::{self, Free, Slot};
 use super::word::{IN_RING, IN_SLAB};
 use crate::address_map::{Entry, HARDENED, HARDENED_EMPTY, Kind, MAP};
 use crate::chunk::{self, Want};
-use crate::os::{self, Memory, SYSTEM};
+use crate::os::{self, Memory, SYSTEM, prefetch};
 use crate::size_class::{self, CLASSES, UNIT};
 use crate::slab::{Slab, WayBack};
-use crate::sync::atomic::Ordering;
+use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{self, Guard, Lock};
 use crate::unit_list::{BySize, UnitList};
 
@@ -52,6 +52,16 @@ const GUARD_EVERY_LIGHT: usize = 8;
 const GUARD_EVERY_FULL: usize = 2;
 /// Slabs without a slot out keep their memory up to one of so many.
 const KEPT: usize = 8;
+/// The others keep it until none of them was needed for so many milliseconds.
+const DELAY: u32 = 100;
+
+/// When idle slabs are looked at next, in milliseconds, or [`NEVER`].
+static DUE: AtomicU32 = AtomicU32::new(NEVER);
+const NEVER: u32 = 0;
+
+fn due_after(now: u32) -> u32 {
+    now.wrapping_add(DELAY).max(1)
+}
 
 /// Units taken for a class, some of which are not slabs yet.
 struct Extent {
@@ -73,8 +83,9 @@ pub(super) struct Class {
     /// Slots that are free and opened, and slots that are out.
     free: usize,
     out: usize,
-    /// Slabs that have no slot out, and memory.
+    /// Slabs that have no slot out, and memory; and the fewest that there were since they were looked at last.
     idle: usize,
+    spared: usize,
     random: Random,
 }
 
@@ -108,6 +119,22 @@ pub(super) fn put(class: usize, slots: impl Iterator<Item = Free>) -> bool {
     true
 }
 
+/// Gives the memory of slabs back that were not needed for a while, if it is time. A slow path calls this, which holds no lock.
+pub(super) fn pass(now: u32) {
+    let due = DUE.load(Ordering::Relaxed);
+    let is_time = due != NEVER && (0..u32::MAX / 2).contains(&now.wrapping_sub(due));
+    let (order, mut is_left) = (Ordering::Relaxed, false);
+    if !is_time || DUE.compare_exchange(due, NEVER, order, order).is_err() {
+        return;
+    }
+    for (class, lock) in ALL.iter().enumerate().take(CLASSES) {
+        is_left |= lock.try_lock().is_none_or(|mut it| it.purge_idle(class));
+    }
+    if is_left {
+        DUE.store(due_after(now), Ordering::Relaxed);
+    }
+}
+
 /// Gives the memory of all slabs without a slot out back. Returns bytes.
 pub(super) fn trim() -> usize {
     let mut given = 0;
@@ -119,6 +146,7 @@ pub(super) fn trim() -> usize {
             let slab = Slab::at(&MAP, unit, class);
             if slab.is_empty() && slab.carved() > 0 {
                 it.idle -= 1;
+                it.spared = it.spared.min(it.idle);
                 given += it.purge(slab);
             } else {
                 let bytes = slab.purge(&SYSTEM);
@@ -166,6 +194,7 @@ impl Class {
             free: 0,
             out: 0,
             idle: 0,
+            spared: 0,
             random: Random::new(),
         }
     }
@@ -197,6 +226,7 @@ impl Class {
         let slab = Slab::at(&MAP, unit, slots_class);
         if slab.is_empty() && slab.carved() > 0 && !is_empty {
             self.idle -= 1;
+            self.spared = self.spared.min(self.idle);
         }
         if slab.free() == 0 {
             let size = size_class::size(slots_class);
@@ -215,6 +245,8 @@ impl Class {
             let (block, word) = (first.block.wrapping_add(index * size), first.word.wrapping_add(index));
             let slot = Slot { block, word, ..first };
             slot.write(IN_RING);
+            // It is verified when it is handed out, and most of those that are drawn were freed long ago.
+            prefetch(slot.block);
             sink(slot);
         });
         self.free -= drawn;
@@ -265,12 +297,36 @@ impl Class {
             self.list(slab.unit, settings::get().full);
         }
         if slab.is_empty() && class != EMPTY {
-            if self.idle > self.units / KEPT {
-                self.purge(slab);
-            } else {
-                self.idle += 1;
+            self.idle += 1;
+            if self.idle > self.kept() && DUE.load(Ordering::Relaxed) == NEVER {
+                DUE.store(due_after(os::coarse_ms()), Ordering::Relaxed);
             }
         }
+    }
+
+    /// Slabs without a slot out that keep their memory in any case.
+    fn kept(&self) -> usize {
+        self.units / KEPT
+    }
+
+    /// Gives back what was idle for the whole of a delay, but for what is kept. Returns whether more is idle than that, and
+    /// has to be looked at again.
+    fn purge_idle(&mut self, class: usize) -> bool {
+        let mut goes = self.spared.saturating_sub(self.kept());
+        let mut at = self.listed.first();
+        while goes > 0
+            && let Some(unit) = at
+        {
+            at = self.listed.after(&MAP, unit);
+            let slab = Slab::at(&MAP, unit, class);
+            if slab.is_empty() && slab.carved() > 0 {
+                self.idle -= 1;
+                self.purge(slab);
+                goes -= 1;
+            }
+        }
+        self.spared = self.idle;
+        self.idle > self.kept()
     }
 
     /// Gives the memory of a slab without a slot out back. Returns bytes.
