@@ -188,6 +188,24 @@ pub(crate) unsafe fn free<const FROM: u8>(
     }
 }
 
+/// Frees a block that [`free`] does not take, if all is as it should be but that it is long, or that the thread has freed many
+/// of its class. False: the door must look.
+///
+/// # Safety
+///
+/// As [`free`].
+#[inline(always)]
+pub(crate) unsafe fn free_slowly<const FROM: u8>(
+    block: *mut u8,
+    hot: &Hot,
+    unit: usize,
+    told: Option<usize>,
+) -> bool {
+    // SAFETY: the caller gives the block away, if it is one.
+    hot.hardness() != Hardness::None
+        && unsafe { Cache::of(hot).free_slowly::<FROM>(block, unit, told) }
+}
+
 /// The class whose slots hold `size` bytes, which are not 0, and a canary. `None`: a large block.
 fn class_of(size: usize, align: usize) -> Option<usize> {
     if align <= MIN_ALIGN {

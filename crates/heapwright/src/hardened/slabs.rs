@@ -240,9 +240,11 @@ impl Class {
             self.free += slab.carved() - before;
         }
         let random = self.random.next();
-        let (first, size) = (Slot::at(unit, slots_class, 0, is_empty), size_class::size(slots_class));
+        let (first, size) =
+            (Slot::at(unit, slots_class, 0, is_empty), size_class::size(slots_class));
         let drawn = slab.draw(most, random, |index| {
-            let (block, word) = (first.block.wrapping_add(index * size), first.word.wrapping_add(index));
+            let (block, word) =
+                (first.block.wrapping_add(index * size), first.word.wrapping_add(index));
             let slot = Slot { block, word, ..first };
             slot.write(IN_RING);
             // It is verified when it is handed out, and most of those that are drawn were freed long ago.

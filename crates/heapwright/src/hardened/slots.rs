@@ -312,11 +312,11 @@ pub(super) unsafe fn long_bits(block: *const u8, size: usize) -> u64 {
 
 /// Reads a word.
 #[inline(always)]
-pub(super) fn read(word: &AtomicU16) -> u32 {
+pub(super) fn read(word: &AtomicU16) -> u64 {
     // The compiler widens what an atomic load gives once more.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
-        let known: u32;
+        let known: u64;
         // SAFETY: a load of an aligned word, which is what a relaxed one is.
         unsafe {
             core::arch::asm!(
