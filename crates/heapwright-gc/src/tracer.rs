@@ -25,7 +25,7 @@
 use core::ptr;
 
 use heapwright_substrate::address_map::{Entry, MAP};
-use heapwright_substrate::os;
+use heapwright_substrate::os::{self, prefetch};
 use heapwright_substrate::size_class::UNIT_SHIFT;
 use heapwright_substrate::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
@@ -151,24 +151,6 @@ impl Budget {
         self.deadline == 0 && self.bytes == usize::MAX
     }
 }
-
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-#[inline(always)]
-fn prefetch(at: *const u8) {
-    // SAFETY: a prefetch reads nothing that anybody could see, whatever the address.
-    unsafe { core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(at.cast()) };
-}
-
-#[cfg(all(target_arch = "aarch64", not(miri)))]
-#[inline(always)]
-fn prefetch(at: *const u8) {
-    // SAFETY: a prefetch reads nothing that anybody could see, whatever the address.
-    unsafe { core::arch::asm!("prfm pldl1keep, [{0}]", in(reg) at, options(nostack, readonly)) };
-}
-
-#[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
-#[inline(always)]
-fn prefetch(_at: *const u8) {}
 
 /// Fetches an object: its first lines, of which most have no more.
 #[inline(always)]

@@ -262,44 +262,35 @@ impl<'a> Slab<'a> {
     }
 
     /// Takes up to `most` returned slots from a random one on, and gives their numbers to `sink`. Returns how many.
+    #[inline]
     pub fn draw(&self, most: usize, random: u32, mut sink: impl FnMut(usize)) -> usize {
         let mut summary = self.record.summary.load(Ordering::Relaxed);
-        let mut count = 0;
+        let has_purged = self.record.purged.load(Ordering::Relaxed) != 0;
+        let mut left = most;
         // The words in a circle, and the bits of each, begin at random ones.
-        let (first, turn) = (random % 64, random >> 6);
-        while summary != 0 && count < most {
+        let (first, turn) = (random % 64, (random >> 6) % 64);
+        while summary != 0 && left > 0 {
             let at = ((summary.rotate_right(first).trailing_zeros() + first) % 64) as usize;
             let word = self.word(at);
-            let mut bits = word.load(Ordering::Relaxed);
-            while bits != 0 && count < most {
-                let bit = (bits.rotate_right(turn % 64).trailing_zeros() + turn % 64) % 64;
-                bits &= !(1 << bit);
-                count += 1;
+            let mut bits = word.load(Ordering::Relaxed).rotate_right(turn);
+            while bits != 0 && left > 0 {
+                let bit = (bits.trailing_zeros() + turn) % 64;
+                bits &= bits - 1;
+                left -= 1;
                 let index = at * 64 + bit as usize;
-                self.touch(index, index + 1);
+                if has_purged {
+                    self.touch(index, index + 1);
+                }
                 sink(index);
             }
-            word.store(bits, Ordering::Relaxed);
+            word.store(bits.rotate_left(turn), Ordering::Relaxed);
             if bits == 0 {
                 summary &= !(1 << at);
             }
         }
         self.record.summary.store(summary, Ordering::Relaxed);
-        self.record.free.store((self.free() - count) as u16, Ordering::Relaxed);
-        count
-    }
-
-    /// Puts the slot `index` back that was drawn. False: it is back already, or was never out.
-    pub fn put_back(&self, index: usize) -> bool {
-        if index >= self.carved() || self.is_returned(index) {
-            return false;
-        }
-        let word = self.word(index / 64);
-        word.store(word.load(Ordering::Relaxed) | 1 << (index % 64), Ordering::Relaxed);
-        let summary = self.record.summary.load(Ordering::Relaxed) | 1 << (index / 64);
-        self.record.summary.store(summary, Ordering::Relaxed);
-        self.record.free.store(self.free() as u16 + 1, Ordering::Relaxed);
-        true
+        self.record.free.store((self.free() - (most - left)) as u16, Ordering::Relaxed);
+        most - left
     }
 
     /// Notes that the pages of slots `from..to` are in use again.
@@ -458,10 +449,13 @@ impl Visit<'_> {
         let word = unsafe { &*self.words.wrapping_add(index / 64) };
         let bits = word.load(Ordering::Relaxed);
         let bit = 1 << (index % 64);
+        if bits & bit != 0 {
+            return false;
+        }
         word.store(bits | bit, Ordering::Relaxed);
         self.summary |= 1 << (index / 64);
         self.free += 1;
-        bits & bit == 0
+        true
     }
 
     /// Ends the visit. Returns whether the slab is now to be settled: it is empty,

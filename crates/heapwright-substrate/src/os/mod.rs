@@ -49,6 +49,27 @@ pub enum Exit {
 /// How many of them there are.
 const EXITS: usize = 3;
 
+/// Has the processor fetch the line of an address, which may be any.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+#[inline(always)]
+pub fn prefetch(at: *const u8) {
+    // SAFETY: a prefetch reads nothing that anybody could see, whatever the address.
+    unsafe { core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(at.cast()) };
+}
+
+/// Has the processor fetch the line of an address, which may be any.
+#[cfg(all(target_arch = "aarch64", not(miri)))]
+#[inline(always)]
+pub fn prefetch(at: *const u8) {
+    // SAFETY: a prefetch reads nothing that anybody could see, whatever the address.
+    unsafe { core::arch::asm!("prfm pldl1keep, [{0}]", in(reg) at, options(nostack, readonly)) };
+}
+
+/// Has the processor fetch the line of an address: this one cannot be told to.
+#[cfg(not(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri))))]
+#[inline(always)]
+pub fn prefetch(_at: *const u8) {}
+
 /// Reads a file's first bytes into `text`, as far as they fit. Returns how many they are: none, where it cannot be read.
 pub fn read_beginning(path: &core::ffi::CStr, text: &mut [u8]) -> usize {
     let mut length = 0;

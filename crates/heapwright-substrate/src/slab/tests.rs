@@ -395,7 +395,7 @@ fn slots_are_drawn_once_in_every_class() {
         };
         let mut out = BTreeSet::new();
         assert_eq!(draw(1, &mut out), 0, "none was opened");
-        assert!(!slab.put_back(0), "never out");
+        assert!(world.is_refused(0), "never out");
         // A few at a time, and more than there are.
         while slab.has_untouched() {
             slab.open_slots(slab.carved() + 1 + capacity / 3);
@@ -406,16 +406,15 @@ fn slots_are_drawn_once_in_every_class() {
         assert_eq!((slab.carved(), slab.free()), (capacity, 0), "opened beyond its end");
         // Back in another order, each once.
         for &slot in out.iter().rev() {
-            assert!(slab.put_back(slot), "class {class}: {slot}");
-            assert!(!slab.put_back(slot), "class {class}: {slot} returned twice");
+            assert_eq!(world.visit(&[slot, slot]).0, [true, false], "class {class}: {slot}");
         }
-        assert!(!slab.put_back(capacity), "beyond the end");
+        assert!(world.is_refused(capacity), "beyond the end");
         assert!(slab.is_empty() && slab.free() == capacity);
         // What is drawn has its pages, and they can go again.
         let all = slab.purge(&world.os);
         out.clear();
         assert_eq!(draw(1, &mut out), 1);
-        assert!(slab.put_back(out.pop_first().expect("it was drawn")));
+        assert_eq!(world.visit(&[out.pop_first().expect("it was drawn")]).0, [true]);
         assert!(all > 0 && slab.purge(&world.os) > 0, "class {class}: its page was used again");
         assert_eq!(slab.purge(&world.os), 0);
         let words = slab.record.summary.load(Ordering::Relaxed).count_ones() as usize;

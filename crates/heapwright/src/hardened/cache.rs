@@ -36,19 +36,20 @@
 //! Called by `mod`.
 
 use core::cell::UnsafeCell;
+use core::iter;
 use core::mem::offset_of;
 use core::ptr;
 
-use super::random::Random;
+use super::random::{MOST_SHUFFLED, Random};
 use super::settings;
 use super::slabs;
-use super::slots::{self, A_UNIT, Slot};
+use super::slots::{self, A_UNIT, Free};
 use super::word::{self, CANARY, IN_RING, MOST_SLACK};
 use crate::address_map::{self, CLASS_STEP, Entry, HARDENED, MAP, SLAB_KINDS};
 use crate::cache::guard_draw::is_early;
 use crate::cache::{Hardness, Hot, HotStub};
 use crate::chunk;
-use crate::os::{Memory, SYSTEM};
+use crate::os::{Memory, SYSTEM, prefetch};
 use crate::request::Origin;
 use crate::size_class::{self, CLASSES, LINEAR_MAX, MIN_ALIGN, UNIT};
 use crate::sync::Lock;
@@ -63,7 +64,8 @@ struct Place {
     word: AtomicPtr<AtomicU16>,
 }
 
-/// Free slots of a class, in a circle. Places are counted on and on, and taken modulo the room.
+/// Free slots of a class, in a circle. Places are counted on and on, in bytes, and taken modulo the room: so the short way
+/// scales nothing. All counts here are multiples of [`PLACE`].
 #[repr(C, align(64))]
 pub(super) struct Ring {
     /// The place of the oldest, and the one behind the newest.
@@ -73,7 +75,7 @@ pub(super) struct Ring {
     /// [`Ring::stays`] and [`Ring::full`], but while the ring is shut, or if the short way does not put slots into it.
     keep: AtomicI32,
     most: AtomicI32,
-    /// Room for so many, a power of two, less one.
+    /// The room, a power of two, less an entry.
     mask: u32,
     /// The word of a block of `malloc` that is as long as a slot can hold.
     longest: u32,
@@ -87,13 +89,15 @@ pub(super) struct Ring {
     order: AtomicU32,
     /// So many stay.
     stays: i32,
-    /// The most that are in it before one more is put.
+    /// The most that are in it when one more is put.
     full: i32,
     /// The newest entry changes places with one of so many newest.
     reach: i32,
     places: *const Place,
 }
 
+/// Bytes of an entry, by which places are counted.
+const PLACE: u32 = size_of::<Place>() as u32;
 /// So many calls of one thread may be pending at a time.
 const PENDING: i32 = 3;
 /// [`Ring::keep`] of a ring that is shut: no more are there.
@@ -103,6 +107,8 @@ const NONE_COMES: i32 = -1;
 const SHUT: i32 = -2;
 /// The longest slots that the short way clears.
 const QUICK: u32 = 1024;
+/// Bytes of slots all of which are verified before they are handed out, with `hardened:light`, too.
+pub(super) const LONG: usize = 1 << 10;
 /// The longest slots that the short way hands out or takes: those of a ring with pending calls.
 const SHORT: usize = size_class::size(size_class::of(LINEAR_MAX + CANARY));
 /// The word of the shortest slack of `malloc`'s.
@@ -163,6 +169,8 @@ const _: () = {
         assert!(!is_short || keep(class, false) > 2 * PENDING as usize);
         assert!(keep(class, false) + 1 + PENDING as usize <= room(class, false));
         assert!(keep(class, true) + 1 + PENDING as usize <= room(class, true));
+        assert!(room(class, true) <= MOST_SHUFFLED as usize);
+        assert!(size_class::size(class) < LONG || size_class::size(class).is_multiple_of(128));
         class += 1;
     }
 };
@@ -175,7 +183,8 @@ const fn bytes(full: bool) -> usize {
         places += room(class, full);
         class += 1;
     }
-    size_of::<Cache>() + places * size_of::<Place>()
+    // One more is read, behind the last.
+    size_of::<Cache>() + (places + 1) * size_of::<Place>()
 }
 
 /// Where caches lie.
@@ -259,10 +268,11 @@ impl Cache {
         self.stub.become_hardened(full);
         for (class, ring) in self.rings.iter_mut().enumerate() {
             let (room, size) = (room(class, full), size_class::size(class) as u32);
-            ring.stays = keep(class, full) as i32;
-            ring.mask = room as u32 - 1;
-            ring.full = ring.mask as i32 - PENDING;
-            ring.reach = if full { ring.stays - PENDING } else { 0 };
+            let (place, pending) = (PLACE as i32, PENDING * PLACE as i32);
+            ring.stays = keep(class, full) as i32 * place;
+            ring.mask = (room as u32 - 1) * PLACE;
+            ring.full = ring.mask as i32 - pending;
+            ring.reach = if full { ring.stays - pending } else { 0 };
             ring.reciprocal = size_class::reciprocal(class).into();
             ring.room = size - CANARY as u32;
             ring.longest = ring.room + LEAST_LIVE;
@@ -296,7 +306,8 @@ impl Cache {
         }
         let goes = (count - leave) as u32;
         let head = ring.head.load(Ordering::Relaxed);
-        if slabs::put(class, (0..goes).map(|at| ring.slot(class, head.wrapping_add(at)))) {
+        let places = (0..goes).step_by(PLACE as usize);
+        if slabs::put(class, places.map(|at| ring.place(head.wrapping_add(at)).get())) {
             ring.head.store(head.wrapping_add(goes), Ordering::Relaxed);
         }
     }
@@ -349,22 +360,26 @@ impl Cache {
             return true;
         }
         // (Below zero it would be if more handlers were nested than may be.)
-        let count = count.max(0);
-        let room = ring.mask as i32 + 1;
+        let count = count.max(0) / PLACE as i32;
+        let (stays, room) = (ring.stays / PLACE as i32, (ring.mask / PLACE) as i32 + 1);
         let batch = if is_early() { 1 } else { ring.batch.load(Ordering::Relaxed) };
-        let least = (ring.stays + 1 - count).max(1);
+        let least = (stays + 1 - count).max(1);
         let want = (batch as i32).max(least).min(room - PENDING - count);
         let tail = ring.tail.load(Ordering::Relaxed);
-        let head = tail.wrapping_sub(count as u32);
+        let head = tail.wrapping_sub(count as u32 * PLACE);
         // What is drawn comes out first. A call may be pending that has yet to read its place, just before the oldest: unless
         // fewer are there than it would have left. Then new slots go behind the newest, and change places with the oldest.
-        let is_before = count + PENDING <= ring.stays || size_class::size(class) > SHORT;
+        let is_before = count + PENDING <= stays || size_class::size(class) > SHORT;
         let mut drawn = 0u32;
         slabs::draw(class, want as usize, |slot| {
-            let at =
-                if is_before { head.wrapping_sub(drawn + 1) } else { tail.wrapping_add(drawn) };
-            ring.place(at).set(slot.block, slot.word);
+            let behind = drawn * PLACE;
             drawn += 1;
+            let at = if is_before {
+                head.wrapping_sub(drawn * PLACE)
+            } else {
+                tail.wrapping_add(behind)
+            };
+            ring.place(at).set(slot.block, slot.word);
         });
         // SAFETY: the thread is in one slow path at a time, and only there are its random numbers used.
         let random = unsafe { &mut *self.random.get() };
@@ -372,44 +387,58 @@ impl Cache {
             self.chooses_anew.store(false, Ordering::Relaxed);
             random.forget();
         }
-        let first = if is_before { head.wrapping_sub(drawn) } else { tail };
-        for at in (1..drawn).rev() {
-            let other = random.below(at as usize + 1) as u32;
-            ring.place(first.wrapping_add(at)).change_with(ring.place(first.wrapping_add(other)));
-        }
+        let first = if is_before { head.wrapping_sub(drawn * PLACE) } else { tail };
+        let place = |at: u32| ring.place(first.wrapping_add(at * PLACE));
+        random.shuffle(drawn, |at, other| place(at).change_with(place(other)));
         ring.batch.store((batch * 2).min(room as u32 / 2), Ordering::Relaxed);
         if is_before {
             ring.head.store(first, Ordering::Relaxed);
         } else {
             let oldest = (count - PENDING) as u32;
             let changes = oldest.min(drawn);
-            let last = tail.wrapping_add(drawn - changes);
+            let last = drawn - changes;
             for at in 0..changes {
-                ring.place(head.wrapping_add(at)).change_with(ring.place(last.wrapping_add(at)));
+                ring.place(head.wrapping_add(at * PLACE)).change_with(place(last + at));
             }
-            ring.tail.store(tail.wrapping_add(drawn), Ordering::Relaxed);
+            ring.tail.store(tail.wrapping_add(drawn * PLACE), Ordering::Relaxed);
         }
         drawn > 0
     }
 
     /// [`Cache::pop`] of a class whose ring may have slots of any length. `None`: this is a signal handler that interrupted a
     /// slow path.
-    pub(super) fn pop_busily<const FULL: bool>(
+    #[inline]
+    pub(super) fn pop_busily(
         &self,
         class: usize,
         asked: usize,
         maker: u16,
     ) -> Option<Result<*mut u8, Refused>> {
-        self.busily(|| self.pop::<FULL>(&self.rings[class], asked, maker))
+        let ring = &self.rings[class];
+        let size = ring.room as usize + CANARY;
+        self.busily(|| {
+            // Long slots come this way alone, and are looked at as a whole: to clear them costs as much.
+            if size >= LONG {
+                // SAFETY: the bytes of a slot, which is this thread's; long ones are multiples of 128 bytes.
+                self.pop(ring, asked, maker, |block| unsafe { slots::long_bits(block, size) })
+            } else if settings::get().full {
+                // SAFETY: the bytes of a slot, which is this thread's.
+                self.pop(ring, asked, maker, |block| unsafe { slots::all_bits(block, size) })
+            } else {
+                // SAFETY: a slot has 16 bytes.
+                self.pop(ring, asked, maker, |block| unsafe { slots::first_bits(block) })
+            }
+        })
     }
 
-    /// Takes the oldest slot of a ring for a block of `asked` bytes with this maker.
+    /// Takes the oldest slot of a ring for a block of `asked` bytes with this maker, if what `bits` finds in it is 0.
     #[inline(always)]
-    pub(super) fn pop<const FULL: bool>(
+    fn pop(
         &self,
         ring: &Ring,
         asked: usize,
         maker: u16,
+        bits: impl FnOnce(*const u8) -> u64,
     ) -> Result<*mut u8, Refused> {
         if !ring.has_more_than::<KEEP>() {
             return Err(Refused::TooFew);
@@ -418,16 +447,12 @@ impl Cache {
         let block = place.block.load(Ordering::Relaxed);
         // SAFETY: a place that is counted holds the word of a slot.
         let word = unsafe { &*place.word.load(Ordering::Relaxed) };
-        let bits = if FULL {
-            // SAFETY: the bytes of a free slot, which is this thread's.
-            unsafe { slots::all_bits(block, ring.room as usize + CANARY) }
-        } else {
-            // SAFETY: a slot has 16 bytes.
-            unsafe { slots::first_bits(block) }
-        };
-        if bits | u64::from(slots::read(word) ^ u32::from(IN_RING)) != 0 {
+        if bits(block) | (slots::read(word) ^ u64::from(IN_RING)) != 0 {
             return Err(Refused::Changed(block));
         }
+        let next = ptr::from_ref(place).wrapping_add(1);
+        // SAFETY: the place behind, which is another ring's behind the last; behind that of the last ring there is one, too.
+        prefetch(unsafe { &*next }.block.load(Ordering::Relaxed));
         let more = u32::from(word::live(maker, 0)) - LEAST_LIVE;
         word.store((ring.longest + more - asked as u32) as u16, Ordering::Relaxed);
         let canary = word::canary(settings::get().secret, block.addr());
@@ -457,7 +482,15 @@ impl Cache {
         let ring = ptr::from_ref(self).cast::<u8>().wrapping_add(at).cast::<Ring>();
         // SAFETY: the ring of a class, by what was just asserted.
         let ring = unsafe { &*ring };
-        self.pop::<FULL>(ring, size, const { word::maker(Origin::of::<FROM>(), false) })
+        self.pop(ring, size, const { word::maker(Origin::of::<FROM>(), false) }, |block| {
+            if FULL {
+                // SAFETY: the bytes of a free slot, which is this thread's.
+                unsafe { slots::all_bits(block, ring.room as usize + CANARY) }
+            } else {
+                // SAFETY: a slot has 16 bytes.
+                unsafe { slots::first_bits(block) }
+            }
+        })
     }
 
     /// Takes a block of `unit` back if all is as it should be; `told` is what the call says of its size. False: the cold way
@@ -473,67 +506,138 @@ impl Cache {
         unit: usize,
         told: Option<usize>,
     ) -> bool {
-        if !address_map::is_known(unit) {
+        // SAFETY: the caller gives the block away, if it is one.
+        let Some((ring, word, _)) = (unsafe { self.find::<FROM>(block, unit, told) }) else {
             return false;
-        }
-        // SAFETY: checked above.
-        let entry = unsafe { MAP.entry(unit) };
-        let kind = (entry.0 ^ const { Entry::tag(HARDENED) }) as usize;
-        if kind >= SLAB_KINDS {
-            return false;
-        }
-        let ring = ptr::from_ref(&self.rings).cast::<u8>().wrapping_add(kind * RING_STEP);
-        // SAFETY: the kind of a slab, so this is the ring of its class.
-        let ring = unsafe { &*ring.cast::<Ring>() };
-        let product = (block.addr() & (UNIT - 1)) as u64 * ring.reciprocal;
-        if !is_start(product) {
-            return false;
-        }
-        let index = (product >> 32) as usize;
-        let word_at = settings::get().words.wrapping_add(unit * A_UNIT + index);
-        // SAFETY: a unit has words for as many slots of 16 bytes as it has room for, and a slab's are committed.
-        let word = unsafe { &*word_at };
-        // The slack alone, if the maker is that of the call.
-        let slack = slots::read(word)
-            .wrapping_sub(const { word::live(word::maker(Origin::of::<FROM>(), false), 0) as u32 });
-        if slack > MOST_SLACK as u32 {
-            return false;
-        }
-        let asked = (ring.room - slack) as usize;
-        if told.is_some_and(|told| told != asked) {
-            return false;
-        }
-        let canary = word::canary(settings::get().secret, block.addr());
-        // SAFETY: the slot of a live block has room for the bytes asked for and the canary.
-        if unsafe { block.wrapping_add(asked).cast::<u64>().read_unaligned() } != canary {
-            return false;
-        }
+        };
         if ring.has_more_than::<MOST>() {
             return false;
         }
         word.store(IN_RING, Ordering::Relaxed);
         // SAFETY: the whole slot, which the caller gives away.
         unsafe { slots::clear_quick(block, ring.room as usize + CANARY) };
-        ring.push::<FULL>(block, word_at);
+        ring.push::<FULL>(block, word);
         true
     }
 
-    /// Takes a slot back that was just freed, and makes room if there is none. False: there is none, or this is a signal
-    /// handler that interrupted its thread in a slow path.
-    pub(super) fn keep(&self, slot: Slot) -> bool {
-        let kept = self.slowly(slot.class, |ring| {
-            let count = ring.count();
-            if count > ring.full {
-                Self::give_back(slot.class, ring, count / 2);
-            }
-            let count = ring.count();
-            let has_room = count <= ring.full;
-            if has_room {
-                ring.put(ring.step::<TAIL>(), slot.block, slot.word, count >= ring.stays);
-            }
-            has_room
+    /// What a call frees, if all is as it should be: the ring of its class, its word, and how long it is.
+    ///
+    /// # Safety
+    ///
+    /// As [`Cache::free`].
+    #[inline(always)]
+    unsafe fn find<const FROM: u8>(
+        &self,
+        block: *mut u8,
+        unit: usize,
+        told: Option<usize>,
+    ) -> Option<(&Ring, &AtomicU16, usize)> {
+        if !address_map::is_known(unit) {
+            return None;
+        }
+        // SAFETY: checked above.
+        let entry = unsafe { MAP.entry(unit) };
+        let kind = (entry.0 ^ const { Entry::tag(HARDENED) }) as usize;
+        if kind >= SLAB_KINDS {
+            return None;
+        }
+        // SAFETY: the kind of a slab, so this is the ring of its class.
+        let ring = unsafe { ptr::from_ref(&self.rings).byte_add(kind * RING_STEP) };
+        // SAFETY: as was just said, and rings live as long as the cache.
+        let ring = unsafe { &*ring.cast::<Ring>() };
+        let product = (block.addr() & (UNIT - 1)) as u64 * ring.reciprocal;
+        if !is_start(product) {
+            return None;
+        }
+        let index = (product >> 32) as usize;
+        let word_at = settings::get().words.wrapping_add(unit * A_UNIT + index);
+        // SAFETY: a unit has words for as many slots of 16 bytes as it has room for, and a slab's are committed.
+        let word = unsafe { &*word_at };
+        // The slack alone, if the maker is that of the call.
+        let slack = (slots::read(word) as u32)
+            .wrapping_sub(const { word::live(word::maker(Origin::of::<FROM>(), false), 0) as u32 });
+        if slack > MOST_SLACK as u32 {
+            return None;
+        }
+        let asked = (ring.room - slack) as usize;
+        if told.is_some_and(|told| told != asked) {
+            return None;
+        }
+        let canary = word::canary(settings::get().secret, block.addr());
+        // SAFETY: the slot of a live block has room for the bytes asked for and the canary.
+        if unsafe { block.wrapping_add(asked).cast::<u64>().read_unaligned() } != canary {
+            return None;
+        }
+        Some((ring, word, asked))
+    }
+
+    /// [`Cache::free`] of a block that the short way does not take, for it is long, or its ring is full.
+    ///
+    /// # Safety
+    ///
+    /// As there.
+    #[inline(never)]
+    pub(super) unsafe fn free_slowly<const FROM: u8>(
+        &self,
+        block: *mut u8,
+        unit: usize,
+        told: Option<usize>,
+    ) -> bool {
+        // SAFETY: the caller gives the block away, if it is one.
+        match unsafe { self.find::<FROM>(block, unit, told) } {
+            // SAFETY: the caller gives it away, and it is live and as long.
+            Some((ring, word, asked)) => unsafe { self.take(ring, Free { block, word }, asked) },
+            None => false,
+        }
+    }
+
+    /// Takes a block of `asked` bytes back that is live and has its canary. False: the cold way must look.
+    ///
+    /// # Safety
+    ///
+    /// As `free`; the ring is that of the block's class.
+    unsafe fn take(&self, ring: &Ring, slot: Free, asked: usize) -> bool {
+        let class = (ptr::from_ref(ring).addr() - self.rings.as_ptr().addr()) / size_of::<Ring>();
+        // SAFETY: the slot of a live block of as many bytes.
+        if !unsafe { slots::is_whole(slot.block, asked, ring.room as usize + CANARY) } {
+            return false;
+        }
+        let kept = self.slowly(class, |ring| {
+            // SAFETY: the words of a slab are committed, and nothing is written there but by atomics.
+            unsafe { &*slot.word }.store(IN_RING, Ordering::Relaxed);
+            // SAFETY: the block, which the caller gives away, and its canary. (What is behind that was just seen to be zero.)
+            unsafe { slots::clear(slot.block, asked + CANARY) };
+            Self::take_in(class, ring, slot)
         });
-        kept == Some(true)
+        match kept {
+            None => false,
+            Some(true) => true,
+            Some(false) => {
+                slabs::put(class, iter::once(slot));
+                true
+            }
+        }
+    }
+
+    /// Takes a slot back that was just freed. False: there is no room, or this is a signal handler that interrupted its thread
+    /// in a slow path.
+    pub(super) fn keep(&self, class: usize, slot: Free) -> bool {
+        self.slowly(class, |ring| Self::take_in(class, ring, slot)) == Some(true)
+    }
+
+    /// Puts a slot that was just freed into the ring of its class, which is shut, and makes room first if there is none. False:
+    /// there is none all the same.
+    fn take_in(class: usize, ring: &Ring, slot: Free) -> bool {
+        let count = ring.count();
+        if count > ring.full {
+            Self::give_back(class, ring, (count / 2) & !(PLACE as i32 - 1));
+        }
+        let count = ring.count();
+        let has_room = count <= ring.full;
+        if has_room {
+            ring.put(ring.step::<TAIL>(), slot.block, slot.word, count >= ring.stays);
+        }
+        has_room
     }
 
     /// Slots and bytes in all rings of all threads.
@@ -541,7 +645,7 @@ impl Cache {
         let (mut slots, mut bytes) = (0, 0);
         for cache in all() {
             for ring in &cache.rings {
-                let count = ring.count().max(0) as usize;
+                let count = (ring.count().max(0) as u32 / PLACE) as usize;
                 slots += count;
                 bytes += count * (ring.room as usize + CANARY);
             }
@@ -561,16 +665,9 @@ pub(super) enum Refused {
 impl Ring {
     #[inline(always)]
     fn place(&self, at: u32) -> &Place {
-        let place = self.places.wrapping_add((at & self.mask) as usize);
+        let place = self.places.wrapping_byte_add((at & self.mask) as usize);
         // SAFETY: one of the ring's places, which live as long as the cache.
         unsafe { &*place }
-    }
-
-    fn slot(&self, class: usize, at: u32) -> Slot {
-        let block = self.place(at).block.load(Ordering::Relaxed);
-        let unit = MAP.unit_of(block.addr());
-        let index = size_class::slot_of(class, block.addr() & (UNIT - 1));
-        Slot { block, word: slots::word_of(unit, index), class, unit, index, is_empty: false }
     }
 
     /// Keeps signal handlers away.
@@ -590,7 +687,7 @@ impl Ring {
         self.keep.store(self.stays, Ordering::Relaxed);
     }
 
-    /// How many there are.
+    /// How many there are, times [`PLACE`].
     #[inline(always)]
     fn count(&self) -> i32 {
         self.tail.load(Ordering::Relaxed).wrapping_sub(self.head.load(Ordering::Relaxed)) as i32
@@ -644,8 +741,8 @@ impl Ring {
     fn step<const COUNTER: usize>(&self) -> u32 {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         {
-            let mut at = 1u32;
-            // SAFETY: adds 1 to one of the counters, which only this thread changes; other threads may read it.
+            let mut at = PLACE;
+            // SAFETY: adds to one of the counters, which only this thread changes; other threads may read it.
             unsafe {
                 core::arch::asm!(
                     "xadd dword ptr [{ring} + {counter}], {at:e}",
@@ -660,7 +757,7 @@ impl Ring {
         #[cfg(not(all(target_arch = "x86_64", not(miri))))]
         {
             let counter = if COUNTER == HEAD { &self.head } else { &self.tail };
-            counter.fetch_add(1, Ordering::Relaxed)
+            counter.fetch_add(PLACE, Ordering::Relaxed)
         }
     }
 
@@ -674,7 +771,7 @@ impl Ring {
         self.order.store(order, Ordering::Relaxed);
         let place = self.place(newest);
         // One of the sixteen newest; none with `hardened:light`.
-        let back = order >> 28;
+        let back = (order >> 28) * PLACE;
         if !changes || back as i32 >= self.reach {
             return place.set(block, word);
         }
@@ -715,6 +812,10 @@ impl Place {
     fn set(&self, block: *mut u8, word: *const AtomicU16) {
         self.block.store(block, Ordering::Relaxed);
         self.word.store(word.cast_mut(), Ordering::Relaxed);
+    }
+
+    fn get(&self) -> Free {
+        Free { block: self.block.load(Ordering::Relaxed), word: self.word.load(Ordering::Relaxed) }
     }
 
     #[inline(always)]
@@ -808,18 +909,19 @@ mod tests {
     fn a_ring_is_a_queue_across_the_wrap_of_its_counters() {
         with_cache(false, |cache| {
             for ring in cache.rings.iter().step_by(STEP) {
-                let start = u32::MAX - ring.mask / 2;
+                let start = (u32::MAX - ring.mask / 2) & !(PLACE - 1);
                 ring.head.store(start, Ordering::Relaxed);
                 ring.tail.store(start, Ordering::Relaxed);
                 let mut model = VecDeque::new();
                 for number in 1..if cfg!(miri) { 150 } else { 500 } {
                     ring.push::<false>(slot(number), ptr::null());
                     model.push_back(number);
-                    if model.len() as i32 > ring.full {
+                    if model.len() as u32 * PLACE > ring.full as u32 {
                         assert_eq!(Some(pop(ring)), model.pop_front());
                     }
-                    assert_eq!(ring.count() as usize, model.len());
-                    assert_eq!(ring.has_more_than::<KEEP>(), model.len() as i32 > ring.stays);
+                    let count = model.len() as i32 * PLACE as i32;
+                    assert_eq!(ring.count(), count);
+                    assert_eq!(ring.has_more_than::<KEEP>(), count > ring.stays);
                 }
                 ring.head.store(ring.tail.load(Ordering::Relaxed), Ordering::Relaxed);
             }
@@ -868,7 +970,7 @@ mod tests {
         for full in [false, true] {
             with_cache(full, |cache| {
                 let ring = &cache.rings[2];
-                for number in 0..ring.stays as usize + 1 {
+                for number in 0..ring.stays as usize / PLACE as usize + 1 {
                     ring.put(ring.step::<TAIL>(), slot(number + 1), ptr::null(), false);
                 }
                 ring.open();

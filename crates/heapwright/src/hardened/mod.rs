@@ -60,7 +60,7 @@ use crate::slab::Slab;
 use crate::sync;
 use crate::sync::atomic::Ordering;
 use crate::ticks;
-use cache::Refused;
+use cache::{LONG, Refused};
 use heapwright_record::debug::Call;
 use judge::Wrong;
 use settings::Settings;
@@ -121,12 +121,28 @@ pub(crate) fn malloc<const FROM: u8, const FULL: bool>(size: usize, hot: &Hot) -
     }
 }
 
-/// Whether [`malloc`] serves a request. (In C++ an alignment says who makes the block.)
+/// Serves a request of `LINEAR_MAX + 1` to `SLAB_MAX` bytes of a thread whose hot part is a hardened stub.
+#[inline(never)]
+pub(crate) fn malloc_medium<const FROM: u8>(size: usize, hot: &Hot) -> *mut u8 {
+    debug_assert!((LINEAR_MAX + 1..=SLAB_MAX).contains(&size));
+    if size <= SLAB_MAX - CANARY {
+        let (class, maker) =
+            (size_class::of(size + CANARY), word::maker(Origin::of::<FROM>(), false));
+        match Cache::of(hot).pop_busily(class, size, maker) {
+            Some(Ok(block)) => return block,
+            Some(Err(Refused::Changed(block))) => return malloc_changed::<FROM>(size, hot, block),
+            Some(Err(Refused::TooFew)) | None => {}
+        }
+    }
+    malloc_cold::<FROM>(size, hot)
+}
+
+/// Whether [`malloc`] and [`malloc_medium`] serve requests with an alignment. (In C++ one says who makes the block.)
 #[inline(always)]
-pub(crate) fn is_plain<const FROM: u8>(size: usize, align: usize) -> bool {
+pub(crate) fn is_plain<const FROM: u8>(align: usize) -> bool {
     let most =
         if matches!(Origin::of::<FROM>(), Origin::New | Origin::NewArray) { 1 } else { MIN_ALIGN };
-    size <= LINEAR_MAX && align <= most
+    align <= most
 }
 
 #[cold]
@@ -173,6 +189,24 @@ pub(crate) unsafe fn free<const FROM: u8>(
     }
 }
 
+/// Frees a block that [`free`] does not take, if all is as it should be but that it is long, or that the thread has freed many
+/// of its class. False: the door must look.
+///
+/// # Safety
+///
+/// As [`free`].
+#[inline(always)]
+pub(crate) unsafe fn free_slowly<const FROM: u8>(
+    block: *mut u8,
+    hot: &Hot,
+    unit: usize,
+    told: Option<usize>,
+) -> bool {
+    // SAFETY: the caller gives the block away, if it is one.
+    hot.hardness() != Hardness::None
+        && unsafe { Cache::of(hot).free_slowly::<FROM>(block, unit, told) }
+}
+
 /// The class whose slots hold `size` bytes, which are not 0, and a canary. `None`: a large block.
 fn class_of(size: usize, align: usize) -> Option<usize> {
     if align <= MIN_ALIGN {
@@ -215,9 +249,6 @@ fn allocate_empty(request: Request) -> *mut u8 {
     slot.block
 }
 
-/// Bytes of slots all of which are verified before they are handed out, with `hardened:light`, too.
-const LONG: usize = 1 << 10;
-
 /// Whether blocks of different tokens lie apart.
 #[inline]
 pub(crate) fn has_groups() -> bool {
@@ -253,9 +284,11 @@ fn allocate_in(group: usize, request: Request) -> *mut u8 {
         let mut drawn = None;
         slabs::draw(class, 1, |slot| drawn = Some(slot));
         let Some(slot) = drawn else { return ptr::null_mut() };
-        // One call in so many, for slots are drawn at random.
-        if slot.index.is_multiple_of(32) && !sync::is_interrupted() {
-            ticks::pass(os::coarse_ms());
+        // One call in 32, by the slot's place, for slots are drawn at random.
+        if slot.word.addr().is_multiple_of(32 * size_of::<u16>()) && !sync::is_interrupted() {
+            let now = os::coarse_ms();
+            slabs::pass(now);
+            ticks::pass(now);
         }
         // SAFETY: the bytes of a free slot, which is this call's.
         if unsafe { slots::all_bits(slot.block, slot.size()) } == 0 {
@@ -271,14 +304,11 @@ fn allocate_slot(cache: Option<&'static Cache>, class: usize, request: Request) 
     let maker = maker_of(request);
     if let Some(cache) = cache {
         loop {
-            // Long slots come this way alone, and are looked at as a whole: to clear them costs as much.
-            let popped = if settings::get().full || size_class::size(class) >= LONG {
-                cache.pop_busily::<true>(class, request.size, maker)
-            } else {
-                cache.pop_busily::<false>(class, request.size, maker)
-            };
+            let popped = cache.pop_busily(class, request.size, maker);
             let Some(popped) = popped else { break };
             match popped {
+                // All of a long one was verified just now.
+                Ok(block) if size_class::size(class) >= LONG => return block,
                 Ok(block) => return zeroed(block, request),
                 Err(Refused::Changed(block)) => {
                     if let Some(block) = mend(block, request) {
@@ -295,7 +325,9 @@ fn allocate_slot(cache: Option<&'static Cache>, class: usize, request: Request) 
                         break;
                     }
                     if !sync::is_interrupted() {
-                        ticks::pass(os::coarse_ms());
+                        let now = os::coarse_ms();
+                        slabs::pass(now);
+                        ticks::pass(now);
                     }
                 }
             }
@@ -454,7 +486,7 @@ pub(crate) unsafe fn give_back(
     slot.write(IN_RING);
     // (A slot that a signal handler frees which has interrupted the holder of its class's lock stays out for good.)
     if slot.is_empty {
-        slabs::put(slabs::EMPTY, iter::once(slot));
+        slabs::put(slabs::EMPTY, iter::once(slot.as_free()));
         return true;
     }
     // SAFETY: the whole slot, which the caller gives away.
@@ -463,8 +495,9 @@ pub(crate) unsafe fn give_back(
         slabs::put_to_wait(slabs::grouped(slot.class, group), slot);
         return true;
     }
-    if !cache.is_some_and(|cache| cache.keep(slot)) {
-        slabs::put(slot.class, iter::once(slot));
+    let free = slot.as_free();
+    if !cache.is_some_and(|cache| cache.keep(slot.class, free)) {
+        slabs::put(slot.class, iter::once(free));
     }
     true
 }
@@ -545,8 +578,14 @@ pub(crate) unsafe fn realloc(
         allocate(cache, request)
     };
     if !new.is_null() {
+        let length = asked.min(size);
+        // SAFETY: the old block is the caller's to give away, and the new one this call's alone.
+        let Some(moved) = (unsafe { large::move_pages(block, new, length) }) else {
+            return Some(ptr::null_mut());
+        };
+        let (from, to) = (block.wrapping_add(moved), new.wrapping_add(moved));
         // SAFETY: both blocks have as many bytes, and the new one is this call's alone.
-        unsafe { ptr::copy_nonoverlapping(block, new, asked.min(size)) };
+        unsafe { ptr::copy_nonoverlapping(from, to, length - moved) };
         let what = Return { size: None, align: None, ..what };
         // SAFETY: by the contract the old block is the caller's to give away.
         unsafe { give_back(cache, block, what) };

@@ -14,6 +14,9 @@ use crate::os;
 
 const WORDS: usize = 16;
 const ROUNDS: usize = 8;
+/// The most things that are shuffled, and choices among them that 64 bits are for.
+pub(super) const MOST_SHUFFLED: u32 = 128;
+const CHOICES: u32 = 6;
 
 /// A stream of random numbers. Zeros are one that has no key yet.
 pub(super) struct Random {
@@ -55,6 +58,27 @@ impl Random {
     pub(super) fn below(&mut self, bound: usize) -> usize {
         ((u64::from(self.next()) * bound as u64) >> 32) as usize
     }
+
+    /// Gives pairs of places to `change`: what changes places so, pair after pair, comes into random order (Fisher and Yates).
+    /// There are at most [`MOST_SHUFFLED`] things.
+    ///
+    /// 64 random bits are a fraction between 0 and 1. Multiplied with a bound it is a choice and, behind the point, a fraction
+    /// again, with as many bits fewer as the choice has. (So no choice is biased by more than 2^-22.)
+    #[inline]
+    pub(super) fn shuffle(&mut self, count: u32, mut change: impl FnMut(u32, u32)) {
+        debug_assert!(count <= MOST_SHUFFLED);
+        let (mut fraction, mut choices) = (0, 0);
+        for at in (1..count).rev() {
+            if choices == 0 {
+                fraction = u64::from(self.next()) << 32 | u64::from(self.next());
+                choices = CHOICES;
+            }
+            choices -= 1;
+            let product = u128::from(fraction) * u128::from(at + 1);
+            fraction = product as u64;
+            change(at, (product >> 64) as u32);
+        }
+    }
 }
 
 /// A key of the kernel's.
@@ -68,32 +92,53 @@ fn draw_key() -> [u32; 8] {
     key
 }
 
+/// Four words, one of each column: what the compiler makes vectors of.
+type Row = [u32; 4];
+
 fn block(key: &[u32; 8], counter: u64) -> [u32; WORDS] {
-    let mut input = [0; WORDS];
-    input[..4].copy_from_slice(&[0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574]);
-    input[4..12].copy_from_slice(key);
-    (input[12], input[13]) = (counter as u32, (counter >> 32) as u32);
+    let [k0, k1, k2, k3, k4, k5, k6, k7] = *key;
+    let input: [Row; 4] = [
+        [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574],
+        [k0, k1, k2, k3],
+        [k4, k5, k6, k7],
+        [counter as u32, (counter >> 32) as u32, 0, 0],
+    ];
     let mut state = input;
-    let mut quarter = |a: usize, b: usize, c: usize, d: usize| {
-        for (left, right) in [(16, 12), (8, 7)] {
-            state[a] = state[a].wrapping_add(state[b]);
-            state[d] = (state[d] ^ state[a]).rotate_left(left);
-            state[c] = state[c].wrapping_add(state[d]);
-            state[b] = (state[b] ^ state[c]).rotate_left(right);
-        }
-    };
     for _ in 0..ROUNDS / 2 {
-        for column in 0..4 {
-            quarter(column, column + 4, column + 8, column + 12);
-        }
-        for at in 0..4 {
-            quarter(at, 4 + (at + 1) % 4, 8 + (at + 2) % 4, 12 + (at + 3) % 4);
-        }
+        // The columns, and then the diagonals, which are columns of turned rows.
+        state = quarters(state);
+        let [a, [b0, b1, b2, b3], [c0, c1, c2, c3], [d0, d1, d2, d3]] = state;
+        state = quarters([a, [b1, b2, b3, b0], [c2, c3, c0, c1], [d3, d0, d1, d2]]);
+        let [a, [b1, b2, b3, b0], [c2, c3, c0, c1], [d3, d0, d1, d2]] = state;
+        state = [a, [b0, b1, b2, b3], [c0, c1, c2, c3], [d0, d1, d2, d3]];
     }
-    for (word, input) in state.iter_mut().zip(input) {
-        *word = word.wrapping_add(input);
+    let mut words = [0; WORDS];
+    for (at, word) in words.iter_mut().enumerate() {
+        *word = state[at / 4][at % 4].wrapping_add(input[at / 4][at % 4]);
     }
-    state
+    words
+}
+
+/// A quarter round of each column.
+#[inline(always)]
+fn quarters([mut a, mut b, mut c, mut d]: [Row; 4]) -> [Row; 4] {
+    for (left, right) in [(16, 12), (8, 7)] {
+        a = add(a, b);
+        d = turn(d, a, left);
+        c = add(c, d);
+        b = turn(b, c, right);
+    }
+    [a, b, c, d]
+}
+
+#[inline(always)]
+fn add(one: Row, other: Row) -> Row {
+    core::array::from_fn(|at| one[at].wrapping_add(other[at]))
+}
+
+#[inline(always)]
+fn turn(one: Row, other: Row, by: u32) -> Row {
+    core::array::from_fn(|at| (one[at] ^ other[at]).rotate_left(by))
 }
 
 #[cfg(test)]
@@ -122,5 +167,22 @@ mod tests {
         assert!(seen.iter().all(|&count| count > 50));
         let first = random.next();
         assert!((0..100).any(|_| random.next() != first));
+    }
+
+    /// Each thing comes to each place about as often as to any other.
+    #[test]
+    fn a_shuffle_is_fair() {
+        const THINGS: usize = 8;
+        let rounds = if cfg!(miri) { 400 } else { 8000 };
+        let mut random = Random { has_key: true, key: [9; 8], ..Random::new() };
+        let mut seen = [[0; THINGS]; THINGS];
+        for _ in 0..rounds {
+            let mut things: [usize; THINGS] = core::array::from_fn(|at| at);
+            random.shuffle(THINGS as u32, |at, other| things.swap(at as usize, other as usize));
+            things.iter().zip(&mut seen).for_each(|(&thing, seen)| seen[thing] += 1);
+        }
+        // The streams are fixed, so this is so always or never.
+        let mean = rounds / THINGS;
+        assert!(seen.iter().flatten().all(|&count| count > mean / 2 && count < mean * 3 / 2));
     }
 }

@@ -12,8 +12,8 @@
 //! free. What is free reads as zero. With `hardened:full` slots are drawn from slabs only while an eighth as many are free
 //! as are out: else from a new slab. So a freed slot waits among many before it comes again.
 //!
-//! A class's memory goes back to the kernel when a slab has no slot out, but for an eighth of the slabs. Its addresses are
-//! never used for another class, so a pointer that is left over leads at worst to a block of its own class.
+//! The memory of a slab without a slot out goes back to the kernel when as many were idle for a while, but for an eighth of the
+//! class's slabs (`pass`): a program that frees and allocates in turns does not fault it in each time. Its addresses are never used for another class, so a pointer that is left over leads at worst to a block of its own class.
 //!
 //! With `hardened:full` calls that come with a token (`__alloc_token_*`) have classes of their own, in four groups: blocks of
 //! two groups never lie in one slab, nor in one another's place later. They come from no ring: a freed slot waits with its class.
@@ -25,20 +25,22 @@
 //!
 //! Called by `cache` and `mod`.
 
+use core::iter;
 use core::ptr;
 
 use super::judge::{self, Wrong};
 use super::random::Random;
 use super::settings;
-use super::slots::{self, Slot};
+use super::slots::{self, Free, Slot};
 use super::word::{IN_RING, IN_SLAB};
 use crate::address_map::{
     Entry, HARDENED, HARDENED_EMPTY, HARDENED_GROUP, HARDENED_GROUPS, Kind, MAP,
 };
 use crate::chunk::{self, Want};
-use crate::os::{self, Memory, SYSTEM};
+use crate::os::{self, Memory, SYSTEM, prefetch};
 use crate::size_class::{self, CLASSES, UNIT};
-use crate::slab::Slab;
+use crate::slab::{Slab, WayBack};
+use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::{self, Guard, Lock};
 use crate::unit_list::{BySize, UnitList};
 
@@ -83,6 +85,16 @@ const GUARD_EVERY_LIGHT: usize = 8;
 const GUARD_EVERY_FULL: usize = 2;
 /// Slabs without a slot out keep their memory up to one of so many.
 const KEPT: usize = 8;
+/// The others keep it until none of them was needed for so many milliseconds.
+const DELAY: u32 = 100;
+
+/// When idle slabs are looked at next, in milliseconds, or [`NEVER`].
+static DUE: AtomicU32 = AtomicU32::new(NEVER);
+const NEVER: u32 = 0;
+
+fn due_after(now: u32) -> u32 {
+    now.wrapping_add(DELAY).max(1)
+}
 
 /// Units taken for a class, some of which are not slabs yet.
 struct Extent {
@@ -104,8 +116,9 @@ pub(super) struct Class {
     /// Slots that are free and opened, and slots that are out.
     free: usize,
     out: usize,
-    /// Slabs that have no slot out, and memory.
+    /// Slabs that have no slot out, and memory; and the fewest that there were since they were looked at last.
     idle: usize,
+    spared: usize,
     random: Random,
     /// Of a group's class: freed slots that wait, in a circle, and where the next one goes. Null: none is there.
     waiting: [*mut u8; WAITING],
@@ -142,11 +155,9 @@ pub(super) fn draw(class: usize, most: usize, mut sink: impl FnMut(Slot)) -> usi
 }
 
 /// Takes slots back that are in a ring. False: the lock cannot be waited for, and they are where they were.
-pub(super) fn put(class: usize, slots: impl Iterator<Item = Slot>) -> bool {
+pub(super) fn put(class: usize, slots: impl Iterator<Item = Free>) -> bool {
     let Some(mut it) = lock(class) else { return false };
-    for slot in slots {
-        it.put(class, slot);
-    }
+    it.put(class, slots);
     true
 }
 
@@ -158,9 +169,25 @@ pub(super) fn put_to_wait(class: usize, slot: Slot) -> bool {
     it.waits = (at + 1) % WAITING;
     let out = core::mem::replace(&mut it.waiting[at], slot.block);
     if let Some((oldest, _)) = Slot::of(out.addr()) {
-        it.put(class, oldest);
+        it.put(class, iter::once(oldest.as_free()));
     }
     true
+}
+
+/// Gives the memory of slabs back that were not needed for a while, if it is time. A slow path calls this, which holds no lock.
+pub(super) fn pass(now: u32) {
+    let due = DUE.load(Ordering::Relaxed);
+    let is_time = due != NEVER && (0..u32::MAX / 2).contains(&now.wrapping_sub(due));
+    let (order, mut is_left) = (Ordering::Relaxed, false);
+    if !is_time || DUE.compare_exchange(due, NEVER, order, order).is_err() {
+        return;
+    }
+    for class in (0..ALL_CLASSES).filter(|&class| class != EMPTY) {
+        is_left |= ALL[class].try_lock().is_none_or(|mut it| it.purge_idle(class));
+    }
+    if is_left {
+        DUE.store(due_after(now), Ordering::Relaxed);
+    }
 }
 
 /// Gives the memory of all slabs without a slot out back. Returns bytes.
@@ -174,6 +201,7 @@ pub(super) fn trim() -> usize {
             let slab = Slab::at(&MAP, unit, slots_of(class).0);
             if slab.is_empty() && slab.carved() > 0 {
                 it.idle -= 1;
+                it.spared = it.spared.min(it.idle);
                 given += it.purge(slab);
             } else {
                 let bytes = slab.purge(&SYSTEM);
@@ -221,6 +249,7 @@ impl Class {
             free: 0,
             out: 0,
             idle: 0,
+            spared: 0,
             random: Random::new(),
             waiting: [ptr::null_mut(); WAITING],
             waits: 0,
@@ -254,6 +283,7 @@ impl Class {
         let slab = Slab::at(&MAP, unit, slots_class);
         if slab.is_empty() && slab.carved() > 0 && !is_empty {
             self.idle -= 1;
+            self.spared = self.spared.min(self.idle);
         }
         if slab.free() == 0 {
             let size = size_class::size(slots_class);
@@ -267,9 +297,15 @@ impl Class {
             self.free += slab.carved() - before;
         }
         let random = self.random.next();
+        let (first, size) =
+            (Slot::at(unit, slots_class, 0, is_empty), size_class::size(slots_class));
         let drawn = slab.draw(most, random, |index| {
-            let slot = Slot::at(unit, slots_class, index, is_empty);
+            let (block, word) =
+                (first.block.wrapping_add(index * size), first.word.wrapping_add(index));
+            let slot = Slot { block, word, ..first };
             slot.write(IN_RING);
+            // It is verified when it is handed out, and most of those that are drawn were freed long ago.
+            prefetch(slot.block);
             sink(slot);
         });
         self.free -= drawn;
@@ -279,31 +315,77 @@ impl Class {
         drawn
     }
 
-    fn put(&mut self, class: usize, slot: Slot) {
-        let slab = Slab::at(&MAP, slot.unit, slot.class);
-        if slot.read() != IN_RING || !slab.put_back(slot.index) {
-            // Two threads freed it at once, and each has put it into its ring.
-            judge::report(
-                Wrong::DoubleFree,
-                "free",
-                slot.block.addr(),
-                size_class::size(slot.class),
-            );
-            return;
-        }
-        slot.write(IN_SLAB);
-        self.out -= 1;
-        self.free += 1;
-        if !slab.is_listed() {
-            self.list(slot.unit, settings::get().full);
-        }
-        if slab.is_empty() && class != EMPTY {
-            if self.idle > self.units / KEPT {
-                self.purge(slab);
-            } else {
-                self.idle += 1;
+    /// Takes slots back. Those of one slab that come one after another are one visit to it.
+    fn put(&mut self, class: usize, mut slots: impl Iterator<Item = Free>) {
+        let (slots_class, _) = slots_of(class);
+        let way = WayBack::of(&MAP, slots_class, 0);
+        let mut next = slots.next();
+        while let Some(mut slot) = next {
+            let unit = MAP.unit_of(slot.block.addr());
+            // SAFETY: slots of the class lie in its slabs, and the class's lock is held.
+            let mut visit = unsafe { way.visit(unit) };
+            let mut count = 0;
+            next = loop {
+                // SAFETY: the words of a slab are committed, and nothing is written there but by atomics.
+                let word = unsafe { &*slot.word };
+                let offset = slot.block.addr() & (UNIT - 1);
+                if word.load(Ordering::Relaxed) == IN_RING && visit.put(offset) {
+                    word.store(IN_SLAB, Ordering::Relaxed);
+                    count += 1;
+                } else {
+                    // Two threads freed it at once, and each has put it into its ring.
+                    let size = size_class::size(slots_class);
+                    judge::report(Wrong::DoubleFree, "free", slot.block.addr(), size);
+                }
+                match slots.next() {
+                    Some(one) if (one.block.addr() ^ slot.block.addr()) < UNIT => slot = one,
+                    other => break other,
+                }
+            };
+            self.out -= count;
+            self.free += count;
+            if visit.finish() && count > 0 {
+                self.settle(class, Slab::at(&MAP, unit, slots_class));
             }
         }
+    }
+
+    /// Slots have come back to a slab that is not listed, or has no slot out any more.
+    fn settle(&mut self, class: usize, slab: Slab<'_>) {
+        if !slab.is_listed() {
+            self.list(slab.unit, settings::get().full);
+        }
+        if slab.is_empty() && class != EMPTY {
+            self.idle += 1;
+            if self.idle > self.kept() && DUE.load(Ordering::Relaxed) == NEVER {
+                DUE.store(due_after(os::coarse_ms()), Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Slabs without a slot out that keep their memory in any case.
+    fn kept(&self) -> usize {
+        self.units / KEPT
+    }
+
+    /// Gives back what was idle for the whole of a delay, but for what is kept. Returns whether more is idle than that, and
+    /// has to be looked at again.
+    fn purge_idle(&mut self, class: usize) -> bool {
+        let mut goes = self.spared.saturating_sub(self.kept());
+        let mut at = self.listed.first();
+        while goes > 0
+            && let Some(unit) = at
+        {
+            at = self.listed.after(&MAP, unit);
+            let slab = Slab::at(&MAP, unit, slots_of(class).0);
+            if slab.is_empty() && slab.carved() > 0 {
+                self.idle -= 1;
+                self.purge(slab);
+                goes -= 1;
+            }
+        }
+        self.spared = self.idle;
+        self.idle > self.kept()
     }
 
     /// Gives the memory of a slab without a slot out back. Returns bytes.

@@ -35,11 +35,17 @@ pub(super) struct Slot {
     pub(super) word: *const AtomicU16,
     /// Its class.
     pub(super) class: usize,
-    /// Its unit, and its number there.
-    pub(super) unit: usize,
-    pub(super) index: usize,
     /// Whether it holds blocks of no bytes.
     pub(super) is_empty: bool,
+}
+
+/// A free slot, as rings know it.
+#[derive(Clone, Copy)]
+pub(super) struct Free {
+    /// Its first byte.
+    pub(super) block: *mut u8,
+    /// Its word.
+    pub(super) word: *const AtomicU16,
 }
 
 /// Units whose words are committed, from the first one on, where they are reserved as a whole.
@@ -100,7 +106,7 @@ impl Slot {
     /// The slot `index` of the slab at `unit`.
     pub(super) fn at(unit: usize, class: usize, index: usize, is_empty: bool) -> Self {
         let block = MAP.address_of(unit).wrapping_add(index * size_class::size(class));
-        Self { block, word: word_of(unit, index), class, unit, index, is_empty }
+        Self { block, word: word_of(unit, index), class, is_empty }
     }
 
     /// The slot that an address lies in, and how far into it. `None`: the hardened heap has no slab there, or it is the rest
@@ -123,6 +129,11 @@ impl Slot {
         }
         let slot = Self::at(unit, class, index, entry.owner() == HARDENED_EMPTY);
         Some((slot, offset - index * size_class::size(class)))
+    }
+
+    /// The slot, which is free.
+    pub(super) fn as_free(&self) -> Free {
+        Free { block: self.block, word: self.word }
     }
 
     /// Reads its word.
@@ -278,13 +289,34 @@ pub(super) unsafe fn all_bits(block: *const u8, size: usize) -> u64 {
     u64::from(!is_none(any))
 }
 
+/// 0 if all of `size` bytes are zero: for long slots.
+///
+/// # Safety
+///
+/// The bytes are the caller's, `size` is a multiple of 128, and `block` is aligned to 16.
+pub(super) unsafe fn long_bits(block: *const u8, size: usize) -> u64 {
+    debug_assert!(size.is_multiple_of(128));
+    let mut any = [NONE; 4];
+    for at in (0..size).step_by(128) {
+        let lane = |part: usize| {
+            // SAFETY: 16 of the caller's bytes.
+            unsafe { block.wrapping_add(at + part).cast::<Lane>().read() }
+        };
+        for (part, any) in any.iter_mut().enumerate() {
+            *any = or(*any, or(lane(16 * part), lane(64 + 16 * part)));
+        }
+    }
+    let [one, two, three, four] = any;
+    u64::from(!is_none(or(or(one, two), or(three, four))))
+}
+
 /// Reads a word.
 #[inline(always)]
-pub(super) fn read(word: &AtomicU16) -> u32 {
+pub(super) fn read(word: &AtomicU16) -> u64 {
     // The compiler widens what an atomic load gives once more.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
-        let known: u32;
+        let known: u64;
         // SAFETY: a load of an aligned word, which is what a relaxed one is.
         unsafe {
             core::arch::asm!(

@@ -3,7 +3,7 @@
 //! ```text
 //!   15   13 12                 0
 //!   | maker | slack            |    maker > 0: live; slack: bytes behind those asked for, but for the canary's
-//!   | 0     | 0 or 1           |    free: in its slab, or in some thread's ring
+//!   | 0     | 0 or 1           |    free: in some thread's ring, or in its slab
 //! ```
 //!
 //! The word of a slot lies in a table of its own (`slots`), so no block leads to it. It is what makes a
@@ -16,10 +16,10 @@ use crate::request::Origin;
 
 /// Bytes of the canary, which follows the bytes asked for.
 pub(super) const CANARY: usize = 8;
-/// A slot in its slab: free, or never handed out.
-pub(super) const IN_SLAB: u16 = 0;
-/// A slot in a thread's ring.
-pub(super) const IN_RING: u16 = 1;
+/// A slot in a thread's ring; or that was never drawn, which nobody asks. (It is 0 because `malloc` looks for it.)
+pub(super) const IN_RING: u16 = 0;
+/// A slot that went back to its slab.
+pub(super) const IN_SLAB: u16 = 1;
 
 const MAKER_SHIFT: u32 = 13;
 /// The most slack that fits into a word.

@@ -15,7 +15,7 @@
 use core::arch::asm;
 
 use super::{door, exclusive, fast, per_cpu, shared};
-use crate::address_map::{SLAB_KINDS, TABLE_GAP};
+use crate::address_map::{MAP, SLAB_KINDS, TABLE_GAP};
 use crate::cache::arrays::{self, Gate};
 use crate::cache::{Hot, Residue, hot};
 use crate::hardened;
@@ -144,6 +144,10 @@ pub unsafe extern "C" fn free_unknown(block: *mut u8, hot: *const u8, _any: usiz
 #[cold]
 #[inline(never)]
 unsafe fn free_unknown_cold(block: *mut u8, hot: &Hot) {
+    // SAFETY: by the contract a block in use, or what is refused.
+    if unsafe { hardened::free_slowly::<MALLOC>(block, hot, MAP.unit_of(block.addr()), None) } {
+        return;
+    }
     // Of a thread whose blocks are sampled, all come here.
     // SAFETY: by the contract a block in use, or what is refused.
     if unsafe { !exclusive::free_sampled(block, hot) } {

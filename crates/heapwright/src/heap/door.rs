@@ -337,6 +337,22 @@ pub(super) unsafe fn free_cold<const FROM: u8>(block: *mut u8) {
 unsafe fn free_hardened<const FROM: u8>(block: *mut u8, told: Option<usize>) {
     // SAFETY: the caller gives the block away, if it is one.
     if unsafe { !hardened::free::<FROM>(block, fast::hot(), MAP.unit_of(block.addr()), told) } {
+        // SAFETY: the caller gives the block away, if it is one.
+        unsafe { free_hardened_slowly::<FROM>(block, told) }
+    }
+}
+
+/// [`free_hardened`] of a block that is not as the short way wants it.
+///
+/// # Safety
+///
+/// As `free`.
+#[cold]
+#[inline(never)]
+unsafe fn free_hardened_slowly<const FROM: u8>(block: *mut u8, told: Option<usize>) {
+    let unit = MAP.unit_of(block.addr());
+    // SAFETY: the caller gives the block away, if it is one.
+    if unsafe { !hardened::free_slowly::<FROM>(block, fast::hot(), unit, told) } {
         let call = if told.is_some() { Call::FreeSized } else { Call::Free };
         // SAFETY: the caller gives the block away, if it is one.
         unsafe { free_found::<FROM>(call, block, told, None) };

@@ -191,7 +191,7 @@ fn malloc_medium_aligned<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
 fn missed(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
     // The hardened heap's own fast path is for sizes that lead to their class without a table.
     if size > LINEAR_MAX && hot.hardness() != Hardness::None {
-        return door::malloc_cold::<MALLOC>(size);
+        return hardened::malloc_medium::<MALLOC>(size, hot);
     }
     missed_here(size, hot, offset)
 }
@@ -217,14 +217,15 @@ fn missed_from<const FROM: u8>(size: usize, align: usize, hot: &Hot, offset: usi
         return shared::missed(size, hot, offset);
     }
     match hot.hardness() {
-        // What `malloc` takes there.
-        Hardness::Light if hardened::is_plain::<FROM>(size, align) => {
-            hardened::malloc::<FROM, false>(size, hot)
+        Hardness::Light | Hardness::Full if !hardened::is_plain::<FROM>(align) => {
+            door::malloc_aligned_cold::<FROM>(size, align)
         }
-        Hardness::Full if hardened::is_plain::<FROM>(size, align) => {
-            hardened::malloc::<FROM, true>(size, hot)
+        Hardness::Light | Hardness::Full if size > LINEAR_MAX => {
+            hardened::malloc_medium::<FROM>(size, hot)
         }
-        _ => exclusive::missed_from::<FROM>(size, align, hot, offset),
+        Hardness::Light => hardened::malloc::<FROM, false>(size, hot),
+        Hardness::Full => hardened::malloc::<FROM, true>(size, hot),
+        Hardness::None => exclusive::missed_from::<FROM>(size, align, hot, offset),
     }
 }
 
