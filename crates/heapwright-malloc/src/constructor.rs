@@ -4,7 +4,7 @@
 //! before, and allocated; the program's own will run after. Nothing that the
 //! allocator needs is done here, only what must be known before `main`.
 
-use crate::{at_exit, cxx, fault_handler, stderr_copy};
+use crate::{at_exit, cxx, ending_signals, fault_handler, stderr_copy};
 use heapwright::{heap, limit, status};
 
 /// Before the constructors of a program that the archive is linked into, which
@@ -54,5 +54,6 @@ pub(crate) fn begin_debugging() {
     heapwright::process::write_findings_with(stderr_copy::write);
     cxx::distinguish_forms();
     fault_handler::install(heap::fault);
+    ending_signals::watch();
     heap::debug_prepare();
 }

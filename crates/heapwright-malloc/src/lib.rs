@@ -16,6 +16,7 @@
 //!   sandbox          prctl, by which a program forbids system calls to itself
 //!   deepbind         dlopen, whose RTLD_DEEPBIND no preloaded allocator survives; dlclose
 //!   fault_handler    SIGSEGV and SIGBUS, when the debug heap protects memory
+//!   ending_signals   SIGTERM and its kin, when the debug heap looks at a process that they end
 //!   signals          sigaction, signal, ... , which set the program's own handlers
 //!   hw_gc            hw_gc_*: collected heaps; their fast paths are in include/heapwright_gc.h
 //!   hw_api           hw_*: heaps, questions about pointers, statistics (include/heapwright.h)
@@ -60,6 +61,8 @@ mod cxx;
 mod cxx_runtime;
 /// cbindgen:ignore
 mod deepbind;
+/// cbindgen:ignore
+mod ending_signals;
 /// cbindgen:ignore
 mod errno;
 /// cbindgen:ignore

@@ -25,8 +25,6 @@
 
 use core::ptr::{self, NonNull};
 
-use heapwright_record::debug::Ending;
-
 use crate::cache::guard_draw::Draw;
 use crate::ids::Slot;
 use crate::options::{self, Options};
@@ -183,5 +181,5 @@ pub(crate) fn at_exit() {
         return;
     }
     heap.sweep_last();
-    heap.reporter.end(Ending::Exit, heap.made(), heap.freed(), heap.peak());
+    heap.reporter.end(0, heap.made(), heap.freed(), heap.peak());
 }

@@ -321,8 +321,8 @@ impl Reporter {
         }
     }
 
-    /// Says how it ended, where something was found or a record is kept.
-    pub(crate) fn end(&self, ending: Ending, made: u64, freed: u64, peak: u64) {
+    /// Says how it ended, where something was found or a record is kept: by a signal, or (0) by its own will.
+    pub(crate) fn end(&self, signal: u32, made: u64, freed: u64, peak: u64) {
         let Some(mut state) = self.state.lock_soon(super::heap::PATIENCE) else { return };
         let found = self.found();
         if found as usize > state.reported_count && self.is_loud() {
@@ -350,7 +350,8 @@ impl Reporter {
                 allocations: made,
                 frees: freed,
                 peak_live_bytes: peak,
-                ending,
+                ending: if signal == 0 { Ending::Exit } else { Ending::Signal },
+                signal,
             }));
             recorder.flush();
         }
