@@ -78,7 +78,7 @@ pub(crate) fn prepare() {
 
 /// Ends the process at once, without running handlers; reports before it does.
 #[unsafe(no_mangle)]
-extern "C" fn _exit(status: c_int) -> ! {
+pub(crate) extern "C" fn _exit(status: c_int) -> ! {
     report();
     end(status)
 }

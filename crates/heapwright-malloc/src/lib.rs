@@ -24,6 +24,7 @@
 //!   constructor      what happens when the library is loaded
 //!   own_stack        a stack to judge faults on
 //!   at_exit          the process's end: statistics, the debug heap's last look; _exit, _Exit
+//!   daemon           daemon, whose first process ends past us
 //!   stderr_copy      where the text goes when the program has closed stderr
 //!   report           the statistics as text and as XML
 //!   text             a buffer on the stack to write them into
@@ -59,6 +60,8 @@ mod constructor;
 mod cxx;
 /// cbindgen:ignore
 mod cxx_runtime;
+/// cbindgen:ignore
+mod daemon;
 /// cbindgen:ignore
 mod deepbind;
 /// cbindgen:ignore

@@ -6,6 +6,7 @@
 //!   testsuite heapwright.leaks     definitely lost, possibly lost, growth
 //!     testcase                     passes where nothing of its kind was found
 //!     testcase > failure           else one for each finding, with its stacks
+//!   testsuite heapwright.processes a test that fails where a process had no last look
 //! ```
 //!
 //! Errors and what is definitely lost fail. What is possibly lost and what grows is reported
@@ -58,6 +59,20 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
         );
         all = (all.0 + count, all.1 + failures);
     }
+    let unseen = usize::from(!report.unseen.is_empty());
+    let _ = writeln!(
+        body,
+        "  <testsuite name=\"heapwright.processes\" tests=\"1\" failures=\"{unseen}\" errors=\"0\" \
+         skipped=\"0\" time=\"0\">\n    <testcase classname=\"heapwright.processes\" name=\"last-look\" \
+         time=\"0\">"
+    );
+    if let Some(first) = report.unseen.first() {
+        let (message, text) = (escaped(first), escaped(&report.unseen.join("\n")));
+        let _ =
+            writeln!(body, "      <failure message=\"{message}\" type=\"unseen\">{text}</failure>");
+    }
+    body.push_str("    </testcase>\n  </testsuite>\n");
+    all = (all.0 + 1, all.1 + unseen);
     let name = escaped(&report.first().map(sentences::command).unwrap_or_default());
     write!(
         out,

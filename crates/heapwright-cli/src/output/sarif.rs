@@ -154,7 +154,7 @@ fn notifications(report: &Report) -> Vec<Notification> {
     if unreported != 0 {
         lines.push(format!("{}: no results", units::counted(unreported, "more different error")));
     }
-    let lines = lines.into_iter().chain(report.notes.iter().cloned());
+    let lines = lines.into_iter().chain(report.lines().cloned());
     lines.map(|line| Notification { level: "note", message: Message::of(&line) }).collect()
 }
 

@@ -16,6 +16,7 @@
 //! growth        arithmetic: does it grow for good?
 //! suppressions  which findings are hidden
 //! naming        stacks get frames, and frames names; source: lines around them
+//! unseen        processes that had no last look
 //! point         a check, or a time
 //! diff          two points in time, or two runs, compared
 //! explained     why a process's memory is what it is, of a heap profile
@@ -41,17 +42,19 @@ pub(crate) mod point;
 mod progress;
 mod source;
 mod suppressions;
+mod unseen;
 
 use anyhow::anyhow;
 use gather::{Error, Gathered, Lost, place};
-use heapwright_record::debug::{Call, Reach, Role, Root};
+use heapwright_record::debug::{Call, Entry, Reach, Role, Root};
 use heapwright_record::{Fault, Problem};
 use input::reading;
-use model::{Amount, Growth, Happened, Leak, Path as Chain, Report, Sample, StackId, Step, Wanted};
+use model::{Amount, Fate, Growth, Happened, Leak, Path as Chain, Report, Sample, StackId, Step, Wanted};
 use naming::Naming;
 use point::Point;
 use progress::Progress;
 use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use suppressions::{Kind, Line, Suppressions};
 
@@ -107,6 +110,27 @@ pub(crate) fn make(arguments: &[PathBuf], options: &Options) -> anyhow::Result<M
     let gathered = gather(arguments, options)?;
     let damaged = gathered.damaged;
     Ok(Made { report: build(&gathered, options, suppressions), damaged })
+}
+
+/// Says of processes what whoever waited for them knows.
+pub(crate) fn set_fates(report: &mut Report, fate: impl Fn(u32) -> Fate) {
+    for process in &mut report.processes {
+        process.fate = fate(process.pid);
+    }
+    report.unseen = unseen::lines(&report.processes);
+}
+
+/// The files that a process ran, one after the other, as its record says.
+pub(crate) fn programs(record: &Path) -> Vec<PathBuf> {
+    let mut programs = Vec::new();
+    let mut take = |entry: Entry<'_>, _| {
+        if let Entry::Process(process) = entry {
+            programs.push(PathBuf::from(std::ffi::OsStr::from_bytes(process.exe.bytes)));
+        }
+    };
+    // What cannot be read is said where the record is reported.
+    let _ = input::read(record, &|_| {}, &mut take);
+    programs
 }
 
 /// Whether there is a record in a folder.
@@ -194,6 +218,7 @@ fn build(gathered: &Gathered, options: &Options, suppressions: Suppressions) -> 
     report.cut = naming.cut;
     report.sources = naming.sources.snippets;
     report.used = suppressions.used;
+    report.unseen = unseen::lines(&report.processes);
     report
 }
 

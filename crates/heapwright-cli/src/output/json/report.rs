@@ -38,6 +38,7 @@
 //!              still_reachable, suppressed: {errors, contexts, leaks, lost, growths},
 //!              untold: {contexts, errors, leaks}, unwritten}
 //! suppressions [{name, file, line, times, blocks, bytes}]    all that were given
+//! unseen      [string]: processes that had no last look; then the report is incomplete
 //! notes       [string]
 //! stacks      [{cut, frames: [index]}]    the first is the empty one: no stack was kept
 //! frames      [{address, module, offset, build_id, each or null,
@@ -118,6 +119,7 @@ fn object(report: &Report) -> Object<'_> {
                 bytes: used.amount.bytes,
             })
             .collect(),
+        unseen: &report.unseen,
         notes: &report.notes,
         stacks: report
             .stacks
@@ -315,6 +317,7 @@ struct Object<'r> {
     growths: Vec<Growth>,
     summary: Summary,
     suppressions: Vec<Used<'r>>,
+    unseen: &'r [String],
     notes: &'r [String],
     stacks: Vec<Stack<'r>>,
     frames: Vec<Frame>,

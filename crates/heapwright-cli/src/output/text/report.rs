@@ -26,7 +26,8 @@
 
 use crate::output::words::{self, hex, printable};
 use crate::output::{Look, units};
-use crate::report::model::{Amount, Error, Growth, Leak, Path, Process, Ready, Report, StackId};
+use crate::process;
+use crate::report::model::{Amount, Error, Fate, Growth, Leak, Path, Process, Ready, Report, StackId};
 use crate::symbols::{Frame, Function};
 use heapwright_record::debug::{End, Ending, Reach, Root, Text};
 use std::collections::HashSet;
@@ -46,6 +47,10 @@ pub(crate) fn write(report: &Report, to: &mut dyn io::Write, look: Look) -> io::
         out.clear();
         written
     };
+    if !report.unseen.is_empty() {
+        unseen(&mut out, report, look);
+        flush(&mut out)?;
+    }
     for error in &report.errors {
         write_error(&mut out, report, error, look);
         flush(&mut out)?;
@@ -277,7 +282,20 @@ fn line(frame: &Frame, function: &Function) -> String {
     line
 }
 
-/// What could not be read or seen.
+/// Which processes were not looked at when they ended.
+fn unseen(out: &mut String, report: &Report, look: Look) {
+    let first = pid(report.first());
+    for line in report.unseen.iter().take(LISTED) {
+        let line = format!("=={first}== INCOMPLETE: {line}");
+        let _ = writeln!(out, "{}", look.strong(&line));
+    }
+    if let Some(more @ 1..) = report.unseen.len().checked_sub(LISTED) {
+        let more = units::count(more as u64);
+        let _ = writeln!(out, "=={first}== INCOMPLETE: the same of {more} more processes");
+    }
+}
+
+/// What could not be read.
 fn notes(out: &mut String, report: &Report) {
     let first = pid(report.first());
     for note in &report.notes {
@@ -293,7 +311,7 @@ fn summary(out: &mut String, report: &Report) {
     for process in listed.iter().take(LISTED) {
         let pid = pid(Some(process));
         let _ = writeln!(out, "=={pid}== {}", life(process));
-        let _ = writeln!(out, "=={pid}== {}", ended(process.end.map(|end| end.ending)));
+        let _ = writeln!(out, "=={pid}== {}", ended(process));
     }
     let mut line = |text: &str| {
         let _ = writeln!(out, "=={first}== {text}");
@@ -365,7 +383,7 @@ fn listed(report: &Report) -> Vec<&Process> {
         .collect();
     let is_well = |process: &Process| {
         let ending = process.end.map(|end| end.ending);
-        matches!(ending, Some(Ending::Exit | Ending::Exec | Ending::ForkChild))
+        matches!(ending, Some(Ending::Exit | Ending::Exec | Ending::ForkChild | Ending::Signal))
     };
     let all = report.processes.iter().enumerate();
     let alone = report.processes.len() == 1;
@@ -450,13 +468,28 @@ fn life(process: &Process) -> String {
     line
 }
 
-fn ended(ending: Option<Ending>) -> &'static str {
-    match ending {
-        None => "it did not say how it ended: it was killed, or is still running",
-        Some(Ending::Exit) => "it ended by exit",
-        Some(Ending::Abort) => "it ended by abort",
-        Some(Ending::Exec) => "it became another program",
-        Some(Ending::ForkChild) => "it was a forked child that became no other program",
-        Some(_) => "it ended in a way that this version does not know",
-    }
+/// How it ended.
+fn ended(process: &Process) -> String {
+    let ending = process.end.map(|end| end.ending);
+    String::from(match (ending, process.fate) {
+        (None, Fate::Running) => "it is still running",
+        (None | Some(Ending::Exit | Ending::Abort | Ending::Signal), Fate::Ended(end)) => {
+            return match end {
+                process::End::Code(code) => format!("it exited with code {code}"),
+                process::End::Signal { number, .. } => {
+                    format!("it was ended by {}", process::signal_name(number))
+                }
+            };
+        }
+        (None, _) => "it wrote nothing at its end: it was killed, or is still running",
+        (Some(Ending::Exit), _) => "it exited",
+        (Some(Ending::Abort), _) => "it aborted",
+        (Some(Ending::Signal), _) => {
+            let signal = process.end.map_or(0, |end| end.signal);
+            return format!("it was ended by {}", process::signal_name(signal.cast_signed()));
+        }
+        (Some(Ending::Exec), _) => "it became another program",
+        (Some(Ending::ForkChild), _) => "it was a forked child that became no other program",
+        (Some(_), _) => "it ended in a way that this version does not know",
+    })
 }
