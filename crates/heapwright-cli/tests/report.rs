@@ -148,7 +148,7 @@ fn frames_have_functions_and_lines() {
     to suppress it: double-free:^outer$
 
 ==4242== prog -x: 17 blocks allocated, 3 freed, at most 1.5 KiB at once
-==4242== it ended by exit
+==4242== it exited
 ==4242== ERROR SUMMARY: 1 errors from 1 contexts (suppressed: 0 from 0)
 "
             )
@@ -363,7 +363,7 @@ fn an_access_is_at_its_first_frame() {
         frames(&record),
         [format!("    #0 {address:#x} ({path}+{address:#x})"), format!("    #1 {address:#x}"),]
     );
-    assert!(printed.contains("it did not say how it ended"), "{printed}");
+    assert!(printed.contains("it wrote nothing at its end"), "{printed}");
 }
 
 #[test]
@@ -495,7 +495,7 @@ Direct leak of 40 byte(s) in 1 object(s) allocated from:
 
 ==7== note: process 7: a leak check did not finish
 ==7== prog
-==7== it did not say how it ended: it was killed, or is still running
+==7== it wrote nothing at its end: it was killed, or is still running
 ==7== LEAK SUMMARY:
 ==7==    definitely lost: 40 bytes in 1 blocks
 ==7==    indirectly lost: 800 bytes in 20 blocks
@@ -642,7 +642,7 @@ fn what_grows_and_grows_is_reported() {
     let output = report(&[], &record);
     assert_eq!(output.status.code(), Some(0));
     let printed = stdout(&output);
-    let line = "==4242==GROWTH: heapwright: grows by 1.0 MiB/s, tau 1.00, 1.0 MiB -> 30.0 MiB in 29.00 s\n\
+    let line = "==4242==GROWTH: heapwright: live blocks grow by 1.0 MiB a second, from 1.0 MiB to 30.0 MiB in 29.00 s (100 % of later counts are higher)\n\
                 Live blocks allocated from:\n    #0 0x100\n";
     assert!(printed.starts_with(line), "{printed}");
     assert_eq!(printed.matches("==GROWTH").count(), 1);
@@ -724,7 +724,7 @@ fn a_record_without_findings_is_a_success() {
     assert_eq!(
         stdout(&output),
         "==4242== prog -x: 17 blocks allocated, 3 freed, at most 1.5 KiB at once\n\
-         ==4242== it ended by exit\n\
+         ==4242== it exited\n\
          ==4242== ERROR SUMMARY: 0 errors from 0 contexts (suppressed: 0 from 0)\n"
     );
     // Found, but not written down.

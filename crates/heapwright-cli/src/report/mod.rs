@@ -41,7 +41,7 @@ mod naming;
 pub(crate) mod point;
 mod progress;
 mod source;
-mod suppressions;
+pub(crate) mod suppressions;
 mod unseen;
 
 use anyhow::anyhow;
@@ -49,7 +49,9 @@ use gather::{Error, Gathered, Lost, place};
 use heapwright_record::debug::{Call, Entry, Reach, Role, Root};
 use heapwright_record::{Fault, Problem};
 use input::reading;
-use model::{Amount, Fate, Growth, Happened, Leak, Path as Chain, Report, Sample, StackId, Step, Wanted};
+use model::{
+    Amount, Fate, Growth, Happened, Leak, Path as Chain, Report, Sample, StackId, Stacks, Step, Wanted,
+};
 use naming::Naming;
 use point::Point;
 use progress::Progress;
@@ -435,35 +437,39 @@ impl ReportBuilder<'_> {
         self.report.growths.push(Growth { stack, process, points, slope, tau });
     }
 
-    /// Which suppression hides a finding with these stacks.
-    fn hidden(&self, kind: Kind, stacks: impl IntoIterator<Item = StackId>) -> Option<usize> {
+    /// Which suppression hides a finding with these stacks, which is noted there as one of its causes.
+    fn hidden(&mut self, kind: Kind, stacks: impl IntoIterator<Item = StackId>) -> Option<usize> {
         if self.suppressions.is_empty() {
             return None;
         }
         let stacks: Vec<Vec<Line<'_>>> =
-            stacks.into_iter().map(|stack| self.lines(stack)).collect();
-        self.suppressions.hides(kind, &stacks)
+            stacks.into_iter().map(|stack| lines(&self.naming.stacks, stack)).collect();
+        let rule = self.suppressions.hides(kind, &stacks)?;
+        let place = stacks.iter().find_map(|stack| suppressions::suggestion(stack));
+        let cause = format!("{kind:?} {}", place.unwrap_or_default());
+        self.suppressions.used[rule].causes.insert(cause);
+        Some(rule)
     }
+}
 
-    /// A stack as suppressions see it: inlined functions are frames, too.
-    fn lines(&self, stack: StackId) -> Vec<Line<'_>> {
-        let mut lines = Vec::new();
-        for frame in self.naming.stacks.frames(stack) {
-            let path = frame.place.as_ref().map(|place| &*place.path).unwrap_or_default();
-            let module = std::str::from_utf8(path).unwrap_or_default();
-            if frame.functions.is_empty() {
-                lines.push(Line { module, ..Line::default() });
-            }
-            lines.extend(frame.functions.iter().map(|function| Line {
-                name: function.name.as_deref().unwrap_or_default(),
-                symbol: function.symbol.as_deref().unwrap_or_default(),
-                source: function.source.as_deref().unwrap_or_default(),
-                line: function.line,
-                module,
-            }));
+/// A stack as suppressions see it: inlined functions are frames, too.
+pub(crate) fn lines(stacks: &Stacks, stack: StackId) -> Vec<Line<'_>> {
+    let mut lines = Vec::new();
+    for frame in stacks.frames(stack) {
+        let path = frame.place.as_ref().map(|place| &*place.path).unwrap_or_default();
+        let module = std::str::from_utf8(path).unwrap_or_default();
+        if frame.functions.is_empty() {
+            lines.push(Line { module, ..Line::default() });
         }
-        lines
+        lines.extend(frame.functions.iter().map(|function| Line {
+            name: function.name.as_deref().unwrap_or_default(),
+            symbol: function.symbol.as_deref().unwrap_or_default(),
+            source: function.source.as_deref().unwrap_or_default(),
+            line: function.line,
+            module,
+        }));
     }
+    lines
 }
 
 /// The live bytes of each stack of a process over time, by the interner's number. A

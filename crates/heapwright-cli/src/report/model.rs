@@ -21,7 +21,7 @@ use crate::symbols::Frame;
 use heapwright_record::debug::{
     self as record, Class, End, Finding, Memory, Moment, Occasion, Origin, Reach, Role, Root,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
 
 /// Everything that is reported.
@@ -581,6 +581,8 @@ pub(crate) struct Used {
     pub(crate) line: u32,
     /// Findings and groups of blocks that it hid; 0: none, it is of no use here.
     pub(crate) times: u64,
+    /// The different causes of these: a kind of finding, and the calls that a suggestion would name.
+    pub(crate) causes: HashSet<String>,
     pub(crate) amount: Amount,
 }
 

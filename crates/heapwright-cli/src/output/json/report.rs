@@ -115,6 +115,7 @@ fn object(report: &Report) -> Object<'_> {
                 file: &used.file,
                 line: used.line,
                 times: used.times,
+                causes: used.causes.len(),
                 blocks: used.amount.blocks,
                 bytes: used.amount.bytes,
             })
@@ -572,6 +573,7 @@ struct Used<'r> {
     file: &'r str,
     line: u32,
     times: u64,
+    causes: usize,
     blocks: u64,
     bytes: u64,
 }

@@ -28,6 +28,7 @@ use crate::output::words::{self, hex, printable};
 use crate::output::{Look, units};
 use crate::process;
 use crate::report::model::{Amount, Error, Fate, Growth, Leak, Path, Process, Ready, Report, StackId};
+use crate::symbols::plumbing::is_plumbing;
 use crate::symbols::{Frame, Function};
 use heapwright_record::debug::{End, Ending, Reach, Root, Text};
 use std::collections::HashSet;
@@ -217,12 +218,13 @@ fn write_growth(out: &mut String, report: &Report, growth: &Growth, look: Look) 
         _ => return,
     };
     let line = format!(
-        "=={pid}==GROWTH: heapwright: grows by {}/s, tau {:.2}, {} -> {} in {}",
+        "=={pid}==GROWTH: heapwright: live blocks grow by {} a second, from {} to {} in {} ({:.0} % of later counts are higher)",
         units::bytes(growth.slope.max(0.0) as u64),
-        growth.tau,
         units::bytes(first.bytes),
         units::bytes(last.bytes),
         age(last.ns.saturating_sub(first.ns)),
+        // Tau is the share of pairs that rise less that of pairs that fall.
+        (growth.tau + 1.0) * 50.0,
     );
     let _ = writeln!(out, "{}", look.strong(&line));
     let _ = writeln!(out, "Live blocks allocated from:");
@@ -230,22 +232,32 @@ fn write_growth(out: &mut String, report: &Report, growth: &Growth, look: Look) 
     ready(out, report, "growth", "Heapwright:growth", None, growth.stack);
 }
 
-/// The frames of a stack, and the lines around its innermost line.
+/// The frames of a stack, and the lines around its innermost line. Functions that get memory for others are one line.
 pub(super) fn stack(out: &mut String, report: &Report, stack: StackId) {
-    let (mut number, mut shown) = (0, false);
-    for frame in report.stacks.frames(stack) {
-        let nothing = [Function::default()];
-        let functions = if frame.functions.is_empty() { &nothing[..] } else { &frame.functions };
-        for function in functions {
-            let _ = writeln!(out, "    #{number} {}", line(frame, function));
-            number += 1;
-            if !shown {
-                shown = source(out, report, function);
-            }
+    let nothing = Function::default();
+    let all: Vec<(&Frame, &Function)> = report
+        .stacks
+        .frames(stack)
+        .flat_map(|frame| match &*frame.functions {
+            [] => vec![(frame, &nothing)],
+            functions => functions.iter().map(|function| (frame, function)).collect(),
+        })
+        .collect();
+    let first = all.iter().position(|(_, function)| !is_plumbing(function)).unwrap_or_default();
+    if first > 1 {
+        let (_, function) = all[first - 1];
+        let name = function.name.as_deref().map(words::printable_text).unwrap_or_default();
+        let _ = writeln!(out, "    #0 to #{} get memory for others, the last in {name}", first - 1);
+    }
+    let (folded, mut shown) = (if first > 1 { first } else { 0 }, false);
+    for (number, (frame, function)) in all.iter().enumerate().skip(folded) {
+        let _ = writeln!(out, "    #{number} {}", line(frame, function));
+        if !shown {
+            shown = source(out, report, function);
         }
     }
     if report.cut.contains(&stack) {
-        let _ = writeln!(out, "    (more frames were not kept)");
+        let _ = writeln!(out, "    (more frames were not kept: see --frames)");
     }
 }
 
@@ -342,6 +354,10 @@ fn summary(out: &mut String, report: &Report) {
                 let _ = write!(text, ", {}", amount(used.amount));
             }
             line(&text);
+            if used.causes.len() > 1 {
+                let causes = units::counted(used.causes.len() as u64, "different cause");
+                line(&format!("         WARNING: it hides {causes}; one for each says more"));
+            }
         }
     }
     if report.unreported.errors != 0 {
