@@ -43,7 +43,7 @@ fn a_bug_has_an_exit_code_of_its_own() {
         "in main ",
         "prog.c:8:9",
         "    >     8 |         free(block);",
-        "    to suppress it: double-free:^main$",
+        "    to suppress it: double-free:main@prog <-",
         "== ERROR SUMMARY: 1 errors from 1 contexts (suppressed: 0 from 0)",
     ] {
         assert!(printed.contains(part), "{part}: {printed}");
@@ -186,4 +186,153 @@ fn mistakes_in_the_command_line_are_one_line() {
     for part in ["heapwright check [OPTIONS] [--] CMD", "Exits with 99", "-- make test"] {
         assert!(help.contains(part), "{part}: {help}");
     }
+}
+
+/// Loses 123 bytes, and ends, or goes on, as it is asked to.
+const LOSES: &str = "
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static char *volatile lost;
+__attribute__((noinline)) static void *xmalloc(size_t size) { return malloc(size); }
+__attribute__((noinline)) static void one(void) { lost = xmalloc(123); }
+__attribute__((noinline)) static void other(void) { lost = xmalloc(77); }
+int main(int count, char **words) {
+    const char *how = count > 1 ? words[1] : \"\";
+    if (strstr(how, \"daemon\") && daemon(0, 1))
+        return 1;
+    one();
+    if (strstr(how, \"two\"))
+        other();
+    lost = malloc(1);
+    if (strstr(how, \"twice\")) {
+        char *block = malloc(40);
+        free(block);
+        free(block);
+    }
+    if (strstr(how, \"term\"))
+        raise(SIGTERM);
+    if (strstr(how, \"kill\"))
+        raise(SIGKILL);
+    if (strstr(how, \"wait\"))
+        for (;;)
+            pause();
+    return 0;
+}
+";
+
+fn loses(folder: &Folder) -> PathBuf {
+    folder.compile("loses", &["-g", "-O0"], LOSES)
+}
+
+const LOST: &str = "definitely lost: 123 bytes in 1 blocks";
+
+#[test]
+fn what_a_signal_ends_is_looked_at() {
+    let folder = Folder::new();
+    let program = loses(&folder);
+    let output = check(&[], &[text(&program), "term"]);
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(99), "{printed}");
+    assert!(printed.contains(LOST) && printed.contains("== it was ended by SIGTERM\n"), "{printed}");
+    assert!(!printed.contains("INCOMPLETE"), "{printed}");
+    // As the program ends, where nothing was found.
+    use std::os::unix::process::ExitStatusExt;
+    let output = check(&["--fail-on", "errors"], &[text(&program), "term"]);
+    assert_eq!(output.status.signal(), Some(15), "{}", stderr(&output));
+}
+
+#[test]
+fn what_nobody_could_look_at_comes_first_and_is_not_clean() {
+    let folder = Folder::new();
+    let program = loses(&folder);
+    let script = format!("{} kill; exit 0", text(&program));
+    let output = check(&[], &["sh", "-c", &script]);
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(125), "{printed}");
+    let first = printed.lines().find(|line| line.starts_with("==")).expect("a report");
+    let begins = "INCOMPLETE: process ";
+    assert!(first.contains(begins) && first.contains("ended without a last look"), "{printed}");
+    use std::os::unix::process::ExitStatusExt;
+    let output = check(&[], &[text(&program), "kill"]);
+    let printed = stderr(&output);
+    assert_eq!(output.status.signal(), Some(9), "{printed}");
+    assert!(printed.contains("was killed by SIGKILL: its leaks"), "{printed}");
+    // In machines' formats, too.
+    let output = check(&["--format", "json"], &[text(&program), "kill"]);
+    let object: Value = serde_json::from_str(&stderr(&output)).expect("is JSON");
+    assert_eq!(object["unseen"].as_array().map(Vec::len), Some(1), "{object}");
+    let output = check(&["--format", "junit"], &[text(&program), "kill"]);
+    assert!(stderr(&output).contains("type=\"unseen\""), "{}", stderr(&output));
+}
+
+#[test]
+fn a_daemon_is_followed() {
+    let folder = Folder::new();
+    let program = loses(&folder);
+    let output = check(&[], &[text(&program), "daemon,twice"]);
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(99), "{printed}");
+    assert!(printed.contains("ERROR: heapwright: double-free") && printed.contains(LOST), "{printed}");
+    assert!(!printed.contains("INCOMPLETE"), "{printed}");
+}
+
+#[test]
+fn who_asks_the_command_to_end_asks_the_daemon() {
+    use std::io::{BufRead, BufReader, Read};
+    use std::process::Stdio;
+    let folder = Folder::new();
+    let program = loses(&folder);
+    let mut command = heapwright();
+    command.args(["check", "--", text(&program), "daemon,wait"]).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("runs");
+    let mut said = BufReader::new(child.stderr.take().expect("is piped"));
+    let mut line = String::new();
+    said.read_line(&mut line).expect("is text");
+    assert!(line.contains("has ended and goes on as process "), "{line}");
+    // SAFETY: no pointers are involved, and the child was not waited for.
+    unsafe { libc::kill(child.id().cast_signed(), libc::SIGTERM) };
+    said.read_to_string(&mut line).expect("is text");
+    assert_eq!(child.wait().expect("ends").code(), Some(99), "{line}");
+    assert!(line.contains(LOST), "{line}");
+}
+
+#[test]
+fn what_runs_still_is_named_and_is_not_clean() {
+    let folder = Folder::new();
+    let program = loses(&folder);
+    let kept = folder.path("kept");
+    let script = format!("{} wait >/dev/null 2>&1 & echo $!", text(&program));
+    let output = check(&["--keep", text(&kept)], &["sh", "-c", &script]);
+    let printed = stderr(&output);
+    let pid: i32 = stdout(&output).trim().parse().expect("a pid");
+    // SAFETY: no pointers are involved; the process runs until it is killed.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+    assert_eq!(output.status.code(), Some(125), "{printed}");
+    assert!(printed.contains(&format!("process {pid} ")), "{printed}");
+    assert!(printed.contains("is still running") && printed.contains("kept/record.PID"), "{printed}");
+}
+
+#[test]
+fn a_suggested_suppression_hides_its_finding_and_no_other() {
+    let folder = Folder::new();
+    let program = loses(&folder);
+    let output = check(&[], &[text(&program), "two"]);
+    let printed = stderr(&output);
+    let suggested: Vec<&str> =
+        printed.lines().filter_map(|line| line.trim().strip_prefix("to suppress it: ")).collect();
+    let wanted = ["leak:xmalloc@loses <- one@loses <- main@loses", "leak:xmalloc@loses <- other@loses <- main@loses"];
+    assert_eq!(suggested, wanted, "{printed}");
+    let file = folder.file("one", wanted[0]);
+    let output = check(&["--suppress", text(&file)], &[text(&program), "two"]);
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(99), "{printed}");
+    assert!(printed.contains("definitely lost: 77 bytes") && !printed.contains("WARNING"), "{printed}");
+    // A wide one is used, and what is wrong with it is said.
+    let file = folder.file("wide", "leak:^xmalloc$\n");
+    let output = check(&["--suppress", text(&file)], &[text(&program), "two"]);
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{printed}");
+    assert!(printed.contains("WARNING: it hides 2 different causes"), "{printed}");
 }

@@ -75,7 +75,7 @@ fn double_free() -> Finding {
 
 fn end(findings: u32) -> Entry<'static> {
     let ending = Ending::Exit;
-    End { findings, allocations: 17, frees: 3, peak_live_bytes: 1536, ending }.into()
+    End { findings, allocations: 17, frees: 3, peak_live_bytes: 1536, ending, signal: 0 }.into()
 }
 
 /// A double free in a program, with the same stack twice.
@@ -145,7 +145,7 @@ fn frames_have_functions_and_lines() {
     #1 {address:#x} in main {source}:9:5 {place}
     #2 0x10
     allocated by thread 1, 17 operations earlier (no stack was kept)
-    to suppress it: double-free:^outer$
+    to suppress it: double-free:outer@prog <- main@prog
 
 ==4242== prog -x: 17 blocks allocated, 3 freed, at most 1.5 KiB at once
 ==4242== it exited
@@ -286,7 +286,7 @@ fn what_would_move_the_cursor_is_spelt_out() {
     let output = report(&[], &folder.file("record", record));
     let printed = stdout(&output);
     assert!(printed.contains("\n    here, thread 1 (worker\\n\\u{1b}[31m):\n"), "{printed}");
-    assert!(printed.contains("\n    #63 0x10\n    (more frames were not kept)\n"), "{printed}");
+    assert!(printed.contains("\n    #63 0x10\n    (more frames were not kept: see --frames)\n"), "{printed}");
 }
 
 #[test]
@@ -358,7 +358,7 @@ fn an_access_is_at_its_first_frame() {
     let printed = stdout(&output);
     let heading = "==4242==ERROR: heapwright: use-after-free: read at offset 8 of a 40-byte block \
                    after it was freed";
-    assert_eq!(printed.lines().next(), Some(heading), "{printed}");
+    assert!(printed.lines().any(|line| line == heading), "{printed}");
     assert_eq!(
         frames(&record),
         [format!("    #0 {address:#x} ({path}+{address:#x})"), format!("    #1 {address:#x}"),]
@@ -387,7 +387,7 @@ fn json_has_it_all() {
     assert_eq!(object["processes"][0]["end"]["peak_live_bytes"], json!(1536));
     let error = &object["errors"][0];
     assert_eq!((&error["kind"], &error["times"]), (&json!("double-free"), &json!(1)));
-    assert_eq!(error["suppression"], json!("double-free:^outer$"));
+    assert_eq!(error["suppression"], json!("double-free:outer@prog <- main@prog"));
     let here = &error["here"];
     assert_eq!(here["thread_name"], json!("worker"));
     // The same frames: the same stack.
@@ -491,7 +491,7 @@ fn leaks_are_those_of_the_last_check_that_was_finished() {
 Direct leak of 40 byte(s) in 1 object(s) allocated from:
     #0 0x700100 (/nonexistent/prog+0x100) (BuildId: ab)
     #1 0x700010 (/nonexistent/prog+0x10) (BuildId: ab)
-    to suppress it: leak:prog
+    to suppress it: leak:*@prog <- *@prog
 
 ==7== note: process 7: a leak check did not finish
 ==7== prog
@@ -644,7 +644,7 @@ fn what_grows_and_grows_is_reported() {
     let printed = stdout(&output);
     let line = "==4242==GROWTH: heapwright: live blocks grow by 1.0 MiB a second, from 1.0 MiB to 30.0 MiB in 29.00 s (100 % of later counts are higher)\n\
                 Live blocks allocated from:\n    #0 0x100\n";
-    assert!(printed.starts_with(line), "{printed}");
+    assert!(printed.contains(line), "{printed}");
     assert_eq!(printed.matches("==GROWTH").count(), 1);
     assert!(!printed.contains("LEAK SUMMARY"), "{printed}");
     assert_eq!(report(&["--fail-on", "growth"], &record).status.code(), Some(1));
@@ -750,7 +750,10 @@ fn a_damaged_record_is_read_as_far_as_it_goes() {
     let output = report(&[], &cut);
     assert_eq!((output.status.code(), stderr(&output)), (Some(1), String::new()));
     let printed = stdout(&output);
-    assert!(printed.starts_with("==4242==ERROR: heapwright: double-free: "), "{printed}");
+    // It has no end.
+    let first = "==4242== INCOMPLETE: process 4242 (prog) ended without a last look";
+    assert!(printed.starts_with(first), "{printed}");
+    assert!(printed.contains("\n==4242==ERROR: heapwright: double-free: "), "{printed}");
     let problem = format!(
         "the file ends in the middle of an entry at byte {before_end}: the process died while \
          writing, or the copy is incomplete"

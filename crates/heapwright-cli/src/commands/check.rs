@@ -40,6 +40,10 @@ const STEM: &str = "record";
 /// As many frames as valgrind keeps: those beyond cost time and are seldom looked at.
 const FRAMES: &str = "traces=12";
 
+/// Of a Rust program with an allocator of its own: a debug build has a dozen frames between a `Vec` and `malloc`, and what
+/// cargo starts may be one.
+const MORE_FRAMES: &str = "traces=32";
+
 /// How long processes that outlive the program, and are not followed, are waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -135,8 +139,9 @@ enum Follow {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
+    let inspected = inspect::inspect(&args.program.command[0], preload::machine());
     if !args.anyway
-        && let Some(reason) = cannot_be_checked(&args.program.command[0])
+        && let Some(reason) = cannot_be_checked(&inspected)
     {
         let name = args.program.command[0].display();
         bail!("{name} cannot be checked: {reason} (--anyway runs it to check its child processes)");
@@ -149,7 +154,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let folder = Folder::new()?;
     let kept = args.keep.as_deref().map(kept).transpose().map_err(|error| is_wrong(&error))?;
     let records = kept.as_deref().unwrap_or(folder.path());
-    let options = options(args, records)?;
+    let options = options(args, records, frames(args, &inspected))?;
     preload::refuse_bad(&library, &options, &args.program.options)?;
     let mut orphans = Orphans::adopt();
     let program = command(&args.program.command, &library, &options)?;
@@ -188,8 +193,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
 
 /// Why the library would not get into a program. That it cannot be run at all is reported
 /// when that is tried.
-fn cannot_be_checked(name: &std::ffi::OsStr) -> Option<String> {
-    let report = inspect::inspect(name, preload::machine());
+fn cannot_be_checked(report: &inspect::Report) -> Option<String> {
     let cannot_run = ["not-found", "not-executable", "noexec", "not-a-program", "not-elf", "loop"];
     let reason = report.reason().filter(|finding| !cannot_run.contains(&finding.code))?;
     (report.verdict() == Verdict::No).then(|| reason.text.clone())
@@ -226,13 +230,21 @@ fn kept(path: &Path) -> anyhow::Result<PathBuf> {
         })
 }
 
+/// How many frames are kept where nothing is said.
+fn frames(args: &Args, inspected: &inspect::Report) -> &'static str {
+    let has_own = inspected.findings.iter().any(|finding| finding.code == "global-allocator");
+    let name = Path::new(&args.program.command[0]).file_name();
+    let is_cargo = name.is_some_and(|name| name.as_encoded_bytes().starts_with(b"cargo"));
+    if has_own || is_cargo { MORE_FRAMES } else { FRAMES }
+}
+
 /// The options for the library.
-fn options(args: &Args, records: &Path) -> anyhow::Result<Options> {
+fn options(args: &Args, records: &Path, frames: &str) -> anyhow::Result<Options> {
     if args.program.options.iter().any(|option| option.contains("record=")) {
         return Err(wrong("check sets option record itself; use --keep".to_owned()));
     }
     let inherited = std::env::var_os("HEAPWRIGHT");
-    let mut options = Options::inherited_over(FRAMES, inherited.as_deref());
+    let mut options = Options::inherited_over(frames, inherited.as_deref());
     options.add("mode=debug,quiet=yes")?;
     if args.leaks != Leaks::No {
         options.add("leaks=exit")?;

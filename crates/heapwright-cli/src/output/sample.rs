@@ -242,6 +242,7 @@ fn server() -> Process {
             class(4096, 10, 2 << 20, 320, 1_100_000, 130, 30),
             class(0, 6, 6 << 20, 6, 5_700_000, 0, 0),
         ],
+        ..Process::default()
     }
 }
 
@@ -268,6 +269,7 @@ fn worker() -> Process {
             ..Check::default()
         }],
         classes: Vec::new(),
+        ..Process::default()
     }
 }
 

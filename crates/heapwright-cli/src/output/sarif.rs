@@ -338,7 +338,8 @@ mod tests {
             notes[0]["message"]["text"],
             "88.9 KiB in 310 blocks lost with other blocks: no results"
         );
-        assert_eq!(notes[3]["message"]["text"], "2 threads did not report their registers");
+        assert_eq!(notes[3]["message"]["text"], "process 7 (<worker>) was killed by SIGKILL");
+        assert_eq!(notes[4]["message"]["text"], "2 threads did not report their registers");
         assert_eq!(invocation["startTimeUtc"], "2023-11-14T22:13:20Z");
     }
 

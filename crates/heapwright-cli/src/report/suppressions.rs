@@ -218,6 +218,12 @@ impl Suppressions {
     }
 }
 
+/// Whether a function is a program's first one of its own: C's, or Rust's, which has its crate's name.
+pub(crate) fn is_main(name: &str) -> bool {
+    let is_path = |before: &str| before.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
+    name == "main" || name.strip_suffix("::main").is_some_and(is_path)
+}
+
 /// The pattern that hides a finding with this stack and as little else as a pattern can that holds for another build
 /// of the program, too: the innermost calls, up to `main` or a thread's first function. None where nothing is known to name.
 pub(crate) fn suggestion(stack: &[Line<'_>]) -> Option<String> {
@@ -238,7 +244,7 @@ pub(crate) fn suggestion(stack: &[Line<'_>]) -> Option<String> {
             break;
         }
         calls.extend(call(line));
-        if line.name == "main" {
+        if is_main(line.name) {
             break;
         }
     }
@@ -584,6 +590,35 @@ mod tests {
     }
 
     #[test]
+    fn chains_match_from_the_first_call_that_is_not_plumbing() {
+        for right in [
+            "leak:strdup@libc.so.6 <- ns::load(char const*)@prog <- main@prog",
+            "leak:strdup <- _ZN2ns4load* <-",
+            "leak:strdup@libc.so* <-",
+        ] {
+            assert!(hidden(right, LOST), "{right}");
+        }
+        for wrong in [
+            "leak:main@prog <-",
+            "leak:ns::load(char const*)@prog <- main@prog",
+            "leak:strdup <- main",
+            "leak:strdup@prog <-",
+        ] {
+            assert!(!hidden(wrong, LOST), "{wrong}");
+        }
+        let new = Line { name: "operator new(unsigned long)", module: "/lib/libstdc++.so.6", ..Line::default() };
+        let stack = [&[new], &STACK[..]].concat();
+        let suggested = suggestion(&stack).expect("has names");
+        assert_eq!(suggested, "strdup@libc.so.6 <- ns::load(char const*)@prog <- main@prog");
+        let hides = |stack: &[Line<'static>]| {
+            suppressions(&format!("leak:{suggested}")).hides(LOST, &[stack.to_vec()]).is_some()
+        };
+        assert!(hides(&stack) && hides(&STACK) && !hides(&STACK[1..]));
+        assert_eq!(suggestion(&STACK[2..]).as_deref(), Some("main@prog <-"));
+        assert_eq!(suggestion(&[]), None);
+    }
+
+    #[test]
     fn blocks_match_from_the_innermost_frame_on() {
         let block = |kind: &str, frames: &str| format!("{{\n  a name\n  {kind}\n  {frames}\n}}\n");
         let leak = |frames: &str| hidden(&block("Memcheck:Leak", &frames.replace(' ', "\n")), LOST);
@@ -633,6 +668,8 @@ mod tests {
                 "file:2: unknown type 'leek'; use leak, growth, or a heading such as double-free",
             ),
             ("hello", "file:1: 'hello' is neither TYPE:PATTERN nor '{'"),
+            ("leak:a <-  <- b", "file:1: 'a <-  <- b' has a call without a name; '*' is any"),
+            ("leak:@x <- b", "file:1: '@x' has no function before the @; '*' is any"),
             ("leak:", "file:1: a suppression without a pattern would hide everything; '*' does"),
             ("{\n name\n Memcheck:Leak\n fun:x\n", "file:1: this suppression has no closing '}'"),
             ("{\n name\n}\n", "file:1: a suppression in braces has a name, a type, and frames"),

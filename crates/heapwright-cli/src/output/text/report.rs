@@ -28,6 +28,7 @@ use crate::output::words::{self, hex, printable};
 use crate::output::{Look, units};
 use crate::process;
 use crate::report::model::{Amount, Error, Fate, Growth, Leak, Path, Process, Ready, Report, StackId};
+use crate::report::suppressions::is_main;
 use crate::symbols::plumbing::is_plumbing;
 use crate::symbols::{Frame, Function};
 use heapwright_record::debug::{End, Ending, Reach, Root, Text};
@@ -38,6 +39,9 @@ use std::time::Duration;
 
 /// Processes that are reported one by one, at most.
 const LISTED: usize = 20;
+
+/// Frames behind `main` that are shown: as many as C has. Rust has twenty.
+const STARTS: usize = 4;
 
 /// The whole report, a finding at a time: there may be many.
 pub(crate) fn write(report: &Report, to: &mut dyn io::Write, look: Look) -> io::Result<()> {
@@ -232,7 +236,8 @@ fn write_growth(out: &mut String, report: &Report, growth: &Growth, look: Look) 
     ready(out, report, "growth", "Heapwright:growth", None, growth.stack);
 }
 
-/// The frames of a stack, and the lines around its innermost line. Functions that get memory for others are one line.
+/// The frames of a stack, and the lines around its innermost line. Functions that get memory for others are one line, and so
+/// is what starts a program whose language has much of that.
 pub(super) fn stack(out: &mut String, report: &Report, stack: StackId) {
     let nothing = Function::default();
     let all: Vec<(&Frame, &Function)> = report
@@ -250,11 +255,18 @@ pub(super) fn stack(out: &mut String, report: &Report, stack: StackId) {
         let _ = writeln!(out, "    #0 to #{} get memory for others, the last in {name}", first - 1);
     }
     let (folded, mut shown) = (if first > 1 { first } else { 0 }, false);
-    for (number, (frame, function)) in all.iter().enumerate().skip(folded) {
+    let is_main = |name: &String| is_main(name);
+    let main = all.iter().position(|(_, function)| function.name.as_ref().is_some_and(is_main));
+    let end = main.map_or(all.len(), |main| main + 1);
+    let end = if all.len() - end > STARTS { end } else { all.len() };
+    for (number, (frame, function)) in all.iter().enumerate().take(end).skip(folded) {
         let _ = writeln!(out, "    #{number} {}", line(frame, function));
         if !shown {
             shown = source(out, report, function);
         }
+    }
+    if end < all.len() {
+        let _ = writeln!(out, "    #{end} to #{} start the program", all.len() - 1);
     }
     if report.cut.contains(&stack) {
         let _ = writeln!(out, "    (more frames were not kept: see --frames)");
