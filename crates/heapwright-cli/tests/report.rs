@@ -109,7 +109,8 @@ fn frames(record: &Path) -> Vec<String> {
     let output = report(&[], record);
     assert_eq!((output.status.code(), stderr(&output)), (Some(1), String::new()));
     let text = stdout(&output);
-    let stack = text.lines().skip(2).take_while(|line| line.starts_with("    #"));
+    let is_frame = |line: &&str| line.starts_with("    #");
+    let stack = text.lines().skip_while(|line| !is_frame(line)).take_while(is_frame);
     stack.map(str::to_owned).collect()
 }
 

@@ -41,7 +41,7 @@ fn begin_guarding() {
     // SAFETY: null, or a block of ours, freed once.
     unsafe { heap::free(block) };
     heapwright::process::write_findings_with(stderr_copy::write);
-    fault_handler::install(heap::fault);
+    fault_handler::install(heap::fault, false);
 }
 
 /// What only the debug heap needs: to know which call it was, and of faults.
@@ -53,7 +53,7 @@ pub(crate) fn begin_debugging() {
     unsafe { heap::free(block) };
     heapwright::process::write_findings_with(stderr_copy::write);
     cxx::distinguish_forms();
-    fault_handler::install(heap::fault);
+    fault_handler::install(heap::fault, true);
     ending_signals::watch();
     heap::debug_prepare();
 }

@@ -16,6 +16,7 @@
 //!   sandbox          prctl, by which a program forbids system calls to itself
 //!   deepbind         dlopen, whose RTLD_DEEPBIND no preloaded allocator survives; dlclose
 //!   fault_handler    SIGSEGV and SIGBUS, when the debug heap protects memory
+//!   stepping         one access with a guard lifted, after it was reported
 //!   ending_signals   SIGTERM and its kin, when the debug heap looks at a process that they end
 //!   signals          sigaction, signal, ... , which set the program's own handlers
 //!   hw_gc            hw_gc_*: collected heaps; their fast paths are in include/heapwright_gc.h
@@ -98,6 +99,9 @@ mod report;
 mod sandbox;
 /// cbindgen:ignore
 mod signals;
+/// cbindgen:ignore
+#[cfg(target_arch = "x86_64")]
+mod stepping;
 /// cbindgen:ignore
 mod stderr_copy;
 /// cbindgen:ignore

@@ -272,6 +272,13 @@ pub(crate) fn fault(address: usize, is_write: Option<bool>, context: *mut c_void
     }
 }
 
+/// Puts the guard of an address's page back, after the one access that it was lifted for.
+pub(crate) fn put_guard_back(address: usize) {
+    if let Some(heap) = heap() {
+        super::lift::put_back(heap, address);
+    }
+}
+
 /// Code may be unmapped: the record, if one is wanted, learns of all modules.
 pub(crate) fn remember_code() {
     let Some(heap) = heap() else { return };

@@ -175,6 +175,14 @@ pub fn fault(address: usize, is_write: Option<bool>, context: *mut c_void) -> Ve
     }
 }
 
+/// Puts back the guard of an address's page, which [`fault`] lifted ([`Verdict::Step`]). In a signal handler, too.
+pub fn put_guard_back(address: usize) {
+    #[cfg(feature = "debug")]
+    crate::debug::put_guard_back(address);
+    #[cfg(not(feature = "debug"))]
+    let _ = address;
+}
+
 /// A library may be unloaded next: the record learns what it is, because stacks lead
 /// through it. The caller holds no lock.
 ///
