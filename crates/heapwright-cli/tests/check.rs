@@ -336,3 +336,98 @@ fn a_suggested_suppression_hides_its_finding_and_no_other() {
     assert_eq!(output.status.code(), Some(0), "{printed}");
     assert!(printed.contains("WARNING: it hides 2 different causes"), "{printed}");
 }
+
+/// Accesses that guards catch, in C and in the C library; a handler of the program's for traps, and one for faults.
+#[cfg(target_arch = "x86_64")]
+const CAUGHT: &str = "
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+static volatile int sum, traps;
+static sigjmp_buf away;
+static void trap(int number) { (void)number; traps++; }
+static void fault(int number) { (void)number; siglongjmp(away, 1); }
+int main(void) {
+    signal(SIGTRAP, trap);
+    signal(SIGSEGV, fault);
+    volatile char *block = malloc(40);
+    free((void *)block);
+    for (int i = 0; i < 40; i++)
+        sum += block[i];
+    block[3] = 7;
+    volatile char *next = malloc(5000);
+    for (int i = 5000; i < 5040; i++)
+        next[i] = 1;
+    /* One instruction that touches a guard and memory that is nobody's: the second is the program's. */
+    char *nowhere = mmap(0, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (sigsetjmp(away, 1) == 0) {
+        __asm__ volatile(\"movsb\" : : \"S\"(block), \"D\"(nowhere) : \"memory\");
+        return 3;
+    }
+    __asm__ volatile(\"int3\");
+    if (traps != 1)
+        return 4;
+    char *zero = calloc(1, 40);
+    for (int i = 0; i < 40; i++)
+        if (zero[i])
+            return 5;
+    puts(\"went on\");
+    return 0;
+}
+";
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_program_goes_on_after_an_access_that_was_caught() {
+    let folder = Folder::new();
+    let program = folder.compile("caught", &["-g", "-O0"], CAUGHT);
+    let output = check(&["--guard", "all"], &[text(&program)]);
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(99), "{printed}");
+    assert_eq!(stdout(&output), "went on\n", "{printed}");
+    assert!(printed.contains("== it exited with code 0\n"), "{printed}");
+    for part in [
+        "use-after-free: read at offset 0 of a 40-byte block after it was freed",
+        "    found 40 times",
+        "use-after-free: write at offset 3 of a 40-byte block after it was freed",
+        "buffer-overflow: write at offset 5",
+    ] {
+        assert!(printed.contains(part), "{part}: {printed}");
+    }
+}
+
+#[test]
+fn a_write_that_is_found_later_says_so() {
+    let folder = Folder::new();
+    let source = "#include <stdlib.h>\nint main(void) { char *p = malloc(40); p[40] = 1; free(p); return 0; }";
+    let program = folder.compile("late", &["-g", "-O0"], source);
+    let output = check(&["--guard", "never"], &[text(&program)]);
+    let printed = stderr(&output);
+    let line = "    overwritten between its allocation and this free; noticed here, thread 1";
+    assert!(printed.contains(line), "{printed}");
+}
+
+#[test]
+fn a_shims_shell_is_not_the_program_and_python_is_told_of() {
+    let folder = Folder::new();
+    let program = loses(&folder);
+    std::fs::create_dir(folder.path("shims")).expect("made");
+    // A shell whose end nobody sees: it is killed by its own command.
+    let shim = folder.script("shims/tool", &format!("#!/bin/sh\n{} &\nwait\nkill -9 $$\n", text(&program)));
+    let output = check(&["--fail-on", "none"], &[text(&shim)]);
+    assert!(!stderr(&output).contains("INCOMPLETE"), "{}", stderr(&output));
+    assert!(stderr(&output).contains(LOST), "{}", stderr(&output));
+    // A program of that name.
+    let python = folder.path("python3.99");
+    std::fs::copy(&program, &python).expect("copied");
+    let hint = "(--python has them in malloc)";
+    let output = check(&["--fail-on", "none"], &[text(&python)]);
+    assert!(stderr(&output).contains(hint), "{}", stderr(&output));
+    let script = format!("echo $PYTHONMALLOC; {}", text(&python));
+    let output = check(&["--fail-on", "none", "--python"], &["sh", "-c", &script]);
+    assert_eq!(stdout(&output), "malloc\n");
+    assert!(!stderr(&output).contains(hint), "{}", stderr(&output));
+}

@@ -329,6 +329,8 @@ unsafe fn step(context: *mut c_void, address: usize) -> bool {
     if STEPS.load(Ordering::Relaxed) && unsafe { stepping::begin(context.cast(), address) } {
         return true;
     }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = context;
     heapwright::heap::put_guard_back(address);
     false
 }

@@ -51,6 +51,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const STEP: Duration = Duration::from_millis(20);
 const LONG_STEP: Duration = Duration::from_millis(200);
 
+/// What Python allocates with.
+const PYTHON_MALLOC: &str = "PYTHONMALLOC";
+
 /// The exit code where nothing was checked.
 pub(crate) const COULD_NOT: u8 = 125;
 
@@ -98,6 +101,11 @@ pub(crate) struct Args {
     /// Which blocks to put beside guard pages
     #[arg(long, value_name = "WHICH", value_parser = ["never", "sample", "all"])]
     guard: Option<String>,
+
+    /// Have Python allocate all objects with malloc (PYTHONMALLOC=malloc), where they are checked: small
+    /// ones are else in an allocator of its own
+    #[arg(long)]
+    python: bool,
 
     /// Which processes that outlive the program to wait for, however long it takes: daemon (the program
     /// itself, gone to the background), all, or none; others are waited for for a second
@@ -149,7 +157,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let library = preload::library(args.program.library.given().as_deref())?;
     // Before the program runs, so that a bad FILE does not cost a run.
     let file = args.output_args.file()?;
-    let how = how(args);
+    let how = how(args, &inspected);
     report::check(&how).map_err(|error| is_wrong(&error))?;
     let folder = Folder::new()?;
     let kept = args.keep.as_deref().map(kept).transpose().map_err(|error| is_wrong(&error))?;
@@ -157,7 +165,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let options = options(args, records, frames(args, &inspected))?;
     preload::refuse_bad(&library, &options, &args.program.options)?;
     let mut orphans = Orphans::adopt();
-    let program = command(&args.program.command, &library, &options)?;
+    let mut program = command(&args.program.command, &library, &options)?;
+    if args.python {
+        program.env(PYTHON_MALLOC, "malloc");
+    }
     let outcome = match process::watch_all(program, &mut orphans) {
         Ok(outcome) => outcome,
         Err(error) => return Ok(not_started(&args.program.command[0], &error)),
@@ -199,8 +210,21 @@ fn cannot_be_checked(report: &inspect::Report) -> Option<String> {
     (report.verdict() == Verdict::No).then(|| reason.text.clone())
 }
 
-fn how(args: &Args) -> report::Options {
+/// Who runs a shim.
+const SHELLS: [&str; 4] = ["bash", "sh", "dash", "env"];
+
+/// Whether the program is a script that a version manager (pyenv, rbenv, asdf) leads commands through: its shell is not the
+/// program that was meant.
+fn is_shim(inspected: &inspect::Report) -> bool {
+    let folder = inspected.steps.first().and_then(|step| step.path.parent());
+    folder.is_some_and(|folder| folder.ends_with("shims")) && inspected.steps.len() > 1
+}
+
+fn how(args: &Args, inspected: &inspect::Report) -> report::Options {
     let mut how = args.output_args.options();
+    if is_shim(inspected) {
+        how.skip.extend(SHELLS.map(str::to_owned));
+    }
     if args.leaks != Leaks::Full {
         how.wanted = Wanted { details: Vec::new(), ..how.wanted };
     }
@@ -350,6 +374,10 @@ fn notes(
             report.unseen.push(text);
         }
     }
+    if !args.python && std::env::var_os(PYTHON_MALLOC).is_none() && has_python(report) {
+        let text = "Python's small objects are in an allocator of its own, where nothing is checked";
+        report.notes.push(format!("{text} (--python has them in malloc)"));
+    }
     for Running { pid, exe } in running {
         if !has_record(report, *pid) {
             let (exe, text) = (exe.display(), "is still running, and has written nothing yet");
@@ -375,6 +403,17 @@ fn notes(
             report.unseen.push(format!("process {pid} was killed by {signal} before it wrote anything"));
         }
     }
+}
+
+/// Whether a process was Python's, or had it as a library.
+fn has_python(report: &Report) -> bool {
+    let is = |path: &str| {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        name.starts_with("python") || name.starts_with("libpython")
+    };
+    let mut places = report.stacks.frames.iter().filter_map(|frame| frame.place.as_ref());
+    report.processes.iter().any(|process| !process.is_skipped && is(&process.exe))
+        || places.any(|place| is(&String::from_utf8_lossy(&place.path)))
 }
 
 fn write(args: &Args, report: &Report, file: Option<fs::File>) -> io::Result<()> {

@@ -31,7 +31,7 @@ use crate::report::model::{Amount, Error, Fate, Growth, Leak, Path, Process, Rea
 use crate::report::suppressions::is_main;
 use crate::symbols::plumbing::is_plumbing;
 use crate::symbols::{Frame, Function};
-use heapwright_record::debug::{End, Ending, Reach, Root, Text};
+use heapwright_record::debug::{Call, End, Ending, Reach, Root, Text};
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::io;
@@ -335,7 +335,7 @@ fn summary(out: &mut String, report: &Report) {
     for process in listed.iter().take(LISTED) {
         let pid = pid(Some(process));
         let _ = writeln!(out, "=={pid}== {}", life(process));
-        let _ = writeln!(out, "=={pid}== {}", ended(process));
+        let _ = writeln!(out, "=={pid}== {}{}", ended(process), whether_by_access(report, process));
     }
     let mut line = |text: &str| {
         let _ = writeln!(out, "=={first}== {text}");
@@ -494,6 +494,17 @@ fn life(process: &Process) -> String {
         );
     }
     line
+}
+
+/// Where a fault ended a process of which a caught access is reported.
+fn whether_by_access(report: &Report, process: &Process) -> &'static str {
+    let is_fault = matches!(
+        process.fate,
+        Fate::Ended(process::End::Signal { number: libc::SIGSEGV | libc::SIGBUS, .. })
+    );
+    let mut accesses = report.errors.iter().filter(|error| error.finding.call == Call::Access);
+    let is_its = |error: &Error| report.processes[error.process].pid == process.pid;
+    if is_fault && accesses.any(is_its) { ", at an access that was reported or behind it" } else { "" }
 }
 
 /// How it ended.
