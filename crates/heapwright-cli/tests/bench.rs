@@ -233,7 +233,7 @@ fn a_static_program_takes_no_preload() {
     let output = done(bench(&["--"]).arg(&program));
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let printed = stdout(&output);
-    let row = "heapwright not taken (it is statically linked: no loader runs that could preload a library)";
+    let row = "heapwright could not be preloaded (it is statically linked: no loader runs that could preload a library)";
     assert!(printed.lines().any(|line| line == row), "{printed}");
 }
 

@@ -43,7 +43,7 @@ fn a_bug_has_an_exit_code_of_its_own() {
         "in main ",
         "prog.c:8:9",
         "    >     8 |         free(block);",
-        "    to suppress it: double-free:^main$",
+        "    to suppress it: double-free:main@prog <-",
         "== ERROR SUMMARY: 1 errors from 1 contexts (suppressed: 0 from 0)",
     ] {
         assert!(printed.contains(part), "{part}: {printed}");
@@ -186,4 +186,264 @@ fn mistakes_in_the_command_line_are_one_line() {
     for part in ["heapwright check [OPTIONS] [--] CMD", "Exits with 99", "-- make test"] {
         assert!(help.contains(part), "{part}: {help}");
     }
+}
+
+/// Loses 123 bytes, and ends, or goes on, as it is asked to.
+const LOSES: &str = "
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static char *volatile lost;
+__attribute__((noinline)) static void *xmalloc(size_t size) { return malloc(size); }
+__attribute__((noinline)) static void one(void) { lost = xmalloc(123); }
+__attribute__((noinline)) static void other(void) { lost = xmalloc(77); }
+int main(int count, char **words) {
+    const char *how = count > 1 ? words[1] : \"\";
+    if (strstr(how, \"daemon\") && daemon(0, 1))
+        return 1;
+    one();
+    if (strstr(how, \"two\"))
+        other();
+    lost = malloc(1);
+    if (strstr(how, \"twice\")) {
+        char *block = malloc(40);
+        free(block);
+        free(block);
+    }
+    if (strstr(how, \"term\"))
+        raise(SIGTERM);
+    if (strstr(how, \"kill\"))
+        raise(SIGKILL);
+    if (strstr(how, \"wait\"))
+        for (;;)
+            pause();
+    return 0;
+}
+";
+
+fn loses(folder: &Folder) -> PathBuf {
+    folder.compile("loses", &["-g", "-O0"], LOSES)
+}
+
+const LOST: &str = "definitely lost: 123 bytes in 1 blocks";
+
+#[test]
+fn what_a_signal_ends_is_looked_at() {
+    let folder = Folder::new();
+    let program = loses(&folder);
+    let output = check(&[], &[text(&program), "term"]);
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(99), "{printed}");
+    assert!(
+        printed.contains(LOST) && printed.contains("== it was ended by SIGTERM\n"),
+        "{printed}"
+    );
+    assert!(!printed.contains("INCOMPLETE"), "{printed}");
+    // As the program ends, where nothing was found.
+    use std::os::unix::process::ExitStatusExt;
+    let output = check(&["--fail-on", "errors"], &[text(&program), "term"]);
+    assert_eq!(output.status.signal(), Some(15), "{}", stderr(&output));
+}
+
+#[test]
+fn what_nobody_could_look_at_comes_first_and_is_not_clean() {
+    let folder = Folder::new();
+    let program = loses(&folder);
+    let script = format!("{} kill; exit 0", text(&program));
+    let output = check(&[], &["sh", "-c", &script]);
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(125), "{printed}");
+    let first = printed.lines().find(|line| line.starts_with("==")).expect("a report");
+    let begins = "INCOMPLETE: process ";
+    assert!(first.contains(begins) && first.contains("ended without a last look"), "{printed}");
+    use std::os::unix::process::ExitStatusExt;
+    let output = check(&[], &[text(&program), "kill"]);
+    let printed = stderr(&output);
+    assert_eq!(output.status.signal(), Some(9), "{printed}");
+    assert!(printed.contains("was killed by SIGKILL: its leaks"), "{printed}");
+    // In machines' formats, too.
+    let output = check(&["--format", "json"], &[text(&program), "kill"]);
+    let object: Value = serde_json::from_str(&stderr(&output)).expect("is JSON");
+    assert_eq!(object["unseen"].as_array().map(Vec::len), Some(1), "{object}");
+    let output = check(&["--format", "junit"], &[text(&program), "kill"]);
+    assert!(stderr(&output).contains("type=\"unseen\""), "{}", stderr(&output));
+}
+
+#[test]
+fn a_daemon_is_followed() {
+    let folder = Folder::new();
+    let program = loses(&folder);
+    let output = check(&[], &[text(&program), "daemon,twice"]);
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(99), "{printed}");
+    assert!(
+        printed.contains("ERROR: heapwright: double-free") && printed.contains(LOST),
+        "{printed}"
+    );
+    assert!(!printed.contains("INCOMPLETE"), "{printed}");
+}
+
+#[test]
+fn who_asks_the_command_to_end_asks_the_daemon() {
+    use std::io::{BufRead, BufReader, Read};
+    use std::process::Stdio;
+    let folder = Folder::new();
+    let program = loses(&folder);
+    let mut command = heapwright();
+    command.args(["check", "--", text(&program), "daemon,wait"]).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("runs");
+    let mut said = BufReader::new(child.stderr.take().expect("is piped"));
+    let mut line = String::new();
+    said.read_line(&mut line).expect("is text");
+    assert!(line.contains("has ended and goes on as process "), "{line}");
+    // SAFETY: no pointers are involved, and the child was not waited for.
+    unsafe { libc::kill(child.id().cast_signed(), libc::SIGTERM) };
+    said.read_to_string(&mut line).expect("is text");
+    assert_eq!(child.wait().expect("ends").code(), Some(99), "{line}");
+    assert!(line.contains(LOST), "{line}");
+}
+
+#[test]
+fn what_runs_still_is_named_and_is_not_clean() {
+    let folder = Folder::new();
+    let program = loses(&folder);
+    let kept = folder.path("kept");
+    let script = format!("{} wait >/dev/null 2>&1 & echo $!", text(&program));
+    let output = check(&["--keep", text(&kept)], &["sh", "-c", &script]);
+    let printed = stderr(&output);
+    let pid: i32 = stdout(&output).trim().parse().expect("a pid");
+    // SAFETY: no pointers are involved; the process runs until it is killed.
+    unsafe { libc::kill(pid, libc::SIGKILL) };
+    assert_eq!(output.status.code(), Some(125), "{printed}");
+    assert!(printed.contains(&format!("process {pid} ")), "{printed}");
+    assert!(
+        printed.contains("is still running") && printed.contains("kept/record.PID"),
+        "{printed}"
+    );
+}
+
+#[test]
+fn a_suggested_suppression_hides_its_finding_and_no_other() {
+    let folder = Folder::new();
+    let program = loses(&folder);
+    let output = check(&[], &[text(&program), "two"]);
+    let printed = stderr(&output);
+    let suggested: Vec<&str> =
+        printed.lines().filter_map(|line| line.trim().strip_prefix("to suppress it: ")).collect();
+    let wanted = [
+        "leak:xmalloc@loses <- one@loses <- main@loses",
+        "leak:xmalloc@loses <- other@loses <- main@loses",
+    ];
+    assert_eq!(suggested, wanted, "{printed}");
+    let file = folder.file("one", wanted[0]);
+    let output = check(&["--suppress", text(&file)], &[text(&program), "two"]);
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(99), "{printed}");
+    assert!(
+        printed.contains("definitely lost: 77 bytes") && !printed.contains("WARNING"),
+        "{printed}"
+    );
+    // A wide one is used, and what is wrong with it is said.
+    let file = folder.file("wide", "leak:^xmalloc$\n");
+    let output = check(&["--suppress", text(&file)], &[text(&program), "two"]);
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{printed}");
+    assert!(printed.contains("WARNING: it hides 2 different causes"), "{printed}");
+}
+
+/// Accesses that guards catch, in C and in the C library; a handler of the program's for traps, and one for faults.
+#[cfg(target_arch = "x86_64")]
+const CAUGHT: &str = "
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+static volatile int sum, traps;
+static sigjmp_buf away;
+static void trap(int number) { (void)number; traps++; }
+static void fault(int number) { (void)number; siglongjmp(away, 1); }
+int main(void) {
+    signal(SIGTRAP, trap);
+    signal(SIGSEGV, fault);
+    volatile char *block = malloc(40);
+    free((void *)block);
+    for (int i = 0; i < 40; i++)
+        sum += block[i];
+    block[3] = 7;
+    volatile char *next = malloc(5000);
+    for (int i = 5000; i < 5040; i++)
+        next[i] = 1;
+    /* One instruction that touches a guard and memory that is nobody's: the second is the program's. */
+    char *nowhere = mmap(0, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (sigsetjmp(away, 1) == 0) {
+        __asm__ volatile(\"movsb\" : : \"S\"(block), \"D\"(nowhere) : \"memory\");
+        return 3;
+    }
+    __asm__ volatile(\"int3\");
+    if (traps != 1)
+        return 4;
+    char *zero = calloc(1, 40);
+    for (int i = 0; i < 40; i++)
+        if (zero[i])
+            return 5;
+    puts(\"went on\");
+    return 0;
+}
+";
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_program_goes_on_after_an_access_that_was_caught() {
+    let folder = Folder::new();
+    let program = folder.compile("caught", &["-g", "-O0"], CAUGHT);
+    let output = check(&["--guard", "all"], &[text(&program)]);
+    let printed = stderr(&output);
+    assert_eq!(output.status.code(), Some(99), "{printed}");
+    assert_eq!(stdout(&output), "went on\n", "{printed}");
+    assert!(printed.contains("== it exited with code 0\n"), "{printed}");
+    for part in [
+        "use-after-free: read at offset 0 of a 40-byte block after it was freed",
+        "    found 40 times",
+        "use-after-free: write at offset 3 of a 40-byte block after it was freed",
+        "buffer-overflow: write at offset 5",
+    ] {
+        assert!(printed.contains(part), "{part}: {printed}");
+    }
+}
+
+#[test]
+fn a_write_that_is_found_later_says_so() {
+    let folder = Folder::new();
+    let source = "#include <stdlib.h>\nint main(void) { char *p = malloc(40); p[40] = 1; free(p); return 0; }";
+    let program = folder.compile("late", &["-g", "-O0"], source);
+    let output = check(&["--guard", "never"], &[text(&program)]);
+    let printed = stderr(&output);
+    let line = "    overwritten between its allocation and this free; noticed here, thread 1";
+    assert!(printed.contains(line), "{printed}");
+}
+
+#[test]
+fn a_shims_shell_is_not_the_program_and_python_is_told_of() {
+    let folder = Folder::new();
+    let program = loses(&folder);
+    std::fs::create_dir(folder.path("shims")).expect("made");
+    // A shell whose end nobody sees: it is killed by its own command.
+    let shim = folder
+        .script("shims/tool", &format!("#!/bin/sh\n{} &\nwait\nkill -9 $$\n", text(&program)));
+    let output = check(&["--fail-on", "none"], &[text(&shim)]);
+    assert!(!stderr(&output).contains("INCOMPLETE"), "{}", stderr(&output));
+    assert!(stderr(&output).contains(LOST), "{}", stderr(&output));
+    // A program of that name.
+    let python = folder.path("python3.99");
+    std::fs::copy(&program, &python).expect("copied");
+    let hint = "(--python has them in malloc)";
+    let output = check(&["--fail-on", "none"], &[text(&python)]);
+    assert!(stderr(&output).contains(hint), "{}", stderr(&output));
+    let script = format!("echo $PYTHONMALLOC; {}", text(&python));
+    let output = check(&["--fail-on", "none", "--python"], &["sh", "-c", &script]);
+    assert_eq!(stdout(&output), "malloc\n");
+    assert!(!stderr(&output).contains(hint), "{}", stderr(&output));
 }

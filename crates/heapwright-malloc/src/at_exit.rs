@@ -1,9 +1,10 @@
 //! The end of a process: statistics, the end of a trace, and the debug heap's last checks.
 //!
-//! A process ends in one of three ways that a library sees: through `exit` (our
-//! destructor runs), through `quick_exit` (our handler runs), or through
+//! A process ends in one of four ways that a library sees: through `exit` (our
+//! destructor runs), through `quick_exit` (our handler runs), through
 //! `_exit` and `_Exit` (interposed here, because forked children of shells and
-//! servers end that way). Signals and `execve` leave nothing.
+//! servers end that way), or by a signal that it has no handler for, while the debug
+//! heap looks (`ending_signals`). Faults, SIGKILL and `execve` leave nothing.
 //!
 //! Our destructor runs after every handler of `atexit` and every destructor of a
 //! C++ object, in the program and in its libraries, and after the program's own
@@ -27,8 +28,21 @@ use heapwright::{heap, options, process, profile, stats, status};
 use heapwright_record::Stats;
 use libc::{c_int, c_void};
 
-/// The process that has reported, 0 for none.
+/// The process that has reported, or is about to; 0 for none.
 static REPORTED: AtomicU64 = AtomicU64::new(0);
+/// The process whose report is complete.
+static COMPLETE: AtomicU64 = AtomicU64::new(0);
+
+/// How far the last look is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// Nobody looks yet.
+    Ahead,
+    /// A thread looks just now.
+    UnderWay,
+    /// It was.
+    Done,
+}
 
 /// Runs when the program returns from main or calls exit, after its own
 /// handlers.
@@ -64,7 +78,7 @@ pub(crate) fn prepare() {
 
 /// Ends the process at once, without running handlers; reports before it does.
 #[unsafe(no_mangle)]
-extern "C" fn _exit(status: c_int) -> ! {
+pub(crate) extern "C" fn _exit(status: c_int) -> ! {
     report();
     end(status)
 }
@@ -98,20 +112,39 @@ fn wanted() -> bool {
 extern "C" fn report() {
     let anything = wanted() || profile::is_wanted() || heap::traces() || looks() || heap::hardens();
     if anything && process::is_original_process() {
-        report_once();
+        report_once(0);
     }
+}
+
+/// The same before a signal ends the process, unless it was done: says whether another thread does it.
+pub(crate) fn report_at_signal(signal: c_int) -> Look {
+    report_once(signal.unsigned_abs());
+    look()
+}
+
+/// How far the last look of this process is.
+pub(crate) fn look() -> Look {
+    let pid = process_id();
+    if COMPLETE.load(Ordering::Acquire) == pid {
+        return Look::Done;
+    }
+    if REPORTED.load(Ordering::Relaxed) == pid { Look::UnderWay } else { Look::Ahead }
+}
+
+fn process_id() -> u64 {
+    // SAFETY: getpid has no preconditions.
+    u64::from(unsafe { libc::getpid() }.unsigned_abs())
 }
 
 #[cold]
 #[inline(never)]
-fn report_once() {
-    // SAFETY: getpid has no preconditions.
-    let pid = u64::from(unsafe { libc::getpid() }.unsigned_abs());
+fn report_once(signal: u32) {
+    let pid = process_id();
     if REPORTED.swap(pid, Ordering::Relaxed) == pid {
         return;
     }
     if looks() {
-        heap::debug_at_exit();
+        heap::debug_at_exit(signal);
     }
     if heap::hardens() {
         heap::hardened_at_exit();
@@ -121,6 +154,7 @@ fn report_once() {
     }
     profile::write_at_exit();
     heap::trace_at_exit();
+    COMPLETE.store(pid, Ordering::Release);
 }
 
 /// Takes the snapshot and writes it.

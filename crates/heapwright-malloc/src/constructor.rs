@@ -4,7 +4,7 @@
 //! before, and allocated; the program's own will run after. Nothing that the
 //! allocator needs is done here, only what must be known before `main`.
 
-use crate::{alloc_token, at_exit, cxx, fault_handler, stderr_copy};
+use crate::{alloc_token, at_exit, cxx, ending_signals, fault_handler, stderr_copy};
 use heapwright::{heap, limit, status};
 
 /// Before the constructors of a program that the archive is linked into, which
@@ -42,7 +42,7 @@ fn begin_guarding() {
     // SAFETY: null, or a block of ours, freed once.
     unsafe { heap::free(block) };
     heapwright::process::write_findings_with(stderr_copy::write);
-    fault_handler::install(heap::fault);
+    fault_handler::install(heap::fault, false);
 }
 
 /// What only the debug heap needs: to know which call it was, and of faults.
@@ -54,6 +54,7 @@ pub(crate) fn begin_debugging() {
     unsafe { heap::free(block) };
     heapwright::process::write_findings_with(stderr_copy::write);
     cxx::distinguish_forms();
-    fault_handler::install(heap::fault);
+    fault_handler::install(heap::fault, true);
+    ending_signals::watch();
     heap::debug_prepare();
 }

@@ -1,13 +1,14 @@
 //! Faults in memory, when the debug heap protects some: SIGSEGV and SIGBUS.
 //!
 //! In debug mode a read of freed memory may fault, and the debug heap knows which
-//! block it was. So our handler is the kernel's, for these two signals, from the
-//! constructor on; the program's own is only remembered (`signals` interposes the
+//! block it was. So our handler is the kernel's, for these two signals (and for SIGTRAP
+//! where `stepping` needs it), from the constructor on; the program's own is only remembered (`signals` interposes the
 //! functions that set one), and called where the fault is not ours.
 //!
 //! ```text
 //!   fault -> on_fault -> the debug heap's verdict
 //!                          GoOn     return: the instruction is tried again
+//!                          Step     the same, once, with the guard lifted (`stepping`)
 //!                          NotOurs  the program's handler, or the default
 //!                          Stop     the same, and ignoring does not help
 //! ```
@@ -54,8 +55,12 @@
 
 use crate::own_stack;
 use crate::signals::{self, Action};
+#[cfg(target_arch = "x86_64")]
+use crate::stepping;
 use core::arch::naked_asm;
-use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
 use heapwright::heap::Verdict;
 use libc::{c_int, c_void, siginfo_t, ucontext_t};
 
@@ -136,21 +141,30 @@ impl Remembered {
     }
 }
 
-/// Of SIGSEGV, and of SIGBUS.
+/// Of SIGSEGV, of SIGBUS, and of SIGTRAP.
 static SEGV: Remembered = Remembered::new();
 static BUS: Remembered = Remembered::new();
+static TRAP: Remembered = Remembered::new();
+
+/// Whether accesses that were reported are stepped over, and SIGTRAP is ours, too.
+static STEPS: AtomicBool = AtomicBool::new(false);
 
 fn remembered(signal: c_int) -> Option<&'static Remembered> {
     match signal {
         libc::SIGSEGV => Some(&SEGV),
         libc::SIGBUS => Some(&BUS),
+        libc::SIGTRAP => Some(&TRAP),
         _ => None,
     }
 }
 
 /// Whether a signal is one of those that our handler has.
 pub(crate) fn has(signal: c_int) -> bool {
-    matches!(signal, libc::SIGSEGV | libc::SIGBUS) && !DECIDE.load(Ordering::Relaxed).is_null()
+    match signal {
+        libc::SIGSEGV | libc::SIGBUS => !DECIDE.load(Ordering::Relaxed).is_null(),
+        libc::SIGTRAP => STEPS.load(Ordering::Relaxed),
+        _ => false,
+    }
 }
 
 /// The program's action for a signal that we [`has`].
@@ -170,14 +184,20 @@ pub(crate) fn is_our_handler(handler: usize) -> bool {
 }
 
 /// Makes ours the handler of both signals, and remembers what the program (or what
-/// started it) had set. Once a process; called by the constructor in debug mode.
+/// started it) had set. Once a process; called by the constructor. `steps`: a program goes
+/// on after an access that was reported, where it can.
 #[cold]
-pub(crate) fn install(decide: Decide) {
+pub(crate) fn install(decide: Decide, steps: bool) {
     if !DECIDE.swap(decide as *mut c_void, Ordering::AcqRel).is_null() {
         return;
     }
     own_stack::make();
-    for signal in [libc::SIGSEGV, libc::SIGBUS] {
+    let steps = steps && cfg!(target_arch = "x86_64");
+    STEPS.store(steps, Ordering::Relaxed);
+    for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGTRAP] {
+        if signal == libc::SIGTRAP && !steps {
+            continue;
+        }
         let ours = Action {
             handler: on_fault as *const () as usize,
             flags: libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART,
@@ -259,8 +279,16 @@ unsafe extern "C" fn judge(signal: c_int, info: *const siginfo_t, context: *mut 
     let code = unsafe { (*info).si_code };
     let decide = DECIDE.load(Ordering::Acquire);
     let mut verdict = Verdict::NotOurs;
+    #[cfg(target_arch = "x86_64")]
+    if signal == libc::SIGTRAP && code == stepping::TRACE {
+        // SAFETY: by the contract the kernel's.
+        if unsafe { stepping::end(context.cast()) } {
+            crate::errno::set(errno);
+            return 0;
+        }
+    }
     // Not sent by anybody, and not one of the faults that have no address.
-    if code > 0 && code != SI_KERNEL && !decide.is_null() {
+    if code > 0 && code != SI_KERNEL && signal != libc::SIGTRAP && !decide.is_null() {
         // SAFETY: this was stored, and nothing else.
         let decide = unsafe { core::mem::transmute::<*mut c_void, Decide>(decide) };
         // SAFETY: by the contract the kernel's.
@@ -270,6 +298,16 @@ unsafe extern "C" fn judge(signal: c_int, info: *const siginfo_t, context: *mut 
         // SAFETY: by the contract the kernel's.
         let is_write = unsafe { is_write(context.cast()) };
         verdict = own_stack::run(decide, address, is_write, context);
+        if verdict == Verdict::Step {
+            // SAFETY: by the contract the kernel's, of a fault at this address.
+            verdict = if unsafe { step(context, address) } { Verdict::GoOn } else { Verdict::Stop };
+        }
+    }
+    #[cfg(target_arch = "x86_64")]
+    if verdict != Verdict::GoOn {
+        // The instruction that is made once ran into something else.
+        // SAFETY: by the contract the kernel's.
+        unsafe { stepping::end(context.cast()) };
     }
     let mut handler = 0;
     if verdict != Verdict::GoOn {
@@ -277,10 +315,28 @@ unsafe extern "C" fn judge(signal: c_int, info: *const siginfo_t, context: *mut 
         let mask = unsafe { &raw const (*context.cast::<ucontext_t>()).uc_sigmask };
         // SAFETY: the context's mask is the kernel's, which wrote one word of it.
         let mask = unsafe { mask.cast::<u64>().read() };
-        handler = pass_on(signal, mask, code > 0, verdict);
+        // A trap lies behind its instruction: it does not come again by itself.
+        handler = pass_on(signal, mask, code > 0 && signal != libc::SIGTRAP, verdict);
     }
     crate::errno::set(errno);
     handler
+}
+
+/// Has the instruction made once, whose guard is lifted. False: that cannot be, and the guard is back.
+///
+/// # Safety
+///
+/// The context is the kernel's, of a fault at the address.
+unsafe fn step(context: *mut c_void, address: usize) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the context is the kernel's, of a fault at the address, as the caller promises.
+    if STEPS.load(Ordering::Relaxed) && unsafe { stepping::begin(context.cast(), address) } {
+        return true;
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = context;
+    heapwright::heap::put_guard_back(address);
+    false
 }
 
 /// `si_code` where the kernel knows no address.

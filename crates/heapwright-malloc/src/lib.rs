@@ -16,6 +16,8 @@
 //!   sandbox          prctl, by which a program forbids system calls to itself
 //!   deepbind         dlopen, whose RTLD_DEEPBIND no preloaded allocator survives; dlclose
 //!   fault_handler    SIGSEGV and SIGBUS, when the debug heap protects memory
+//!   stepping         one access with a guard lifted, after it was reported
+//!   ending_signals   SIGTERM and its kin, when the debug heap looks at a process that they end
 //!   signals          sigaction, signal, ... , which set the program's own handlers
 //!   hw_gc            hw_gc_*: collected heaps; their fast paths are in include/heapwright_gc.h
 //!   hw_api           hw_*: heaps, questions about pointers, statistics (include/heapwright.h)
@@ -23,6 +25,7 @@
 //!   constructor      what happens when the library is loaded
 //!   own_stack        a stack to judge faults on
 //!   at_exit          the process's end: statistics, the debug heap's last look; _exit, _Exit
+//!   daemon           daemon, whose first process ends past us
 //!   stderr_copy      where the text goes when the program has closed stderr
 //!   report           the statistics as text and as XML
 //!   text             a buffer on the stack to write them into
@@ -61,7 +64,11 @@ mod cxx;
 /// cbindgen:ignore
 mod cxx_runtime;
 /// cbindgen:ignore
+mod daemon;
+/// cbindgen:ignore
 mod deepbind;
+/// cbindgen:ignore
+mod ending_signals;
 /// cbindgen:ignore
 mod errno;
 /// cbindgen:ignore
@@ -96,6 +103,9 @@ mod sandbox;
 mod signals;
 /// cbindgen:ignore
 mod stderr_copy;
+/// cbindgen:ignore
+#[cfg(target_arch = "x86_64")]
+mod stepping;
 /// cbindgen:ignore
 #[allow(non_snake_case, reason = "the names are gperftools'")]
 mod tcmalloc;

@@ -1,9 +1,11 @@
-//! `sigaction`, `signal` and their kin, for the two signals that we need.
+//! `sigaction`, `signal` and their kin, for the signals that we need.
 //!
 //! While `fault_handler` is installed, which is in debug mode alone, what the
 //! program sets for SIGSEGV and SIGBUS is remembered there, and our handler stays
-//! the kernel's. A query returns what it set before. For every other signal, and
-//! for all of them in other modes, each function here is a jump to the C library's
+//! the kernel's. A query returns what it set before. Where `ending_signals` watches,
+//! its handler takes the place of the default action of SIGTERM and its kin, and a
+//! query returns the default; what else the program sets is the kernel's. For every
+//! other signal, and for all of them in other modes, each function here is a jump to the C library's
 //! own (or to a library that stands between: it is the next of that name).
 //!
 //! | function | the action it sets |
@@ -25,7 +27,7 @@
 //! it sets goes to the kernel alone, and is not remembered.
 
 use crate::weak::next;
-use crate::{errno, fault_handler};
+use crate::{ending_signals, errno, fault_handler};
 use core::ffi::CStr;
 use core::mem::{MaybeUninit, transmute};
 use core::sync::atomic::AtomicPtr;
@@ -161,7 +163,11 @@ fn set(signal: c_int, action: Action) -> Option<Action> {
     if is_remembered(signal) {
         return Some(fault_handler::remember(signal, action));
     }
-    set_in_kernel(signal, action).map(|old| as_the_program_sees(signal, old))
+    let is_watched = action.handler == libc::SIG_DFL
+        && ending_signals::has(signal)
+        && process::is_original_process();
+    set_in_kernel(signal, if is_watched { ending_signals::ours() } else { action })
+        .map(|old| as_the_program_sees(signal, old))
 }
 
 /// The program's action for a signal.
@@ -169,10 +175,12 @@ fn examine(signal: c_int) -> Option<Action> {
     of_kernel(signal).map(|now| as_the_program_sees(signal, now))
 }
 
-/// Where the kernel has our handler, the program has set another.
+/// Where the kernel has our handler, the program has set another, or the default.
 fn as_the_program_sees(signal: c_int, action: Action) -> Action {
     if fault_handler::is_our_handler(action.handler) {
         fault_handler::programs(signal)
+    } else if ending_signals::is_our_handler(action.handler) {
+        Action::DEFAULT
     } else {
         action
     }
@@ -189,10 +197,10 @@ unsafe extern "C" fn sigaction(
     new: *const libc::sigaction,
     old: *mut libc::sigaction,
 ) -> c_int {
-    if fault_handler::has(signal) {
+    if is_ours(signal) {
         // SAFETY: `new` is null or can be read, `old` is null or can be written, as the caller
         // promises.
-        return unsafe { sigaction_remembered(signal, new, old) };
+        return unsafe { sigaction_of_ours(signal, new, old) };
     }
     let next = next_sigaction();
     // SAFETY: `new` is null or can be read, `old` is null or can be written, as the caller
@@ -200,14 +208,19 @@ unsafe extern "C" fn sigaction(
     unsafe { next(signal, new, old) }
 }
 
-/// `sigaction` for a signal that our handler has.
+/// Whether one of our handlers may be the kernel's for a signal.
+fn is_ours(signal: c_int) -> bool {
+    fault_handler::has(signal) || ending_signals::has(signal)
+}
+
+/// `sigaction` for a signal that a handler of ours may have.
 ///
 /// # Safety
 ///
 /// As [`sigaction`].
 #[cold]
 #[inline(never)]
-unsafe fn sigaction_remembered(
+unsafe fn sigaction_of_ours(
     signal: c_int,
     new: *const libc::sigaction,
     old: *mut libc::sigaction,
@@ -227,7 +240,8 @@ unsafe fn sigaction_remembered(
 }
 
 /// What the older functions share: the next of the name, but where there is none, or
-/// the signal is ours to remember, `sigaction` with what the function would set.
+/// the signal is ours to remember, or the default that is set is to be ours, `sigaction`
+/// with what the function would set.
 #[inline(always)]
 unsafe fn old_style(
     found: &AtomicPtr<c_void>,
@@ -237,16 +251,26 @@ unsafe fn old_style(
     itself: bool,
     flags: c_int,
 ) -> sighandler_t {
-    if !fault_handler::has(signal) {
+    if !is_ours_to_set(signal, handler) {
         let next = next(found, name);
         if !next.is_null() {
             // SAFETY: the type that all of these functions have.
             let next = unsafe { transmute::<*mut c_void, SignalFn>(next) };
             // SAFETY: the C library's function, and the handler may run, as the caller promises.
-            return unsafe { next(signal, handler) };
+            return without_ours(unsafe { next(signal, handler) });
         }
     }
     set_old_style(signal, handler, itself, flags)
+}
+
+/// Whether the next function of the name must not set this handler itself.
+fn is_ours_to_set(signal: c_int, handler: sighandler_t) -> bool {
+    fault_handler::has(signal) || handler == libc::SIG_DFL && ending_signals::has(signal)
+}
+
+/// The handler before, as the program knows it.
+fn without_ours(handler: sighandler_t) -> sighandler_t {
+    if ending_signals::is_our_handler(handler) { libc::SIG_DFL } else { handler }
 }
 
 #[cold]
@@ -301,13 +325,13 @@ old_style! {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn sigset(signal: c_int, handler: sighandler_t) -> sighandler_t {
     static FOUND: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
-    if !fault_handler::has(signal) {
+    if !is_ours_to_set(signal, handler) {
         let next = next(&FOUND, c"sigset");
         if !next.is_null() {
             // SAFETY: the type of sigset.
             let next = unsafe { transmute::<*mut c_void, SignalFn>(next) };
             // SAFETY: the handler may run at any time from now on, as the caller promises.
-            return unsafe { next(signal, handler) };
+            return without_ours(unsafe { next(signal, handler) });
         }
     }
     set_or_hold(signal, handler)

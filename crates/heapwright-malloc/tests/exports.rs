@@ -29,6 +29,7 @@ const EXPORTS: &[&str] = &[
     "mallopt",
     // the process's end, its limits, and libraries
     "_exit",
+    "daemon",
     "_Exit",
     "setrlimit",
     "setrlimit64",

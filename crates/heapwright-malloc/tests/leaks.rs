@@ -126,3 +126,25 @@ fn without_debug_mode_there_is_no_check() {
     assert_eq!(outcome.status.code(), Some(1));
     assert!(outcome.stderr.contains("hw_check_leaks"), "{outcome:?}");
 }
+
+#[test]
+fn a_process_that_a_signal_ends_is_looked_at() {
+    use std::os::unix::process::ExitStatusExt;
+    for how in [How::Preload, How::Archive, How::Static] {
+        let program = compile("ending_signals.c", how, &["-O1", "-fno-builtin"]);
+        let ends = |word: &str, options: &str| {
+            run(command(&program, how).arg(word).env("HEAPWRIGHT", options))
+        };
+        ends("handlers", "mode=debug,leaks=exit,quiet=yes").is_fine(how);
+        for word in ["raise", "again", "storm"] {
+            let outcome = ends(word, "mode=debug,leaks=exit");
+            assert_eq!(outcome.status.signal(), Some(libc::SIGTERM), "{how:?} {word}: {outcome:?}");
+            let lost = "leak: 40 bytes in 1 block is definitely lost";
+            assert_eq!(outcome.stderr.matches(lost).count(), 1, "{how:?} {word}: {outcome:?}");
+            // Where nobody asked for it, nobody looks.
+            let outcome = ends(word, "mode=debug");
+            assert_eq!(outcome.status.signal(), Some(libc::SIGTERM), "{how:?} {word}: {outcome:?}");
+            assert!(outcome.stderr.is_empty(), "{how:?} {word}: {outcome:?}");
+        }
+    }
+}

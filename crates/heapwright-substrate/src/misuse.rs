@@ -100,7 +100,7 @@ pub fn not_a_block(call: Call, address: usize) -> ! {
             .number(found.owner as usize)
             .text(", which frees its objects itself"),
         Kind::LargeHead | Kind::LargeRest(_) => {
-            line.text("the pointer is behind the end of a block; malloc did not return it")
+            line.text("the pointer is past the end of a block; malloc did not return it")
         }
         _ => line.text("the pointer is between the blocks of a slab; malloc did not return it"),
     })
@@ -146,7 +146,7 @@ pub fn out_of_bounds(
             }
             Place::Free => line.text(", where the block was freed"),
             _ if found.block != 0 => {
-                let line = line.text(", behind the end of the block of ").number(found.size);
+                let line = line.text(", past the end of the block of ").number(found.size);
                 line.text(" bytes at ").address(found.block)
             }
             _ => line.text(", between blocks of the heap"),

@@ -87,19 +87,19 @@ fn many_scoped_threads_that_are_not_joined_pass() {
 #[test]
 fn a_leak_is_found_wherever_it_is_made() {
     let said = verdict(|| forget(vec![1u8; 100])).unwrap();
-    assert!(said.ends_with("1 blocks of 100 bytes in all were not freed"), "{said}");
+    assert!(said.ends_with("1 block of 100 bytes was not freed"), "{said}");
     let said = verdict(|| {
         thread::spawn(|| thread::spawn(|| forget(Box::new([7u64; 9]))).join().unwrap())
             .join()
             .unwrap();
     });
-    assert!(said.unwrap().contains("1 blocks of 72 bytes"));
+    assert!(said.unwrap().contains("1 block of 72 bytes"));
     let said = verdict(|| {
         thread::scope(|scope| {
             scope.spawn(|| forget(String::from("lost")));
         });
     });
-    assert!(said.unwrap().contains("1 blocks of 4 bytes"));
+    assert!(said.unwrap().contains("1 block of 4 bytes"));
     // One that leads to others: all are lost.
     struct Ring(Mutex<Option<Arc<Ring>>>);
     let said = verdict(|| {
@@ -131,13 +131,13 @@ fn what_is_still_reached_is_no_leak() {
 #[test]
 fn a_misuse_is_found_in_every_thread() {
     let said = verdict(free_twice).unwrap();
-    assert!(said.ends_with("1 mistakes were found, the last one: double-free"), "{said}");
+    assert!(said.ends_with("1 mistake was found: double-free"), "{said}");
     assert!(verdict(|| thread::spawn(free_twice).join().unwrap()).unwrap().contains("double-free"));
     let said = verdict(|| {
         free_twice();
         forget(Box::new(1u8));
     });
-    assert!(said.unwrap().contains("1 mistakes were found, and 1 blocks of 1 bytes"));
+    assert!(said.unwrap().contains("1 mistake was found: double-free; and 1 block of 1 bytes"));
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn damage_is_found_before_anybody_runs_into_it() {
         // SAFETY: the size is not zero.
         unsafe { CHECKED.alloc(layout) };
     });
-    assert!(said.unwrap().contains("1 blocks of 40 bytes"));
+    assert!(said.unwrap().contains("1 block of 40 bytes"));
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn a_heap_made_inside_counts_too() {
         unsafe { inner.alloc(Layout::new::<u64>()) };
         inner.deinit();
     });
-    assert!(said.unwrap().contains("1 mistakes were found, the last one: leak"));
+    assert!(said.unwrap().contains("1 mistake was found: leak"));
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn checks_that_run_at_once_are_apart() {
                             barrier.wait();
                         });
                         match n % 2 {
-                            0 => said.unwrap().contains(&format!("1 blocks of {} bytes", 1000 + n)),
+                            0 => said.unwrap().contains(&format!("1 block of {} bytes", 1000 + n)),
                             _ => said.is_none(),
                         }
                     })

@@ -12,6 +12,7 @@
 
 use super::words::printable;
 use crate::report::model::{StackId, Stacks};
+use crate::symbols::plumbing::is_plumbing;
 use crate::symbols::{Frame, Function};
 use heapwright_record::debug::Text;
 
@@ -39,7 +40,8 @@ pub(super) fn of_frame(frame: &Frame) -> impl DoubleEndedIterator<Item = Call<'_
 /// the person's own, if any is, and not of a compiler, a system or a package.
 pub(super) fn first_look(stacks: &Stacks, stack: StackId) -> Option<Call<'_>> {
     let known = || calls(stacks, stack).filter(|call| call.line().is_some());
-    known().find(|call| call.is_own()).or_else(|| known().next())
+    let is_theirs = |call: &Call<'_>| call.is_own() && !call.function.is_some_and(is_plumbing);
+    known().find(is_theirs).or_else(|| known().next())
 }
 
 /// The same, and without sources the first call that has a name and is not the allocator's. None where no stack was kept.

@@ -6,6 +6,7 @@
 //!   testsuite heapwright.leaks     definitely lost, possibly lost, growth
 //!     testcase                     passes where nothing of its kind was found
 //!     testcase > failure           else one for each finding, with its stacks
+//!   testsuite heapwright.processes a test that fails where a process had no last look
 //! ```
 //!
 //! Errors and what is definitely lost fail. What is possibly lost and what grows is reported
@@ -58,6 +59,20 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
         );
         all = (all.0 + count, all.1 + failures);
     }
+    let unseen = usize::from(!report.unseen.is_empty());
+    let _ = writeln!(
+        body,
+        "  <testsuite name=\"heapwright.processes\" tests=\"1\" failures=\"{unseen}\" errors=\"0\" \
+         skipped=\"0\" time=\"0\">\n    <testcase classname=\"heapwright.processes\" name=\"last-look\" \
+         time=\"0\">"
+    );
+    if let Some(first) = report.unseen.first() {
+        let (message, text) = (escaped(first), escaped(&report.unseen.join("\n")));
+        let _ =
+            writeln!(body, "      <failure message=\"{message}\" type=\"unseen\">{text}</failure>");
+    }
+    body.push_str("    </testcase>\n  </testsuite>\n");
+    all = (all.0 + 1, all.1 + unseen);
     let name = escaped(&report.first().map(sentences::command).unwrap_or_default());
     write!(
         out,
@@ -186,7 +201,8 @@ mod tests {
         for part in [
             r#"name="heapwright.errors" tests="13" failures="3""#,
             r#"name="heapwright.leaks" tests="4" failures="2""#,
-            r#" tests="17" failures="5" errors="0""#,
+            r#" tests="18" failures="6" errors="0""#,
+            r#"<failure message="process 7 (&lt;worker&gt;) was killed by SIGKILL" type="unseen">"#,
             r#"<testcase classname="heapwright.errors" name="double-free" time="0"/>"#,
             r#"name="use-after-free 1 at /home/ada/shop/src/session.cc:71" time="0">"#,
             r#"<failure message="read at offset 16 of a 96-byte block after it was freed, 17 times" type="use-after-free">here, thread 2 (worker &lt;2&gt;):"#,
@@ -202,7 +218,7 @@ mod tests {
     #[test]
     fn nothing_passes() {
         let xml = file(&Report::default());
-        assert!(xml.contains(r#"tests="16" failures="0""#) && !xml.contains("<failure"));
+        assert!(xml.contains(r#"tests="17" failures="0""#) && !xml.contains("<failure"));
     }
 
     #[test]

@@ -53,7 +53,7 @@ pub(super) fn failure(entry: &Entry) -> Option<String> {
         Outcome::Hung => Some(with("hung")),
         Outcome::Failed => Some(detail.to_owned()),
         Outcome::Differs => Some("differs in output".to_owned()),
-        Outcome::NotTaken => Some(with("not taken")),
+        Outcome::NotTaken => Some(with("could not be preloaded")),
     }
 }
 
@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(printed(Outcome::Failed, "exit 1 (0 under glibc)"), "exit 1 (0 under glibc)");
         assert_eq!(
             printed(Outcome::NotTaken, "it is statically linked"),
-            "not taken (it is statically linked)"
+            "could not be preloaded (it is statically linked)"
         );
     }
 

@@ -103,8 +103,8 @@ fn error(kind: FindingKind) -> Words {
              pool or heap by its own function.",
         ),
         FindingKind::Overflow => (
-            "Access behind the end of a block",
-            "Memory behind the end of a block was accessed: what lies there belongs to others.",
+            "Access past the end of a block",
+            "Memory past the end of a block was accessed: what lies there belongs to others.",
             "Compare the size that was asked for with the index that was used; a string needs \
              a byte for its end.",
         ),

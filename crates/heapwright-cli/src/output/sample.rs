@@ -48,6 +48,7 @@ pub(crate) fn report() -> Report {
                 file: "shop.supp".into(),
                 line: 3,
                 times: 4,
+                causes: ["one".to_owned(), "another".to_owned()].into(),
                 amount: Amount { blocks: 12, bytes: 4096 },
             },
             Used {
@@ -55,9 +56,11 @@ pub(crate) fn report() -> Report {
                 file: "shop.supp".into(),
                 line: 9,
                 times: 0,
+                causes: std::collections::HashSet::new(),
                 amount: Amount::default(),
             },
         ],
+        unseen: vec!["process 7 (<worker>) was killed by SIGKILL".into()],
         notes: vec!["2 threads did not report their registers".into()],
         cut: [HOSTILE].into(),
         sources: sources(),
@@ -205,6 +208,7 @@ fn server() -> Process {
             frees: 1_198_002,
             peak_live_bytes: 13 << 20,
             ending: Ending::Exit,
+            signal: 0,
         }),
         samples: samples(SECOND, 2 << 20, 96 << 10, 300 << 10),
         checks: vec![
@@ -238,6 +242,7 @@ fn server() -> Process {
             class(4096, 10, 2 << 20, 320, 1_100_000, 130, 30),
             class(0, 6, 6 << 20, 6, 5_700_000, 0, 0),
         ],
+        ..Process::default()
     }
 }
 
@@ -264,6 +269,7 @@ fn worker() -> Process {
             ..Check::default()
         }],
         classes: Vec::new(),
+        ..Process::default()
     }
 }
 

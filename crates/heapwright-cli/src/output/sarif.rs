@@ -154,7 +154,7 @@ fn notifications(report: &Report) -> Vec<Notification> {
     if unreported != 0 {
         lines.push(format!("{}: no results", units::counted(unreported, "more different error")));
     }
-    let lines = lines.into_iter().chain(report.notes.iter().cloned());
+    let lines = lines.into_iter().chain(report.lines().cloned());
     lines.map(|line| Notification { level: "note", message: Message::of(&line) }).collect()
 }
 
@@ -338,7 +338,8 @@ mod tests {
             notes[0]["message"]["text"],
             "88.9 KiB in 310 blocks lost with other blocks: no results"
         );
-        assert_eq!(notes[3]["message"]["text"], "2 threads did not report their registers");
+        assert_eq!(notes[3]["message"]["text"], "process 7 (<worker>) was killed by SIGKILL");
+        assert_eq!(notes[4]["message"]["text"], "2 threads did not report their registers");
         assert_eq!(invocation["startTimeUtc"], "2023-11-14T22:13:20Z");
     }
 

@@ -1,9 +1,11 @@
 //! Words that reports share: sentences of findings, names fit for a screen, and
 //! suppressions that are ready to be used.
 
+use crate::report::lines;
 use crate::report::model::{Error, Happened, Leak, Report, StackId};
+use crate::report::suppressions::suggestion;
 use crate::symbols::{Frame, Function};
-use heapwright_record::debug::{Call, Finding, FindingKind, Reach, Role, Text, Words};
+use heapwright_record::debug::{Finding, FindingKind, Reach, Role, Text, Words};
 use std::fmt::Write;
 
 /// What happened, in one sentence.
@@ -64,14 +66,8 @@ impl Words for Line {
 /// The stack that says whose fault an error is: where it happened, or, where that is
 /// just where it was found, where the block was freed or made.
 pub(crate) fn fault_stack(error: &Error) -> StackId {
-    let found_later = error.moments.iter().any(|happened| {
-        happened.role == Role::Here
-            && error.finding.call != Call::Access
-            && matches!(
-                error.finding.kind,
-                FindingKind::WriteAfterFree | FindingKind::Overflow | FindingKind::Underflow
-            )
-    });
+    let found_later = error.finding.is_found_later()
+        && error.moments.iter().any(|happened| happened.role == Role::Here);
     let first = |skip: usize| {
         let mut stacks = error.moments.iter().skip(skip).map(|happened| happened.stack);
         stacks.find(|stack| *stack != StackId::NONE)
@@ -106,33 +102,10 @@ pub(crate) fn described(function: &Function) -> String {
     words.join(" ")
 }
 
-/// The frame of a stack that is the program's own: the innermost that is not of the
-/// libraries every program stands on.
-fn own(report: &Report, stack: StackId) -> Option<(&Frame, Option<&Function>)> {
-    let is_own = |frame: &&Frame| {
-        let name = frame.place.as_ref().map(|place| file_name(&place.path)).unwrap_or_default();
-        !["libc.so", "libc-", "libstdc++.so", "libc++.so", "ld-linux", "libm.so", "libpthread"]
-            .iter()
-            .any(|library| name.starts_with(library))
-    };
-    let frames = || report.stacks.frames(stack).filter(|frame| frame.place.is_some());
-    let frame = frames().find(is_own).or_else(|| frames().next())?;
-    Some((frame, frame.functions.iter().find(|function| function.name.is_some())))
-}
-
-fn file_name(path: &[u8]) -> String {
-    let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-    printable(name.into())
-}
-
 /// A suppression in one line; none where nothing is known to name.
 pub(crate) fn line_for(report: &Report, kind: &str, stack: StackId) -> Option<String> {
-    let (frame, function) = own(report, stack)?;
-    let pattern = match function.and_then(|function| function.name.as_deref()) {
-        Some(name) => format!("^{name}$"),
-        None => file_name(&frame.place.as_ref()?.path),
-    };
-    Some(format!("{kind}:{pattern}"))
+    let pattern = suggestion(&lines(&report.stacks, stack))?;
+    Some(format!("{kind}:{}", printable_text(&pattern)))
 }
 
 /// A suppression as valgrind has it.

@@ -19,10 +19,12 @@ mod exit;
 mod failure;
 mod inherited;
 pub(crate) mod interrupt;
+pub(crate) mod orphans;
 mod signals;
 
 pub(crate) use exit::Exit;
 pub(crate) use failure::{CANNOT_RUN, NOT_FOUND, explain};
+pub(crate) use orphans::Orphans;
 pub(crate) use signals::name as signal_name;
 
 use std::io;
@@ -74,7 +76,20 @@ pub(crate) fn replace(mut command: Command) -> io::Error {
 }
 
 /// Runs the program as a child and stands in for it until it ends.
-pub(crate) fn watch(mut command: Command) -> io::Result<Outcome> {
+pub(crate) fn watch(command: Command) -> io::Result<Outcome> {
+    watch_with(command, |pid| orphans::wait_without_reaping(libc::P_PID, pid, 0).map(|_| ()))
+}
+
+/// The same, and takes note of processes that it leaves behind.
+pub(crate) fn watch_all(command: Command, orphans: &mut Orphans) -> io::Result<Outcome> {
+    watch_with(command, |pid| orphans.wait_for(pid))
+}
+
+/// The same; `wait` returns when the child is dead, and leaves its pid taken.
+fn watch_with(
+    mut command: Command,
+    wait: impl FnOnce(u32) -> io::Result<()>,
+) -> io::Result<Outcome> {
     let ignored = inherited::Ignored::now();
     // An ignored SIGCHLD makes the kernel throw the child's status away.
     signals::set_default(libc::SIGCHLD);
@@ -100,30 +115,12 @@ pub(crate) fn watch(mut command: Command) -> io::Result<Outcome> {
     let pid = child.id();
     signals::forward_to(pid.cast_signed());
     mask.restore();
-    wait_without_reaping(pid)?;
+    wait(pid)?;
     let wall = started.elapsed();
     // The pid is ours until the child is reaped: forwarding stops before.
     signals::stop_forwarding();
     let (status, usage) = reap(pid)?;
     Ok(Outcome { pid, end: End::of(status), wall, usage })
-}
-
-/// Waits until the child is dead but leaves its pid taken.
-fn wait_without_reaping(pid: u32) -> io::Result<()> {
-    loop {
-        let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
-        // SAFETY: `info` is writable and as large as the kernel expects.
-        let result = unsafe {
-            libc::waitid(libc::P_PID, pid, info.as_mut_ptr(), libc::WEXITED | libc::WNOWAIT)
-        };
-        if result == 0 {
-            return Ok(());
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
 }
 
 /// Takes the dead child's status and what it used.

@@ -11,6 +11,10 @@
 //! that signals the whole group (`kill -TERM -PGID`) reaches the program twice;
 //! that cannot be distinguished from a signal to us alone, and losing one is worse.
 //!
+//! When the program has ended and others that it left behind are waited for ([`follow`]), all of that goes to these. They are
+//! daemons that a terminal's signals do not reach, and that may ignore SIGINT and SIGHUP: what asks us to end
+//! comes to them as SIGTERM, whoever sent it.
+//!
 //! SIGTSTP has no handler: on Ctrl-Z we stop with the program, by the kernel's
 //! own rules (which refuse it where no shell could continue us), and `fg`
 //! continues both.
@@ -21,10 +25,16 @@
 
 use std::mem::MaybeUninit;
 use std::ptr;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 /// The process that signals go to; 0 when there is none.
 static CHILD: AtomicI32 = AtomicI32::new(0);
+
+/// The processes that they go to when there is no such; 0 where there is none.
+static FOLLOWED: [AtomicI32; 64] = [const { AtomicI32::new(0) }; 64];
+
+/// How often we were asked to end while there was no such.
+static ASKED_TO_END: AtomicU32 = AtomicU32::new(0);
 
 /// What is passed on, besides the real-time signals.
 const FORWARDED: [i32; 11] = [
@@ -53,6 +63,19 @@ pub(super) fn forward_to(pid: i32) {
 /// written whole.
 pub(super) fn stop_forwarding() {
     CHILD.store(0, Ordering::SeqCst);
+}
+
+/// Passes signals on to these processes, in place of those before.
+pub(super) fn follow(pids: &[u32]) {
+    let pids = pids.iter().map(|pid| pid.cast_signed()).chain(std::iter::repeat(0));
+    for (place, pid) in FOLLOWED.iter().zip(pids) {
+        place.store(pid, Ordering::SeqCst);
+    }
+}
+
+/// How often we were asked to end since [`stop_forwarding`].
+pub(super) fn asked_to_end() -> u32 {
+    ASKED_TO_END.load(Ordering::SeqCst)
 }
 
 fn install(signal: i32) {
@@ -87,8 +110,23 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, _context: *mut 
         // CHILD is cleared, so the pid is not somebody else's.
         unsafe { libc::kill(child, signal) };
     }
+    if child == 0 {
+        pass_to_followed(signal);
+    }
     // SAFETY: errno's location is valid for the life of the thread, which this handler runs in.
     unsafe { errno.write(saved) };
+}
+
+/// Of the handler: the program has ended.
+fn pass_to_followed(signal: i32) {
+    let ends = matches!(signal, libc::SIGINT | libc::SIGTERM | libc::SIGHUP);
+    if ends {
+        ASKED_TO_END.fetch_add(1, Ordering::SeqCst);
+    }
+    for pid in FOLLOWED.iter().map(|place| place.load(Ordering::SeqCst)).filter(|pid| *pid > 0) {
+        // SAFETY: no pointers are involved. Whoever follows a process looks after it several times a second.
+        unsafe { libc::kill(pid, if ends { libc::SIGTERM } else { signal }) };
+    }
 }
 
 /// The signals that were blocked before [`block_all`].

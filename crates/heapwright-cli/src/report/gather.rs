@@ -35,6 +35,9 @@ use std::rc::Rc;
 const MOST_CHECKS: usize = 1024;
 const MOST_SAMPLES: usize = 1 << 16;
 
+/// What the library begins a note with where it could not look for leaks at the end.
+const NO_LEAK_CHECK: &str = "no leak check: ";
+
 /// Lines for people that are kept, of all processes.
 const MOST_NOTES: usize = 100;
 
@@ -234,6 +237,7 @@ impl Image {
                     command: words(process.command),
                     options: printable(process.options),
                     version: printable(process.version),
+                    is_skipped: self.is_skipped,
                     ..model::Process::default()
                 };
             }
@@ -322,9 +326,14 @@ impl Image {
                 }
             }
             Entry::Note(note) => {
-                let process = self.process(all);
-                let text = format!("process {}: {}", process.model.pid, printable(note.bytes));
-                all.note(text);
+                let model = &mut self.process(all).model;
+                let note = printable(note.bytes);
+                if let Some(why) = note.strip_prefix(NO_LEAK_CHECK) {
+                    model.no_leak_check = Some(why.to_owned());
+                } else {
+                    let text = format!("process {}: {note}", model.pid);
+                    all.note(text);
+                }
             }
             Entry::End(end) => {
                 self.process(all).model.end = Some(*end);

@@ -16,6 +16,7 @@
 //! growth        arithmetic: does it grow for good?
 //! suppressions  which findings are hidden
 //! naming        stacks get frames, and frames names; source: lines around them
+//! unseen        processes that had no last look
 //! point         a check, or a time
 //! diff          two points in time, or two runs, compared
 //! explained     why a process's memory is what it is, of a heap profile
@@ -40,18 +41,23 @@ mod naming;
 pub(crate) mod point;
 mod progress;
 mod source;
-mod suppressions;
+pub(crate) mod suppressions;
+mod unseen;
 
 use anyhow::anyhow;
 use gather::{Error, Gathered, Lost, place};
-use heapwright_record::debug::{Call, Reach, Role, Root};
+use heapwright_record::debug::{Call, Entry, Reach, Role, Root};
 use heapwright_record::{Fault, Problem};
 use input::reading;
-use model::{Amount, Growth, Happened, Leak, Path as Chain, Report, Sample, StackId, Step, Wanted};
+use model::{
+    Amount, Fate, Growth, Happened, Leak, Path as Chain, Report, Sample, StackId, Stacks, Step,
+    Wanted,
+};
 use naming::Naming;
 use point::Point;
 use progress::Progress;
 use std::collections::HashMap;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use suppressions::{Kind, Line, Suppressions};
 
@@ -107,6 +113,27 @@ pub(crate) fn make(arguments: &[PathBuf], options: &Options) -> anyhow::Result<M
     let gathered = gather(arguments, options)?;
     let damaged = gathered.damaged;
     Ok(Made { report: build(&gathered, options, suppressions), damaged })
+}
+
+/// Says of processes what whoever waited for them knows.
+pub(crate) fn set_fates(report: &mut Report, fate: impl Fn(u32) -> Fate) {
+    for process in &mut report.processes {
+        process.fate = fate(process.pid);
+    }
+    report.unseen = unseen::lines(&report.processes);
+}
+
+/// The files that a process ran, one after the other, as its record says.
+pub(crate) fn programs(record: &Path) -> Vec<PathBuf> {
+    let mut programs = Vec::new();
+    let mut take = |entry: Entry<'_>, _| {
+        if let Entry::Process(process) = entry {
+            programs.push(PathBuf::from(std::ffi::OsStr::from_bytes(process.exe.bytes)));
+        }
+    };
+    // What cannot be read is said where the record is reported.
+    let _ = input::read(record, &|_| {}, &mut take);
+    programs
 }
 
 /// Whether there is a record in a folder.
@@ -194,6 +221,7 @@ fn build(gathered: &Gathered, options: &Options, suppressions: Suppressions) -> 
     report.cut = naming.cut;
     report.sources = naming.sources.snippets;
     report.used = suppressions.used;
+    report.unseen = unseen::lines(&report.processes);
     report
 }
 
@@ -410,35 +438,39 @@ impl ReportBuilder<'_> {
         self.report.growths.push(Growth { stack, process, points, slope, tau });
     }
 
-    /// Which suppression hides a finding with these stacks.
-    fn hidden(&self, kind: Kind, stacks: impl IntoIterator<Item = StackId>) -> Option<usize> {
+    /// Which suppression hides a finding with these stacks, which is noted there as one of its causes.
+    fn hidden(&mut self, kind: Kind, stacks: impl IntoIterator<Item = StackId>) -> Option<usize> {
         if self.suppressions.is_empty() {
             return None;
         }
         let stacks: Vec<Vec<Line<'_>>> =
-            stacks.into_iter().map(|stack| self.lines(stack)).collect();
-        self.suppressions.hides(kind, &stacks)
+            stacks.into_iter().map(|stack| lines(&self.naming.stacks, stack)).collect();
+        let rule = self.suppressions.hides(kind, &stacks)?;
+        let place = stacks.iter().find_map(|stack| suppressions::suggestion(stack));
+        let cause = format!("{kind:?} {}", place.unwrap_or_default());
+        self.suppressions.used[rule].causes.insert(cause);
+        Some(rule)
     }
+}
 
-    /// A stack as suppressions see it: inlined functions are frames, too.
-    fn lines(&self, stack: StackId) -> Vec<Line<'_>> {
-        let mut lines = Vec::new();
-        for frame in self.naming.stacks.frames(stack) {
-            let path = frame.place.as_ref().map(|place| &*place.path).unwrap_or_default();
-            let module = std::str::from_utf8(path).unwrap_or_default();
-            if frame.functions.is_empty() {
-                lines.push(Line { module, ..Line::default() });
-            }
-            lines.extend(frame.functions.iter().map(|function| Line {
-                name: function.name.as_deref().unwrap_or_default(),
-                symbol: function.symbol.as_deref().unwrap_or_default(),
-                source: function.source.as_deref().unwrap_or_default(),
-                line: function.line,
-                module,
-            }));
+/// A stack as suppressions see it: inlined functions are frames, too.
+pub(crate) fn lines(stacks: &Stacks, stack: StackId) -> Vec<Line<'_>> {
+    let mut lines = Vec::new();
+    for frame in stacks.frames(stack) {
+        let path = frame.place.as_ref().map(|place| &*place.path).unwrap_or_default();
+        let module = std::str::from_utf8(path).unwrap_or_default();
+        if frame.functions.is_empty() {
+            lines.push(Line { module, ..Line::default() });
         }
-        lines
+        lines.extend(frame.functions.iter().map(|function| Line {
+            name: function.name.as_deref().unwrap_or_default(),
+            symbol: function.symbol.as_deref().unwrap_or_default(),
+            source: function.source.as_deref().unwrap_or_default(),
+            line: function.line,
+            module,
+        }));
     }
+    lines
 }
 
 /// The live bytes of each stack of a process over time, by the interner's number. A

@@ -8,19 +8,21 @@
 //!   leaks       groups of blocks that one stack allocated and one fate met
 //!   growths     stacks whose live bytes grow and grow
 //!   used        suppressions that hid something
-//!   notes       lines for people: what could not be read, what was not seen
+//!   unseen      lines for people: which processes had no last look
+//!   notes       lines for people: what could not be read
 //! ```
 //!
 //! Plain data: [`super`] makes it of records, the formatters in `output` print it and
 //! change nothing. Errors, leaks and growths are in the order in which they are reported.
 //! Indexes are into the vectors of this struct and always valid.
 
+use crate::process;
 use crate::symbols::Frame;
 use heapwright_record::debug::{
     self as record, Class, End, Finding, Memory, Moment, Occasion, Origin, Reach, Role, Root,
 };
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
 
 /// Everything that is reported.
@@ -34,6 +36,8 @@ pub(crate) struct Report {
     pub(crate) growths: Vec<Growth>,
     pub(crate) used: Vec<Used>,
     pub(crate) notes: Vec<String>,
+    /// Processes that had no last look, a line each: what comes first in a report.
+    pub(crate) unseen: Vec<String>,
     /// Stacks of which more frames were not kept.
     pub(crate) cut: BTreeSet<StackId>,
     /// Lines of source, by file and the line in the middle.
@@ -132,12 +136,30 @@ pub(crate) struct Process {
     pub(crate) version: String,
     /// How it ended, where it could still say so.
     pub(crate) end: Option<End>,
+    /// How it ended, as whoever waited for it knows.
+    pub(crate) fate: Fate,
+    /// Nothing of it is to be reported.
+    pub(crate) is_skipped: bool,
+    /// Why its leaks could not be looked for at its end.
+    pub(crate) no_leak_check: Option<String>,
     /// Live bytes over time, by time.
     pub(crate) samples: Vec<Sample>,
     /// Its leak checks and counts, by time.
     pub(crate) checks: Vec<Check>,
     /// How full the buckets of each size were at the last check that said so.
     pub(crate) classes: Vec<Class>,
+}
+
+/// How a process ended, as whoever waited for it knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Nobody who would say so has waited for it.
+    #[default]
+    Unknown,
+    /// It has not.
+    Running,
+    /// So.
+    Ended(process::End),
 }
 
 /// What was live at a moment.
@@ -560,6 +582,8 @@ pub(crate) struct Used {
     pub(crate) line: u32,
     /// Findings and groups of blocks that it hid; 0: none, it is of no use here.
     pub(crate) times: u64,
+    /// The different causes of these: a kind of finding, and the calls that a suggestion would name.
+    pub(crate) causes: HashSet<String>,
     pub(crate) amount: Amount,
 }
 
@@ -574,6 +598,11 @@ impl Report {
     /// What is reported of the process that was started, if any was.
     pub(crate) fn first(&self) -> Option<&Process> {
         self.processes.first()
+    }
+
+    /// All lines for people, those that come first first.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &String> {
+        self.unseen.iter().chain(&self.notes)
     }
 
     /// How often mistakes were found, those included that are only counted.

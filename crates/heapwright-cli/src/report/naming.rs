@@ -13,6 +13,7 @@ use super::input::Fetch;
 use super::model::{StackId, Stacks};
 use super::modules::{Modules, NOWHERE, Spot};
 use super::source::Sources;
+use crate::symbols::plumbing::is_plumbing;
 use crate::symbols::{Frame, Names, Place};
 use std::collections::{BTreeSet, HashMap};
 
@@ -133,7 +134,7 @@ impl<'g> Naming<'g> {
                 known.file.path == place.path && known.file.build_id == place.build_id
             });
             let built = file.and_then(|file| self.names[file].as_ref()?.changed());
-            for function in &frame.functions {
+            for function in frame.functions.iter().filter(|function| !is_plumbing(function)) {
                 if let (Some(source), Some(line)) = (&function.source, function.line)
                     && self.sources.add(source, line, built)
                 {

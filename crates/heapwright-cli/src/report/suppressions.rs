@@ -9,7 +9,7 @@
 //! growth:Cache::insert                      fun:strdup
 //!                                           ...
 //!                                           obj:*/libfoo.so*
-//!                                           src:foo.c:12
+//! leak:add@shop <- main@shop                src:foo.c:12
 //!                                        }
 //! ```
 //!
@@ -17,6 +17,11 @@
 //! any other finding. The pattern is looked for anywhere in the names of functions,
 //! source files and modules of all the finding's stacks; `*` stands for anything, `^`
 //! and `$` hold it to the beginning and the end.
+//!
+//! A pattern with ` <- ` in it is a chain of calls from the innermost on: `FUNCTION@MODULE <- FUNCTION@MODULE`, where the module is
+//! the last part of its file's name and may be left out, and `*` and `?` are wildcards; functions that get memory for
+//! others (`symbols::plumbing`) are not counted at its start, and what called the last one is not looked at. It is what
+//! reports suggest: a bare `^main$` hides all that is called from there.
 //!
 //! **A block** has a name, a type, and the frames of a stack from the innermost on:
 //! `*` and `?` are wildcards, `...` stands for any number of frames, and what comes
@@ -34,8 +39,10 @@
 //! ```
 
 use super::model::Used;
+use crate::symbols::plumbing::is_plumbing_name;
 use anyhow::{Context, bail};
 use heapwright_record::debug::{FindingKind, Reach};
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
@@ -47,9 +54,16 @@ pub(super) enum Kind {
     Growth,
 }
 
+/// What joins the calls of a chain.
+const CALLED_BY: &str = " <- ";
+
+/// Calls of a chain that is suggested: enough to distinguish what one function allocates for several callers, and not so many
+/// that it depends on all of the program.
+const CALLS: usize = 4;
+
 /// A frame, as suppressions see it.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Line<'a> {
+pub(crate) struct Line<'a> {
     /// The function's name, as people read it.
     pub(super) name: &'a str,
     /// The same, as the linker has it.
@@ -81,10 +95,14 @@ enum Hides {
 
 enum Frames {
     Anywhere(String),
+    /// A chain of calls, from the first that is no plumbing.
+    Chain(Vec<Pattern>),
     Stack(Vec<Pattern>),
 }
 
 enum Pattern {
+    /// A function, and the last part of its module's name.
+    Call(String, Option<String>),
     Function(String),
     Object(String),
     Source(String),
@@ -183,6 +201,7 @@ impl Suppressions {
                 file: file.to_owned(),
                 line: number,
                 times: 0,
+                causes: HashSet::new(),
                 amount: super::model::Amount::default(),
             });
         }
@@ -198,6 +217,48 @@ impl Suppressions {
         self.rules.iter().position(|rule| rule.hides(kind) && rule.frames.are_in(stacks))
     }
 }
+
+/// Whether a function is a program's first one of its own: C's, or Rust's, which has its crate's name.
+pub(crate) fn is_main(name: &str) -> bool {
+    let is_path =
+        |before: &str| before.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
+    name == "main" || name.strip_suffix("::main").is_some_and(is_path)
+}
+
+/// The pattern that hides a finding with this stack and as little else as a pattern can that holds for another build
+/// of the program, too: the innermost calls, up to `main` or a thread's first function. None where nothing is known to name.
+pub(crate) fn suggestion(stack: &[Line<'_>]) -> Option<String> {
+    let call = |line: &Line<'_>| {
+        let file = line.module.rsplit('/').next().unwrap_or_default();
+        let is_vague = line.name.starts_with("operator()") && !line.symbol.is_empty();
+        let name = match (is_vague, line.name) {
+            (true, _) => line.symbol,
+            (false, "") if file.is_empty() => return None,
+            (false, "") => "*",
+            (false, name) => name,
+        };
+        Some(if file.is_empty() { name.to_owned() } else { format!("{name}@{file}") })
+    };
+    let mut calls: Vec<String> = Vec::new();
+    for line in without_plumbing(stack).iter().take(CALLS) {
+        if !calls.is_empty() && BEGINNINGS.iter().any(|name| line.name.starts_with(name)) {
+            break;
+        }
+        calls.extend(call(line));
+        if is_main(line.name) {
+            break;
+        }
+    }
+    match &calls[..] {
+        [] => None,
+        [only] => Some(format!("{only}{}", CALLED_BY.trim_end())),
+        _ => Some(calls.join(CALLED_BY)),
+    }
+}
+
+/// What calls a program's or a thread's first function: other libraries have other names.
+const BEGINNINGS: [&str; 7] =
+    ["__libc_start", "_start", "start_thread", "clone", "__clone", "_dl_", "call_init"];
 
 impl Rule {
     fn hides(&self, kind: Kind) -> bool {
@@ -227,7 +288,22 @@ fn simple(line: &str) -> Result<Rule, String> {
             "a suppression without a pattern would hide everything; '*' does",
         ));
     }
-    Ok(Rule { hides, frames: Frames::Anywhere(anywhere(pattern)) })
+    let is_chain = pattern.contains(CALLED_BY) || pattern.ends_with(CALLED_BY.trim_end());
+    let frames =
+        if is_chain { Frames::Chain(chain(pattern)?) } else { Frames::Anywhere(anywhere(pattern)) };
+    Ok(Rule { hides, frames })
+}
+
+/// The calls of a chain. Nothing behind the last arrow is any caller.
+fn chain(pattern: &str) -> Result<Vec<Pattern>, String> {
+    let pattern = pattern.strip_suffix(CALLED_BY.trim_end()).unwrap_or(pattern);
+    let call = |call: &str| match call.rsplit_once('@') {
+        _ if call.is_empty() => Err(format!("'{pattern}' has a call without a name; '*' is any")),
+        Some(("", _)) => Err(format!("'{call}' has no function before the @; '*' is any")),
+        Some((function, module)) => Ok(Pattern::Call(function.to_owned(), Some(module.to_owned()))),
+        None => Ok(Pattern::Call(call.to_owned(), None)),
+    };
+    pattern.split(CALLED_BY).map(|word| call(word.trim())).collect()
 }
 
 /// What a word of ours hides.
@@ -332,6 +408,7 @@ impl Frames {
                     .iter()
                     .any(|text| !text.is_empty() && glob(pattern, text))
             }),
+            Self::Chain(calls) => stacks.iter().any(|stack| begins(calls, without_plumbing(stack))),
             Self::Stack(patterns) => stacks.iter().any(|stack| {
                 if begins(patterns, stack) {
                     return true;
@@ -348,6 +425,12 @@ impl Frames {
             }),
         }
     }
+}
+
+/// A stack from the first frame that is no plumbing on; all of it where there is no other.
+pub(super) fn without_plumbing<'s, 'a>(stack: &'s [Line<'a>]) -> &'s [Line<'a>] {
+    let first = stack.iter().position(|line| !is_plumbing_name(line.name));
+    &stack[first.unwrap_or_default()..]
 }
 
 /// Whether a stack begins with these frames. Only the last `...` before a mismatch is
@@ -383,6 +466,13 @@ impl Pattern {
     fn matches(&self, line: &Line<'_>) -> bool {
         match self {
             Self::AnyNumber => true,
+            Self::Call(function, module) => {
+                let file = line.module.rsplit('/').next().unwrap_or_default();
+                let names = [line.symbol, line.name];
+                // A function without a name is any.
+                let is_named = names.iter().any(|text| glob(function, text));
+                is_named && module.as_ref().is_none_or(|module| glob(module, file))
+            }
             Self::Function(name) => {
                 [line.symbol, line.name].iter().any(|text| !text.is_empty() && glob(name, text))
             }
@@ -498,6 +588,39 @@ mod tests {
     }
 
     #[test]
+    fn chains_match_from_the_first_call_that_is_not_plumbing() {
+        for right in [
+            "leak:strdup@libc.so.6 <- ns::load(char const*)@prog <- main@prog",
+            "leak:strdup <- _ZN2ns4load* <-",
+            "leak:strdup@libc.so* <-",
+        ] {
+            assert!(hidden(right, LOST), "{right}");
+        }
+        for wrong in [
+            "leak:main@prog <-",
+            "leak:ns::load(char const*)@prog <- main@prog",
+            "leak:strdup <- main",
+            "leak:strdup@prog <-",
+        ] {
+            assert!(!hidden(wrong, LOST), "{wrong}");
+        }
+        let new = Line {
+            name: "operator new(unsigned long)",
+            module: "/lib/libstdc++.so.6",
+            ..Line::default()
+        };
+        let stack = [&[new], &STACK[..]].concat();
+        let suggested = suggestion(&stack).expect("has names");
+        assert_eq!(suggested, "strdup@libc.so.6 <- ns::load(char const*)@prog <- main@prog");
+        let hides = |stack: &[Line<'static>]| {
+            suppressions(&format!("leak:{suggested}")).hides(LOST, &[stack.to_vec()]).is_some()
+        };
+        assert!(hides(&stack) && hides(&STACK) && !hides(&STACK[1..]));
+        assert_eq!(suggestion(&STACK[2..]).as_deref(), Some("main@prog <-"));
+        assert_eq!(suggestion(&[]), None);
+    }
+
+    #[test]
     fn blocks_match_from_the_innermost_frame_on() {
         let block = |kind: &str, frames: &str| format!("{{\n  a name\n  {kind}\n  {frames}\n}}\n");
         let leak = |frames: &str| hidden(&block("Memcheck:Leak", &frames.replace(' ', "\n")), LOST);
@@ -547,6 +670,8 @@ mod tests {
                 "file:2: unknown type 'leek'; use leak, growth, or a heading such as double-free",
             ),
             ("hello", "file:1: 'hello' is neither TYPE:PATTERN nor '{'"),
+            ("leak:a <-  <- b", "file:1: 'a <-  <- b' has a call without a name; '*' is any"),
+            ("leak:@x <- b", "file:1: '@x' has no function before the @; '*' is any"),
             ("leak:", "file:1: a suppression without a pattern would hide everything; '*' does"),
             ("{\n name\n Memcheck:Leak\n fun:x\n", "file:1: this suppression has no closing '}'"),
             ("{\n name\n}\n", "file:1: a suppression in braces has a name, a type, and frames"),

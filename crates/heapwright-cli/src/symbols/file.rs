@@ -72,7 +72,10 @@ impl File {
         let mut functions = self.described(address).unwrap_or_default();
         // The outermost is a symbol's, too; the inlined ones are not.
         match functions.last_mut() {
-            Some(outermost) if outermost.name.is_none() => {
+            // A lambda's debug information may not say whose it is.
+            Some(outermost)
+                if outermost.name.as_deref().is_none_or(|name| name == "operator()") =>
+            {
                 if let Some(symbol) = self.symbol(address) {
                     (outermost.name, outermost.symbol) = (symbol.name, symbol.symbol);
                 }

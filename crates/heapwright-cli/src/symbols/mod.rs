@@ -11,12 +11,13 @@
 //!
 //! ```text
 //! file     the names in one ELF file        debug    where its debug information is
-//! map      a file as memory
+//! map      a file as memory                 plumbing which functions get memory for others
 //! ```
 
 mod debug;
 mod file;
 mod map;
+pub(crate) mod plumbing;
 
 use file::File;
 use std::path::Path;

@@ -104,6 +104,8 @@ record! {
         peak_live_bytes: u64,
         /// How.
         ending: Ending,
+        /// The signal that ended it; 0: none did, or an older version wrote.
+        signal: u32,
     }
 
     /// A finding was made again: the same kind, at the same place, of a block of the

@@ -230,6 +230,8 @@ numbers! {
         Exec = 3 "exec",
         /// A forked child that never became another program.
         ForkChild = 4 "fork-child",
+        /// By a signal that it had no handler for: [`End::signal`](super::End) says which.
+        Signal = 5 "signal",
     }
 
     /// What the blocks of a heap profile are.

@@ -136,17 +136,22 @@ impl Finding {
     ///
     /// ```text
     /// here, thread 1:
-    /// found at exit, thread 1 (main):
+    /// overwritten between its allocation and this free; noticed here, thread 1:
+    /// overwritten after it was freed; noticed at exit, thread 1 (main):
     /// freed by thread 2, 3 operations earlier:
     /// allocated by thread 1, 17 operations earlier (no stack was kept)
     /// ```
     pub fn title(&self, role: Role, name: &str, out: &mut dyn Words) {
         let moment = match role {
             Role::Here => {
+                if self.is_found_later() {
+                    self.overwritten(out);
+                }
                 out.text(match self.call {
-                    Call::Sweep => "found in a sweep",
-                    Call::Exit => "found at exit",
-                    Call::Retire => "found before its memory was used again",
+                    Call::Sweep => "noticed in a sweep",
+                    Call::Exit => "noticed at exit",
+                    Call::Retire => "noticed before its memory was used again",
+                    _ if self.is_found_later() => "noticed here",
                     _ => "here",
                 });
                 thread(&self.here, ", thread ", name, out);
@@ -166,6 +171,33 @@ impl Finding {
             }
         };
         out.text(if moment.stack == 0 { " (no stack was kept)" } else { ":" });
+    }
+
+    /// Whether a write was seen by what it left, and not in the act.
+    #[must_use]
+    pub fn is_found_later(&self) -> bool {
+        self.call != Call::Access
+            && matches!(
+                self.kind,
+                FindingKind::Overflow | FindingKind::Underflow | FindingKind::WriteAfterFree
+            )
+    }
+
+    /// When such a write was: "overwritten between its allocation and this free; ".
+    fn overwritten(&self, out: &mut dyn Words) {
+        let was_freed = self.kind == FindingKind::WriteAfterFree;
+        if matches!(self.call, Call::Sweep | Call::Exit | Call::Retire) {
+            out.text(if was_freed {
+                "overwritten after it was freed; "
+            } else {
+                "overwritten after its allocation; "
+            });
+            return;
+        }
+        out.text("overwritten between its ");
+        out.text(if was_freed { "free and this " } else { "allocation and this " });
+        out.text(self.verb());
+        out.text("; ");
     }
 
     fn earlier(&self, moment: &Moment, out: &mut dyn Words) {
@@ -230,7 +262,7 @@ impl Finding {
             Ok(offset) if offset == self.size => "to the end of ",
             Ok(offset) => {
                 bytes(offset.saturating_sub(self.size), out);
-                " behind the end of "
+                " past the end of "
             }
         };
         out.text(distance);
@@ -455,7 +487,7 @@ mod tests {
             (12, "free of a pointer 12 bytes into a 96-byte block"),
             (1, "free of a pointer 1 byte into a 96-byte block"),
             (96, "free of a pointer to the end of a 96-byte block"),
-            (100, "free of a pointer 4 bytes behind the end of a 96-byte block"),
+            (100, "free of a pointer 4 bytes past the end of a 96-byte block"),
             (-8, "free of a pointer 8 bytes before a 96-byte block"),
         ] {
             assert_eq!(said(&Finding { offset, ..interior }), words);
@@ -560,9 +592,23 @@ mod tests {
         let unclear = Finding { freed: moment(0, 0), ..finding };
         assert_eq!(title(&unclear, Role::Freed, ""), "freed by thread 1 (no stack was kept)");
         let at_exit = Finding { call: Call::Exit, ..finding };
-        assert_eq!(title(&at_exit, Role::Here, ""), "found at exit, thread 1:");
+        assert_eq!(title(&at_exit, Role::Here, ""), "noticed at exit, thread 1:");
+        let late = Finding { kind: FindingKind::Overflow, ..finding };
+        assert_eq!(
+            title(&late, Role::Here, ""),
+            "overwritten between its allocation and this free; noticed here, thread 1:"
+        );
+        assert_eq!(
+            title(&Finding { call: Call::Access, ..late }, Role::Here, ""),
+            "here, thread 1:"
+        );
+        let late = Finding { kind: FindingKind::WriteAfterFree, call: Call::Exit, ..finding };
+        assert_eq!(
+            title(&late, Role::Here, ""),
+            "overwritten after it was freed; noticed at exit, thread 1:"
+        );
         let nobody = Finding { here: Moment::default(), call: Call::Sweep, ..finding };
-        assert_eq!(title(&nobody, Role::Here, ""), "found in a sweep (no stack was kept)");
+        assert_eq!(title(&nobody, Role::Here, ""), "noticed in a sweep (no stack was kept)");
         assert_eq!(title(&nobody, Role::Freed, ""), "freed by thread 1:");
     }
 

@@ -358,7 +358,7 @@ fn set(options: &mut Options, name: &[u8], value: &[u8]) -> Result<(), Wrong> {
             Some(model) => options.cache = model,
             None => {
                 return Err(Wrong::Value(
-                    "is no cache model; use auto, exclusive, shared, shared:K with K from 1 to 1024, or percpu",
+                    "is unknown; use auto, exclusive, shared, shared:K with K from 1 to 1024, or percpu",
                 ));
             }
         },

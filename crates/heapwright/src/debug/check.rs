@@ -13,6 +13,7 @@
 //! `static`, a thread-local, a variable of its caller's or its result is not one, nor
 //! is what std keeps for later (a stream's buffer, a captured output).
 
+use core::fmt;
 use core::mem::ManuallyDrop;
 
 use heapwright_record::debug::Call;
@@ -121,19 +122,46 @@ fn judge(entered: Entered, stack: usize) {
         is_watched,
         "heapwright::debug::check: no debug heap is in use: make a DebugHeap the #[global_allocator]"
     );
+    let left = Left { blocks, bytes, threads };
+    let found = Mistakes { count: mistakes, last: last.word() };
     match (mistakes, blocks) {
         (0, 0) => {}
-        (0, _) => panic!(
-            "heapwright::debug::check: {blocks} blocks of {bytes} bytes in all were not freed{threads}"
-        ),
-        (_, 0) => panic!(
-            "heapwright::debug::check: {mistakes} mistakes were found, the last one: {}",
-            last.word()
-        ),
-        _ => panic!(
-            "heapwright::debug::check: {mistakes} mistakes were found, and {blocks} blocks of \
-             {bytes} bytes in all were not freed{threads}"
-        ),
+        (0, _) => panic!("heapwright::debug::check: {left}"),
+        (_, 0) => panic!("heapwright::debug::check: {found}"),
+        _ => panic!("heapwright::debug::check: {found}; and {left}"),
+    }
+}
+
+/// Blocks that were not freed, in words.
+struct Left {
+    blocks: usize,
+    bytes: usize,
+    threads: &'static str,
+}
+
+impl fmt::Display for Left {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { blocks, bytes, threads } = self;
+        match blocks {
+            1 => write!(out, "1 block of {bytes} bytes was not freed{threads}"),
+            _ => write!(out, "{blocks} blocks, together {bytes} bytes, were not freed{threads}"),
+        }
+    }
+}
+
+/// Mistakes, in words.
+struct Mistakes {
+    count: u32,
+    last: &'static str,
+}
+
+impl fmt::Display for Mistakes {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { count, last } = self;
+        match count {
+            1 => write!(out, "1 mistake was found: {last}"),
+            _ => write!(out, "{count} mistakes were found, the last one: {last}"),
+        }
     }
 }
 

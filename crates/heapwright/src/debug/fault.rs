@@ -18,6 +18,7 @@ use heapwright_record::debug::{Access, Call, Finding, FindingKind, Moment};
 use crate::verdict::Verdict;
 
 use super::heap::{Heap, of_block};
+use super::lift;
 use super::slot::State;
 use super::span::{BucketRef, Form, Found, Place, Span, Stage};
 
@@ -54,8 +55,12 @@ pub(crate) fn judge(
         ..of_block(place, word)
     };
     heap.reporter.report(&finding, &heap.threads);
-    // To go on would be to read and write what is nobody's.
-    Verdict::Stop
+    // Guarded blocks of fast mode promise an end.
+    if heap.is_process_heap() && lift::lift(heap, span, address) {
+        Verdict::Step
+    } else {
+        Verdict::Stop
+    }
 }
 
 /// The block that an address is in or beside.

@@ -26,7 +26,7 @@
 
 use core::ptr::{self, NonNull};
 
-use heapwright_record::debug::{self as record, Ending};
+use heapwright_record::debug as record;
 
 use crate::cache::guard_draw::Draw;
 use crate::ids::Slot;
@@ -213,5 +213,5 @@ pub(crate) fn at_exit() {
         return;
     }
     heap.sweep_last();
-    heap.reporter.end(Ending::Exit, heap.made(), heap.freed(), heap.peak());
+    heap.reporter.end(0, heap.made(), heap.freed(), heap.peak());
 }

@@ -5,7 +5,7 @@
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr;
 
-use heapwright_record::debug::{Call, Ending, Finding};
+use heapwright_record::debug::{Call, Finding};
 
 use crate::ids::Slot;
 use crate::options::{self, debug::Config};
@@ -207,7 +207,7 @@ impl DebugHeap {
         let heap = &slot.value;
         heap.sweep_all(Call::Exit);
         let leaks = heap.report_leaks(0);
-        heap.reporter.end(Ending::Exit, heap.made(), heap.freed(), heap.peak());
+        heap.reporter.end(0, heap.made(), heap.freed(), heap.peak());
         heap.clear();
         HEAPS.give(slot);
         leaks

@@ -77,6 +77,8 @@ mod leaks;
 #[path = "leaks_nowhere.rs"]
 mod leaks;
 mod lifetime;
+#[cfg_attr(any(test, feature = "observe"), allow(dead_code, reason = "tests observe faults"))]
+mod lift;
 mod process;
 mod reach;
 mod report;
@@ -102,8 +104,8 @@ pub use process::check_leaks;
 #[cfg(not(any(test, feature = "observe")))]
 pub(crate) use process::fault;
 pub(crate) use process::{
-    allocate, at_exit, begun, counts, forget_code, free, live, prepare, realloc, remember_code,
-    start, usable_size,
+    allocate, at_exit, begun, counts, forget_code, free, is_interrupted, live, looks_at_end,
+    prepare, put_guard_back, realloc, remember_code, start, usable_size,
 };
 pub(crate) use report::write_with;
 

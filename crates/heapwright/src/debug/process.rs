@@ -7,7 +7,7 @@
 use core::ffi::c_void;
 use core::ptr;
 
-use heapwright_record::debug::{Ending, Occasion, Region};
+use heapwright_record::debug::{Occasion, Region};
 
 use crate::address_map::{Kind, MAP};
 use crate::describe::{self, BlockState, Description};
@@ -17,6 +17,7 @@ use crate::options;
 use crate::os::{self, Contents};
 use crate::stacks::module_of;
 use crate::substrate;
+use crate::sync;
 use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use crate::text::Line;
 use crate::ticks;
@@ -271,6 +272,13 @@ pub(crate) fn fault(address: usize, is_write: Option<bool>, context: *mut c_void
     }
 }
 
+/// Puts the guard of an address's page back, after the one access that it was lifted for.
+pub(crate) fn put_guard_back(address: usize) {
+    if let Some(heap) = heap() {
+        super::lift::put_back(heap, address);
+    }
+}
+
 /// Code may be unmapped: the record, if one is wanted, learns of all modules.
 pub(crate) fn remember_code() {
     let Some(heap) = heap() else { return };
@@ -288,8 +296,18 @@ pub(crate) fn forget_code() {
     crate::stacks::forget_code();
 }
 
-/// The last look, once a process.
-pub(crate) fn at_exit() {
+/// Whether the process is looked at for the last time: what was found, or what is lost, is wanted at its end.
+pub(crate) fn looks_at_end() -> bool {
+    options::get().debugs && (options::leaks().at_exit || options::record_file().is_some())
+}
+
+/// Whether the caller, a signal handler, has interrupted the heap in its own thread, and must not look at it.
+pub(crate) fn is_interrupted() -> bool {
+    sync::is_interrupted() || heap().is_some_and(Heap::is_entered_here)
+}
+
+/// The last look, once a process, which ends by its own will (0) or by a signal.
+pub(crate) fn at_exit(signal: u32) {
     let Some(heap) = heap() else { return };
     let process = os::process_id();
     if !substrate::is_original_process() || ENDED.swap(process, Ordering::Relaxed) == process {
@@ -303,5 +321,5 @@ pub(crate) fn at_exit() {
     if options::stats_at_exit() {
         heap.print_figures();
     }
-    heap.reporter.end(Ending::Exit, heap.made(), heap.freed(), heap.peak());
+    heap.reporter.end(signal, heap.made(), heap.freed(), heap.peak());
 }

@@ -8,7 +8,7 @@
 //!     ...
 //! ```
 //!
-//! One `write` a finding, from a buffer that is not on the stack of the thread that runs
+//! One `write` a finding, behind the first a line that says how to get functions and lines; from a buffer that is not on the stack of the thread that runs
 //! into it; one lock, under which nothing is allocated and no lock of the loader's
 //! is taken. Names are those of exported functions; `heapwright report` finds lines.
 //!
@@ -74,6 +74,8 @@ struct State {
     times: [u64; MOST_REPORTED],
     reported_count: usize,
     last: Option<Finding>,
+    /// Whether it was said how to get names.
+    has_hinted: bool,
     text: Text,
 }
 
@@ -146,6 +148,14 @@ impl Text {
         self.text(if blocks == 1 { " block" } else { " blocks" });
     }
 
+    /// Says how to get functions and lines of the frames above: once.
+    fn hint(&mut self, has_hinted: &mut bool) {
+        if !core::mem::replace(has_hinted, true) {
+            self.text("    functions and lines: `heapwright check -- PROGRAM`, or `addr2line -Cfpie FILE 0xOFFSET` of (FILE+0xOFFSET)");
+            self.line();
+        }
+    }
+
     fn emit(&self) {
         emit(&self.bytes[..self.length]);
     }
@@ -205,6 +215,7 @@ impl Reporter {
                 times: [0; MOST_REPORTED],
                 reported_count: 0,
                 last: None,
+                has_hinted: false,
                 text: Text { bytes: [0; PAGE], length: 0 },
             }),
         }
@@ -334,8 +345,8 @@ impl Reporter {
         }
     }
 
-    /// Says how it ended, where something was found or a record is kept.
-    pub(crate) fn end(&self, ending: Ending, made: u64, freed: u64, peak: u64) {
+    /// Says how it ended, where something was found or a record is kept: by a signal, or (0) by its own will.
+    pub(crate) fn end(&self, signal: u32, made: u64, freed: u64, peak: u64) {
         let Some(mut state) = self.state.lock_soon(super::heap::PATIENCE) else { return };
         let found = self.found();
         if found as usize > state.reported_count && self.is_loud() {
@@ -363,7 +374,8 @@ impl Reporter {
                 allocations: made,
                 frees: freed,
                 peak_live_bytes: peak,
-                ending,
+                ending: if signal == 0 { Ending::Exit } else { Ending::Signal },
+                signal,
             }));
             recorder.flush();
         }
@@ -448,6 +460,7 @@ impl State {
             let is_access = role == Role::Here && finding.call == Call::Access;
             text.stack(moment.stack, is_access);
         }
+        text.hint(&mut self.has_hinted);
         text.emit();
     }
 }
@@ -477,7 +490,7 @@ impl Voice<'_> {
 
     /// Prints that blocks are lost.
     pub(in crate::debug) fn lost(&mut self, lost: &Lost) {
-        let text = &mut self.state.text;
+        let State { text, has_hinted, .. } = &mut *self.state;
         text.begin(self.process);
         text.text("ERROR: heapwright: leak: ");
         text.amount(lost.blocks, lost.bytes);
@@ -492,6 +505,7 @@ impl Voice<'_> {
         text.text("    allocated here:");
         text.line();
         text.stack(lost.stack, false);
+        text.hint(has_hinted);
         text.emit();
     }
 

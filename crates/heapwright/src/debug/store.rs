@@ -158,6 +158,11 @@ impl Store {
         Some(opened)
     }
 
+    /// Whether large blocks stand between guards.
+    pub(crate) fn has_ends(&self) -> bool {
+        self.limits.ends
+    }
+
     /// Opens a page between guards.
     pub(crate) fn open_sampled(&mut self, found: Verify<'_>) -> Option<Opened> {
         let shape = Shape {

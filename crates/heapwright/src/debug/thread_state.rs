@@ -90,6 +90,11 @@ impl ThreadState {
         true
     }
 
+    /// Whether it is entered.
+    pub(crate) fn is_entered(&self) -> bool {
+        self.busy.load(Ordering::Relaxed)
+    }
+
     /// Ends [`ThreadState::enter`].
     #[inline]
     pub(crate) fn leave(&self) {

@@ -63,16 +63,16 @@ pub(super) struct Place {
 }
 
 impl Place {
-    fn state(self) -> &'static AtomicU8 {
+    fn heat(self) -> &'static AtomicU8 {
         &MAP.record(self.block).zero
     }
 
     fn known(self) -> u8 {
-        self.state().load(Ordering::Relaxed)
+        self.heat().load(Ordering::Relaxed)
     }
 
     fn note(self, state: u8) {
-        self.state().store(state, Ordering::Relaxed);
+        self.heat().store(state, Ordering::Relaxed);
     }
 
     fn at(self) -> *mut u8 {

@@ -7,7 +7,7 @@
 //!              usable_size(block)                -> bytes, or "not mine"
 //!   C layer    fault(address, is_write, context) -> whose fault is it?
 //!              forget_code()                     a library was unloaded
-//!              debug_at_exit()                   the last look at everything
+//!              debug_at_exit(signal)             the last look at everything
 //! ```
 //!
 //! While the process debugs, no thread's fast word leaves the sentinel (`start`),
@@ -175,6 +175,14 @@ pub fn fault(address: usize, is_write: Option<bool>, context: *mut c_void) -> Ve
     }
 }
 
+/// Puts back the guard of an address's page, which [`fault`] lifted ([`Verdict::Step`]). In a signal handler, too.
+pub fn put_guard_back(address: usize) {
+    #[cfg(feature = "debug")]
+    crate::debug::put_guard_back(address);
+    #[cfg(not(feature = "debug"))]
+    let _ = address;
+}
+
 /// A library may be unloaded next: the record learns what it is, because stacks lead
 /// through it. The caller holds no lock.
 ///
@@ -208,17 +216,37 @@ pub fn debug_prepare() {
 /// The process is about to end: the debug heap looks at everything for the last
 /// time. Called once a process, by the thread that ends it, after the program's
 /// own handlers and destructors as far as a library can know; other threads may
-/// still run, and may still allocate.
+/// still run, and may still allocate. `signal`: the one that ends it, 0 if none does.
 ///
 /// Only a C layer that sees the end calls this, and only while [`debugging`] or [`guarding`].
-pub fn debug_at_exit() {
+#[cfg_attr(not(feature = "debug"), allow(unused_variables, reason = "there is no debug heap"))]
+pub fn debug_at_exit(signal: u32) {
     #[cfg(any(test, feature = "observe"))]
     observe::at_exit();
     #[cfg(feature = "debug")]
     {
-        crate::debug::at_exit();
+        crate::debug::at_exit(signal);
         super::guards::at_exit();
     }
+}
+
+/// Whether somebody waits for what [`debug_at_exit`] finds, so that a process that a signal ends is to be looked
+/// at, too (options `leaks`, `record`).
+#[must_use]
+pub fn debug_looks_at_end() -> bool {
+    #[cfg(feature = "debug")]
+    return crate::debug::looks_at_end();
+    #[cfg(not(feature = "debug"))]
+    false
+}
+
+/// Whether the caller, a signal handler, has interrupted the debug heap in its own thread: it cannot look at it now.
+#[must_use]
+pub fn debug_is_interrupted() -> bool {
+    #[cfg(feature = "debug")]
+    return crate::debug::is_interrupted();
+    #[cfg(not(feature = "debug"))]
+    false
 }
 
 #[cfg(any(test, feature = "observe"))]

@@ -161,20 +161,23 @@ fn headline(results: &Results) -> Vec<String> {
         let others = results.allocators.iter();
         others.filter_map(|other| Some(find(&other.name)?.estimate().verdict())).collect()
     };
-    let time = standing(&verdicts(Measure::Time), "is faster than", "is slower than");
-    let memory =
-        standing(&verdicts(Measure::PeakRss), "needs less memory than", "needs more memory than");
+    let time =
+        standing(&verdicts(Measure::Time), ["is faster than", "is as fast as", "is slower than"]);
+    let memory = standing(
+        &verdicts(Measure::PeakRss),
+        ["needs less memory than", "needs as much memory as", "needs more memory than"],
+    );
     let time = time.map(|words| format!("{HEAPWRIGHT} {words}"));
     let memory = memory.map(|words| format!("it {words}"));
     [time, memory].into_iter().flatten().collect()
 }
 
-/// `is faster than 4 of the 6 others, ties with 1 and is slower than 1`.
-fn standing(verdicts: &[Verdict], less: &str, more: &str) -> Option<String> {
+/// `is faster than 4 of the 6 others, is as fast as 1 and is slower than 1`.
+fn standing(verdicts: &[Verdict], [less, same, more]: [&str; 3]) -> Option<String> {
     let all = verdicts.len();
     let mut text = String::new();
     let parts: Vec<(usize, &str)> =
-        [(Verdict::Less, less), (Verdict::Tie, "ties with"), (Verdict::More, more)]
+        [(Verdict::Less, less), (Verdict::Tie, same), (Verdict::More, more)]
             .into_iter()
             .map(|(which, words)| (verdicts.iter().filter(|found| **found == which).count(), words))
             .filter(|(number, _)| *number > 0)
@@ -509,9 +512,9 @@ mod tests {
     #[test]
     fn standings_are_counted() {
         use Verdict::{Less, More, Tie};
-        let printed = |verdicts: &[Verdict]| standing(verdicts, "beats", "loses to");
+        let printed = |verdicts: &[Verdict]| standing(verdicts, ["beats", "equals", "loses to"]);
         assert_eq!(printed(&[]), None);
-        assert_eq!(printed(&[Tie]).as_deref(), Some("ties with the other"));
+        assert_eq!(printed(&[Tie]).as_deref(), Some("equals the other"));
         assert_eq!(printed(&[More, More]).as_deref(), Some("loses to both others"));
         assert_eq!(printed(&[Less; 3]).as_deref(), Some("beats all 3 others"));
         assert_eq!(
@@ -520,7 +523,7 @@ mod tests {
         );
         assert_eq!(
             printed(&[Less, Tie, More, Less]).as_deref(),
-            Some("beats 2 of the 4 others, ties with 1 and loses to 1")
+            Some("beats 2 of the 4 others, equals 1 and loses to 1")
         );
     }
 

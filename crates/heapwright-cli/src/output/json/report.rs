@@ -38,6 +38,7 @@
 //!              still_reachable, suppressed: {errors, contexts, leaks, lost, growths},
 //!              untold: {contexts, errors, leaks}, unwritten}
 //! suppressions [{name, file, line, times, blocks, bytes}]    all that were given
+//! unseen      [string]: processes that had no last look; then the report is incomplete
 //! notes       [string]
 //! stacks      [{cut, frames: [index]}]    the first is the empty one: no stack was kept
 //! frames      [{address, module, offset, build_id, each or null,
@@ -105,9 +106,11 @@ fn report_object(report: &Report) -> impl Serialize {
             file: &used.file,
             line: used.line,
             times: used.times,
+            causes: used.causes.len(),
             blocks: used.amount.blocks,
             bytes: used.amount.bytes,
         })),
+        unseen: &report.unseen,
         notes: &report.notes,
         stacks: list((0..).map(StackId).zip(&report.stacks.stacks).map(|(stack, frames)| object! {
             cut: report.cut.contains(&stack),

@@ -102,7 +102,7 @@ pub(super) fn failure(outcome: Outcome, why: &str) -> String {
         Outcome::Crashed => format!("crashed ({why})"),
         Outcome::Hung => format!("hung ({why})"),
         Outcome::Differs => format!("loses what is written ({why})"),
-        Outcome::NotTaken => format!("not taken ({why})"),
+        Outcome::NotTaken => format!("could not be preloaded ({why})"),
     }
 }
 

@@ -26,9 +26,14 @@
 
 use crate::output::words::{self, hex, printable};
 use crate::output::{Look, units};
-use crate::report::model::{Amount, Error, Growth, Leak, Path, Process, Ready, Report, StackId};
+use crate::process;
+use crate::report::model::{
+    Amount, Error, Fate, Growth, Leak, Path, Process, Ready, Report, StackId,
+};
+use crate::report::suppressions::is_main;
+use crate::symbols::plumbing::is_plumbing;
 use crate::symbols::{Frame, Function};
-use heapwright_record::debug::{End, Ending, Reach, Root, Text};
+use heapwright_record::debug::{Call, End, Ending, Reach, Root, Text};
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::io;
@@ -36,6 +41,9 @@ use std::time::Duration;
 
 /// Processes that are reported one by one, at most.
 const LISTED: usize = 20;
+
+/// Frames behind `main` that are shown: as many as C has. Rust has twenty.
+const STARTS: usize = 4;
 
 /// The whole report, a finding at a time: there may be many.
 pub(crate) fn write(report: &Report, to: &mut dyn io::Write, look: Look) -> io::Result<()> {
@@ -46,6 +54,10 @@ pub(crate) fn write(report: &Report, to: &mut dyn io::Write, look: Look) -> io::
         out.clear();
         written
     };
+    if !report.unseen.is_empty() {
+        unseen(&mut out, report, look);
+        flush(&mut out)?;
+    }
     for error in &report.errors {
         write_error(&mut out, report, error, look);
         flush(&mut out)?;
@@ -212,12 +224,13 @@ fn write_growth(out: &mut String, report: &Report, growth: &Growth, look: Look) 
         _ => return,
     };
     let line = format!(
-        "=={pid}==GROWTH: heapwright: grows by {}/s, tau {:.2}, {} -> {} in {}",
+        "=={pid}==GROWTH: heapwright: live blocks grow by {} a second, from {} to {} in {} ({:.0} % of later counts are higher)",
         units::bytes(growth.slope.max(0.0) as u64),
-        growth.tau,
         units::bytes(first.bytes),
         units::bytes(last.bytes),
         age(last.ns.saturating_sub(first.ns)),
+        // Tau is the share of pairs that rise less that of pairs that fall.
+        (growth.tau + 1.0) * 50.0,
     );
     let _ = writeln!(out, "{}", look.strong(&line));
     let _ = writeln!(out, "Live blocks allocated from:");
@@ -225,22 +238,40 @@ fn write_growth(out: &mut String, report: &Report, growth: &Growth, look: Look) 
     ready(out, report, "growth", "Heapwright:growth", None, growth.stack);
 }
 
-/// The frames of a stack, and the lines around its innermost line.
+/// The frames of a stack, and the lines around its innermost line. Functions that get memory for others are one line, and so
+/// is what starts a program whose language has much of that.
 pub(super) fn stack(out: &mut String, report: &Report, stack: StackId) {
-    let (mut number, mut shown) = (0, false);
-    for frame in report.stacks.frames(stack) {
-        let nothing = [Function::default()];
-        let functions = if frame.functions.is_empty() { &nothing[..] } else { &frame.functions };
-        for function in functions {
-            let _ = writeln!(out, "    #{number} {}", line(frame, function));
-            number += 1;
-            if !shown {
-                shown = source(out, report, function);
-            }
+    let nothing = Function::default();
+    let all: Vec<(&Frame, &Function)> = report
+        .stacks
+        .frames(stack)
+        .flat_map(|frame| match &*frame.functions {
+            [] => vec![(frame, &nothing)],
+            functions => functions.iter().map(|function| (frame, function)).collect(),
+        })
+        .collect();
+    let first = all.iter().position(|(_, function)| !is_plumbing(function)).unwrap_or_default();
+    if first > 1 {
+        let (_, function) = all[first - 1];
+        let name = function.name.as_deref().map(words::printable_text).unwrap_or_default();
+        let _ = writeln!(out, "    #0 to #{} get memory for others, the last in {name}", first - 1);
+    }
+    let (folded, mut shown) = (if first > 1 { first } else { 0 }, false);
+    let is_main = |name: &String| is_main(name);
+    let main = all.iter().position(|(_, function)| function.name.as_ref().is_some_and(is_main));
+    let end = main.map_or(all.len(), |main| main + 1);
+    let end = if all.len() - end > STARTS { end } else { all.len() };
+    for (number, (frame, function)) in all.iter().enumerate().take(end).skip(folded) {
+        let _ = writeln!(out, "    #{number} {}", line(frame, function));
+        if !shown {
+            shown = source(out, report, function);
         }
     }
+    if end < all.len() {
+        let _ = writeln!(out, "    #{end} to #{} start the program", all.len() - 1);
+    }
     if report.cut.contains(&stack) {
-        let _ = writeln!(out, "    (more frames were not kept)");
+        let _ = writeln!(out, "    (more frames were not kept: see --frames)");
     }
 }
 
@@ -277,7 +308,20 @@ fn line(frame: &Frame, function: &Function) -> String {
     line
 }
 
-/// What could not be read or seen.
+/// Which processes were not looked at when they ended.
+fn unseen(out: &mut String, report: &Report, look: Look) {
+    let first = pid(report.first());
+    for line in report.unseen.iter().take(LISTED) {
+        let line = format!("=={first}== INCOMPLETE: {line}");
+        let _ = writeln!(out, "{}", look.strong(&line));
+    }
+    if let Some(more @ 1..) = report.unseen.len().checked_sub(LISTED) {
+        let more = units::count(more as u64);
+        let _ = writeln!(out, "=={first}== INCOMPLETE: the same of {more} more processes");
+    }
+}
+
+/// What could not be read.
 fn notes(out: &mut String, report: &Report) {
     let first = pid(report.first());
     for note in &report.notes {
@@ -293,7 +337,7 @@ fn summary(out: &mut String, report: &Report) {
     for process in listed.iter().take(LISTED) {
         let pid = pid(Some(process));
         let _ = writeln!(out, "=={pid}== {}", life(process));
-        let _ = writeln!(out, "=={pid}== {}", ended(process.end.map(|end| end.ending)));
+        let _ = writeln!(out, "=={pid}== {}{}", ended(process), whether_by_access(report, process));
     }
     let mut line = |text: &str| {
         let _ = writeln!(out, "=={first}== {text}");
@@ -324,6 +368,10 @@ fn summary(out: &mut String, report: &Report) {
                 let _ = write!(text, ", {}", amount(used.amount));
             }
             line(&text);
+            if used.causes.len() > 1 {
+                let causes = units::counted(used.causes.len() as u64, "different cause");
+                line(&format!("         WARNING: it hides {causes}; one for each says more"));
+            }
         }
     }
     if report.unreported.errors != 0 {
@@ -365,7 +413,7 @@ fn listed(report: &Report) -> Vec<&Process> {
         .collect();
     let is_well = |process: &Process| {
         let ending = process.end.map(|end| end.ending);
-        matches!(ending, Some(Ending::Exit | Ending::Exec | Ending::ForkChild))
+        matches!(ending, Some(Ending::Exit | Ending::Exec | Ending::ForkChild | Ending::Signal))
     };
     let all = report.processes.iter().enumerate();
     let alone = report.processes.len() == 1;
@@ -450,13 +498,43 @@ fn life(process: &Process) -> String {
     line
 }
 
-fn ended(ending: Option<Ending>) -> &'static str {
-    match ending {
-        None => "it did not say how it ended: it was killed, or is still running",
-        Some(Ending::Exit) => "it ended by exit",
-        Some(Ending::Abort) => "it ended by abort",
-        Some(Ending::Exec) => "it became another program",
-        Some(Ending::ForkChild) => "it was a forked child that became no other program",
-        Some(_) => "it ended in a way that this version does not know",
+/// Where a fault ended a process of which a caught access is reported.
+fn whether_by_access(report: &Report, process: &Process) -> &'static str {
+    let is_fault = matches!(
+        process.fate,
+        Fate::Ended(process::End::Signal { number: libc::SIGSEGV | libc::SIGBUS, .. })
+    );
+    let mut accesses = report.errors.iter().filter(|error| error.finding.call == Call::Access);
+    let is_its = |error: &Error| report.processes[error.process].pid == process.pid;
+    if is_fault && accesses.any(is_its) {
+        ", at an access that was reported or behind it"
+    } else {
+        ""
     }
+}
+
+/// How it ended.
+fn ended(process: &Process) -> String {
+    let ending = process.end.map(|end| end.ending);
+    String::from(match (ending, process.fate) {
+        (None, Fate::Running) => "it is still running",
+        (None | Some(Ending::Exit | Ending::Abort | Ending::Signal), Fate::Ended(end)) => {
+            return match end {
+                process::End::Code(code) => format!("it exited with code {code}"),
+                process::End::Signal { number, .. } => {
+                    format!("it was ended by {}", process::signal_name(number))
+                }
+            };
+        }
+        (None, _) => "it wrote nothing at its end: it was killed, or is still running",
+        (Some(Ending::Exit), _) => "it exited",
+        (Some(Ending::Abort), _) => "it aborted",
+        (Some(Ending::Signal), _) => {
+            let signal = process.end.map_or(0, |end| end.signal);
+            return format!("it was ended by {}", process::signal_name(signal.cast_signed()));
+        }
+        (Some(Ending::Exec), _) => "it became another program",
+        (Some(Ending::ForkChild), _) => "it was a forked child that became no other program",
+        (Some(_), _) => "it ended in a way that this version does not know",
+    })
 }

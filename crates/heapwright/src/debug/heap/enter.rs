@@ -70,6 +70,11 @@ impl Heap {
         states.filter_map(|state| unsafe { state.as_ref() })
     }
 
+    /// Whether the calling thread is in the midst of a call: the caller is a signal handler above it.
+    pub(in crate::debug) fn is_entered_here(&self) -> bool {
+        self.state_of(thread_index::mine()).is_some_and(ThreadState::is_entered)
+    }
+
     /// Enters the calling thread's state, or the common one. `None`: there is no memory for it.
     #[inline]
     pub(crate) fn enter(&'static self) -> Option<EnteredState> {

@@ -212,6 +212,11 @@ impl Heap {
         self.store.lock_soon(PATIENCE)
     }
 
+    /// The same, however long that takes: the caller holds none of the heap's locks.
+    pub(in crate::debug) fn lock_store(&self) -> sync::Guard<'_, Store> {
+        self.store.lock()
+    }
+
     /// Whether it is what `malloc` is served from.
     pub(in crate::debug) fn is_process_heap(&self) -> bool {
         super::process::is_heap(self)

@@ -241,7 +241,7 @@ fn page(report: &Report, stacker: &Stacker<'_>) -> Page {
         classes: report.processes.iter().filter_map(Classes::of).take(MOST_CHARTS).collect(),
         used: used(report),
         suppressed: suppressed(report),
-        notes: report.notes.iter().take(MOST_ROWS).cloned().collect(),
+        notes: report.lines().take(MOST_ROWS).cloned().collect(),
         processes: report.processes.iter().take(MOST_ROWS).map(process_row).collect(),
         processes_left: left(report.processes.len(), MOST_ROWS, "processes"),
         checks: checks(report),
@@ -322,8 +322,9 @@ fn lasted(process: &Process) -> u64 {
 fn ending(process: &Process) -> &'static str {
     match process.end.map(|end| end.ending) {
         None => "killed or still running",
-        Some(Ending::Exit) => "ended by exit",
-        Some(Ending::Abort) => "ended by abort",
+        Some(Ending::Exit) => "exited",
+        Some(Ending::Abort) => "aborted",
+        Some(Ending::Signal) => "ended by a signal",
         Some(Ending::Exec) => "became another program",
         Some(Ending::ForkChild) => "a forked child that became no program",
         Some(_) => "ended in an unknown way",

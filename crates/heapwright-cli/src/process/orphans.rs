@@ -1,0 +1,150 @@
+//! Processes that outlive the program: daemons, and what else it leaves running.
+//!
+//! ```text
+//! this process, a "subreaper" -- program --- daemon --- ...       the program ends:
+//!      \______________________________________/                   its children are ours
+//! ```
+//!
+//! The kernel gives a process whose parent ended to the nearest ancestor that asked for it, so all that the program leaves
+//! behind are descendants of this process, and each that ends can be asked how. They are found in `/proc`: a process has
+//! no list of its grandchildren.
+
+use super::{End, signals};
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::mem::MaybeUninit;
+use std::path::PathBuf;
+
+/// Descendants that ended while they were this process's children, and how.
+#[derive(Debug, Default)]
+pub(crate) struct Orphans {
+    ended: HashMap<u32, End>,
+}
+
+/// A descendant that has not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Running {
+    pub(crate) pid: u32,
+    /// The file that it runs, where that can be known.
+    pub(crate) exe: PathBuf,
+}
+
+impl Orphans {
+    /// Makes this process the parent of what its descendants leave behind.
+    pub(crate) fn adopt() -> Self {
+        // SAFETY: no pointers are involved. An old kernel refuses: then the processes are somebody else's.
+        unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
+        Self::default()
+    }
+
+    /// Waits until the child `pid` is dead but leaves its pid taken; takes the status of others meanwhile.
+    pub(super) fn wait_for(&mut self, pid: u32) -> io::Result<()> {
+        loop {
+            let ended = wait_without_reaping(libc::P_ALL, 0, 0)?;
+            if ended == pid {
+                return Ok(());
+            }
+            self.take(ended);
+        }
+    }
+
+    /// Takes the status of those that have ended.
+    pub(crate) fn reap(&mut self) {
+        while let Ok(pid @ 1..) = wait_without_reaping(libc::P_ALL, 0, libc::WNOHANG) {
+            self.take(pid);
+        }
+    }
+
+    fn take(&mut self, pid: u32) {
+        if let Ok((status, _)) = super::reap(pid) {
+            self.ended.insert(pid, End::of(status));
+        }
+    }
+
+    /// How a process ended that nobody else has waited for.
+    pub(crate) fn end(&self, pid: u32) -> Option<End> {
+        self.ended.get(&pid).copied()
+    }
+}
+
+/// All processes that descend from this one and have not ended.
+pub(crate) fn running() -> Vec<Running> {
+    let mut parents: HashMap<u32, u32> = HashMap::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());
+        if let Some(pid) = pid
+            && let Some(parent) = parent_of_running(pid)
+        {
+            parents.insert(pid, parent);
+        }
+    }
+    let own = std::process::id();
+    let descends = |mut pid: u32| {
+        // As many steps as there are processes: pids are taken again, and a list that is read piece by piece may have a ring.
+        for _ in 0..=parents.len() {
+            match parents.get(&pid) {
+                Some(&parent) if parent == own => return true,
+                Some(&parent) => pid = parent,
+                None => return false,
+            }
+        }
+        false
+    };
+    let mut running: Vec<Running> = parents
+        .keys()
+        .filter(|pid| descends(**pid))
+        .map(|&pid| Running {
+            pid,
+            exe: fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default(),
+        })
+        .collect();
+    running.sort_by_key(|running| running.pid);
+    running
+}
+
+/// The parent of a process; none where it has ended, even if nobody has waited for it.
+fn parent_of_running(pid: u32) -> Option<u32> {
+    let line = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut words = line.rsplit_once(") ")?.1.split(' ');
+    let state = words.next()?;
+    if matches!(state, "Z" | "X") {
+        return None;
+    }
+    words.next()?.parse().ok()
+}
+
+/// Passes signals on to these processes from now on, in place of the program: what asks this process to end asks them.
+pub(crate) fn pass_signals_to(pids: &[u32]) {
+    signals::follow(pids);
+}
+
+/// How often this process was asked to end since the program has.
+pub(crate) fn asked_to_end() -> u32 {
+    signals::asked_to_end()
+}
+
+/// The id of a child that has ended, which stays taken; 0: none has yet (`WNOHANG`).
+pub(super) fn wait_without_reaping(
+    which: libc::idtype_t,
+    pid: u32,
+    how: libc::c_int,
+) -> io::Result<u32> {
+    loop {
+        let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+        // SAFETY: `info` is writable and as large as the kernel expects.
+        let result = unsafe {
+            libc::waitid(which, pid, info.as_mut_ptr(), libc::WEXITED | libc::WNOWAIT | how)
+        };
+        if result == 0 {
+            // SAFETY: zeroes are a siginfo, and the call has filled it where a child has ended.
+            let info = unsafe { info.assume_init() };
+            // SAFETY: of a child's end it is the child's, and zero of a siginfo of zeroes.
+            return Ok(unsafe { info.si_pid() }.unsigned_abs());
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! Processes that nobody looked at when they ended, in words.
+//!
+//! Leaks, and damage to blocks that were never freed, are found in a last look. A process that is killed, that ends past
+//! the library's functions, or becomes a program that the library does not get into has none: nothing was found, and yet it
+//! is not clean. What begins a report says so, and `check` does not end with 0.
+
+use super::model::{Fate, Process};
+use crate::process::{End, signal_name};
+
+/// What was missed.
+const MISSED: &str = "its leaks, and damage that only the end shows, are not in this report";
+
+/// A line for each process that was checked and had no last look.
+pub(super) fn lines(processes: &[Process]) -> Vec<String> {
+    processes.iter().filter_map(line).collect()
+}
+
+fn line(process: &Process) -> Option<String> {
+    if process.is_skipped || !process.options.split([',', ';']).any(|word| word == "mode=debug") {
+        return None;
+    }
+    let program = process.command.first().unwrap_or(&process.exe);
+    if process.end.is_some() {
+        let why = process.no_leak_check.as_ref()?;
+        return Some(format!(
+            "process {} ({program}) could not be looked at for leaks: {why}",
+            process.pid
+        ));
+    }
+    let how = match process.fate {
+        Fate::Running => {
+            return Some(format!(
+                "process {} ({program}) is still running: what it has not written yet, and what its end shows, are not in this report",
+                process.pid
+            ));
+        }
+        Fate::Ended(End::Signal { number, .. }) => format!("was killed by {}", signal_name(number)),
+        Fate::Ended(End::Code(code)) => {
+            format!(
+                "ended with code {code} past heapwright's functions, or as a program that heapwright does not get into"
+            )
+        }
+        Fate::Unknown => String::from(
+            "ended without a last look (it was killed, became a program that heapwright does not get into, or still runs)",
+        ),
+    };
+    Some(format!("process {} ({program}) {how}: {MISSED}", process.pid))
+}

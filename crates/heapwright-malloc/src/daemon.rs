@@ -1,0 +1,79 @@
+//! `daemon`, when the debug heap looks at a process that ends.
+//!
+//! The C library's `daemon` ends the calling process by an `_exit` of its own, past ours: what that process lost was
+//! never looked for. So in debug mode this one does what that does (BSD's function of 1993, which never changed),
+//! and the last look of the first process is made. In other modes it is a jump to the C library's.
+
+use crate::weak::next;
+use crate::{at_exit, errno};
+use core::sync::atomic::AtomicPtr;
+use heapwright::heap;
+use libc::{c_int, c_void};
+
+/// Goes on in a child without a terminal, in the root folder unless `no_chdir`, with the null device for its standard
+/// streams unless `no_close`. Returns in the child alone, or -1.
+#[unsafe(no_mangle)]
+extern "C" fn daemon(no_chdir: c_int, no_close: c_int) -> c_int {
+    static FOUND: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+    if !heap::debugging() {
+        let next = next(&FOUND, c"daemon");
+        if !next.is_null() {
+            // SAFETY: the type of daemon.
+            let next = unsafe {
+                core::mem::transmute::<*mut c_void, extern "C" fn(c_int, c_int) -> c_int>(next)
+            };
+            return next(no_chdir, no_close);
+        }
+    }
+    // SAFETY: as any call of `fork` by the program.
+    match unsafe { libc::fork() } {
+        -1 => return -1,
+        0 => {}
+        _ => at_exit::_exit(0),
+    }
+    // SAFETY: no preconditions.
+    if unsafe { libc::setsid() } == -1 {
+        return -1;
+    }
+    if no_chdir == 0 {
+        // SAFETY: a string.
+        let _ = unsafe { libc::chdir(c"/".as_ptr()) };
+    }
+    if no_close == 0 && !streams_to_nowhere() {
+        return -1;
+    }
+    0
+}
+
+/// Makes the null device all three standard streams.
+fn streams_to_nowhere() -> bool {
+    // SAFETY: a string and flags.
+    let null = unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR) };
+    if null < 0 {
+        return false;
+    }
+    let mut about = core::mem::MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: an open file, and room for the answer.
+    let failed = unsafe { libc::fstat(null, about.as_mut_ptr()) } != 0;
+    // SAFETY: zeroes are one, and the call has filled it.
+    let about = unsafe { about.assume_init() };
+    let is_null =
+        about.st_mode & libc::S_IFMT == libc::S_IFCHR && about.st_rdev == libc::makedev(1, 3);
+    if failed || !is_null {
+        // SAFETY: ours, and open.
+        unsafe { libc::close(null) };
+        if !failed {
+            errno::set(libc::ENODEV);
+        }
+        return false;
+    }
+    for stream in 0..3 {
+        // SAFETY: an open file.
+        unsafe { libc::dup2(null, stream) };
+    }
+    if null > 2 {
+        // SAFETY: ours, and open.
+        unsafe { libc::close(null) };
+    }
+    true
+}

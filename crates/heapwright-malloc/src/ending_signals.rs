@@ -1,0 +1,145 @@
+//! Signals that end a process: the debug heap's last look before they do.
+//!
+//! A server is stopped by SIGTERM or Ctrl-C, and most have no handler for them. The kernel then ends the process, and
+//! nobody looks for leaks or at the bytes around blocks: it would seem clean. So, while somebody waits for what a last
+//! look finds (options `leaks` and `record` of mode=debug), a handler of ours stands wherever the program has the
+//! default action:
+//!
+//! ```text
+//!   TERM --> on_signal --> the heap interrupted? -- yes --> again in a millisecond
+//!                              | no
+//!                              v
+//!                          the last look (`at_exit`) --> default action, the same signal --> the end it would have had
+//! ```
+//!
+//! **It steps aside.** A handler that the program sets is the kernel's, in place of ours, and `SIG_IGN` stays; what asks for
+//! the action is told `SIG_DFL` where ours stands, and what sets `SIG_DFL` gets ours back (`signals` sees to these). So a
+//! program that cleans up in its handler, restores the default and raises the signal again is looked at, too. Nothing
+//! is remembered: whether ours stands is the kernel's to say. After an exec the kernel has put the default back.
+//!
+//! **Not taken**: SIGQUIT and other signals that leave a core file, which is to show the program as it was (and SIGQUIT ends
+//! at once what looks for too long); signals of the real-time kind; and any signal of process 1 of a container,
+//! which the kernel does not deliver where there is no handler.
+//!
+//! **A second signal** while the look is under way is dropped, whichever thread it comes to: `kill -TERM -GROUP` and a command
+//! that passes signals on send two. SIGKILL is left.
+//!
+//! **Interrupted.** The thread may be in the midst of `malloc`. It goes on, and a timer sends the signal again; after
+//! [`TRIES`] the process ends without a look, which its record shows: it has no end.
+
+use crate::at_exit::{self, Look};
+use crate::signals::{self, Action};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use heapwright::{heap, process};
+use libc::c_int;
+
+/// The signals whose default action ends a process without a core file.
+const ENDING: [c_int; 11] = [
+    libc::SIGHUP,
+    libc::SIGINT,
+    libc::SIGPIPE,
+    libc::SIGALRM,
+    libc::SIGTERM,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGVTALRM,
+    libc::SIGPROF,
+    libc::SIGIO,
+    libc::SIGPWR,
+];
+
+/// How often the heap is found interrupted before the process ends all the same, a millisecond each.
+const TRIES: u32 = 2000;
+
+static WATCHES: AtomicBool = AtomicBool::new(false);
+static TRIED: AtomicU32 = AtomicU32::new(0);
+
+/// Whether ours stands for the default action of a signal.
+pub(crate) fn has(signal: c_int) -> bool {
+    WATCHES.load(Ordering::Relaxed) && ENDING.contains(&signal)
+}
+
+/// What the kernel is given where the program sets the default action.
+pub(crate) fn ours() -> Action {
+    Action { handler: on_signal as *const () as usize, flags: 0, mask: !0 }
+}
+
+/// What the kernel shows of our handler.
+pub(crate) fn is_our_handler(handler: usize) -> bool {
+    handler == on_signal as *const () as usize
+}
+
+/// Puts ours wherever the default action is. Once a process; called by the constructor in debug mode.
+#[cold]
+pub(crate) fn watch() {
+    // SAFETY: no preconditions.
+    if unsafe { libc::getpid() } == 1 || !heap::debug_looks_at_end() {
+        return;
+    }
+    WATCHES.store(true, Ordering::Relaxed);
+    for signal in ENDING {
+        if signals::of_kernel(signal).is_some_and(|action| action.handler == libc::SIG_DFL) {
+            signals::set_in_kernel(signal, ours());
+        }
+    }
+}
+
+/// The kernel's handler. All signals are blocked.
+extern "C" fn on_signal(signal: c_int) {
+    let errno = crate::errno::get();
+    // A child of vfork has its parent's memory, and nothing of its own to look at.
+    if process::is_original_process() {
+        if heap::debug_is_interrupted() && at_exit::look() != Look::Done {
+            if at_exit::look() == Look::UnderWay || send_later(signal) {
+                return crate::errno::set(errno);
+            }
+        } else if at_exit::report_at_signal(signal) == Look::UnderWay {
+            return crate::errno::set(errno);
+        }
+    }
+    signals::set_in_kernel(signal, Action::DEFAULT);
+    // Blocked until we return, and so delivered where we interrupted.
+    signals::send_to_this_thread(signal);
+    crate::errno::set(errno);
+}
+
+/// Has the signal come again in a millisecond. False: it came often enough, or that cannot be done.
+fn send_later(signal: c_int) -> bool {
+    /// The kernel's number of the timer, and 1; 0: there is none.
+    static TIMER: AtomicI32 = AtomicI32::new(0);
+    /// `struct sigevent` as the kernel has it: 64 bytes.
+    #[repr(C)]
+    struct Event {
+        value: usize,
+        signal: c_int,
+        notify: c_int,
+        rest: [u8; 48],
+    }
+    const { assert!(size_of::<Event>() == 64) };
+    if TRIED.fetch_add(1, Ordering::Relaxed) >= TRIES {
+        return false;
+    }
+    // Not the C library's functions: they allocate.
+    if TIMER.load(Ordering::Relaxed) == 0 {
+        let event = Event { value: 0, signal, notify: libc::SIGEV_SIGNAL, rest: [0; 48] };
+        let mut number: c_int = 0;
+        let clock = libc::CLOCK_MONOTONIC;
+        // SAFETY: reads one struct and writes the other, which are of the kernel's types.
+        let made = unsafe {
+            libc::syscall(libc::SYS_timer_create, clock, &raw const event, &raw mut number)
+        };
+        if made != 0 {
+            return false;
+        }
+        TIMER.store(number + 1, Ordering::Relaxed);
+    }
+    let nothing = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let once = libc::itimerspec {
+        it_interval: nothing,
+        it_value: libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 },
+    };
+    let number = TIMER.load(Ordering::Relaxed) - 1;
+    let old = core::ptr::null_mut::<libc::itimerspec>();
+    // SAFETY: a timer of ours, and a struct that is read; no old one is asked for.
+    unsafe { libc::syscall(libc::SYS_timer_settime, number, 0, &raw const once, old) == 0 }
+}

@@ -1,0 +1,128 @@
+//! One access with a guard lifted: how a program goes on after the debug heap reported it.
+//!
+//! ```text
+//!   fault -> report -> the guard's page lifted -> TF set, all other signals blocked -> return
+//!     the instruction, once
+//!   SIGTRAP -> the guard put back, the thread's mask as it was
+//! ```
+//!
+//! Each thread that steps has a [`Step`] of its own. An instruction may touch several guarded pages: each faults in turn and
+//! is added. One that repeats (`rep movs`) traps after each step of its own and faults again. While a page is
+//! lifted other threads may access it unseen; two threads that step over the same page do no more than fault again.
+//!
+//! **Signals.** Only those of faults are let through meanwhile: a handler that jumps away would leave the guard lifted. A
+//! fault of the same instruction that is not the debug heap's ends the step first, so the program's handler finds
+//! what it would have found.
+//!
+//! Here for x86-64, which can trap after one instruction by itself. Elsewhere the access ends the program, as
+//! everywhere where no step can be had.
+
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use heapwright::heap;
+use libc::{c_int, ucontext_t};
+
+/// Threads that step at once.
+const STEPS: usize = 64;
+/// Pages that one instruction may touch: an operand of two pages, twice.
+const PAGES: usize = 4;
+/// The flag that traps after an instruction.
+const TRAP: i64 = 1 << 8;
+
+/// A thread that makes one access.
+struct Step {
+    /// The process and the thread; 0: nobody's.
+    owner: AtomicU64,
+    /// What the thread had blocked.
+    mask: AtomicU64,
+    /// Addresses in the pages that are lifted; 0: none.
+    pages: [AtomicUsize; PAGES],
+}
+
+static ALL: [Step; STEPS] = [const {
+    Step {
+        owner: AtomicU64::new(0),
+        mask: AtomicU64::new(0),
+        pages: [const { AtomicUsize::new(0) }; PAGES],
+    }
+}; STEPS];
+
+fn this_thread() -> u64 {
+    // SAFETY: no preconditions.
+    let process = unsafe { libc::getpid() }.unsigned_abs();
+    // SAFETY: no preconditions.
+    let thread = unsafe { libc::syscall(libc::SYS_gettid) } as u32;
+    u64::from(process) << 32 | u64::from(thread)
+}
+
+/// The calling thread's step.
+fn mine() -> Option<&'static Step> {
+    let me = this_thread();
+    ALL.iter().find(|step| step.owner.load(Ordering::Relaxed) == me)
+}
+
+/// A step for the calling thread. Those of a parent before a fork are free.
+fn claim() -> Option<&'static Step> {
+    let me = this_thread();
+    ALL.iter().find(|step| {
+        let owner = step.owner.load(Ordering::Relaxed);
+        (owner == 0 || owner >> 32 != me >> 32)
+            && step.owner.compare_exchange(owner, me, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    })
+}
+
+/// The word of the context's mask that the kernel reads and writes.
+fn mask_of(context: *mut ucontext_t) -> *mut u64 {
+    // SAFETY: the kernel's context; the place of a field, which is not read.
+    unsafe { &raw mut (*context).uc_sigmask }.cast()
+}
+
+/// Has the instruction of a context made once, with the page of `address` lifted, as it is already. False: that cannot be.
+///
+/// # Safety
+///
+/// The context is the kernel's, of a fault of the calling thread at that address.
+pub(crate) unsafe fn begin(context: *mut ucontext_t, address: usize) -> bool {
+    let known = mine();
+    let Some(step) = known.or_else(claim) else { return false };
+    if known.is_none() {
+        step.pages.iter().for_each(|page| page.store(0, Ordering::Relaxed));
+        let faults = [libc::SIGSEGV, libc::SIGBUS, libc::SIGTRAP, libc::SIGILL, libc::SIGFPE];
+        let faults = faults.iter().fold(0, |mask, &signal| mask | crate::signals::bit(signal));
+        // SAFETY: the first word of the context's mask.
+        step.mask.store(unsafe { mask_of(context).read() }, Ordering::Relaxed);
+        // SAFETY: the same; the thread goes on with it.
+        unsafe { mask_of(context).write(!faults) };
+    }
+    let Some(page) = step.pages.iter().find(|page| page.load(Ordering::Relaxed) == 0) else {
+        return false;
+    };
+    page.store(address, Ordering::Relaxed);
+    // SAFETY: by the contract the kernel's.
+    unsafe { (*context).uc_mcontext.gregs[libc::REG_EFL as usize] |= TRAP };
+    true
+}
+
+/// Ends the calling thread's step, if it makes one: its guards are put back, and the thread goes on as it was. Returns
+/// whether it made one.
+///
+/// # Safety
+///
+/// The context is the kernel's, of a signal of the calling thread.
+pub(crate) unsafe fn end(context: *mut ucontext_t) -> bool {
+    let Some(step) = mine() else { return false };
+    for page in &step.pages {
+        let address = page.swap(0, Ordering::Relaxed);
+        if address != 0 {
+            heap::put_guard_back(address);
+        }
+    }
+    // SAFETY: the first word of the context's mask.
+    unsafe { mask_of(context).write(step.mask.load(Ordering::Relaxed)) };
+    // SAFETY: by the contract the kernel's.
+    unsafe { (*context).uc_mcontext.gregs[libc::REG_EFL as usize] &= !TRAP };
+    step.owner.store(0, Ordering::Release);
+    true
+}
+
+/// `si_code` of a trap after one instruction.
+pub(crate) const TRACE: c_int = 2;

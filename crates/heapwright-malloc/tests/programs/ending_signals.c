@@ -1,0 +1,92 @@
+/*
+ * Signals that end a process which is looked at when it ends: what the program sets and asks for is what it would be
+ * without us, and it ends by the signal. The argument says how.
+ */
+#include "check.h"
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t came;
+static void *volatile lost;
+
+static void note(int signal)
+{
+    came = signal;
+}
+
+static void again_by_default(int number)
+{
+    came = number;
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+/* What the program sees of handlers. */
+static void handlers(void)
+{
+    static const int all[] = { SIGTERM, SIGINT, SIGHUP, SIGPIPE, SIGUSR1, SIGALRM };
+    for (unsigned i = 0; i < sizeof all / sizeof *all; i++) {
+        int number = all[i];
+        struct sigaction old, note_it = { .sa_handler = note, .sa_flags = SA_RESTART };
+        struct sigaction by_default = { .sa_handler = SIG_DFL };
+        CHECK(sigaction(number, NULL, &old) == 0 && old.sa_handler == SIG_DFL);
+        CHECK(signal(number, note) == SIG_DFL);
+        CHECK(raise(number) == 0 && came == number);
+        came = 0;
+        CHECK(signal(number, SIG_IGN) == note);
+        CHECK(raise(number) == 0 && came == 0);
+        CHECK(sigaction(number, &by_default, &old) == 0 && old.sa_handler == SIG_IGN);
+        CHECK(sigaction(number, &note_it, &old) == 0 && old.sa_handler == SIG_DFL);
+        CHECK(sigaction(number, &by_default, &old) == 0 && old.sa_handler == note && old.sa_flags & SA_RESTART);
+        CHECK(signal(number, SIG_DFL) == SIG_DFL);
+    }
+    /* What is executed has the default, and is ended by it. */
+    int ends[2];
+    CHECK(pipe2(ends, O_CLOEXEC) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        execlp("sleep", "sleep", "100", (char *)NULL);
+        _exit(9);
+    }
+    int status;
+    char byte;
+    CHECK(close(ends[1]) == 0 && read(ends[0], &byte, 1) == 0);
+    CHECK(kill(child, SIGTERM) == 0 && waitpid(child, &status, 0) == child);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+    /* A child of vfork is ended, and its parent goes on. */
+    child = vfork();
+    if (child == 0) {
+        raise(SIGTERM);
+        _exit(9);
+    }
+    CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status));
+}
+
+int main(int count, char **words)
+{
+    const char *how = count > 1 ? words[1] : "handlers";
+    if (strcmp(how, "handlers") == 0) {
+        handlers();
+        return 0;
+    }
+    lost = malloc(40);
+    lost = NULL;
+    lost = malloc(8);
+    if (strcmp(how, "again") == 0)
+        signal(SIGTERM, again_by_default);
+    if (strcmp(how, "storm") == 0) {
+        /* A signal in the midst of malloc, most likely. */
+        if (fork() == 0) {
+            usleep(50000);
+            kill(getppid(), SIGTERM);
+            _exit(0);
+        }
+        for (;;)
+            free(malloc(rand() % 5000));
+    }
+    raise(SIGTERM);
+    return 1;
+}

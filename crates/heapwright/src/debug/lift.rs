@@ -1,0 +1,95 @@
+//! Guards lifted for one access, so that the program goes on after it was reported.
+//!
+//! ```text
+//!   fault --> lift(page) --> the C layer has the instruction made once --> put_back(page)
+//! ```
+//!
+//! What is read is zeros, and what is written is gone when the guard is back: a guarded page has no contents.
+//! Between the two any thread may access the page unseen, and the bucket may leave the history and be used again;
+//! then the guard is not put back, for the page is a block's. Whether a page is to be guarded is what its span and
+//! bucket say, under the store's lock, both times.
+//!
+//! Not where the heap itself was interrupted (it made the access), and not in a process that is traced: a debugger stops at
+//! each step, and is there to see the access. Called by `fault` and by the C layer, in signal handlers.
+
+use crate::os;
+use crate::sync;
+use crate::sync::atomic::Ordering;
+
+use super::heap::Heap;
+use super::history::guarded_range;
+use super::shape::PAGE;
+use super::span::{BucketRef, Form, Memory, Span};
+use super::store::Store;
+
+/// Takes the guard of an address's page away. False: that cannot be done, or it has none.
+pub(super) fn lift(heap: &'static Heap, span: &'static Span, address: usize) -> bool {
+    if sync::is_interrupted()
+        || heap.is_entered_here()
+        || os::kernel_page_size() != PAGE
+        || is_traced()
+    {
+        return false;
+    }
+    let page = address & !(PAGE - 1);
+    let Some(store) = heap.hold_store() else { return false };
+    // SAFETY: a page of the span, which does not go while the store is held.
+    is_guard(&store, span, page) && unsafe { os::unguard(at(span, page), PAGE) }
+}
+
+/// Puts the guard of an address's page back, unless a block has the page by now.
+pub(super) fn put_back(heap: &'static Heap, address: usize) {
+    let page = address & !(PAGE - 1);
+    let store = heap.lock_store();
+    if let Some(span) = Span::of(page)
+        && span.heap.load(Ordering::Relaxed) == heap.id()
+        && is_guard(&store, span, page)
+    {
+        // SAFETY: a page that is to be guarded, so nobody uses its contents.
+        unsafe { os::guard(at(span, page), PAGE) };
+    }
+}
+
+/// A page of a span, as a pointer.
+fn at(span: &Span, page: usize) -> *mut u8 {
+    span.start().with_addr(page)
+}
+
+/// Whether a page is to be guarded. The store's holder asks.
+fn is_guard(store: &Store, span: &'static Span, page: usize) -> bool {
+    let Some(offset) = page.checked_sub(span.start().addr()) else { return false };
+    let index = match span.form() {
+        Form::Large => 0,
+        _ => offset / span.bucket_bytes(),
+    };
+    if index >= span.bucket_count() {
+        return span.form() == Form::Sampled;
+    }
+    let bucket = BucketRef { span, index };
+    let record = bucket.record();
+    let (from, length) = guarded_range(bucket);
+    if page.wrapping_sub(from.addr()) < length && record.memory() == Memory::Guarded {
+        return true;
+    }
+    match span.form() {
+        Form::Large => {
+            let room = record.room.load(Ordering::Relaxed);
+            store.has_ends() && !(PAGE..PAGE + room).contains(&offset)
+        }
+        Form::Sampled => page.wrapping_sub(from.addr()) >= length,
+        _ => false,
+    }
+}
+
+/// Whether a debugger or a tracer looks on.
+fn is_traced() -> bool {
+    const TRACER: &[u8] = b"TracerPid:\t";
+    // The line is among the first ten.
+    let (mut buffer, mut is_traced) = ([0; 1024], false);
+    os::read_file(c"/proc/self/status", &mut buffer, |bytes| {
+        let at = bytes.windows(TRACER.len()).position(|window| window == TRACER);
+        is_traced = at.is_some_and(|at| bytes.get(at + TRACER.len()) != Some(&b'0'));
+        false
+    });
+    is_traced
+}
