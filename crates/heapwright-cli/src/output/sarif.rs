@@ -19,13 +19,13 @@
 //! Sources under the folder are relative to `%SRCROOT%`; others are `file:` URIs.
 //! `partialFingerprints` are made of the rule and the names of the functions: the same
 //! from run to run and wherever libraries lie; equal ones are numbered.
+//!
+//! What is not known is left out: the format has few nulls.
 
 mod fingerprint;
-mod shape;
 mod uri;
 
 use self::fingerprint::Fingerprints;
-use self::shape::*;
 use self::uri::Uris;
 use super::calls::{Call, calls, first_look};
 use super::rules::Rule;
@@ -33,8 +33,9 @@ use super::sentences;
 use super::time::rfc3339;
 use super::units;
 use super::words::fault_stack;
-use crate::report::model::{Error, Process, Report, StackId, Stacks};
+use crate::report::model::{Error, Happened, Process, Report, StackId, Stacks};
 use heapwright_record::debug::Reach;
+use serde_json::{Value, json};
 use std::io;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
@@ -49,68 +50,86 @@ const MOST_LETTERS: usize = 400;
 
 /// The log.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, &Log::of(run(report, &report.wanted.folder)))?;
+    let log = json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [run(report, &report.wanted.folder)],
+    });
+    serde_json::to_writer(&mut *out, &log)?;
     writeln!(out)
 }
 
-fn run(report: &Report, folder: &Path) -> Run {
+/// Without what is not known.
+fn known(mut object: Value) -> Value {
+    if let Some(fields) = object.as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
+    }
+    object
+}
+
+/// What there is of a list, if anything.
+fn some(list: Vec<Value>) -> Option<Vec<Value>> {
+    Some(list).filter(|list| !list.is_empty())
+}
+
+fn run(report: &Report, folder: &Path) -> Value {
     let rules: Vec<Rule> = Rule::faults().collect();
-    let maker = Maker { stacks: &report.stacks, uris: Uris::new(folder), rules: &rules };
-    let mut fingerprints = Fingerprints::default();
+    let fingerprints = Fingerprints::default();
+    let mut maker =
+        Maker { stacks: &report.stacks, uris: Uris::new(folder), rules: &rules, fingerprints };
     let mut results = Vec::new();
-    let mut add = |mut result: Result, stacks: &[StackId]| {
-        let print = fingerprints.of(result.rule_id, &report.stacks, stacks);
-        result.partial_fingerprints.insert(FINGERPRINT, print);
-        results.push(result);
-    };
     for error in &report.errors {
-        let stacks: Vec<StackId> = error.moments.iter().map(|happened| happened.stack).collect();
-        add(maker.error(error), &stacks);
+        let text = sentences::error(error);
+        let mut found = Found::new(Rule::of(error.finding.kind), text, fault_stack(error));
+        found.times = error.times;
+        let titled =
+            |happened: &Happened| (sentences::moment(&error.finding, happened), happened.stack);
+        found.stacks = error.moments.iter().map(titled).collect();
+        results.push(maker.result(found, Some(error)));
     }
     for leak in &report.leaks {
         if !matches!(leak.reach, Reach::Definite | Reach::Possible) {
             continue;
         }
-        let mut result = maker.result(Rule::Leak(leak.reach), sentences::leak(leak), leak.stack);
-        result.occurrence_count = leak.lost.blocks.max(1);
+        let mut text = sentences::leak(leak);
         if let Some(path) = &leak.path {
-            result.message.text +=
-                &format!(". What leads to one begins in {}", sentences::root(path));
+            text += &format!(". What leads to one begins in {}", sentences::root(path));
         }
-        result.stacks.extend(maker.stack("allocated", leak.stack));
-        add(result, &[leak.stack]);
+        let mut found = Found::new(Rule::Leak(leak.reach), text, leak.stack);
+        found.times = leak.lost.blocks;
+        results.push(maker.result(found, None));
     }
     for growth in &report.growths {
         let text = format!("What is allocated here {}", sentences::growth(growth));
-        let mut result = maker.result(Rule::Growth, text, growth.stack);
-        result.stacks.extend(maker.stack("allocated", growth.stack));
-        add(result, &[growth.stack]);
+        results.push(maker.result(Found::new(Rule::Growth, text, growth.stack), None));
     }
-    Run {
-        tool: Tool::of(rules.iter().map(|rule| descriptor(*rule)).collect()),
-        invocations: report
-            .processes
-            .iter()
-            .enumerate()
-            .map(|(at, process)| {
-                invocation(process, if at == 0 { notifications(report) } else { Vec::new() })
-            })
-            .collect(),
-        original_uri_base_ids: maker.uris.base(),
-        results,
-        column_kind: "unicodeCodePoints",
-    }
+    let version = env!("CARGO_PKG_VERSION");
+    let invocations = report.processes.iter().enumerate().map(|(at, process)| {
+        invocation(process, if at == 0 { notifications(report) } else { Vec::new() })
+    });
+    json!({
+        "tool": {"driver": {
+            "name": "heapwright",
+            "version": version,
+            "semanticVersion": version,
+            "rules": rules.iter().map(|rule| descriptor(*rule)).collect::<Vec<_>>(),
+        }},
+        "invocations": invocations.collect::<Vec<_>>(),
+        "originalUriBaseIds": maker.uris.base(),
+        "results": results,
+        "columnKind": "unicodeCodePoints",
+    })
 }
 
-fn descriptor(rule: Rule) -> Descriptor {
+fn descriptor(rule: Rule) -> Value {
     let about = rule.about();
-    Descriptor {
-        id: rule.id(),
-        short_description: Message::of(about.title),
-        full_description: Message::of(about.means),
-        help: Message::of(about.mend),
-        default_configuration: Configuration { level: level(rule) },
-    }
+    json!({
+        "id": rule.id(),
+        "shortDescription": {"text": about.title},
+        "fullDescription": {"text": about.means},
+        "help": {"text": about.mend},
+        "defaultConfiguration": {"level": level(rule)},
+    })
 }
 
 fn level(rule: Rule) -> &'static str {
@@ -121,20 +140,20 @@ fn level(rule: Rule) -> &'static str {
     }
 }
 
-fn invocation(process: &Process, notifications: Vec<Notification>) -> Invocation {
-    Invocation {
-        command_line: sentences::command(process),
-        arguments: process.command.iter().skip(1).cloned().collect(),
-        process_id: process.pid,
-        start_time_utc: rfc3339(UNIX_EPOCH + Duration::from_nanos(process.began)),
+fn invocation(process: &Process, notifications: Vec<Value>) -> Value {
+    known(json!({
+        "commandLine": sentences::command(process),
+        "arguments": process.command.get(1..).unwrap_or_default(),
+        "processId": process.pid,
+        "startTimeUtc": rfc3339(UNIX_EPOCH + Duration::from_nanos(process.began)),
         // Of heapwright, which did what it was asked for.
-        execution_successful: true,
-        tool_execution_notifications: notifications,
-    }
+        "executionSuccessful": true,
+        "toolExecutionNotifications": some(notifications),
+    }))
 }
 
 /// What is no result, and should not be lost.
-fn notifications(report: &Report) -> Vec<Notification> {
+fn notifications(report: &Report) -> Vec<Value> {
     let mut lines = Vec::new();
     for (reach, fate) in
         [(Reach::Indirect, "lost with other blocks"), (Reach::Reachable, "still reachable")]
@@ -155,104 +174,122 @@ fn notifications(report: &Report) -> Vec<Notification> {
         lines.push(format!("{}: no results", units::counted(unreported, "more different error")));
     }
     let lines = lines.into_iter().chain(report.lines().cloned());
-    lines.map(|line| Notification { level: "note", message: Message::of(&line) }).collect()
+    lines.map(|line| json!({"level": "note", "message": {"text": line}})).collect()
+}
+
+/// What is said in a result.
+struct Found {
+    rule: Rule,
+    text: String,
+    /// Where a person would look first.
+    stack: StackId,
+    times: u64,
+    /// All stacks, with what each is.
+    stacks: Vec<(String, StackId)>,
+}
+
+impl Found {
+    /// Of blocks that a stack allocated.
+    fn new(rule: Rule, text: String, stack: StackId) -> Self {
+        Self { rule, text, stack, times: 1, stacks: vec![("allocated".to_owned(), stack)] }
+    }
 }
 
 struct Maker<'a> {
     stacks: &'a Stacks,
     uris: Uris<'a>,
     rules: &'a [Rule],
+    fingerprints: Fingerprints,
 }
 
 impl Maker<'_> {
-    fn result(&self, rule: Rule, text: String, stack: StackId) -> Result {
-        Result {
-            rule_id: rule.id(),
-            rule_index: self.rules.iter().position(|other| *other == rule),
-            level: level(rule),
-            message: Message { text },
-            locations: self.look(stack).into_iter().collect(),
-            stacks: Vec::new(),
-            related_locations: Vec::new(),
-            code_flows: Vec::new(),
-            partial_fingerprints: Default::default(),
-            occurrence_count: 1,
-        }
+    fn result(&mut self, found: Found, error: Option<&Error>) -> Value {
+        let Found { rule, text, stack, times, stacks } = found;
+        let ids: Vec<StackId> = stacks.iter().map(|(_, stack)| *stack).collect();
+        let print = self.fingerprints.of(rule.id(), self.stacks, &ids);
+        let moments = stacks.iter().take(error.map_or(0, |error| error.moments.len()));
+        let looks = moments.filter_map(|(title, at)| Some((title, self.look(*at)?)));
+        let related = looks
+            .enumerate()
+            .map(|(before, (title, call))| self.location(&call, Some(before + 1), Some(title)));
+        let shown = stacks.iter().filter_map(|(title, at)| self.stack(title, *at));
+        known(json!({
+            "ruleId": rule.id(),
+            "ruleIndex": self.rules.iter().position(|other| *other == rule),
+            "level": level(rule),
+            "message": {"text": text},
+            "locations": Vec::from_iter(self.look(stack).map(|call| self.location(&call, None, None))),
+            "stacks": some(shown.collect()),
+            "relatedLocations": some(related.collect()),
+            "codeFlows": error.and_then(|error| self.flow(error)).map(|flow| [flow]),
+            "partialFingerprints": {FINGERPRINT: print},
+            "occurrenceCount": times.max(1),
+        }))
     }
 
-    fn error(&self, error: &Error) -> Result {
-        let stack = fault_stack(error);
-        let mut result = self.result(Rule::of(error.finding.kind), sentences::error(error), stack);
-        result.occurrence_count = error.times.max(1);
+    /// The moments of an error in time, a thread each.
+    fn flow(&self, error: &Error) -> Option<Value> {
         let mut by_time: Vec<_> = error.moments.iter().collect();
         by_time.sort_by_key(|happened| (happened.moment.sequence, happened.moment.ns));
-        let mut flows: Vec<ThreadFlow> = Vec::new();
-        for happened in &error.moments {
-            let title = sentences::moment(&error.finding, happened);
-            result.stacks.extend(self.stack(&title, happened.stack));
-            let Some(mut location) = self.look(happened.stack) else { continue };
-            location.id = Some(result.related_locations.len() + 1);
-            location.message = Some(Message::of(&title));
-            result.related_locations.push(location);
-        }
+        let mut flows: Vec<(u32, Vec<Value>)> = Vec::new();
         for (order, happened) in (1..).zip(by_time) {
-            let Some(mut location) = self.look(happened.stack) else { continue };
-            location.message = Some(Message::of(&sentences::moment(&error.finding, happened)));
-            let step = FlowLocation { location, execution_order: order };
-            let id = format!("thread {}", happened.moment.thread);
-            match flows.iter_mut().find(|flow| flow.id == id) {
-                Some(flow) => flow.locations.push(step),
-                None => flows.push(ThreadFlow { id, locations: vec![step] }),
+            let Some(call) = self.look(happened.stack) else { continue };
+            let title = sentences::moment(&error.finding, happened);
+            let location = self.location(&call, None, Some(&title));
+            let step = json!({"location": location, "executionOrder": order});
+            let thread = happened.moment.thread;
+            match flows.iter_mut().find(|flow| flow.0 == thread) {
+                Some(flow) => flow.1.push(step),
+                None => flows.push((thread, vec![step])),
             }
         }
-        if !flows.is_empty() {
-            result.code_flows = vec![CodeFlow { thread_flows: flows }];
-        }
-        result
+        let flows = flows.into_iter().map(
+            |(thread, locations)| json!({"id": format!("thread {thread}"), "locations": locations}),
+        );
+        some(flows.collect()).map(|flows| json!({"threadFlows": flows}))
     }
 
     /// Where a person would look first.
-    fn look(&self, stack: StackId) -> Option<Location> {
+    fn look(&self, stack: StackId) -> Option<Call<'_>> {
         let own = calls(self.stacks, stack)
             .find(|call| call.line().is_some_and(|(source, _)| self.uris.is_inside(source)));
         let placed = || calls(self.stacks, stack).find(|call| call.frame.place.is_some());
-        let call = own.or_else(|| first_look(self.stacks, stack)).or_else(placed)?;
-        Some(self.location(&call))
+        own.or_else(|| first_look(self.stacks, stack)).or_else(placed)
     }
 
-    fn location(&self, call: &Call<'_>) -> Location {
+    fn location(&self, call: &Call<'_>, id: Option<usize>, title: Option<&str>) -> Value {
         let artifact = match (call.source(), &call.frame.place) {
             (Some(source), _) => Some(self.uris.artifact(source.as_bytes())),
             (None, Some(place)) => Some(self.uris.artifact(&place.path)),
             (None, None) => None,
         };
-        let address = call.frame.place.as_ref().map(|place| Address {
-            // As the file has it: no address of the process, which is another each time.
-            relative_address: i64::try_from(place.offset).ok(),
+        // As the file has it: no address of the process, which is another each time.
+        let offset = call.frame.place.as_ref().and_then(|place| i64::try_from(place.offset).ok());
+        let region = call
+            .line()
+            .map(|(_, line)| known(json!({"startLine": line, "startColumn": call.column()})));
+        let physical = artifact.map(|artifact| {
+            known(json!({
+                "artifactLocation": artifact,
+                "region": region,
+                "address": offset.map(|offset| json!({"relativeAddress": offset})),
+            }))
         });
-        Location {
-            id: None,
-            physical_location: artifact.map(|artifact_location| Physical {
-                artifact_location,
-                region: call
-                    .line()
-                    .map(|(_, start_line)| Region { start_line, start_column: call.column() }),
-                address: address.filter(|address| address.relative_address.is_some()),
-            }),
-            logical_locations: vec![Logical {
-                fully_qualified_name: call.name().chars().take(MOST_LETTERS).collect(),
-                kind: "function",
-            }],
-            message: None,
-        }
+        let name: String = call.name().chars().take(MOST_LETTERS).collect();
+        known(json!({
+            "id": id,
+            "physicalLocation": physical,
+            "logicalLocations": [{"fullyQualifiedName": name, "kind": "function"}],
+            "message": title.map(|title| json!({"text": title})),
+        }))
     }
 
-    fn stack(&self, title: &str, stack: StackId) -> Option<Stack> {
-        let frames: Vec<_> = calls(self.stacks, stack)
-            .take(MOST_CALLS)
-            .map(|call| StackFrame { location: self.location(&call), module: call.module() })
-            .collect();
-        (!frames.is_empty()).then(|| Stack { message: Message::of(title), frames })
+    fn stack(&self, title: &str, stack: StackId) -> Option<Value> {
+        let frames = calls(self.stacks, stack).take(MOST_CALLS).map(|call| {
+            known(json!({"location": self.location(&call, None, None), "module": call.module()}))
+        });
+        let frames = some(frames.collect())?;
+        Some(json!({"message": {"text": title}, "frames": frames}))
     }
 }
 
@@ -260,7 +297,6 @@ impl Maker<'_> {
 mod tests {
     use super::*;
     use crate::output::sample;
-    use serde_json::{Value, json};
 
     fn log(report: &Report) -> Value {
         let mut out = Vec::new();

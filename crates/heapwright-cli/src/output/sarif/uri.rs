@@ -3,13 +3,22 @@
 //! A `.` and a `..` in a name are worked out as text: compilers write names such as
 //! `/src/lib/../a.c`, and readers of SARIF refuse them.
 
-use super::shape::Artifact;
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// What relative ones are relative to.
 const BASE: &str = "%SRCROOT%";
+
+/// A file, under SARIF's names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Artifact {
+    pub(super) uri: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) uri_base_id: Option<&'static str>,
+}
 
 /// Knows the folder.
 pub(super) struct Uris<'a> {
