@@ -62,7 +62,7 @@ pub struct Record {
     /// Large block: the first-class heap that owns it, or 0. Pool segment: its
     /// number in the pool.
     pub heap: AtomicU32,
-    /// Slab: whether untouched slots read as zero.
+    /// Slab: whether untouched slots read as zero. Large block of the hardened heap: how warm its run is.
     pub zero: AtomicU8,
     /// Free run: what is behind it (a `chunk::runs::State`).
     pub state: AtomicU8,

@@ -362,6 +362,7 @@ impl Cache {
         // (Below zero it would be if more handlers were nested than may be.)
         let count = count.max(0) / PLACE as i32;
         let (stays, room) = (ring.stays / PLACE as i32, (ring.mask / PLACE) as i32 + 1);
+        // (While a process is young each call is to look whether its block gets guards.)
         let batch = if is_early() { 1 } else { ring.batch.load(Ordering::Relaxed) };
         let least = (stays + 1 - count).max(1);
         let want = (batch as i32).max(least).min(room - PENDING - count);

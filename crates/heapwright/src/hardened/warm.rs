@@ -15,7 +15,7 @@
 //! [`MOST_BYTES`] of memory at most; a run that finds no room there becomes cold. A page that was not touched is not
 //! cleared, for that would put memory behind it: the kernel is asked (`mincore`), until all of a run's pages are there.
 //!
-//! Invariants: a record's state says warm if and only if the run's guards are read-only; nobody but the holder of the
+//! Invariants: a record's warmth says so if and only if the run's guards are read-only; nobody but the holder of the
 //! block, or of the run that was taken out of the queue, changes it.
 //!
 //! Called by `large`.
@@ -27,7 +27,7 @@ use crate::size_class::UNIT;
 use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 /// The longest block that stays warm.
-pub(super) const LONGEST: usize = 1 << 20;
+const LONGEST: usize = 1 << 20;
 /// Bytes of freed warm blocks.
 const MOST_BYTES: usize = 8 << 20;
 /// Warm runs, live or freed: each is up to four mappings.
@@ -63,16 +63,16 @@ pub(super) struct Place {
 }
 
 impl Place {
-    fn heat(self) -> &'static AtomicU8 {
+    fn warmth(self) -> &'static AtomicU8 {
         &MAP.record(self.block).zero
     }
 
     fn known(self) -> u8 {
-        self.heat().load(Ordering::Relaxed)
+        self.warmth().load(Ordering::Relaxed)
     }
 
     fn note(self, state: u8) {
-        self.heat().store(state, Ordering::Relaxed);
+        self.warmth().store(state, Ordering::Relaxed);
     }
 
     fn at(self) -> *mut u8 {
@@ -85,6 +85,7 @@ impl Place {
         [(self.at().wrapping_sub(before), before), (self.at().wrapping_add(self.usable), behind)]
     }
 
+    /// Whether the run is warm.
     pub(super) fn is_warm(self) -> bool {
         self.known() >= WARM
     }
@@ -134,7 +135,8 @@ impl Place {
         self.cool_live()
     }
 
-    /// Makes the run of a block that nobody uses, or only its holder, cold, if it is warm: its guards, and what of it was shut. False: the kernel refused.
+    /// Makes the run of a block that nobody uses, or only its holder, cold, if it is warm: its guards, and what was shut. False: the
+    /// kernel refused.
     pub(super) fn cool_live(self) -> bool {
         if !self.is_warm() {
             return true;
