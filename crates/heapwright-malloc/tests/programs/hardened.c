@@ -96,6 +96,63 @@ static void in_place(void)
     free(large);
 }
 
+/* Two large blocks that grow in turns, so that each must move, with all they hold; and shrink to less than half. */
+static void moves(void)
+{
+    enum { BLOCKS = 2, LAST = 48 << 20 };
+    unsigned *block[BLOCKS] = { 0 };
+    size_t words[BLOCKS] = { 0 };
+    for (size_t size = 700000; size < LAST; size += size / 2 + 1234) {
+        for (unsigned which = 0; which < BLOCKS; which++) {
+            block[which] = realloc(block[which], size);
+            CHECK(block[which] != NULL && malloc_usable_size(block[which]) == size);
+            for (size_t i = 0; i < words[which]; i++)
+                CHECK(block[which][i] == i * 7 + which);
+            for (size_t i = words[which]; i < size / sizeof(unsigned); i++)
+                block[which][i] = i * 7 + which;
+            words[which] = size / sizeof(unsigned);
+        }
+    }
+    for (unsigned which = 0; which < BLOCKS; which++) {
+        block[which] = realloc(block[which], LAST / 8);
+        CHECK(block[which] != NULL);
+        for (size_t i = 0; i < LAST / 8 / sizeof(unsigned); i++)
+            CHECK(block[which][i] == i * 7 + which);
+        free(block[which]);
+    }
+}
+
+/* Bytes that are resident. */
+static size_t resident(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    size_t all, pages;
+    CHECK(file != NULL && fscanf(file, "%zu %zu", &all, &pages) == 2);
+    fclose(file);
+    return pages * sysconf(_SC_PAGESIZE);
+}
+
+/* The memory of freed blocks goes back while a program goes on, however slowly. */
+static void goes_back(void)
+{
+    enum { COUNT = 100000, SIZE = 1000 };
+    static void *many[COUNT];
+    size_t before = resident();
+    for (int i = 0; i < COUNT; i++)
+        memset(many[i] = malloc(SIZE), 1, SIZE);
+    CHECK(resident() > before + COUNT * SIZE);
+    for (int i = 0; i < COUNT; i++)
+        free(many[i]);
+    while (resident() > before + COUNT * SIZE / 4) {
+        usleep(1000);
+        void *few[100];
+        for (int i = 0; i < 100; i++)
+            few[i] = malloc(48);
+        for (int i = 0; i < 100; i++)
+            free(few[i]);
+    }
+}
+
 static void no_bytes(void)
 {
     static char *blocks[5000];
@@ -186,6 +243,7 @@ int main(int argc, char **argv)
     CHECK(argc == 3);
     static const struct { const char *name; void (*run)(void); } right[] = {
         { "sizes", exact_sizes }, { "in-place", in_place }, { "no-bytes", no_bytes },
+        { "moves", moves }, { "goes-back", goes_back },
         { "huge", huge }, { "consumers", consumers }, { "forks", forks },
     };
     for (size_t i = 0; i < sizeof right / sizeof *right; i++)

@@ -92,8 +92,12 @@ const DELAY: u32 = 100;
 static DUE: AtomicU32 = AtomicU32::new(NEVER);
 const NEVER: u32 = 0;
 
-fn due_after(now: u32) -> u32 {
-    now.wrapping_add(DELAY).max(1)
+/// Slabs whose memory goes back at a time, and milliseconds until more goes.
+const MOST_PURGED: usize = 64;
+const SOON: u32 = 1;
+
+fn after(now: u32, delay: u32) -> u32 {
+    now.wrapping_add(delay).max(1)
 }
 
 /// Units taken for a class, some of which are not slabs yet.
@@ -174,19 +178,22 @@ pub(super) fn put_to_wait(class: usize, slot: Slot) -> bool {
     true
 }
 
-/// Gives the memory of slabs back that were not needed for a while, if it is time. A slow path calls this, which holds no lock.
+/// Gives the memory of slabs back that were not needed for a while, if it is time, of [`MOST_PURGED`] at most. A slow path calls
+/// this, which holds no lock.
 pub(super) fn pass(now: u32) {
     let due = DUE.load(Ordering::Relaxed);
-    let is_time = due != NEVER && (0..u32::MAX / 2).contains(&now.wrapping_sub(due));
-    let (order, mut is_left) = (Ordering::Relaxed, false);
+    let is_time = due != NEVER && now.wrapping_sub(due) < u32::MAX / 2;
+    let order = Ordering::Relaxed;
     if !is_time || DUE.compare_exchange(due, NEVER, order, order).is_err() {
         return;
     }
+    let (mut most, mut is_more_idle) = (MOST_PURGED, false);
     for class in (0..ALL_CLASSES).filter(|&class| class != EMPTY) {
-        is_left |= ALL[class].try_lock().is_none_or(|mut it| it.purge_idle(class));
+        is_more_idle |= ALL[class].try_lock().is_none_or(|mut it| it.purge_idle(class, &mut most));
     }
-    if is_left {
-        DUE.store(due_after(now), Ordering::Relaxed);
+    if is_more_idle {
+        let delay = if most == 0 { SOON } else { DELAY };
+        DUE.store(after(now, delay), Ordering::Relaxed);
     }
 }
 
@@ -358,7 +365,7 @@ impl Class {
         if slab.is_empty() && class != EMPTY {
             self.idle += 1;
             if self.idle > self.kept() && DUE.load(Ordering::Relaxed) == NEVER {
-                DUE.store(due_after(os::coarse_ms()), Ordering::Relaxed);
+                DUE.store(after(os::coarse_ms(), DELAY), Ordering::Relaxed);
             }
         }
     }
@@ -368,12 +375,13 @@ impl Class {
         self.units / KEPT
     }
 
-    /// Gives back what was idle for the whole of a delay, but for what is kept. Returns whether more is idle than that, and
-    /// has to be looked at again.
-    fn purge_idle(&mut self, class: usize) -> bool {
+    /// Gives the memory of slabs back that were idle for the whole of a delay, but for what is kept, and of `most` at most,
+    /// which becomes fewer by so many. Returns whether more is idle than what is kept.
+    fn purge_idle(&mut self, class: usize, most: &mut usize) -> bool {
         let mut goes = self.spared.saturating_sub(self.kept());
         let mut at = self.listed.first();
         while goes > 0
+            && *most > 0
             && let Some(unit) = at
         {
             at = self.listed.after(&MAP, unit);
@@ -382,9 +390,11 @@ impl Class {
                 self.idle -= 1;
                 self.purge(slab);
                 goes -= 1;
+                *most -= 1;
             }
         }
-        self.spared = self.idle;
+        // What goes the next time, or is watched from now on.
+        self.spared = if goes > 0 { self.kept() + goes } else { self.idle };
         self.idle > self.kept()
     }
 
