@@ -1,7 +1,7 @@
 //! The debug record against entries and bytes that nobody thought of.
 
 use heapwright_record::debug::{
-    Access, Call, Check, Checked, Class, Encoder, End, Ending, Entry, Finding, FindingKind, Frames,
+    Access, Call, Check, Checked, Class, Encoder, End, Ending, Entry, Finding, FindingKind, Function, Frames,
     HEADER, Leak, Map, Module, Moment, Note, Occasion, Origin, Process, Reach, Reader, Region,
     Root, Sample, SampledMore, SampledPoint, Site, Stack, Step, Text, Thread, Times, Usage, Words,
 };
@@ -184,7 +184,7 @@ impl Matter {
             region,
             access,
             value: n[0] as u8,
-            spare: 0,
+            function: Function::Memchr,
             pointer: n[1],
             block: n[2],
             size: n[3],

@@ -3,7 +3,7 @@
 
 use crate::report::model::{Error, Happened, Leak, Report, StackId};
 use crate::symbols::{Frame, Function};
-use heapwright_record::debug::{Call, Finding, FindingKind, Reach, Role, Text, Words};
+use heapwright_record::debug::{Finding, FindingKind, Reach, Role, Text, Words};
 use std::fmt::Write;
 
 /// What happened, in one sentence.
@@ -66,7 +66,7 @@ impl Words for Line {
 pub(crate) fn fault_stack(error: &Error) -> StackId {
     let found_later = error.moments.iter().any(|happened| {
         happened.role == Role::Here
-            && error.finding.call != Call::Access
+            && !error.finding.is_access()
             && matches!(
                 error.finding.kind,
                 FindingKind::WriteAfterFree | FindingKind::Overflow | FindingKind::Underflow

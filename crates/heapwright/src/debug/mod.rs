@@ -101,9 +101,10 @@ pub use process::check_leaks;
 
 #[cfg(not(any(test, feature = "observe")))]
 pub(crate) use process::fault;
+pub(crate) use heap::bounds::Asked;
 pub(crate) use process::{
-    allocate, at_exit, begun, counts, forget_code, free, live, prepare, realloc, remember_code,
-    start, usable_size,
+    allocate, at_exit, begun, counts, forget_code, free, holds, live, out_of_bounds, prepare,
+    realloc, remember_code, room, start, usable_size,
 };
 pub(crate) use report::write_with;
 

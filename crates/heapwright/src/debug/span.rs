@@ -374,6 +374,27 @@ impl Span {
         Some(Place { bucket: BucketRef { span: self, index }, slot })
     }
 
+    /// Whether `bytes` bytes at `address` lie in a live small block: at a glance, where the entry of its unit is
+    /// [`Entry::DEBUG`]. False says nothing.
+    #[inline(always)]
+    pub(crate) fn holds(unit: usize, address: usize, bytes: usize) -> bool {
+        // SAFETY: null, or a span, whose memory stays readable for ever.
+        let Some(span) = (unsafe { row(unit).load(Ordering::Acquire).as_ref() }) else {
+            return false;
+        };
+        let records = span.records.load(Ordering::Relaxed);
+        if span.form.load(Ordering::Acquire) != Form::Small as u8 || records.is_null() {
+            return false;
+        }
+        let (shape, offset) = (span.shape(), address & (UNIT - 1));
+        let (index, Some(slot)) = shape.locate(offset) else { return false };
+        let record = records.wrapping_add(index * shape.slots as usize + slot);
+        // SAFETY: side memory was taken for all slots of all buckets in the unit; zero is valid.
+        let word = unsafe { &*record }.word();
+        let end = shape.slot_at(index, slot) + word.size();
+        word.state() == State::Live && offset <= end && bytes <= end - offset
+    }
+
     /// What an address in the span is in.
     #[inline]
     pub(crate) fn locate(&'static self, address: usize) -> Found {

@@ -75,7 +75,7 @@ pub use debug_hooks::{
 };
 pub use defragment::{free_uncached, malloc_uncached, should_move};
 pub use door::{realloc_to_nothing, usable_size};
-pub use extent::{Access, UNBOUNDED, checks_bounds, has_room, is_outside, out_of_bounds, room};
+pub use extent::{Access, UNBOUNDED, checks_bounds, has_debugged_room, has_room, is_outside, out_of_bounds, room};
 pub use fast::{
     calloc, calloc_aligned, calloc_aligned_for, forward_sized_frees, free, free_aligned_from,
     free_from, free_sized, free_sized_aligned_from, free_sized_fast, free_sized_from, malloc,
