@@ -147,10 +147,15 @@ fn functions() -> impl Iterator<Item = &'static Function> {
     TABLE.iter()
 }
 
-/// Whether a name may be in this C library: what is younger than it is not looked for, because `dlsym` allocates its
+/// The name to look for, in this C library: what is younger than it is done by its older form, for `dlsym` allocates its
 /// complaint.
-fn may_be_there(name: &CStr) -> bool {
-    !name.to_bytes().starts_with(b"__isoc23_") || is_c_library_since(38)
+fn known_name(name: &'static CStr) -> &'static CStr {
+    const NEW: &[u8] = b"__isoc23_";
+    if !name.to_bytes().starts_with(NEW) || is_c_library_since(38) {
+        return name;
+    }
+    // SAFETY: the rest of a string.
+    unsafe { CStr::from_ptr(name.as_ptr().wrapping_add(NEW.len())) }
 }
 
 /// Whether the C library is glibc 2.`minor` or later.
@@ -196,7 +201,7 @@ fn fill_slots(checks: Checks) {
     let mut all = true;
     // First what checked functions go on to. Null for a function that this C library has not: no program calls it.
     for function in functions() {
-        let real = function.real.filter(|name| may_be_there(name)).map(next);
+        let real = function.real.map(|name| next(known_name(name)));
         all &= real.is_none_or(|real| !real.is_null());
         function.slot.real.store(real.unwrap_or(ptr::null_mut()), Ordering::Release);
     }

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! As far as a block goes, its bytes are looked at here before the real function does it once more; only `strlen`, which is
-//! asked most, is answered at once. Nothing beyond a block's end is looked at.
+//! asked most, is answered at once: where there is no end in the block, by the block's. Nothing beyond a block's end is
+//! looked at.
 
 use super::text::Character;
 use super::{Access, Check, Glance, bounded, product};
@@ -34,10 +35,10 @@ pub(super) unsafe fn length_of<const READS: bool>(
     {
         // SAFETY: so many bytes of the block are left.
         let length = unsafe { libc::strnlen(text, room) };
-        if length < room {
-            return length;
+        if length == room {
+            check.refuse(Access::Read, text.addr(), room + 1);
         }
-        check.refuse(Access::Read, text.addr(), room + 1);
+        return length;
     }
     // SAFETY: as the caller promises.
     unsafe { real(text) }

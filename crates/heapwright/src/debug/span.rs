@@ -374,7 +374,7 @@ impl Span {
         Some(Place { bucket: BucketRef { span: self, index }, slot })
     }
 
-    /// Whether `bytes` bytes at `address` lie in a live small block: at a glance, where the entry of its unit is
+    /// Whether `bytes` bytes at `address` lie in a live block that is not large: at a glance, where the entry of its unit is
     /// [`Entry::DEBUG`]. False says nothing.
     #[inline(always)]
     pub(crate) fn holds(unit: usize, address: usize, bytes: usize) -> bool {
@@ -382,8 +382,10 @@ impl Span {
         let Some(span) = (unsafe { row(unit).load(Ordering::Acquire).as_ref() }) else {
             return false;
         };
+        let form = span.form.load(Ordering::Acquire);
         let records = span.records.load(Ordering::Relaxed);
-        if span.form.load(Ordering::Acquire) != Form::Small as u8 || records.is_null() {
+        let is_sampled = form == Form::Sampled as u8;
+        if !is_sampled && form != Form::Small as u8 || records.is_null() {
             return false;
         }
         let (shape, offset) = (span.shape(), address & (UNIT - 1));
@@ -391,8 +393,12 @@ impl Span {
         let record = records.wrapping_add(index * shape.slots as usize + slot);
         // SAFETY: side memory was taken for all slots of all buckets in the unit; zero is valid.
         let word = unsafe { &*record }.word();
-        let end = shape.slot_at(index, slot) + word.size();
-        word.state() == State::Live && offset <= end && bytes <= end - offset
+        let before =
+            if is_sampled { span.buckets[index % BUCKETS].offset.load(Ordering::Relaxed) } else { 0 };
+        let start = shape.slot_at(index, slot) + usize::from(before);
+        // From before the block it would be more than any block has.
+        let into = offset.wrapping_sub(start);
+        word.state() == State::Live && into <= word.size() && bytes <= word.size() - into
     }
 
     /// What an address in the span is in.

@@ -164,12 +164,13 @@ fn nearest(span: &'static Span, asked: Asked) -> Option<(FindingKind, Place)> {
         State::Live if address < block => Some((FindingKind::Underflow, place)),
         State::Live => {
             let next = Place { slot: place.slot + 1, ..place };
-            // From the slack behind a block into the next one: a pointer to before that one.
+            // From the slack behind a block into the next one, or nearer to that: a pointer to before that one.
             let reaches_next = span.form() == Form::Small
                 && address > end
                 && next.slot < span.slots_a_bucket()
-                && address.saturating_add(asked.bytes) > next.block().addr()
-                && next.record().word().state() == State::Live;
+                && next.record().word().state() == State::Live
+                && (address.saturating_add(asked.bytes) > next.block().addr()
+                    || next.block().addr() - address < address - end);
             Some(if reaches_next {
                 (FindingKind::Underflow, next)
             } else {
