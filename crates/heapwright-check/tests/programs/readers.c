@@ -191,7 +191,7 @@ static int taken(int how, const char *text, ...)
     F(printf, 1, STRING, reads, printf("%d%s", 1, from) == (int)n)                                    \
     F(vfprintf, 1, STRING, reads, printed(1, "%g %Lg %s", 1.5, 2.5L, from) == (int)n + 7)             \
     F(fprintf, 1, BYTES, reads, fprintf(out, "%.*s", (int)n, from) == (int)n)                         \
-    F(vdprintf, 1, STRING, reads, printed(2, "%1$s", from) == (int)n - 1 && printed(2, "%s", from))   \
+    F(vdprintf, 1, STRING, reads, (printed(2, "%1$s", from), printed(2, "%s", from)) == (int)n - 1)   \
     F(dprintf, 1, STRING, reads, dprintf(nowhere, "%-80s%%%s", "x", from) == (int)n + 80)             \
     F(vasprintf, 1, STRING, reads, printed(3, "%s", from) == (int)n - 1)                              \
     F(asprintf, 1, STRING, reads, (asprintf(&rest, "%lld%c%s", 1LL, 'x', from), drop(rest)))          \
