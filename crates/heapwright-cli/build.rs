@@ -112,7 +112,8 @@ fn build(part: &Part, out: &Path) -> PathBuf {
             part.file
         ));
     }
-    for name in ["", "-entry", "-entry-reads", "-gc", "-malloc", "-record", "-stacks", "-substrate"] {
+    for name in ["", "-entry", "-entry-reads", "-gc", "-malloc", "-record", "-stacks", "-substrate"]
+    {
         watch_crate(&root.join(format!("crates/heapwright{name}")));
     }
     watch_crate(&folder);

@@ -30,20 +30,26 @@ fn library() -> PathBuf {
         .clone()
 }
 
-fn program() -> PathBuf {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+/// Compiles a program of this crate's, as it is written: no function becomes another or is made in place.
+fn compile(name: &'static str) -> PathBuf {
     let headers = support::root().join("crates/heapwright-malloc/tests/programs");
     let include = format!("-I{}", headers.display());
-    PROGRAM
-        .get_or_init(|| {
-            let flags = [&*include, "-U_FORTIFY_SOURCE", "-fno-builtin", "-fno-inline"];
-            support::compile("readers.c", How::Plain, &flags)
-        })
-        .clone()
+    let flags = [&*include, "-U_FORTIFY_SOURCE", "-fno-builtin", "-fno-inline"];
+    support::compile(name, How::Plain, &flags)
+}
+
+fn program() -> PathBuf {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| compile("readers.c")).clone()
 }
 
 fn checked(options: &str, words: &[&str]) -> Outcome {
-    let mut command = command_with(program(), How::Preload, library());
+    run_on(&program(), options, words)
+}
+
+/// Runs a program with the library.
+fn run_on(program: &PathBuf, options: &str, words: &[&str]) -> Outcome {
+    let mut command = command_with(program, How::Preload, library());
     run(command.env("HEAPWRIGHT", options).args(words))
 }
 
@@ -80,7 +86,8 @@ fn was_found(outcome: &Outcome, heading: &str, name: &str, does: &str) {
 
 #[test]
 fn blocks_may_be_read_to_the_last_byte() {
-    for options in ["mode=debug", "mode=debug,guard=all", "mode=fast", "mode=debug,detect=-bounds"] {
+    for options in ["mode=debug", "mode=debug,guard=all", "mode=fast", "mode=debug,detect=-bounds"]
+    {
         checked(options, &["right"]).is_fine(options);
     }
 }
@@ -90,9 +97,11 @@ fn each_function_is_seen_in_each_way() {
     let all = listed();
     assert!(all.len() > 100, "{all:?}");
     for (name, does) in &all {
-        for (how, heading) in
-            [("beyond", "buffer-overflow"), ("freed", "use-after-free"), ("before", "buffer-underflow")]
-        {
+        for (how, heading) in [
+            ("beyond", "buffer-overflow"),
+            ("freed", "use-after-free"),
+            ("before", "buffer-underflow"),
+        ] {
             let outcome = checked("mode=debug,guard=never", &[how, name]);
             was_found(&outcome, heading, name, does);
         }
@@ -118,6 +127,28 @@ fn a_fault_is_not_said_again() {
     assert!(!outcome.status.success(), "{outcome:?}");
 }
 
+/// LeakSanitizer's interface means what it means there.
+#[test]
+fn annotations_are_kept_to() {
+    let program = compile("annotated.c");
+    let options = "mode=debug,leaks=exit";
+    let lost = |outcome: &Outcome| {
+        outcome.stderr.contains("1 block") && outcome.stderr.contains("definitely lost")
+    };
+    let outcome = run_on(&program, options, &[]);
+    assert!(outcome.status.success() && !outcome.stderr.contains("ERROR"), "{outcome:?}");
+    let outcome = run_on(&program, options, &["lost"]);
+    assert!(outcome.status.success() && lost(&outcome), "{outcome:?}");
+    let amount = "100 bytes in 1 block is definitely lost, and 200 bytes in 1 block with it";
+    assert!(outcome.stderr.contains(amount), "{outcome:?}");
+    let outcome = run_on(&program, "mode=debug", &["ask"]);
+    assert!(outcome.status.success(), "{outcome:?}");
+    let outcome = run_on(&program, "mode=debug", &["check"]);
+    assert_eq!(outcome.status.code(), Some(23), "{outcome:?}");
+    // There are no leak checks in other modes.
+    run_on(&program, "mode=fast", &["lost"]).is_fine("mode=fast");
+}
+
 /// It shows what the hardened library shows, and the functions that the test knows, and no more.
 #[test]
 fn the_names_are_those_that_are_tested() {
@@ -136,9 +167,10 @@ fn the_names_are_those_that_are_tested() {
     }
     let undefined = Command::new("nm").args(["-D", "-u"]).arg(library()).output().expect("nm");
     let text = String::from_utf8(undefined.stdout).expect("text");
-    let needed = text.lines().filter_map(|line| line.split_whitespace().last()).map(|name| {
-        name.split('@').next().expect("a word").to_owned()
-    });
+    let needed = text
+        .lines()
+        .filter_map(|line| line.split_whitespace().last())
+        .map(|name| name.split('@').next().expect("a word").to_owned());
     let own: Vec<String> = needed.filter(|name| shown.contains(name)).collect();
     assert!(own.is_empty(), "calls of its own are checked: {own:?}");
 }

@@ -1,9 +1,10 @@
 //! The debug record against entries and bytes that nobody thought of.
 
 use heapwright_record::debug::{
-    Access, Call, Check, Checked, Class, Encoder, End, Ending, Entry, Finding, FindingKind, Function, Frames,
-    HEADER, Leak, Map, Module, Moment, Note, Occasion, Origin, Process, Reach, Reader, Region,
-    Root, Sample, SampledMore, SampledPoint, Site, Stack, Step, Text, Thread, Times, Usage, Words,
+    Access, Call, Check, Checked, Class, Encoder, End, Ending, Entry, Finding, FindingKind, Frames,
+    Function, HEADER, Leak, Map, Module, Moment, Note, Occasion, Origin, Process, Reach, Reader,
+    Region, Root, Sample, SampledMore, SampledPoint, Site, Stack, Step, Text, Thread, Times, Usage,
+    Words,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;

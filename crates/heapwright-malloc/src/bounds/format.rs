@@ -194,7 +194,8 @@ impl<const READS: bool> Check<READS> {
                 precision = Some(unsafe { format.number(&mut arguments) }.unwrap_or(0));
             }
             let (mut is_long, mut is_longer) = (false, false);
-            while let length @ (b'h' | b'l' | b'q' | b'L' | b'j' | b'z' | b'Z' | b't') = format.peek()
+            while let length @ (b'h' | b'l' | b'q' | b'L' | b'j' | b'z' | b'Z' | b't') =
+                format.peek()
             {
                 is_long |= length == b'l';
                 is_longer |= length == b'L';
@@ -213,9 +214,8 @@ impl<const READS: bool> Check<READS> {
                     // SAFETY: the format asks for a pointer here.
                     let text = unsafe { arguments.word().cast::<*const c_char>().read() };
                     // A negative one is none.
-                    let most = precision.map_or(usize::MAX, |most| {
-                        usize::try_from(most).unwrap_or(usize::MAX)
-                    });
+                    let most = precision
+                        .map_or(usize::MAX, |most| usize::try_from(most).unwrap_or(usize::MAX));
                     if !is_long && conversion == b's' {
                         self.reads_text(text, most);
                     } else if most == usize::MAX {

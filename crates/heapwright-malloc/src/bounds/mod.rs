@@ -166,12 +166,15 @@ fn is_c_library_since(minor: u32) -> bool {
         return false;
     }
     // SAFETY: glibc's type of that function.
-    let version = unsafe { transmute::<*mut c_void, unsafe extern "C" fn() -> *const c_char>(version) };
+    let version =
+        unsafe { transmute::<*mut c_void, unsafe extern "C" fn() -> *const c_char>(version) };
     // SAFETY: it takes nothing, and says a string that is there for ever.
     let version = unsafe { CStr::from_ptr(version()) }.to_bytes();
-    let digits = version.strip_prefix(b"2.").unwrap_or_default().iter().map_while(|byte| {
-        byte.is_ascii_digit().then(|| u32::from(byte - b'0'))
-    });
+    let digits = version
+        .strip_prefix(b"2.")
+        .unwrap_or_default()
+        .iter()
+        .map_while(|byte| byte.is_ascii_digit().then(|| u32::from(byte - b'0')));
     digits.fold(0, |number: u32, digit| number.saturating_mul(10).saturating_add(digit)) >= minor
 }
 

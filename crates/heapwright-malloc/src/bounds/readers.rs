@@ -16,8 +16,8 @@ use core::mem::transmute;
 use core::sync::atomic::Ordering;
 use heapwright_entry_reads::SLOTS;
 use libc::{
-    FILE, c_char, c_double, c_float, c_int, c_long, c_longlong, c_ulong, c_ulonglong, c_void, iovec,
-    msghdr, off_t, off64_t, sockaddr, socklen_t, ssize_t, wchar_t,
+    FILE, c_char, c_double, c_float, c_int, c_long, c_longlong, c_ulong, c_ulonglong, c_void,
+    iovec, msghdr, off_t, off64_t, sockaddr, socklen_t, ssize_t, wchar_t,
 };
 
 type To = *mut c_void;

@@ -264,7 +264,7 @@ impl<const READS: bool> Check<READS> {
         // SAFETY: the function reads both next.
         let line = unsafe { line.read_unaligned() };
         if !line.is_null() {
-            // SAFETY: as above.
+            // SAFETY: the function reads it next, with the line that it is the size of.
             let size = unsafe { size.read_unaligned() };
             // (The function asks for more where no byte is said to be there.)
             self.writes(line, size);

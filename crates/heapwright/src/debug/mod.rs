@@ -99,12 +99,12 @@ pub use heapwright_record::debug::{Finding, FindingKind};
 pub use leak_check::{Amount, LeakCheck};
 pub use process::check_leaks;
 
+pub(crate) use heap::bounds::Asked;
 #[cfg(not(any(test, feature = "observe")))]
 pub(crate) use process::fault;
-pub(crate) use heap::bounds::Asked;
 pub(crate) use process::{
-    allocate, at_exit, begun, counts, forget_code, free, holds, live, out_of_bounds, prepare,
-    realloc, remember_code, room, start, usable_size,
+    allocate, at_exit, begun, counts, forget_code, free, holds, keep, keep_new, live,
+    out_of_bounds, prepare, realloc, remember_code, room, start, usable_size,
 };
 pub(crate) use report::write_with;
 

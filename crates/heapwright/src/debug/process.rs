@@ -24,6 +24,7 @@ use crate::verdict::Verdict;
 
 use super::heap::Heap;
 use super::heap::bounds::{self, Asked};
+use super::heap::keep;
 use super::leak_check::LeakCheck;
 use super::leaks;
 use super::slot::State;
@@ -256,6 +257,18 @@ pub(crate) fn out_of_bounds(asked: Asked) {
     }
     if let Some(heap) = heap() {
         heap.out_of_others_bounds(asked, region(asked.address));
+    }
+}
+
+/// Keeps the block that an address lies in: it is no leak. Or does not keep it any more.
+pub(crate) fn keep(address: usize, kept: bool) {
+    keep::keep(address, kept);
+}
+
+/// Keeps what the calling thread allocates from now on, or does not any more.
+pub(crate) fn keep_new(kept: bool) {
+    if let Some(heap) = heap() {
+        heap.keep_new(kept);
     }
 }
 

@@ -393,8 +393,11 @@ impl Span {
         let record = records.wrapping_add(index * shape.slots as usize + slot);
         // SAFETY: side memory was taken for all slots of all buckets in the unit; zero is valid.
         let word = unsafe { &*record }.word();
-        let before =
-            if is_sampled { span.buckets[index % BUCKETS].offset.load(Ordering::Relaxed) } else { 0 };
+        let before = if is_sampled {
+            span.buckets[index % BUCKETS].offset.load(Ordering::Relaxed)
+        } else {
+            0
+        };
         let start = shape.slot_at(index, slot) + usize::from(before);
         // From before the block it would be more than any block has.
         let into = offset.wrapping_sub(start);

@@ -219,6 +219,26 @@ pub fn fault(address: usize, is_write: Option<bool>, context: *mut c_void) -> Ve
     }
 }
 
+/// The block that an address lies in is no leak, as the program says, or may be one again. Nothing where the process does
+/// not debug.
+pub fn keep(address: usize, kept: bool) {
+    #[cfg(feature = "debug")]
+    if is_debugging() {
+        return crate::debug::keep(address, kept);
+    }
+    let _ = (address, kept);
+}
+
+/// What the calling thread allocates from now on is no leak, as the program says, or may be one again. Nothing where the
+/// process does not debug.
+pub fn keep_new(kept: bool) {
+    #[cfg(feature = "debug")]
+    if is_debugging() {
+        return crate::debug::keep_new(kept);
+    }
+    let _ = kept;
+}
+
 /// A library may be unloaded next: the record learns what it is, because stacks lead
 /// through it. The caller holds no lock.
 ///

@@ -15,10 +15,10 @@
 //! Anyone may ask about any address, at any time, also in a signal handler: no lock is taken, nothing is
 //! allocated, and the memory at the address is not touched.
 
+use super::debug_hooks;
 use crate::address_map::{Entry, Kind, MAP};
 use crate::chunk::scarce;
 use crate::describe::{BlockState, describe};
-use super::debug_hooks;
 use crate::hardened;
 use crate::misuse;
 pub use crate::misuse::Access;
@@ -76,8 +76,7 @@ pub fn has_room(address: usize, bytes: usize) -> bool {
 #[must_use]
 pub fn has_debugged_room(address: usize, bytes: usize) -> bool {
     let (unit, entry) = MAP.lookup(address);
-    entry == Entry::FOREIGN
-        || debug_hooks::holds(unit, entry, address, bytes).unwrap_or(false)
+    entry == Entry::FOREIGN || debug_hooks::holds(unit, entry, address, bytes).unwrap_or(false)
 }
 
 /// Whether `address` is outside of the heap's window.

@@ -71,11 +71,14 @@ pub use control::{hardened_at_exit, hardens};
 #[doc(hidden)]
 pub use debug_hooks::observe;
 pub use debug_hooks::{
-    debug_at_exit, debug_prepare, debugging, fault, forget_code, guarding, remember_code,
+    debug_at_exit, debug_prepare, debugging, fault, forget_code, guarding, keep, keep_new,
+    remember_code,
 };
 pub use defragment::{free_uncached, malloc_uncached, should_move};
 pub use door::{realloc_to_nothing, usable_size};
-pub use extent::{Access, UNBOUNDED, checks_bounds, has_debugged_room, has_room, is_outside, out_of_bounds, room};
+pub use extent::{
+    Access, UNBOUNDED, checks_bounds, has_debugged_room, has_room, is_outside, out_of_bounds, room,
+};
 pub use fast::{
     calloc, calloc_aligned, calloc_aligned_for, forward_sized_frees, free, free_aligned_from,
     free_from, free_sized, free_sized_aligned_from, free_sized_fast, free_sized_from, malloc,

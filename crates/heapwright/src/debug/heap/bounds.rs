@@ -22,8 +22,8 @@ use heapwright_record::debug::{Access, Call, Finding, FindingKind, Function, Reg
 use crate::describe::{self, BlockState, Description};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-use super::super::span::{Form, Found, Place, Span};
 use super::super::slot::State;
+use super::super::span::{Form, Found, Place, Span};
 use super::Heap;
 use super::findings::of_block;
 
@@ -115,7 +115,8 @@ impl Heap {
             BlockState::InUse if block != 0 => FindingKind::Overflow,
             _ => FindingKind::UseAfterFree,
         };
-        let block = Finding { region, block: block as u64, size: size as u64, ..Finding::default() };
+        let block =
+            Finding { region, block: block as u64, size: size as u64, ..Finding::default() };
         self.report_asked(kind, block, asked);
     }
 

@@ -8,6 +8,7 @@
 //!     sweep       the same without a free: one bucket at a time, all at exit
 //!     walk        every live block
 //!       bounds    what the C library's functions are given, and which live block holds it
+//!       keep      blocks that are no leaks, as the program says
 //!       enter     which per-thread state is the caller's
 //!       findings  about a block, or about an address that is none
 //!       late      those that must wait for the store's lock
@@ -32,6 +33,7 @@ mod enter;
 mod findings;
 mod fork;
 mod judge;
+pub(in crate::debug) mod keep;
 mod late;
 mod place;
 mod sweep;
