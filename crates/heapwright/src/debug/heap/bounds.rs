@@ -15,12 +15,10 @@
 //!
 //! Called by `debug`'s doors, and by `judge` and `late` for what was told.
 
-use core::sync::atomic::AtomicU64;
-
 use heapwright_record::debug::{Access, Call, Finding, FindingKind, Function, Region};
 
 use crate::describe::{self, BlockState, Description};
-use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::super::slot::State;
 use super::super::span::{Form, Found, Place, Span};
@@ -178,5 +176,54 @@ fn nearest(span: &'static Span, asked: Asked) -> Option<(FindingKind, Place)> {
                 (FindingKind::Overflow, place)
             })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address_map::{Entry, MAP};
+    use crate::debug::{Config, DebugHeap, Guard};
+    use core::alloc::{GlobalAlloc, Layout};
+
+    #[test]
+    fn a_block_has_room_to_its_last_byte_while_it_lives() {
+        for guard in [Guard::Never, Guard::All] {
+            let heap = DebugHeap::new(Config { quiet: true, guard, ..Config::DEFAULT });
+            for size in [1, 24, 64, 100, 5000, 100_000] {
+                let layout = Layout::from_size_align(size, 16).unwrap();
+                // SAFETY: the size is not zero.
+                let block = unsafe { heap.alloc(layout) };
+                let span = Span::of(block.addr()).unwrap();
+                for at in [0, size / 2, size - 1, size] {
+                    let (address, left) = (block.addr() + at, size - at);
+                    assert_eq!(room(span, address), left, "{guard:?}, {size}, {at}");
+                    let (unit, entry) = MAP.lookup(address);
+                    if entry == Entry::DEBUG {
+                        let is_seen = span.form() != Form::Large && left > 0;
+                        assert!(Span::holds(unit, address, left) || !is_seen);
+                        assert!(!Span::holds(unit, address, left + 1));
+                    }
+                }
+                assert_eq!(room(span, block.addr() - 1), 0);
+                // SAFETY: the block is ours.
+                unsafe { heap.dealloc(block, layout) };
+                let left = Span::of(block.addr()).map_or(0, |span| room(span, block.addr()));
+                assert_eq!(left, 0, "{guard:?}, {size}");
+            }
+            assert_eq!(heap.findings(), 0);
+        }
+    }
+
+    #[test]
+    fn what_is_told_of_is_remembered_for_a_while() {
+        let told = Told::new();
+        let block = |block| Finding { block, ..Finding::default() };
+        assert!(!told.has(&block(64)));
+        told.note(&block(64));
+        told.note(&block(64));
+        assert!(told.has(&block(64)));
+        (0..Told::MOST as u64).for_each(|at| told.note(&block(4096 + at)));
+        assert!(!told.has(&block(64)) && told.has(&block(4096)));
     }
 }
