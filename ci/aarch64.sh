@@ -28,10 +28,12 @@ SMALL_WINDOW=window=4g
 say "compile for $TARGET"
 as_shipped cargo build --quiet --locked --release -p heapwright-malloc --target $TARGET
 as_shipped cargo build --quiet --locked --release -p heapwright-hardened --target $TARGET
+as_shipped cargo build --quiet --locked --release -p heapwright-check --target $TARGET
 as_shipped cargo build --quiet --locked --release -p heapwright-launcher --target $TARGET
 SO=$CARGO_TARGET_DIR/$TARGET/release/libheapwright.so
 # The command carries these. It has the workloads in it. Not optimised: miniatures need no speed.
 HEAPWRIGHT_EMBED_LIBRARY=$SO HEAPWRIGHT_EMBED_LAUNCHER=$CARGO_TARGET_DIR/$TARGET/release/heapwright-launcher \
+    HEAPWRIGHT_EMBED_CHECK_LIBRARY=$CARGO_TARGET_DIR/$TARGET/release/libheapwright_check.so \
     cargo build --quiet --locked -p heapwright-cli --target $TARGET
 COMMAND=$CARGO_TARGET_DIR/$TARGET/debug/heapwright
 

@@ -24,6 +24,7 @@ clippy -p heapwright-substrate --all-targets --features debug,testing
 clippy -p heapwright-malloc
 clippy -p heapwright-malloc --features observe
 clippy -p heapwright-hardened --all-targets
+clippy -p heapwright-check --all-targets
 bench=(--manifest-path bench/Cargo.toml --target-dir "$CARGO_TARGET_DIR/bench")
 # (The tests in what `schedules` includes of the library are loom's, which it has not.)
 clippy "${bench[@]}" --workspace --exclude schedules --all-targets

@@ -83,5 +83,15 @@ hardened_library() {
     export HEAPWRIGHT_HARDENED_SO
 }
 
+# The same for the library of `heapwright check`, into HEAPWRIGHT_CHECK_SO.
+check_library() {
+    if [ -z "${HEAPWRIGHT_CHECK_SO:-}" ]; then
+        as_shipped cargo build --quiet --release --locked -p heapwright-check
+        HEAPWRIGHT_CHECK_SO=$CARGO_TARGET_DIR/release/libheapwright_check.so
+    fi
+    [ -f "$HEAPWRIGHT_CHECK_SO" ] || die "no library at $HEAPWRIGHT_CHECK_SO"
+    export HEAPWRIGHT_CHECK_SO
+}
+
 # The median of the numbers on stdin, one a line; a dash if there are none.
 median() { sort -n | awk '{ v[NR] = $1 } END { print NR ? v[int((NR + 1) / 2)] : "-" }'; }

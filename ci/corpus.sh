@@ -2,7 +2,9 @@
 # The misuse corpus (corpus/): every bad program is reported by the debug mode,
 # under the right heading and in the right words; its twin, which differs in
 # that one line, and the hard right programs of corpus/right are not, and do
-# what they do without the preload.
+# what they do without the preload. The programs of corpus/functions, whose bug is in what a
+# function of the C library is given, run on the library of `heapwright check`, and must be
+# found without a guard.
 #
 #   ci/corpus.sh [NAME...]             two passes: guard=all, and the default; the
 #                                      right programs also under harder options
@@ -17,19 +19,20 @@
 #   ci/corpus.sh --list                the headings and how many programs each has
 #
 # NAME is a program's name or a shell pattern of names. JOBS (2) run at once. Without names,
-# HEAPWRIGHT_SLICE takes a sixth of the programs, and the first of each heading.
+# HEAPWRIGHT_SLICE takes a sixth of the programs, the first of each heading, and all of corpus/functions.
 # Programs are built once, into $CARGO_TARGET_DIR/corpus, under a name that has
 # a hash of their contents in it.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 # What --without proves: detection, options, and the programs (as HEADING, or
-# HEADING+guard for those which need guards) that no other detection finds.
+# HEADING+guard and HEADING+bounds for those which need them) that no other detection finds.
 # The second column keeps a neighbour from helping: guards see writes, too.
 WITHOUT='
 double-free  mode=debug,guard=never    double-free realloc-after-free
 fill         mode=debug,guard=never    write-after-free
 canary       mode=debug,detect=-guard  buffer-overflow buffer-underflow
+bounds       mode=debug,guard=never    buffer-overflow+bounds buffer-underflow+bounds use-after-free+bounds
 guard        mode=debug,guard=all      buffer-overflow+guard buffer-underflow+guard use-after-free+guard
 mismatch     mode=debug                allocator-mismatch
 size         mode=debug                size-mismatch alignment-mismatch
@@ -75,7 +78,7 @@ done
 # without a bug), sizes, words, needs, flags, stack, plugin, asan, run; "-" for
 # what is not given.
 shopt -s nullglob
-SOURCES=(corpus/*.c corpus/*.cc corpus/*.rs corpus/right/*.c corpus/right/*.cc corpus/right/*.rs)
+SOURCES=(corpus/*.c corpus/*.cc corpus/*.rs corpus/functions/*.c corpus/functions/*.cc corpus/right/*.c corpus/right/*.cc corpus/right/*.rs)
 awk '
     function row() {
         if (path == "") return
@@ -97,6 +100,7 @@ twice=$(cut -f1 "$SCRATCH/all" | uniq -d)
 if [ $ACTION = list ]; then
     printf '| heading | programs | of which need guards | C | C++ | Rust | runs |\n|---|---|---|---|---|---|---|\n'
     awk -F '\t' '
+        $2 ~ /\/functions\// { f[$3]++; next }
         { sub(/\|.*/, "", $3); n[$3]++; t = $3 == "right" ? "" : "t"
           if ($6 ~ /guard=all/) g[$3]++
           l = $2; sub(/.*\./, "", l); by[$3, l]++
@@ -109,6 +113,7 @@ if [ $ACTION = list ]; then
                 by["all", "c"] += by[h, "c"]; by["all", "cc"] += by[h, "cc"]; by["all", "rs"] += by[h, "rs"]
             }
             line("all", "all, each with its twin"); line("right", "right programs")
+            printf "\ncorpus/functions: %d of buffer-overflow, %d of buffer-underflow, %d of use-after-free\n", f["buffer-overflow"], f["buffer-underflow"], f["use-after-free"]
         }' "$SCRATCH/all"
     exit 0
 fi
@@ -119,7 +124,7 @@ while IFS= read -r line; do
     if [ ${#names[@]} -eq 0 ]; then
         number=$((${number:-0} + 1))
         heading=$(cut -f3 <<<"$line")
-        if in_slice $number || [[ " ${headings:-} " != *" $heading "* ]]; then printf '%s\n' "$line"; fi
+        if in_slice $number || [[ $line == */functions/* ]] || [[ " ${headings:-} " != *" $heading "* ]]; then printf '%s\n' "$line"; fi
         headings="${headings:-} $heading"
         continue
     fi
@@ -133,12 +138,13 @@ done <"$SCRATCH/all" >"$SCRATCH/rows"
 if [ $ACTION = without ]; then
     read -r _ OPTIONS DEPENDENT < <(grep "^$DETECTION  *" <<<"$WITHOUT") || die "no detection is called $DETECTION"
     awk -F '\t' -v wanted=" $DEPENDENT " '
-        { key = $3 ($6 ~ /guard=all/ ? "+guard" : "") } index(wanted, " " key " ")' "$SCRATCH/rows" >"$SCRATCH/some"
+        { key = $3 ($6 ~ /guard=all/ ? "+guard" : $6 ~ /bounds/ ? "+bounds" : "") } index(wanted, " " key " ")' "$SCRATCH/rows" >"$SCRATCH/some"
     mv "$SCRATCH/some" "$SCRATCH/rows"
     [ -s "$SCRATCH/rows" ] || die "no program depends on $DETECTION"
 fi
 
 [ $ACTION = asan ] || preload_library
+[ $ACTION = asan ] || ! grep -q /functions/ "$SCRATCH/rows" || check_library
 CACHE=$CARGO_TARGET_DIR/corpus
 mkdir -p "$CACHE"
 
@@ -196,7 +202,7 @@ options_of() {
         guard) OPTIONS=mode=debug,guard=all ;;
         default) OPTIONS=mode=debug ;;
         # What the right programs must also bear.
-        never) OPTIONS=mode=debug,guard=never ;;
+        function | never) OPTIONS=mode=debug,guard=never ;;
         little) OPTIONS=mode=debug,guard=all,memory=2m,slots=4 ;;
         light) OPTIONS=mode=hardened ;;
         full) OPTIONS=mode=hardened:full ;;
@@ -212,6 +218,8 @@ row() {
     local size kind kinds='bad twin' bad='' twin='' pass WHY label
     [ "$heading" = right ] || [ $ACTION = hardened ] && kinds=twin
     [ $ACTION = without ] && kinds=bad
+    local so=${HEAPWRIGHT_SO:-}
+    [[ $path != */functions/* ]] || so=$HEAPWRIGHT_CHECK_SO
     for kind in $kinds; do
         if ! built "$name" "$path" "$flags" "$plugin" "$kind" 2>"$OUT.err"; then
             verdict FAIL build "$kind" "$name" "does not compile: $(grep -m1 -i error "$OUT.err")"
@@ -246,12 +254,12 @@ row() {
 
         if [ $ACTION = without ]; then
             # Only what is found with the detection says something without it.
-            run "$OUT" "$prefix" "LD_PRELOAD=$HEAPWRIGHT_SO" "HEAPWRIGHT=$OPTIONS" -- "$bad" "${argument[@]}"
+            run "$OUT" "$prefix" "LD_PRELOAD=$so" "HEAPWRIGHT=$OPTIONS" -- "$bad" "${argument[@]}"
             if ! grep -a -q -E "heapwright: ($heading):" "$OUT.err"; then
                 verdict miss without bad "$label" "not found with $DETECTION either (status $STATUS)"
                 continue
             fi
-            run "$OUT" "$prefix" "LD_PRELOAD=$HEAPWRIGHT_SO" "HEAPWRIGHT=$OPTIONS,detect=-$DETECTION" -- "$bad" "${argument[@]}"
+            run "$OUT" "$prefix" "LD_PRELOAD=$so" "HEAPWRIGHT=$OPTIONS,detect=-$DETECTION" -- "$bad" "${argument[@]}"
             if grep -a -q -E "heapwright: ($heading):" "$OUT.err"; then verdict FAIL without bad "$label" "found without $DETECTION"
             else verdict ok without bad "$label" "missed (status $STATUS)"; fi
             continue
@@ -269,20 +277,21 @@ row() {
         fi
         local passes=$PASSES OPTIONS
         [ $ACTION = check ] && [ "$heading" = right ] && passes+=" $HARDER"
+        [ "$so" = "$HEAPWRIGHT_SO" ] || [ $ACTION = hardened ] || passes=function
         for pass in $passes; do
             options_of "$pass"
             if [ -n "$bad" ]; then
-                run "$OUT" "$prefix" "LD_PRELOAD=$HEAPWRIGHT_SO" "HEAPWRIGHT=$OPTIONS" -- "$bad" "${argument[@]}"
+                run "$OUT" "$prefix" "LD_PRELOAD=$so" "HEAPWRIGHT=$OPTIONS" -- "$bad" "${argument[@]}"
                 found "$heading" "${words//%SIZE%/$size}" "$stack" "$pass"
                 if [ -z "$WHY" ]; then verdict ok "$pass" bad "$label" ''
-                elif [ "$pass" = guard ]; then verdict FAIL "$pass" bad "$label" "$heading: $WHY"
+                elif [[ $pass == @(guard|function) ]]; then verdict FAIL "$pass" bad "$label" "$heading: $WHY"
                 else
                     kind=bad
                     [[ $needs != *guard=all* ]] || kind=guarded
                     verdict miss "$pass" $kind "$label" "$heading: $WHY"
                 fi
             fi
-            run "$OUT" "$prefix" "LD_PRELOAD=$HEAPWRIGHT_SO" "HEAPWRIGHT=$OPTIONS" -- "$twin" "${argument[@]}"
+            run "$OUT" "$prefix" "LD_PRELOAD=$so" "HEAPWRIGHT=$OPTIONS" -- "$twin" "${argument[@]}"
             unharmed "$plain"
             kind=twin
             [ "$heading" = right ] && kind=right
@@ -325,6 +334,9 @@ case $ACTION in
             say "$OPTIONS: found $(count ok "$pass" bad) of $bad runs, $(count miss "$pass" guarded) of the missed need guard=all;" \
                 "twins reported $(count FAIL "$pass" twin) of $(count 'ok|FAIL' "$pass" twin), right programs harmed $(count FAIL "$pass" right) of $(count 'ok|FAIL' "$pass" right)"
         done
+        [ "$(count 'ok|FAIL' function bad)" = 0 ] ||
+            say "by functions: found $(count ok function bad) of $(count 'ok|FAIL' function bad) runs," \
+                "twins reported $(count FAIL function twin) of $(count 'ok|FAIL' function twin)"
         for pass in $HARDER; do
             options_of "$pass"
             say "$OPTIONS: right programs harmed $(count FAIL "$pass" right) of $(count 'ok|FAIL' "$pass" right)"

@@ -23,6 +23,8 @@ tree -p heapwright | expect "heapwright stands on our own crates and libc" 'heap
 tree -p heapwright-malloc | expect "heapwright-malloc adds the stacks" 'heapwright(-gc|-malloc|-record|-stacks|-substrate)?|libc|gimli'
 tree -p heapwright-entry | expect "heapwright-entry depends on nothing" 'heapwright-entry'
 tree -p heapwright-hardened | expect "heapwright-hardened adds its entries" 'heapwright(-entry|-gc|-hardened|-record|-stacks|-substrate)?|libc|gimli'
+tree -p heapwright-entry-reads | expect "heapwright-entry-reads stands on heapwright-entry" 'heapwright-entry(-reads)?'
+tree -p heapwright-check | expect "heapwright-check adds its entries" 'heapwright(-check|-entry|-entry-reads|-gc|-record|-stacks|-substrate)?|libc|gimli'
 cargo tree --locked -e normal --prefix none -p heapwright-malloc --format '{p} {f}' |
     { grep '^gimli' | grep -vE ' read-core( \(\*\))?$' || true; } |
     expect "gimli is its reader alone, without alloc" ''

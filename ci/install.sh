@@ -6,6 +6,8 @@
 #   PREFIX/lib/libheapwright.so        for -lheapwright and LD_PRELOAD
 #   PREFIX/lib/libheapwright-hardened.so   for LD_PRELOAD and /etc/ld.so.preload: mode=hardened, and the C
 #                                          library's writers checked
+#   PREFIX/lib/libheapwright-check.so  for LD_PRELOAD: mode=debug, and what the C library's functions read and write
+#                                          checked, as `heapwright check` does
 #   PREFIX/lib/libheapwright.a         for static linking
 #   PREFIX/lib/pkgconfig/heapwright.pc
 #   PREFIX/include/heapwright.h
@@ -29,10 +31,10 @@ if [ -z "${HEAPWRIGHT_LIBRARY_DIR:-}" ]; then
     # Alone: with other members of the workspace, their features could bring std in.
     cargo build --release -p heapwright-malloc
     cargo build --release -p heapwright-hardened
+    cargo build --release -p heapwright-check
     HEAPWRIGHT_LIBRARY_DIR=${CARGO_TARGET_DIR:-target}/release
 fi
 shared=$HEAPWRIGHT_LIBRARY_DIR/libheapwright.so
-hardened=$HEAPWRIGHT_LIBRARY_DIR/libheapwright_hardened.so
 archive=$HEAPWRIGHT_LIBRARY_DIR/libheapwright.a
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 
@@ -59,11 +61,14 @@ sed -e "s|@PREFIX@|$prefix|" -e "s|@LIBDIR@|$libdir|" -e "s|@VERSION@|$version|"
 
 mkdir -p "$root/$libdir/pkgconfig" "$root/include"
 install -m 755 "$shared" "$root/$libdir/libheapwright.so"
-if [ -f "$hardened" ]; then
-    install -m 755 "$hardened" "$root/$libdir/libheapwright-hardened.so"
-else
-    echo "ci/install.sh: $hardened is not there; libheapwright-hardened.so is not installed" >&2
-fi
+for kind in hardened check; do
+    library=$HEAPWRIGHT_LIBRARY_DIR/libheapwright_$kind.so
+    if [ -f "$library" ]; then
+        install -m 755 "$library" "$root/$libdir/libheapwright-$kind.so"
+    else
+        echo "ci/install.sh: $library is not there; libheapwright-$kind.so is not installed" >&2
+    fi
+done
 install -m 644 "$work/libheapwright.a" "$root/$libdir/libheapwright.a"
 install -m 644 "$work/heapwright.pc" "$root/$libdir/pkgconfig/heapwright.pc"
 install -m 644 include/heapwright.h include/heapwright_gc.h "$root/include/"

@@ -14,12 +14,14 @@ command_or_package c++ g++
 command_or_package pkg-config pkg-config
 preload_library
 hardened_library
+check_library
 # The tests use this library instead of building it again, and the command carries it.
 HEAPWRIGHT_TEST_LIBRARY=$(dirname "$HEAPWRIGHT_SO")
 export HEAPWRIGHT_TEST_LIBRARY
 if [ -z "${HEAPWRIGHT_EMBED_LIBRARY:-}" ]; then
     as_shipped cargo build --quiet --release --locked -p heapwright-launcher
     export HEAPWRIGHT_EMBED_LIBRARY=$HEAPWRIGHT_SO HEAPWRIGHT_EMBED_LAUNCHER=$CARGO_TARGET_DIR/release/heapwright-launcher
+    export HEAPWRIGHT_EMBED_CHECK_LIBRARY=$HEAPWRIGHT_CHECK_SO
 fi
 [ $# -eq 0 ] || exec cargo test --locked --no-fail-fast "$@"
 

@@ -1,9 +1,9 @@
-//! Builds the preload library and the launcher and puts both inside the command.
+//! Builds the preload libraries and the launcher and puts them inside the command.
 //!
 //! `cargo install` installs one program and nothing else, so what is to be
 //! there after one install step has to travel inside it. This script builds
-//! `heapwright-malloc` and `heapwright-launcher`, each with a Cargo of its own
-//! (one for both would unite their features), and leaves the results where
+//! `heapwright-malloc`, `heapwright-check` and `heapwright-launcher`, each with a Cargo of its own
+//! (one for all would unite their features), and leaves the results where
 //! `src/preload/embedded.rs` includes them from.
 //!
 //! What the nested build must not share with the outer one:
@@ -18,8 +18,11 @@
 //! It does share the lock file, the downloaded crates, the job server and the
 //! user's remaining flags (`-C target-cpu=...`).
 //!
-//! A packager who has built them already sets `HEAPWRIGHT_EMBED_LIBRARY` and
+//! A packager who has built them already sets `HEAPWRIGHT_EMBED_LIBRARY`, `HEAPWRIGHT_EMBED_CHECK_LIBRARY` and
 //! `HEAPWRIGHT_EMBED_LAUNCHER` to their paths, and nothing is built here.
+//!
+//! The library for `check` travels without debug information: it is as large as all the rest of it, and the frames that it
+//! would name are left out of stacks.
 
 use std::env;
 use std::ffi::OsString;
@@ -38,15 +41,26 @@ struct Part {
     file: &'static str,
     /// The variable that names one to embed instead of building it.
     given: &'static str,
+    /// Whether its debug information stays behind.
+    is_bare: bool,
 }
 
-const PARTS: [Part; 2] = [
+const PARTS: [Part; 3] = [
     Part {
         package: "heapwright-malloc",
         folder: "crates/heapwright-malloc",
         target: "--lib",
         file: "libheapwright.so",
         given: "HEAPWRIGHT_EMBED_LIBRARY",
+        is_bare: false,
+    },
+    Part {
+        package: "heapwright-check",
+        folder: "crates/heapwright-check",
+        target: "--lib",
+        file: "libheapwright_check.so",
+        given: "HEAPWRIGHT_EMBED_CHECK_LIBRARY",
+        is_bare: true,
     },
     Part {
         package: "heapwright-launcher",
@@ -54,6 +68,7 @@ const PARTS: [Part; 2] = [
         target: "--bins",
         file: "heapwright-launcher",
         given: "HEAPWRIGHT_EMBED_LAUNCHER",
+        is_bare: false,
     },
 ];
 
@@ -97,7 +112,8 @@ fn build(part: &Part, out: &Path) -> PathBuf {
             part.file
         ));
     }
-    for name in ["", "-gc", "-record", "-stacks", "-substrate"] {
+    for name in ["", "-entry", "-entry-reads", "-gc", "-malloc", "-record", "-stacks", "-substrate"]
+    {
         watch_crate(&root.join(format!("crates/heapwright{name}")));
     }
     watch_crate(&folder);
@@ -123,6 +139,9 @@ fn build(part: &Part, out: &Path) -> PathBuf {
         if name.to_str().is_some_and(describes_outer_build) {
             cargo.env_remove(&name);
         }
+    }
+    if part.is_bare {
+        cargo.env("CARGO_PROFILE_RELEASE_STRIP", "debuginfo");
     }
     cargo
         .env("CARGO_BUILD_BUILD_DIR", &work)

@@ -15,6 +15,7 @@ fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rustc-check-cfg=cfg(heapwright_tail_calls)");
     println!("cargo:rustc-check-cfg=cfg(heapwright_bounds)");
+    println!("cargo:rustc-check-cfg=cfg(heapwright_reads)");
     println!("cargo:rustc-cfg=heapwright_bounds");
     if matches!(std::env::var("OPT_LEVEL").as_deref(), Ok("2" | "3" | "s" | "z")) {
         println!("cargo:rustc-cfg=heapwright_tail_calls");

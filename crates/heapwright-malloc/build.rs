@@ -19,6 +19,7 @@ fn main() {
     println!("cargo:rustc-check-cfg=cfg(heapwright_tail_calls)");
     // Set by heapwright-hardened alone, which builds these sources with their module `bounds`.
     println!("cargo:rustc-check-cfg=cfg(heapwright_bounds)");
+    println!("cargo:rustc-check-cfg=cfg(heapwright_reads)");
     if matches!(std::env::var("OPT_LEVEL").as_deref(), Ok("2" | "3" | "s" | "z")) {
         println!("cargo:rustc-cfg=heapwright_tail_calls");
     }

@@ -33,15 +33,20 @@
 //! - **The slots** fill pages of their own, which are read-only once the library is loaded: a table of
 //!   pointers to code is what an overflow looks for.
 //!
+//! - **Two lists.** These names are the hardened library's. `heapwright check` asks for what functions read, too: the names
+//!   of those that only read are in heapwright-entry-reads, which is made of this crate's macros.
+//!
 //! Invariants: an entry changes no register that holds an argument (`r11`, `x16` and `x17` are the linker's
 //! to change); the slot's functions have the C library's signatures; an entry that is not `early` has its `real`.
 #![no_std]
 #![no_builtins]
 
-use core::arch::{global_asm, naked_asm};
+use core::arch::naked_asm;
 use core::ffi::c_void;
-use core::mem::offset_of;
 use core::sync::atomic::AtomicPtr;
+
+#[doc(hidden)]
+pub use core;
 
 /// Where a function leads.
 #[repr(C)]
@@ -53,7 +58,10 @@ pub struct Slot {
 }
 
 impl Slot {
-    const fn new() -> Self {
+    /// One that has its function looked for at the first call.
+    #[must_use]
+    #[allow(clippy::new_without_default, reason = "it is made in constants alone")]
+    pub const fn new() -> Self {
         Self {
             entry: AtomicPtr::new(early as *mut c_void),
             real: AtomicPtr::new(core::ptr::null_mut()),
@@ -70,8 +78,11 @@ pub struct Own {
     pub memset: AtomicPtr<c_void>,
 }
 
+/// Defines names: `Slots`, the static `SLOTS` of slots for them with the word or words of `own` in front, `COUNT`, and an
+/// entry for each.
+#[macro_export]
 macro_rules! slots {
-    (plain: $($name:ident)*; variadic: $($variadic:ident $fixed:tt)*;) => {
+    (own: $Own:ident $own:tt; plain: $($name:ident)*; variadic: $($variadic:ident $fixed:tt)*;) => {
         /// All of them.
         #[repr(C)]
         #[cfg_attr(target_arch = "x86_64", repr(align(4096)))]
@@ -79,52 +90,50 @@ macro_rules! slots {
         #[allow(non_snake_case, reason = "the names are the C library's")]
         pub struct Slots {
             /// What is heapwright's own.
-            pub own: Own,
+            pub own: $Own,
             $(
                 #[doc = concat!("`", stringify!($name), "`.")]
-                pub $name: Slot,
+                pub $name: $crate::Slot,
             )*
             $(
                 #[doc = concat!("`", stringify!($variadic), "`: the slot's functions take a list of arguments.")]
-                pub $variadic: Slot,
+                pub $variadic: $crate::Slot,
             )*
         }
 
         /// All of them.
         pub static SLOTS: Slots = Slots {
-            own: Own {
-                memmove: AtomicPtr::new(plain_memmove as *mut c_void),
-                memset: AtomicPtr::new(plain_memset as *mut c_void),
-            },
-            $($name: Slot::new(),)*
-            $($variadic: Slot::new(),)*
+            own: $Own $own,
+            $($name: $crate::Slot::new(),)*
+            $($variadic: $crate::Slot::new(),)*
         };
 
         /// How many there are.
         pub const COUNT: usize = [$(stringify!($name),)* $(stringify!($variadic),)*].len();
 
-        $( plain_entry!($name); )*
-        $( variadic_entry!($variadic, $fixed); )*
+        $( $crate::plain_entry!($name); )*
+        $( $crate::variadic_entry!($variadic, $fixed); )*
     };
 }
 
 /// An entry that leads on with all arguments where they are.
+#[macro_export]
 macro_rules! plain_entry {
     ($name:ident) => {
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         unsafe extern "C" fn $name() {
             #[cfg(target_arch = "x86_64")]
-            naked_asm!(
+            $crate::core::arch::naked_asm!(
                 ".cfi_startproc",
                 "lea r11, [rip + {slots} + {at}]",
                 "jmp [r11]",
                 ".cfi_endproc",
                 slots = sym SLOTS,
-                at = const offset_of!(Slots, $name),
+                at = const $crate::core::mem::offset_of!(Slots, $name),
             );
             #[cfg(target_arch = "aarch64")]
-            naked_asm!(
+            $crate::core::arch::naked_asm!(
                 ".cfi_startproc",
                 "adrp x16, {slots}",
                 "add x16, x16, :lo12:{slots}",
@@ -133,13 +142,14 @@ macro_rules! plain_entry {
                 "br x17",
                 ".cfi_endproc",
                 slots = sym SLOTS,
-                at = const offset_of!(Slots, $name),
+                at = const $crate::core::mem::offset_of!(Slots, $name),
             );
         }
     };
 }
 
 /// An entry of a function with so many arguments before its `...`: passes the list of the rest after them.
+#[macro_export]
 macro_rules! variadic_entry {
     ($name:ident, $fixed:tt) => {
         #[unsafe(no_mangle)]
@@ -147,7 +157,7 @@ macro_rules! variadic_entry {
         unsafe extern "C" fn $name() {
             // The frame: what registers held | va_list { gp_offset, fp_offset, overflow_arg_area, reg_save_area }
             #[cfg(target_arch = "x86_64")]
-            naked_asm!(
+            $crate::core::arch::naked_asm!(
                 ".cfi_startproc",
                 "sub rsp, 216",
                 ".cfi_def_cfa_offset 224",
@@ -173,7 +183,7 @@ macro_rules! variadic_entry {
                 "lea rax, [rsp + 224]",
                 "mov [rsp + 184], rax",
                 "mov [rsp + 192], rsp",
-                concat!("lea ", argument!($fixed), ", [rsp + 176]"),
+                concat!("lea ", $crate::argument!($fixed), ", [rsp + 176]"),
                 "lea r11, [rip + {slots} + {at}]",
                 "call [r11]",
                 "add rsp, 216",
@@ -182,11 +192,11 @@ macro_rules! variadic_entry {
                 ".cfi_endproc",
                 used = const $fixed * 8,
                 slots = sym SLOTS,
-                at = const offset_of!(Slots, $name),
+                at = const $crate::core::mem::offset_of!(Slots, $name),
             );
             // The frame: x29, x30 | x0 to x7 | q0 to q7 | va_list { stack, gr_top, vr_top, gr_offs, vr_offs }
             #[cfg(target_arch = "aarch64")]
-            naked_asm!(
+            $crate::core::arch::naked_asm!(
                 ".cfi_startproc",
                 "sub sp, sp, #240",
                 ".cfi_def_cfa_offset 240",
@@ -212,7 +222,7 @@ macro_rules! variadic_entry {
                 "str w16, [sp, #232]",
                 "mov w16, #-128",
                 "str w16, [sp, #236]",
-                concat!("add ", argument!($fixed), ", sp, #208"),
+                concat!("add ", $crate::argument!($fixed), ", sp, #208"),
                 "adrp x16, {slots}",
                 "add x16, x16, :lo12:{slots}",
                 "add x16, x16, {at}",
@@ -227,7 +237,7 @@ macro_rules! variadic_entry {
                 ".cfi_endproc",
                 rest = const (8 - $fixed) * 8,
                 slots = sym SLOTS,
-                at = const offset_of!(Slots, $name),
+                at = const $crate::core::mem::offset_of!(Slots, $name),
             );
         }
     };
@@ -235,7 +245,11 @@ macro_rules! variadic_entry {
 
 /// The register of an argument, by its number.
 #[cfg(target_arch = "x86_64")]
+#[macro_export]
 macro_rules! argument {
+    (1) => {
+        "rsi"
+    };
     (2) => {
         "rdx"
     };
@@ -252,7 +266,11 @@ macro_rules! argument {
 
 /// The register of an argument, by its number.
 #[cfg(target_arch = "aarch64")]
+#[macro_export]
 macro_rules! argument {
+    (1) => {
+        "x1"
+    };
     (2) => {
         "x2"
     };
@@ -270,6 +288,10 @@ macro_rules! argument {
 // What each of them writes is said in the library's table (bounds/table.rs), which the compiler compares
 // with this list.
 slots! {
+    own: Own {
+        memmove: AtomicPtr::new(plain_memmove as *mut c_void),
+        memset: AtomicPtr::new(plain_memset as *mut c_void),
+    };
     plain:
         memcpy memmove mempcpy __mempcpy memset memccpy bcopy bzero __bzero explicit_bzero
         strcpy stpcpy __stpcpy strcat strncpy stpncpy __stpncpy strncat strlcpy strlcat
@@ -442,10 +464,11 @@ unsafe extern "C" fn plain_memset() {
 }
 
 /// What the linker leads calls of heapwright's own to.
+#[macro_export]
 macro_rules! own {
     ($($name:literal $field:ident)*) => { $(
         #[cfg(target_arch = "x86_64")]
-        global_asm!(
+        $crate::core::arch::global_asm!(
             concat!(".globl ", $name),
             concat!(".hidden ", $name),
             concat!(".type ", $name, ", @function"),
@@ -453,10 +476,10 @@ macro_rules! own {
             "jmp [rip + {slots} + {at}]",
             concat!(".size ", $name, ", . - ", $name),
             slots = sym SLOTS,
-            at = const offset_of!(Slots, own) + offset_of!(Own, $field),
+            at = const $crate::core::mem::offset_of!(Slots, own) + $crate::core::mem::offset_of!(Own, $field),
         );
         #[cfg(target_arch = "aarch64")]
-        global_asm!(
+        $crate::core::arch::global_asm!(
             concat!(".globl ", $name),
             concat!(".hidden ", $name),
             concat!(".type ", $name, ", %function"),
@@ -466,7 +489,7 @@ macro_rules! own {
             "br x17",
             concat!(".size ", $name, ", . - ", $name),
             slots = sym SLOTS,
-            at = const offset_of!(Slots, own) + offset_of!(Own, $field),
+            at = const $crate::core::mem::offset_of!(Slots, own) + $crate::core::mem::offset_of!(Own, $field),
         );
     )* };
 }

@@ -31,7 +31,8 @@
 //!   text             a buffer on the stack to write them into
 //!   errno            the thread's errno
 //!   weak             symbols that need not exist
-//!   bounds           in libheapwright-hardened.so alone: what the C library writes, checked
+//!   bounds           in libheapwright-hardened.so and libheapwright-check.so: what the C library writes, and reads, checked
+//!   sanitizer        in libheapwright-check.so alone: LeakSanitizer's interface
 //!   observe          for tests alone: what arrives at the debug heap's hooks
 //! ```
 //!
@@ -99,6 +100,9 @@ mod own_stack;
 mod report;
 /// cbindgen:ignore
 mod sandbox;
+#[cfg(heapwright_reads)]
+/// cbindgen:ignore
+mod sanitizer;
 /// cbindgen:ignore
 mod signals;
 /// cbindgen:ignore

@@ -2,8 +2,9 @@
 
 use heapwright_record::debug::{
     Access, Call, Check, Checked, Class, Encoder, End, Ending, Entry, Finding, FindingKind, Frames,
-    HEADER, Leak, Map, Module, Moment, Note, Occasion, Origin, Process, Reach, Reader, Region,
-    Root, Sample, SampledMore, SampledPoint, Site, Stack, Step, Text, Thread, Times, Usage, Words,
+    Function, HEADER, Leak, Map, Module, Moment, Note, Occasion, Origin, Process, Reach, Reader,
+    Region, Root, Sample, SampledMore, SampledPoint, Site, Stack, Step, Text, Thread, Times, Usage,
+    Words,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -184,7 +185,7 @@ impl Matter {
             region,
             access,
             value: n[0] as u8,
-            spare: 0,
+            function: Function::Memchr,
             pointer: n[1],
             block: n[2],
             size: n[3],

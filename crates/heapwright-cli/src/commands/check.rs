@@ -11,6 +11,8 @@
 //! The program's streams stay its own: the library prints nothing while it runs, and
 //! the report goes to stderr behind all of it, or to a file.
 //!
+//! The library is one of its own, which also sees what the C library's functions read and write (docs/hardened-bounds.md).
+//!
 //! An unchecked run must not look clean: a program that cannot be checked is refused (but for
 //! --anyway), and a run of which something was not seen to its end (a process that left no record, was killed, or
 //! still runs) gives 125, and its report begins with that.
@@ -154,7 +156,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         let name = args.program.command[0].display();
         bail!("{name} cannot be checked: {reason} (--anyway runs it to check its child processes)");
     }
-    let library = preload::library(args.program.library.given().as_deref())?;
+    let library = preload::for_check(args.program.library.given().as_deref())?;
     // Before the program runs, so that a bad FILE does not cost a run.
     let file = args.output_args.file()?;
     let how = how(args, &inspected);

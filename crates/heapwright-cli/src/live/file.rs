@@ -137,7 +137,7 @@ impl Files {
         let maps = fs::read(folder.join("maps")).with_context(|| {
             format!("cannot look at process {process}, which user {} runs", about.uid())
         })?;
-        let has_library = maps.windows(14).any(|window| window == b"libheapwright.");
+        let has_library = maps.windows(13).any(|window| window == b"libheapwright");
         Err(wrong(if has_library {
             format!(
                 "process {process} does not show itself: it has not allocated yet, has the option publish=no, or is \

@@ -13,6 +13,12 @@ pub(super) static LIBRARY: Embedded = Embedded {
     bytes: include_bytes!(concat!(env!("OUT_DIR"), "/libheapwright.so")),
 };
 
+/// The preload library of `check`.
+pub(super) static CHECK_LIBRARY: Embedded = Embedded {
+    name: "libheapwright-check.so",
+    bytes: include_bytes!(concat!(env!("OUT_DIR"), "/libheapwright_check.so")),
+};
+
 /// The program that starts what `bench` measures.
 pub(super) static LAUNCHER: Embedded = Embedded {
     name: "heapwright-launcher",

@@ -8,7 +8,7 @@
 //! /tmp/heapwright-<uid>/..., /var/tmp/heapwright-<uid>/...
 //! ```
 //!
-//! The launcher lies beside the library.
+//! The library of `check` and the launcher lie beside it.
 //!
 //! The first place that will do is used. What loads the library runs its code,
 //! so a place will do only if nobody else can change what is in it: its

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! library()      a path to libheapwright.so: the one given, or the one inside
+//! for_check()    the same of libheapwright-check.so, which sees what the C library's functions read and write
 //!   given        what the user named, checked before a loader stumbles on it
 //!   embedded     the files inside this command
 //!   extract      puts them where a loader can map them
@@ -29,6 +30,14 @@ pub(crate) fn library(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     match given {
         Some(path) => given::checked(path).map_err(|error| is_wrong(&error)),
         None => extract::extracted(&embedded::LIBRARY),
+    }
+}
+
+/// Finds the library that `check` preloads: the one given, else the built-in one.
+pub(crate) fn for_check(given: Option<&Path>) -> anyhow::Result<PathBuf> {
+    match given {
+        Some(path) => given::checked(path).map_err(|error| is_wrong(&error)),
+        None => extract::extracted(&embedded::CHECK_LIBRARY),
     }
 }
 
@@ -69,6 +78,7 @@ mod tests {
         let ours = std::fs::read("/proc/self/exe").expect("readable");
         assert_eq!(Some(machine()), machine_of(&ours));
         assert_eq!(Some(machine()), machine_of(embedded::LAUNCHER.bytes));
+        assert_eq!(Some(machine()), machine_of(embedded::CHECK_LIBRARY.bytes));
     }
 
     #[test]

@@ -1,13 +1,17 @@
-//! Bounds in the C library's writers: `libheapwright-hardened.so`.
+//! Bounds in the C library's functions: `libheapwright-hardened.so`, and `libheapwright-check.so`.
 //!
 //! A program's call of `memcpy`, `strcpy`, `sprintf`, `read`, ... comes here first. One look at the address map
 //! says how far the block goes on that the destination lies in; then the C library's own function does the work.
 //!
 //! ```text
-//!   heapwright-entry   the names, a slot for each { entry, real }
-//!   table              one line a function: its arguments, what it writes, what it reads
+//!   heapwright-entry   the names, a slot for each { entry, real }; heapwright-entry-reads
+//!   table              one line a function that writes: its arguments, what it writes, what it reads
+//!   readers            the same of those that only read: in libheapwright-check.so alone
+//!     lines              what such lines become
 //!     text               strings: how long what is written will be
+//!     reading            what is read up to something, compared, scattered over parts
 //!     print              *printf and gets, which know it only when they have written
+//!     format             what *printf reads: its format's strings
 //!   own                what heapwright itself calls of these functions: no checks
 //! ```
 //!
@@ -15,20 +19,28 @@
 //! from it: with the checks of what is written, and with both. The first ones are the hardened library's: a
 //! write out of bounds is what attacks are made of, and a read costs as much to check. The second ones are for finding
 //! bugs: they are in the slots where `mode=debug`, in which each block's exact size is known, and whether
-//! it was freed.
+//! it was freed. There what is wrong is a finding of the debug heap, with stacks, in the record; the program goes on.
+//! Functions that only read are not in the hardened library at all: `heapwright check` preloads a library of its own.
 //!
 //! **When.** The slots are filled at the first call of any of the functions, and again when the library's constructor
 //! runs, which knows the mode; then their pages become read-only. Both may happen in several threads, or in a signal
 //! handler that interrupted one: they write the same words.
 //!
-//! **What is wrong** is said in one line, and is the end, or not: `on_misuse=report`. Then the real function does what the
-//! program asked for; text that is printed is cut.
+//! **What is wrong** is said in one line, and is the end, or not: `on_misuse=report`, or `mode=debug`. Then the real
+//! function does what the program asked for; text that is printed is cut.
 //!
 //! Invariants: nothing here allocates or takes a lock; no function here changes `errno` before the real one runs;
 //! a destination outside of the heap's window is passed on as it is.
 
+#[macro_use]
+mod lines;
+mod format;
 mod own;
 mod print;
+#[cfg(heapwright_reads)]
+mod readers;
+#[cfg(heapwright_reads)]
+mod reading;
 mod table;
 mod text;
 
@@ -45,25 +57,40 @@ use libc::{c_char, c_int, c_void};
 use table::TABLE;
 
 // The options in front of the environment's (`os::default_options`, which asks for a weak symbol).
+#[cfg(heapwright_reads)]
+macro_rules! default_options {
+    () => {
+        ".asciz \"mode=debug\""
+    };
+}
+#[cfg(not(heapwright_reads))]
+macro_rules! default_options {
+    () => {
+        ".asciz \"mode=hardened\""
+    };
+}
 global_asm!(
     ".pushsection .rodata.heapwright_default_options, \"a\"",
     ".weak __heapwright_0_1_default_options",
     ".hidden __heapwright_0_1_default_options",
     "__heapwright_0_1_default_options:",
-    ".asciz \"mode=hardened\"",
+    default_options!(),
     ".popsection",
     // The first entry calls it, within the library.
     ".hidden heapwright_bounds_start",
 );
 
 const _: () = assert!(TABLE.len() == heapwright_entry::COUNT, "a name has no line in the table");
+#[cfg(heapwright_reads)]
+const _: () =
+    assert!(readers::READERS.len() == heapwright_entry_reads::COUNT, "a name has no line");
 
 /// A line of the table.
 struct Function {
     /// The C library's function that does the work; `None`: it is done here.
     real: Option<&'static CStr>,
     slot: &'static Slot,
-    /// Checks what is written.
+    /// Checks what is written; null: nothing is.
     writes: *const c_void,
     /// Checks what is read, too.
     both: *const c_void,
@@ -100,9 +127,63 @@ pub(crate) fn prepare() {
         (true, true) => Checks::Both,
     };
     fill_slots(checks);
-    let (start, length) = ((&raw const SLOTS).cast_mut(), size_of_val(&SLOTS));
+    protect(&SLOTS);
+    #[cfg(heapwright_reads)]
+    protect(&heapwright_entry_reads::SLOTS);
+}
+
+/// Nobody changes the slots any more.
+fn protect<T>(slots: &'static T) {
+    let (start, length) = (ptr::from_ref(slots).cast_mut(), size_of::<T>());
     // SAFETY: the pages are the slots' alone, by their alignment, and all has been written that ever is.
     unsafe { libc::mprotect(start.cast(), length, libc::PROT_READ) };
+}
+
+/// All functions.
+fn functions() -> impl Iterator<Item = &'static Function> {
+    #[cfg(heapwright_reads)]
+    return TABLE.iter().chain(readers::READERS);
+    #[cfg(not(heapwright_reads))]
+    TABLE.iter()
+}
+
+/// The name to look for, in this C library: what is younger than it is done by its older form, for `dlsym` allocates its
+/// complaint.
+fn known_name(name: &'static CStr) -> &'static CStr {
+    const NEW: &[u8] = b"__isoc23_";
+    if !name.to_bytes().starts_with(NEW) || is_c_library_since(38) {
+        return name;
+    }
+    // SAFETY: the rest of a string.
+    unsafe { CStr::from_ptr(name.as_ptr().wrapping_add(NEW.len())) }
+}
+
+/// Whether the C library is glibc 2.`minor` or later.
+#[cold]
+fn is_c_library_since(minor: u32) -> bool {
+    let version = weak!("gnu_get_libc_version");
+    if version.is_null() {
+        return false;
+    }
+    // SAFETY: glibc's type of that function.
+    let version =
+        unsafe { transmute::<*mut c_void, unsafe extern "C" fn() -> *const c_char>(version) };
+    // SAFETY: it takes nothing, and says a string that is there for ever.
+    let version = unsafe { CStr::from_ptr(version()) }.to_bytes();
+    let digits = version
+        .strip_prefix(b"2.")
+        .unwrap_or_default()
+        .iter()
+        .map_while(|byte| byte.is_ascii_digit().then(|| u32::from(byte - b'0')));
+    digits.fold(0, |number: u32, digit| number.saturating_mul(10).saturating_add(digit)) >= minor
+}
+
+/// A name, for constants.
+const fn string(text: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(text.as_bytes()) {
+        Ok(string) => string,
+        Err(_) => panic!("a name with a zero"),
+    }
 }
 
 /// Looks for the real functions, and puts what is to be called into the slots.
@@ -119,15 +200,19 @@ fn fill_slots(checks: Checks) {
         unsafe { dlsym(libc::RTLD_NEXT, name.as_ptr()) }
     };
     let before = errno::get();
-    own::set(next(c"memmove"), next(c"memset"));
+    own::set(next);
     let mut all = true;
-    for function in TABLE {
-        // First what a checked function goes on to. Null for a function that this C library has not: no program calls it.
-        let real = function.real.map_or(ptr::null_mut(), next);
-        all &= !real.is_null() || function.real.is_none();
-        function.slot.real.store(real, Ordering::Release);
+    // First what checked functions go on to. Null for a function that this C library has not: no program calls it.
+    for function in functions() {
+        let real = function.real.map(|name| next(known_name(name)));
+        all &= real.is_none_or(|real| !real.is_null());
+        function.slot.real.store(real.unwrap_or(ptr::null_mut()), Ordering::Release);
+    }
+    for function in functions() {
+        let real = function.slot.real.load(Ordering::Relaxed);
         let entry = match checks {
             Checks::None if !real.is_null() => real.cast_const(),
+            Checks::None | Checks::Writes if function.writes.is_null() => real.cast_const(),
             Checks::None | Checks::Writes => function.writes,
             Checks::Both => function.both,
         };
@@ -151,12 +236,16 @@ struct Glance<const READS: bool>;
 impl<const READS: bool> Glance<READS> {
     #[inline(always)]
     fn writes<T>(self, to: *mut T, bytes: usize) -> bool {
-        heap::has_room(to.addr(), bytes)
+        if READS {
+            heap::has_debugged_room(to.addr(), bytes)
+        } else {
+            heap::has_room(to.addr(), bytes)
+        }
     }
 
     #[inline(always)]
     fn reads<T>(self, from: *const T, bytes: usize) -> bool {
-        !READS || heap::has_room(from.addr(), bytes)
+        !READS || heap::has_debugged_room(from.addr(), bytes)
     }
 
     #[inline(always)]
@@ -214,6 +303,7 @@ impl<const READS: bool> Check<READS> {
 /// The name that a program's source has for a function: `memcpy` for `__memcpy_chk`.
 fn plain_name(name: &'static str) -> &'static str {
     let name = name.strip_prefix("__").unwrap_or(name);
+    let name = name.strip_prefix("isoc99_").or(name.strip_prefix("isoc23_")).unwrap_or(name);
     name.strip_suffix("_chk").unwrap_or(name)
 }
 

@@ -6,20 +6,72 @@
 //! need not be looked for, and is no cancellation point.
 
 use core::arch::global_asm;
-use core::sync::atomic::Ordering;
+use core::ffi::CStr;
+use core::sync::atomic::{AtomicPtr, Ordering};
 use heapwright_entry::SLOTS;
 use libc::{c_char, c_int, c_void, off64_t, size_t, ssize_t};
 
 // They are called within the library alone.
 global_asm!(".hidden __wrap_pread64", ".hidden __wrap_readlink", ".hidden __wrap_getcwd");
 
-/// Has copies made by the C library's functions, where it has them.
-pub(super) fn set(memmove: *mut c_void, memset: *mut c_void) {
-    if !memmove.is_null() {
-        SLOTS.own.memmove.store(memmove, Ordering::Release);
+/// Has copies made by the C library's functions, where it has them: `find` says where.
+pub(super) fn set(find: impl Fn(&CStr) -> *mut c_void) {
+    let set = |slot: &AtomicPtr<c_void>, name| {
+        let found = find(name);
+        if !found.is_null() {
+            slot.store(found, Ordering::Release);
+        }
+    };
+    set(&SLOTS.own.memmove, c"memmove");
+    set(&SLOTS.own.memset, c"memset");
+    #[cfg(heapwright_reads)]
+    {
+        let own = &heapwright_entry_reads::SLOTS.own;
+        set(&own.memcmp, c"memcmp");
+        set(&own.memchr, c"memchr");
+        set(&own.strlen, c"strlen");
+        set(&own.strnlen, c"strnlen");
+        set(&own.wcsnlen, c"wcsnlen");
     }
-    if !memset.is_null() {
-        SLOTS.own.memset.store(memset, Ordering::Release);
+}
+
+/// What heapwright itself writes to files: no function of the program's, and no check.
+#[cfg(heapwright_reads)]
+mod writing {
+    use super::*;
+    use core::mem::transmute;
+
+    global_asm!(".hidden __wrap_write", ".hidden __wrap_fwrite");
+
+    /// # Safety
+    ///
+    /// As `write`.
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn __wrap_write(file: c_int, from: *const c_void, bytes: size_t) -> ssize_t {
+        // SAFETY: the kernel reads at most `bytes` bytes, which the caller has.
+        unsafe { libc::syscall(libc::SYS_write, file, from, bytes) as ssize_t }
+    }
+
+    /// # Safety
+    ///
+    /// As `fwrite`. (The program calls for it, by `malloc_info`: so the library's constructor has run.)
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn __wrap_fwrite(
+        from: *const c_void,
+        size: size_t,
+        count: size_t,
+        file: *mut libc::FILE,
+    ) -> size_t {
+        type Fwrite =
+            unsafe extern "C" fn(*const c_void, size_t, size_t, *mut libc::FILE) -> size_t;
+        let real = heapwright_entry_reads::SLOTS.fwrite.real.load(Ordering::Relaxed);
+        if real.is_null() {
+            return 0;
+        }
+        // SAFETY: the C library's function of that name, which has this type.
+        let real = unsafe { transmute::<*mut c_void, Fwrite>(real) };
+        // SAFETY: as the caller promises.
+        unsafe { real(from, size, count, file) }
     }
 }
 

@@ -64,6 +64,7 @@ pub(super) unsafe fn sprintf<const READS: bool>(
     format: *const c_char,
     list: *mut c_void,
 ) -> c_int {
+    check.formats(format, list);
     let Some(room) = bounded(to) else {
         // SAFETY: as the caller promises.
         return unsafe { real(to, format, list) };
@@ -87,6 +88,7 @@ pub(super) unsafe fn snprintf<const READS: bool>(
     format: *const c_char,
     list: *mut c_void,
 ) -> c_int {
+    check.formats(format, list);
     let Some(room) = bounded(to).filter(|&room| room < n) else {
         // SAFETY: as the caller promises.
         return unsafe { real(to, n, format, list) };
@@ -111,6 +113,7 @@ pub(super) unsafe fn sprintf_chk<const READS: bool>(
     format: *const c_char,
     list: *mut c_void,
 ) -> c_int {
+    check.formats(format, list);
     let Some(room) = bounded(to).filter(|&room| room < limit) else {
         // SAFETY: as the caller promises.
         return unsafe { real(to, flag, limit, format, list) };
@@ -137,6 +140,7 @@ pub(super) unsafe fn snprintf_chk<const READS: bool>(
     format: *const c_char,
     list: *mut c_void,
 ) -> c_int {
+    check.formats(format, list);
     // (More than the compiler's limit is the C library's to refuse.)
     let Some(room) = bounded(to).filter(|&room| room < n && n <= limit) else {
         // SAFETY: as the caller promises.

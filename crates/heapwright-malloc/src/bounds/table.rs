@@ -19,10 +19,10 @@
 //! for strings. Where a function is told how much there is room for and may write less (`read`, `fgets`, `getcwd`),
 //! what it is told is checked, as the C library's own `__*_chk` forms do.
 //!
-//! A new function is a line here and a name in heapwright-entry.
+//! A new function is a line here, a name in heapwright-entry, and a number in heapwright-record. Functions that only read
+//! are in `readers`.
 
 use super::{Check, Function, Glance, counted, print, product, text, wide};
-use core::ffi::CStr;
 use core::mem::transmute;
 use core::sync::atomic::Ordering;
 use heapwright_entry::SLOTS;
@@ -37,106 +37,7 @@ type ConstWide = *const wchar_t;
 /// A `va_list`: on both processors a pointer to what it consists of.
 type List = *mut c_void;
 
-macro_rules! functions {
-    ($($name:ident $(as $real:ident)? ($($argument:ident: $type:ty),*) -> $result:ty { $($rule:tt)* })*) => {
-        $( function!($name, ($($argument: $type),*) -> $result, $($rule)*); )*
-
-        /// All of them.
-        pub(super) static TABLE: &[Function] = &[$(
-            Function {
-                real: name!($name $($real)?),
-                slot: &SLOTS.$name,
-                writes: $name::checked::<false> as *const c_void,
-                both: $name::checked::<true> as *const c_void,
-            },
-        )*];
-    };
-}
-
-/// A function, by what it does.
-macro_rules! function {
-    ($name:ident, ($($argument:ident: $type:ty),*) -> $result:ty, instead $function:path) => {
-        #[allow(non_snake_case, reason = "the name is the C library's")]
-        mod $name {
-            use super::*;
-
-            real!($name, ($($argument: $type),*) -> $result);
-
-            pub(super) unsafe extern "C" fn checked<const READS: bool>(
-                $($argument: $type),*
-            ) -> $result {
-                let check = Check::<READS> { function: stringify!($name) };
-                // SAFETY: the arguments are the program's, as the C library's function takes them.
-                unsafe { $function(check, real(), $($argument),*) }
-            }
-        }
-    };
-    ($name:ident, ($($argument:ident: $type:ty),*) -> $result:ty, $($method:ident($($what:expr),*)),*) => {
-        #[allow(non_snake_case, reason = "the name is the C library's")]
-        mod $name {
-            use super::*;
-
-            real!($name, ($($argument: $type),*) -> $result);
-
-            /// What is right at a glance goes on to the real function, with all that registers hold.
-            pub(super) unsafe extern "C" fn checked<const READS: bool>(
-                $($argument: $type),*
-            ) -> $result {
-                if $(Glance::<READS>.$method($($what),*))&&* {
-                    // SAFETY: the arguments are the program's, passed on as they are.
-                    unsafe { real()($($argument),*) }
-                } else {
-                    // SAFETY: the arguments are the program's, passed on as they are.
-                    unsafe { looked_at::<READS>($($argument),*) }
-                }
-            }
-
-            /// The rest is looked at.
-            #[inline(never)]
-            unsafe extern "C" fn looked_at<const READS: bool>($($argument: $type),*) -> $result {
-                let check = Check::<READS> { function: stringify!($name) };
-                $( check.$method($($what),*); )*
-                // SAFETY: the arguments are the program's, passed on as they are.
-                unsafe { real()($($argument),*) }
-            }
-        }
-    };
-}
-
-/// The real function.
-macro_rules! real {
-    ($name:ident, ($($argument:ident: $type:ty),*) -> $result:ty) => {
-        #[inline(always)]
-        fn real() -> unsafe extern "C" fn($($type),*) -> $result {
-            let real = SLOTS.$name.real.load(Ordering::Relaxed);
-            // SAFETY: the C library's function of that name, which has this type; it was looked for before any function
-            // that asks for it came into its slot.
-            unsafe { transmute::<*mut c_void, unsafe extern "C" fn($($type),*) -> $result>(real) }
-        }
-    };
-}
-
-/// The name of the real function; of what is done here altogether there is none.
-macro_rules! name {
-    ($name:ident) => {
-        Some(string(concat!(stringify!($name), "\0")))
-    };
-    ($name:ident nothing) => {
-        None
-    };
-    ($name:ident $real:ident) => {
-        Some(string(concat!(stringify!($real), "\0")))
-    };
-}
-
-const fn string(text: &'static str) -> &'static CStr {
-    match CStr::from_bytes_with_nul(text.as_bytes()) {
-        Ok(string) => string,
-        Err(_) => panic!("a name with a zero"),
-    }
-}
-
-functions! {
+functions! { TABLE:
     // Bytes.
     memcpy(to: To, from: From, n: usize) -> To { writes(to, n), reads(from, n) }
     memmove(to: To, from: From, n: usize) -> To { writes(to, n), reads(from, n) }

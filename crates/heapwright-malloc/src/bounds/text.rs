@@ -17,7 +17,7 @@ unsafe extern "C" {
 }
 
 /// A character of strings.
-pub(super) trait Character: Sized {
+pub(super) trait Character: Copy + PartialEq + Default {
     /// Characters before the string's end, at most `most`.
     ///
     /// # Safety

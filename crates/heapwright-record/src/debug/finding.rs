@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Finding, 144 bytes
-//!  0 kind 2 | call 1 | origin 1 | region 1 | access 1 | value 1 | 0 1
+//!  0 kind 2 | call 1 | origin 1 | region 1 | access 1 | value 1 | function 1
 //!  8 pointer 8 | block 8 | size 8 | align 8 | offset 8 | length 8
 //! 56 given_size 8 | given_align 8
 //! 72 here 24 | freed 24 | allocated 24
@@ -11,7 +11,7 @@
 //!  0 stack 4 | thread 4 | sequence 8 | ns 8
 //! ```
 
-use super::numbers::{Access, Call, FindingKind, Origin, Region};
+use super::numbers::{Access, Call, FindingKind, Function, Origin, Region};
 use super::wire::record;
 
 record! {
@@ -41,8 +41,8 @@ record! {
         access: Access,
         /// The first byte that was found changed.
         value: u8,
-        /// Always zero.
-        spare: u8,
+        /// The function of the C library that was to do it, where one was asked to; zero in older records.
+        function: Function,
         /// The pointer that was given, or the address accessed.
         pointer: u64,
         /// The start of the block; 0 where there is none.
@@ -55,7 +55,7 @@ record! {
         offset: i64,
         /// How many bytes were changed.
         length: u64,
-        /// The size that was given with the pointer.
+        /// The size that was given with the pointer, or how many bytes the function was to access.
         given_size: u64,
         /// The alignment that was given with the pointer.
         given_align: u64,
@@ -88,6 +88,12 @@ impl Moment {
 }
 
 impl Finding {
+    /// Whether an access was seen before it was made, or in the act; else its traces were found.
+    #[must_use]
+    pub const fn is_access(&self) -> bool {
+        matches!(self.call, Call::Access | Call::Function)
+    }
+
     /// The moments something is known of, in the order in which they are reported.
     ///
     /// ```

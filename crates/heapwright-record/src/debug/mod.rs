@@ -82,7 +82,7 @@ pub use entry::{
 };
 pub use finding::{Finding, Moment, Role};
 pub use numbers::{
-    Access, Call, Ending, FindingKind, Memory, Occasion, Origin, Reach, Region, Root,
+    Access, Call, Ending, FindingKind, Function, Memory, Occasion, Origin, Reach, Region, Root,
 };
 pub use reader::Reader;
 pub use sentence::Words;

@@ -127,6 +127,8 @@ numbers! {
         Exit = 16 "exit",
         /// The look at a freed block before its memory is used again.
         Retire = 17 "retire",
+        /// A function of the C library, asked to access what is not a block's.
+        Function = 18 "function",
     }
 
     /// How a block was made.
@@ -175,6 +177,268 @@ numbers! {
         Read = 1 "read",
         /// It wrote.
         Write = 2 "write",
+    }
+
+    /// A function of the C library that was given an address and a length, or a string.
+    Function: u8 as from_u8 {
+        /// `memcpy`.
+        Memcpy = 1 "memcpy",
+        /// `memmove`.
+        Memmove = 2 "memmove",
+        /// `mempcpy`.
+        Mempcpy = 3 "mempcpy",
+        /// `memset`.
+        Memset = 4 "memset",
+        /// `memccpy`.
+        Memccpy = 5 "memccpy",
+        /// `bcopy`.
+        Bcopy = 6 "bcopy",
+        /// `bzero`.
+        Bzero = 7 "bzero",
+        /// `explicit_bzero`.
+        ExplicitBzero = 8 "explicit_bzero",
+        /// `strcpy`.
+        Strcpy = 9 "strcpy",
+        /// `stpcpy`.
+        Stpcpy = 10 "stpcpy",
+        /// `strcat`.
+        Strcat = 11 "strcat",
+        /// `strncpy`.
+        Strncpy = 12 "strncpy",
+        /// `stpncpy`.
+        Stpncpy = 13 "stpncpy",
+        /// `strncat`.
+        Strncat = 14 "strncat",
+        /// `strlcpy`.
+        Strlcpy = 15 "strlcpy",
+        /// `strlcat`.
+        Strlcat = 16 "strlcat",
+        /// `wmemcpy`.
+        Wmemcpy = 17 "wmemcpy",
+        /// `wmemmove`.
+        Wmemmove = 18 "wmemmove",
+        /// `wmempcpy`.
+        Wmempcpy = 19 "wmempcpy",
+        /// `wmemset`.
+        Wmemset = 20 "wmemset",
+        /// `wcscpy`.
+        Wcscpy = 21 "wcscpy",
+        /// `wcpcpy`.
+        Wcpcpy = 22 "wcpcpy",
+        /// `wcscat`.
+        Wcscat = 23 "wcscat",
+        /// `wcsncpy`.
+        Wcsncpy = 24 "wcsncpy",
+        /// `wcpncpy`.
+        Wcpncpy = 25 "wcpncpy",
+        /// `wcsncat`.
+        Wcsncat = 26 "wcsncat",
+        /// `vsprintf`.
+        Vsprintf = 27 "vsprintf",
+        /// `vsnprintf`.
+        Vsnprintf = 28 "vsnprintf",
+        /// `vswprintf`.
+        Vswprintf = 29 "vswprintf",
+        /// `sprintf`.
+        Sprintf = 30 "sprintf",
+        /// `snprintf`.
+        Snprintf = 31 "snprintf",
+        /// `swprintf`.
+        Swprintf = 32 "swprintf",
+        /// `read`.
+        Read = 33 "read",
+        /// `pread`.
+        Pread = 34 "pread",
+        /// `pread64`.
+        Pread64 = 35 "pread64",
+        /// `recv`.
+        Recv = 36 "recv",
+        /// `recvfrom`.
+        Recvfrom = 37 "recvfrom",
+        /// `fread`.
+        Fread = 38 "fread",
+        /// `fread_unlocked`.
+        FreadUnlocked = 39 "fread_unlocked",
+        /// `fgets`.
+        Fgets = 40 "fgets",
+        /// `fgets_unlocked`.
+        FgetsUnlocked = 41 "fgets_unlocked",
+        /// `fgetws`.
+        Fgetws = 42 "fgetws",
+        /// `gets`.
+        Gets = 43 "gets",
+        /// `readlink`.
+        Readlink = 44 "readlink",
+        /// `readlinkat`.
+        Readlinkat = 45 "readlinkat",
+        /// `getcwd`.
+        Getcwd = 46 "getcwd",
+        /// `memcmp`.
+        Memcmp = 47 "memcmp",
+        /// `bcmp`.
+        Bcmp = 48 "bcmp",
+        /// `memchr`.
+        Memchr = 49 "memchr",
+        /// `memrchr`.
+        Memrchr = 50 "memrchr",
+        /// `rawmemchr`.
+        Rawmemchr = 51 "rawmemchr",
+        /// `memmem`.
+        Memmem = 52 "memmem",
+        /// `wmemcmp`.
+        Wmemcmp = 53 "wmemcmp",
+        /// `wmemchr`.
+        Wmemchr = 54 "wmemchr",
+        /// `strlen`.
+        Strlen = 55 "strlen",
+        /// `strnlen`.
+        Strnlen = 56 "strnlen",
+        /// `strcmp`.
+        Strcmp = 57 "strcmp",
+        /// `strncmp`.
+        Strncmp = 58 "strncmp",
+        /// `strcasecmp`.
+        Strcasecmp = 59 "strcasecmp",
+        /// `strncasecmp`.
+        Strncasecmp = 60 "strncasecmp",
+        /// `strcoll`.
+        Strcoll = 61 "strcoll",
+        /// `strxfrm`.
+        Strxfrm = 62 "strxfrm",
+        /// `strchr`.
+        Strchr = 63 "strchr",
+        /// `strrchr`.
+        Strrchr = 64 "strrchr",
+        /// `strchrnul`.
+        Strchrnul = 65 "strchrnul",
+        /// `index`.
+        Index = 66 "index",
+        /// `rindex`.
+        Rindex = 67 "rindex",
+        /// `strstr`.
+        Strstr = 68 "strstr",
+        /// `strcasestr`.
+        Strcasestr = 69 "strcasestr",
+        /// `strspn`.
+        Strspn = 70 "strspn",
+        /// `strcspn`.
+        Strcspn = 71 "strcspn",
+        /// `strpbrk`.
+        Strpbrk = 72 "strpbrk",
+        /// `strtok`.
+        Strtok = 73 "strtok",
+        /// `strtok_r`.
+        StrtokR = 74 "strtok_r",
+        /// `strsep`.
+        Strsep = 75 "strsep",
+        /// `strdup`.
+        Strdup = 76 "strdup",
+        /// `strndup`.
+        Strndup = 77 "strndup",
+        /// `atoi`.
+        Atoi = 78 "atoi",
+        /// `atol`.
+        Atol = 79 "atol",
+        /// `atoll`.
+        Atoll = 80 "atoll",
+        /// `atof`.
+        Atof = 81 "atof",
+        /// `strtol`.
+        Strtol = 82 "strtol",
+        /// `strtoul`.
+        Strtoul = 83 "strtoul",
+        /// `strtoll`.
+        Strtoll = 84 "strtoll",
+        /// `strtoull`.
+        Strtoull = 85 "strtoull",
+        /// `strtod`.
+        Strtod = 86 "strtod",
+        /// `strtof`.
+        Strtof = 87 "strtof",
+        /// `wcslen`.
+        Wcslen = 88 "wcslen",
+        /// `wcsnlen`.
+        Wcsnlen = 89 "wcsnlen",
+        /// `wcscmp`.
+        Wcscmp = 90 "wcscmp",
+        /// `wcsncmp`.
+        Wcsncmp = 91 "wcsncmp",
+        /// `wcschr`.
+        Wcschr = 92 "wcschr",
+        /// `wcsrchr`.
+        Wcsrchr = 93 "wcsrchr",
+        /// `wcsstr`.
+        Wcsstr = 94 "wcsstr",
+        /// `wcsdup`.
+        Wcsdup = 95 "wcsdup",
+        /// `printf`.
+        Printf = 96 "printf",
+        /// `fprintf`.
+        Fprintf = 97 "fprintf",
+        /// `dprintf`.
+        Dprintf = 98 "dprintf",
+        /// `vprintf`.
+        Vprintf = 99 "vprintf",
+        /// `vfprintf`.
+        Vfprintf = 100 "vfprintf",
+        /// `vdprintf`.
+        Vdprintf = 101 "vdprintf",
+        /// `asprintf`.
+        Asprintf = 102 "asprintf",
+        /// `vasprintf`.
+        Vasprintf = 103 "vasprintf",
+        /// `syslog`.
+        Syslog = 104 "syslog",
+        /// `vsyslog`.
+        Vsyslog = 105 "vsyslog",
+        /// `puts`.
+        Puts = 106 "puts",
+        /// `fputs`.
+        Fputs = 107 "fputs",
+        /// `fputs_unlocked`.
+        FputsUnlocked = 108 "fputs_unlocked",
+        /// `fputws`.
+        Fputws = 109 "fputws",
+        /// `sscanf`.
+        Sscanf = 110 "sscanf",
+        /// `vsscanf`.
+        Vsscanf = 111 "vsscanf",
+        /// `write`.
+        Write = 112 "write",
+        /// `pwrite`.
+        Pwrite = 113 "pwrite",
+        /// `pwrite64`.
+        Pwrite64 = 114 "pwrite64",
+        /// `send`.
+        Send = 115 "send",
+        /// `sendto`.
+        Sendto = 116 "sendto",
+        /// `writev`.
+        Writev = 117 "writev",
+        /// `pwritev`.
+        Pwritev = 118 "pwritev",
+        /// `readv`.
+        Readv = 119 "readv",
+        /// `preadv`.
+        Preadv = 120 "preadv",
+        /// `sendmsg`.
+        Sendmsg = 121 "sendmsg",
+        /// `recvmsg`.
+        Recvmsg = 122 "recvmsg",
+        /// `fwrite`.
+        Fwrite = 123 "fwrite",
+        /// `fwrite_unlocked`.
+        FwriteUnlocked = 124 "fwrite_unlocked",
+        /// `getline`.
+        Getline = 125 "getline",
+        /// `getdelim`.
+        Getdelim = 126 "getdelim",
+        /// `qsort`.
+        Qsort = 127 "qsort",
+        /// `qsort_r`.
+        QsortR = 128 "qsort_r",
+        /// `bsearch`.
+        Bsearch = 129 "bsearch",
     }
 
     /// Why a leak check was made.
@@ -259,6 +523,42 @@ impl FindingKind {
     pub const fn heading(self) -> &'static str {
         self.word()
     }
+}
+
+impl Function {
+    /// The one of this name.
+    ///
+    /// ```
+    /// use heapwright_record::debug::Function;
+    /// assert_eq!(Function::named("memcpy"), Function::Memcpy);
+    /// assert_eq!(Function::named("mem"), Function::Unknown);
+    /// ```
+    #[must_use]
+    pub const fn named(name: &str) -> Self {
+        let mut at = 1;
+        while at < Self::ALL.len() {
+            if is_same(Self::ALL[at].word().as_bytes(), name.as_bytes()) {
+                return Self::ALL[at];
+            }
+            at += 1;
+        }
+        Self::Unknown
+    }
+}
+
+/// Whether two names are equal, for constants.
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    if one.len() != other.len() {
+        return false;
+    }
+    let mut at = 0;
+    while at < one.len() {
+        if one[at] != other[at] {
+            return false;
+        }
+        at += 1;
+    }
+    true
 }
 
 impl Occasion {

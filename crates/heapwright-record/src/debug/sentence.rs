@@ -15,7 +15,7 @@
 //! what*: the reader has the stacks for *where*.
 
 use super::finding::{Finding, Moment, Role};
-use super::numbers::{Access, Call, FindingKind, Origin, Region};
+use super::numbers::{Access, Call, FindingKind, Function, Origin, Region};
 
 /// Takes a sentence piece by piece.
 ///
@@ -176,7 +176,7 @@ impl Finding {
     /// Whether a write was seen by what it left, and not in the act.
     #[must_use]
     pub fn is_found_later(&self) -> bool {
-        self.call != Call::Access
+        !self.is_access()
             && matches!(
                 self.kind,
                 FindingKind::Overflow | FindingKind::Underflow | FindingKind::WriteAfterFree
@@ -298,7 +298,7 @@ impl Finding {
 
     /// "write of 0x41 at offset 40 of a 40-byte block, 3 bytes in all".
     fn accessed(&self, out: &mut dyn Words) {
-        let found_later = self.call != Call::Access;
+        let found_later = !self.is_access();
         out.text(match self.access {
             _ if found_later => "write",
             Access::Write => "write",
@@ -320,6 +320,12 @@ impl Finding {
             out.text(", ");
             bytes(self.length, out);
             out.text(" in all");
+        }
+        if self.function != Function::Unknown {
+            out.text(", by ");
+            out.text(self.function.word());
+            out.text(" of ");
+            bytes(self.given_size, out);
         }
     }
 }
@@ -552,6 +558,16 @@ mod tests {
             Finding { offset: 8, access: Access::Read, ..on(UseAfterFree, Call::Access, 40) };
         assert_eq!(said(&used), "read at offset 8 of a 40-byte block after it was freed");
         assert_eq!(said(&on(Leak, Call::Exit, 18)), "an 18-byte block was never freed");
+        let asked = Finding { function: Function::Memcpy, call: Call::Function, ..over };
+        assert_eq!(
+            said(&Finding { access: Access::Read, given_size: 65, ..asked }),
+            "read at offset 40 of a 40-byte block, by memcpy of 65 bytes"
+        );
+        let (kind, function) = (UseAfterFree, Function::Strlen);
+        assert_eq!(
+            said(&Finding { kind, function, access: Access::Read, given_size: 1, ..asked }),
+            "read at offset 40 of a 40-byte block after it was freed, by strlen of 1 byte"
+        );
     }
 
     #[test]

@@ -42,7 +42,8 @@ pub(super) fn samples() -> Vec<Entry<'static>> {
         region: Region::Block,
         access: Access::Write,
         value: 0x41,
-        spare: 0,
+        // Version 1 began without one.
+        function: Function::Unknown,
         pointer: 0x7f00_0000_1000,
         block: 0x7f00_0000_1000,
         size: 40,

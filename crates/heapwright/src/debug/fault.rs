@@ -41,6 +41,10 @@ pub(crate) fn judge(
         _ => return Verdict::NotOurs,
     };
     let (stack, thread, sequence) = heap.moment_of_context(context);
+    if heap.reporter.has_told(block as u64, thread) {
+        // A function was just asked for this, and it was reported.
+        return Verdict::Stop;
+    }
     let finding = Finding {
         kind,
         call: Call::Access,

@@ -101,11 +101,13 @@ pub use heapwright_record::debug::{Finding, FindingKind};
 pub use leak_check::{Amount, LeakCheck};
 pub use process::check_leaks;
 
+pub(crate) use heap::bounds::Asked;
 #[cfg(not(any(test, feature = "observe")))]
 pub(crate) use process::fault;
 pub(crate) use process::{
-    allocate, at_exit, begun, counts, forget_code, free, is_interrupted, live, looks_at_end,
-    prepare, put_guard_back, realloc, remember_code, start, usable_size,
+    allocate, at_exit, begun, counts, forget_code, free, holds, is_interrupted, keep, keep_new,
+    live, looks_at_end, out_of_bounds, prepare, put_guard_back, realloc, remember_code, room,
+    start, usable_size,
 };
 pub(crate) use report::write_with;
 

@@ -9,7 +9,7 @@ use core::ptr;
 
 use heapwright_record::debug::{Occasion, Region};
 
-use crate::address_map::{Kind, MAP};
+use crate::address_map::{Entry, Kind, MAP};
 use crate::describe::{self, BlockState, Description};
 use crate::ids::Slot;
 use crate::libc_block;
@@ -24,6 +24,8 @@ use crate::ticks;
 use crate::verdict::Verdict;
 
 use super::heap::Heap;
+use super::heap::bounds::{self, Asked};
+use super::heap::keep;
 use super::leak_check::LeakCheck;
 use super::leaks;
 use super::slot::State;
@@ -230,6 +232,45 @@ fn region_of(address: usize) -> Option<Region> {
         }
         Contents::Anonymous | Contents::Special | Contents::Other => Region::Mapping,
     })
+}
+
+/// Whether `bytes` bytes at `address`, in a unit whose entry is [`Entry::DEBUG`], are a live block's: at a glance. False
+/// says nothing.
+///
+/// [`Entry::DEBUG`]: crate::address_map::Entry::DEBUG
+#[inline(always)]
+pub(crate) fn holds(unit: usize, address: usize, bytes: usize) -> bool {
+    Span::holds(unit, address, bytes)
+}
+
+/// Bytes from an address in a span's unit to the end of the live block that it lies in; 0 where it lies in none.
+pub(crate) fn room(unit: usize, entry: Entry, address: usize) -> usize {
+    Span::of_entry(unit, entry).map_or(0, |span| bounds::room(span, address))
+}
+
+/// Reports that a function of the C library was asked to access what no live block holds.
+#[cold]
+pub(crate) fn out_of_bounds(asked: Asked) {
+    if let Some(span) = Span::of(asked.address)
+        && let Some(heap) = of(span)
+    {
+        return heap.out_of_bounds(span, asked);
+    }
+    if let Some(heap) = heap() {
+        heap.out_of_others_bounds(asked, region(asked.address));
+    }
+}
+
+/// Keeps the block that an address lies in: it is no leak. Or does not keep it any more.
+pub(crate) fn keep(address: usize, kept: bool) {
+    keep::keep(address, kept);
+}
+
+/// Keeps what the calling thread allocates from now on, or does not any more.
+pub(crate) fn keep_new(kept: bool) {
+    if let Some(heap) = heap() {
+        heap.keep_new(kept);
+    }
 }
 
 /// Live blocks and their bytes.

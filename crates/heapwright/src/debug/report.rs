@@ -236,7 +236,7 @@ impl Reporter {
     fn ends_at(&self, finding: &Finding) -> bool {
         let ends = self.ends.load(Ordering::Relaxed);
         self.stops.load(Ordering::Relaxed)
-            || finding.call != Call::Access
+            || !finding.is_access()
                 && (ends == Ends::Always as u8
                     || ends == Ends::AtWrongPointers as u8
                         && matches!(
@@ -299,6 +299,15 @@ impl Reporter {
         self.state.lock().last
     }
 
+    /// Whether the last finding is about a function that this thread called, and a block that begins there.
+    #[cfg_attr(any(test, feature = "observe"), allow(dead_code, reason = "tests observe faults"))]
+    pub(crate) fn has_told(&self, block: u64, thread: u32) -> bool {
+        let state = self.state.lock_soon(super::heap::PATIENCE);
+        state.and_then(|state| state.last).is_some_and(|last| {
+            last.call == Call::Function && last.block == block && last.here.thread == thread
+        })
+    }
+
     /// Reports a finding.
     #[cold]
     #[inline(never)]
@@ -307,7 +316,7 @@ impl Reporter {
         super::scope::note(finding, threads);
         // A fault may come while its own thread reports something else.
         let state = match finding.call {
-            Call::Access => self.state.lock_soon(super::heap::PATIENCE),
+            Call::Access | Call::Function => self.state.lock_soon(super::heap::PATIENCE),
             _ => Some(self.state.lock()),
         };
         if let Some(mut state) = state {

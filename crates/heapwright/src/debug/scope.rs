@@ -15,7 +15,7 @@
 //!
 //! Called by `heap`, `report` and `check`.
 
-use heapwright_record::debug::{Call, Finding, FindingKind};
+use heapwright_record::debug::{Finding, FindingKind};
 
 use crate::os;
 use crate::sync::atomic::{AtomicU32, Ordering};
@@ -81,7 +81,7 @@ pub(super) fn is_within(mut id: u32, outer: u32) -> bool {
 pub(super) fn note(finding: &Finding, threads: &Threads) {
     let owner = threads.scope_of(finding.allocated.thread);
     let finder = threads.scope_of(finding.here.thread);
-    let is_damage = finding.call != Call::Access
+    let is_damage = !finding.is_access()
         && matches!(
             finding.kind,
             FindingKind::Overflow | FindingKind::Underflow | FindingKind::WriteAfterFree

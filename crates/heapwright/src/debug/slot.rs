@@ -1,7 +1,7 @@
 //! What is remembered of a slot: 24 bytes, far from the slot.
 //!
 //! ```text
-//!   word       | free thread 16 | alloc thread 16 | size 16 | align 5 | origin 3 | state 3 | ..
+//!   word       | free thread 16 | alloc thread 16 | size 16 | .. | kept 1 | align 5 | origin 3 | state 3 |
 //!   stacks     allocated at 32 | freed at 32
 //!   sequence   allocated 32    | freed 32
 //!
@@ -33,6 +33,8 @@ pub(crate) enum State {
     Freed,
 }
 
+/// The bit of a block that the program keeps.
+const KEPT: u64 = 1 << 11;
 /// The size a word holds where the span knows the true one.
 pub(crate) const SIZE_IN_SPAN: usize = 0xffff;
 
@@ -60,6 +62,16 @@ impl Word {
     /// This block, once the program has learnt that it may use one byte of it.
     pub(crate) const fn of_one_byte(self) -> Self {
         Self(self.0 & !(0xffff << 16) | 1 << 16)
+    }
+
+    /// This block, which the program keeps, or does not keep any more: see [`Word::is_kept`].
+    pub(crate) const fn kept(self, kept: bool) -> Self {
+        Self(self.0 & !KEPT | if kept { KEPT } else { 0 })
+    }
+
+    /// Whether the program has said that the block is no leak, whatever leads to it.
+    pub(crate) const fn is_kept(self) -> bool {
+        self.0 & KEPT != 0
     }
 
     /// This block while `thread` gives it back.
@@ -181,6 +193,8 @@ mod tests {
             prop_assert_eq!(word.state(), State::Live);
             prop_assert_eq!((word.size(), word.align()), (size.min(SIZE_IN_SPAN), 1 << shift));
             prop_assert_eq!((word.origin(), word.made_by(), word.freed_by()), (origin, a, 0));
+            prop_assert!(!word.is_kept() && word.kept(true).is_kept());
+            prop_assert_eq!((word.kept(true).align(), word.kept(true).kept(false)), (word.align(), word));
             let freeing = word.freeing(b);
             let freed = freeing.freed();
             prop_assert_eq!((freeing.state(), freed.state()), (State::Freeing, State::Freed));

@@ -374,6 +374,36 @@ impl Span {
         Some(Place { bucket: BucketRef { span: self, index }, slot })
     }
 
+    /// Whether `bytes` bytes at `address` lie in a live block that is not large: at a glance, where the entry of its unit is
+    /// [`Entry::DEBUG`]. False says nothing.
+    #[inline(always)]
+    pub(crate) fn holds(unit: usize, address: usize, bytes: usize) -> bool {
+        // SAFETY: null, or a span, whose memory stays readable for ever.
+        let Some(span) = (unsafe { row(unit).load(Ordering::Acquire).as_ref() }) else {
+            return false;
+        };
+        let form = span.form.load(Ordering::Acquire);
+        let records = span.records.load(Ordering::Relaxed);
+        let is_sampled = form == Form::Sampled as u8;
+        if !is_sampled && form != Form::Small as u8 || records.is_null() {
+            return false;
+        }
+        let (shape, offset) = (span.shape(), address & (UNIT - 1));
+        let (index, Some(slot)) = shape.locate(offset) else { return false };
+        let record = records.wrapping_add(index * shape.slots as usize + slot);
+        // SAFETY: side memory was taken for all slots of all buckets in the unit; zero is valid.
+        let word = unsafe { &*record }.word();
+        let before = if is_sampled {
+            span.buckets[index % BUCKETS].offset.load(Ordering::Relaxed)
+        } else {
+            0
+        };
+        let start = shape.slot_at(index, slot) + usize::from(before);
+        // From before the block it would be more than any block has.
+        let into = offset.wrapping_sub(start);
+        word.state() == State::Live && into <= word.size() && bytes <= word.size() - into
+    }
+
     /// What an address in the span is in.
     #[inline]
     pub(crate) fn locate(&'static self, address: usize) -> Found {

@@ -52,6 +52,8 @@ pub(crate) struct Mine {
     /// The thread's number in findings.
     pub(crate) thread: u16,
     holder: u32,
+    /// How often more the thread has said that it makes no leaks than that it does again.
+    pub(crate) keeps: u32,
     pub(crate) scratch: Scratch,
 }
 
@@ -172,6 +174,7 @@ impl Mine {
     pub(crate) fn assign(&mut self, holder: u32, thread: u16) {
         self.holder = holder;
         self.thread = thread;
+        self.keeps = 0;
         // Another thread's stack lies elsewhere.
         self.scratch = Scratch::new();
     }

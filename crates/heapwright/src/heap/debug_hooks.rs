@@ -24,6 +24,8 @@
 
 use core::ffi::c_void;
 
+use crate::address_map::Entry;
+use crate::misuse::Access;
 #[cfg(feature = "debug")]
 use crate::misuse::Call;
 #[cfg(feature = "debug")]
@@ -156,6 +158,48 @@ pub(super) fn usable_size(block: *const u8) -> Option<usize> {
     }
 }
 
+/// Whether `bytes` bytes at `address` certainly are a live block's, in the unit `unit` of the map; `None` where the unit
+/// is not a debug heap's.
+#[inline(always)]
+pub(super) fn holds(unit: usize, entry: Entry, address: usize, bytes: usize) -> Option<bool> {
+    #[cfg(feature = "debug")]
+    if entry == Entry::DEBUG {
+        return Some(crate::debug::holds(unit, address, bytes));
+    }
+    let _ = (unit, entry, address, bytes);
+    None
+}
+
+/// Bytes from an address in a debug heap's unit to its block's end; 0 where it is in no live block.
+pub(super) fn room(unit: usize, entry: Entry, address: usize) -> usize {
+    #[cfg(feature = "debug")]
+    return crate::debug::room(unit, entry, address);
+    #[cfg(not(feature = "debug"))]
+    {
+        let _ = (unit, entry, address);
+        0
+    }
+}
+
+/// A function of the C library was asked to access what no live block holds. False: the debug heap does not serve this
+/// process.
+#[cold]
+pub(super) fn out_of_bounds(function: &str, access: Access, address: usize, bytes: usize) -> bool {
+    #[cfg(feature = "debug")]
+    if is_debugging() {
+        use heapwright_record::debug::{Access as Done, Function};
+        let access = match access {
+            Access::Read => Done::Read,
+            Access::Write => Done::Write,
+        };
+        let function = Function::named(function);
+        crate::debug::out_of_bounds(crate::debug::Asked { function, access, address, bytes });
+        return true;
+    }
+    let _ = (function, access, address, bytes);
+    false
+}
+
 /// A fault at an address: whose is it? Called in a signal handler, with all
 /// signals blocked. `is_write` is `None` where the machine does not say;
 /// `context` is the `ucontext_t` of the instruction.
@@ -181,6 +225,26 @@ pub fn put_guard_back(address: usize) {
     crate::debug::put_guard_back(address);
     #[cfg(not(feature = "debug"))]
     let _ = address;
+}
+
+/// The block that an address lies in is no leak, as the program says, or may be one again. Nothing where the process does
+/// not debug.
+pub fn keep(address: usize, kept: bool) {
+    #[cfg(feature = "debug")]
+    if is_debugging() {
+        return crate::debug::keep(address, kept);
+    }
+    let _ = (address, kept);
+}
+
+/// What the calling thread allocates from now on is no leak, as the program says, or may be one again. Nothing where the
+/// process does not debug.
+pub fn keep_new(kept: bool) {
+    #[cfg(feature = "debug")]
+    if is_debugging() {
+        return crate::debug::keep_new(kept);
+    }
+    let _ = kept;
 }
 
 /// A library may be unloaded next: the record learns what it is, because stacks lead

@@ -16,6 +16,7 @@
 //! Anyone may ask about any address, at any time, also in a signal handler: no lock is taken, nothing is
 //! allocated, and the memory at the address is not touched.
 
+use super::debug_hooks;
 use crate::address_map::{Entry, HARDENED, Kind, MAP};
 use crate::chunk::scarce;
 use crate::describe::{BlockState, describe};
@@ -51,6 +52,7 @@ pub fn room(address: usize) -> usize {
     }
     match entry.kind() {
         Kind::Slab(class) => room_in_slab(unit, entry, class, address),
+        Kind::Debug | Kind::DebugRest(_) => debug_hooks::room(unit, entry, address),
         _ => room_elsewhere(unit, entry, address),
     }
 }
@@ -70,6 +72,14 @@ pub fn has_room(address: usize, bytes: usize) -> bool {
         Kind::LargeRest(head) => bytes <= room_in_large(head, address),
         _ => false,
     }
+}
+
+/// [`has_room`] for the functions of a process that debugs: nearly all of its blocks are the debug heap's.
+#[inline(always)]
+#[must_use]
+pub fn has_debugged_room(address: usize, bytes: usize) -> bool {
+    let (unit, entry) = MAP.lookup(address);
+    entry == Entry::FOREIGN || debug_hooks::holds(unit, entry, address, bytes).unwrap_or(false)
 }
 
 /// Whether `address` is outside of the heap's window.
@@ -140,11 +150,14 @@ pub fn checks_bounds() -> bool {
     options::get().detect.bounds
 }
 
-/// Reports that a function of the C library was to access more bytes than [`room`] has. Returns where the program is
-/// to go on (`on_misuse=report`).
+/// Reports that a function of the C library was to access more bytes than [`room`] has: as a finding, where the process
+/// debugs. Returns where the program is to go on (`on_misuse=report`, `mode=debug`).
 #[cold]
 #[inline(never)]
 pub fn out_of_bounds(function: &str, access: Access, address: usize, bytes: usize) {
+    if debug_hooks::out_of_bounds(function, access, address, bytes) {
+        return;
+    }
     let line = misuse::out_of_bounds(function, access, address, bytes, room(address));
     if hardened::reports_misuse() {
         return line.write();

@@ -72,11 +72,13 @@ pub use control::{hardened_at_exit, hardens, keeps_tokens_apart};
 pub use debug_hooks::observe;
 pub use debug_hooks::{
     debug_at_exit, debug_is_interrupted, debug_looks_at_end, debug_prepare, debugging, fault,
-    forget_code, guarding, put_guard_back, remember_code,
+    forget_code, guarding, keep, keep_new, put_guard_back, remember_code,
 };
 pub use defragment::{free_uncached, malloc_uncached, should_move};
 pub use door::{allocate_of_token, realloc_to_nothing, usable_size};
-pub use extent::{Access, UNBOUNDED, checks_bounds, has_room, is_outside, out_of_bounds, room};
+pub use extent::{
+    Access, UNBOUNDED, checks_bounds, has_debugged_room, has_room, is_outside, out_of_bounds, room,
+};
 pub use fast::{
     calloc, calloc_aligned, calloc_aligned_for, forward_sized_frees, free, free_aligned_from,
     free_from, free_sized, free_sized_aligned_from, free_sized_fast, free_sized_from, malloc,

@@ -204,7 +204,7 @@ impl Heap {
         // SAFETY: the slack is ours; put right, so that it is reported once.
         unsafe { bytes::fill(end, behind) };
         self.flag(place.record().made_at.load(Ordering::Relaxed), FindingKind::Overflow);
-        self.report(Finding {
+        let finding = Finding {
             kind: FindingKind::Overflow,
             access: Access::Write,
             offset: (size + damage.first) as i64,
@@ -212,7 +212,10 @@ impl Heap {
             value: damage.value,
             pointer: end.addr() as u64 + damage.first as u64,
             ..self.about(entered, place, word, here)
-        });
+        };
+        if !self.told.has(&finding) {
+            self.report(finding);
+        }
     }
 
     /// `damage` begins `near - damage.first` bytes before the block.
@@ -230,7 +233,7 @@ impl Heap {
         // SAFETY: the bytes before the block are ours; put right, to be reported once.
         unsafe { bytes::fill(from, near) };
         self.flag(place.record().made_at.load(Ordering::Relaxed), FindingKind::Underflow);
-        self.report(Finding {
+        let finding = Finding {
             kind: FindingKind::Underflow,
             access: Access::Write,
             offset: damage.first as i64 - near as i64,
@@ -238,7 +241,10 @@ impl Heap {
             value: damage.value,
             pointer: (from.addr() + damage.first) as u64,
             ..self.about(entered, place, word, here)
-        });
+        };
+        if !self.told.has(&finding) {
+            self.report(finding);
+        }
     }
 }
 

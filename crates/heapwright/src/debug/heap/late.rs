@@ -77,6 +77,9 @@ impl Heap {
         if is_edge && !self.rules.canary.load(Ordering::Relaxed) {
             return;
         }
+        if self.told.has(finding) {
+            return;
+        }
         let here =
             Moment { thread: u32::from(thread), ns: self.reporter.now(), ..Moment::default() };
         self.flag(finding.allocated.stack, finding.kind);

@@ -7,6 +7,8 @@
 //!       judge     the right call? the bytes around it as they were?
 //!     sweep       the same without a free: one bucket at a time, all at exit
 //!     walk        every live block
+//!       bounds    what the C library's functions are given, and which live block holds it
+//!       keep      blocks that are no leaks, as the program says
 //!       enter     which per-thread state is the caller's
 //!       findings  about a block, or about an address that is none
 //!       late      those that must wait for the store's lock
@@ -24,12 +26,14 @@
 //!
 //! Called by `debug`'s doors.
 
+pub(in crate::debug) mod bounds;
 mod counts;
 mod deallocate;
 mod enter;
 mod findings;
 mod fork;
 mod judge;
+pub(in crate::debug) mod keep;
 mod late;
 mod place;
 mod resize;
@@ -89,6 +93,8 @@ pub(crate) struct Heap {
     pub(super) flagged: FlaggedSites,
     /// Blocks in another allocator's memory: see `checked`.
     pub(super) table: Lock<Table>,
+    /// Blocks that functions were seen to write beyond.
+    told: bounds::Told,
     pub(crate) threads: Threads,
     pub(crate) reporter: Reporter,
 }
@@ -142,6 +148,7 @@ impl Heap {
             sites: Sites::new(),
             flagged: FlaggedSites::new(),
             table: Lock::new(Table::new()),
+            told: bounds::Told::new(),
             threads: Threads::new(),
             reporter: Reporter::new(),
         }

@@ -33,6 +33,7 @@ use super::super::span::{Form, Place};
 use super::super::store::{Opened, Store};
 use super::super::thread_state::Mine;
 use super::enter::EnteredState;
+use super::keep::keep;
 use super::late::Late;
 use super::{GUARD_ALL, GUARD_NEVER, Heap};
 
@@ -50,6 +51,9 @@ impl Heap {
         let mine = entered.mine();
         let stack = mine.stack(self.depth.load(Ordering::Relaxed));
         let block = self.place(&mut entered, request, stack);
+        if entered.mine().keeps > 0 {
+            keep(block.addr(), true);
+        }
         if self.reporter.logs() {
             self.log(call, block, request.size, stack);
         }

@@ -3,7 +3,7 @@
 //! ```text
 //!   roots --word--> block: its start, or up to 64 bytes into it     reachable
 //!                          deeper in the middle                     perhaps
-//!   1  everything that sure roots and reachable blocks lead to       reachable
+//!   1  everything that sure roots, reachable blocks, and blocks that the program keeps lead to, and these    reachable
 //!   2  what only a middle, or a root in doubt, leads to              possibly lost
 //!   3  of the rest: each that no other lost block leads to           definitely lost
 //!                   what those lead to                               indirectly lost
@@ -99,6 +99,13 @@ impl<'a> Marks<'a> {
     /// Finds out what leads to what.
     pub(super) fn mark(&mut self, roots: &Roots) {
         const ORDER: [Root; 4] = [Root::Globals, Root::Stack, Root::Mapping, Root::OtherHeap];
+        for block in self.index.each() {
+            if block.place.record().word().is_kept() {
+                self.reach[block.number] = REACHABLE;
+                self.push(block.start);
+            }
+        }
+        self.drain(Proof::Sure);
         for kind in ORDER {
             for region in roots.regions(kind).filter(|region| region.sure) {
                 self.read_region(&region, Proof::Sure);

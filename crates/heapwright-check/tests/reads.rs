@@ -1,0 +1,176 @@
+//! `libheapwright-check.so`: what functions of the C library read and write out of bounds is a finding of the debug heap, and
+//! what is right is not.
+#[path = "../../heapwright-malloc/tests/support/mod.rs"]
+mod support;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::OnceLock;
+use support::{How, Outcome, command_with, run};
+
+/// The library, as it is shipped: given (`HEAPWRIGHT_CHECK_SO`), or built once.
+fn library() -> PathBuf {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY
+        .get_or_init(|| {
+            if let Some(given) = std::env::var_os("HEAPWRIGHT_CHECK_SO") {
+                return PathBuf::from(given).canonicalize().expect("HEAPWRIGHT_CHECK_SO exists");
+            }
+            let target = support::scratch().join("build");
+            let built = Command::new(env!("CARGO"))
+                .args(["build", "--release", "--quiet", "-p", "heapwright-check"])
+                .arg("--target-dir")
+                .arg(&target)
+                .current_dir(support::root())
+                .status()
+                .expect("cargo runs");
+            assert!(built.success(), "cannot build the library");
+            target.join("release").join("libheapwright_check.so")
+        })
+        .clone()
+}
+
+/// Compiles a program of this crate's, as it is written: no function becomes another or is made in place.
+fn compile(name: &'static str) -> PathBuf {
+    let headers = support::root().join("crates/heapwright-malloc/tests/programs");
+    let include = format!("-I{}", headers.display());
+    let flags = [&*include, "-U_FORTIFY_SOURCE", "-fno-builtin", "-fno-inline"];
+    support::compile(name, How::Plain, &flags)
+}
+
+fn program() -> PathBuf {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| compile("readers.c")).clone()
+}
+
+fn checked(options: &str, words: &[&str]) -> Outcome {
+    run_on(&program(), options, words)
+}
+
+/// Runs a program with the library.
+fn run_on(program: &PathBuf, options: &str, words: &[&str]) -> Outcome {
+    let mut command = command_with(program, How::Preload, library());
+    run(command.env("HEAPWRIGHT", options).args(words))
+}
+
+/// The functions, and whether each `reads` or `writes`.
+fn listed() -> Vec<(String, String)> {
+    let printed = run(support::command(program(), How::Plain).arg("list"));
+    let lines = printed.stdout.lines().map(|line| line.split_once(' ').expect("two words"));
+    lines.map(|(name, does)| (name.to_owned(), does.to_owned())).collect()
+}
+
+/// The name in a report: `printf` for `__printf_chk`.
+fn plain(name: &str) -> &str {
+    let name = name.strip_prefix("__").unwrap_or(name);
+    let name = name.strip_prefix("isoc99_").or(name.strip_prefix("isoc23_")).unwrap_or(name);
+    name.strip_suffix("_chk").unwrap_or(name)
+}
+
+/// One finding, of this heading, by this function.
+#[track_caller]
+fn was_found(outcome: &Outcome, heading: &str, name: &str, does: &str) {
+    let verb = if does == "reads" { "read" } else { "write" };
+    let begins = format!("ERROR: heapwright: {heading}: {verb} at offset ");
+    let by = format!(", by {} of ", plain(name));
+    let errors: Vec<&str> =
+        outcome.stderr.lines().filter(|line| line.contains("ERROR: heapwright: ")).collect();
+    assert!(
+        errors.len() == 1 && errors[0].contains(&begins) && errors[0].contains(&by),
+        "{heading} by {name}: {outcome:?}"
+    );
+    for moment in ["    here, thread 1", "    allocated by thread 1"] {
+        assert!(outcome.stderr.contains(moment), "{name}: {outcome:?}");
+    }
+}
+
+#[test]
+fn blocks_may_be_read_to_the_last_byte() {
+    for options in ["mode=debug", "mode=debug,guard=all", "mode=fast", "mode=debug,detect=-bounds"]
+    {
+        checked(options, &["right"]).is_fine(options);
+    }
+}
+
+#[test]
+fn each_function_is_seen_in_each_way() {
+    let all = listed();
+    assert!(all.len() > 100, "{all:?}");
+    for (name, does) in &all {
+        for (how, heading) in [
+            ("beyond", "buffer-overflow"),
+            ("freed", "use-after-free"),
+            ("before", "buffer-underflow"),
+        ] {
+            let outcome = checked("mode=debug,guard=never", &[how, name]);
+            was_found(&outcome, heading, name, does);
+        }
+    }
+}
+
+#[test]
+fn the_switch_is_bounds() {
+    for how in ["beyond", "freed", "before"] {
+        let outcome = checked("mode=debug,guard=never,detect=-bounds", &[how, "write"]);
+        outcome.is_fine(how);
+    }
+}
+
+/// Beside a guard the function faults, after it was reported: that is said once.
+#[test]
+fn a_fault_is_not_said_again() {
+    let outcome = checked("mode=debug,guard=all", &["beyond", "memcmp"]);
+    was_found(&outcome, "buffer-overflow", "memcmp", "reads");
+    let outcome = checked("mode=debug,guard=all", &["freed", "memchr"]);
+    was_found(&outcome, "use-after-free", "memchr", "reads");
+    let outcome = checked("mode=debug,stop=first,guard=never", &["beyond", "memcmp"]);
+    assert!(!outcome.status.success(), "{outcome:?}");
+}
+
+/// LeakSanitizer's interface means what it means there.
+#[test]
+fn annotations_are_kept_to() {
+    let program = compile("annotated.c");
+    let options = "mode=debug,leaks=exit";
+    let lost = |outcome: &Outcome| {
+        outcome.stderr.contains("1 block") && outcome.stderr.contains("definitely lost")
+    };
+    let outcome = run_on(&program, options, &[]);
+    assert!(outcome.status.success() && !outcome.stderr.contains("ERROR"), "{outcome:?}");
+    let outcome = run_on(&program, options, &["lost"]);
+    assert!(outcome.status.success() && lost(&outcome), "{outcome:?}");
+    let amount = "100 bytes in 1 block is definitely lost, and 200 bytes in 1 block with it";
+    assert!(outcome.stderr.contains(amount), "{outcome:?}");
+    let outcome = run_on(&program, "mode=debug", &["ask"]);
+    assert!(outcome.status.success(), "{outcome:?}");
+    let outcome = run_on(&program, "mode=debug", &["check"]);
+    assert_eq!(outcome.status.code(), Some(23), "{outcome:?}");
+    // There are no leak checks in other modes.
+    run_on(&program, "mode=fast", &["lost"]).is_fine("mode=fast");
+}
+
+/// It shows what the hardened library shows, and the functions that the test knows, and no more.
+#[test]
+fn the_names_are_those_that_are_tested() {
+    let symbols = |library: &PathBuf| -> BTreeSet<String> {
+        let output = Command::new("nm")
+            .args(["-D", "--defined-only"])
+            .arg(library)
+            .output()
+            .expect("nm (of binutils)");
+        let text = String::from_utf8(output.stdout).expect("text");
+        text.lines().filter_map(|line| line.split_whitespace().last()).map(str::to_owned).collect()
+    };
+    let shown = symbols(&library());
+    for (name, _) in listed() {
+        assert!(shown.contains(&name), "{name}");
+    }
+    let undefined = Command::new("nm").args(["-D", "-u"]).arg(library()).output().expect("nm");
+    let text = String::from_utf8(undefined.stdout).expect("text");
+    let needed = text
+        .lines()
+        .filter_map(|line| line.split_whitespace().last())
+        .map(|name| name.split('@').next().expect("a word").to_owned());
+    let own: Vec<String> = needed.filter(|name| shown.contains(name)).collect();
+    assert!(own.is_empty(), "calls of its own are checked: {own:?}");
+}

@@ -1,0 +1,113 @@
+//! What the lines of a table become: macros for `table` and `readers`, which say what the lines are.
+//!
+//! ```text
+//!   memcpy(to, from, n) { .. }  -->  mod memcpy { real()      the C library's function
+//!                                                 checked()   a glance, then the real function
+//!                                                 looked_at() where the glance says no: the checks, then the real function }
+//!                                    a line of the table { its name, the real one's, its slot, what checks what it writes, .. and reads }
+//! ```
+//!
+//! `SLOTS` is the user's own: the slots of the names in its table.
+
+/// Functions, and the table of them.
+macro_rules! functions {
+    ($TABLE:ident: $($name:ident $(as $real:ident)? ($($argument:ident: $type:ty),*) -> $result:ty { $($rule:tt)* })*) => {
+        $( function!($name, ($($argument: $type),*) -> $result, $($rule)*); )*
+
+        /// All of them.
+        pub(super) static $TABLE: &[Function] = &[$(
+            Function {
+                real: name!($name $($real)?),
+                slot: &SLOTS.$name,
+                writes: writes!($TABLE $name),
+                both: $name::checked::<true> as *const c_void,
+            },
+        )*];
+    };
+}
+
+/// A function, by what it does.
+macro_rules! function {
+    ($name:ident, ($($argument:ident: $type:ty),*) -> $result:ty, instead $function:path) => {
+        #[allow(non_snake_case, reason = "the name is the C library's")]
+        mod $name {
+            use super::*;
+
+            real!($name, ($($argument: $type),*) -> $result);
+
+            pub(super) unsafe extern "C" fn checked<const READS: bool>(
+                $($argument: $type),*
+            ) -> $result {
+                let check = Check::<READS> { function: stringify!($name) };
+                // SAFETY: the arguments are the program's, as the C library's function takes them.
+                unsafe { $function(check, real(), $($argument),*) }
+            }
+        }
+    };
+    ($name:ident, ($($argument:ident: $type:ty),*) -> $result:ty, $($method:ident($($what:expr),*)),*) => {
+        #[allow(non_snake_case, reason = "the name is the C library's")]
+        mod $name {
+            use super::*;
+
+            real!($name, ($($argument: $type),*) -> $result);
+
+            /// What is right at a glance goes on to the real function, with all that registers hold.
+            pub(super) unsafe extern "C" fn checked<const READS: bool>(
+                $($argument: $type),*
+            ) -> $result {
+                if $(Glance::<READS>.$method($($what),*))&&* {
+                    // SAFETY: the arguments are the program's, passed on as they are.
+                    unsafe { real()($($argument),*) }
+                } else {
+                    // SAFETY: the arguments are the program's, passed on as they are.
+                    unsafe { looked_at::<READS>($($argument),*) }
+                }
+            }
+
+            /// The rest is looked at.
+            #[inline(never)]
+            unsafe extern "C" fn looked_at<const READS: bool>($($argument: $type),*) -> $result {
+                let check = Check::<READS> { function: stringify!($name) };
+                $( check.$method($($what),*); )*
+                // SAFETY: the arguments are the program's, passed on as they are.
+                unsafe { real()($($argument),*) }
+            }
+        }
+    };
+}
+
+/// The real function.
+macro_rules! real {
+    ($name:ident, ($($argument:ident: $type:ty),*) -> $result:ty) => {
+        #[inline(always)]
+        fn real() -> unsafe extern "C" fn($($type),*) -> $result {
+            let real = SLOTS.$name.real.load(Ordering::Relaxed);
+            // SAFETY: the C library's function of that name, which has this type; it was looked for before any function
+            // that asks for it came into its slot.
+            unsafe { transmute::<*mut c_void, unsafe extern "C" fn($($type),*) -> $result>(real) }
+        }
+    };
+}
+
+/// What checks what a function writes; null of those that only read.
+macro_rules! writes {
+    (READERS $name:ident) => {
+        core::ptr::null()
+    };
+    (TABLE $name:ident) => {
+        $name::checked::<false> as *const c_void
+    };
+}
+
+/// The name of the real function; of what is done here altogether there is none.
+macro_rules! name {
+    ($name:ident) => {
+        Some($crate::bounds::string(concat!(stringify!($name), "\0")))
+    };
+    ($name:ident nothing) => {
+        None
+    };
+    ($name:ident $real:ident) => {
+        Some($crate::bounds::string(concat!(stringify!($real), "\0")))
+    };
+}

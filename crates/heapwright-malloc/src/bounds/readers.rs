@@ -1,0 +1,159 @@
+//! The second table: functions of the C library that read, and write nothing but what its own `__*_chk` forms cannot
+//! check. `libheapwright-check.so` has them, for `mode=debug`; the first table (`table`) says how a line is read.
+//!
+//! | what | how much of it |
+//! |---|---|
+//! | lengths that are said | all of it, where C asks for an array of that length (`memcmp`, `fwrite`, `qsort`) |
+//! | what stops at a match (`memchr`, `rawmemchr`, `strchr`) | up to the match |
+//! | strings | with their end; of a number as far as it goes, of two that are compared up to where they differ |
+//! | a format | itself, and each `%s` (see `format`) |
+//! | parts (`writev`, `recvmsg`) | the list, and each part |
+//!
+//! A null pointer is the C library's to refuse, or means something (`strtok`).
+
+use super::{Check, Function, Glance, product, reading, wide};
+use core::mem::transmute;
+use core::sync::atomic::Ordering;
+use heapwright_entry_reads::SLOTS;
+use libc::{
+    FILE, c_char, c_double, c_float, c_int, c_long, c_longlong, c_ulong, c_ulonglong, c_void,
+    iovec, msghdr, off_t, off64_t, sockaddr, socklen_t, ssize_t, wchar_t,
+};
+
+type To = *mut c_void;
+type From = *const c_void;
+type Text = *mut c_char;
+type ConstText = *const c_char;
+type Wide = *mut wchar_t;
+type ConstWide = *const wchar_t;
+type End = *mut *mut c_char;
+type Parts = *const iovec;
+/// A `va_list`: on both processors a pointer to what it consists of.
+type List = *mut c_void;
+/// A function that compares.
+type Compare = *mut c_void;
+
+const ALL: usize = usize::MAX;
+
+functions! { READERS:
+    // Bytes.
+    memcmp(one: From, other: From, n: usize) -> c_int { reads(one, n), reads(other, n) }
+    bcmp(one: From, other: From, n: usize) -> c_int { reads(one, n), reads(other, n) }
+    memchr(from: From, byte: c_int, n: usize) -> To { reads_until(from, byte, n) }
+    memrchr(from: From, byte: c_int, n: usize) -> To { reads(from, n) }
+    rawmemchr(from: From, byte: c_int) -> To { reads_until(from, byte, ALL) }
+    memmem(from: From, n: usize, what: From, bytes: usize) -> To { reads(from, n), reads(what, bytes) }
+    wmemcmp(one: ConstWide, other: ConstWide, n: usize) -> c_int { reads(one, wide(n)), reads(other, wide(n)) }
+    wmemchr(from: ConstWide, character: wchar_t, n: usize) -> Wide { finds(from, character, n) }
+
+    // Strings.
+    strlen(text: ConstText) -> usize { instead reading::length_of }
+    strnlen(text: ConstText, n: usize) -> usize { reads_text(text, n) }
+    strcmp(one: ConstText, other: ConstText) -> c_int { compares(one, other, ALL) }
+    strncmp(one: ConstText, other: ConstText, n: usize) -> c_int { compares(one, other, n) }
+    strcasecmp(one: ConstText, other: ConstText) -> c_int { compares(one, other, ALL) }
+    strncasecmp(one: ConstText, other: ConstText, n: usize) -> c_int { compares(one, other, n) }
+    strcoll(one: ConstText, other: ConstText) -> c_int { reads_text(one, ALL), reads_text(other, ALL) }
+    strxfrm(to: Text, from: ConstText, n: usize) -> usize { writes(to, n), reads_text(from, ALL) }
+    strchr(text: ConstText, character: c_int) -> Text { finds_in_text(text, character) }
+    strrchr(text: ConstText, character: c_int) -> Text { reads_text(text, ALL) }
+    strchrnul(text: ConstText, character: c_int) -> Text { finds_in_text(text, character) }
+    index(text: ConstText, character: c_int) -> Text { finds_in_text(text, character) }
+    rindex(text: ConstText, character: c_int) -> Text { reads_text(text, ALL) }
+    strstr(text: ConstText, what: ConstText) -> Text { reads_text(text, ALL), reads_text(what, ALL) }
+    strcasestr(text: ConstText, what: ConstText) -> Text { reads_text(text, ALL), reads_text(what, ALL) }
+    strspn(text: ConstText, set: ConstText) -> usize { reads_text(text, ALL), reads_text(set, ALL) }
+    strcspn(text: ConstText, set: ConstText) -> usize { reads_text(text, ALL), reads_text(set, ALL) }
+    strpbrk(text: ConstText, set: ConstText) -> Text { reads_text(text, ALL), reads_text(set, ALL) }
+    strtok(text: Text, set: ConstText) -> Text { reads_text(text, ALL), reads_text(set, ALL) }
+    strtok_r(text: Text, set: ConstText, rest: End) -> Text { goes_on(text, rest), reads_text(set, ALL) }
+    __strtok_r(text: Text, set: ConstText, rest: End) -> Text { goes_on(text, rest), reads_text(set, ALL) }
+    strsep(text: End, set: ConstText) -> Text { goes_on(core::ptr::null_mut(), text), reads_text(set, ALL) }
+    strdup(text: ConstText) -> Text { reads_text(text, ALL) }
+    __strdup(text: ConstText) -> Text { reads_text(text, ALL) }
+    strndup(text: ConstText, n: usize) -> Text { reads_text(text, n) }
+    __strndup(text: ConstText, n: usize) -> Text { reads_text(text, n) }
+
+    // Numbers in text.
+    atoi(text: ConstText) -> c_int { reads_number(text) }
+    atol(text: ConstText) -> c_long { reads_number(text) }
+    atoll(text: ConstText) -> c_longlong { reads_number(text) }
+    atof(text: ConstText) -> c_double { reads_number(text) }
+    strtol(text: ConstText, end: End, base: c_int) -> c_long { reads_number(text) }
+    strtoul(text: ConstText, end: End, base: c_int) -> c_ulong { reads_number(text) }
+    strtoll(text: ConstText, end: End, base: c_int) -> c_longlong { reads_number(text) }
+    strtoull(text: ConstText, end: End, base: c_int) -> c_ulonglong { reads_number(text) }
+    strtod(text: ConstText, end: End) -> c_double { reads_number(text) }
+    strtof(text: ConstText, end: End) -> c_float { reads_number(text) }
+    __isoc23_strtol(text: ConstText, end: End, base: c_int) -> c_long { reads_number(text) }
+    __isoc23_strtoul(text: ConstText, end: End, base: c_int) -> c_ulong { reads_number(text) }
+    __isoc23_strtoll(text: ConstText, end: End, base: c_int) -> c_longlong { reads_number(text) }
+    __isoc23_strtoull(text: ConstText, end: End, base: c_int) -> c_ulonglong { reads_number(text) }
+
+    // Wide characters.
+    wcslen(text: ConstWide) -> usize { reads_text(text, ALL) }
+    wcsnlen(text: ConstWide, n: usize) -> usize { reads_text(text, n) }
+    wcscmp(one: ConstWide, other: ConstWide) -> c_int { compares(one, other, ALL) }
+    wcsncmp(one: ConstWide, other: ConstWide, n: usize) -> c_int { compares(one, other, n) }
+    wcschr(text: ConstWide, character: wchar_t) -> Wide { finds(text, character, ALL) }
+    wcsrchr(text: ConstWide, character: wchar_t) -> Wide { reads_text(text, ALL) }
+    wcsstr(text: ConstWide, what: ConstWide) -> Wide { reads_text(text, ALL), reads_text(what, ALL) }
+    wcsdup(text: ConstWide) -> Wide { reads_text(text, ALL) }
+
+    // Text that is made and goes elsewhere.
+    vprintf(format: ConstText, list: List) -> c_int { formats(format, list) }
+    printf as vprintf(format: ConstText, list: List) -> c_int { formats(format, list) }
+    vfprintf(file: *mut FILE, format: ConstText, list: List) -> c_int { formats(format, list) }
+    fprintf as vfprintf(file: *mut FILE, format: ConstText, list: List) -> c_int { formats(format, list) }
+    vdprintf(file: c_int, format: ConstText, list: List) -> c_int { formats(format, list) }
+    dprintf as vdprintf(file: c_int, format: ConstText, list: List) -> c_int { formats(format, list) }
+    vasprintf(to: End, format: ConstText, list: List) -> c_int { formats(format, list) }
+    asprintf as vasprintf(to: End, format: ConstText, list: List) -> c_int { formats(format, list) }
+    vsyslog(priority: c_int, format: ConstText, list: List) -> () { formats(format, list) }
+    syslog as vsyslog(priority: c_int, format: ConstText, list: List) -> () { formats(format, list) }
+    __vprintf_chk(flag: c_int, format: ConstText, list: List) -> c_int { formats(format, list) }
+    __printf_chk as __vprintf_chk(flag: c_int, format: ConstText, list: List) -> c_int { formats(format, list) }
+    __vfprintf_chk(file: *mut FILE, flag: c_int, format: ConstText, list: List) -> c_int { formats(format, list) }
+    __fprintf_chk as __vfprintf_chk(file: *mut FILE, flag: c_int, format: ConstText, list: List) -> c_int { formats(format, list) }
+    __vdprintf_chk(file: c_int, flag: c_int, format: ConstText, list: List) -> c_int { formats(format, list) }
+    __dprintf_chk as __vdprintf_chk(file: c_int, flag: c_int, format: ConstText, list: List) -> c_int { formats(format, list) }
+    __vasprintf_chk(to: End, flag: c_int, format: ConstText, list: List) -> c_int { formats(format, list) }
+    __asprintf_chk as __vasprintf_chk(to: End, flag: c_int, format: ConstText, list: List) -> c_int { formats(format, list) }
+    __vsyslog_chk(priority: c_int, flag: c_int, format: ConstText, list: List) -> () { formats(format, list) }
+    __syslog_chk as __vsyslog_chk(priority: c_int, flag: c_int, format: ConstText, list: List) -> () { formats(format, list) }
+    puts(text: ConstText) -> c_int { reads_text(text, ALL) }
+    fputs(text: ConstText, file: *mut FILE) -> c_int { reads_text(text, ALL) }
+    fputs_unlocked(text: ConstText, file: *mut FILE) -> c_int { reads_text(text, ALL) }
+    fputws(text: ConstWide, file: *mut FILE) -> c_int { reads_text(text, ALL) }
+
+    // Text that is taken apart.
+    vsscanf(text: ConstText, format: ConstText, list: List) -> c_int { reads_text(text, ALL), reads_text(format, ALL) }
+    sscanf as vsscanf(text: ConstText, format: ConstText, list: List) -> c_int { reads_text(text, ALL), reads_text(format, ALL) }
+    __isoc99_vsscanf(text: ConstText, format: ConstText, list: List) -> c_int { reads_text(text, ALL), reads_text(format, ALL) }
+    __isoc99_sscanf as __isoc99_vsscanf(text: ConstText, format: ConstText, list: List) -> c_int { reads_text(text, ALL), reads_text(format, ALL) }
+    __isoc23_vsscanf(text: ConstText, format: ConstText, list: List) -> c_int { reads_text(text, ALL), reads_text(format, ALL) }
+    __isoc23_sscanf as __isoc23_vsscanf(text: ConstText, format: ConstText, list: List) -> c_int { reads_text(text, ALL), reads_text(format, ALL) }
+
+    // Files and sockets.
+    write(file: c_int, from: From, n: usize) -> ssize_t { reads(from, n) }
+    pwrite(file: c_int, from: From, n: usize, at: off_t) -> ssize_t { reads(from, n) }
+    pwrite64(file: c_int, from: From, n: usize, at: off64_t) -> ssize_t { reads(from, n) }
+    send(file: c_int, from: From, n: usize, flags: c_int) -> ssize_t { reads(from, n) }
+    sendto(file: c_int, from: From, n: usize, flags: c_int, who: *const sockaddr, length: socklen_t) -> ssize_t { reads(from, n) }
+    writev(file: c_int, parts: Parts, count: c_int) -> ssize_t { reads_parts(parts, count) }
+    pwritev(file: c_int, parts: Parts, count: c_int, at: off_t) -> ssize_t { reads_parts(parts, count) }
+    sendmsg(file: c_int, message: *const msghdr, flags: c_int) -> ssize_t { reads_message(message) }
+    readv(file: c_int, parts: Parts, count: c_int) -> ssize_t { writes_parts(parts, count) }
+    preadv(file: c_int, parts: Parts, count: c_int, at: off_t) -> ssize_t { writes_parts(parts, count) }
+    recvmsg(file: c_int, message: *mut msghdr, flags: c_int) -> ssize_t { writes_message(message) }
+    fwrite(from: From, size: usize, count: usize, file: *mut FILE) -> usize { reads(from, product(size, count)) }
+    fwrite_unlocked(from: From, size: usize, count: usize, file: *mut FILE) -> usize { reads(from, product(size, count)) }
+    getline(to: End, n: *mut usize, file: *mut FILE) -> ssize_t { writes_line(to, n) }
+    getdelim(to: End, n: *mut usize, end: c_int, file: *mut FILE) -> ssize_t { writes_line(to, n) }
+    __getdelim(to: End, n: *mut usize, end: c_int, file: *mut FILE) -> ssize_t { writes_line(to, n) }
+
+    // Arrays.
+    qsort(array: To, count: usize, size: usize, compare: Compare) -> () { writes(array, product(count, size)) }
+    qsort_r(array: To, count: usize, size: usize, compare: Compare, with: To) -> () { writes(array, product(count, size)) }
+    bsearch(key: From, array: From, count: usize, size: usize, compare: Compare) -> To { reads(array, product(count, size)) }
+}

@@ -1,0 +1,90 @@
+//! LeakSanitizer's interface, and what of AddressSanitizer's asks about blocks: in `libheapwright-check.so`, so that a
+//! program's annotations (`sanitizer/lsan_interface.h`, `sanitizer/allocator_interface.h`) mean under `heapwright check` what
+//! they mean there.
+//!
+//! | function | under `mode=debug` |
+//! |---|---|
+//! | `__lsan_ignore_object` | the block, and what it leads to, is reachable |
+//! | `__lsan_disable`, `__lsan_enable` | the same of all that the thread allocates in between |
+//! | `__lsan_register_root_region` | the same of the block that the region lies in; other memory is a root anyway |
+//! | `__lsan_do_leak_check` | a leak check; the process ends with 23 where something is lost, as it does there |
+//! | `__lsan_do_recoverable_leak_check` | a leak check; whether something is lost |
+//! | `__sanitizer_get_ownership`, `.._allocated_size`, `.._heap_size`, `.._current_allocated_bytes` | questions |
+//!
+//! In other modes there are no leak checks, and the first six do nothing.
+
+use crate::at_exit;
+use crate::introspection::snapshot;
+use core::ffi::c_void;
+use heapwright::{BlockState, heap};
+use libc::{c_int, size_t};
+
+/// The status that LeakSanitizer ends a process with.
+const LOST: c_int = 23;
+
+#[unsafe(no_mangle)]
+extern "C" fn __lsan_ignore_object(block: *const c_void) {
+    heap::keep(block.addr(), true);
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn __lsan_register_root_region(from: *const c_void, _bytes: size_t) {
+    heap::keep(from.addr(), true);
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn __lsan_unregister_root_region(from: *const c_void, _bytes: size_t) {
+    heap::keep(from.addr(), false);
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn __lsan_disable() {
+    heap::keep_new(true);
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn __lsan_enable() {
+    heap::keep_new(false);
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn __lsan_do_leak_check() {
+    if __lsan_do_recoverable_leak_check() != 0 {
+        at_exit::end_at_once(LOST);
+    }
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn __lsan_do_recoverable_leak_check() -> c_int {
+    let found = heapwright::debug::check_leaks();
+    c_int::from(found.is_some_and(|found| found.definite.blocks > 0))
+}
+
+/// The size of the live block that begins at an address.
+fn size_of_block(address: *const c_void) -> Option<usize> {
+    let found = heapwright::describe(address.cast());
+    let is_block = found.block == address.addr() && found.state == BlockState::InUse;
+    (is_block && found.block != 0).then_some(found.size)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn __sanitizer_get_ownership(block: *const c_void) -> c_int {
+    c_int::from(size_of_block(block).is_some())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn __sanitizer_get_allocated_size(block: *const c_void) -> size_t {
+    size_of_block(block).unwrap_or(0)
+}
+
+/// Bytes that the heap has of the system.
+#[unsafe(no_mangle)]
+extern "C" fn __sanitizer_get_heap_size() -> size_t {
+    snapshot().committed_bytes as size_t
+}
+
+/// Bytes of live blocks.
+#[unsafe(no_mangle)]
+extern "C" fn __sanitizer_get_current_allocated_bytes() -> size_t {
+    snapshot().live_bytes as size_t
+}

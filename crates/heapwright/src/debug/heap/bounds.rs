@@ -1,0 +1,229 @@
+//! Bounds: what a function of the C library is given, and whether a live block holds it.
+//!
+//! ```text
+//!   memcpy(to, from, n)
+//!      to, n --> span --> bucket, slot --> record: live, and n bytes left?   [`Span::holds`], at a glance
+//!                                          how many are left?                [`room`]
+//!                                          fewer than n: a finding           [`Heap::out_of_bounds`]
+//! ```
+//!
+//! Anyone may ask, of any address and at any time: nothing is locked, and the memory at the address is not touched.
+//! A finding is reported before the function does what it was asked to, so its stack is the caller's.
+//!
+//! A function that writes beyond a block leaves traces that a later look finds, too. It is one mistake: blocks of which
+//! such a write was told are remembered ([`Told`]), and their traces are put right without a word.
+//!
+//! Called by `debug`'s doors, and by `judge` and `late` for what was told.
+
+use heapwright_record::debug::{Access, Call, Finding, FindingKind, Function, Region};
+
+use crate::describe::{self, BlockState, Description};
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use super::super::slot::State;
+use super::super::span::{Form, Found, Place, Span};
+use super::Heap;
+use super::findings::of_block;
+
+/// What a function was asked to do.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked {
+    pub(crate) function: Function,
+    pub(crate) access: Access,
+    pub(crate) address: usize,
+    pub(crate) bytes: usize,
+}
+
+/// Bytes from an address in a span to the end of the live block that it lies in; 0 where it lies in none.
+pub(in crate::debug) fn room(span: &'static Span, address: usize) -> usize {
+    let Found::Slot(place) = span.locate(address) else { return 0 };
+    let word = place.record().word();
+    let block = place.block().addr();
+    if word.state() != State::Live || address < block {
+        return 0;
+    }
+    (block + place.size(word)).saturating_sub(address)
+}
+
+/// Blocks of which a function's write beyond them, or after their end, was reported: the last ones.
+pub(super) struct Told {
+    keys: [AtomicU64; Self::MOST],
+    next: AtomicUsize,
+}
+
+impl Told {
+    const MOST: usize = 64;
+
+    pub(super) const fn new() -> Self {
+        Self { keys: [const { AtomicU64::new(0) }; Self::MOST], next: AtomicUsize::new(0) }
+    }
+
+    /// A block, and which of those that were there it is.
+    const fn key(block: u64, made: u64) -> u64 {
+        block.rotate_left(20) ^ made
+    }
+
+    fn note(&self, finding: &Finding) {
+        let key = Self::key(finding.block, finding.allocated.sequence);
+        if !self.has(finding) {
+            let next = self.next.fetch_add(1, Ordering::Relaxed) % Self::MOST;
+            self.keys[next].store(key, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the finding's block is one of them.
+    pub(super) fn has(&self, finding: &Finding) -> bool {
+        let key = Self::key(finding.block, finding.allocated.sequence);
+        self.keys.iter().any(|known| known.load(Ordering::Relaxed) == key)
+    }
+}
+
+impl Heap {
+    /// Reports that a function was asked to access what no live block of `span` holds.
+    #[cold]
+    pub(in crate::debug) fn out_of_bounds(&'static self, span: &'static Span, asked: Asked) {
+        match nearest(span, asked) {
+            Some((kind, place)) => {
+                let word = place.record().word();
+                let block = of_block(place, word);
+                if asked.access == Access::Write {
+                    self.told.note(&block);
+                    if kind == FindingKind::Underflow
+                        && span.form() == Form::Small
+                        && let Some(slot) = place.slot.checked_sub(1)
+                    {
+                        // The bytes before it are its neighbour's slack.
+                        let neighbour = Place { slot, ..place };
+                        self.told.note(&of_block(neighbour, neighbour.record().word()));
+                    }
+                }
+                self.report_asked(kind, block, asked);
+            }
+            // Nothing of it is remembered.
+            None => self.report_asked(FindingKind::UseAfterFree, Finding::default(), asked),
+        }
+    }
+
+    /// The same of memory in the window that is in no span: pools, first-class heaps, what was freed long ago.
+    #[cold]
+    pub(in crate::debug) fn out_of_others_bounds(&'static self, asked: Asked, region: Region) {
+        let found = describe::describe(core::ptr::without_provenance(asked.address));
+        let Description { block, size, state, .. } = found;
+        let kind = match state {
+            BlockState::InUse if block != 0 => FindingKind::Overflow,
+            _ => FindingKind::UseAfterFree,
+        };
+        let block =
+            Finding { region, block: block as u64, size: size as u64, ..Finding::default() };
+        self.report_asked(kind, block, asked);
+    }
+
+    fn report_asked(&'static self, kind: FindingKind, block: Finding, asked: Asked) {
+        let (address, end) = (asked.address as u64, block.block + block.size);
+        // The first byte that is not the block's, and how many there are.
+        let (first, length) = match kind {
+            FindingKind::Overflow if address < end => {
+                (end, (asked.bytes as u64).saturating_sub(end - address))
+            }
+            _ => (address, asked.bytes as u64),
+        };
+        self.report(Finding {
+            kind,
+            call: Call::Function,
+            access: asked.access,
+            function: asked.function,
+            pointer: first,
+            offset: if block.block == 0 { 0 } else { first.wrapping_sub(block.block) as i64 },
+            length,
+            given_size: asked.bytes as u64,
+            here: self.moment().unwrap_or_default(),
+            ..block
+        });
+    }
+}
+
+/// The block that is meant, and what is wrong. `None`: there is none that is remembered.
+fn nearest(span: &'static Span, asked: Asked) -> Option<(FindingKind, Place)> {
+    let address = asked.address;
+    let place = match span.locate(address) {
+        Found::Slot(place) => place,
+        Found::Gap(bucket) => {
+            let middle = bucket.start().addr() + span.bucket_bytes() / 2;
+            let slot = if address < middle { 0 } else { span.slots_a_bucket() - 1 };
+            Place { bucket, slot }
+        }
+        Found::Nothing => return None,
+    };
+    let word = place.record().word();
+    let block = place.block().addr();
+    let end = block + place.size(word);
+    match word.state() {
+        State::Unused => None,
+        State::Freed | State::Freeing => Some((FindingKind::UseAfterFree, place)),
+        State::Live if address < block => Some((FindingKind::Underflow, place)),
+        State::Live => {
+            let next = Place { slot: place.slot + 1, ..place };
+            // From the slack behind a block into the next one, or nearer to that: a pointer to before that one.
+            let reaches_next = span.form() == Form::Small
+                && address > end
+                && next.slot < span.slots_a_bucket()
+                && next.record().word().state() == State::Live
+                && (address.saturating_add(asked.bytes) > next.block().addr()
+                    || next.block().addr() - address < address - end);
+            Some(if reaches_next {
+                (FindingKind::Underflow, next)
+            } else {
+                (FindingKind::Overflow, place)
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address_map::{Entry, MAP};
+    use crate::debug::{Config, DebugHeap, Guard};
+    use core::alloc::{GlobalAlloc, Layout};
+
+    #[test]
+    fn a_block_has_room_to_its_last_byte_while_it_lives() {
+        for guard in [Guard::Never, Guard::All] {
+            let heap = DebugHeap::new(Config { quiet: true, guard, ..Config::DEFAULT });
+            for size in [1, 24, 64, 100, 5000, 100_000] {
+                let layout = Layout::from_size_align(size, 16).unwrap();
+                // SAFETY: the size is not zero.
+                let block = unsafe { heap.alloc(layout) };
+                let span = Span::of(block.addr()).unwrap();
+                for at in [0, size / 2, size - 1, size] {
+                    let (address, left) = (block.addr() + at, size - at);
+                    assert_eq!(room(span, address), left, "{guard:?}, {size}, {at}");
+                    let (unit, entry) = MAP.lookup(address);
+                    if entry == Entry::DEBUG {
+                        let is_seen = span.form() != Form::Large && left > 0;
+                        assert!(Span::holds(unit, address, left) || !is_seen);
+                        assert!(!Span::holds(unit, address, left + 1));
+                    }
+                }
+                assert_eq!(room(span, block.addr() - 1), 0);
+                // SAFETY: the block is ours.
+                unsafe { heap.dealloc(block, layout) };
+                let left = Span::of(block.addr()).map_or(0, |span| room(span, block.addr()));
+                assert_eq!(left, 0, "{guard:?}, {size}");
+            }
+            assert_eq!(heap.findings(), 0);
+        }
+    }
+
+    #[test]
+    fn what_is_told_of_is_remembered_for_a_while() {
+        let told = Told::new();
+        let block = |block| Finding { block, ..Finding::default() };
+        assert!(!told.has(&block(64)));
+        told.note(&block(64));
+        told.note(&block(64));
+        assert!(told.has(&block(64)));
+        (0..Told::MOST as u64).for_each(|at| told.note(&block(4096 + at)));
+        assert!(!told.has(&block(64)) && told.has(&block(4096)));
+    }
+}

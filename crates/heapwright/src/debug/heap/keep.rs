@@ -1,0 +1,38 @@
+//! Kept blocks: those of which the program says that they are no leaks, by LeakSanitizer's interface.
+//!
+//! A bit in a slot's word: a leak check takes such a block, and all that it leads to, for reachable. The bit goes when the
+//! block does.
+//!
+//! Called by `debug`'s doors, and by `place` for blocks that a thread makes while it says so of all.
+
+use super::super::slot::State;
+use super::super::span::{Found, Span};
+use super::Heap;
+
+/// Keeps the live block that `address` lies in, or does not keep it any more. False: there is none.
+#[cold]
+pub(in crate::debug) fn keep(address: usize, kept: bool) -> bool {
+    let Some(span) = Span::of(address) else { return false };
+    let Found::Slot(place) = span.locate(address) else { return false };
+    let record = place.record();
+    loop {
+        let word = record.word();
+        if word.state() != State::Live {
+            return false;
+        }
+        // It may come back meanwhile, and then it is not kept.
+        if record.exchange(word, word.kept(kept)).is_ok() {
+            return true;
+        }
+    }
+}
+
+impl Heap {
+    /// The calling thread's blocks are kept from now on, or are not any more; as often as it says so.
+    #[cold]
+    pub(in crate::debug) fn keep_new(&'static self, kept: bool) {
+        let Some(mut entered) = self.enter() else { return };
+        let keeps = &mut entered.mine().keeps;
+        *keeps = if kept { keeps.saturating_add(1) } else { keeps.saturating_sub(1) };
+    }
+}
