@@ -235,7 +235,10 @@ fn what_a_signal_ends_is_looked_at() {
     let output = check(&[], &[text(&program), "term"]);
     let printed = stderr(&output);
     assert_eq!(output.status.code(), Some(99), "{printed}");
-    assert!(printed.contains(LOST) && printed.contains("== it was ended by SIGTERM\n"), "{printed}");
+    assert!(
+        printed.contains(LOST) && printed.contains("== it was ended by SIGTERM\n"),
+        "{printed}"
+    );
     assert!(!printed.contains("INCOMPLETE"), "{printed}");
     // As the program ends, where nothing was found.
     use std::os::unix::process::ExitStatusExt;
@@ -274,7 +277,10 @@ fn a_daemon_is_followed() {
     let output = check(&[], &[text(&program), "daemon,twice"]);
     let printed = stderr(&output);
     assert_eq!(output.status.code(), Some(99), "{printed}");
-    assert!(printed.contains("ERROR: heapwright: double-free") && printed.contains(LOST), "{printed}");
+    assert!(
+        printed.contains("ERROR: heapwright: double-free") && printed.contains(LOST),
+        "{printed}"
+    );
     assert!(!printed.contains("INCOMPLETE"), "{printed}");
 }
 
@@ -311,7 +317,10 @@ fn what_runs_still_is_named_and_is_not_clean() {
     unsafe { libc::kill(pid, libc::SIGKILL) };
     assert_eq!(output.status.code(), Some(125), "{printed}");
     assert!(printed.contains(&format!("process {pid} ")), "{printed}");
-    assert!(printed.contains("is still running") && printed.contains("kept/record.PID"), "{printed}");
+    assert!(
+        printed.contains("is still running") && printed.contains("kept/record.PID"),
+        "{printed}"
+    );
 }
 
 #[test]
@@ -322,13 +331,19 @@ fn a_suggested_suppression_hides_its_finding_and_no_other() {
     let printed = stderr(&output);
     let suggested: Vec<&str> =
         printed.lines().filter_map(|line| line.trim().strip_prefix("to suppress it: ")).collect();
-    let wanted = ["leak:xmalloc@loses <- one@loses <- main@loses", "leak:xmalloc@loses <- other@loses <- main@loses"];
+    let wanted = [
+        "leak:xmalloc@loses <- one@loses <- main@loses",
+        "leak:xmalloc@loses <- other@loses <- main@loses",
+    ];
     assert_eq!(suggested, wanted, "{printed}");
     let file = folder.file("one", wanted[0]);
     let output = check(&["--suppress", text(&file)], &[text(&program), "two"]);
     let printed = stderr(&output);
     assert_eq!(output.status.code(), Some(99), "{printed}");
-    assert!(printed.contains("definitely lost: 77 bytes") && !printed.contains("WARNING"), "{printed}");
+    assert!(
+        printed.contains("definitely lost: 77 bytes") && !printed.contains("WARNING"),
+        "{printed}"
+    );
     // A wide one is used, and what is wrong with it is said.
     let file = folder.file("wide", "leak:^xmalloc$\n");
     let output = check(&["--suppress", text(&file)], &[text(&program), "two"]);
@@ -416,7 +431,8 @@ fn a_shims_shell_is_not_the_program_and_python_is_told_of() {
     let program = loses(&folder);
     std::fs::create_dir(folder.path("shims")).expect("made");
     // A shell whose end nobody sees: it is killed by its own command.
-    let shim = folder.script("shims/tool", &format!("#!/bin/sh\n{} &\nwait\nkill -9 $$\n", text(&program)));
+    let shim = folder
+        .script("shims/tool", &format!("#!/bin/sh\n{} &\nwait\nkill -9 $$\n", text(&program)));
     let output = check(&["--fail-on", "none"], &[text(&shim)]);
     assert!(!stderr(&output).contains("INCOMPLETE"), "{}", stderr(&output));
     assert!(stderr(&output).contains(LOST), "{}", stderr(&output));

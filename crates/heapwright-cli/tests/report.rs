@@ -287,7 +287,10 @@ fn what_would_move_the_cursor_is_spelt_out() {
     let output = report(&[], &folder.file("record", record));
     let printed = stdout(&output);
     assert!(printed.contains("\n    here, thread 1 (worker\\n\\u{1b}[31m):\n"), "{printed}");
-    assert!(printed.contains("\n    #63 0x10\n    (more frames were not kept: see --frames)\n"), "{printed}");
+    assert!(
+        printed.contains("\n    #63 0x10\n    (more frames were not kept: see --frames)\n"),
+        "{printed}"
+    );
 }
 
 #[test]

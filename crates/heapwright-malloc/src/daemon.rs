@@ -57,8 +57,8 @@ fn streams_to_nowhere() -> bool {
     let failed = unsafe { libc::fstat(null, about.as_mut_ptr()) } != 0;
     // SAFETY: zeroes are one, and the call has filled it.
     let about = unsafe { about.assume_init() };
-    let is_null = about.st_mode & libc::S_IFMT == libc::S_IFCHR
-        && about.st_rdev == libc::makedev(1, 3);
+    let is_null =
+        about.st_mode & libc::S_IFMT == libc::S_IFCHR && about.st_rdev == libc::makedev(1, 3);
     if failed || !is_null {
         // SAFETY: ours, and open.
         unsafe { libc::close(null) };

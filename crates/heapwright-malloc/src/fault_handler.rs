@@ -54,11 +54,13 @@
 //! sends.)
 
 use crate::own_stack;
+use crate::signals::{self, Action};
 #[cfg(target_arch = "x86_64")]
 use crate::stepping;
-use crate::signals::{self, Action};
 use core::arch::naked_asm;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
 use heapwright::heap::Verdict;
 use libc::{c_int, c_void, siginfo_t, ucontext_t};
 
@@ -279,7 +281,10 @@ unsafe extern "C" fn judge(signal: c_int, info: *const siginfo_t, context: *mut 
     let mut verdict = Verdict::NotOurs;
     #[cfg(target_arch = "x86_64")]
     // SAFETY: by the contract the kernel's.
-    if signal == libc::SIGTRAP && code == stepping::TRACE && unsafe { stepping::end(context.cast()) } {
+    if signal == libc::SIGTRAP
+        && code == stepping::TRACE
+        && unsafe { stepping::end(context.cast()) }
+    {
         crate::errno::set(errno);
         return 0;
     }

@@ -100,10 +100,10 @@ mod sandbox;
 /// cbindgen:ignore
 mod signals;
 /// cbindgen:ignore
+mod stderr_copy;
+/// cbindgen:ignore
 #[cfg(target_arch = "x86_64")]
 mod stepping;
-/// cbindgen:ignore
-mod stderr_copy;
 /// cbindgen:ignore
 #[allow(non_snake_case, reason = "the names are gperftools'")]
 mod tcmalloc;

@@ -166,7 +166,8 @@ fn set(signal: c_int, action: Action) -> Option<Action> {
     let is_watched = action.handler == libc::SIG_DFL
         && ending_signals::has(signal)
         && process::is_original_process();
-    set_in_kernel(signal, if is_watched { ending_signals::ours() } else { action }).map(|old| as_the_program_sees(signal, old))
+    set_in_kernel(signal, if is_watched { ending_signals::ours() } else { action })
+        .map(|old| as_the_program_sees(signal, old))
 }
 
 /// The program's action for a signal.

@@ -66,10 +66,7 @@ fn claim() -> Option<&'static Step> {
     ALL.iter().find(|step| {
         let owner = step.owner.load(Ordering::Relaxed);
         (owner == 0 || owner >> 32 != me >> 32)
-            && step
-                .owner
-                .compare_exchange(owner, me, Ordering::Acquire, Ordering::Relaxed)
-                .is_ok()
+            && step.owner.compare_exchange(owner, me, Ordering::Acquire, Ordering::Relaxed).is_ok()
     })
 }
 

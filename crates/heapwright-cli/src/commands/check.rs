@@ -315,8 +315,11 @@ fn outlive(args: &Args, records: &Path, outcome: &Outcome, orphans: &mut Orphans
     loop {
         orphans.reap();
         let running = process::orphans::running();
-        let waited: Vec<u32> =
-            running.iter().filter(|running| is_followed(running)).map(|running| running.pid).collect();
+        let waited: Vec<u32> = running
+            .iter()
+            .filter(|running| is_followed(running))
+            .map(|running| running.pid)
+            .collect();
         process::orphans::pass_signals_to(&waited);
         for pid in &waited {
             if !followed.contains(pid) {
@@ -375,7 +378,8 @@ fn notes(
         }
     }
     if !args.python && std::env::var_os(PYTHON_MALLOC).is_none() && has_python(report) {
-        let text = "Python's small objects are in an allocator of its own, where nothing is checked";
+        let text =
+            "Python's small objects are in an allocator of its own, where nothing is checked";
         report.notes.push(format!("{text} (--python has them in malloc)"));
     }
     for Running { pid, exe } in running {
@@ -400,7 +404,9 @@ fn notes(
             && !has_record(report, *pid)
         {
             let signal = process::signal_name(number);
-            report.unseen.push(format!("process {pid} was killed by {signal} before it wrote anything"));
+            report
+                .unseen
+                .push(format!("process {pid} was killed by {signal} before it wrote anything"));
         }
     }
 }

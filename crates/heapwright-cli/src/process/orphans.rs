@@ -94,7 +94,10 @@ pub(crate) fn running() -> Vec<Running> {
     let mut running: Vec<Running> = parents
         .keys()
         .filter(|pid| descends(**pid))
-        .map(|&pid| Running { pid, exe: fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default() })
+        .map(|&pid| Running {
+            pid,
+            exe: fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default(),
+        })
         .collect();
     running.sort_by_key(|running| running.pid);
     running

@@ -50,7 +50,8 @@ use heapwright_record::debug::{Call, Entry, Reach, Role, Root};
 use heapwright_record::{Fault, Problem};
 use input::reading;
 use model::{
-    Amount, Fate, Growth, Happened, Leak, Path as Chain, Report, Sample, StackId, Stacks, Step, Wanted,
+    Amount, Fate, Growth, Happened, Leak, Path as Chain, Report, Sample, StackId, Stacks, Step,
+    Wanted,
 };
 use naming::Naming;
 use point::Point;

@@ -220,7 +220,8 @@ impl Suppressions {
 
 /// Whether a function is a program's first one of its own: C's, or Rust's, which has its crate's name.
 pub(crate) fn is_main(name: &str) -> bool {
-    let is_path = |before: &str| before.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
+    let is_path =
+        |before: &str| before.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
     name == "main" || name.strip_suffix("::main").is_some_and(is_path)
 }
 
@@ -288,11 +289,8 @@ fn simple(line: &str) -> Result<Rule, String> {
         ));
     }
     let is_chain = pattern.contains(CALLED_BY) || pattern.ends_with(CALLED_BY.trim_end());
-    let frames = if is_chain {
-        Frames::Chain(chain(pattern)?)
-    } else {
-        Frames::Anywhere(anywhere(pattern))
-    };
+    let frames =
+        if is_chain { Frames::Chain(chain(pattern)?) } else { Frames::Anywhere(anywhere(pattern)) };
     Ok(Rule { hides, frames })
 }
 
@@ -606,7 +604,11 @@ mod tests {
         ] {
             assert!(!hidden(wrong, LOST), "{wrong}");
         }
-        let new = Line { name: "operator new(unsigned long)", module: "/lib/libstdc++.so.6", ..Line::default() };
+        let new = Line {
+            name: "operator new(unsigned long)",
+            module: "/lib/libstdc++.so.6",
+            ..Line::default()
+        };
         let stack = [&[new], &STACK[..]].concat();
         let suggested = suggestion(&stack).expect("has names");
         assert_eq!(suggested, "strdup@libc.so.6 <- ns::load(char const*)@prog <- main@prog");

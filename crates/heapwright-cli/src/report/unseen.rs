@@ -28,13 +28,17 @@ fn line(process: &Process) -> Option<String> {
         ));
     }
     let how = match process.fate {
-        Fate::Running => return Some(format!(
-            "process {} ({program}) is still running: what it has not written yet, and what its end shows, are not in this report",
-            process.pid
-        )),
+        Fate::Running => {
+            return Some(format!(
+                "process {} ({program}) is still running: what it has not written yet, and what its end shows, are not in this report",
+                process.pid
+            ));
+        }
         Fate::Ended(End::Signal { number, .. }) => format!("was killed by {}", signal_name(number)),
         Fate::Ended(End::Code(code)) => {
-            format!("ended with code {code} past heapwright's functions, or as a program that heapwright does not get into")
+            format!(
+                "ended with code {code} past heapwright's functions, or as a program that heapwright does not get into"
+            )
         }
         Fate::Unknown => String::from(
             "ended without a last look (it was killed, became a program that heapwright does not get into, or still runs)",

@@ -187,7 +187,11 @@ impl Finding {
     fn overwritten(&self, out: &mut dyn Words) {
         let was_freed = self.kind == FindingKind::WriteAfterFree;
         if matches!(self.call, Call::Sweep | Call::Exit | Call::Retire) {
-            out.text(if was_freed { "overwritten after it was freed; " } else { "overwritten after its allocation; " });
+            out.text(if was_freed {
+                "overwritten after it was freed; "
+            } else {
+                "overwritten after its allocation; "
+            });
             return;
         }
         out.text("overwritten between its ");
@@ -594,7 +598,10 @@ mod tests {
             title(&late, Role::Here, ""),
             "overwritten between its allocation and this free; noticed here, thread 1:"
         );
-        assert_eq!(title(&Finding { call: Call::Access, ..late }, Role::Here, ""), "here, thread 1:");
+        assert_eq!(
+            title(&Finding { call: Call::Access, ..late }, Role::Here, ""),
+            "here, thread 1:"
+        );
         let late = Finding { kind: FindingKind::WriteAfterFree, call: Call::Exit, ..finding };
         assert_eq!(
             title(&late, Role::Here, ""),

@@ -56,7 +56,11 @@ pub(crate) fn judge(
     };
     heap.reporter.report(&finding, &heap.threads);
     // Guarded blocks of fast mode promise an end.
-    if heap.is_process_heap() && lift::lift(heap, span, address) { Verdict::Step } else { Verdict::Stop }
+    if heap.is_process_heap() && lift::lift(heap, span, address) {
+        Verdict::Step
+    } else {
+        Verdict::Stop
+    }
 }
 
 /// The block that an address is in or beside.

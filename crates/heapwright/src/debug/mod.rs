@@ -104,8 +104,8 @@ pub use process::check_leaks;
 #[cfg(not(any(test, feature = "observe")))]
 pub(crate) use process::fault;
 pub(crate) use process::{
-    allocate, at_exit, begun, counts, forget_code, free, is_interrupted, live, looks_at_end, prepare, put_guard_back, realloc,
-    remember_code, start, usable_size,
+    allocate, at_exit, begun, counts, forget_code, free, is_interrupted, live, looks_at_end,
+    prepare, put_guard_back, realloc, remember_code, start, usable_size,
 };
 pub(crate) use report::write_with;
 

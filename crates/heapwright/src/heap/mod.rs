@@ -71,8 +71,8 @@ pub use control::{hardened_at_exit, hardens};
 #[doc(hidden)]
 pub use debug_hooks::observe;
 pub use debug_hooks::{
-    debug_at_exit, debug_is_interrupted, debug_looks_at_end, debug_prepare, debugging, fault, forget_code, guarding,
-    put_guard_back, remember_code,
+    debug_at_exit, debug_is_interrupted, debug_looks_at_end, debug_prepare, debugging, fault,
+    forget_code, guarding, put_guard_back, remember_code,
 };
 pub use defragment::{free_uncached, malloc_uncached, should_move};
 pub use door::{realloc_to_nothing, usable_size};

@@ -161,12 +161,9 @@ fn headline(results: &Results) -> Vec<String> {
         let others = results.allocators.iter();
         others.filter_map(|other| Some(find(&other.name)?.estimate().verdict())).collect()
     };
-    let time = standing(
-        &verdicts(Measure::Time),
-        ["is faster than", "is as fast as", "is slower than"],
-    );
-    let memory =
-        standing(
+    let time =
+        standing(&verdicts(Measure::Time), ["is faster than", "is as fast as", "is slower than"]);
+    let memory = standing(
         &verdicts(Measure::PeakRss),
         ["needs less memory than", "needs as much memory as", "needs more memory than"],
     );

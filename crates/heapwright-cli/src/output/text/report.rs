@@ -27,7 +27,9 @@
 use crate::output::words::{self, hex, printable};
 use crate::output::{Look, units};
 use crate::process;
-use crate::report::model::{Amount, Error, Fate, Growth, Leak, Path, Process, Ready, Report, StackId};
+use crate::report::model::{
+    Amount, Error, Fate, Growth, Leak, Path, Process, Ready, Report, StackId,
+};
 use crate::report::suppressions::is_main;
 use crate::symbols::plumbing::is_plumbing;
 use crate::symbols::{Frame, Function};
@@ -504,7 +506,11 @@ fn whether_by_access(report: &Report, process: &Process) -> &'static str {
     );
     let mut accesses = report.errors.iter().filter(|error| error.finding.call == Call::Access);
     let is_its = |error: &Error| report.processes[error.process].pid == process.pid;
-    if is_fault && accesses.any(is_its) { ", at an access that was reported or behind it" } else { "" }
+    if is_fault && accesses.any(is_its) {
+        ", at an access that was reported or behind it"
+    } else {
+        ""
+    }
 }
 
 /// How it ended.
