@@ -280,13 +280,13 @@ unsafe extern "C" fn judge(signal: c_int, info: *const siginfo_t, context: *mut 
     let decide = DECIDE.load(Ordering::Acquire);
     let mut verdict = Verdict::NotOurs;
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: by the contract the kernel's.
-    if signal == libc::SIGTRAP
-        && code == stepping::TRACE
-        && unsafe { stepping::end(context.cast()) }
-    {
-        crate::errno::set(errno);
-        return 0;
+    if signal == libc::SIGTRAP && code == stepping::TRACE {
+        // SAFETY: by the contract the kernel's.
+        let was_step = unsafe { stepping::end(context.cast()) };
+        if was_step {
+            crate::errno::set(errno);
+            return 0;
+        }
     }
     // Not sent by anybody, and not one of the faults that have no address.
     if code > 0 && code != SI_KERNEL && signal != libc::SIGTRAP && !decide.is_null() {
