@@ -90,7 +90,7 @@ pub(crate) unsafe fn begin(context: *mut ucontext_t, address: usize) -> bool {
         let faults = faults.iter().fold(0, |mask, &signal| mask | crate::signals::bit(signal));
         // SAFETY: the first word of the context's mask.
         step.mask.store(unsafe { mask_of(context).read() }, Ordering::Relaxed);
-        // SAFETY: the same; the thread goes on with it.
+        // SAFETY: the first word of the context's mask, with which the thread goes on.
         unsafe { mask_of(context).write(!faults) };
     }
     let Some(page) = step.pages.iter().find(|page| page.load(Ordering::Relaxed) == 0) else {

@@ -237,7 +237,11 @@ pub(crate) fn suggestion(stack: &[Line<'_>]) -> Option<String> {
             (false, "") => "*",
             (false, name) => name,
         };
-        Some(if file.is_empty() { name.to_owned() } else { format!("{name}@{file}") })
+        // The C library's own names for its functions are seen where its debug information is: `__GI___strdup`.
+        let is_libc = file.starts_with("libc.so") || file.starts_with("libc-");
+        let bare = name.trim_start_matches("__GI_").trim_start_matches('_');
+        let name = if is_libc && name != "*" { format!("*{bare}") } else { name.to_owned() };
+        Some(if file.is_empty() { name } else { format!("{name}@{file}") })
     };
     let mut calls: Vec<String> = Vec::new();
     for line in without_plumbing(stack).iter().take(CALLS) {
@@ -611,7 +615,7 @@ mod tests {
         };
         let stack = [&[new], &STACK[..]].concat();
         let suggested = suggestion(&stack).expect("has names");
-        assert_eq!(suggested, "strdup@libc.so.6 <- ns::load(char const*)@prog <- main@prog");
+        assert_eq!(suggested, "*strdup@libc.so.6 <- ns::load(char const*)@prog <- main@prog");
         let hides = |stack: &[Line<'static>]| {
             suppressions(&format!("leak:{suggested}")).hides(LOST, &[stack.to_vec()]).is_some()
         };

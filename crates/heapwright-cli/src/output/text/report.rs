@@ -254,7 +254,8 @@ pub(super) fn stack(out: &mut String, report: &Report, stack: StackId) {
     if first > 1 {
         let (_, function) = all[first - 1];
         let name = function.name.as_deref().map(words::printable_text).unwrap_or_default();
-        let _ = writeln!(out, "    #0 to #{} get memory for others, the last in {name}", first - 1);
+        let _ =
+            writeln!(out, "    #0 to #{} allocator and standard library, up to {name}", first - 1);
     }
     let (folded, mut shown) = (if first > 1 { first } else { 0 }, false);
     let is_main = |name: &String| is_main(name);
