@@ -254,7 +254,7 @@ fn allocate_in(group: usize, request: Request) -> *mut u8 {
         slabs::draw(class, 1, |slot| drawn = Some(slot));
         let Some(slot) = drawn else { return ptr::null_mut() };
         // One call in so many, for slots are drawn at random.
-        if slot.index.is_multiple_of(32) && !sync::is_interrupted() {
+        if (slot.block.addr() / MIN_ALIGN).is_multiple_of(32) && !sync::is_interrupted() {
             ticks::pass(os::coarse_ms());
         }
         // SAFETY: the bytes of a free slot, which is this call's.
