@@ -76,10 +76,12 @@ own! {
 /// `memcmp` until the C library's is known; the others are, too.
 unsafe extern "C" fn plain_memcmp(one: *const u8, other: *const u8, bytes: usize) -> c_int {
     for at in 0..bytes {
-        // SAFETY: both have that many bytes, as the caller promises.
-        let pair = unsafe { (*one.wrapping_add(at), *other.wrapping_add(at)) };
-        if pair.0 != pair.1 {
-            return c_int::from(pair.0) - c_int::from(pair.1);
+        // SAFETY: it has that many bytes, as the caller promises.
+        let one = unsafe { *one.wrapping_add(at) };
+        // SAFETY: it has as many.
+        let other = unsafe { *other.wrapping_add(at) };
+        if one != other {
+            return c_int::from(one) - c_int::from(other);
         }
     }
     0

@@ -168,8 +168,10 @@ fn is_c_library_since(minor: u32) -> bool {
     // SAFETY: glibc's type of that function.
     let version =
         unsafe { transmute::<*mut c_void, unsafe extern "C" fn() -> *const c_char>(version) };
-    // SAFETY: it takes nothing, and says a string that is there for ever.
-    let version = unsafe { CStr::from_ptr(version()) }.to_bytes();
+    // SAFETY: it takes nothing.
+    let version = unsafe { version() };
+    // SAFETY: a string that is there for ever.
+    let version = unsafe { CStr::from_ptr(version) }.to_bytes();
     let digits = version
         .strip_prefix(b"2.")
         .unwrap_or_default()
