@@ -8,7 +8,7 @@
 
 use crate::commands::{
     bench, check, diff, docs, doctor, explain, heap, library, profile, record, replay, report, run,
-    top, tune, workload,
+    top, tune, valgrind, workload,
 };
 use crate::process::Exit;
 use crate::wrong::Wrong;
@@ -35,6 +35,7 @@ pub(crate) struct Cli {
 enum Command {
     Run(run::Args),
     Check(check::Args),
+    Valgrind(valgrind::Args),
     Profile(profile::Args),
     Top(top::Args),
     Explain(explain::Args),
@@ -69,6 +70,7 @@ pub(crate) fn run() -> Exit {
     let (result, own_failure) = match cli.command {
         Command::Run(args) => (run::run(args), 125),
         Command::Check(args) => (check::run(&args), check::COULD_NOT),
+        Command::Valgrind(args) => (valgrind::run(&args), check::COULD_NOT),
         Command::Profile(args) => (profile::run(&args), check::COULD_NOT),
         Command::Top(args) => (top::run(&args), 1),
         Command::Explain(args) => (explain::run(&args), 1),

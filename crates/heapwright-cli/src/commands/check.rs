@@ -32,10 +32,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The records' name before the pid.
-const STEM: &str = "record";
+pub(super) const STEM: &str = "record";
 
 /// As many frames as valgrind keeps: those beyond cost time and are seldom looked at.
-const FRAMES: &str = "traces=12";
+pub(super) const FRAMES: &str = "traces=12";
 
 /// How long processes that outlive the program are waited for.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -139,7 +139,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         let report = Report { wanted: how.wanted.clone(), ..Report::default() };
         Made { report, damaged: 0 }
     };
-    let is_checked = notes(&mut made.report, args, &outcome, &running);
+    let is_checked = notes(&mut made.report, &args.program.command[0], &outcome, &running);
     // Whatever becomes of the report, the program's end is handed on.
     if let Err(error) = write(args, &made.report, file) {
         eprintln!("heapwright: the report could not be written: {error:#}");
@@ -156,7 +156,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
 
 /// Why the library would not get into a program. That it cannot be run at all is reported
 /// when that is tried.
-fn cannot_be_checked(name: &std::ffi::OsStr) -> Option<String> {
+pub(super) fn cannot_be_checked(name: &std::ffi::OsStr) -> Option<String> {
     let report = inspect::inspect(name, preload::machine());
     let cannot_run = ["not-found", "not-executable", "noexec", "not-a-program", "not-elf", "loop"];
     let reason = report.reason().filter(|finding| !cannot_run.contains(&finding.code))?;
@@ -225,7 +225,7 @@ fn options(args: &Args, records: &Path) -> anyhow::Result<Options> {
 }
 
 /// Waits shortly for processes that outlive the program, and says which still run.
-fn stragglers(records: &Path) -> Vec<u32> {
+pub(super) fn stragglers(records: &Path) -> Vec<u32> {
     let began = Instant::now();
     loop {
         let entries = fs::read_dir(records).into_iter().flatten().flatten();
@@ -248,7 +248,12 @@ fn is_running(pid: u32) -> bool {
 }
 
 /// Says what was not seen; whether the program was checked at all.
-fn notes(report: &mut Report, args: &Args, outcome: &Outcome, running: &[u32]) -> bool {
+pub(super) fn notes(
+    report: &mut Report,
+    program: &std::ffi::OsStr,
+    outcome: &Outcome,
+    running: &[u32],
+) -> bool {
     for pid in running {
         let text = "is still running: what it has not written yet is not in this report";
         report.notes.push(format!("process {pid} {text}"));
@@ -256,8 +261,8 @@ fn notes(report: &mut Report, args: &Args, outcome: &Outcome, running: &[u32]) -
     if report.processes.iter().any(|process| process.pid == outcome.pid) {
         return true;
     }
-    let name = args.program.command[0].display();
-    let reason = why_none(&args.program.command[0], outcome);
+    let name = program.display();
+    let reason = why_none(program, outcome);
     report.notes.push(format!("{name} itself was not checked: {reason}"));
     !report.processes.is_empty()
 }

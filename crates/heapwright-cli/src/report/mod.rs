@@ -53,6 +53,7 @@ use point::Point;
 use progress::Progress;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+pub(crate) use suppressions::glob;
 use suppressions::{Kind, Line, Suppressions};
 
 /// Groups of blocks that are reported one by one.
