@@ -1,7 +1,9 @@
 //! One module a subcommand: its arguments, and a `run` that does it.
 
 pub(crate) mod bench;
+pub(crate) mod cargo;
 pub(crate) mod check;
+mod checked;
 pub(crate) mod diff;
 pub(crate) mod docs;
 pub(crate) mod doctor;

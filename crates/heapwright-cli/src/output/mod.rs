@@ -57,6 +57,7 @@ pub(crate) use look::Look;
 pub(crate) use recorded::recorded;
 pub(crate) use render::{Format, render};
 pub(crate) use run::Run;
+pub(crate) use sentences::findings as finding_sentences;
 pub(crate) use time::rfc3339;
 pub(crate) use words::{printable, printable_text};
 

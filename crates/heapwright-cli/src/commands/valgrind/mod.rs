@@ -23,15 +23,13 @@ mod install;
 mod options;
 mod target;
 
-use super::check::{FRAMES, STEM, cannot_be_checked, notes, stragglers};
-use super::run::{command, not_started};
+use super::check::{cannot_be_checked, notes};
+use super::checked::checked;
 use crate::output::memcheck::{self, Style};
-use crate::preload::{self, Options};
-use crate::process::{self, End, Exit};
+use crate::process::{End, Exit};
 use crate::report::model::{Process, Report, Wanted};
 use crate::report::point::Point;
 use crate::report::{self, MOST_ERRORS};
-use crate::statistics::Folder;
 use crate::wrong::{is_wrong, wrong};
 use anyhow::bail;
 use heapwright_record::debug::FindingKind;
@@ -72,23 +70,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     {
         bail!("{} cannot be checked: {reason}", name.display());
     }
-    let given = std::env::var_os("HEAPWRIGHT_LIBRARY").filter(|path| !path.is_empty());
-    let library = preload::library(given.map(PathBuf::from).as_deref())?;
     // Before the program runs, so that a bad FILE does not cost a run.
     let target = Target::open(&asked.to)?;
     let how = how(&asked);
     report::check(&how).map_err(|error| is_wrong(&error))?;
-    let folder = Folder::new()?;
-    let options = library_options(&asked, folder.path())?;
-    preload::refuse_bad(&library, &options, &[])?;
-    let outcome = match process::watch(command(&asked.program, &library, &options)?) {
-        Ok(outcome) => outcome,
-        Err(error) => return Ok(not_started(name, &error)),
+    let checked = match checked(&asked.program, &library_options(&asked))? {
+        Ok(checked) => checked,
+        Err(exit) => return Ok(exit),
     };
-    let running = stragglers(folder.path());
+    let outcome = &checked.outcome;
     let style = style(&asked, &args.words);
-    let mut reports = reports(folder.path(), outcome.pid, &asked, &how)?;
-    let is_checked = notes(&mut reports[0], name, &outcome, &running);
+    let mut reports = reports(checked.records(), outcome.pid, &asked, &how)?;
+    let is_checked = notes(&mut reports[0], name, outcome, &checked.running);
     let has_errors =
         reports.iter().any(|report| style.counted(report).1 != 0 || report.unwritten != 0);
     // Whatever becomes of the report, the program's end is handed on.
@@ -124,19 +117,14 @@ fn how(asked: &Asked) -> report::Options {
     }
 }
 
-/// The options for the library. What the user set in HEAPWRIGHT comes first.
-fn library_options(asked: &Asked, records: &Path) -> anyhow::Result<Options> {
-    let inherited = std::env::var_os("HEAPWRIGHT");
-    let mut options = Options::inherited_over(FRAMES, inherited.as_deref());
-    options.add("mode=debug,quiet=yes")?;
+/// The options for the library.
+fn library_options(asked: &Asked) -> Vec<String> {
+    let mut options = Vec::new();
     if asked.leaks != Leaks::No {
-        options.add("leaks=exit,reachable=all")?;
+        options.push("leaks=exit,reachable=all".to_owned());
     }
-    if let Some(frames) = asked.frames {
-        options.add(&format!("traces={frames}"))?;
-    }
-    options.record(&records.join(STEM));
-    Ok(options)
+    options.extend(asked.frames.map(|frames| format!("traces={frames}")));
+    options
 }
 
 fn style(asked: &Asked, words: &[OsString]) -> Style {
