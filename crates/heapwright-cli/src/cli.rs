@@ -7,8 +7,8 @@
 //! The table is in docs/command.md.
 
 use crate::commands::{
-    bench, check, diff, docs, doctor, explain, heap, library, profile, record, replay, report, run,
-    top, tune, workload,
+    bench, cargo, check, checked, diff, docs, doctor, explain, heap, library, profile, record,
+    replay, report, run, top, tune, valgrind, workload,
 };
 use crate::process::Exit;
 use crate::wrong::Wrong;
@@ -35,6 +35,10 @@ pub(crate) struct Cli {
 enum Command {
     Run(run::Args),
     Check(check::Args),
+    Valgrind(valgrind::Args),
+    Cargo(cargo::Args),
+    #[command(hide = true)]
+    CargoRunner(cargo::RunnerArgs),
     Profile(profile::Args),
     Top(top::Args),
     Explain(explain::Args),
@@ -68,8 +72,11 @@ pub(crate) fn run() -> Exit {
     };
     let (result, own_failure) = match cli.command {
         Command::Run(args) => (run::run(args), 125),
-        Command::Check(args) => (check::run(&args), check::COULD_NOT),
-        Command::Profile(args) => (profile::run(&args), check::COULD_NOT),
+        Command::Check(args) => (check::run(&args), checked::COULD_NOT),
+        Command::Valgrind(args) => (valgrind::run(&args), checked::COULD_NOT),
+        Command::Cargo(args) => (cargo::run(&args), checked::COULD_NOT),
+        Command::CargoRunner(args) => (cargo::runner(&args), checked::COULD_NOT),
+        Command::Profile(args) => (profile::run(&args), checked::COULD_NOT),
         Command::Top(args) => (top::run(&args), 1),
         Command::Explain(args) => (explain::run(&args), 1),
         Command::Bench(args) => (bench::run(&args), bench::OWN_FAILURE),

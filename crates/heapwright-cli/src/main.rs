@@ -5,6 +5,9 @@
 //! commands/       one module a subcommand: its arguments and its run()
 //!   run           a program on heapwright, and what its memory did
 //!   check         a program in debug mode, and what was found
+//!   valgrind      the same, for whoever calls valgrind
+//!   cargo         cargo's tests, programs and benchmarks, checked
+//!   checked       a program in debug mode, as the last two run it
 //!   doctor        would that take effect, and why not
 //!   report        what is in debug records
 //!   diff          two records, or two points in time, compared

@@ -31,6 +31,9 @@ use heapwright_substrate::{digits, segments};
 mod adapters;
 pub mod arena;
 mod cache;
+#[cfg(test)]
+#[path = "../../heapwright-substrate/src/testing/cases.rs"]
+mod cases;
 #[cfg(feature = "debug")]
 pub mod debug;
 pub mod gc;
@@ -48,9 +51,8 @@ mod request;
 mod samples;
 pub mod stats;
 pub mod status;
-#[cfg(test)]
-#[path = "../../heapwright-substrate/src/testing/cases.rs"]
-mod testing;
+#[cfg(feature = "std")]
+pub use adapters::testing;
 
 pub mod options {
     //! Options: one string, read once, at the latest by the first allocation.

@@ -18,14 +18,14 @@
 //! still runs) gives 125, and its report begins with that.
 
 use super::ProgramArgs;
+use super::checked::{self, FRAMES, Follow, How, PYTHON_MALLOC, STEM, cannot_be_checked};
 use super::report::{FailOn, OutputArgs};
-use super::run::{command, not_started, why_none};
-use crate::inspect::{self, Verdict};
+use super::run::{command, not_started};
+use crate::inspect;
 use crate::output::Look;
 use crate::preload::{self, Options};
-use crate::process::orphans::Running;
-use crate::process::{self, End, Exit, Orphans, Outcome};
-use crate::report::model::{Fate, Report, Wanted};
+use crate::process::Exit;
+use crate::report::model::{Report, Wanted};
 use crate::report::{self, Made};
 use crate::statistics::{Folder, fits_option};
 use crate::wrong::{is_wrong, wrong};
@@ -34,30 +34,10 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
-
-/// The records' name before the pid.
-const STEM: &str = "record";
-
-/// As many frames as valgrind keeps: those beyond cost time and are seldom looked at.
-const FRAMES: &str = "traces=12";
 
 /// Of a Rust program with an allocator of its own: a debug build has a dozen frames between a `Vec` and `malloc`, and what
 /// cargo starts may be one.
 const MORE_FRAMES: &str = "traces=32";
-
-/// How long processes that outlive the program, and are not followed, are waited for.
-const PATIENCE: Duration = Duration::from_secs(1);
-
-/// How often they are looked at.
-const STEP: Duration = Duration::from_millis(20);
-const LONG_STEP: Duration = Duration::from_millis(200);
-
-/// What Python allocates with.
-const PYTHON_MALLOC: &str = "PYTHONMALLOC";
-
-/// The exit code where nothing was checked.
-pub(crate) const COULD_NOT: u8 = 125;
 
 /// Run a program in debug mode, with all that it starts, and report what was found.
 ///
@@ -137,17 +117,6 @@ enum Leaks {
     Full,
 }
 
-/// Which processes that outlive the program are waited for until they end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Follow {
-    /// Those that run a file which the program ran
-    Daemon,
-    /// All
-    All,
-    /// None
-    None,
-}
-
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let inspected = inspect::inspect(&args.program.command[0], preload::machine());
     if !args.anyway
@@ -166,30 +135,28 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let records = kept.as_deref().unwrap_or(folder.path());
     let options = options(args, records, frames(args, &inspected))?;
     preload::refuse_bad(&library, &options, &args.program.options)?;
-    let mut orphans = Orphans::adopt();
-    let mut program = command(&args.program.command, &library, &options)?;
+    let words = &args.program.command;
+    let how_checked = How {
+        follow: args.follow,
+        may_be_unchecked: args.anyway,
+        kept: args.keep.as_deref(),
+        has_python_malloc: args.python,
+    };
+    let mut program = command(words, &library, &options)?;
     if args.python {
         program.env(PYTHON_MALLOC, "malloc");
     }
-    let outcome = match process::watch_all(program, &mut orphans) {
-        Ok(outcome) => outcome,
-        Err(error) => return Ok(not_started(&args.program.command[0], &error)),
+    let end = match checked::to_end(program, &words[0], records, &how_checked) {
+        Ok(end) => end,
+        Err(error) => return Ok(not_started(&words[0], &error)),
     };
-    let Outlived { running, followed } = outlive(args, records, &outcome, &mut orphans);
     let mut made = if report::any_in(records) {
         report::make(&[records.to_owned()], &how)?
     } else {
         let report = Report { wanted: how.wanted.clone(), ..Report::default() };
         Made { report, damaged: 0 }
     };
-    report::set_fates(&mut made.report, |pid| match orphans.end(pid) {
-        _ if pid == outcome.pid => Fate::Ended(outcome.end),
-        Some(end) => Fate::Ended(end),
-        None if running.iter().any(|running| running.pid == pid) => Fate::Running,
-        None => Fate::Unknown,
-    });
-    notes(&mut made.report, args, &outcome, &running, &followed, &orphans);
-    let is_checked = made.report.unseen.is_empty();
+    end.note_in(&mut made.report, &how_checked);
     // Whatever becomes of the report, the program's end is handed on.
     if let Err(error) = write(args, &made.report, file) {
         eprintln!("heapwright: the report could not be written: {error:#}");
@@ -197,19 +164,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let fail_on = if args.leaks == Leaks::No { args.fail_on.but_leaks() } else { args.fail_on };
     Ok(if fail_on.is_in(&made.report) {
         Exit::Code(args.exit_code)
-    } else if !is_checked && matches!(outcome.end, End::Code(_)) {
-        Exit::Code(COULD_NOT)
     } else {
-        Exit::from(outcome.end)
+        end.exit(&made.report)
     })
-}
-
-/// Why the library would not get into a program. That it cannot be run at all is reported
-/// when that is tried.
-fn cannot_be_checked(report: &inspect::Report) -> Option<String> {
-    let cannot_run = ["not-found", "not-executable", "noexec", "not-a-program", "not-elf", "loop"];
-    let reason = report.reason().filter(|finding| !cannot_run.contains(&finding.code))?;
-    (report.verdict() == Verdict::No).then(|| reason.text.clone())
 }
 
 /// Who runs a shim.
@@ -292,136 +249,6 @@ fn options(args: &Args, records: &Path, frames: &str) -> anyhow::Result<Options>
     }
     options.record(&records.join(STEM));
     Ok(options)
-}
-
-/// What outlived the program.
-struct Outlived {
-    /// What runs still.
-    running: Vec<Running>,
-    /// Processes that were waited for until they ended.
-    followed: Vec<u32>,
-}
-
-/// Waits for processes that outlive the program, shortly, or (--follow) until they end, or somebody asks twice that
-/// this ends.
-fn outlive(args: &Args, records: &Path, outcome: &Outcome, orphans: &mut Orphans) -> Outlived {
-    let began = Instant::now();
-    let record = records.join(format!("{STEM}.{}", outcome.pid));
-    let programs = report::programs(&record);
-    let is_followed = |running: &Running| match args.follow {
-        Follow::Daemon => programs.contains(&running.exe),
-        Follow::All => true,
-        Follow::None => false,
-    };
-    let (mut followed, mut is_said) = (Vec::new(), false);
-    loop {
-        orphans.reap();
-        let running = process::orphans::running();
-        let waited: Vec<u32> = running
-            .iter()
-            .filter(|running| is_followed(running))
-            .map(|running| running.pid)
-            .collect();
-        process::orphans::pass_signals_to(&waited);
-        for pid in &waited {
-            if !followed.contains(pid) {
-                followed.push(*pid);
-            }
-        }
-        let waits = !waited.is_empty() && process::orphans::asked_to_end() < 2;
-        let is_patient = began.elapsed() < PATIENCE;
-        if running.is_empty() || !waits && !is_patient {
-            return Outlived { running, followed };
-        }
-        if !is_patient && !is_said {
-            is_said = true;
-            let name = args.program.command[0].display();
-            let own = std::process::id();
-            eprintln!(
-                "heapwright: {name} has ended and goes on as {}; the report comes when that ends \
-                 (kill {own} or Ctrl-C ends it, twice: report now)",
-                processes(&waited)
-            );
-        }
-        std::thread::sleep(if is_patient { STEP } else { LONG_STEP });
-    }
-}
-
-/// `process 12`, `processes 12 and 13`.
-fn processes(pids: &[u32]) -> String {
-    let words: Vec<String> = pids.iter().map(u32::to_string).collect();
-    match words.split_last() {
-        Some((last, [])) => format!("process {last}"),
-        Some((last, words)) => format!("processes {} and {last}", words.join(", ")),
-        None => String::from("no process"),
-    }
-}
-
-/// Says what was not seen.
-fn notes(
-    report: &mut Report,
-    args: &Args,
-    outcome: &Outcome,
-    running: &[Running],
-    followed: &[u32],
-    orphans: &Orphans,
-) {
-    let has_record =
-        |report: &Report, pid: u32| report.processes.iter().any(|process| process.pid == pid);
-    if !has_record(report, outcome.pid) {
-        let name = args.program.command[0].display();
-        let reason = why_none(&args.program.command[0], outcome);
-        let text = format!("{name} itself was not checked: {reason}");
-        // It may have been run for what it starts.
-        if args.anyway && !report.processes.is_empty() {
-            report.notes.push(text);
-        } else {
-            report.unseen.push(text);
-        }
-    }
-    if !args.python && std::env::var_os(PYTHON_MALLOC).is_none() && has_python(report) {
-        let text =
-            "Python's small objects are in an allocator of its own, where nothing is checked";
-        report.notes.push(format!("{text} (--python has them in malloc)"));
-    }
-    for Running { pid, exe } in running {
-        if !has_record(report, *pid) {
-            let (exe, text) = (exe.display(), "is still running, and has written nothing yet");
-            report.unseen.push(format!("process {pid} ({exe}) {text}"));
-        }
-    }
-    if !running.is_empty() {
-        report.unseen.push(match &args.keep {
-            Some(folder) => {
-                let records = folder.join(format!("{STEM}.PID"));
-                format!("what runs still goes on writing to {}: see heapwright report", records.display())
-            }
-            None => String::from(
-                "what runs still writes nothing from now on (--follow all waits for it; --keep FOLDER keeps what it writes)",
-            ),
-        });
-    }
-    for pid in followed {
-        if let Some(End::Signal { number, .. }) = orphans.end(*pid)
-            && !has_record(report, *pid)
-        {
-            let signal = process::signal_name(number);
-            report
-                .unseen
-                .push(format!("process {pid} was killed by {signal} before it wrote anything"));
-        }
-    }
-}
-
-/// Whether a process was Python's, or had it as a library.
-fn has_python(report: &Report) -> bool {
-    let is = |path: &str| {
-        let name = path.rsplit('/').next().unwrap_or_default();
-        name.starts_with("python") || name.starts_with("libpython")
-    };
-    let mut places = report.stacks.frames.iter().filter_map(|frame| frame.place.as_ref());
-    report.processes.iter().any(|process| !process.is_skipped && is(&process.exe))
-        || places.any(|place| is(&String::from_utf8_lossy(&place.path)))
 }
 
 fn write(args: &Args, report: &Report, file: Option<fs::File>) -> io::Result<()> {

@@ -1,7 +1,9 @@
 //! One module a subcommand: its arguments, and a `run` that does it.
 
 pub(crate) mod bench;
+pub(crate) mod cargo;
 pub(crate) mod check;
+pub(crate) mod checked;
 pub(crate) mod diff;
 pub(crate) mod docs;
 pub(crate) mod doctor;
@@ -15,6 +17,7 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod top;
 pub(crate) mod tune;
+pub(crate) mod valgrind;
 pub(crate) mod workload;
 
 use crate::output;

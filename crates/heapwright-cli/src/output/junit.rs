@@ -12,13 +12,12 @@
 //! Errors and what is definitely lost fail. What is possibly lost and what grows is reported
 //! in the output of a test that passes: JUnit knows no warnings, and a build should not
 //! break on a guess. The order is that of the report; nothing depends on the clock.
-//!
-//! XML 1.0 cannot hold most control characters, not even escaped; they become U+FFFD.
 
 use super::calls::{calls, first_look};
 use super::rules::Rule;
 use super::sentences;
 use super::words::fault_stack;
+use super::xml::escaped;
 use crate::report::model::{Report, StackId, Stacks};
 use heapwright_record::debug::Reach;
 use std::fmt::Write as _;
@@ -166,24 +165,6 @@ fn stack(out: &mut String, stacks: &Stacks, title: &str, id: StackId) {
     }
 }
 
-/// Text that can stand in an element and in an attribute.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\n' | '\t' => out.push(letter),
-            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            letter if letter.is_control() => out.push('\u{fffd}'),
-            letter => out.push(letter),
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -219,14 +200,5 @@ mod tests {
     fn nothing_passes() {
         let xml = file(&Report::default());
         assert!(xml.contains(r#"tests="17" failures="0""#) && !xml.contains("<failure"));
-    }
-
-    #[test]
-    fn what_xml_cannot_hold_is_replaced() {
-        assert_eq!(
-            escaped("a\u{1b}\0\u{85}\r\u{ffff}b\t\n"),
-            "a\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}b\t\n"
-        );
-        assert_eq!(escaped("]]> & <\"'>"), "]]&gt; &amp; &lt;&quot;'&gt;");
     }
 }

@@ -7,7 +7,8 @@
 //! text/      for people            json/   for machines, fields documented there
 //! html/      for people, with plots         race    words shared by both
 //! profile/   what is held, for profilers   sarif   for code scanning
-//! junit      for CI systems
+//! junit      for CI systems                 gcc     lines that editors jump by
+//! memcheck/  for what reads valgrind's text or XML      xml   text in XML
 //! format     what most things can be reported as
 //! file       files to write to              time    dates
 //! calls      stacks as calls                held    what is held, stack by stack
@@ -25,11 +26,13 @@ mod bars;
 mod calls;
 mod file;
 mod format;
+mod gcc;
 mod held;
 pub(crate) mod html;
 pub(crate) mod json;
 pub(crate) mod junit;
 mod look;
+pub(crate) mod memcheck;
 pub(crate) mod profile;
 pub(crate) mod prometheus;
 mod race;
@@ -45,6 +48,7 @@ pub(crate) mod text;
 mod time;
 mod units;
 mod words;
+mod xml;
 
 pub(crate) use answer::{Answer, Trial};
 pub(crate) use file::{emptied, open, replace};
@@ -53,6 +57,7 @@ pub(crate) use look::Look;
 pub(crate) use recorded::recorded;
 pub(crate) use render::{Format, render};
 pub(crate) use run::Run;
+pub(crate) use sentences::findings as finding_sentences;
 pub(crate) use time::rfc3339;
 pub(crate) use words::{printable, printable_text};
 

@@ -1,7 +1,7 @@
 //! A report in one of its formats.
 
 use super::profile::{dhat, flamegraph, folded, pprof};
-use super::{Look, html, json, junit, sarif, text};
+use super::{Look, gcc, html, json, junit, memcheck, sarif, text};
 use crate::report::model::Report;
 use std::io::{self, Write};
 
@@ -19,6 +19,12 @@ pub(crate) enum Format {
     Sarif,
     /// What was found, for CI systems (JUnit's XML)
     Junit,
+    /// What was found, a line each as compilers print them, for editors
+    Gcc,
+    /// What was found, in the words of valgrind's memcheck
+    Memcheck,
+    /// What was found, in valgrind's XML (protocol 4)
+    MemcheckXml,
     /// Live bytes by stack, as a picture (SVG)
     Flamegraph,
     /// Live bytes by stack, a line each, for flame graph tools
@@ -32,7 +38,7 @@ pub(crate) enum Format {
 impl Format {
     /// Whether it shows every stack that has live blocks, not of findings only.
     pub(crate) fn shows_all_stacks(self) -> bool {
-        self != Self::Text
+        !matches!(self, Self::Text | Self::Gcc | Self::Memcheck | Self::MemcheckXml)
     }
 }
 
@@ -49,6 +55,9 @@ pub(crate) fn render(
         Format::Html => html::report::write(report, out),
         Format::Sarif => sarif::write(report, out),
         Format::Junit => junit::write(report, out),
+        Format::Gcc => gcc::write(report, out),
+        Format::Memcheck => memcheck::text::write(report, &memcheck::Style::default(), out),
+        Format::MemcheckXml => memcheck::xml::write(report, &memcheck::Style::default(), out),
         Format::Flamegraph => flamegraph::write(report, out),
         Format::Folded => folded::write(report, out),
         Format::Pprof => pprof::write(report, out),

@@ -59,6 +59,7 @@ use progress::Progress;
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+pub(crate) use suppressions::glob;
 use suppressions::{Kind, Line, Suppressions};
 
 /// Groups of blocks that are reported one by one.

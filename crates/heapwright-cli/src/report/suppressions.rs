@@ -499,7 +499,7 @@ impl Pattern {
 }
 
 /// Whether a pattern with `*` and `?` is the whole text.
-pub(super) fn glob(pattern: &str, text: &str) -> bool {
+pub(crate) fn glob(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut at, mut byte) = (0, 0);
     let mut again: Option<(usize, usize)> = None;

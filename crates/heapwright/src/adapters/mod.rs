@@ -5,6 +5,8 @@
 //! all from the one implementation in this file.
 
 mod global_alloc;
+#[cfg(feature = "std")]
+pub mod testing;
 
 #[cfg(feature = "allocator-api2-02")]
 mod allocator_api2_02;

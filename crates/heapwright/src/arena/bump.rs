@@ -36,7 +36,7 @@ pub(super) const fn next_chunk(usual: usize, needed: usize) -> (usize, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::cases;
+    use crate::cases::cases;
     use proptest::prelude::*;
 
     proptest! {

@@ -185,7 +185,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        #![proptest_config(crate::testing::cases(200))]
+        #![proptest_config(crate::cases::cases(200))]
 
         #[test]
         fn a_word_says_what_was_put_in(size in 0usize..70_000, shift in 0u32..17, origin in 0u8..6, a in any::<u16>(), b in any::<u16>()) {

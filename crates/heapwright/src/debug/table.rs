@@ -500,7 +500,7 @@ mod tests {
     use std::collections::HashMap;
 
     proptest! {
-        #![proptest_config(crate::testing::cases(60))]
+        #![proptest_config(crate::cases::cases(60))]
 
         #[test]
         fn a_table_knows_what_a_map_knows(

@@ -560,7 +560,7 @@ fn what_is_asked_of_an_address_is_known_of_freed_blocks_too() {
 }
 
 proptest::proptest! {
-    #![proptest_config(crate::testing::cases(150))]
+    #![proptest_config(crate::cases::cases(150))]
 
     #[test]
     fn what_is_found_is_what_a_model_says(

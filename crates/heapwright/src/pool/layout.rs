@@ -143,7 +143,7 @@ const fn inverse(odd: usize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::cases;
+    use crate::cases::cases;
     use proptest::prelude::*;
 
     proptest! {

@@ -159,7 +159,7 @@ impl Levels {
 mod tests {
     extern crate std;
     use super::*;
-    use crate::testing::cases;
+    use crate::cases::cases;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
     use std::vec;

@@ -12,7 +12,7 @@ use std::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::testing::cases;
+use crate::cases::cases;
 use crate::{Kind, describe};
 
 #[derive(Clone, Debug)]

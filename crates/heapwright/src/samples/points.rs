@@ -119,7 +119,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(crate::testing::cases(100))]
+        #![proptest_config(crate::cases::cases(100))]
 
         /// Whatever the distances of changes: each point says what was live then, the points cover the time, and there are
         /// enough of them.

@@ -208,7 +208,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(crate::testing::cases(200))]
+        #![proptest_config(crate::cases::cases(200))]
 
         /// Few keys, so that homes meet; the same as a map of std's, whatever is done.
         #[test]

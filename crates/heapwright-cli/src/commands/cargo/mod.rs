@@ -1,0 +1,220 @@
+//! `cargo heapwright test|run|bench`: what cargo builds and runs, checked.
+//!
+//! ```text
+//! cargo heapwright test ARGS          cargo test ARGS, with a runner that is this command
+//!   heapwright cargo-runner BINARY    once for each binary: in debug mode, in one process
+//!     nothing found                   ends as it did: that is all that passing tests cost
+//!     found, in tests                 a report; then which test it was ([`tests`]); 101
+//!     found, elsewhere                a report; 99
+//! ```
+//!
+//! The same runner serves under nextest, which starts each test by itself:
+//! `CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="heapwright cargo-runner"`. What only lists
+//! tests is not checked.
+
+mod tests;
+
+use super::checked::{How, cannot_be_checked, checked};
+use crate::inspect;
+use crate::output::{self, Format, Look};
+use crate::preload;
+use crate::process::{self, Exit};
+use crate::report::model::{Leak, Report, Wanted};
+use crate::report::point::Point;
+use crate::report::{self, MOST_ERRORS};
+use anyhow::{Context, bail};
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Frames of a stack that are kept: a test's own call is some way down.
+const FRAMES: &str = "traces=32";
+
+/// The exit code of tests that failed, libtest's.
+const FAILED: u8 = 101;
+
+/// Run cargo's tests, programs or benchmarks in debug mode: what is found is a failure.
+///
+/// A leak or a mistake in a test is that test's failure, by its name. HEAPWRIGHT_SUPPRESS
+/// names a file of suppressions. Also called cargo heapwright.
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment, disable_help_flag = true)]
+#[command(override_usage = "cargo heapwright test|run|bench [CARGO'S OPTIONS]")]
+pub(crate) struct Args {
+    /// test, run or bench, and cargo's options
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORD")]
+    words: Vec<OsString>,
+}
+
+/// Run a program that cargo built, and fail where something was found.
+#[derive(clap::Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct RunnerArgs {
+    /// The program and its arguments
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "CMD"
+    )]
+    command: Vec<OsString>,
+}
+
+const HELP: &str = "\
+Run cargo's tests, programs or benchmarks in debug mode: what is found is a failure
+
+usage: cargo heapwright test|run|bench [CARGO'S OPTIONS]
+
+Environment:
+  HEAPWRIGHT_SUPPRESS  a file of suppressions
+  HEAPWRIGHT           options for the library
+
+Under nextest: CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER=\"heapwright cargo-runner\"
+";
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
+    let Some((what, rest)) = args.words.split_first() else {
+        return Err(refused("no subcommand is named"));
+    };
+    match what.to_str() {
+        Some("test" | "t" | "run" | "r" | "bench") => {}
+        Some("-h" | "--help") => {
+            output::to_stdout(|out| out.write_all(HELP.as_bytes()))?;
+            return Ok(Exit::Code(0));
+        }
+        _ => return Err(refused(&format!("'{}' is not one of test, run, bench", what.display()))),
+    }
+    let this = std::env::current_exe().context("this command's own path is not known")?;
+    let this = this.to_str().context("this command's own path is no text")?;
+    let triple = match target(rest) {
+        Some(triple) => triple,
+        None => host()?,
+    };
+    // A list: a path may have blanks. TOML's strings are escaped as JSON's are.
+    let runner = serde_json::to_string(&[this, "cargo-runner"])?;
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.arg("--config").arg(format!("target.{triple}.runner={runner}")).args(&args.words);
+    let error = process::replace(cargo);
+    bail!("cannot run cargo: {error}")
+}
+
+fn refused(what: &str) -> anyhow::Error {
+    crate::wrong::wrong(format!("cargo: {what}; see 'cargo heapwright --help'"))
+}
+
+/// What `--target` says, before cargo's `--`.
+fn target(words: &[OsString]) -> Option<String> {
+    let mut words = words.iter().map(|word| word.to_str().unwrap_or_default());
+    let mut words = words.by_ref().take_while(|word| *word != "--");
+    while let Some(word) = words.next() {
+        match word.strip_prefix("--target") {
+            Some("") => return words.next().map(str::to_owned),
+            Some(value) if value.starts_with('=') => return Some(value[1..].to_owned()),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// What the compiler builds for.
+fn host() -> anyhow::Result<String> {
+    let compiler = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = Command::new(compiler).arg("-vV").output().context("cannot run rustc")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).context("rustc does not say what it builds for")
+}
+
+pub(crate) fn runner(args: &RunnerArgs) -> anyhow::Result<Exit> {
+    let (program, words) = args.command.split_first().context("no program")?;
+    if words.iter().any(|word| word == "--list") {
+        let mut plain = Command::new(program);
+        let error = process::replace({
+            plain.args(words);
+            plain
+        });
+        return Ok(super::run::not_started(program, &error));
+    }
+    if let Some(reason) = cannot_be_checked(&inspect::inspect(program, preload::machine())) {
+        bail!("{} cannot be checked: {reason}", program.display());
+    }
+    let how = how();
+    report::check(&how).map_err(|error| crate::wrong::is_wrong(&error))?;
+    let (report, end) = match one(&args.command, &how)? {
+        Ok(seen) => seen,
+        Err(exit) => return Ok(exit),
+    };
+    if !has_failed(&report) {
+        return Ok(end);
+    }
+    let mut stderr = io::stderr().lock();
+    let look = Look::of(&stderr);
+    writeln!(stderr)?;
+    output::render(&report, Format::Text, &mut stderr, look)?;
+    drop(stderr);
+    if !tests::has_tests(Path::new(program)) {
+        return Ok(Exit::Code(99));
+    }
+    let alone = |name: &str| -> anyhow::Result<bool> {
+        let command = [program.clone(), "--exact".into(), name.into()];
+        Ok(one(&command, &how)?.is_ok_and(|(report, _)| has_failed(&report)))
+    };
+    tests::name(&report, program, words, &alone)?;
+    Ok(Exit::Code(FAILED))
+}
+
+/// How reports are made.
+fn how() -> report::Options {
+    let file = std::env::var_os("HEAPWRIGHT_SUPPRESS").filter(|path| !path.is_empty());
+    report::Options {
+        suppress: file.map(PathBuf::from).into_iter().collect(),
+        limit: Some(MOST_ERRORS),
+        wanted: Wanted { folder: std::env::current_dir().unwrap_or_default(), ..Wanted::default() },
+        quiet: true,
+        at: Point::End,
+        ..report::Options::default()
+    }
+}
+
+/// A program's report, and how to end by its own end; or how to end where it cannot be run.
+fn one(
+    command: &[OsString],
+    how: &report::Options,
+) -> anyhow::Result<Result<(Report, Exit), Exit>> {
+    let options = ["leaks=exit".to_owned(), FRAMES.to_owned()];
+    let checked = match checked(command, &options)? {
+        Ok(checked) => checked,
+        Err(exit) => return Ok(Err(exit)),
+    };
+    let mut report = if report::any_in(checked.records()) {
+        report::make(&[checked.records().to_owned()], how)?.report
+    } else {
+        Report { wanted: how.wanted.clone(), ..Report::default() }
+    };
+    checked.end.note_in(&mut report, &How::PLAIN);
+    for line in &report.unseen {
+        eprintln!("heapwright: {line}");
+    }
+    let end = checked.end.exit(&report);
+    Ok(Ok((report, end)))
+}
+
+/// Whether something was found that is a fault.
+fn has_failed(report: &Report) -> bool {
+    let errors = report.errors.len() as u64 + report.unreported.errors + report.unwritten;
+    errors != 0 || report.leaks.iter().any(Leak::is_definite)
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    #[test]
+    fn targets_are_found_before_the_programs_own_words() {
+        let of = |words: &[&str]| target(&words.iter().map(OsString::from).collect::<Vec<_>>());
+        assert_eq!(of(&["--target", "a-b", "x"]).as_deref(), Some("a-b"));
+        assert_eq!(of(&["x", "--target=a-b"]).as_deref(), Some("a-b"));
+        assert_eq!(of(&["--target-dir", "t", "--", "--target=a-b"]), None);
+    }
+}

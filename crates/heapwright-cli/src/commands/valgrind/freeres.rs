@@ -1,0 +1,65 @@
+//! What the runtime libraries keep for themselves until a process ends.
+//!
+//! Valgrind has the C library free its own memory at exit (`__libc_freeres`), and libstdc++
+//! too, so that nothing of theirs is left to be reported: buffers of streams, locales, the
+//! memory for exceptions when there is no other. Nothing is freed here; such blocks are left
+//! out of the report. They are the ones that a function of the library allocated and that its
+//! data still leads to. Not what the program asked for by it: streams that it opened, and
+//! what it keeps itself, such as a copy by `strdup`.
+
+use crate::report::model::{Leak, Report};
+use heapwright_record::debug::{Reach, Root};
+
+/// The C library's files, and the other's.
+const C_LIBRARY: [&str; 4] = ["libc.so", "libc-", "ld-linux", "ld-musl"];
+const CXX_LIBRARY: [&str; 2] = ["libstdc++.so", "libc++"];
+
+/// Functions whose blocks are the program's: it is to close the stream.
+const STREAMS: [&str; 6] = ["fopen", "fdopen", "popen", "open_memstream", "fmemopen", "tmpfile"];
+
+/// Leaves them out, of the sums, too.
+pub(super) fn leave_out(report: &mut Report, c_library: bool, cxx_library: bool) {
+    let files: Vec<&str> = [(c_library, &C_LIBRARY[..]), (cxx_library, &CXX_LIBRARY[..])]
+        .into_iter()
+        .filter(|(wanted, _)| *wanted)
+        .flat_map(|(_, files)| files.iter().copied())
+        .collect();
+    let leaks = std::mem::take(&mut report.leaks);
+    for leak in leaks {
+        if !is_kept_by(report, &leak, &files) {
+            report.leaks.push(leak);
+            continue;
+        }
+        let check = report
+            .processes
+            .get_mut(leak.process)
+            .and_then(|process| process.checks.get_mut(leak.check));
+        if let Some(check) = check {
+            check.live.blocks = check.live.blocks.saturating_sub(leak.lost.blocks);
+            check.live.bytes = check.live.bytes.saturating_sub(leak.lost.bytes);
+        }
+    }
+}
+
+/// Whether a function in one of these files allocated it, and data of one leads to it.
+fn is_kept_by(report: &Report, leak: &Leak, files: &[&str]) -> bool {
+    let is_one = |path: &str| {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        files.iter().any(|file| name.starts_with(file))
+    };
+    let Some(path) = leak.path.as_ref().filter(|_| leak.reach == Reach::Reachable) else {
+        return false;
+    };
+    let is_rooted = path.root == Root::Globals && path.module.as_deref().is_some_and(is_one);
+    let mut frames = report.stacks.frames(leak.stack);
+    let is_made = frames.next().is_some_and(|frame| {
+        let file = frame.place.as_ref().map(|place| String::from_utf8_lossy(&place.path));
+        file.is_some_and(|file| is_one(&file))
+            && !frame
+                .functions
+                .iter()
+                .filter_map(|function| function.name.as_deref())
+                .any(|name| STREAMS.iter().any(|stream| name.contains(stream)))
+    });
+    is_rooted && is_made
+}

@@ -1,0 +1,269 @@
+//! `heapwright valgrind [OPTIONS] PROGRAM [ARGS]`: `check`, for whoever calls valgrind.
+//!
+//! Build systems, test runners and editors know valgrind by its options, its files and its
+//! exit code. This is a program that they can call in its place: options are memcheck's
+//! ([`options`]), and what is printed is in memcheck's words (`output::memcheck`).
+//! `--install DIR` leaves a program called `valgrind` in a folder, which one puts into PATH.
+//!
+//! ```text
+//! valgrind                         here
+//! a report as things happen        all reports when the program has ended
+//! a log for each process (%p)      the same: a report for each record
+//! one log for all                  text: their reports one after the other; XML: one document
+//! children by fork                 reported
+//! children by exec                 with --trace-children=yes; in debug mode all the same
+//! --error-exitcode                 also if a child that is reported had errors
+//! ```
+//!
+//! The program's exit code is handed on, as valgrind does, but for two cases in which
+//! nothing was checked and a run must not look clean: 125, as of `check`.
+
+mod freeres;
+mod install;
+mod options;
+mod target;
+
+use super::checked::{How, cannot_be_checked, checked};
+use crate::inspect;
+use crate::output::memcheck::{self, Style};
+use crate::preload;
+use crate::process::Exit;
+use crate::report::model::{Process, Report, Wanted};
+use crate::report::point::Point;
+use crate::report::{self, MOST_ERRORS};
+use crate::wrong::{is_wrong, wrong};
+use anyhow::bail;
+use heapwright_record::debug::FindingKind;
+use options::{Asked, Children, Leaks, Line};
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use target::Target;
+
+/// Check a program as valgrind would be asked to: its options, its output, its exit code.
+///
+/// The options of memcheck that build systems and editors use are understood (--help as
+/// the only one lists them); others are refused. Uninitialised values are not looked for.
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment, disable_help_flag = true)]
+#[command(override_usage = "heapwright valgrind [VALGRIND'S OPTIONS] PROGRAM [ARGS]...
+       heapwright valgrind --install DIR")]
+pub(crate) struct Args {
+    /// Valgrind's options, the program and its arguments
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "WORD")]
+    words: Vec<OsString>,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
+    let asked = match options::parse(&args.words)? {
+        Line::Help => return said(&options::help()),
+        // What scripts compare with the version that they need; the first word is valgrind's.
+        Line::Version => {
+            return said(&format!("valgrind-3.24.0 (heapwright {})\n", env!("CARGO_PKG_VERSION")));
+        }
+        Line::Install(folder) => return install::install(&folder),
+        Line::Run(asked) => *asked,
+    };
+    let name = &asked.program[0];
+    if asked.children != Children::Executed
+        && let Some(reason) = cannot_be_checked(&inspect::inspect(name, preload::machine()))
+    {
+        bail!("{} cannot be checked: {reason}", name.display());
+    }
+    // Before the program runs, so that a bad FILE does not cost a run.
+    let target = Target::open(&asked.to)?;
+    let how = how(&asked);
+    report::check(&how).map_err(|error| is_wrong(&error))?;
+    let checked = match checked(&asked.program, &library_options(&asked))? {
+        Ok(checked) => checked,
+        Err(exit) => return Ok(exit),
+    };
+    let outcome = &checked.end.outcome;
+    let style = style(&asked, &args.words);
+    let mut reports = reports(checked.records(), outcome.pid, &asked, &how)?;
+    checked.end.note_in(&mut reports[0], &How::PLAIN);
+    let has_errors =
+        reports.iter().any(|report| style.counted(report).1 != 0 || report.unwritten != 0);
+    // Whatever becomes of the report, the program's end is handed on.
+    if let Err(error) = write(target, &asked, &style, &reports, outcome.pid) {
+        eprintln!("heapwright: the report could not be written: {error:#}");
+    }
+    Ok(match asked.error_exitcode {
+        Some(code) if has_errors => Exit::Code(code),
+        _ => checked.end.exit(&reports[0]),
+    })
+}
+
+fn said(text: &str) -> anyhow::Result<Exit> {
+    crate::output::to_stdout(|out| out.write_all(text.as_bytes()))?;
+    Ok(Exit::Code(0))
+}
+
+/// How reports are made.
+fn how(asked: &Asked) -> report::Options {
+    // All leaks get names: whose they are decides what is in the sums.
+    let details = if asked.leaks == Leaks::No { Vec::new() } else { options::ALL.to_vec() };
+    report::Options {
+        skip: Vec::new(),
+        suppress: asked.suppressions.clone(),
+        limit: Some(MOST_ERRORS).filter(|_| asked.limit),
+        everything: false,
+        wanted: Wanted { details, suppressions: asked.ready, ..Wanted::default() },
+        quiet: true,
+        at: Point::End,
+    }
+}
+
+/// The options for the library.
+fn library_options(asked: &Asked) -> Vec<String> {
+    let mut options = Vec::new();
+    if asked.leaks != Leaks::No {
+        options.push("leaks=exit,reachable=all".to_owned());
+    }
+    options.extend(asked.frames.map(|frames| format!("traces={frames}")));
+    options
+}
+
+fn style(asked: &Asked, words: &[OsString]) -> Style {
+    let counts = asked.leaks == Leaks::Full;
+    let own = words.len() - asked.program.len();
+    let own = words[..own].iter().map(|word| word.to_string_lossy().into_owned());
+    Style {
+        quiet: asked.quiet,
+        lists: asked.lists,
+        errors_for: if counts { asked.errors_for.clone() } else { Vec::new() },
+        has_more: asked.leaks == Leaks::Summary,
+        below_main: asked.below_main,
+        paths: asked.paths.clone(),
+        command: std::iter::once("heapwright valgrind".to_owned()).chain(own).collect(),
+        comment: asked.comment.clone(),
+    }
+}
+
+/// The reports, the started process's first: one for each process, or one for all where one
+/// XML document has to hold them. There is always a first one.
+fn reports(
+    folder: &Path,
+    started: u32,
+    asked: &Asked,
+    how: &report::Options,
+) -> anyhow::Result<Vec<Report>> {
+    let mut records: Vec<PathBuf> =
+        fs::read_dir(folder)?.flatten().map(|entry| entry.path()).collect();
+    records.sort();
+    let mut made = Vec::new();
+    for record in &records {
+        let report = report::make(std::slice::from_ref(record), how)?.report;
+        made.push((record, report));
+    }
+    let first = |report: &Report| report.first().map(|process| (process.began, process.pid));
+    made.sort_by_key(|(_, report)| {
+        (report.first().is_none_or(|process| process.pid != started), first(report))
+    });
+    let processes = made.iter().flat_map(|(_, report)| &report.processes);
+    let wanted = followed(processes, started, asked);
+    made.retain_mut(|(_, report)| keep(report, &wanted));
+    let mut reports: Vec<Report> = if asked.xml && !asked.to.is_for_each() && made.len() > 1 {
+        let all: Vec<PathBuf> = made.into_iter().map(|(record, _)| record.clone()).collect();
+        vec![report::make(&all, how)?.report]
+    } else {
+        made.into_iter().map(|(_, report)| report).collect()
+    };
+    if reports.is_empty() {
+        reports.push(Report { wanted: how.wanted.clone(), ..Report::default() });
+    }
+    for report in &mut reports {
+        freeres::leave_out(report, asked.c_library_frees, asked.cxx_library_frees);
+        let shown = if asked.leaks == Leaks::Full { asked.show.clone() } else { Vec::new() };
+        report.wanted.details = shown;
+        if !asked.mismatched {
+            report.errors.retain(|error| {
+                let kind = error.finding.kind;
+                kind != FindingKind::AllocatorMismatch && kind != FindingKind::SizeMismatch
+            });
+        }
+    }
+    Ok(reports)
+}
+
+/// A program in a process: its pid, and when it began.
+type Ran = (u32, u64);
+
+/// The programs that are reported: what was started; what it forked, unless that is to be
+/// silent: a fork goes on as the same program; what they executed, where that was asked for.
+fn followed<'a>(
+    processes: impl Iterator<Item = &'a Process>,
+    started: u32,
+    asked: &Asked,
+) -> HashSet<Ran> {
+    let mut wanted: Vec<&Process> = Vec::new();
+    let mut all: Vec<&Process> = processes.collect();
+    all.sort_by_key(|process| process.began);
+    for process in all {
+        let is_first = process.pid == started && wanted.is_empty();
+        let is_same = |other: &&Process| {
+            other.pid == process.parent
+                && (&other.exe, &other.command) == (&process.exe, &process.command)
+        };
+        let is_fork =
+            wanted.iter().any(is_same) && !wanted.iter().any(|other| other.pid == process.pid);
+        let is_skipped = || asked.skip.iter().any(|pattern| report::glob(pattern, &process.exe));
+        let is_wanted = match asked.children {
+            _ if is_first => true,
+            Children::None => false,
+            Children::Forked => is_fork,
+            Children::Executed => is_fork || !is_skipped(),
+        };
+        if is_wanted {
+            wanted.push(process);
+        }
+    }
+    wanted.iter().map(|process| (process.pid, process.began)).collect()
+}
+
+/// Leaves out of a report what other programs did; whether anything is left.
+fn keep(report: &mut Report, wanted: &HashSet<Ran>) -> bool {
+    let is_wanted: Vec<bool> = report
+        .processes
+        .iter()
+        .map(|process| wanted.contains(&(process.pid, process.began)))
+        .collect();
+    if is_wanted.iter().all(|is| *is) {
+        return !is_wanted.is_empty();
+    }
+    let of = |process: usize| is_wanted.get(process).copied().unwrap_or_default();
+    report.errors.retain(|error| of(error.process));
+    report.leaks.retain(|leak| of(leak.process));
+    report.growths.retain(|growth| of(growth.process));
+    // Indexes stay what they are: a program that goes only lies behind those that stay.
+    let kept = is_wanted.iter().take_while(|is| **is).count();
+    report.processes.truncate(kept);
+    kept != 0
+}
+
+fn write(
+    target: Target,
+    asked: &Asked,
+    style: &Style,
+    reports: &[Report],
+    started: u32,
+) -> anyhow::Result<()> {
+    let mut target = target;
+    for report in reports {
+        let pid = report.first().map_or(started, |process| process.pid);
+        let mut text = Vec::new();
+        if asked.xml {
+            memcheck::xml::write(report, style, &mut text)?;
+        } else {
+            memcheck::text::write(report, style, &mut text)?;
+        }
+        target.write(pid, &text)?;
+    }
+    Ok(())
+}
+
+/// What is no command line of valgrind's.
+fn refused(what: &str) -> anyhow::Error {
+    wrong(format!("valgrind: {what}; see 'heapwright valgrind --help'"))
+}

@@ -1,0 +1,548 @@
+//! Valgrind's options for memcheck: what each means here.
+//!
+//! ```text
+//! ~/.valgrindrc, VALGRIND_OPTS, ./.valgrindrc, the command line    the last one holds
+//! an option that is understood    has its effect ([`Asked`])
+//! one of NO_EFFECT                is about what heapwright does otherwise, or not at all: the
+//!                                 run is checked all the same. docs/valgrind.md says why
+//! any other                       refused in one line, before the program runs
+//! ```
+//!
+//! A file `.valgrindrc` in the current folder is only read where it is the user's own and
+//! nobody else may write to it. `--memcheck:` and `--heapwright:` before an option are taken
+//! off in files and VALGRIND_OPTS; options for other tools are passed over there.
+
+use super::refused;
+use super::target::To;
+use crate::output::memcheck::Paths;
+use crate::report::model::Ready;
+use heapwright_record::debug::Reach;
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// What a command line asks for.
+#[derive(Debug)]
+pub(super) enum Line {
+    Help,
+    Version,
+    Install(PathBuf),
+    Run(Box<Asked>),
+}
+
+/// How a program is to be checked.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) program: Vec<OsString>,
+    pub(super) quiet: bool,
+    pub(super) lists: bool,
+    pub(super) xml: bool,
+    pub(super) to: To,
+    pub(super) comment: Option<String>,
+    pub(super) children: Children,
+    /// Programs that are not reported where they are executed, by their paths, with wildcards.
+    pub(super) skip: Vec<String>,
+    pub(super) leaks: Leaks,
+    pub(super) show: Vec<Reach>,
+    pub(super) errors_for: Vec<Reach>,
+    pub(super) error_exitcode: Option<u8>,
+    pub(super) suppressions: Vec<PathBuf>,
+    pub(super) ready: Ready,
+    pub(super) frames: Option<u8>,
+    pub(super) limit: bool,
+    pub(super) mismatched: bool,
+    /// Whether what the runtime libraries keep is left out, as if they had freed it.
+    pub(super) c_library_frees: bool,
+    pub(super) cxx_library_frees: bool,
+    pub(super) below_main: bool,
+    pub(super) paths: Paths,
+}
+
+/// Which processes are reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Children {
+    /// The one that was started.
+    None,
+    /// And what it forked.
+    Forked,
+    /// And what those executed.
+    Executed,
+}
+
+/// How leaks are reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leaks {
+    No,
+    Summary,
+    Full,
+}
+
+/// Options that are taken and change nothing.
+const NO_EFFECT: [&str; 52] = [
+    // Undefined values are not looked for.
+    "undef-value-errors",
+    "track-origins",
+    "expensive-definedness-checks",
+    "partial-loads-ok",
+    // The debug heap has its own way to keep freed blocks and stacks, and to fill memory.
+    "freelist-vol",
+    "freelist-big-blocks",
+    "keep-stacktraces",
+    "malloc-fill",
+    "free-fill",
+    "redzone-size",
+    "alignment",
+    "leak-resolution",
+    "leak-check-heuristics",
+    "show-realloc-size-zero",
+    // The program runs on the processor itself.
+    "smc-check",
+    "vex-iropt-register-updates",
+    "vex-guest-max-insns",
+    "fair-sched",
+    "sim-hints",
+    "kernel-variant",
+    "main-stacksize",
+    "max-stackframe",
+    "max-threads",
+    "valgrind-stacksize",
+    "num-transtab-sectors",
+    "avg-transtab-entry-size",
+    "aspace-minaddr",
+    "resync-filter",
+    "sigill-diagnostics",
+    "show-emwarns",
+    "workaround-gcc296-bugs",
+    "ignore-ranges",
+    "ignore-range-below-sp",
+    "soname-synonyms",
+    "require-text-symbol",
+    "scheduling-quantum",
+    // No debugger is waited for, nor standard input asked.
+    "vgdb",
+    "vgdb-poll",
+    "vgdb-shadow-registers",
+    "vgdb-prefix",
+    "vgdb-stop-at",
+    "vgdb-error",
+    "input-fd",
+    // Names come from the files, with inlined functions, demangled.
+    "read-inline-info",
+    "read-var-info",
+    "demangle",
+    "keep-debuginfo",
+    "dsymutil",
+    "extra-debuginfo-path",
+    "allow-mismatched-debuginfo",
+    "default-suppressions",
+    // Everything is reported at the end.
+    "time-stamp",
+];
+
+/// Reads a command line, and what stands before it.
+pub(super) fn parse(words: &[OsString]) -> anyhow::Result<Line> {
+    if let [flag, rest @ ..] = words
+        && flag == "--install"
+    {
+        return match rest {
+            [folder] => Ok(Line::Install(folder.into())),
+            _ => Err(refused("--install wants one folder")),
+        };
+    }
+    let mut parser = Parser::new();
+    for word in inherited() {
+        parser.option(&word)?;
+    }
+    let mut rest = words;
+    while let [word, after @ ..] = rest {
+        let Some(text) = word.to_str().filter(|text| text.starts_with('-')) else { break };
+        rest = after;
+        match text {
+            "--" => break,
+            "-h" | "--help" | "--help-debug" | "--help-dyn-options" => return Ok(Line::Help),
+            "--version" => return Ok(Line::Version),
+            option => parser.option(option)?,
+        }
+    }
+    if rest.is_empty() {
+        return Err(refused("no program is named"));
+    }
+    parser.finish(rest).map(|asked| Line::Run(Box::new(asked)))
+}
+
+/// Options of files and the environment, in the order in which they hold.
+fn inherited() -> Vec<String> {
+    let home = std::env::var_os("HOME").map(|home| Path::new(&home).join(".valgrindrc"));
+    let here = Path::new(".valgrindrc");
+    // SAFETY: it has no precondition.
+    let user = unsafe { libc::geteuid() };
+    let is_own = fs::metadata(here)
+        .is_ok_and(|file| file.is_file() && file.uid() == user && file.mode() & 0o022 == 0);
+    let text = |path: &Path| fs::read_to_string(path).unwrap_or_default();
+    let texts = [
+        home.as_deref().map(text).unwrap_or_default(),
+        std::env::var("VALGRIND_OPTS").unwrap_or_default(),
+        if is_own { text(here) } else { String::new() },
+    ];
+    let lines = texts.iter().flat_map(|text| text.lines());
+    let words =
+        lines.filter(|line| !line.trim_start().starts_with('#')).flat_map(str::split_whitespace);
+    words.filter_map(for_memcheck).collect()
+}
+
+/// An option without the tool that it is for; none where that is another.
+fn for_memcheck(word: &str) -> Option<String> {
+    let Some((tool, option)) = word.strip_prefix("--").and_then(|rest| rest.split_once(':')) else {
+        return Some(word.to_owned());
+    };
+    if tool.contains('=') {
+        return Some(word.to_owned());
+    }
+    matches!(tool, "memcheck" | "heapwright").then(|| format!("--{option}"))
+}
+
+struct Parser {
+    asked: Asked,
+    /// Where text and XML go: either may be named before it is known which is written.
+    log: Option<To>,
+    xml: Option<To>,
+}
+
+impl Parser {
+    fn new() -> Self {
+        let asked = Asked {
+            program: Vec::new(),
+            quiet: false,
+            lists: false,
+            xml: false,
+            to: To::Descriptor(2),
+            comment: None,
+            children: Children::Forked,
+            skip: Vec::new(),
+            leaks: Leaks::Summary,
+            show: vec![Reach::Definite, Reach::Possible],
+            errors_for: vec![Reach::Definite, Reach::Possible],
+            error_exitcode: None,
+            suppressions: Vec::new(),
+            ready: Ready::None,
+            frames: None,
+            limit: true,
+            mismatched: true,
+            c_library_frees: true,
+            cxx_library_frees: true,
+            below_main: false,
+            paths: Paths::Name,
+        };
+        Self { asked, log: None, xml: None }
+    }
+
+    fn finish(self, program: &[OsString]) -> anyhow::Result<Asked> {
+        let Self { mut asked, log, xml } = self;
+        asked.program = program.to_vec();
+        asked.to = match (asked.xml, xml, log) {
+            (true, Some(to), _) | (false, _, Some(to)) => to,
+            (true, None, _) => {
+                return Err(refused("--xml=yes wants --xml-file, --xml-fd or --xml-socket"));
+            }
+            (false, _, None) => To::Descriptor(2),
+        };
+        Ok(asked)
+    }
+
+    fn option(&mut self, word: &str) -> anyhow::Result<()> {
+        let asked = &mut self.asked;
+        let unknown = || refused(&format!("'{word}' is not an option that heapwright knows"));
+        match word {
+            "-q" | "--quiet" => asked.quiet = true,
+            "-s" => asked.lists = true,
+            // More of valgrind's own doings: there are none here.
+            "-v" | "--verbose" | "-d" => {}
+            _ => {
+                let (name, value) = word
+                    .strip_prefix("--")
+                    .and_then(|rest| rest.split_once('='))
+                    .ok_or_else(unknown)?;
+                self.named(word, name, value)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn named(&mut self, word: &str, name: &str, value: &str) -> anyhow::Result<()> {
+        let asked = &mut self.asked;
+        let wrong = |use_: &str| refused(&format!("'{word}': use {use_}"));
+        let yes = || match value {
+            "yes" => Ok(true),
+            "no" => Ok(false),
+            _ => Err(wrong("yes or no")),
+        };
+        match name {
+            "tool" if value == "memcheck" => {}
+            "tool" => return Err(refused(&format!("'{word}': memcheck is the only tool here"))),
+            "quiet" => asked.quiet = yes()?,
+            "verbose" => _ = yes()?,
+            "show-error-list" => asked.lists = value == "all" || yes()?,
+            "trace-children" => {
+                if yes()? {
+                    asked.children = Children::Executed;
+                } else if asked.children == Children::Executed {
+                    asked.children = Children::Forked;
+                }
+            }
+            "trace-children-skip" => asked.skip.extend(value.split(',').map(str::to_owned)),
+            "child-silent-after-fork" => {
+                if yes()? && asked.children == Children::Forked {
+                    asked.children = Children::None;
+                }
+            }
+            "log-fd" => self.log = Some(descriptor(value).ok_or_else(|| wrong("a number"))?),
+            "log-file" => self.log = Some(To::File(value.to_owned())),
+            "log-socket" => self.log = Some(To::Socket(value.to_owned())),
+            "xml" => asked.xml = yes()?,
+            "xml-fd" => self.xml = Some(descriptor(value).ok_or_else(|| wrong("a number"))?),
+            "xml-file" => self.xml = Some(To::File(value.to_owned())),
+            "xml-socket" => self.xml = Some(To::Socket(value.to_owned())),
+            "xml-user-comment" => asked.comment = Some(value.to_owned()),
+            "num-callers" => {
+                let callers: u32 = value.parse().map_err(|_| wrong("a number"))?;
+                // The library keeps 64 at most.
+                asked.frames = Some(callers.clamp(1, 64) as u8);
+            }
+            "error-limit" => asked.limit = yes()?,
+            "error-exitcode" => {
+                let code: u8 = value.parse().map_err(|_| wrong("a number from 0 to 255"))?;
+                asked.error_exitcode = Some(code).filter(|code| *code != 0);
+            }
+            "suppressions" => asked.suppressions.push(value.into()),
+            "gen-suppressions" => {
+                asked.ready = match value {
+                    "no" => Ready::None,
+                    // Nobody is asked: all are printed.
+                    "yes" | "all" => Ready::Block,
+                    _ => return Err(wrong("no, yes or all")),
+                }
+            }
+            "show-below-main" => asked.below_main = yes()?,
+            "fullpath-after" => match &mut asked.paths {
+                Paths::After(parts) => parts.push(value.to_owned()),
+                Paths::Name => asked.paths = Paths::After(vec![value.to_owned()]),
+            },
+            "leak-check" => {
+                asked.leaks = match value {
+                    "no" => Leaks::No,
+                    "summary" => Leaks::Summary,
+                    "yes" | "full" => Leaks::Full,
+                    _ => return Err(wrong("no, summary, yes or full")),
+                }
+            }
+            "show-leak-kinds" => asked.show = kinds(value).ok_or_else(|| wrong(KINDS))?,
+            "errors-for-leak-kinds" => {
+                asked.errors_for = kinds(value).ok_or_else(|| wrong(KINDS))?;
+            }
+            "show-reachable" => {
+                asked.show =
+                    if yes()? { ALL.to_vec() } else { vec![Reach::Definite, Reach::Possible] };
+            }
+            "show-possibly-lost" => {
+                let yes = yes()?;
+                asked.show.retain(|reach| *reach != Reach::Possible);
+                if yes {
+                    asked.show.push(Reach::Possible);
+                }
+            }
+            "run-libc-freeres" => asked.c_library_frees = yes()?,
+            "run-cxx-freeres" => asked.cxx_library_frees = yes()?,
+            "show-mismatched-frees" => asked.mismatched = yes()?,
+            // Without effect they say nothing; with it, heapwright cannot do what is asked.
+            "track-fds" | "exit-on-first-error" | "xtree-leak" if value == "no" => {}
+            "xtree-memory" if value == "none" => {}
+            name if NO_EFFECT.contains(&name) => {}
+            _ => return Err(refused(&format!("'{word}' is not an option that heapwright knows"))),
+        }
+        Ok(())
+    }
+}
+
+const KINDS: &str = "definite, indirect, possible, reachable, all or none, joined by commas";
+
+pub(super) const ALL: [Reach; 4] =
+    [Reach::Definite, Reach::Indirect, Reach::Possible, Reach::Reachable];
+
+fn kinds(words: &str) -> Option<Vec<Reach>> {
+    let mut reaches = Vec::new();
+    for word in words.split(',') {
+        match word {
+            "definite" => reaches.push(Reach::Definite),
+            "indirect" => reaches.push(Reach::Indirect),
+            "possible" => reaches.push(Reach::Possible),
+            "reachable" => reaches.push(Reach::Reachable),
+            "all" => reaches.extend(ALL),
+            "none" => {}
+            _ => return None,
+        }
+    }
+    Some(reaches)
+}
+
+fn descriptor(value: &str) -> Option<To> {
+    value
+        .parse()
+        .ok()
+        .filter(|number| (1..=i32::from(u16::MAX)).contains(number))
+        .map(To::Descriptor)
+}
+
+/// What --help says.
+pub(super) fn help() -> String {
+    let mut taken: Vec<String> = NO_EFFECT.iter().map(|name| format!("--{name}")).collect();
+    taken.sort();
+    let mut lines = String::new();
+    let mut length = 0;
+    for option in taken {
+        if length + option.len() > 76 {
+            lines.push('\n');
+            length = 0;
+        }
+        lines += if length == 0 { "  " } else { " " };
+        length += option.len() + 1;
+        lines += &option;
+    }
+    format!("{HELP}\nTaken, without effect:\n{lines}\n")
+}
+
+const HELP: &str = "\
+Check a program as valgrind's memcheck would be asked to; see docs/valgrind.md
+
+usage: heapwright valgrind [options] program [arguments]
+       heapwright valgrind --install DIR    leaves a program DIR/valgrind that does the same
+
+  -h --help                      show this message
+  --version                      show a version that scripts can compare
+  -q --quiet                     print findings only
+  -s --show-error-list=yes       print which suppressions hid something
+  --tool=memcheck                the only tool there is
+  --trace-children=no|yes        report what is executed, too [no]
+  --trace-children-skip=P,...    but not programs of these names
+  --child-silent-after-fork=no|yes   report no forked children [no]
+  --log-file=FILE                write text to FILE: %p is the pid, %q{VAR} a variable, %n a number
+  --log-fd=N --log-socket=HOST:PORT  write text there [2]
+  --xml=yes                      write XML (protocol 4)
+  --xml-file=FILE --xml-fd=N --xml-socket=HOST:PORT    to there
+  --xml-user-comment=STR         copy STR into the XML
+  --num-callers=N                keep N frames of each stack, at most 64 [12]
+  --error-limit=no|yes           report at most 1000 different errors [yes]
+  --error-exitcode=N             exit with N if there were errors [0: as the program]
+  --suppressions=FILE            hide what FILE says
+  --gen-suppressions=no|yes|all  print a suppression with each finding [no]
+  --leak-check=no|summary|full   look for leaks when a process ends [summary]
+  --show-leak-kinds=K,...        report these one by one [definite,possible]
+  --errors-for-leak-kinds=K,...  these are errors [definite,possible]
+  --show-reachable=yes --show-possibly-lost=no    the same in earlier words
+  --show-mismatched-frees=no|yes report frees by the wrong function [yes]
+  --run-libc-freeres=no|yes --run-cxx-freeres=no|yes
+                                 leave out what the C library (libstdc++) keeps [yes]
+  --show-below-main=no|yes       report callers of main [no]
+  --fullpath-after=STR           show paths of sources behind STR
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(words: &[&str]) -> Result<Line, String> {
+        let words: Vec<OsString> = words.iter().map(Into::into).collect();
+        parse(&words).map_err(|error| error.to_string())
+    }
+
+    fn asked(words: &[&str]) -> Asked {
+        match parsed(&[words, &["prog", "-q"]].concat()) {
+            Ok(Line::Run(asked)) => *asked,
+            other => panic!("{words:?}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_build_systems_say_is_understood() {
+        // CTest's own words, meson's and ruby_memcheck's, Qt Creator's.
+        let ctest = asked(&[
+            "-q",
+            "--tool=memcheck",
+            "--leak-check=yes",
+            "--show-reachable=yes",
+            "--num-callers=50",
+            "--log-file=Testing/Temporary/MemoryChecker.%p.log",
+        ]);
+        assert!(ctest.quiet && ctest.leaks == Leaks::Full && ctest.show == ALL);
+        assert_eq!((ctest.frames, ctest.program.len()), (Some(50), 2));
+        assert!(ctest.to.is_for_each());
+        let ruby = asked(&[
+            "--num-callers=500",
+            "--error-limit=no",
+            "--trace-children=yes",
+            "--undef-value-errors=no",
+            "--leak-check=full",
+            "--show-leak-kinds=definite",
+            "--xml=yes",
+            "--xml-file=/tmp/x/%p.out",
+            "--suppressions=a",
+            "--suppressions=b",
+        ]);
+        assert!(ruby.xml && !ruby.limit && ruby.children == Children::Executed);
+        assert_eq!((ruby.frames, ruby.suppressions.len()), (Some(64), 2));
+        assert_eq!(ruby.to, To::File("/tmp/x/%p.out".into()));
+        let creator = asked(&[
+            "--child-silent-after-fork=yes",
+            "--xml-socket=127.0.0.1:1234",
+            "--log-socket=127.0.0.1:1235",
+            "--xml=yes",
+            "--smc-check=stack",
+            "--tool=memcheck",
+            "--gen-suppressions=all",
+            "--track-origins=yes",
+            "--leak-check=summary",
+            "--show-reachable=no",
+            "--errors-for-leak-kinds=all",
+        ]);
+        assert_eq!(creator.to, To::Socket("127.0.0.1:1234".into()));
+        assert_eq!((creator.children, creator.leaks), (Children::None, Leaks::Summary));
+        let exit = asked(&["--error-exitcode=1", "--fullpath-after=", "--fullpath-after=/src/"]);
+        assert_eq!(exit.error_exitcode, Some(1));
+        assert_eq!(exit.paths, Paths::After(vec![String::new(), "/src/".into()]));
+        for name in NO_EFFECT {
+            asked(&[&format!("--{name}=1")]);
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_is_one_line() {
+        for (words, part) in [
+            (&["--tool=helgrind", "x"][..], "memcheck is the only tool here"),
+            (&["--nonsense=1", "x"], "'--nonsense=1' is not an option that heapwright knows"),
+            (&["--nonsense", "x"], "'--nonsense' is not an option"),
+            (&["--track-fds=yes", "x"], "'--track-fds=yes' is not an option"),
+            (&["--leak-check=maybe", "x"], "use no, summary, yes or full"),
+            (&["--show-leak-kinds=definite,lost", "x"], "use definite, indirect"),
+            (&["--error-exitcode=256", "x"], "a number from 0 to 255"),
+            (&["--xml=yes", "x"], "--xml=yes wants --xml-file"),
+            (&["--leak-check=full"], "no program is named"),
+            (&["--install"], "--install wants one folder"),
+        ] {
+            let line = parsed(words).expect_err("is refused");
+            assert!(line.contains(part) && line.lines().count() == 1, "{part}: {line}");
+        }
+    }
+
+    #[test]
+    fn files_may_hold_options_for_other_tools() {
+        assert_eq!(
+            for_memcheck("--memcheck:leak-check=full").as_deref(),
+            Some("--leak-check=full")
+        );
+        assert_eq!(for_memcheck("--cachegrind:D1=1,2,3"), None);
+        assert_eq!(
+            for_memcheck("--log-socket=1.2.3.4:5").as_deref(),
+            Some("--log-socket=1.2.3.4:5")
+        );
+    }
+}

@@ -1,0 +1,356 @@
+//! What memcheck would call it: a report's findings in valgrind's words, for programs that
+//! read those.
+//!
+//! ```text
+//! heapwright's                                 memcheck's
+//! double, invalid, interior free; realloc      InvalidFree      Invalid free() / delete / ...
+//! wrong function, size or alignment            MismatchedFree   Mismatched free() / delete / ...
+//! read, caught in the act                      InvalidRead      Invalid read of size N
+//! any other access, found later or caught      InvalidWrite     Invalid write of size N
+//! blocks that are lost or reachable            Leak_*           N bytes in N blocks are ...
+//! ```
+//!
+//! The sentences are memcheck's up to the place where parsers stop reading; what memcheck
+//! cannot know is said behind it: a write that was found later has the stack where it was
+//! found, and says so. `size N` is what is known to have been touched, one byte at least: a
+//! guard page shows where an access was and not how wide.
+//!
+//! `text` and `xml` print [`Entry`]s. Growth is no finding of memcheck's, and left out.
+
+pub(crate) mod text;
+pub(crate) mod xml;
+
+use super::calls::{Call, calls};
+use super::words;
+use crate::report::model::{Amount, Error, Leak, Ready, Report, StackId};
+use heapwright_record::debug::{Access, Call as Where, Finding, FindingKind, Reach, Region, Role};
+
+/// What was asked for beside the report.
+pub(crate) struct Style {
+    /// Print findings only.
+    pub(crate) quiet: bool,
+    /// Print which suppressions hid something.
+    pub(crate) lists: bool,
+    /// Leaks that count as errors.
+    pub(crate) errors_for: Vec<Reach>,
+    /// Whether leaks could be reported one by one, and were not asked for.
+    pub(crate) has_more: bool,
+    /// Report callers of `main`, too.
+    pub(crate) below_main: bool,
+    /// How much of a source's path text has.
+    pub(crate) paths: Paths,
+    /// The command line of this command, for XML.
+    pub(crate) command: Vec<String>,
+    /// What stands verbatim in XML.
+    pub(crate) comment: Option<String>,
+}
+
+/// How much of a source's path is printed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Paths {
+    /// Its last part.
+    Name,
+    /// What follows the first of these that is in it; with none of them, all.
+    After(Vec<String>),
+}
+
+impl Default for Style {
+    fn default() -> Self {
+        Self {
+            quiet: false,
+            lists: false,
+            errors_for: vec![Reach::Definite, Reach::Possible],
+            has_more: false,
+            below_main: false,
+            paths: Paths::Name,
+            command: vec!["heapwright".to_owned()],
+            comment: None,
+        }
+    }
+}
+
+impl Style {
+    /// Errors and groups of blocks that count as errors, and how often they were found.
+    pub(crate) fn counted(&self, report: &Report) -> (u64, u64) {
+        let leaks =
+            report.leaks.iter().filter(|leak| self.errors_for.contains(&leak.reach)).count();
+        let contexts = report.errors.len() as u64 + report.unreported.errors + leaks as u64;
+        (report.times() + report.unwritten + leaks as u64, contexts)
+    }
+}
+
+/// A finding, ready to be printed.
+struct Entry {
+    pid: u32,
+    thread: u32,
+    kind: &'static str,
+    what: String,
+    /// Blocks that leaked, with what was lost with them.
+    leaked: Option<Amount>,
+    /// Its own stack.
+    stack: StackId,
+    /// Sentences about the block, with a stack each where one is known.
+    more: Vec<(String, StackId)>,
+    times: u64,
+    /// A suppression of it, where those were asked for.
+    suppression: Option<String>,
+}
+
+/// The errors, in the report's order.
+fn errors(report: &Report) -> Vec<Entry> {
+    report.errors.iter().map(|error| of_error(report, error)).collect()
+}
+
+/// The leaks that are reported one by one, the smallest first, as memcheck has them.
+fn leaks(report: &Report) -> Vec<Entry> {
+    let size = |leak: &Leak| leak.lost.bytes.saturating_add(leak.indirect.bytes);
+    let mut all: Vec<&Leak> = report.leaks.iter().collect();
+    all.sort_by_key(|leak| size(leak));
+    let details = |leak: &Leak| report.wanted.details.contains(&leak.reach);
+    let records = all.len();
+    let shown = (1..).zip(all).filter(|(_, leak)| details(leak));
+    // The largest are the ones to keep.
+    let mut shown: Vec<_> = shown.collect();
+    shown.drain(..shown.len().saturating_sub(report.wanted.most));
+    shown.into_iter().map(|(number, leak)| of_leak(report, leak, number, records)).collect()
+}
+
+fn of_leak(report: &Report, leak: &Leak, number: usize, records: usize) -> Entry {
+    let (kind, fate) = match leak.reach {
+        Reach::Indirect => ("Leak_IndirectlyLost", "are indirectly lost"),
+        Reach::Possible => ("Leak_PossiblyLost", "are possibly lost"),
+        Reach::Reachable => ("Leak_StillReachable", "are still reachable"),
+        _ => ("Leak_DefinitelyLost", "are definitely lost"),
+    };
+    let Amount { blocks, bytes } = leak.lost;
+    let all = bytes.saturating_add(leak.indirect.bytes);
+    let mut size = grouped(all);
+    if leak.indirect.bytes != 0 {
+        let (direct, indirect) = (grouped(bytes), grouped(leak.indirect.bytes));
+        size = format!("{size} ({direct} direct, {indirect} indirect)");
+    }
+    let (number, records) = (grouped(number as u64), grouped(records as u64));
+    let what = format!(
+        "{size} bytes in {} blocks {fate} in loss record {number} of {records}",
+        grouped(blocks)
+    );
+    let ready = |name: &str| {
+        words::block_for(report, name, words::LEAK_BLOCK, Some(leak.reach), leak.stack)
+    };
+    Entry {
+        pid: report.processes.get(leak.process).map_or(0, |process| process.pid),
+        thread: 1,
+        kind,
+        what,
+        leaked: Some(Amount { blocks, bytes: all }),
+        stack: leak.stack,
+        more: Vec::new(),
+        times: 1,
+        suppression: wants(report).then(|| ready(UNNAMED)).flatten(),
+    }
+}
+
+/// What valgrind calls a suppression that has no name yet.
+const UNNAMED: &str = "<insert_a_suppression_name_here>";
+
+fn wants(report: &Report) -> bool {
+    report.wanted.suppressions == Ready::Block
+}
+
+fn of_error(report: &Report, error: &Error) -> Entry {
+    let finding = &error.finding;
+    let (kind, suppression, mut what) = named(finding);
+    let stack_of = |role: Role| {
+        let happened = error.moments.iter().find(|happened| happened.role == role);
+        happened.map(|happened| happened.stack).unwrap_or(StackId::NONE)
+    };
+    let (here, freed, allocated) =
+        (stack_of(Role::Here), stack_of(Role::Freed), stack_of(Role::Allocated));
+    let found_later = !matches!(finding.kind, FindingKind::Leak) && is_found_later(finding);
+    if found_later {
+        what += match finding.call {
+            Where::Exit => " (found when the process ended)",
+            Where::Sweep | Where::Retire => " (found later, in a look at the heap)",
+            _ => " (found later, here)",
+        };
+    }
+    let is_freed = freed != StackId::NONE || !finding.freed.is_unknown();
+    let mut more = vec![(address(finding, is_freed), if is_freed { freed } else { allocated })];
+    if is_freed && allocated != StackId::NONE {
+        more.push(("Block was alloc'd at".to_owned(), allocated));
+    }
+    let mut stack = here;
+    if stack == StackId::NONE {
+        // Nobody was at it when it was found: whose block it is says more than nothing.
+        stack = more
+            .iter()
+            .map(|(_, stack)| *stack)
+            .find(|stack| *stack != StackId::NONE)
+            .unwrap_or(here);
+    }
+    if finding.kind == FindingKind::Leak {
+        (stack, more) = (allocated, Vec::new());
+    }
+    let ready = || words::block_for(report, UNNAMED, suppression, None, stack);
+    Entry {
+        pid: report.processes.get(error.process).map_or(0, |process| process.pid),
+        thread: finding.here.thread.max(1),
+        kind,
+        what,
+        leaked: (finding.kind == FindingKind::Leak)
+            .then_some(Amount { blocks: 1, bytes: finding.size }),
+        stack,
+        more,
+        times: error.times,
+        suppression: wants(report).then(ready).flatten(),
+    }
+}
+
+/// Whether it was not caught in the act.
+fn is_found_later(finding: &Finding) -> bool {
+    let is_access = matches!(
+        finding.kind,
+        FindingKind::Overflow
+            | FindingKind::Underflow
+            | FindingKind::WriteAfterFree
+            | FindingKind::UseAfterFree
+    );
+    is_access && finding.call != Where::Access
+}
+
+/// Memcheck's name for a kind, the type in its suppressions, and its sentence.
+fn named(finding: &Finding) -> (&'static str, &'static str, String) {
+    use FindingKind::{
+        AlignmentMismatch, AllocatorMismatch, Leak, Overflow, SizeMismatch, Underflow,
+        UseAfterFree, WriteAfterFree,
+    };
+    let size = grouped(finding.length.max(1));
+    match finding.kind {
+        SizeMismatch | AlignmentMismatch | AllocatorMismatch => (
+            "MismatchedFree",
+            "Memcheck:Free",
+            format!("Mismatched free() / delete / delete [] ({})", words::sentence(finding)),
+        ),
+        Overflow | Underflow | WriteAfterFree | UseAfterFree
+            if finding.call == Where::Access && finding.access == Access::Read =>
+        {
+            ("InvalidRead", "Memcheck:Addr1", format!("Invalid read of size {size}"))
+        }
+        Overflow | Underflow | WriteAfterFree | UseAfterFree => {
+            ("InvalidWrite", "Memcheck:Addr1", format!("Invalid write of size {size}"))
+        }
+        Leak => {
+            let size = grouped(finding.size);
+            let what =
+                format!("{size} bytes in 1 blocks are definitely lost in loss record 1 of 1");
+            ("Leak_DefinitelyLost", words::LEAK_BLOCK, what)
+        }
+        _ => (
+            "InvalidFree",
+            "Memcheck:Free",
+            "Invalid free() / delete / delete[] / realloc()".to_owned(),
+        ),
+    }
+}
+
+/// `Address 0x4a4104a is 0 bytes after a block of size 10 alloc'd`.
+fn address(finding: &Finding, is_freed: bool) -> String {
+    let is_written = finding.length != 0 && finding.block != 0;
+    let at = if is_written {
+        finding.block.wrapping_add_signed(finding.offset)
+    } else {
+        finding.pointer
+    };
+    let is = match finding.region {
+        _ if finding.block != 0 => {
+            let size = finding.size;
+            let (distance, relation) = match u64::try_from(finding.offset) {
+                Err(_) => (finding.offset.unsigned_abs(), "before"),
+                Ok(offset) if offset < size || offset == 0 => (offset, "inside"),
+                Ok(offset) => (offset - size, "after"),
+            };
+            let done = if is_freed { "free'd" } else { "alloc'd" };
+            format!(
+                "{} bytes {relation} a block of size {} {done}",
+                grouped(distance),
+                grouped(size)
+            )
+        }
+        Region::Stack => "on a thread's stack".to_owned(),
+        Region::Globals => "in the data of the program or of a library".to_owned(),
+        Region::Code => "in code".to_owned(),
+        Region::FirstClassHeap => "in a first-class heap".to_owned(),
+        Region::Pool => "in a pool".to_owned(),
+        Region::Arena => "in an arena".to_owned(),
+        _ => "not stack'd, malloc'd or (recently) free'd".to_owned(),
+    };
+    format!("Address {at:#x} is {is}")
+}
+
+/// The calls of a stack, down to `main`.
+fn shown<'a>(
+    report: &'a Report,
+    stack: StackId,
+    style: &Style,
+) -> impl Iterator<Item = Call<'a>> + use<'a> {
+    let (below_main, mut is_over) = (style.below_main, false);
+    calls(&report.stacks, stack).take_while(move |call| {
+        let goes_on = !is_over;
+        let name = call.function.and_then(|function| function.name.as_deref());
+        is_over = !below_main && name == Some("main");
+        goes_on
+    })
+}
+
+/// `1234567` -> `1,234,567`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at != 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped() {
+        let shown = [0, 12, 999, 1000, 123_456, 1_234_567].map(grouped);
+        assert_eq!(shown, ["0", "12", "999", "1,000", "123,456", "1,234,567"]);
+    }
+
+    #[test]
+    fn addresses_are_told_from_their_blocks() {
+        let on = |offset, length| Finding {
+            block: 0x1000,
+            pointer: 0x1000,
+            size: 10,
+            offset,
+            length,
+            ..Finding::default()
+        };
+        for (finding, is_freed, said) in [
+            (on(10, 1), false, "Address 0x100a is 0 bytes after a block of size 10 alloc'd"),
+            (on(-2, 2), false, "Address 0xffe is 2 bytes before a block of size 10 alloc'd"),
+            (on(0, 0), true, "Address 0x1000 is 0 bytes inside a block of size 10 free'd"),
+            (
+                Finding { region: Region::Stack, pointer: 0x7ff0, ..Finding::default() },
+                false,
+                "Address 0x7ff0 is on a thread's stack",
+            ),
+            (
+                Finding { region: Region::Nothing, pointer: 0x10, ..Finding::default() },
+                false,
+                "Address 0x10 is not stack'd, malloc'd or (recently) free'd",
+            ),
+        ] {
+            assert_eq!(address(&finding, is_freed), said);
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! Valgrind's XML, protocol 4 for memcheck, as its `xml-output-protocol4.txt` describes it.
+//!
+//! ```text
+//! valgrindoutput
+//!   protocolversion protocoltool preamble pid ppid tool usercomment? args
+//!   status RUNNING, error*, status FINISHED, error* (leaks), errorcounts, suppcounts
+//! error   unique tid kind what|xwhat stack (auxwhat stack?)* suppression?
+//! frame   ip obj? fn? dir? file? line?
+//! ```
+//!
+//! One document for a report, whose process is the first. It is written when the process
+//! has ended, so both statuses come at once. A stack has a frame at least, since readers
+//! take that for granted: where none was kept its address is 0.
+
+use super::{Entry, Style, errors, leaks, shown};
+use crate::output::calls::Call;
+use crate::output::xml::escaped;
+use crate::report::model::{Report, StackId};
+use std::fmt::Write as _;
+use std::io;
+use std::time::Duration;
+
+/// The whole document.
+pub(crate) fn write(report: &Report, style: &Style, out: &mut dyn io::Write) -> io::Result<()> {
+    let mut text = String::new();
+    head(&mut text, report, style);
+    let (errors, leaks) = (errors(report), leaks(report));
+    status(&mut text, "RUNNING", Duration::ZERO);
+    let mut unique = 0..;
+    for (number, error) in unique.by_ref().zip(&errors) {
+        write_error(&mut text, report, style, number, error);
+    }
+    let checks = report.first().map(|process| &*process.checks).unwrap_or_default();
+    let end = checks.iter().map(|check| check.ns).max().unwrap_or_default();
+    status(&mut text, "FINISHED", Duration::from_nanos(end));
+    for (number, leak) in (errors.len()..).zip(&leaks) {
+        write_error(&mut text, report, style, number, leak);
+    }
+    text.push_str("<errorcounts>\n");
+    for (number, error) in errors.iter().enumerate() {
+        let count = error.times;
+        let pair = format!("<count>{count}</count>\n    <unique>{number:#x}</unique>");
+        let _ = writeln!(text, "  <pair>\n    {pair}\n  </pair>");
+    }
+    text.push_str("</errorcounts>\n\n<suppcounts>\n");
+    for used in report.used.iter().filter(|used| used.times != 0) {
+        let (count, name) = (used.times, escaped(&used.name));
+        let pair = format!("<count>{count}</count>\n    <name>{name}</name>");
+        let _ = writeln!(text, "  <pair>\n    {pair}\n  </pair>");
+    }
+    text.push_str("</suppcounts>\n\n</valgrindoutput>\n");
+    out.write_all(text.as_bytes())
+}
+
+fn head(text: &mut String, report: &Report, style: &Style) {
+    let first = report.first();
+    text.push_str(
+        "<?xml version=\"1.0\"?>\n\n<valgrindoutput>\n\n\
+         <protocolversion>4</protocolversion>\n<protocoltool>memcheck</protocoltool>\n\n<preamble>\n",
+    );
+    let version = env!("CARGO_PKG_VERSION");
+    element(
+        text,
+        2,
+        "line",
+        &format!("Heapwright {version}, in the format of valgrind's memcheck"),
+    );
+    let notes = report.notes.iter().map(|note| &**note);
+    notes.for_each(|note| element(text, 2, "line", note));
+    text.push_str("</preamble>\n\n");
+    let (pid, parent) = first.map_or((0, 0), |process| (process.pid, process.parent));
+    let _ = writeln!(text, "<pid>{pid}</pid>\n<ppid>{parent}</ppid>\n<tool>memcheck</tool>");
+    if let Some(comment) = &style.comment {
+        let _ = writeln!(text, "<usercomment>{comment}</usercomment>");
+    }
+    text.push_str("\n<args>\n");
+    words(text, "vargv", &style.command);
+    let command = first.map(|process| match &*process.command {
+        [] => vec![process.exe.clone()],
+        words => words.to_vec(),
+    });
+    words(text, "argv", &command.unwrap_or_default());
+    text.push_str("</args>\n\n");
+}
+
+fn words(text: &mut String, name: &str, words: &[String]) {
+    let _ = writeln!(text, "  <{name}>");
+    for (at, word) in words.iter().enumerate() {
+        element(text, 4, if at == 0 { "exe" } else { "arg" }, word);
+    }
+    if words.is_empty() {
+        element(text, 4, "exe", "");
+    }
+    let _ = writeln!(text, "  </{name}>");
+}
+
+fn element(text: &mut String, indent: usize, name: &str, value: &str) {
+    let _ = writeln!(text, "{:indent$}<{name}>{}</{name}>", "", escaped(value));
+}
+
+/// `<time>00:00:01:02.345 </time>`: days, hours, minutes, seconds.
+fn status(text: &mut String, state: &str, time: Duration) {
+    let (all, millis) = (time.as_secs(), time.subsec_millis());
+    let (days, hours, minutes, seconds) = (all / 86_400, all / 3600 % 24, all / 60 % 60, all % 60);
+    let _ = writeln!(
+        text,
+        "<status>\n  <state>{state}</state>\n  \
+         <time>{days:02}:{hours:02}:{minutes:02}:{seconds:02}.{millis:03} </time>\n</status>\n"
+    );
+}
+
+fn write_error(text: &mut String, report: &Report, style: &Style, unique: usize, entry: &Entry) {
+    let _ = writeln!(
+        text,
+        "<error>\n  <unique>{unique:#x}</unique>\n  <tid>{}</tid>\n  <kind>{}</kind>",
+        entry.thread, entry.kind
+    );
+    match entry.leaked {
+        Some(leaked) => {
+            text.push_str("  <xwhat>\n");
+            element(text, 4, "text", &entry.what);
+            element(text, 4, "leakedbytes", &leaked.bytes.to_string());
+            element(text, 4, "leakedblocks", &leaked.blocks.to_string());
+            text.push_str("  </xwhat>\n");
+        }
+        None => element(text, 2, "what", &entry.what),
+    }
+    stack(text, report, style, entry.stack);
+    for (sentence, id) in &entry.more {
+        element(text, 2, "auxwhat", sentence);
+        if *id != StackId::NONE {
+            stack(text, report, style, *id);
+        }
+    }
+    if let Some(block) = &entry.suppression {
+        suppression(text, block);
+    }
+    text.push_str("</error>\n\n");
+}
+
+fn stack(text: &mut String, report: &Report, style: &Style, id: StackId) {
+    text.push_str("  <stack>\n");
+    let mut frames = 0;
+    for call in shown(report, id, style) {
+        frame(text, &call);
+        frames += 1;
+    }
+    if frames == 0 {
+        text.push_str("    <frame>\n      <ip>0x0</ip>\n    </frame>\n");
+    }
+    text.push_str("  </stack>\n");
+}
+
+fn frame(text: &mut String, call: &Call<'_>) {
+    let _ = writeln!(text, "    <frame>\n      <ip>0x{:X}</ip>", call.frame.address);
+    if let Some(place) = &call.frame.place {
+        element(text, 6, "obj", &String::from_utf8_lossy(&place.path));
+    }
+    if let Some(name) = call.function.and_then(|function| function.name.as_deref()) {
+        element(text, 6, "fn", name);
+    }
+    if let Some(source) = call.source() {
+        let (folder, file) = source.rsplit_once('/').unwrap_or(("", source));
+        if !folder.is_empty() {
+            element(text, 6, "dir", folder);
+        }
+        element(text, 6, "file", file);
+        if let Some((_, line)) = call.line() {
+            element(text, 6, "line", &line.to_string());
+        }
+    }
+    text.push_str("    </frame>\n");
+}
+
+/// A block in valgrind's language, taken apart.
+fn suppression(text: &mut String, block: &str) {
+    let mut lines = block.lines().map(str::trim).filter(|line| !matches!(*line, "{" | "}"));
+    text.push_str("  <suppression>\n");
+    for name in ["sname", "skind"] {
+        element(text, 4, name, lines.next().unwrap_or_default());
+    }
+    for line in lines {
+        match line.split_once(':') {
+            Some(("match-leak-kinds", kinds)) => {
+                element(text, 4, "skaux", &format!("match-leak-kinds: {}", kinds.trim()));
+            }
+            Some((kind @ ("fun" | "obj"), name)) => {
+                let _ = writeln!(text, "    <sframe> <{kind}>{}</{kind}> </sframe>", escaped(name));
+            }
+            _ => text.push_str("    <sframe> <obj>*</obj> </sframe>\n"),
+        }
+    }
+    // No part of it may end the section.
+    let raw = block.replace("]]>", "]] >");
+    let _ = writeln!(text, "    <rawtext>\n<![CDATA[\n{raw}]]>\n    </rawtext>\n  </suppression>");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::sample;
+    use crate::report::model::{Ready, Wanted};
+    use heapwright_record::debug::Reach;
+    use serde::Deserialize;
+
+    /// The document, as readers in the wild deserialize it (cargo-valgrind's structures).
+    #[derive(Deserialize)]
+    struct Document {
+        protocolversion: u32,
+        protocoltool: String,
+        pid: u32,
+        ppid: u32,
+        #[serde(default)]
+        error: Vec<Error>,
+        errorcounts: Counts,
+        suppcounts: Counts,
+    }
+
+    #[derive(Deserialize)]
+    struct Error {
+        unique: String,
+        tid: u32,
+        kind: String,
+        what: Option<String>,
+        xwhat: Option<Resources>,
+        #[serde(default)]
+        auxwhat: Vec<String>,
+        stack: Vec<Stack>,
+        suppression: Option<Suppression>,
+    }
+
+    #[derive(Deserialize)]
+    struct Resources {
+        text: String,
+        leakedbytes: u64,
+        leakedblocks: u64,
+    }
+
+    #[derive(Deserialize)]
+    struct Stack {
+        frame: Vec<Frame>,
+    }
+
+    #[derive(Deserialize)]
+    struct Frame {
+        ip: String,
+        obj: Option<String>,
+        #[serde(rename = "fn")]
+        function: Option<String>,
+        dir: Option<String>,
+        file: Option<String>,
+        line: Option<u32>,
+    }
+
+    #[derive(Deserialize)]
+    struct Suppression {
+        skind: String,
+        sframe: Vec<Option<SFrame>>,
+        rawtext: String,
+    }
+
+    #[derive(Deserialize)]
+    struct SFrame {
+        fun: Option<String>,
+        obj: Option<String>,
+    }
+
+    #[derive(Deserialize)]
+    struct Counts {
+        #[serde(default)]
+        pair: Vec<Pair>,
+    }
+
+    #[derive(Deserialize)]
+    struct Pair {
+        count: u64,
+    }
+
+    fn document(report: &Report) -> Document {
+        let mut out = Vec::new();
+        let comment = Some("<mine/>".to_owned());
+        let style = Style { comment, ..Style::default() };
+        write(report, &style, &mut out).expect("is written");
+        let text = String::from_utf8(out).expect("is text");
+        quick_xml::de::from_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+    }
+
+    #[test]
+    fn a_reader_finds_everything() {
+        let details = vec![Reach::Definite, Reach::Possible];
+        let wanted = Wanted { details, suppressions: Ready::Block, ..Wanted::default() };
+        let read = document(&Report { wanted, ..sample::report() });
+        assert_eq!((read.protocolversion, &*read.protocoltool), (4, "memcheck"));
+        assert_eq!((read.pid, read.ppid), (4242, 4000));
+        let kinds: Vec<&str> = read.error.iter().map(|error| &*error.kind).collect();
+        let leak = "Leak_DefinitelyLost";
+        let expected =
+            ["InvalidRead", "InvalidWrite", "MismatchedFree", leak, "Leak_PossiblyLost", leak];
+        assert_eq!(kinds, expected);
+        let stale = &read.error[0];
+        assert_eq!((&*stale.unique, stale.tid), ("0x0", 2));
+        assert_eq!(stale.what.as_deref(), Some("Invalid read of size 1"));
+        assert_eq!((stale.auxwhat.len(), stale.stack.len()), (2, 3));
+        let frame = &stale.stack[0].frame[0];
+        assert!(frame.ip.starts_with("0x"));
+        assert_eq!(frame.obj.as_deref(), Some("/home/ada/shop/bin/shop server"));
+        assert_eq!(frame.function.as_deref(), Some("Session::log"));
+        let place = (frame.dir.as_deref(), frame.file.as_deref(), frame.line);
+        assert_eq!(place, (Some("/home/ada/shop/src"), Some("session.cc"), Some(71)));
+        let lost = read.error[5].xwhat.as_ref().expect("has one");
+        assert_eq!((lost.leakedbytes, lost.leakedblocks), (1_305_880, 155));
+        assert!(lost.text.contains("are definitely lost in loss record "));
+        // Each error has a stack with a frame, whatever was kept.
+        let framed = |error: &Error| error.stack.iter().all(|stack| !stack.frame.is_empty());
+        assert!(read.error.iter().all(framed));
+        let counts: Vec<u64> = read.errorcounts.pair.iter().map(|pair| pair.count).collect();
+        assert_eq!((counts, read.suppcounts.pair.len()), (vec![17, 1, 2], 1));
+        let ready = stale.suppression.as_ref().expect("was asked for");
+        assert_eq!(ready.skind, "Memcheck:Addr1");
+        let first = ready.sframe[0].as_ref().expect("one");
+        assert_eq!((first.fun.as_deref(), first.obj.as_deref()), (Some("Session::log"), None));
+        assert!(ready.rawtext.contains("fun:Session::log"));
+    }
+
+    #[test]
+    fn nothing_is_a_document_too() {
+        let read = document(&Report::default());
+        assert!(read.error.is_empty() && read.errorcounts.pair.is_empty());
+    }
+
+    #[test]
+    fn times_are_days_to_milliseconds() {
+        let mut text = String::new();
+        status(&mut text, "RUNNING", Duration::from_millis(93_784_005));
+        assert!(text.contains("<time>01:02:03:04.005 </time>"), "{text}");
+    }
+}

@@ -1,0 +1,35 @@
+//! Text in XML: what has a meaning there is escaped, in elements and in attributes.
+//!
+//! XML 1.0 cannot hold most control characters, not even escaped; they become U+FFFD.
+
+/// Text that can stand in an element and in an attribute.
+pub(super) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\n' | '\t' => out.push(letter),
+            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            letter if letter.is_control() => out.push('\u{fffd}'),
+            letter => out.push(letter),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_xml_cannot_hold_is_replaced() {
+        assert_eq!(
+            escaped("a\u{1b}\0\u{85}\r\u{ffff}b\t\n"),
+            "a\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}b\t\n"
+        );
+        assert_eq!(escaped("]]> & <\"'>"), "]]&gt; &amp; &lt;&quot;'&gt;");
+    }
+}

@@ -1,0 +1,193 @@
+//! How often a piece of code allocates: budgets for tests, exact.
+//!
+//! ```text
+//! #[global_allocator] Counting(Heapwright)     every call passes through it
+//!   this thread counts?  no                    one read of a thread-local, on to the heap
+//!                        yes                   the tally, on to the heap
+//! ```
+//!
+//! The heap itself has no counters on its fast paths, so counting is an allocator around
+//! another one, which a test or a benchmark installs. A tally is the calling thread's own:
+//! what other threads do meanwhile is not in it, so tests may run side by side. Sizes are
+//! those that were asked for.
+
+extern crate std;
+
+use super::Heapwright;
+use core::alloc::{GlobalAlloc, Layout};
+use core::cell::Cell;
+
+/// What some code asked of the allocator, on its thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Allocations {
+    /// Blocks that were allocated.
+    pub allocations: u64,
+    /// Blocks that were given another size.
+    pub reallocations: u64,
+    /// Blocks that were freed.
+    pub frees: u64,
+    /// Bytes that were asked for: of all allocations, and what reallocations added.
+    pub bytes: u64,
+    /// The most bytes that were live at once, of those that were not before.
+    pub peak_bytes: u64,
+    /// Live bytes behind it less those before it: what it keeps.
+    pub kept_bytes: i64,
+}
+
+/// An allocator that counts what threads ask of another one while [`allocations`] runs.
+///
+/// ```
+/// use heapwright::testing::{Counting, allocations};
+///
+/// #[global_allocator]
+/// static ALLOCATOR: Counting = Counting::new();
+///
+/// let (squares, used) = allocations(|| (0..1000_u32).map(|n| n * n).collect::<Vec<_>>());
+/// assert_eq!((used.allocations, used.bytes, used.peak_bytes), (1, 4000, 4000));
+///
+/// let ((), used) = allocations(|| drop(squares));
+/// assert_eq!((used.allocations, used.frees, used.kept_bytes), (0, 1, -4000));
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counting<A = Heapwright>(A);
+
+impl Counting {
+    /// One around [`Heapwright`].
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(Heapwright)
+    }
+}
+
+impl<A> Counting<A> {
+    /// One around another allocator.
+    #[must_use]
+    pub const fn around(allocator: A) -> Self {
+        Self(allocator)
+    }
+}
+
+std::thread_local! {
+    /// What the calling thread has counted since it began to, if it counts. (Nothing to drop,
+    /// and made at compile time: an access never allocates.)
+    static TALLY: Cell<Option<Allocations>> = const { Cell::new(None) };
+}
+
+/// Runs a closure and says what its thread asked of the allocator meanwhile.
+///
+/// Calls may be nested: what the inner one counts, the outer one counts as well.
+///
+/// # Panics
+///
+/// If the program's global allocator is no [`Counting`]: then nothing would be counted.
+pub fn allocations<T>(run: impl FnOnce() -> T) -> (T, Allocations) {
+    let outer = TALLY.replace(Some(Allocations::default()));
+    // Also where the closure panics.
+    let counting = Restore(outer);
+    // SAFETY: the layout's size is not zero.
+    let probe = unsafe { std::alloc::alloc(PROBE) };
+    let is_counted = TALLY.get().is_some_and(|tally| tally.allocations == 1);
+    if !probe.is_null() {
+        // SAFETY: it was allocated just now, with this layout.
+        unsafe { std::alloc::dealloc(core::hint::black_box(probe), PROBE) };
+    }
+    assert!(is_counted, "the global allocator is no heapwright::testing::Counting");
+    TALLY.set(Some(Allocations::default()));
+    let result = run();
+    let used = TALLY.get().unwrap_or_default();
+    drop(counting);
+    (result, used)
+}
+
+const PROBE: Layout = Layout::new::<u64>();
+
+/// Goes back to what counted before, with what was counted since.
+struct Restore(Option<Allocations>);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        let inner = TALLY.get().unwrap_or_default();
+        TALLY.set(self.0.map(|outer| outer.then(&inner)));
+    }
+}
+
+impl Allocations {
+    /// This, and another one behind it.
+    fn then(self, next: &Self) -> Self {
+        let peak = self.kept_bytes.saturating_add_unsigned(next.peak_bytes);
+        Self {
+            allocations: self.allocations + next.allocations,
+            reallocations: self.reallocations + next.reallocations,
+            frees: self.frees + next.frees,
+            bytes: self.bytes + next.bytes,
+            peak_bytes: self.peak_bytes.max(u64::try_from(peak).unwrap_or(0)),
+            kept_bytes: self.kept_bytes + next.kept_bytes,
+        }
+    }
+}
+
+/// Counts a call, if the calling thread counts.
+fn count(call: Allocations) {
+    // A thread that has ended its thread-locals counts nothing.
+    let _ = TALLY.try_with(|tally| {
+        if let Some(before) = tally.get() {
+            tally.set(Some(before.then(&call)));
+        }
+    });
+}
+
+fn allocated(size: usize) -> Allocations {
+    let size = size as u64;
+    Allocations {
+        allocations: 1,
+        bytes: size,
+        peak_bytes: size,
+        kept_bytes: size.cast_signed(),
+        ..Allocations::default()
+    }
+}
+
+// SAFETY: every block is the inner allocator's, by the same layout.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: by the caller's contract.
+        let block = unsafe { self.0.alloc(layout) };
+        if !block.is_null() {
+            count(allocated(layout.size()));
+        }
+        block
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: by the caller's contract.
+        let block = unsafe { self.0.alloc_zeroed(layout) };
+        if !block.is_null() {
+            count(allocated(layout.size()));
+        }
+        block
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        let kept_bytes = -(layout.size() as u64).cast_signed();
+        count(Allocations { frees: 1, kept_bytes, ..Allocations::default() });
+        // SAFETY: by the caller's contract the block is of this layout, and the inner one's.
+        unsafe { self.0.dealloc(block, layout) };
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: by the caller's contract the block is of this layout, and the inner one's.
+        let new = unsafe { self.0.realloc(block, layout, size) };
+        if !new.is_null() {
+            let added = size.saturating_sub(layout.size()) as u64;
+            count(Allocations {
+                reallocations: 1,
+                bytes: added,
+                peak_bytes: added,
+                kept_bytes: (size as u64).cast_signed() - (layout.size() as u64).cast_signed(),
+                ..Allocations::default()
+            });
+        }
+        new
+    }
+}
