@@ -4,6 +4,7 @@
 #include "check.h"
 #include <malloc.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/wait.h>
 
 /* So that the compiler does not see what is done to a block. */
@@ -184,6 +185,54 @@ static void huge(void)
 }
 
 /* A thread that frees others' blocks before it has any. */
+/* Large blocks that come again and again, of which all pages are touched, or one, or every other: each reads as zero, and cannot be
+ * accessed once it is freed. */
+static void *large_again(void *may_fork)
+{
+    static const size_t sizes[] = { 100000, 100000, 103000, 300000, 70000, 1000000 };
+    for (int round = 0; round < 600; round++) {
+        size_t size = sizes[round / 100 % 6] + (round % 7 == 6 ? 4096 : 0);
+        unsigned char *block = hide(malloc(size));
+        CHECK(block != NULL && malloc_usable_size(block) == size);
+        for (size_t i = 0; i < size; i++)
+            CHECK(block[i] == 0);
+        size_t step = round / 50 % 3 == 0 ? 1 : round / 50 % 3 == 1 ? 8192 : size;
+        for (size_t i = 0; i < size; i += step)
+            block[i] = 0x5a;
+        if (round % 11 == 10) {
+            size_t other = size - size / 3;
+            block = hide(realloc(block, other));
+            CHECK(block != NULL && block[0] == 0x5a && malloc_usable_size(block) == other);
+            block = hide(realloc(block, size));
+            CHECK(block != NULL && block[0] == 0x5a);
+            for (size_t i = other; i < size; i++)
+                CHECK(block[i] == 0);
+        }
+        free(block);
+        if (may_fork == NULL || round % 60 != 59)
+            continue;
+        pid_t pid = fork();
+        CHECK(pid >= 0);
+        if (pid == 0) {
+            volatile unsigned char *freed = hide(block);
+            _exit(freed[round % 2 ? 0 : size / 2]);
+        }
+        int status;
+        CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+    }
+    return NULL;
+}
+
+static void large_blocks_again(void)
+{
+    large_again("may fork");
+    pthread_t threads[3];
+    for (int i = 0; i < 3; i++)
+        CHECK(pthread_create(&threads[i], NULL, large_again, NULL) == 0);
+    for (int i = 0; i < 3; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
+}
+
 static void *consume(void *blocks)
 {
     void **all = blocks;
@@ -243,7 +292,7 @@ int main(int argc, char **argv)
     CHECK(argc == 3);
     static const struct { const char *name; void (*run)(void); } right[] = {
         { "sizes", exact_sizes }, { "in-place", in_place }, { "no-bytes", no_bytes },
-        { "moves", moves }, { "goes-back", goes_back },
+        { "moves", moves }, { "goes-back", goes_back }, { "large-again", large_blocks_again },
         { "huge", huge }, { "consumers", consumers }, { "forks", forks },
     };
     for (size_t i = 0; i < sizeof right / sizeof *right; i++)

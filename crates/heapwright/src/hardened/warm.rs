@@ -22,6 +22,7 @@
 
 use super::slots;
 use crate::address_map::MAP;
+use crate::memory_limit;
 use crate::os::{self, Memory, SYSTEM};
 use crate::size_class::UNIT;
 use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -183,7 +184,10 @@ impl Place {
         let page = SYSTEM.page_size();
         let mut resident = [0; LONGEST / LEAST_PAGE];
         let resident = &mut resident[..self.usable / page];
-        if !os::resident_pages(self.at().addr(), self.usable, resident) {
+        // (A sandbox may end the program for a call that it does not know.)
+        if memory_limit::is_in_sandbox()
+            || !os::resident_pages(self.at().addr(), self.usable, resident)
+        {
             return drop(0, self.usable);
         }
         let is_there = |at: usize| resident[at] & 1 != 0;
