@@ -444,16 +444,18 @@ impl Cache {
         if !ring.has_more_than::<KEEP>() {
             return Err(Refused::TooFew);
         }
-        let place = ring.place(ring.step::<HEAD>());
+        let at = ring.place_at(ring.step::<HEAD>());
+        // SAFETY: one of the ring's places, which live as long as the cache.
+        let place = unsafe { &*at };
         let block = place.block.load(Ordering::Relaxed);
         // SAFETY: a place that is counted holds the word of a slot.
         let word = unsafe { &*place.word.load(Ordering::Relaxed) };
         if bits(block) | (slots::read(word) ^ u64::from(IN_RING)) != 0 {
             return Err(Refused::Changed(block));
         }
-        let next = ptr::from_ref(place).wrapping_add(1);
         // SAFETY: the place behind, which is another ring's behind the last; behind that of the last ring there is one, too.
-        prefetch(unsafe { &*next }.block.load(Ordering::Relaxed));
+        let next = unsafe { &*at.wrapping_add(1) };
+        prefetch(next.block.load(Ordering::Relaxed));
         let more = u32::from(word::live(maker, 0)) - LEAST_LIVE;
         word.store((ring.longest + more - asked as u32) as u16, Ordering::Relaxed);
         let canary = word::canary(settings::get().secret, block.addr());
@@ -665,10 +667,14 @@ pub(super) enum Refused {
 
 impl Ring {
     #[inline(always)]
+    fn place_at(&self, at: u32) -> *const Place {
+        self.places.wrapping_byte_add((at & self.mask) as usize)
+    }
+
+    #[inline(always)]
     fn place(&self, at: u32) -> &Place {
-        let place = self.places.wrapping_byte_add((at & self.mask) as usize);
         // SAFETY: one of the ring's places, which live as long as the cache.
-        unsafe { &*place }
+        unsafe { &*self.place_at(at) }
     }
 
     /// Keeps signal handlers away.
