@@ -73,6 +73,7 @@ pub(super) fn samples() -> Vec<Entry<'static>> {
             frees: 3,
             peak_live_bytes: 1536,
             ending: Ending::Abort,
+            signal: 15,
         }
         .into(),
         Times { finding: 2, times: 1 << 40 }.into(),

@@ -123,12 +123,14 @@ fn judge(entered: Entered, stack: usize) {
         "heapwright::debug::check: no debug heap is in use: make a DebugHeap the #[global_allocator]"
     );
     let left = Left { blocks, bytes, threads };
-    let found = Mistakes { count: mistakes, last: last.word() };
+    // Where blocks were left, the last finding is one of those.
+    let last = (blocks == 0).then(|| last.word());
+    let found = Mistakes { count: mistakes, last };
     match (mistakes, blocks) {
         (0, 0) => {}
         (0, _) => panic!("heapwright::debug::check: {left}"),
         (_, 0) => panic!("heapwright::debug::check: {found}"),
-        _ => panic!("heapwright::debug::check: {found}; and {left}"),
+        _ => panic!("heapwright::debug::check: {found}, and {left}"),
     }
 }
 
@@ -152,15 +154,16 @@ impl fmt::Display for Left {
 /// Mistakes, in words.
 struct Mistakes {
     count: u32,
-    last: &'static str,
+    last: Option<&'static str>,
 }
 
 impl fmt::Display for Mistakes {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { count, last } = self;
-        match count {
-            1 => write!(out, "1 mistake was found: {last}"),
-            _ => write!(out, "{count} mistakes were found, the last one: {last}"),
+        match (self.count, self.last) {
+            (1, None) => out.write_str("1 mistake was found"),
+            (1, Some(last)) => write!(out, "1 mistake was found: {last}"),
+            (count, None) => write!(out, "{count} mistakes were found"),
+            (count, Some(last)) => write!(out, "{count} mistakes were found, the last one: {last}"),
         }
     }
 }
