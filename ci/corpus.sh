@@ -32,7 +32,7 @@ WITHOUT='
 double-free  mode=debug,guard=never    double-free realloc-after-free
 fill         mode=debug,guard=never    write-after-free
 canary       mode=debug,detect=-guard  buffer-overflow buffer-underflow
-bounds       mode=debug,guard=never    buffer-overflow+bounds buffer-underflow+bounds use-after-free+bounds
+bounds       mode=debug,detect=-guard  buffer-overflow+bounds buffer-underflow+bounds use-after-free+bounds
 guard        mode=debug,guard=all      buffer-overflow+guard buffer-underflow+guard use-after-free+guard
 mismatch     mode=debug                allocator-mismatch
 size         mode=debug                size-mismatch alignment-mismatch
