@@ -202,8 +202,10 @@ fn one(
 
 /// Whether something was found that is a fault.
 fn has_failed(report: &Report) -> bool {
-    let errors = report.errors.len() as u64 + report.unreported.errors + report.unwritten;
-    errors != 0 || report.leaks.iter().any(Leak::is_definite)
+    !report.errors.is_empty()
+        || report.unreported.errors != 0
+        || report.unwritten != 0
+        || report.leaks.iter().any(Leak::is_definite)
 }
 
 #[cfg(test)]

@@ -74,8 +74,10 @@ impl Style {
     pub(crate) fn counted(&self, report: &Report) -> (u64, u64) {
         let leaks =
             report.leaks.iter().filter(|leak| self.errors_for.contains(&leak.reach)).count();
-        let contexts = report.errors.len() as u64 + report.unreported.errors + leaks as u64;
-        (report.times() + report.unwritten + leaks as u64, contexts)
+        let leaks = leaks as u64;
+        let errors = (report.errors.len() as u64).saturating_add(report.unreported.errors);
+        let times = report.times().saturating_add(report.unwritten);
+        (times.saturating_add(leaks), errors.saturating_add(leaks))
     }
 }
 

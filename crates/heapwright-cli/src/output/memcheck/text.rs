@@ -85,8 +85,8 @@ pub(crate) fn write(report: &Report, style: &Style, out: &mut dyn io::Write) -> 
             "ERROR SUMMARY: {} errors from {} contexts (suppressed: {} from {})",
             grouped(times),
             grouped(contexts),
-            grouped(report.suppressed.times + report.suppressed.leaks),
-            grouped(report.suppressed.errors + report.suppressed.leaks),
+            grouped(report.suppressed.times.saturating_add(report.suppressed.leaks)),
+            grouped(report.suppressed.errors.saturating_add(report.suppressed.leaks)),
         )],
     )
 }
