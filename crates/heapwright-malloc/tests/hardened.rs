@@ -79,7 +79,15 @@ fn what_is_not_looked_for_is_not_said() {
 fn right_programs() {
     for mode in MODES {
         for what in [
-            "sizes", "in-place", "moves", "goes-back", "no-bytes", "huge", "large-again", "consumers", "forks",
+            "sizes",
+            "in-place",
+            "moves",
+            "goes-back",
+            "no-bytes",
+            "huge",
+            "large-again",
+            "consumers",
+            "forks",
         ] {
             hardened("hardened.c", &format!("mode={mode},guard=never"), &[what, "0"])
                 .is_fine((mode, what));
