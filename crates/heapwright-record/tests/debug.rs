@@ -91,6 +91,7 @@ impl Matter {
                 frees: n[2],
                 peak_live_bytes: n[3],
                 ending: self.enums.5,
+                signal: half(1),
             }),
             9 => Entry::Times(Times { finding: half(0), times: n[1] }),
             10 => Entry::Check(Check {
