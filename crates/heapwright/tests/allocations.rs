@@ -1,4 +1,10 @@
 //! `testing::allocations`: counts, bytes and peaks are exact, on the thread that asks.
+#![allow(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    clippy::disallowed_macros,
+    reason = "what std allocates is what is counted"
+)]
 
 use heapwright::testing::{Allocations, Counting, allocations};
 use std::hint::black_box;
