@@ -41,24 +41,23 @@ pub(crate) fn judge(
         _ => return Verdict::NotOurs,
     };
     let (stack, thread, sequence) = heap.moment_of_context(context);
-    if heap.reporter.has_told(block as u64, thread) {
-        // A function was just asked for this, and it was reported.
-        return Verdict::Stop;
+    // A function of the C library that was just asked for this has reported it.
+    if !heap.reporter.has_told(block as u64, thread) {
+        let finding = Finding {
+            kind,
+            call: Call::Access,
+            access: match is_write {
+                Some(true) => Access::Write,
+                Some(false) => Access::Read,
+                None => Access::Unknown,
+            },
+            pointer: address as u64,
+            offset: address as i64 - block as i64,
+            here: Moment { stack, thread, sequence, ns: heap.reporter.now() },
+            ..of_block(place, word)
+        };
+        heap.reporter.report(&finding, &heap.threads);
     }
-    let finding = Finding {
-        kind,
-        call: Call::Access,
-        access: match is_write {
-            Some(true) => Access::Write,
-            Some(false) => Access::Read,
-            None => Access::Unknown,
-        },
-        pointer: address as u64,
-        offset: address as i64 - block as i64,
-        here: Moment { stack, thread, sequence, ns: heap.reporter.now() },
-        ..of_block(place, word)
-    };
-    heap.reporter.report(&finding, &heap.threads);
     // Guarded blocks of fast mode promise an end.
     if heap.is_process_heap() && lift::lift(heap, span, address) {
         Verdict::Step

@@ -416,6 +416,7 @@ fn compare(
 
 /// Looks whether what a call says of a live block that stands between guards is so, as if it were a slot: it was made by a
 /// request of that origin and alignment, for `asked` bytes.
+#[cfg(feature = "debug")]
 pub(crate) fn compare_guarded(
     origin: Origin,
     align: usize,
