@@ -37,4 +37,13 @@ for record in before after; do
     [ "$(head -c 7 "$SCRATCH/$record")" = HWDEBUG ] || die "the endpoint's answer is no record"
 done
 [ "$(stat -c %s "$SCRATCH/after")" -gt "$(stat -c %s "$SCRATCH/before")" ] || die "what the server keeps is not in the profile"
+# The same server on the hardened heap: nothing is reported, whatever its blocks' stacks are.
+for mode in hardened hardened:full; do
+    kill $server && wait $server 2>/dev/null || true
+    HEAPWRIGHT=mode=$mode "$CARGO_TARGET_DIR/release/examples/profile_endpoint" >"$SCRATCH/address" 2>"$SCRATCH/said" &
+    server=$!
+    for _ in $(seq 100); do [ ! -s "$SCRATCH/address" ] || break; sleep 0.05; done
+    for page in $(seq 20); do [ "$(get "/page/$page" | head -n 1)" = "/page/$page" ] || die "mode=$mode: the server does not serve"; done
+    [ ! -s "$SCRATCH/said" ] || { cat "$SCRATCH/said" >&2; die "mode=$mode: it says something"; }
+done
 say "ok: /heap answers with a record of $(stat -c %s "$SCRATCH/after") bytes"

@@ -18,6 +18,7 @@
 use crate::errno;
 use crate::malloc_family::{align_into, align_to_next, page_size, resize, whole_pages, zeroed};
 use core::arch::naked_asm;
+use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering};
 use heapwright::heap::{self, ALIGNED, MALLOC, NEW, NEW_ARRAY};
 use libc::{c_int, c_void, size_t};
@@ -75,10 +76,19 @@ unsafe extern "C" fn __alloc_token_realloc(
     size: size_t,
     token: size_t,
 ) -> *mut c_void {
-    if block.is_null()
-        && let Some(block) = of_token::<MALLOC>(size, 1, false, token)
-    {
-        return block;
+    let is_of_token = block.is_null()
+        || APART.load(Ordering::Relaxed) && heap::comes_into_a_group(block.cast(), size);
+    if is_of_token && let Some(new) = of_token::<MALLOC>(size, 1, false, token) {
+        if !block.is_null() {
+            // SAFETY: a live block, as the caller promises.
+            let old = unsafe { heap::usable_size(block.cast_const().cast()) };
+            // SAFETY: both blocks have as many bytes (in this mode a size is what was asked for), and the new one is this
+            // call's.
+            unsafe { ptr::copy_nonoverlapping(block.cast::<u8>(), new.cast(), old.min(size)) };
+            // SAFETY: the caller gives it away.
+            unsafe { heap::free(block.cast()) };
+        }
+        return new;
     }
     // SAFETY: as the caller promises.
     unsafe { resize(block, size) }

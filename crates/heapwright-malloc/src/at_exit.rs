@@ -30,6 +30,8 @@ use libc::{c_int, c_void};
 
 /// The process that has reported, or is about to; 0 for none.
 static REPORTED: AtomicU64 = AtomicU64::new(0);
+/// In REPORTED, beside the process: a signal ends it.
+const BY_SIGNAL: u64 = 1 << 32;
 /// The process whose report is complete.
 static COMPLETE: AtomicU64 = AtomicU64::new(0);
 
@@ -119,6 +121,11 @@ extern "C" fn report() {
     let anything = wanted() || profile::is_wanted() || heap::traces() || looks() || heap::hardens();
     if anything && process::is_original_process() {
         report_once(0);
+        // A signal ends the process, but for another thread's last look: this thread's status is not the process's.
+        while REPORTED.load(Ordering::Acquire) == process_id() | BY_SIGNAL {
+            // SAFETY: waits for signals alone; nothing is passed.
+            unsafe { libc::syscall(libc::SYS_ppoll, 0usize, 0usize, 0usize, 0usize, 0usize) };
+        }
     }
 }
 
@@ -134,7 +141,8 @@ pub(crate) fn look() -> Look {
     if COMPLETE.load(Ordering::Acquire) == pid {
         return Look::Done;
     }
-    if REPORTED.load(Ordering::Relaxed) == pid { Look::UnderWay } else { Look::Ahead }
+    let is_under_way = REPORTED.load(Ordering::Relaxed) & !BY_SIGNAL == pid;
+    if is_under_way { Look::UnderWay } else { Look::Ahead }
 }
 
 fn process_id() -> u64 {
@@ -146,7 +154,10 @@ fn process_id() -> u64 {
 #[inline(never)]
 fn report_once(signal: u32) {
     let pid = process_id();
-    if REPORTED.swap(pid, Ordering::Relaxed) == pid {
+    let mine = if signal == 0 { pid } else { pid | BY_SIGNAL };
+    let order = Ordering::AcqRel;
+    let is_ahead = |was: u64| (was & !BY_SIGNAL != pid).then_some(mine);
+    if REPORTED.fetch_update(order, Ordering::Relaxed, is_ahead).is_err() {
         return;
     }
     if looks() {

@@ -24,6 +24,8 @@
 //! **A second signal** while the look is under way is dropped, whichever thread it comes to: `kill -TERM -GROUP` and a command
 //! that passes signals on send two. SIGKILL is left.
 //!
+//! **Other threads** go on while one looks; one that ends the process meanwhile waits, for the signal is what ends it.
+//!
 //! **Interrupted.** The thread may be in the midst of `malloc`. It goes on, and a timer sends the signal again; after
 //! [`TRIES`] the process ends without a look, which its record shows: it has no end.
 
@@ -87,8 +89,13 @@ pub(crate) fn watch() {
 /// The kernel's handler. All signals are blocked.
 extern "C" fn on_signal(signal: c_int) {
     let errno = crate::errno::get();
-    // A child of vfork has its parent's memory, and nothing of its own to look at.
-    if process::is_original_process() {
+    // SAFETY: no preconditions.
+    if unsafe { libc::getpid() } == 1 {
+        // It became the first of a namespace: without a handler the kernel would not have delivered the signal.
+        return;
+    }
+    // A child of vfork has its parent's memory, and nothing of its own to look at; and a short stack has no room for it.
+    if process::is_original_process() && heap::debug_has_stack((&raw const errno).addr()) {
         if heap::debug_is_interrupted() && at_exit::look() != Look::Done {
             if at_exit::look() == Look::UnderWay || send_later(signal) {
                 return crate::errno::set(errno);

@@ -315,6 +315,8 @@ unsafe extern "C" fn judge(signal: c_int, info: *const siginfo_t, context: *mut 
         let mask = unsafe { &raw const (*context.cast::<ucontext_t>()).uc_sigmask };
         // SAFETY: the context's mask is the kernel's, which wrote one word of it.
         let mask = unsafe { mask.cast::<u64>().read() };
+        // What the kernel itself sends cannot be ignored.
+        let verdict = if code > 0 { Verdict::Stop } else { verdict };
         // A trap lies behind its instruction: it does not come again by itself.
         handler = pass_on(signal, mask, code > 0 && signal != libc::SIGTRAP, verdict);
     }

@@ -38,6 +38,17 @@ struct Step {
     pages: [AtomicUsize; PAGES],
 }
 
+impl Step {
+    fn put_guards_back(&self) {
+        for page in &self.pages {
+            let address = page.swap(0, Ordering::Relaxed);
+            if address != 0 {
+                heap::put_guard_back(address);
+            }
+        }
+    }
+}
+
 static ALL: [Step; STEPS] = [const {
     Step {
         owner: AtomicU64::new(0),
@@ -82,7 +93,17 @@ fn mask_of(context: *mut ucontext_t) -> *mut u64 {
 ///
 /// The context is the kernel's, of a fault of the calling thread at that address.
 pub(crate) unsafe fn begin(context: *mut ucontext_t, address: usize) -> bool {
-    let known = mine();
+    // SAFETY: by the contract the kernel's.
+    let flags = unsafe { (*context).uc_mcontext.gregs[libc::REG_EFL as usize] };
+    let known = mine().filter(|step| {
+        let goes_on = flags & TRAP != 0;
+        if !goes_on {
+            // A handler has jumped out of the last one, and this is another instruction.
+            step.put_guards_back();
+            step.owner.store(0, Ordering::Release);
+        }
+        goes_on
+    });
     let Some(step) = known.or_else(claim) else { return false };
     if known.is_none() {
         step.pages.iter().for_each(|page| page.store(0, Ordering::Relaxed));
@@ -110,12 +131,7 @@ pub(crate) unsafe fn begin(context: *mut ucontext_t, address: usize) -> bool {
 /// The context is the kernel's, of a signal of the calling thread.
 pub(crate) unsafe fn end(context: *mut ucontext_t) -> bool {
     let Some(step) = mine() else { return false };
-    for page in &step.pages {
-        let address = page.swap(0, Ordering::Relaxed);
-        if address != 0 {
-            heap::put_guard_back(address);
-        }
-    }
+    step.put_guards_back();
     // SAFETY: the first word of the context's mask.
     unsafe { mask_of(context).write(step.mask.load(Ordering::Relaxed)) };
     // SAFETY: by the contract the kernel's.

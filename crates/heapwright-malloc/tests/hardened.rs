@@ -88,6 +88,7 @@ fn right_programs() {
             "large-again",
             "consumers",
             "forks",
+            "handlers",
         ] {
             hardened("hardened.c", &format!("mode={mode},guard=never"), &[what, "0"])
                 .is_fine((mode, what));

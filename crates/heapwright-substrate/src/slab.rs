@@ -267,12 +267,14 @@ impl<'a> Slab<'a> {
         let mut summary = self.record.summary.load(Ordering::Relaxed);
         let has_purged = self.record.purged.load(Ordering::Relaxed) != 0;
         let mut left = most;
-        // The words in a circle, and the bits of each, begin at random ones.
-        let (first, turn) = (random % 64, (random >> 6) % 64);
+        // The words in a circle, and the bits of each, begin at a random one of those that there are.
+        let first = one_of(summary, random & 0xffff);
         while summary != 0 && left > 0 {
             let at = ((summary.rotate_right(first).trailing_zeros() + first) % 64) as usize;
             let word = self.word(at);
-            let mut bits = word.load(Ordering::Relaxed).rotate_right(turn);
+            let free = word.load(Ordering::Relaxed);
+            let turn = one_of(free, random >> 16);
+            let mut bits = free.rotate_right(turn);
             while bits != 0 && left > 0 {
                 let bit = (bits.trailing_zeros() + turn) % 64;
                 bits &= bits - 1;
@@ -469,6 +471,22 @@ impl Visit<'_> {
         record.stamp.store(self.way.now, Ordering::Relaxed);
         self.free == self.carved || record.listed.load(Ordering::Relaxed) == 0
     }
+}
+
+/// The place of one of a mask's bits, each as likely; 0 where there is none.
+fn one_of(mask: u64, random: u32) -> u32 {
+    let mut before = random.checked_rem(mask.count_ones()).unwrap_or(0);
+    let mut from = 0;
+    let mut byte = mask as u8;
+    while before >= byte.count_ones() && from < 56 {
+        before -= byte.count_ones();
+        from += 8;
+        byte = (mask >> from) as u8;
+    }
+    for _ in 0..before {
+        byte &= byte - 1;
+    }
+    (from + byte.trailing_zeros()) % 64
 }
 
 /// A mask of pages `from..to` of a unit.

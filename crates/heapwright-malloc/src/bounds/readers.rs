@@ -51,8 +51,8 @@ functions! { READERS:
     strnlen(text: ConstText, n: usize) -> usize { reads_text(text, n) }
     strcmp(one: ConstText, other: ConstText) -> c_int { compares(one, other, ALL) }
     strncmp(one: ConstText, other: ConstText, n: usize) -> c_int { compares(one, other, n) }
-    strcasecmp(one: ConstText, other: ConstText) -> c_int { compares(one, other, ALL) }
-    strncasecmp(one: ConstText, other: ConstText, n: usize) -> c_int { compares(one, other, n) }
+    strcasecmp(one: ConstText, other: ConstText) -> c_int { compares_letters(one, other, ALL) }
+    strncasecmp(one: ConstText, other: ConstText, n: usize) -> c_int { compares_letters(one, other, n) }
     strcoll(one: ConstText, other: ConstText) -> c_int { reads_text(one, ALL), reads_text(other, ALL) }
     strxfrm(to: Text, from: ConstText, n: usize) -> usize { writes(to, n), reads_text(from, ALL) }
     strchr(text: ConstText, character: c_int) -> Text { finds_in_text(text, character) }
@@ -60,35 +60,35 @@ functions! { READERS:
     strchrnul(text: ConstText, character: c_int) -> Text { finds_in_text(text, character) }
     index(text: ConstText, character: c_int) -> Text { finds_in_text(text, character) }
     rindex(text: ConstText, character: c_int) -> Text { reads_text(text, ALL) }
-    strstr(text: ConstText, what: ConstText) -> Text { reads_text(text, ALL), reads_text(what, ALL) }
-    strcasestr(text: ConstText, what: ConstText) -> Text { reads_text(text, ALL), reads_text(what, ALL) }
-    strspn(text: ConstText, set: ConstText) -> usize { reads_text(text, ALL), reads_text(set, ALL) }
-    strcspn(text: ConstText, set: ConstText) -> usize { reads_text(text, ALL), reads_text(set, ALL) }
-    strpbrk(text: ConstText, set: ConstText) -> Text { reads_text(text, ALL), reads_text(set, ALL) }
+    strstr(text: ConstText, what: ConstText) -> Text { finds_text(text, what) }
+    strcasestr(text: ConstText, what: ConstText) -> Text { finds_letters(text, what) }
+    strspn(text: ConstText, set: ConstText) -> usize { stops(text, set, false) }
+    strcspn(text: ConstText, set: ConstText) -> usize { stops(text, set, true) }
+    strpbrk(text: ConstText, set: ConstText) -> Text { stops(text, set, true) }
     strtok(text: Text, set: ConstText) -> Text { reads_text(text, ALL), reads_text(set, ALL) }
-    strtok_r(text: Text, set: ConstText, rest: End) -> Text { goes_on(text, rest), reads_text(set, ALL) }
-    __strtok_r(text: Text, set: ConstText, rest: End) -> Text { goes_on(text, rest), reads_text(set, ALL) }
-    strsep(text: End, set: ConstText) -> Text { goes_on(core::ptr::null_mut(), text), reads_text(set, ALL) }
+    strtok_r(text: Text, set: ConstText, rest: End) -> Text { splits(text, rest, set, true) }
+    __strtok_r(text: Text, set: ConstText, rest: End) -> Text { splits(text, rest, set, true) }
+    strsep(text: End, set: ConstText) -> Text { splits(core::ptr::null_mut(), text, set, false) }
     strdup(text: ConstText) -> Text { reads_text(text, ALL) }
     __strdup(text: ConstText) -> Text { reads_text(text, ALL) }
     strndup(text: ConstText, n: usize) -> Text { reads_text(text, n) }
     __strndup(text: ConstText, n: usize) -> Text { reads_text(text, n) }
 
     // Numbers in text.
-    atoi(text: ConstText) -> c_int { reads_number(text) }
-    atol(text: ConstText) -> c_long { reads_number(text) }
-    atoll(text: ConstText) -> c_longlong { reads_number(text) }
-    atof(text: ConstText) -> c_double { reads_number(text) }
-    strtol(text: ConstText, end: End, base: c_int) -> c_long { reads_number(text) }
-    strtoul(text: ConstText, end: End, base: c_int) -> c_ulong { reads_number(text) }
-    strtoll(text: ConstText, end: End, base: c_int) -> c_longlong { reads_number(text) }
-    strtoull(text: ConstText, end: End, base: c_int) -> c_ulonglong { reads_number(text) }
-    strtod(text: ConstText, end: End) -> c_double { reads_number(text) }
-    strtof(text: ConstText, end: End) -> c_float { reads_number(text) }
-    __isoc23_strtol(text: ConstText, end: End, base: c_int) -> c_long { reads_number(text) }
-    __isoc23_strtoul(text: ConstText, end: End, base: c_int) -> c_ulong { reads_number(text) }
-    __isoc23_strtoll(text: ConstText, end: End, base: c_int) -> c_longlong { reads_number(text) }
-    __isoc23_strtoull(text: ConstText, end: End, base: c_int) -> c_ulonglong { reads_number(text) }
+    atoi(text: ConstText) -> c_int { reads_integer(text, 10) }
+    atol(text: ConstText) -> c_long { reads_integer(text, 10) }
+    atoll(text: ConstText) -> c_longlong { reads_integer(text, 10) }
+    atof(text: ConstText) -> c_double { reads_float(text) }
+    strtol(text: ConstText, end: End, base: c_int) -> c_long { reads_integer(text, base) }
+    strtoul(text: ConstText, end: End, base: c_int) -> c_ulong { reads_integer(text, base) }
+    strtoll(text: ConstText, end: End, base: c_int) -> c_longlong { reads_integer(text, base) }
+    strtoull(text: ConstText, end: End, base: c_int) -> c_ulonglong { reads_integer(text, base) }
+    strtod(text: ConstText, end: End) -> c_double { reads_float(text) }
+    strtof(text: ConstText, end: End) -> c_float { reads_float(text) }
+    __isoc23_strtol(text: ConstText, end: End, base: c_int) -> c_long { reads_integer(text, base) }
+    __isoc23_strtoul(text: ConstText, end: End, base: c_int) -> c_ulong { reads_integer(text, base) }
+    __isoc23_strtoll(text: ConstText, end: End, base: c_int) -> c_longlong { reads_integer(text, base) }
+    __isoc23_strtoull(text: ConstText, end: End, base: c_int) -> c_ulonglong { reads_integer(text, base) }
 
     // Wide characters.
     wcslen(text: ConstWide) -> usize { reads_text(text, ALL) }

@@ -3,15 +3,17 @@
 //! ```text
 //!   memchr(p, c, n)      up to the first c, at most n: less than n bytes may be there
 //!   strcmp(a, b)         both up to where they differ, or end
+//!   strcspn(s, set)      up to the first character of the set, or the end
 //!   strtol(s)            the digits, and one character more
 //!   writev(f, parts, n)  n parts, and what each one says
 //! ```
 //!
 //! As far as a block goes, its bytes are looked at here before the real function does it once more; only `strlen`, which is
 //! asked most, is answered at once: where there is no end in the block, by the block's. Nothing beyond a block's end is
-//! looked at.
+//! looked at. What stops early is looked at as far as it goes: a program that takes a long text apart would else have all of the
+//! rest looked at for each word.
 
-use super::text::Character;
+use super::text::{Character, length};
 use super::{Access, Check, Glance, bounded, product};
 use core::ffi::c_void;
 use heapwright::heap;
@@ -19,6 +21,8 @@ use libc::{c_char, c_int, iovec, msghdr, wchar_t};
 
 /// As many parts as the kernel takes.
 const MOST_PARTS: usize = 1024;
+/// The first page is nobody's.
+const LEAST_ADDRESS: usize = 4096;
 
 /// `strlen`.
 ///
@@ -59,10 +63,24 @@ unsafe fn find<C: Character>(from: *const C, room: usize, is: impl Fn(C) -> bool
     (0..room).find(|&at| is(unsafe { from.wrapping_add(at).read_unaligned() }))
 }
 
-/// Whether a character may be a part of a number, or stand before one, in any base.
-fn is_numeric(character: c_char) -> bool {
-    let byte = character as u8;
-    byte.is_ascii_alphanumeric() || b" \t\n\x0b\x0c\r+-.(_".contains(&byte)
+/// Whether a character may be a part of a floating-point number, its sign and names among them.
+fn is_of_float(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"+-.(_".contains(&byte)
+}
+
+/// What may stand before a number.
+fn is_space(byte: u8) -> bool {
+    b" \t\n\x0b\x0c\r".contains(&byte)
+}
+
+/// Which characters a set, a string, has.
+fn characters(set: *const c_char) -> [bool; 256] {
+    let mut has = [false; 256];
+    for at in 0..length(set, bounded(set).unwrap_or(usize::MAX)) {
+        // SAFETY: before the end of a string that the function reads, and of its block.
+        has[unsafe { set.wrapping_add(at).read() } as u8 as usize] = true;
+    }
+    has
 }
 
 impl<const READS: bool> Glance<READS> {
@@ -87,12 +105,43 @@ impl<const READS: bool> Glance<READS> {
     }
 
     #[inline(always)]
-    pub(super) fn goes_on(self, _text: *mut c_char, _rest: *mut *mut c_char) -> bool {
+    pub(super) fn compares_letters<C>(self, one: *const C, other: *const C, limit: usize) -> bool {
+        self.compares(one, other, limit)
+    }
+
+    #[inline(always)]
+    pub(super) fn finds_text(self, text: *const c_char, what: *const c_char) -> bool {
+        self.compares(text, what, usize::MAX)
+    }
+
+    #[inline(always)]
+    pub(super) fn finds_letters(self, text: *const c_char, what: *const c_char) -> bool {
+        self.compares(text, what, usize::MAX)
+    }
+
+    #[inline(always)]
+    pub(super) fn stops(self, text: *const c_char, set: *const c_char, _at_set: bool) -> bool {
+        self.compares(text, set, usize::MAX)
+    }
+
+    #[inline(always)]
+    pub(super) fn splits(
+        self,
+        _text: *mut c_char,
+        _rest: *mut *mut c_char,
+        _set: *const c_char,
+        _skips: bool,
+    ) -> bool {
         false
     }
 
     #[inline(always)]
-    pub(super) fn reads_number(self, text: *const c_char) -> bool {
+    pub(super) fn reads_integer(self, text: *const c_char, _base: c_int) -> bool {
+        self.reads_text(text, usize::MAX)
+    }
+
+    #[inline(always)]
+    pub(super) fn reads_float(self, text: *const c_char) -> bool {
         self.reads_text(text, usize::MAX)
     }
 
@@ -158,12 +207,32 @@ impl<const READS: bool> Check<READS> {
         }
     }
 
-    /// Two strings will be read up to where they differ in more than their letters' case, or end, or `limit` characters.
+    /// Two strings will be read up to where they differ, or end, or `limit` characters.
     pub(super) fn compares<C: Character + Into<i64>>(
         self,
         one: *const C,
         other: *const C,
         limit: usize,
+    ) {
+        self.compares_as(one, other, limit, |character| character);
+    }
+
+    /// ... up to where they differ in more than their letters' case.
+    pub(super) fn compares_letters<C: Character + Into<i64>>(
+        self,
+        one: *const C,
+        other: *const C,
+        limit: usize,
+    ) {
+        self.compares_as(one, other, limit, lower);
+    }
+
+    fn compares_as<C: Character + Into<i64>>(
+        self,
+        one: *const C,
+        other: *const C,
+        limit: usize,
+        as_: impl Fn(i64) -> i64,
     ) {
         let rooms = [one, other].map(|text| fewer_than(text, limit).unwrap_or(usize::MAX));
         let room = rooms[0].min(rooms[1]);
@@ -175,7 +244,7 @@ impl<const READS: bool> Check<READS> {
                 // SAFETY: so many characters of both are left in their blocks, or are a string's that has not ended.
                 unsafe { text.wrapping_add(at).read_unaligned() }
             });
-            if one == C::default() || lower(one.into()) != lower(other.into()) {
+            if one == C::default() || as_(one.into()) != as_(other.into()) {
                 return;
             }
         }
@@ -186,25 +255,126 @@ impl<const READS: bool> Check<READS> {
         }
     }
 
-    /// The string at `text`, or where that is null the one that `rest` leads to, will be read.
-    pub(super) fn goes_on(self, text: *mut c_char, rest: *mut *mut c_char) {
-        if !text.is_null() {
-            return self.reads_text(text.cast_const(), usize::MAX);
-        }
-        self.reads(rest.cast_const(), size_of::<*mut c_char>());
-        if !rest.is_null() {
-            // SAFETY: the function reads it next.
-            let rest = unsafe { rest.read_unaligned() };
-            self.reads_text(rest.cast_const(), usize::MAX);
+    /// The string at `text` will be read up to the first place where `what` is, or to its end.
+    pub(super) fn finds_text(self, text: *const c_char, what: *const c_char) {
+        self.reads_text(what, usize::MAX);
+        if let Some(room) = bounded(text) {
+            let bytes = length(what, bounded(what).unwrap_or(usize::MAX));
+            // SAFETY: so many bytes of the block are left, and of the string.
+            let found = unsafe { libc::memmem(text.cast(), room, what.cast(), bytes) };
+            if found.is_null() {
+                self.ends_within(text, room);
+            }
         }
     }
 
-    /// The number at `text` will be read, and what stands behind it.
-    pub(super) fn reads_number(self, text: *const c_char) {
+    /// The same without the letters' case. (Where the text has its end near that of its block, that is enough.)
+    pub(super) fn finds_letters(self, text: *const c_char, what: *const c_char) {
+        const NEAR: usize = 64;
+        self.reads_text(what, usize::MAX);
         if let Some(room) = bounded(text) {
-            // SAFETY: so many bytes of the block are left.
-            if unsafe { find(text, room, |character| !is_numeric(character)) }.is_none() {
-                self.refuse(Access::Read, text.addr(), room + 1);
+            let far = room.saturating_sub(NEAR);
+            if length(text.wrapping_add(far), room - far) == room - far {
+                self.ends_within(text, room);
+            }
+        }
+    }
+
+    /// The string at `text`, which has so many bytes of its block left, will be read to its end.
+    fn ends_within(self, text: *const c_char, room: usize) {
+        if length(text, room) == room {
+            self.refuse(Access::Read, text.addr(), room + 1);
+        }
+    }
+
+    /// The string at `text` will be read up to the first character that is in a set, or the first that is not, or to its
+    /// end.
+    pub(super) fn stops(self, text: *const c_char, set: *const c_char, at_set: bool) {
+        self.reads_text(set, usize::MAX);
+        if let Some(room) = bounded(text) {
+            let has = characters(set);
+            self.reads_while(text, room, |byte| byte != 0 && has[byte as usize] != at_set);
+        }
+    }
+
+    /// Characters at `text` will be read, of which the block has `room`, up to the first for which `goes_on` is false. Returns
+    /// how many stand before that.
+    fn reads_while(self, text: *const c_char, room: usize, goes_on: impl Fn(u8) -> bool) -> usize {
+        // SAFETY: so many bytes of the block are left.
+        let stop = unsafe { find(text, room, |character: c_char| !goes_on(character as u8)) };
+        if stop.is_none() {
+            self.refuse(Access::Read, text.addr(), room + 1);
+        }
+        stop.unwrap_or(room)
+    }
+
+    /// The string at `text`, or where that is null the one that `rest` leads to, will be read up to the end of its first
+    /// part, behind those characters of the set that it begins with, if it `skips` them.
+    pub(super) fn splits(
+        self,
+        text: *mut c_char,
+        rest: *mut *mut c_char,
+        set: *const c_char,
+        skips: bool,
+    ) {
+        self.reads_text(set, usize::MAX);
+        let mut from = text.cast_const();
+        if from.is_null() {
+            self.reads(rest.cast_const(), size_of::<*mut c_char>());
+            if rest.is_null() {
+                return;
+            }
+            // SAFETY: the function reads it next.
+            from = unsafe { rest.read_unaligned() }.cast_const();
+        }
+        if let Some(room) = bounded(from) {
+            let has = characters(set);
+            let is_in = |byte: u8| byte != 0 && has[byte as usize];
+            let skipped = if skips { self.reads_while(from, room, is_in) } else { 0 };
+            if skipped < room {
+                let is_part = |byte: u8| byte != 0 && !has[byte as usize];
+                self.reads_while(from.wrapping_add(skipped), room - skipped, is_part);
+            }
+        }
+    }
+
+    /// The number of a base (0: as it says itself) at `text` will be read, and the character behind it.
+    pub(super) fn reads_integer(self, text: *const c_char, base: c_int) {
+        let Some(room) = bounded(text) else { return };
+        let byte = |at: usize| {
+            // SAFETY: asked for places in the block alone.
+            (at < room).then(|| unsafe { text.wrapping_add(at).read() } as u8)
+        };
+        let mut at = 0;
+        while byte(at).is_some_and(is_space) {
+            at += 1;
+        }
+        at += usize::from(byte(at).is_some_and(|sign| b"+-".contains(&sign)));
+        let prefix = |letter: u8| {
+            byte(at) == Some(b'0')
+                && byte(at + 1).is_some_and(|byte| byte.eq_ignore_ascii_case(&letter))
+        };
+        let (digits, skipped) = match base {
+            0 | 16 if prefix(b'x') => (16, 2),
+            0 | 2 if prefix(b'b') => (2, 2),
+            0 => (10, 0),
+            base => (base.unsigned_abs().min(36), 0),
+        };
+        at += skipped;
+        while byte(at).is_some_and(|byte| (byte as char).is_digit(digits.max(2))) {
+            at += 1;
+        }
+        if at >= room {
+            self.refuse(Access::Read, text.addr(), room + 1);
+        }
+    }
+
+    /// The floating-point number at `text` will be read, and what stands behind it.
+    pub(super) fn reads_float(self, text: *const c_char) {
+        if let Some(room) = bounded(text) {
+            let before = self.reads_while(text, room, is_space);
+            if before < room {
+                self.reads_while(text.wrapping_add(before), room - before, is_of_float);
             }
         }
     }
@@ -216,7 +386,8 @@ impl<const READS: bool> Check<READS> {
         if bytes > heap::room(parts.addr()) {
             return self.refuse(Access::Read, parts.addr(), bytes);
         }
-        if parts.is_null() {
+        // The kernel says of a pointer that leads nowhere that it does.
+        if parts.addr() < LEAST_ADDRESS {
             return;
         }
         for at in 0..count {
@@ -239,7 +410,7 @@ impl<const READS: bool> Check<READS> {
     /// The parts of a message.
     fn each_part_of(self, message: *const msghdr, access: Access) {
         self.reads(message, size_of::<msghdr>());
-        if !message.is_null() {
+        if message.addr() >= LEAST_ADDRESS {
             // SAFETY: the function reads it next.
             let message = unsafe { message.read_unaligned() };
             self.each_part(message.msg_iov, message.msg_iovlen, access);

@@ -47,7 +47,7 @@ fn most<C>(from: *const C) -> usize {
 
 /// Characters of a string, `limit` at most.
 #[inline(always)]
-fn length<C: Character>(from: *const C, limit: usize) -> usize {
+pub(super) fn length<C: Character>(from: *const C, limit: usize) -> usize {
     // SAFETY: the program gives it to a function that reads it as a string, or as far as `limit`.
     unsafe { C::length(from, limit.min(most(from))) }
 }

@@ -5,6 +5,7 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 
 /* So that the compiler does not see what is done to a block. */
@@ -287,6 +288,32 @@ static void forks(void)
     CHECK(seen[0] != seen[1] && seen[1] != seen[2]);
 }
 
+static void ends(int signal)
+{
+    _exit(signal == SIGALRM ? 0 : 1);
+}
+
+/* Wherever a handler that ends the process interrupts malloc or free, what the call has in its hands is no finding. */
+static void ends_in_handlers(void)
+{
+    for (int child = 0; child < 60; child++) {
+        size_t size = (size_t[]){ 24, 500, 1000, 30000 }[child % 4];
+        pid_t pid = fork();
+        CHECK(pid >= 0);
+        if (pid == 0) {
+            struct itimerval soon = { { 0, 0 }, { 0, 500 + 37 * child } };
+            CHECK(signal(SIGALRM, ends) != SIG_ERR && setitimer(ITIMER_REAL, &soon, NULL) == 0);
+            for (;;) {
+                char *volatile block = malloc(size);
+                memset(block, 7, size);
+                free(block);
+            }
+        }
+        int status;
+        CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    }
+}
+
 int main(int argc, char **argv)
 {
     CHECK(argc == 3);
@@ -294,6 +321,7 @@ int main(int argc, char **argv)
         { "sizes", exact_sizes }, { "in-place", in_place }, { "no-bytes", no_bytes },
         { "moves", moves }, { "goes-back", goes_back }, { "large-again", large_blocks_again },
         { "huge", huge }, { "consumers", consumers }, { "forks", forks },
+        { "handlers", ends_in_handlers },
     };
     for (size_t i = 0; i < sizeof right / sizeof *right; i++)
         if (is(argv[1], right[i].name)) {

@@ -242,8 +242,9 @@ fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
     {
         options.debug.detect = options.detect;
     }
-    #[cfg(feature = "debug")]
-    // (An access that meets a guard ends the program, so one whose misuse is only reported asks for guards by name.)
+    // (An access that meets a guard ends the program, so one whose misuse is only reported asks for guards by name. Without
+    // a handler of faults there are none.)
+    #[cfg(all(feature = "debug", any(feature = "interpose", test)))]
     if options.hardening != Hardening::Off
         && !options.reports_misuse
         && options.guards == 0

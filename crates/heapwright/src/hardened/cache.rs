@@ -841,6 +841,15 @@ fn all() -> impl Iterator<Item = &'static Cache> {
     core::iter::successors(first, |cache| unsafe { cache.older.as_ref() })
 }
 
+/// Whether a slot is in a ring. The process has one thread.
+pub(super) fn holds(block: *mut u8) -> bool {
+    all().flat_map(|cache| &cache.rings).any(|ring| {
+        let head = ring.head.load(Ordering::Relaxed);
+        let mut places = (0..ring.count().max(0) as u32).step_by(PLACE as usize);
+        places.any(|at| ring.place(head.wrapping_add(at)).get().block == block)
+    })
+}
+
 /// Holds the lock across a fork.
 pub(super) fn before_fork() {
     CACHES.acquire();

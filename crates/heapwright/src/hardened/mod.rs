@@ -255,6 +255,12 @@ pub(crate) fn has_groups() -> bool {
     is_on() && settings::get().full
 }
 
+/// Whether a block of no group becomes a slot, and so one of a group, if a call with a token makes it `size` bytes long.
+pub(crate) fn comes_into_a_group(block: *const u8, size: usize) -> bool {
+    let (_, entry) = MAP.lookup(block.addr());
+    has_groups() && slabs::group_of(entry).is_none() && size != 0 && class_of(size, 1).is_some()
+}
+
 /// Serves a request that comes with a token. Null: there is no memory. The process [has groups](has_groups).
 pub(crate) fn allocate_grouped(request: Request, token: usize) -> *mut u8 {
     allocate_in(group(token), request)
@@ -688,17 +694,19 @@ pub(crate) fn at_exit() {
     let Some(chunk::Usage { frontier, .. }) = chunk::usage() else { return };
     let slabs = (0..frontier).filter_map(|unit| Some((unit, slabs::class_of(unit)?)));
     for (unit, (class, is_empty)) in slabs.filter(|(_, (_, is_empty))| !is_empty).take(LOOKED_AT) {
-        let opened = Slab::at(&MAP, unit, class).carved();
-        for index in 0..opened {
+        let slab = Slab::at(&MAP, unit, class);
+        for index in 0..slab.carved() {
             let slot = Slot::at(unit, class, index, is_empty);
             let (known, address) = (slot.read(), slot.block.addr());
             if word::maker_of(known) == 0 {
                 let size = size_class::size(class);
                 // SAFETY: the bytes of a free slot, and there is no other thread.
-                if !unsafe { slots::is_zero(slot.block, size) } {
+                let is_changed = !unsafe { slots::is_zero(slot.block, size) };
+                // (A call that a signal handler interrupted, which ends the process, has it in its hands otherwise.)
+                if is_changed && (slab.is_returned(index) || cache::holds(slot.block)) {
                     judge::report(Wrong::WriteAfterFree, "exit", address, size);
                 }
-            } else if !slot.is_whole(slot.asked(known)) {
+            } else if !slot.is_whole(slot.asked(known)) && slot.has_end(slot.asked(known)) {
                 judge::report(Wrong::Overflow, "exit", address, slot.asked(known));
             }
         }

@@ -161,6 +161,12 @@ impl Slot {
         unsafe { is_whole(self.block, asked, self.size()) }
     }
 
+    /// Whether the end of the live block was written: `malloc` makes a block live first.
+    pub(super) fn has_end(&self, asked: usize) -> bool {
+        // SAFETY: the slot has room for the bytes asked for and the canary.
+        unsafe { self.block.wrapping_add(asked).cast::<u64>().read_unaligned() != 0 }
+    }
+
     /// Its bytes.
     pub(super) fn size(&self) -> usize {
         size_class::size(self.class)

@@ -181,7 +181,8 @@ impl Place {
         if self.known() == FULL {
             return fill(0, self.usable);
         }
-        let page = SYSTEM.page_size();
+        // (The kernel's, for it is asked; the option `page` may have another one.)
+        let page = os::kernel_page_size();
         let mut resident = [0; LONGEST / LEAST_PAGE];
         let resident = &mut resident[..self.usable / page];
         // (A sandbox may end the program for a call that it does not know.)

@@ -81,6 +81,17 @@ pub fn keeps_tokens_apart() -> bool {
     options::get().hardening == Hardening::Full
 }
 
+/// Whether a block becomes one of a token's group if it is made `size` bytes long: it is in none, and will be a slot. Then a
+/// new block is to be made with the token, where the process [keeps these apart](keeps_tokens_apart).
+///
+/// ```
+/// assert!(!heapwright::heap::comes_into_a_group(core::ptr::null(), 100));
+/// ```
+#[must_use]
+pub fn comes_into_a_group(block: *const u8, size: usize) -> bool {
+    hardened::comes_into_a_group(block, size)
+}
+
 /// The process is about to end: the hardened heap looks at what it can look at in some milliseconds. Called once, by the
 /// thread that ends the process, after the program's own handlers.
 ///

@@ -28,6 +28,7 @@ use crate::address_map::Entry;
 use crate::misuse::Access;
 #[cfg(feature = "debug")]
 use crate::misuse::Call;
+use crate::os::{self, Contents};
 #[cfg(feature = "debug")]
 use crate::request::Origin;
 use crate::request::{Request, Return};
@@ -302,6 +303,22 @@ pub fn debug_looks_at_end() -> bool {
     return crate::debug::looks_at_end();
     #[cfg(not(feature = "debug"))]
     false
+}
+
+/// Whether the stack at an address, which the caller runs on, has room for a last look, as far as mappings tell.
+#[must_use]
+pub fn debug_has_stack(at: usize) -> bool {
+    const LEAST: usize = 64 << 10;
+    let mut has_room = true;
+    os::each_mapping(&mut |mapping| {
+        let is_it = (mapping.start..mapping.end).contains(&at);
+        // The main thread's grows.
+        if is_it && mapping.contents() != Contents::MainStack {
+            has_room = at - mapping.start >= LEAST;
+        }
+        !is_it
+    });
+    has_room
 }
 
 /// Whether the caller, a signal handler, has interrupted the debug heap in its own thread: it cannot look at it now.

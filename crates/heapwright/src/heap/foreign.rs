@@ -76,10 +76,10 @@ pub(super) unsafe fn free(call: Call, block: *mut u8) {
 ///
 /// As `realloc`.
 #[cold]
-pub(super) unsafe fn realloc(block: *mut u8, size: usize) -> *mut u8 {
+pub(super) unsafe fn realloc<const FROM: u8>(block: *mut u8, size: usize, align: usize) -> *mut u8 {
     if is_guarded(Call::Realloc, block.addr()) {
         // SAFETY: a guarded block, and afterwards only the returned one is used, as the caller promises.
-        return unsafe { guards::realloc(block, size) };
+        return unsafe { guards::realloc::<FROM>(block, size, align) };
     }
     if let Some(peer) = peer() {
         // SAFETY: every block of this copy comes from the peer.

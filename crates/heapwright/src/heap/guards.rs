@@ -213,9 +213,14 @@ mod with_stacks {
     ///
     /// As `realloc`; [`has`].
     #[cold]
-    pub(in crate::heap) unsafe fn realloc(block: *mut u8, size: usize) -> *mut u8 {
+    pub(in crate::heap) unsafe fn realloc<const FROM: u8>(
+        block: *mut u8,
+        size: usize,
+        align: usize,
+    ) -> *mut u8 {
         let old = self::size(Call::Realloc, block);
-        let new = super::super::malloc(size);
+        // (By the same maker: what is given back is compared with it.)
+        let new = super::super::malloc_aligned_for::<FROM>(size, align);
         if !new.is_null() {
             // SAFETY: both blocks have as many bytes, and the new one is ours alone.
             unsafe { ptr::copy_nonoverlapping(block, new, old.min(size)) };
@@ -285,7 +290,11 @@ mod without_stacks {
     /// # Safety
     ///
     /// Never called: no block is guarded.
-    pub(in crate::heap) unsafe fn realloc(_block: *mut u8, _size: usize) -> *mut u8 {
+    pub(in crate::heap) unsafe fn realloc<const FROM: u8>(
+        _block: *mut u8,
+        _size: usize,
+        _align: usize,
+    ) -> *mut u8 {
         core::ptr::null_mut()
     }
 

@@ -65,14 +65,14 @@ mod walk;
 
 pub use crate::request::{ALIGNED, MALLOC, NEW, NEW_ARRAY, Origin, RUST};
 pub use crate::verdict::Verdict;
+pub use control::{comes_into_a_group, hardened_at_exit, hardens, keeps_tokens_apart};
 pub use control::{give_up_reserve, good_size, limit_address_space, owns, trim};
-pub use control::{hardened_at_exit, hardens, keeps_tokens_apart};
 #[cfg(any(test, feature = "observe"))]
 #[doc(hidden)]
 pub use debug_hooks::observe;
 pub use debug_hooks::{
-    debug_at_exit, debug_is_interrupted, debug_looks_at_end, debug_prepare, debugging, fault,
-    forget_code, guarding, keep, keep_new, put_guard_back, remember_code,
+    debug_at_exit, debug_has_stack, debug_is_interrupted, debug_looks_at_end, debug_prepare,
+    debugging, fault, forget_code, guarding, keep, keep_new, put_guard_back, remember_code,
 };
 pub use defragment::{free_uncached, malloc_uncached, should_move};
 pub use door::{allocate_of_token, realloc_to_nothing, usable_size};

@@ -141,7 +141,7 @@ unsafe fn resize<const FROM: u8>(
         _ => match find(Call::Realloc, block.addr()) {
             // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
             // promises.
-            Found::Foreign => return unsafe { foreign::realloc(block, size) },
+            Found::Foreign => return unsafe { foreign::realloc::<FROM>(block, size, align) },
             Found::Slot { class, owner } => {
                 let have = size_class::size(class);
                 if stays(have, size) {

@@ -3,11 +3,12 @@
 //! A bit in a slot's word: a leak check takes such a block, and all that it leads to, for reachable. The bit goes when the
 //! block does.
 //!
-//! Called by `debug`'s doors, and by `place` for blocks that a thread makes while it says so of all.
+//! Called by `debug`'s doors, and by `place` and `resize` for blocks that a thread makes while it says so of all.
 
 use super::super::slot::State;
 use super::super::span::{Found, Span};
 use super::Heap;
+use super::enter::EnteredState;
 
 /// Keeps the live block that `address` lies in, or does not keep it any more. False: there is none.
 #[cold]
@@ -23,6 +24,16 @@ pub(in crate::debug) fn keep(address: usize, kept: bool) -> bool {
         // It may come back meanwhile, and then it is not kept.
         if record.exchange(word, word.kept(kept)).is_ok() {
             return true;
+        }
+    }
+}
+
+impl EnteredState {
+    /// Keeps a block that the thread made, if it keeps all; null is none.
+    #[inline]
+    pub(super) fn keep_if_asked(&mut self, block: *mut u8) {
+        if self.mine().keeps > 0 {
+            keep(block.addr(), true);
         }
     }
 }

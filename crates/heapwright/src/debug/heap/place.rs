@@ -33,7 +33,6 @@ use super::super::span::{Form, Place};
 use super::super::store::{Opened, Store};
 use super::super::thread_state::Mine;
 use super::enter::EnteredState;
-use super::keep::keep;
 use super::late::Late;
 use super::{GUARD_ALL, GUARD_NEVER, Heap};
 
@@ -51,9 +50,7 @@ impl Heap {
         let mine = entered.mine();
         let stack = mine.stack(self.depth.load(Ordering::Relaxed));
         let block = self.place(&mut entered, request, stack);
-        if entered.mine().keeps > 0 {
-            keep(block.addr(), true);
-        }
+        entered.keep_if_asked(block);
         if self.reporter.logs() {
             self.log(call, block, request.size, stack);
         }
@@ -300,7 +297,11 @@ impl Heap {
         };
         let opened = self.open_by(entered.mine().thread, |store, late| {
             let mut found = |bucket, damage| late.note(bucket, damage);
-            store.open_large((room, spare), request.align, &mut found)
+            let opened = store.open_large((room, spare), request.align, &mut found);
+            if opened.is_none() && spare > 0 {
+                return store.open_large((room, 0), request.align, &mut found);
+            }
+            opened
         });
         let Some(opened) = opened else { return ptr::null_mut() };
         self.hand_out_alone(entered, request, stack, side, opened, room)

@@ -57,10 +57,13 @@ impl Heap {
         else {
             // Reported; the program goes on with a new block, as if it had given none.
             self.no_block(&mut entered, slot, here);
-            return self.place(&mut entered, request, here.stack);
+            let new = self.place(&mut entered, request, here.stack);
+            entered.keep_if_asked(new);
+            return new;
         };
         let is_large = span.form() == Form::Large && place.size(word).min(request.size) > LARGE;
         if is_large && self.resize_in_place(&mut entered, place, word, here, request) {
+            entered.keep_if_asked(place.block());
             return place.block();
         }
         // SAFETY: by the contract the block is the caller's.
@@ -68,6 +71,7 @@ impl Heap {
         if new.is_null() {
             return new;
         }
+        entered.keep_if_asked(new);
         // SAFETY: its bytes are in the new one, and nobody uses the old block afterwards, as the caller
         // promises.
         unsafe { self.deallocate(&mut entered, span, here) };
