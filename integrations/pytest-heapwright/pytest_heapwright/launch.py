@@ -17,6 +17,8 @@ from . import command, findings
 from .record import Folder
 from .tests import RECORDS, TOLD
 
+# Exit codes of `heapwright check`: of a command line, or a folder, that it does not take; of what was not seen to its end.
+REFUSED = 2
 NOT_SEEN = 125
 
 
@@ -40,6 +42,8 @@ def run(heapwright, arguments, kept, suppressions, only_marked):
         if code == NOT_SEEN and os.path.exists(text):
             with open(text, encoding="utf-8", errors="replace") as file:
                 sys.stderr.writelines(line for line in file if line.startswith("INCOMPLETE"))
+        if code == REFUSED and not os.path.exists(os.path.join(state, TOLD)):
+            return code  # The command has said why, and records in the folder are not of this run.
         others = [] if only_marked else outside(heapwright, state, suppressions)
         if others:
             print("heapwright, outside of tests:", *others, sep="\n")
