@@ -84,6 +84,8 @@ C
 cc -g -O1 -w -shared -fPIC -I"$include" shop.c -o shop.so
 
 cat >test_shop.py <<'PY'
+import os
+
 import pytest
 import shop
 
@@ -121,6 +123,17 @@ def test_wrong_low_peak(): bytearray(300 << 10)
 @mark.no_heap_errors
 def test_wrong_free(): shop.free_twice()
 def test_wrong_write(): shop.write_beyond()
+@pytest.fixture
+def forgets():
+    yield
+    shop.forget(1234)
+def test_wrong_fixture(forgets): pass
+def test_wrong_child():
+    child = os.fork()
+    if child == 0:
+        shop.free_twice()
+        os._exit(0)
+    os.waitpid(child, 0)
 PY
 cat >test_right.py <<'PY'
 import atexit, os
@@ -145,7 +158,7 @@ expect "without --heapwright" "test_right_as_expected " "$(fails plain.log)" pla
 status=0
 "${pytest[@]}" --heapwright test_shop.py >all.log 2>&1 || status=$?
 expect "exit code" 1 $status all.log
-wrong="test_wrong_block[1] test_wrong_block[2] test_wrong_free test_wrong_low_peak test_wrong_much_lost test_wrong_object test_wrong_peak test_wrong_write "
+wrong="test_wrong_block[1] test_wrong_block[2] test_wrong_child test_wrong_fixture test_wrong_free test_wrong_low_peak test_wrong_much_lost test_wrong_object test_wrong_peak test_wrong_write "
 expect "--heapwright" "$wrong" "$(fails all.log)" all.log
 for sentence in 'test_wrong_block\[1\] - heapwright: 1.2 KiB in 1 block lost' 'test_wrong_block\[2\] - heapwright: 2.4 KiB in 2 blocks lost' \
     'test_wrong_much_lost .*the limit is 1.0 KiB' 'test_wrong_peak .*30.0 MiB .*the limit is 24.0 MiB' \
@@ -154,7 +167,7 @@ for sentence in 'test_wrong_block\[1\] - heapwright: 1.2 KiB in 1 block lost' 't
     grep -q "$sentence" all.log || { cat all.log; die "nothing says '$sentence'"; }
 done
 ! grep -q 'outside of tests' all.log || { cat all.log; die "something is said to be outside of tests"; }
-say "pytest --heapwright: 8 wrong tests fail by name, 8 right ones pass"
+say "pytest --heapwright: 10 wrong tests fail by name, 8 right ones pass"
 
 status=0
 "${pytest[@]}" --heapwright-marked test_shop.py >marked.log 2>&1 || status=$?
@@ -167,6 +180,10 @@ AT_EXIT=1 "${pytest[@]}" --heapwright --heapwright-keep kept test_right.py >exit
 expect "a double free at exit" 1 $status exit.log
 grep -q 'heapwright, outside of tests:' exit.log && grep -q '1 passed' exit.log || { cat exit.log; die "the double free at exit is not said"; }
 [ "$("$HEAPWRIGHT_COMMAND" report --format gcc kept 2>&1 | grep -c 'double-free')" -ge 1 ] || die "the records that were kept have nothing"
+status=0
+"${pytest[@]}" --heapwright --heapwright-keep kept test_right.py >again.log 2>&1 || status=$?
+expect "a folder that has records" 2 $status again.log
+! grep -q 'outside of tests' again.log || { cat again.log; die "findings of an earlier run are told again"; }
 printf 'double-free:free_twice\n' >known.supp
 AT_EXIT=1 "${pytest[@]}" --heapwright --heapwright-suppress known.supp test_right.py >known.log 2>&1 || { cat known.log; die "a suppression has no effect"; }
 say "what is found outside of tests fails the run, once, unless it is suppressed"

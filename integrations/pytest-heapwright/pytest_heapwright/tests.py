@@ -138,7 +138,8 @@ def shown(groups, word):
 
 
 def fail(item, reports, text):
-    """Makes a test's reports say that it failed. One that failed anyway gets a section; one that is expected to fail has."""
+    """Makes a test's reports say that it failed. A test that failed anyway gets a section; for one that is expected to
+    fail, a finding is that failure."""
     calls = [report for report in reports if report.when == "call"]
     report = calls[0] if calls else reports[0]
     is_unexpected_pass = report.outcome == "failed" and str(report.longrepr).startswith("[XPASS(strict)]")
