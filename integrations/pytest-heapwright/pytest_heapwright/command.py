@@ -1,0 +1,44 @@
+"""The command, and the environment in which it and other helpers run.
+
+What the checked process starts for itself must not be checked: it would leave records of its own.
+"""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+
+# What a process was started for, and where its results go: "check:FOLDER" or "measure:FILE".
+ROLE = "HEAPWRIGHT_PYTEST"
+
+
+def find(asked):
+    """The path of the command. UsageError where there is none."""
+    name = asked or os.environ.get("HEAPWRIGHT_COMMAND") or "heapwright"
+    path = shutil.which(name)
+    if path is None:
+        raise pytest.UsageError(
+            f"--heapwright: there is no command {name!r}; install heapwright, or name it with --heapwright-command"
+        )
+    return path
+
+
+def environment():
+    """This process's environment without the preloaded library."""
+    clean = {key: value for key, value in os.environ.items() if key not in ("HEAPWRIGHT", ROLE)}
+    preloaded = clean.pop("LD_PRELOAD", "").replace(":", " ").split()
+    others = [path for path in preloaded if not os.path.basename(path).startswith("libheapwright")]
+    if others:
+        clean["LD_PRELOAD"] = ":".join(others)
+    return clean
+
+
+def output(arguments):
+    """What a command prints, and what it writes to standard error if it fails. 1 is no failure: it means that
+    something was found."""
+    ended = subprocess.run(arguments, env=environment(), capture_output=True, check=False)
+    if ended.returncode not in (0, 1):
+        said = ended.stderr.decode(errors="replace").strip()
+        raise RuntimeError(f"{arguments[0]} ends with {ended.returncode}: {said}")
+    return ended.stdout
