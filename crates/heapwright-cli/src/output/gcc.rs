@@ -50,7 +50,7 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
         let (place, rule) = (place(report, growth.stack), Rule::Growth.id());
         writeln!(out, "{place}: warning: {} [{rule}]", sentences::growth(growth))?;
     }
-    for note in &report.notes {
+    for note in report.lines() {
         writeln!(out, "heapwright: note: {note}")?;
     }
     Ok(())
@@ -100,10 +100,11 @@ mod tests {
             "src/session.cc:57: note: freed by thread 1",
             "src/session.cc:33: note: allocated by thread 1",
             "src/header.c:12: error: write of 0x41 at offset 40 of a 40-byte block, 3 bytes in all [buffer-overflow]\n",
-            "src/header.c:29: note: here, thread 1\n",
+            "src/header.c:29: note: overwritten between its allocation and this free; noticed here, thread 1\n",
             "src/session.cc:33: error: 1.2 MiB in 155 blocks are definitely lost, and 88.9 KiB in 310 blocks with them [definitely-lost]\n",
             "index/src/lib.rs:7: warning: 468.8 KiB in 12 blocks are possibly lost [possibly-lost]\n",
             "src/cache.cc:88: warning: grows by 61.3 KiB a second, to 4.5 MiB in 277 blocks [growth]\n",
+            "heapwright: note: process 7 (<worker>) was killed by SIGKILL\n",
             "heapwright: note: 2 threads did not report their registers\n",
         ] {
             assert!(text.contains(line), "{line}\n{text}");

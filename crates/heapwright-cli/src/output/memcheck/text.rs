@@ -52,7 +52,7 @@ pub(crate) fn write(report: &Report, style: &Style, out: &mut dyn io::Write) -> 
     }
     if !style.quiet {
         leak_summary(out, report, style, pid)?;
-        report.notes.iter().try_for_each(|note| lines(out, pid, &[note]))?;
+        report.lines().try_for_each(|note| lines(out, pid, &[note]))?;
     }
     if style.lists {
         for used in report.used.iter().filter(|used| used.times != 0) {

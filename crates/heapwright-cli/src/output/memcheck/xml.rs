@@ -65,7 +65,7 @@ fn head(text: &mut String, report: &Report, style: &Style) {
         "line",
         &format!("Heapwright {version}, in the format of valgrind's memcheck"),
     );
-    let notes = report.notes.iter().map(|note| &**note);
+    let notes = report.lines().map(|note| &**note);
     notes.for_each(|note| element(text, 2, "line", note));
     text.push_str("</preamble>\n\n");
     let (pid, parent) = first.map_or((0, 0), |process| (process.pid, process.parent));
