@@ -309,16 +309,11 @@ pub fn debug_looks_at_end() -> bool {
 #[must_use]
 pub fn debug_has_stack(at: usize) -> bool {
     const LEAST: usize = 64 << 10;
-    let mut has_room = true;
-    os::each_mapping(&mut |mapping| {
-        let is_it = (mapping.start..mapping.end).contains(&at);
+    match os::mapping_of(at) {
         // The main thread's grows.
-        if is_it && mapping.contents() != Contents::MainStack {
-            has_room = at - mapping.start >= LEAST;
-        }
-        !is_it
-    });
-    has_room
+        Ok(Some(stack)) if stack.contents() != Contents::MainStack => at - stack.start >= LEAST,
+        _ => true,
+    }
 }
 
 /// Whether the caller, a signal handler, has interrupted the debug heap in its own thread: it cannot look at it now.
