@@ -4,7 +4,7 @@
 //! number; one that changes its meaning raises it. A race's, a replay's and a tuning's, which other
 //! programs read, begin with the name of their format instead (`bench::results`).
 //!
-//! Objects are written down where they are made, with [`object`]: each field once.
+//! Objects are written down where they are made, with [`object!`]: each field once.
 #![allow(non_camel_case_types, reason = "a field's type has the field's name in `object`")]
 
 pub(crate) mod diff;
