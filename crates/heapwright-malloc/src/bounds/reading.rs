@@ -331,10 +331,11 @@ impl<const READS: bool> Check<READS> {
             let has = characters(set);
             let is_in = |byte: u8| byte != 0 && has[byte as usize];
             let skipped = if skips { self.reads_while(from, room, is_in) } else { 0 };
-            if skipped < room {
-                let is_part = |byte: u8| byte != 0 && !has[byte as usize];
-                self.reads_while(from.wrapping_add(skipped), room - skipped, is_part);
+            if skips && skipped == room {
+                return;
             }
+            let is_part = |byte: u8| byte != 0 && !has[byte as usize];
+            self.reads_while(from.wrapping_add(skipped), room - skipped, is_part);
         }
     }
 
