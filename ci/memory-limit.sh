@@ -81,9 +81,12 @@ done
 
 saved=0
 for way in 0 1 2 3 4 5 6 7 8 9; do
-    rm -f "$SCRATCH"/profile.*
-    within 256M "$library" "sample=512k,profile=$SCRATCH/profile" "$SCRATCH/grow" $way >/dev/null 2>&1 || true
-    for file in "$SCRATCH"/profile.*; do [ ! -s "$file" ] || { saved=$((saved + 1)); break; }; done
+    # Once more where it left none: on a busy machine the kernel may be faster.
+    for _ in 1 2; do
+        rm -f "$SCRATCH"/profile.*
+        within 256M "$library" "sample=512k,profile=$SCRATCH/profile" "$SCRATCH/grow" $way >/dev/null 2>&1 || true
+        for file in "$SCRATCH"/profile.*; do [ ! -s "$file" ] || { saved=$((saved + 1)); break 2; }; done
+    done
 done 2>/dev/null
 printf 'killed at 256 MB, in ten ways: %s of 10 left a heap profile\n' $saved
 [ $saved -ge 9 ] || status=1
