@@ -4,6 +4,10 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
+# README's first command names no binary.
+cargo metadata --no-deps --locked --format-version 1 | grep -q '"default_run":"heapwright"' ||
+    die "cargo run -p heapwright-cli does not know which binary is meant"
+
 home=$SCRATCH
 cargo install --quiet --locked --path crates/heapwright-cli --root "$home/installed"
 cd "$home"
