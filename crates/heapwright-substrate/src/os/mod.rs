@@ -70,6 +70,35 @@ pub fn prefetch(at: *const u8) {
 #[inline(always)]
 pub fn prefetch(_at: *const u8) {}
 
+/// Moves the bytes of a block to another one: from `least` bytes on by whole pages ([`move_pages`]), where both begin as far
+/// into a page; what stands before the first whole page and behind the last one that moved is copied. Returns for how many
+/// bytes pages moved: behind the first of them that is a page's the source reads as zero for so long. `None`: the destination
+/// must not be used, and the source is as it was. That happens once in a process, for it moves no more pages then.
+///
+/// # Safety
+///
+/// Both ranges have `size` bytes, are committed, of the caller, and do not overlap; the contents at `to` are not used.
+pub unsafe fn move_bytes(from: *mut u8, to: *mut u8, size: usize, least: usize) -> Option<usize> {
+    let page = kernel_page_size();
+    let head = from.addr().next_multiple_of(page) - from.addr();
+    let is_alike = (from.addr() ^ to.addr()).is_multiple_of(page);
+    if size < least || size < head + page || !is_alike {
+        // SAFETY: by the contract.
+        unsafe { core::ptr::copy_nonoverlapping(from, to, size) };
+        return Some(0);
+    }
+    let pages = (size - head) & !(page - 1);
+    // SAFETY: whole pages of both ranges, by the contract.
+    let moved = unsafe { move_pages(from.wrapping_add(head), to.wrapping_add(head), pages) }?;
+    // SAFETY: the first bytes of both ranges, of which none moved.
+    unsafe { core::ptr::copy_nonoverlapping(from, to, head) };
+    let behind = head + moved;
+    let (from, to) = (from.wrapping_add(behind), to.wrapping_add(behind));
+    // SAFETY: the bytes of both ranges behind those that moved.
+    unsafe { core::ptr::copy_nonoverlapping(from, to, size - behind) };
+    Some(moved)
+}
+
 /// Reads a file's first bytes into `text`, as far as they fit. Returns how many they are: none, where it cannot be read.
 pub fn read_beginning(path: &core::ffi::CStr, text: &mut [u8]) -> usize {
     let mut length = 0;

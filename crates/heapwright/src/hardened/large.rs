@@ -379,23 +379,7 @@ pub(super) fn checked(address: usize, what: Return) -> Option<usize> {
 }
 
 /// From this many bytes on, pages are moved instead of bytes copied.
-const MOVE_PAGES: usize = 1 << 20;
-
-/// Moves pages with the first bytes of a large block to another block, where many are to be copied. Returns how many bytes;
-/// there are zeros in the old block, then. `None`: there may be a hole in the new block, which must not be used again. (That
-/// happens once in a process, for it moves no more pages then.)
-///
-/// # Safety
-///
-/// Both blocks have `length` bytes and are the caller's; the new one is as it came from [`allocate`].
-pub(super) unsafe fn move_pages(old: *mut u8, new: *mut u8, length: usize) -> Option<usize> {
-    if length < MOVE_PAGES {
-        return Some(0);
-    }
-    let pages = length & !(SYSTEM.page_size() - 1);
-    // SAFETY: blocks that are longer than a slot begin at a unit, and their bytes are committed.
-    unsafe { os::move_pages(old, new, pages) }
-}
+pub(super) const MOVE_PAGES: usize = 1 << 20;
 
 /// Makes a block hold `size` bytes, which is more than a slot has, without moving it. False: it has to move.
 pub(super) fn resize(block: *mut u8, size: usize) -> bool {

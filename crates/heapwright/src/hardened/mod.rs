@@ -585,14 +585,11 @@ pub(crate) unsafe fn realloc(
         allocate(cache, request)
     };
     if !new.is_null() {
-        let length = asked.min(size);
-        // SAFETY: the old block is the caller's to give away, and the new one this call's alone.
-        let Some(moved) = (unsafe { large::move_pages(block, new, length) }) else {
+        // `None`: there may be a hole in the new block, which must not be used again.
+        // SAFETY: both blocks have as many bytes; the old one is the caller's to give away, and the new one this call's alone.
+        if unsafe { os::move_bytes(block, new, asked.min(size), large::MOVE_PAGES) }.is_none() {
             return Some(ptr::null_mut());
-        };
-        let (from, to) = (block.wrapping_add(moved), new.wrapping_add(moved));
-        // SAFETY: both blocks have as many bytes, and the new one is this call's alone.
-        unsafe { ptr::copy_nonoverlapping(from, to, length - moved) };
+        }
         let what = Return { size: None, align: None, ..what };
         // SAFETY: by the contract the old block is the caller's to give away.
         unsafe { give_back(cache, block, what) };

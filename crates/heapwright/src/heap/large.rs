@@ -272,19 +272,10 @@ pub(super) fn move_to_grow(unit: usize, size: usize) -> Option<Large> {
     let run = take(usable.saturating_add(size / 4)).or_else(|| take(usable))?;
     let new = hand_out(run, size, usable, false)?;
     let length = old_usable.min(new.usable);
-    let moved = if length >= MOVE_PAGES {
-        // SAFETY: both blocks are committed, in whole pages, distinct, and the
-        // caller's; the new one holds nothing.
-        unsafe { os::move_pages(old, new.block, length) }
-    } else {
-        Some(0)
-    };
     // `None`: there may be a hole in the new block, and its units must not be used again. It stays
-    // handed out, to no caller. That happens once in a process, for it moves no more pages then.
-    let moved = moved?;
-    let (from, to) = (old.wrapping_add(moved), new.block.wrapping_add(moved));
-    // SAFETY: both blocks have `length` bytes, and the new one is ours alone.
-    unsafe { ptr::copy_nonoverlapping(from, to, length - moved) };
+    // handed out, to no caller.
+    // SAFETY: both blocks have `length` bytes, are committed, distinct, and the caller's; the new one holds nothing.
+    let moved = unsafe { os::move_bytes(old, new.block, length, MOVE_PAGES) }?;
     chunk::give_moved(unit, old_units, moved);
     Some(new)
 }

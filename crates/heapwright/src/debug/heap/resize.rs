@@ -106,8 +106,8 @@ impl Heap {
         }
         let spare = if request.size > had { request.size / 2 } else { 0 };
         let new = self.place_like(entered, request, here.stack, into, spare);
-        // SAFETY: the blocks have as many bytes, and begin as far into their pages.
-        if !new.is_null() && !unsafe { move_bytes(old, new, size) } {
+        // SAFETY: both blocks have as many bytes; the old one is the caller's, and the new one this call's alone.
+        if !new.is_null() && unsafe { os::move_bytes(old, new, size, LARGE) }.is_none() {
             self.give_up(entered, new);
             return ptr::null_mut();
         }
@@ -177,26 +177,4 @@ impl Heap {
         entered.state().count_freed(place.size(word));
         place.record().set(word.freeing(entered.mine().thread).freed());
     }
-}
-
-/// Moves `size` bytes to another block, by whole pages where the kernel does that: the bytes before the first whole page
-/// and behind the last one are copied, so what stands around a block stays where it is. False: the kernel took the new
-/// block's pages away, and it must not be used; the old one is as it was. That happens once in a process.
-///
-/// # Safety
-///
-/// The blocks have as many bytes, are the caller's, do not overlap, and begin at the same distance from a page.
-unsafe fn move_bytes(old: *mut u8, new: *mut u8, size: usize) -> bool {
-    let head = old.addr().next_multiple_of(PAGE) - old.addr();
-    let pages = (size - head) / PAGE * PAGE;
-    // SAFETY: whole pages of both blocks.
-    let moved = unsafe { os::move_pages(old.wrapping_add(head), new.wrapping_add(head), pages) };
-    let Some(moved) = moved else { return false };
-    // SAFETY: bytes of both blocks, which the caller promises.
-    unsafe { ptr::copy_nonoverlapping(old, new, head) };
-    let behind = head + moved;
-    let (from, to) = (old.wrapping_add(behind), new.wrapping_add(behind));
-    // SAFETY: the bytes of both blocks that did not move.
-    unsafe { ptr::copy_nonoverlapping(from, to, size - behind) };
-    true
 }
