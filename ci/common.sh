@@ -62,36 +62,20 @@ as_shipped() {
     env -u CARGO_PROFILE_RELEASE_LTO -u CARGO_PROFILE_RELEASE_CODEGEN_UNITS -u CARGO_PROFILE_RELEASE_DEBUG "$@"
 }
 
-# Builds the preload library and puts its path into HEAPWRIGHT_SO. It is built
-# alone: with others, Cargo would unite features and std could slip in.
-preload_library() {
-    if [ -z "${HEAPWRIGHT_SO:-}" ]; then
-        as_shipped cargo build --quiet --release --locked -p heapwright-malloc
-        HEAPWRIGHT_SO=$CARGO_TARGET_DIR/release/libheapwright.so
+# shipped PACKAGE FILE VARIABLE: puts the path of a library, as it is shipped, into a variable, unless it is there. It is
+# built alone: with others, Cargo would unite features and std could slip in.
+shipped() {
+    if [ -z "${!3:-}" ]; then
+        as_shipped cargo build --quiet --release --locked -p "$1"
+        printf -v "$3" %s "$CARGO_TARGET_DIR/release/$2"
     fi
-    [ -f "$HEAPWRIGHT_SO" ] || die "no library at $HEAPWRIGHT_SO"
-    export HEAPWRIGHT_SO
+    [ -f "${!3}" ] || die "no library at ${!3}"
+    export "${3?}"
 }
-
-# The same for the library that checks the C library's writers, into HEAPWRIGHT_HARDENED_SO.
-hardened_library() {
-    if [ -z "${HEAPWRIGHT_HARDENED_SO:-}" ]; then
-        as_shipped cargo build --quiet --release --locked -p heapwright-hardened
-        HEAPWRIGHT_HARDENED_SO=$CARGO_TARGET_DIR/release/libheapwright_hardened.so
-    fi
-    [ -f "$HEAPWRIGHT_HARDENED_SO" ] || die "no library at $HEAPWRIGHT_HARDENED_SO"
-    export HEAPWRIGHT_HARDENED_SO
-}
-
-# The same for the library of `heapwright check`, into HEAPWRIGHT_CHECK_SO.
-check_library() {
-    if [ -z "${HEAPWRIGHT_CHECK_SO:-}" ]; then
-        as_shipped cargo build --quiet --release --locked -p heapwright-check
-        HEAPWRIGHT_CHECK_SO=$CARGO_TARGET_DIR/release/libheapwright_check.so
-    fi
-    [ -f "$HEAPWRIGHT_CHECK_SO" ] || die "no library at $HEAPWRIGHT_CHECK_SO"
-    export HEAPWRIGHT_CHECK_SO
-}
+# The preload library, the one that checks the C library's writers, and that of `heapwright check`.
+preload_library() { shipped heapwright-malloc libheapwright.so HEAPWRIGHT_SO; }
+hardened_library() { shipped heapwright-hardened libheapwright_hardened.so HEAPWRIGHT_HARDENED_SO; }
+check_library() { shipped heapwright-check libheapwright_check.so HEAPWRIGHT_CHECK_SO; }
 
 # The median of the numbers on stdin, one a line; a dash if there are none.
 median() { sort -n | awk '{ v[NR] = $1 } END { print NR ? v[int((NR + 1) / 2)] : "-" }'; }

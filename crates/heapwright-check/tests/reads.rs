@@ -11,23 +11,7 @@ use support::{How, Outcome, command_with, run};
 /// The library, as it is shipped: given (`HEAPWRIGHT_CHECK_SO`), or built once.
 fn library() -> PathBuf {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    LIBRARY
-        .get_or_init(|| {
-            if let Some(given) = std::env::var_os("HEAPWRIGHT_CHECK_SO") {
-                return PathBuf::from(given).canonicalize().expect("HEAPWRIGHT_CHECK_SO exists");
-            }
-            let target = support::scratch().join("build");
-            let built = Command::new(env!("CARGO"))
-                .args(["build", "--release", "--quiet", "-p", "heapwright-check"])
-                .arg("--target-dir")
-                .arg(&target)
-                .current_dir(support::root())
-                .status()
-                .expect("cargo runs");
-            assert!(built.success(), "cannot build the library");
-            target.join("release").join("libheapwright_check.so")
-        })
-        .clone()
+    LIBRARY.get_or_init(|| support::shipped("heapwright-check", "HEAPWRIGHT_CHECK_SO")).clone()
 }
 
 /// Compiles a program of this crate's, as it is written: no function becomes another or is made in place.

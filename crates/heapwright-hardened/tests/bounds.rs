@@ -10,23 +10,8 @@ use support::{How, Outcome, command_with, run};
 /// The library, as it is shipped: given (`HEAPWRIGHT_HARDENED_SO`), or built once.
 fn hardened() -> PathBuf {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    let name = "libheapwright_hardened.so";
     LIBRARY
-        .get_or_init(|| {
-            if let Some(given) = std::env::var_os("HEAPWRIGHT_HARDENED_SO") {
-                return PathBuf::from(given).canonicalize().expect("HEAPWRIGHT_HARDENED_SO exists");
-            }
-            let target = support::scratch().join("build");
-            let built = Command::new(env!("CARGO"))
-                .args(["build", "--release", "--quiet", "-p", "heapwright-hardened"])
-                .arg("--target-dir")
-                .arg(&target)
-                .current_dir(support::root())
-                .status()
-                .expect("cargo runs");
-            assert!(built.success(), "cannot build the library");
-            target.join("release").join(name)
-        })
+        .get_or_init(|| support::shipped("heapwright-hardened", "HEAPWRIGHT_HARDENED_SO"))
         .clone()
 }
 

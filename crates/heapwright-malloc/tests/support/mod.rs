@@ -55,15 +55,23 @@ pub(crate) fn library() -> &'static Path {
         if let Some(given) = std::env::var_os("HEAPWRIGHT_TEST_LIBRARY") {
             return PathBuf::from(given).canonicalize().expect("HEAPWRIGHT_TEST_LIBRARY exists");
         }
-        build("build", &[])
+        build("heapwright-malloc", "build", &[])
     })
 }
 
-/// Builds the library in a target directory of its own.
-fn build(directory: &str, features: &[&str]) -> PathBuf {
+/// Another library of these sources, as it is shipped: given by a variable, or built.
+pub(crate) fn shipped(package: &str, variable: &str) -> PathBuf {
+    if let Some(given) = std::env::var_os(variable) {
+        return PathBuf::from(given).canonicalize().expect("the library that is given exists");
+    }
+    build(package, "build", &[]).join(format!("lib{}.so", package.replace('-', "_")))
+}
+
+/// Builds a library in a target directory of its own.
+fn build(package: &str, directory: &str, features: &[&str]) -> PathBuf {
     let target = scratch().join(directory);
     let built = Command::new(env!("CARGO"))
-        .args(["build", "--release", "--quiet", "-p", "heapwright-malloc", "--target-dir"])
+        .args(["build", "--release", "--quiet", "-p", package, "--target-dir"])
         .arg(&target)
         .args(features)
         .current_dir(root())
@@ -83,7 +91,7 @@ pub(crate) fn observing_library() -> Option<PathBuf> {
             let directory = match std::env::var_os("HEAPWRIGHT_TEST_OBSERVING_LIBRARY") {
                 Some(directory) => PathBuf::from(directory),
                 None if given => return None,
-                None => build("build-observe", &["--features", "observe"]),
+                None => build("heapwright-malloc", "build-observe", &["--features", "observe"]),
             };
             Some(directory.join("libheapwright.so"))
         })
