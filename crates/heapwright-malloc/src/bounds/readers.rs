@@ -11,6 +11,7 @@
 //!
 //! A null pointer is the C library's to refuse, or means something (`strtok`).
 
+use super::table::{ConstText, ConstWide, From, List, Text, To, Wide};
 use super::{Check, Function, Glance, product, reading, wide};
 use core::mem::transmute;
 use core::sync::atomic::Ordering;
@@ -20,16 +21,8 @@ use libc::{
     iovec, msghdr, off_t, off64_t, sockaddr, socklen_t, ssize_t, wchar_t,
 };
 
-type To = *mut c_void;
-type From = *const c_void;
-type Text = *mut c_char;
-type ConstText = *const c_char;
-type Wide = *mut wchar_t;
-type ConstWide = *const wchar_t;
 type End = *mut *mut c_char;
 type Parts = *const iovec;
-/// A `va_list`: on both processors a pointer to what it consists of.
-type List = *mut c_void;
 /// A function that compares.
 type Compare = *mut c_void;
 

@@ -28,14 +28,14 @@ use core::sync::atomic::Ordering;
 use heapwright_entry::SLOTS;
 use libc::{FILE, c_char, c_int, c_void, off_t, off64_t, sockaddr, socklen_t, ssize_t, wchar_t};
 
-type To = *mut c_void;
-type From = *const c_void;
-type Text = *mut c_char;
-type ConstText = *const c_char;
-type Wide = *mut wchar_t;
-type ConstWide = *const wchar_t;
+pub(super) type To = *mut c_void;
+pub(super) type From = *const c_void;
+pub(super) type Text = *mut c_char;
+pub(super) type ConstText = *const c_char;
+pub(super) type Wide = *mut wchar_t;
+pub(super) type ConstWide = *const wchar_t;
 /// A `va_list`: on both processors a pointer to what it consists of.
-type List = *mut c_void;
+pub(super) type List = *mut c_void;
 
 functions! { TABLE:
     // Bytes.

@@ -1,0 +1,54 @@
+//! How the shared libraries of these sources are linked: libheapwright.so, and those with the module `bounds`. A module of
+//! their build scripts.
+//!
+//! - The soname carries no version while the interface is unfinished: a program
+//!   linked with `-lheapwright` finds the library under the one name it has.
+//! - `now` and `relro`: every symbol is bound when the library is loaded and the
+//!   tables are then made read-only. A lazy binding inside malloc would run the
+//!   dynamic linker's resolver, and take its locks, in the middle of an
+//!   allocation.
+//! - `nodelete`: blocks, thread destructors and fork handlers outlive any
+//!   `dlclose` of the library.
+//! - `--wrap`: what heapwright itself calls of the functions that the library interposes leads past the
+//!   checks (see heapwright-entry).
+//! - What programs run at their start lies side by side, and the debug heap apart (code_order.ld).
+//!
+//! And whether the compiler turns a call at a function's end into a jump, which
+//! it does where it optimises: the C++ operators depend on it (src/cxx.rs).
+
+/// A library, for Cargo.
+pub(crate) struct Library {
+    pub(crate) soname: &'static str,
+    /// Where the sources are, from the package on.
+    pub(crate) sources: &'static str,
+    /// What heapwright itself calls of the interposed functions.
+    pub(crate) own: &'static [&'static str],
+    /// Parts of the sources, each by a cfg.
+    pub(crate) parts: &'static [&'static str],
+}
+
+/// Says to Cargo how the library is linked.
+pub(crate) fn link(library: &Library) {
+    let Library { soname, sources, own, parts } = *library;
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed={sources}/link.rs");
+    for cfg in ["heapwright_tail_calls", "heapwright_bounds", "heapwright_reads"] {
+        println!("cargo:rustc-check-cfg=cfg({cfg})");
+    }
+    let optimises = matches!(std::env::var("OPT_LEVEL").as_deref(), Ok("2" | "3" | "s" | "z"));
+    for cfg in parts.iter().chain(optimises.then_some(&"heapwright_tail_calls")) {
+        println!("cargo:rustc-cfg={cfg}");
+    }
+    if std::env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
+        for arg in [&*format!("-soname,{soname}"), "-z,now", "-z,relro", "-z,nodelete"] {
+            println!("cargo:rustc-cdylib-link-arg=-Wl,{arg}");
+        }
+        for name in own {
+            println!("cargo:rustc-cdylib-link-arg=-Wl,--wrap={name}");
+        }
+        let folder = std::env::var("CARGO_MANIFEST_DIR").expect("Cargo sets it");
+        let order = format!("{folder}/{sources}/code_order.ld");
+        println!("cargo:rerun-if-changed={order}");
+        println!("cargo:rustc-cdylib-link-arg=-Wl,-T,{order}");
+    }
+}
