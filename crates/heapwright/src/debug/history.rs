@@ -10,12 +10,12 @@
 //! An emptied bucket is *guarded* (its pages go back to the kernel and any thread that
 //! touches them is caught) or stays *filled* (a write to it is found out
 //! when it leaves the history). A guard costs two system calls and faults, 2.4 us a
-//! page against 0.4 us for filling and verifying, so by default the first of each
-//! class are guarded, then one in eight; `guard=all` guards all.
+//! page against 0.4 us for filling and verifying, so by default large blocks and the first buckets of each
+//! class are guarded, then one in 64; `guard=all` guards all.
 //!
 //! The history keeps addresses from being used again: while a bucket is in it, its slots'
 //! records are, and the report of a late `free` of one of its blocks names the block and
-//! what freed it. Its budget is a quarter of what open buckets hold, or what `memory=`
+//! what freed it. Its budget is a sixteenth to a quarter of what open buckets hold (see `sparse`), or what `memory=`
 //! says; the oldest go first.
 //!
 //! [`History`] is `store`'s, under the heap's lock. The functions for one bucket are called by `heap`

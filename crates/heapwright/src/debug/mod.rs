@@ -11,6 +11,8 @@
 //!       reach      which blocks something still leads to
 //!     heap       allocate, free, realloc: judge, fill, verify, report
 //!       store      buckets opened, retired, remembered, used again     (one lock)
+//!         history    emptied ones, while they are remembered
+//!         sparse     freed slots beside live ones, used again
 //!       thread_state  a thread's current buckets                        (no lock)
 //!         lifetime which blocks belong in one bucket
 //!       sample     which blocks stand between guards
@@ -88,6 +90,7 @@ mod shape;
 mod side;
 mod slot;
 mod span;
+mod sparse;
 mod store;
 mod table;
 mod thread_state;

@@ -234,6 +234,12 @@ impl Place {
         }
     }
 
+    /// Whether the slot is to be handed out.
+    #[inline]
+    pub(crate) fn is_unused(self) -> bool {
+        self.record().word() == Word::UNUSED
+    }
+
     /// Bytes in the slot before the block, the block's, and those behind it that
     /// are checked.
     pub(crate) fn parts(self, size: usize) -> (usize, usize, usize) {
@@ -527,6 +533,12 @@ impl Bucket {
             return live == 0;
         }
         self.live.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+
+    /// Counts freed slots as live again, unless all of them are freed: then the bucket is being retired.
+    pub(super) fn count_again(&self, slots: usize) -> bool {
+        let more = |live: u16| (live > 0).then(|| live + slots as u16);
+        self.live.fetch_update(Ordering::AcqRel, Ordering::Relaxed, more).is_ok()
     }
 
     pub(crate) fn stage(&self) -> Stage {

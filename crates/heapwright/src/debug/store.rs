@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!   open      a bucket of the class that can be used again, lowest first in a span;
-//!             else one never used; else a new span. No other bucket is looked at:
-//!             all but the current ones have no slot to hand out.
+//!             else one never used; else, where much is idle, one that is sparse; else a new
+//!             span. No other bucket is looked at: all but the current ones have no slot to hand out.
 //!
 //!   retire    all slots freed --> filled or guarded --> history (see there), newest
 //!             the history's oldest --> verified --> can be used again
@@ -22,11 +22,12 @@ use crate::size_class::{CLASSES, UNIT};
 use crate::sync::atomic::Ordering;
 
 use super::bytes;
-use super::history::{FILLED_MOST, History, extent, guarded_range, verify};
+use super::history::{History, extent, guarded_range, verify};
 use super::shape::{self, BUCKETS, PAGE, Shape};
 use super::side::{LARGEST, Side};
 use super::slot::Word;
 use super::span::{BucketRef, Form, Memory, Span, Stage};
+use super::sparse::{self, SparseBuckets};
 
 /// Lists of spans with a bucket to open: classes, the sampled, large by units.
 const SAMPLED: usize = CLASSES;
@@ -34,11 +35,14 @@ const LARGE: usize = CLASSES + 1;
 /// Large spans up to so many units are used again as they are.
 const REUSED_UNITS: usize = 16;
 const LISTS: usize = LARGE + REUSED_UNITS + 1;
-/// The history's budget is not below this.
+/// The history's budget, where none was asked for: of the bytes that are open, as many as sparse buckets leave
+/// of what may be idle, not fewer or more than these shares; and not below this.
 const BUDGET_LEAST: usize = 2 << 20;
+const BUDGET_LEAST_SHARE: usize = 16;
+const BUDGET_MOST_SHARE: usize = 4;
 /// Retired buckets that are guarded before it becomes one in [`GUARD_ONE_IN`].
 const GUARD_FIRST: u32 = 16;
-const GUARD_ONE_IN: u32 = 8;
+const GUARD_ONE_IN: u32 = 64;
 /// Spans of a class that are kept although nothing is in them.
 const SPARE_SPANS: u32 = 1;
 
@@ -52,7 +56,7 @@ pub(crate) struct Limits {
     pub(crate) fills: bool,
     /// Whether guards stand at the ends of large blocks, whatever `guard` says.
     pub(crate) ends: bool,
-    /// Bytes the history may cost; 0: a quarter of what is open.
+    /// Bytes the history may cost; 0: by what is open and live.
     pub(crate) memory: usize,
     /// Slots a bucket, at most.
     pub(crate) slots: usize,
@@ -69,9 +73,12 @@ pub(crate) struct Store {
     spare: [u32; LISTS],
     retired: [u32; LISTS],
     history: History,
+    sparse: SparseBuckets,
     /// Bytes in open buckets, and how many there are.
     pub(crate) open_bytes: usize,
     pub(crate) open_buckets: usize,
+    /// Bytes that are live, as the heap last said.
+    pub(crate) live_bytes: u64,
     /// Open pages of the sampled.
     pub(crate) sampled_pages: usize,
     /// Forks between the first process and this one, up to 65,535.
@@ -111,8 +118,10 @@ impl Store {
             spare: [0; LISTS],
             retired: [0; LISTS],
             history: History::new(),
+            sparse: SparseBuckets::new(),
             open_bytes: 0,
             open_buckets: 0,
+            live_bytes: 0,
             sampled_pages: 0,
             epoch: 0,
             sweep_at: (0, 0),
@@ -125,8 +134,18 @@ impl Store {
         self.limits = limits;
     }
 
-    /// Opens a bucket of a class.
-    pub(crate) fn open_small(&mut self, class: usize, found: Verify<'_>) -> Option<Opened> {
+    /// Opens a bucket of a class. `now` is the sequence number.
+    pub(crate) fn open_small(
+        &mut self,
+        class: usize,
+        now: u32,
+        found: Verify<'_>,
+    ) -> Option<Opened> {
+        if self.available[class].is_null()
+            && let Some(bucket) = self.reopen_sparse(class, now, found)
+        {
+            return Some(Opened { bucket, zero: false });
+        }
         let make = |store: &mut Self| {
             let shape = shape::of(class, store.limits.slots);
             store.new_span(Form::Small, class, &shape, 1)
@@ -156,6 +175,14 @@ impl Store {
         }
         opened.bucket.record().live.store(shape.slots as u16, Ordering::Relaxed);
         Some(opened)
+    }
+
+    /// A bucket of a class whose freed slots are to be handed out again: see `sparse`.
+    fn reopen_sparse(&mut self, class: usize, now: u32, found: Verify<'_>) -> Option<BucketRef> {
+        if self.limits.retain || self.open_bytes <= sparse::spared(self.live_bytes) {
+            return None;
+        }
+        self.sparse.reopen((self.heap, class), now, self.limits.fills, found)
     }
 
     /// Whether large blocks stand between guards.
@@ -475,7 +502,7 @@ impl Store {
         match (self.limits.guard, span.form()) {
             (Guard::Never, _) => false,
             (_, Form::Sampled) | (Guard::All, _) => true,
-            (_, Form::Large) if span.units() * UNIT > FILLED_MOST => true,
+            (_, Form::Large) => true,
             _ => number <= GUARD_FIRST || number.is_multiple_of(GUARD_ONE_IN),
         }
     }
@@ -492,7 +519,11 @@ impl Store {
         self.history.push(bucket);
         let budget = match self.limits.memory {
             _ if self.limits.retain => usize::MAX,
-            0 => BUDGET_LEAST.max(self.open_bytes / 4),
+            0 => {
+                let spared = sparse::spared(self.live_bytes).saturating_sub(self.open_bytes);
+                let open = self.open_bytes;
+                BUDGET_LEAST.max(spared.clamp(open / BUDGET_LEAST_SHARE, open / BUDGET_MOST_SHARE))
+            }
             memory => memory.saturating_sub(self.side.used()),
         };
         while self.history.bytes() > budget && self.forget_oldest(found) {}
@@ -589,7 +620,9 @@ impl Store {
         self.spare = [0; LISTS];
         self.retired = [0; LISTS];
         self.history = History::new();
+        self.sparse = SparseBuckets::new();
         (self.open_bytes, self.open_buckets, self.sampled_pages) = (0, 0, 0);
+        self.live_bytes = 0;
         self.sweep_at = (0, 0);
     }
 

@@ -350,6 +350,93 @@ fn all_buckets_but_the_current_ones_are_full() {
     assert_eq!(heap.deinit().blocks, 0);
 }
 
+/// Makes `count` blocks and frees all but every `stays`th of them; those are returned.
+fn make_sparse(heap: &DebugHeap, count: usize, stays: usize) -> Vec<*mut u8> {
+    let all: Vec<_> = (0..count).map(|_| alloc(heap, 100, 1)).collect();
+    let (mut kept, mut freed) = (Vec::new(), Vec::new());
+    for (at, block) in all.into_iter().enumerate() {
+        if at % stays == 0 {
+            // SAFETY: the block's first byte.
+            unsafe { block.write(at as u8) };
+            kept.push(block);
+        } else {
+            freed.push(block);
+        }
+    }
+    freed.into_iter().for_each(|block| free(heap, block, 100, 1));
+    kept
+}
+
+/// So many blocks that what may be idle is used up, and that freed ones have waited long enough.
+const MANY_BLOCKS: usize = if cfg!(miri) { 4000 } else { 400_000 };
+
+#[test]
+fn freed_slots_beside_live_ones_are_used_again_once_much_is_idle() {
+    let heap = unguarded();
+    let kept = make_sparse(&heap, MANY_BLOCKS, 8);
+    let before = heap.buckets().0;
+    let more: Vec<_> = (0..MANY_BLOCKS / 4).map(|_| alloc(&heap, 100, 1)).collect();
+    // Without them there would be a quarter more.
+    assert!(heap.buckets().0 < before + before / 16, "{} to {}", before, heap.buckets().0);
+    for (at, &block) in more.iter().enumerate() {
+        // SAFETY: a block's bytes.
+        unsafe { block.write_bytes(at as u8, 100) };
+    }
+    for (at, &block) in kept.iter().enumerate() {
+        // SAFETY: the block's first byte.
+        assert_eq!(unsafe { block.read() }, (at * 8) as u8);
+    }
+    for (at, &block) in more.iter().enumerate() {
+        // SAFETY: a block's first and last byte.
+        assert_eq!(unsafe { (block.read(), block.add(99).read()) }, (at as u8, at as u8));
+        free(&heap, block, 100, 1);
+    }
+    kept.into_iter().for_each(|block| free(&heap, block, 100, 1));
+    assert_eq!((heap.findings(), heap.deinit().blocks), (0, 0));
+}
+
+#[test]
+fn a_write_after_free_beside_live_blocks_is_found_before_the_slot_is_used_again() {
+    let heap = unguarded();
+    let kept = make_sparse(&heap, MANY_BLOCKS, 8);
+    // Beside one that stays there is a freed one.
+    let freed = kept[kept.len() / 2].wrapping_add(112);
+    // SAFETY: the mistake, in memory of the heap's.
+    unsafe { freed.add(7).write(0x41) };
+    let more: Vec<_> = (0..MANY_BLOCKS / 2).map(|_| alloc(&heap, 100, 1)).collect();
+    assert_eq!((heap.findings(), kind(&heap)), (1, FindingKind::WriteAfterFree));
+    more.into_iter().chain(kept).for_each(|block| free(&heap, block, 100, 1));
+    assert_eq!((heap.findings(), heap.deinit().blocks), (1, 0));
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "one thread is enough there")]
+fn threads_use_each_others_sparse_buckets_and_no_slot_twice() {
+    let heap = unguarded();
+    let rounds = |heap: &DebugHeap, seed: usize| {
+        let mut kept = Vec::new();
+        for round in 0..3 {
+            for block in make_sparse(heap, MANY_BLOCKS / 4, 8 + seed) {
+                // SAFETY: a block's bytes.
+                unsafe { block.write_bytes((seed + round) as u8, 100) };
+                kept.push(Sent(block, seed + round));
+            }
+        }
+        kept
+    };
+    let kept: Vec<Sent> = std::thread::scope(|scope| {
+        let heap = &heap;
+        let threads: Vec<_> = (0..3).map(|seed| scope.spawn(move || rounds(heap, seed))).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    for Sent(block, byte) in kept {
+        // SAFETY: a block's first and last byte.
+        assert_eq!(unsafe { (block.read(), block.add(99).read()) }, (byte as u8, byte as u8));
+        free(&heap, block, 100, 1);
+    }
+    assert_eq!((heap.findings(), heap.deinit().blocks), (0, 0));
+}
+
 #[test]
 #[cfg_attr(miri, ignore = "there are no guards, and its memory is small")]
 fn a_large_span_serves_every_size_whatever_guards_it() {

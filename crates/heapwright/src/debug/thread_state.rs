@@ -23,6 +23,7 @@ use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering}
 
 use super::lifetime::{LIFETIMES, LifetimePredictor};
 use super::slot::Slot;
+use super::span::{BucketRef, Found, Span};
 
 /// Sequence numbers that a state takes at a time.
 const SEQUENCE_STEP: u32 = 256;
@@ -33,7 +34,7 @@ pub(crate) struct Current {
     pub(crate) at: *mut u8,
     /// Its record.
     pub(crate) record: *const Slot,
-    /// Slots left.
+    /// Slots left, one after the other.
     pub(crate) left: u32,
     /// Bytes in a slot.
     pub(crate) size: u32,
@@ -41,6 +42,38 @@ pub(crate) struct Current {
     pub(crate) zero: bool,
     /// Whether what is behind a block must be given the pattern.
     pub(crate) lacks_pattern: bool,
+    /// Whether the bucket has further slots to hand out, behind others: see `sparse`.
+    pub(crate) has_more: bool,
+}
+
+impl Current {
+    /// Goes on with the first slots of the bucket, from slot `first` on, that can be handed out.
+    pub(crate) fn go_on(&mut self, bucket: BucketRef, first: usize) {
+        let mut slots =
+            bucket.slots().skip(first).skip_while(|place| !place.is_unused()).peekable();
+        let Some(place) = slots.peek() else { return self.has_more = false };
+        (self.at, self.record) = (place.slot_start(), place.records());
+        self.left = 0;
+        while slots.next_if(|place| place.is_unused()).is_some() {
+            self.left += 1;
+        }
+        self.has_more = slots.any(|place| place.is_unused());
+    }
+
+    /// The same, where the last of those slots was handed out. False: there are no others.
+    pub(crate) fn has_gone_on(&mut self) -> bool {
+        if !self.has_more {
+            return false;
+        }
+        // Slots that were not handed out count as live, so the bucket is still the thread's.
+        let last = self.at.addr() - 1;
+        if let Some(span) = Span::of(last)
+            && let Found::Slot(place) = span.locate(last)
+        {
+            self.go_on(place.bucket, place.slot + 1);
+        }
+        self.left > 0
+    }
 }
 
 /// What only the state's thread touches.
@@ -181,7 +214,9 @@ impl Mine {
 
     /// Forgets the current buckets: their slots may be the copies of others.
     pub(crate) fn forget_buckets(&mut self) {
-        self.current.as_flattened_mut().iter_mut().for_each(|current| current.left = 0);
+        for current in self.current.as_flattened_mut() {
+            (current.left, current.has_more) = (0, false);
+        }
     }
 
     /// Takes new sequence numbers, the next time one is needed.

@@ -24,10 +24,10 @@ impl Heap {
         self.sum(|state| state.made_bytes.load(Ordering::Relaxed)).saturating_sub(freed)
     }
 
-    /// Looks how many bytes are live: where a bucket is opened, and where a block
+    /// How many bytes are live, and whether that is a peak: looked at where a bucket is opened, and where a block
     /// stands alone, so that a peak is missed by what was left in current buckets, at
     /// most.
-    pub(super) fn note_peak(&self) {
+    pub(super) fn note_peak(&self) -> u64 {
         let live = self.live_bytes();
         if self.is_process_heap() {
             let blocks = || self.made().wrapping_sub(self.freed());
@@ -37,6 +37,7 @@ impl Heap {
         if live > self.peak_live.load(Ordering::Relaxed) {
             self.peak_live.fetch_max(live, Ordering::Relaxed);
         }
+        live
     }
 
     /// The most bytes that were live at the moments of a count.

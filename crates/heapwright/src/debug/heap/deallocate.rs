@@ -181,7 +181,7 @@ impl Heap {
         {
             let mut store = self.store.lock();
             store.retire(bucket, left, &mut |bucket, damage| late.note(bucket, damage));
-            self.note(&store);
+            self.note(&mut store);
         }
         if fills {
             self.report_late(entered.mine().thread, &late, Call::Retire);

@@ -85,7 +85,7 @@ impl Heap {
         let mine = unsafe { state.mine() };
         mine.forget_numbers();
         for current in mine.current.as_flattened() {
-            if current.left > 0
+            if (current.left > 0 || current.has_more)
                 && let Some(span) = Span::of(current.at.addr())
                 && let Found::Slot(place) = span.locate(current.at.addr())
             {

@@ -186,18 +186,19 @@ impl Heap {
     /// Opens the next bucket of a class, and looks after another one.
     #[cold]
     fn open(&'static self, mine: &mut Mine, class: usize, lifetime: Lifetime) -> bool {
+        if mine.current[class][lifetime as usize].has_gone_on() {
+            return true;
+        }
         let opened = self.open_by(mine.thread, |store, late| {
             if store.limits.touches {
                 self.sweep_step(store, late);
             }
-            store.open_small(class, &mut |bucket, damage| late.note(bucket, damage))
+            let now = self.sequence_now();
+            store.open_small(class, now, &mut |bucket, damage| late.note(bucket, damage))
         });
         let Some(Opened { bucket, zero }) = opened else { return false };
-        let first = Place { bucket, slot: 0 };
         let current = &mut mine.current[class][lifetime as usize];
-        current.at = first.slot_start();
-        current.record = first.records();
-        current.left = bucket.span.slots_a_bucket() as u32;
+        current.go_on(bucket, 0);
         current.size = bucket.span.shape().slot;
         current.zero = zero;
         // Where freed blocks are not filled, only what they had behind them is.
@@ -216,7 +217,7 @@ impl Heap {
         let opened = {
             let mut store = self.store.lock();
             let opened = open(&mut store, &mut late);
-            self.note(&store);
+            self.note(&mut store);
             opened
         };
         self.report_late(thread, &late, Call::Retire);
@@ -224,10 +225,10 @@ impl Heap {
         opened
     }
 
-    pub(super) fn note(&self, store: &Store) {
+    pub(super) fn note(&self, store: &mut Store) {
         self.pages.store(store.sampled_pages, Ordering::Relaxed);
         self.open_bytes.store(store.open_bytes, Ordering::Relaxed);
-        self.note_peak();
+        store.live_bytes = self.note_peak();
     }
 
     /// A page, or a span, between guards.
