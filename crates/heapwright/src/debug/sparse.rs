@@ -18,7 +18,7 @@
 //!
 //! - A bucket with an `UNUSED` slot is some thread's current one (or is lost to a forked child), and is not
 //!   reopened.
-//! - The slots are counted as live in the bucket before their words say `UNUSED`; so it cannot
+//! - As many slots as become `UNUSED` are counted as live in the bucket before; so it cannot
 //!   be retired meanwhile. A bucket whose count is zero is being retired, and left alone.
 //!
 //! Candidates are looked for with a cursor of their own, [`STEPS`] buckets for each bucket opened, and
@@ -34,12 +34,12 @@ use crate::sync::atomic::Ordering;
 
 use super::bytes;
 use super::history::extent;
-use super::slot::{State, Word};
+use super::slot::{Slot, State, Word};
 use super::span::{BucketRef, Form, Span, Stage};
 use super::store::Verify;
 
 /// Operations that a freed slot waits for, at least.
-const AGE: u32 = if cfg!(miri) { 256 } else { 1 << 16 };
+const AGE: i32 = if cfg!(miri) { 256 } else { 1 << 16 };
 /// Buckets looked at for one that is opened.
 const STEPS: usize = 64;
 /// Candidates noted of each class.
@@ -131,27 +131,24 @@ fn is_sparse(bucket: BucketRef, heap: u32) -> bool {
 
 /// Makes the slots `UNUSED` that were freed long enough ago. False: the bucket is as it was.
 fn open_freed(bucket: BucketRef, now: u32, fills: bool, found: Verify<'_>) -> bool {
-    let is_old = |record: &super::slot::Slot| {
-        record.word().state() == State::Freed
-            && now.wrapping_sub(record.freed.load(Ordering::Relaxed)) >= AGE
+    let is_old = |record: &Slot| {
+        // Another thread's operation may have a later number than `now`.
+        let age = now.wrapping_sub(record.freed.load(Ordering::Relaxed)).cast_signed();
+        record.word().state() == State::Freed && age >= AGE
     };
     let mut count = 0;
     for place in bucket.slots() {
-        match place.record() {
-            record if record.word() == Word::UNUSED => return false,
-            record => count += usize::from(is_old(record)),
+        if place.is_unused() {
+            return false;
         }
+        count += usize::from(is_old(place.record()));
     }
     if count * 4 < bucket.span.slots_a_bucket() || !bucket.record().count_again(count) {
         return false;
     }
-    let slot_bytes = bucket.span.slot_bytes();
-    for place in bucket.slots() {
-        let record = place.record();
-        if !is_old(record) {
-            continue;
-        }
-        let at = place.slot_start();
+    // Not more than were counted: a thread that has taken its numbers long ago may free another one meanwhile.
+    for place in bucket.slots().filter(|place| is_old(place.record())).take(count) {
+        let (at, slot_bytes) = (place.slot_start(), bucket.span.slot_bytes());
         // SAFETY: a freed slot of an open bucket, which is not guarded while the heap's lock is held.
         if fills && let Some(damage) = unsafe { bytes::check(at, slot_bytes) } {
             let first = at.addr() + damage.first - extent(bucket).0.addr();
@@ -159,7 +156,7 @@ fn open_freed(bucket: BucketRef, now: u32, fills: bool, found: Verify<'_>) -> bo
             // SAFETY: the slot is nobody's.
             unsafe { bytes::fill(at, slot_bytes) };
         }
-        record.set(Word::UNUSED);
+        place.record().set(Word::UNUSED);
     }
     true
 }
