@@ -63,6 +63,8 @@ pub(super) struct How<'a> {
     pub(super) kept: Option<&'a Path>,
     /// Python allocates all of its objects with malloc.
     pub(super) has_python_malloc: bool,
+    /// How long the program may run.
+    pub(super) limit: Option<Duration>,
 }
 
 impl How<'_> {
@@ -72,6 +74,7 @@ impl How<'_> {
         may_be_unchecked: true,
         kept: None,
         has_python_malloc: false,
+        limit: None,
     };
 }
 
@@ -94,7 +97,7 @@ pub(super) fn to_end(
     how: &How<'_>,
 ) -> io::Result<End> {
     let mut orphans = Orphans::adopt();
-    let outcome = process::watch_all(program, &mut orphans)?;
+    let outcome = process::watch_all(program, &mut orphans, how.limit)?;
     let (running, followed) = outlive(name, how, records, &outcome, &mut orphans);
     Ok(End { name: name.to_owned(), outcome, running, followed, orphans })
 }
@@ -154,6 +157,11 @@ impl End {
                     .push(format!("process {pid} was killed by {signal} before it wrote anything"));
             }
         }
+    }
+
+    /// Whether something of it had not ended when it was no longer waited for.
+    pub(super) fn is_still_running(&self) -> bool {
+        !self.running.is_empty()
     }
 
     /// How to end where the report decides nothing else.
