@@ -86,7 +86,7 @@ fn shown(file: &mut File, from: u64, at: u64) -> io::Result<String> {
     file.take(SHOWN).read_to_end(&mut bytes)?;
     let differs = usize::try_from(at - from).unwrap_or(usize::MAX);
     if bytes.len() <= differs {
-        return Ok("its end".to_owned());
+        return Ok("nothing more".to_owned());
     }
     // The byte that differs may be the line's end itself.
     let end = bytes.iter().skip(differs).position(|&byte| byte == b'\n');
@@ -145,8 +145,8 @@ mod tests {
     fn the_first_difference_is_told_with_its_line() {
         for (one, other, words) in [
             ("a\nb\nlen 4\n", "a\nb\nlen 9\nmore", "line 3, byte 8: \"len 4\" or \"len 9\""),
-            ("a\n", "a\nb", "line 2, byte 2: its end or \"b\""),
-            ("", "x", "line 1, byte 0: its end or \"x\""),
+            ("a\n", "a\nb", "line 2, byte 2: nothing more or \"b\""),
+            ("", "x", "line 1, byte 0: nothing more or \"x\""),
             ("ab\nc", "abc", "line 1, byte 2: \"ab\" or \"abc\""),
             ("\x1b\"'", "z", "line 1, byte 0: \"\\x1b\\\"'\" or \"z\""),
         ] {

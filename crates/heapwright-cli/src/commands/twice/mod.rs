@@ -51,7 +51,7 @@ const SEEDS: [u32; 2] = [1, 2];
 /// What a run may take beyond the first one's time, which is taken so many times.
 const TIMES: u32 = 10;
 const MORE_WALL: Duration = Duration::from_secs(20);
-const MORE_CPU: Duration = Duration::from_secs(2);
+const MORE_CPU: Duration = Duration::from_secs(1);
 
 /// Languages whose hashes of strings are random, and what makes them the same in each run.
 const HASH_SEEDS: [(&str, &str); 2] = [("PYTHONHASHSEED", "0"), ("PERL_HASH_SEED", "0")];
@@ -120,30 +120,31 @@ pub(super) fn run(asked: &Asked<'_>) -> anyhow::Result<io::Result<(End, Compared
         return Ok(Ok(not_compared(end, reason)));
     }
     twice.first = Some((first, end.outcome));
-    let mut effects = Vec::new();
+    let mut bytes = Vec::new();
     let mut notes = Vec::new();
-    match twice.compare(&mut effects, &mut notes) {
-        Ok(points) if points.is_empty() => Ok(Ok((end, Compared { effects, notes, unseen: None }))),
-        Ok(points) => {
-            let at: String = points.iter().map(|point| format!(":at-{point}")).collect();
-            remove_records(asked.records)?;
-            let last = twice.go(&format!("0{at}"), Kept::Reported)?;
-            let (end, run, _) = last.context("the program cannot be run again")?;
-            let parts = match &twice.first {
-                Some((first, _)) => differences(first, &run)?,
-                None => Vec::new(),
-            };
-            let has_all = report::uninitialised(asked.records)? >= effects.len();
-            if !parts.is_empty() || !has_all {
-                return Ok(Ok(not_compared(end, VARIES.to_owned())));
-            }
-            Ok(Ok((end, Compared { effects, notes, unseen: None })))
+    if let Err(error) = twice.compare(&mut bytes, &mut notes) {
+        let NotComparable(reason) = error.downcast::<NotComparable>()?;
+        if bytes.is_empty() || interrupted().is_some() {
+            return Ok(Ok(not_compared(end, reason)));
         }
-        Err(error) => match error.downcast::<NotComparable>() {
-            Ok(NotComparable(reason)) => Ok(Ok(not_compared(end, reason))),
-            Err(error) => Err(error),
-        },
+        notes.push(format!("no more undefined bytes were looked for (--twice): {reason}"));
     }
+    if bytes.is_empty() {
+        let runs = twice.runs;
+        notes.push(format!(
+            "{runs} runs with other bytes in what it has not written: no difference (--twice)"
+        ));
+        return Ok(Ok((end, Compared { notes, ..Compared::default() })));
+    }
+    twice.last(&bytes).map(|last| {
+        last.map(|(end, varies)| {
+            if varies {
+                return not_compared(end, VARIES.to_owned());
+            }
+            let effects = bytes.into_iter().map(|(_, effect)| effect).collect();
+            (end, Compared { effects, notes, unseen: None })
+        })
+    })
 }
 
 fn not_compared(end: End, reason: String) -> (End, Compared) {
@@ -206,9 +207,9 @@ impl Twice<'_> {
     /// Compares runs, and finds the bytes that make the difference, with what each of them changes.
     fn compare(
         &mut self,
-        effects: &mut Vec<String>,
+        bytes: &mut Vec<(Point, String)>,
         notes: &mut Vec<String>,
-    ) -> anyhow::Result<Vec<Point>> {
+    ) -> anyhow::Result<()> {
         let again = self.differences("0:list")?;
         if !again.is_empty() {
             return not_comparable(format!(
@@ -217,41 +218,47 @@ impl Twice<'_> {
             ));
         }
         let sites = report::sites_of_undefined(&self.records(Kept::Compared))?;
-        let mut points: Vec<Point> = Vec::new();
         while let Some((seed, parts)) = self.seed_that_differs()? {
-            if points.len() == MOST_FOUND || self.runs >= self.asked.most_runs && !points.is_empty()
-            {
+            let parts = parts.join("; ");
+            let is_enough = bytes.len() == MOST_FOUND || self.runs >= self.asked.most_runs;
+            if is_enough && !bytes.is_empty() {
                 notes.push(format!(
-                    "other undefined bytes make a difference, too ({}): mend these first, or see --runs",
-                    parts.join("; ")
+                    "other undefined bytes make a difference, too ({parts}): mend these first, or see --runs"
                 ));
                 break;
             }
-            if points.is_empty() {
+            if bytes.is_empty() {
+                let runs = runs_needed(sites.len());
                 eprintln!(
-                    "heapwright: what the program does depends on undefined bytes ({}): looking for them, in some {} runs",
-                    parts.join("; "),
-                    runs_needed(sites.len())
+                    "heapwright: what the program does depends on undefined bytes ({parts}): looking for them, in some {runs} runs"
                 );
             }
             let point = search::find(&sites, &mut |point| self.differs(seed, point))?;
-            let Some(point) = point else {
-                notes.push(format!(
-                    "undefined bytes of a site that the first run did not reach make a difference ({})",
-                    parts.join("; ")
-                ));
-                break;
-            };
-            let (below, upto) =
-                (self.differs(seed, point)?, self.differences(&self.fill(seed, point.next()))?);
-            if below || upto.is_empty() {
+            let Some(point) = point else { return not_comparable(VARIES.to_owned()) };
+            let is_different_below = self.differs(seed, point)?;
+            let effect = self.differences(&self.fill(seed, point.next()))?;
+            if is_different_below || effect.is_empty() {
                 return not_comparable(VARIES.to_owned());
             }
-            effects.push(upto.join("; "));
-            points.push(point);
+            bytes.push((point, effect.join("; ")));
             self.without.push(point.site);
         }
-        Ok(points)
+        Ok(())
+    }
+
+    /// The run that is reported, in which the blocks of these bytes are findings; and whether it was another than the
+    /// first. Inside, the error of a program that cannot be run.
+    fn last(&mut self, bytes: &[(Point, String)]) -> anyhow::Result<io::Result<(End, bool)>> {
+        remove_records(self.asked.records)?;
+        let at: String = bytes.iter().map(|(point, _)| format!(":at-{point}")).collect();
+        let (end, run, _) = match self.go(&format!("0{at}"), Kept::Reported)? {
+            Ok(last) => last,
+            Err(error) => return Ok(Err(error)),
+        };
+        let first = self.first.as_ref().context("there was no first run")?;
+        let has_all = report::uninitialised(self.asked.records)? >= bytes.len();
+        let varies = !has_all || !differences(&first.0, &run)?.is_empty();
+        Ok(Ok((end, varies)))
     }
 
     /// A pattern with which a run differs from the first, and how.
