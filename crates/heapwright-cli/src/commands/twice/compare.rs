@@ -7,12 +7,15 @@ use heapwright_record::debug::Role;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 /// Bytes of a line that are shown, and how many of them before the first that differs.
 const SHOWN: u64 = 48;
 const BEFORE: u64 = 24;
+
+/// Bytes that are compared at a time.
+const PIECE: u64 = 1 << 16;
 
 /// What a run left, to be compared.
 pub(super) struct Run {
@@ -64,19 +67,30 @@ fn first_difference(one: &Path, other: &Path) -> io::Result<Option<String>> {
 
 /// The first byte that differs, the line that it is in, from 1, and where that begins.
 fn first_byte(one: &mut File, other: &mut File) -> io::Result<Option<(u64, u64, u64)>> {
-    let mut one = BufReader::with_capacity(1 << 16, one).bytes();
-    let mut other = BufReader::with_capacity(1 << 16, other).bytes();
-    let (mut line, mut begin) = (1, 0);
-    for at in 0.. {
-        let (mine, its) = (one.next().transpose()?, other.next().transpose()?);
-        match mine {
-            _ if mine != its => return Ok(Some((at, line, begin))),
-            None => break,
-            Some(b'\n') => (line, begin) = (line + 1, at + 1),
-            Some(_) => {}
+    let (mut mine, mut its) = (Vec::new(), Vec::new());
+    let (mut at, mut line, mut begin) = (0, 1, 0);
+    loop {
+        mine.clear();
+        its.clear();
+        one.by_ref().take(PIECE).read_to_end(&mut mine)?;
+        other.by_ref().take(PIECE).read_to_end(&mut its)?;
+        let same = if mine == its {
+            mine.len()
+        } else {
+            mine.iter().zip(&its).take_while(|(byte, other)| byte == other).count()
+        };
+        let ends = mine[..same].iter().zip(at..).filter(|(byte, _)| **byte == b'\n');
+        for (_, end) in ends {
+            (line, begin) = (line + 1, end + 1);
+        }
+        at += same as u64;
+        if mine != its {
+            return Ok(Some((at, line, begin)));
+        }
+        if mine.is_empty() {
+            return Ok(None);
         }
     }
-    Ok(None)
 }
 
 /// What stands there of the line, for a screen. `at` is the byte that differs.
@@ -161,6 +175,10 @@ mod tests {
             format!("line 1, byte 1000: \"{before}1{behind}\"... or \"{before}2{behind}\"...")
         );
         assert_eq!(difference("same\n", "same\n"), None);
+        let pages = "0123456789abcde\n".repeat(10_000);
+        assert_eq!(difference(&pages, &pages), None);
+        let said = difference(&format!("{pages}a"), &format!("{pages}b"));
+        assert_eq!(said.as_deref(), Some("line 10001, byte 160000: \"a\" or \"b\""));
     }
 
     #[test]

@@ -54,8 +54,6 @@ impl Input {
         if (kind.is_file() || kind.is_char_device()) && File::open(&path).is_ok() {
             // A device has no place in it.
             let offset = file.stream_position().unwrap_or_default();
-            // Of the child it would be the child's.
-            let path = format!("/proc/{}/fd/0", std::process::id()).into();
             return Ok(Self { path, offset });
         }
         let path = folder.join("stdin");
