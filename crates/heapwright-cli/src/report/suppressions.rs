@@ -337,7 +337,7 @@ fn anywhere(pattern: &str) -> String {
 
 /// Whether a type of memcheck's is one of those that uninitialised values have.
 fn is_of_uninitialised(what: &str) -> bool {
-    matches!(what, "Cond" | "Param") || what.starts_with("Value")
+    what == "Cond" || what.starts_with("Value")
 }
 
 type Named = (String, Rule);
@@ -667,6 +667,7 @@ mod tests {
             ("Memcheck:Cond", FindingKind::Overflow, false),
             ("Memcheck:Cond", FindingKind::Uninitialised, true),
             ("Memcheck:Value8", FindingKind::Uninitialised, true),
+            ("Memcheck:Value8", FindingKind::UseAfterFree, false),
             ("Memcheck:Free", FindingKind::Uninitialised, false),
             ("Helgrind:Race", FindingKind::Overflow, false),
             ("Heapwright:double-free", FindingKind::DoubleFree, true),
