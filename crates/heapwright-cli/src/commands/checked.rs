@@ -63,7 +63,7 @@ pub(super) struct How<'a> {
     pub(super) kept: Option<&'a Path>,
     /// Python allocates all of its objects with malloc.
     pub(super) has_python_malloc: bool,
-    /// How long the program may run.
+    /// How long the program may run, and then be waited for where it goes on in the background.
     pub(super) limit: Option<Duration>,
 }
 
@@ -205,7 +205,8 @@ fn outlive(
                 followed.push(*pid);
             }
         }
-        let waits = !waited.is_empty() && process::orphans::asked_to_end() < 2;
+        let is_late = how.limit.is_some_and(|limit| began.elapsed() >= limit);
+        let waits = !waited.is_empty() && process::orphans::asked_to_end() < 2 && !is_late;
         let is_patient = began.elapsed() < PATIENCE;
         if running.is_empty() || !waits && !is_patient {
             return (running, followed);
