@@ -22,6 +22,7 @@ PAGES = "docs/findings"
 TABLE = f"{PAGES}/measured.tsv"
 ORDER = """double-free invalid-free interior-free size-mismatch alignment-mismatch allocator-mismatch buffer-overflow
 buffer-underflow write-after-free use-after-free invalid-realloc realloc-after-free""".split()
+VALUES = ["uninitialised-value"]
 LEAKS = "definitely-lost indirectly-lost possibly-lost still-reachable growth".split()
 LANGUAGES = {"c": ["cc", "-std=gnu11"], "cpp": ["c++", "-std=c++17"], "rust": ["rustc"]}
 SUFFIX = {"c": "c", "cpp": "cc", "rust": "rs"}
@@ -85,7 +86,8 @@ def report(page, text, kind, options, scratch):
     if kind == "check":
         if subprocess.run([cli, "check", "--help"], capture_output=True).returncode != 0:
             return None
-        subprocess.run([cli, "check", *options.split(), "-o", "report", "--", f"./{page}"], cwd=folder, capture_output=True)
+        subprocess.run([cli, "check", *options.split(), "-o", "report", "--", f"./{page}"], cwd=folder, capture_output=True,
+                       stdin=subprocess.DEVNULL)
         with open(f"{folder}/report") as file:
             return tidied(file.read(), page)
     environment["HEAPWRIGHT"] = f"mode=debug,record={folder}/record" + (f",{options}" if options else "")
@@ -158,7 +160,7 @@ def first_sentence(text):
 def main(scratch, action):
     rows = measured()
     stale, told = [], 0
-    for page in ORDER + LEAKS:
+    for page in ORDER + VALUES + LEAKS:
         path = f"{PAGES}/{page}.md"
         old = new = open(path).read()
         if page in rows:
@@ -189,7 +191,7 @@ def main(scratch, action):
     said = "changed" if action != "check" else "not current (ci/findings.sh)"
     for path in stale:
         print(f"{path}: {said}")
-    print(f"findings: {len(ORDER + LEAKS)} pages, {told} reports made again, {len(stale)} {said}")
+    print(f"findings: {len(ORDER + VALUES + LEAKS)} pages, {told} reports made again, {len(stale)} {said}")
     sys.exit(action == "check" and bool(stale))
 
 

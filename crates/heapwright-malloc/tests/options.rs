@@ -127,3 +127,35 @@ fn set_uid_programs_ignore_the_options() {
     }
     outcome.is_fine("set-uid");
 }
+
+/// What a program that prints undefined bytes prints: pairs of a byte and whether nobody has written it.
+fn bytes_with(options: &str) -> Vec<(u8, bool)> {
+    let program = compile("undefined_bytes.c", How::Preload, &[]);
+    let options = format!("mode=debug,{options}");
+    let outcome = run(command(&program, How::Preload).env("HEAPWRIGHT", &options));
+    outcome.is_fine(&options);
+    let lines = outcome.stdout.lines().map(|line| line.split_once(' ').expect("two words"));
+    let pairs = lines.flat_map(|(bytes, marks)| {
+        let byte = |at: usize| u8::from_str_radix(&bytes[at..at + 2], 16).expect("is a number");
+        let all = (0..bytes.len()).step_by(2);
+        all.map(|at| (byte(at), &marks[at..at + 2] == "**")).collect::<Vec<_>>()
+    });
+    pairs.collect()
+}
+
+#[test]
+fn what_nobody_has_written_holds_what_fill_says() {
+    for guard in ["never", "sample", "all"] {
+        let [zeros, one, same, two, three] =
+            [0, 1, 1, 2, 3].map(|seed| bytes_with(&format!("guard={guard},fill={seed}")));
+        assert!(zeros.iter().any(|(_, is_undefined)| !is_undefined));
+        assert!(zeros.iter().all(|(byte, is_undefined)| !is_undefined || *byte == 0), "{zeros:?}");
+        assert_eq!(one, same, "{guard}");
+        for ((byte, is_undefined), (other, _)) in one.iter().zip(&two) {
+            assert_eq!(*byte, if *is_undefined { !other } else { *other }, "{guard}");
+        }
+        assert_ne!(one, three, "{guard}");
+        // Two blocks of one call.
+        assert_ne!(one[..43], one[43..86], "{guard}");
+    }
+}

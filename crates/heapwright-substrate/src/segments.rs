@@ -20,7 +20,7 @@
 use core::ptr;
 
 use crate::chunk::metadata;
-use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// What may be in a table.
 ///
@@ -31,6 +31,8 @@ pub unsafe trait Zeroed: Sync {}
 
 // SAFETY: as every value of its bytes.
 unsafe impl Zeroed for AtomicU32 {}
+// SAFETY: as every value of its bytes.
+unsafe impl Zeroed for AtomicU64 {}
 // SAFETY: null.
 unsafe impl<T> Zeroed for AtomicPtr<T> {}
 

@@ -88,6 +88,7 @@ pub mod options {
     //! | `slots` | 1 to 4096 | debug: slots a bucket, at most |
     //! | `log` | `all`, `off` | debug: a line for each operation |
     //! | `quiet` | `yes`, `no` | debug: findings are in the record, and not printed |
+    //! | `fill` | `off`, a number | debug: what nobody has written of a block holds zeros (0) or a pattern (`heapwright check --twice`) |
     //! | `leaks` | `exit`, `off` | debug: look for leaks when the program ends |
     //! | `leak_signal` | a signal | debug: look for leaks when it comes |
     //! | `growth` | `on`, `off` | debug: count what is live now and then, into the record |

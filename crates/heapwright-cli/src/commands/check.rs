@@ -21,6 +21,7 @@ use super::ProgramArgs;
 use super::checked::{self, FRAMES, Follow, How, PYTHON_MALLOC, STEM, cannot_be_checked};
 use super::report::{FailOn, OutputArgs};
 use super::run::{command, not_started};
+use super::twice::{self, Asked};
 use crate::inspect;
 use crate::output::Look;
 use crate::preload::{self, Options};
@@ -34,6 +35,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Of a Rust program with an allocator of its own: a debug build has a dozen frames between a `Vec` and `malloc`, and what
 /// cargo starts may be one.
@@ -54,6 +56,7 @@ Examples:
   heapwright check --fail-on errors --suppress known.supp -- make test
   heapwright check --guard all --frames 32 -- ./program
   heapwright check --format json -o found.json -- cargo test
+  heapwright check --twice -- ./program < input
   heapwright check --keep records -- ./server; heapwright report --show all records")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -93,6 +96,24 @@ pub(crate) struct Args {
     /// itself, gone to the background), all, or none; others are waited for for a second
     #[arg(long, value_enum, value_name = "WHICH", default_value_t = Follow::Daemon)]
     follow: Follow,
+
+    /// Look for uninitialised values, too: run the program with other bytes in what it has not written, and
+    /// compare how it ends, what it prints and what is found; where that differs, run it more often to find
+    /// the bytes. What it changes elsewhere, it changes several times (see --setup)
+    #[arg(long)]
+    twice: bool,
+
+    /// A command of the shell to run before each run
+    #[arg(long, value_name = "COMMAND", requires = "twice")]
+    setup: Option<String>,
+
+    /// Compare what FILE holds after each run, too; may be repeated
+    #[arg(long, value_name = "FILE", requires = "twice")]
+    compare: Vec<PathBuf>,
+
+    /// Begin to look for no further bytes after N runs
+    #[arg(long, value_name = "N", default_value_t = 100, requires = "twice")]
+    runs: u32,
 
     /// Keep the records in FOLDER, for heapwright report and diff
     #[arg(long, value_name = "FOLDER")]
@@ -141,14 +162,36 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         may_be_unchecked: args.anyway,
         kept: args.keep.as_deref(),
         has_python_malloc: args.python,
+        limit: None,
     };
-    let mut program = command(words, &library, &options)?;
-    if args.python {
-        program.env(PYTHON_MALLOC, "malloc");
-    }
-    let end = match checked::to_end(program, &words[0], records, &how_checked) {
-        Ok(end) => end,
-        Err(error) => return Ok(not_started(&words[0], &error)),
+    let program = |options: &Options| -> anyhow::Result<Command> {
+        let mut program = command(words, &library, options)?;
+        if args.python {
+            program.env(PYTHON_MALLOC, "malloc");
+        }
+        Ok(program)
+    };
+    let (end, compared) = if args.twice {
+        let asked = Asked {
+            name: &words[0],
+            command: &program,
+            options: &|records| self::options(args, records, frames(args, &inspected)),
+            records,
+            how: &how_checked,
+            report: &how,
+            setup: args.setup.as_deref(),
+            files: &args.compare,
+            most_runs: args.runs,
+        };
+        match twice::run(&asked)? {
+            Ok((end, compared)) => (end, Some(compared)),
+            Err(error) => return Ok(not_started(&words[0], &error)),
+        }
+    } else {
+        match checked::to_end(program(&options)?, &words[0], records, &how_checked) {
+            Ok(end) => (end, None),
+            Err(error) => return Ok(not_started(&words[0], &error)),
+        }
     };
     let mut made = if report::any_in(records) {
         report::make(&[records.to_owned()], &how)?
@@ -157,6 +200,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         Made { report, damaged: 0 }
     };
     end.note_in(&mut made.report, &how_checked);
+    if let Some(compared) = compared {
+        compared.note_in(&mut made.report);
+    }
     // Whatever becomes of the report, the program's end is handed on.
     if let Err(error) = write(args, &made.report, file) {
         eprintln!("heapwright: the report could not be written: {error:#}");
@@ -225,6 +271,9 @@ fn frames(args: &Args, inspected: &inspect::Report) -> &'static str {
 fn options(args: &Args, records: &Path, frames: &str) -> anyhow::Result<Options> {
     if args.program.options.iter().any(|option| option.contains("record=")) {
         return Err(wrong("check sets option record itself; use --keep".to_owned()));
+    }
+    if args.twice && preload::sets(&args.program.options, "fill") {
+        return Err(wrong("--twice sets option fill itself; leave one of them out".to_owned()));
     }
     let inherited = std::env::var_os("HEAPWRIGHT");
     let mut options = Options::inherited_over(frames, inherited.as_deref());

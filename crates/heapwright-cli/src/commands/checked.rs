@@ -63,6 +63,8 @@ pub(super) struct How<'a> {
     pub(super) kept: Option<&'a Path>,
     /// Python allocates all of its objects with malloc.
     pub(super) has_python_malloc: bool,
+    /// How long the program may run, and then be waited for where it goes on in the background.
+    pub(super) limit: Option<Duration>,
 }
 
 impl How<'_> {
@@ -72,6 +74,7 @@ impl How<'_> {
         may_be_unchecked: true,
         kept: None,
         has_python_malloc: false,
+        limit: None,
     };
 }
 
@@ -94,7 +97,7 @@ pub(super) fn to_end(
     how: &How<'_>,
 ) -> io::Result<End> {
     let mut orphans = Orphans::adopt();
-    let outcome = process::watch_all(program, &mut orphans)?;
+    let outcome = process::watch_all(program, &mut orphans, how.limit)?;
     let (running, followed) = outlive(name, how, records, &outcome, &mut orphans);
     Ok(End { name: name.to_owned(), outcome, running, followed, orphans })
 }
@@ -156,6 +159,11 @@ impl End {
         }
     }
 
+    /// Whether something of it had not ended when it was no longer waited for.
+    pub(super) fn is_still_running(&self) -> bool {
+        !self.running.is_empty()
+    }
+
     /// How to end where the report decides nothing else.
     pub(super) fn exit(&self, report: &Report) -> Exit {
         match self.outcome.end {
@@ -197,7 +205,8 @@ fn outlive(
                 followed.push(*pid);
             }
         }
-        let waits = !waited.is_empty() && process::orphans::asked_to_end() < 2;
+        let is_late = how.limit.is_some_and(|limit| began.elapsed() >= limit);
+        let waits = !waited.is_empty() && process::orphans::asked_to_end() < 2 && !is_late;
         let is_patient = began.elapsed() < PATIENCE;
         if running.is_empty() || !waits && !is_patient {
             return (running, followed);

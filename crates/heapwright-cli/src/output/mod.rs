@@ -59,7 +59,7 @@ pub(crate) use render::{Format, render};
 pub(crate) use run::Run;
 pub(crate) use sentences::findings as finding_sentences;
 pub(crate) use time::rfc3339;
-pub(crate) use words::{printable, printable_text};
+pub(crate) use words::{fault_stack, frame, printable, printable_text, sentence};
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};

@@ -135,6 +135,12 @@ fn error(kind: FindingKind) -> Words {
              whose result was dropped.",
             "Use the pointer that realloc returned, and forget the one that it was given.",
         ),
+        FindingKind::Uninitialised => (
+            "Use of an uninitialised value",
+            "What the program does changes with bytes of a block that it has not written.",
+            "Write the bytes before they are read, or allocate them with calloc; mind the padding \
+             of structs that are written or compared whole.",
+        ),
         _ => (
             "Another mistake",
             "A mistake that this version has no words for.",

@@ -291,6 +291,7 @@ fn errors() -> Vec<Error> {
             .collect(),
         times,
         processes,
+        effect: String::new(),
     };
     let stale = Finding {
         kind: FindingKind::UseAfterFree,

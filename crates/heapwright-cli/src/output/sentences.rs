@@ -13,7 +13,7 @@ pub(super) fn amount(amount: Amount) -> String {
 
 /// What happened, and how often, without a full stop.
 pub(super) fn error(error: &Error) -> String {
-    words::sentence(&error.finding) + &again(error.times, error.processes)
+    words::happened(error) + &again(error.times, error.processes)
 }
 
 /// Every fault, a sentence and its stacks each: errors, and what is definitely lost.

@@ -15,6 +15,16 @@ pub(crate) fn sentence(finding: &Finding) -> String {
     line.0
 }
 
+/// What happened, and what it changes, where that is known.
+pub(crate) fn happened(error: &Error) -> String {
+    let mut line = sentence(&error.finding);
+    if !error.effect.is_empty() {
+        line += ": ";
+        line += &error.effect;
+    }
+    line
+}
+
 /// What stands above the stack of a moment.
 pub(crate) fn title(finding: &Finding, happened: &Happened) -> String {
     let mut line = Line::default();

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// What the library reads of HEAPWRIGHT; it has no heap yet to keep more in.
-const LONGEST: usize = 1024;
+const LONGEST: usize = 2048;
 
 /// The value of LD_PRELOAD with `library` before what was there.
 ///
@@ -87,6 +87,13 @@ impl Options {
         self.push(&option);
     }
 
+    /// Makes the value as long as it can be, with options that say nothing: two that differ have one length then, and
+    /// programs whose variable they are in find their stacks at the same addresses.
+    pub(crate) fn fill_up(&mut self) {
+        let missing = LONGEST.saturating_sub(self.value.len());
+        self.value.push(",".repeat(missing));
+    }
+
     /// The variable's value, if there is anything to say.
     pub(crate) fn value(&self) -> anyhow::Result<Option<&OsStr>> {
         let length = self.value.len();
@@ -139,6 +146,9 @@ mod tests {
         for nothing in [None, Some(OsStr::new(""))] {
             assert_eq!(Options::inherited(nothing).value().expect("is short"), None);
         }
+        options.fill_up();
+        let filled = options.value().expect("is not too long").expect("is something");
+        assert_eq!(filled.len(), LONGEST);
         options.add(&format!("x={}", "y".repeat(LONGEST))).expect("is an option");
         options.value().expect_err("the library would not read it");
     }

@@ -19,13 +19,14 @@ mod exit;
 mod failure;
 mod inherited;
 pub(crate) mod interrupt;
+mod limit;
 pub(crate) mod orphans;
 mod signals;
 
 pub(crate) use exit::Exit;
 pub(crate) use failure::{CANNOT_RUN, NOT_FOUND, explain};
 pub(crate) use orphans::Orphans;
-pub(crate) use signals::name as signal_name;
+pub(crate) use signals::{name as signal_name, was_asked_to_end};
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -65,6 +66,13 @@ pub(crate) struct Outcome {
     pub(crate) end: End,
     pub(crate) wall: Duration,
     pub(crate) usage: Usage,
+    /// It was killed because it took too long.
+    pub(crate) was_late: bool,
+}
+
+/// Holds all signals back from the calling thread: others take them.
+pub(crate) fn block_signals() {
+    let _ = signals::block_all();
 }
 
 /// Becomes the program. Returns only if that fails.
@@ -80,9 +88,18 @@ pub(crate) fn watch(command: Command) -> io::Result<Outcome> {
     watch_with(command, |pid| orphans::wait_without_reaping(libc::P_PID, pid, 0).map(|_| ()))
 }
 
-/// The same, and takes note of processes that it leaves behind.
-pub(crate) fn watch_all(command: Command, orphans: &mut Orphans) -> io::Result<Outcome> {
-    watch_with(command, |pid| orphans.wait_for(pid))
+/// The same, and takes note of processes that it leaves behind. After `limit` it is killed.
+pub(crate) fn watch_all(
+    command: Command,
+    orphans: &mut Orphans,
+    limit: Option<Duration>,
+) -> io::Result<Outcome> {
+    let mut was_late = false;
+    let outcome = watch_with(command, |pid| match limit {
+        None => orphans.wait_for(pid),
+        Some(limit) => limit::within(limit, || orphans.wait_for(pid)).map(|late| was_late = late),
+    })?;
+    Ok(Outcome { was_late, ..outcome })
 }
 
 /// The same; `wait` returns when the child is dead, and leaves its pid taken.
@@ -120,7 +137,7 @@ fn watch_with(
     // The pid is ours until the child is reaped: forwarding stops before.
     signals::stop_forwarding();
     let (status, usage) = reap(pid)?;
-    Ok(Outcome { pid, end: End::of(status), wall, usage })
+    Ok(Outcome { pid, end: End::of(status), wall, usage, was_late: false })
 }
 
 /// Takes the dead child's status and what it used.

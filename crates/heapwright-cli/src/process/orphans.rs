@@ -114,6 +114,14 @@ fn parent_of_running(pid: u32) -> Option<u32> {
     words.next()?.parse().ok()
 }
 
+/// Kills all processes that descend from this one and have not ended.
+pub(crate) fn kill_all() {
+    for running in running() {
+        // SAFETY: no pointers are involved.
+        unsafe { libc::kill(running.pid.cast_signed(), libc::SIGKILL) };
+    }
+}
+
 /// Passes signals on to these processes from now on, in place of the program: what asks this process to end asks them.
 pub(crate) fn pass_signals_to(pids: &[u32]) {
     signals::follow(pids);

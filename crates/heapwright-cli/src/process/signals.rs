@@ -25,7 +25,7 @@
 
 use std::mem::MaybeUninit;
 use std::ptr;
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
 /// The process that signals go to; 0 when there is none.
 static CHILD: AtomicI32 = AtomicI32::new(0);
@@ -35,6 +35,9 @@ static FOLLOWED: [AtomicI32; 64] = [const { AtomicI32::new(0) }; 64];
 
 /// How often we were asked to end while there was no such.
 static ASKED_TO_END: AtomicU32 = AtomicU32::new(0);
+
+/// Whether we were ever asked to end.
+static WAS_ASKED_TO_END: AtomicBool = AtomicBool::new(false);
 
 /// What is passed on, besides the real-time signals.
 const FORWARDED: [i32; 11] = [
@@ -78,6 +81,11 @@ pub(super) fn asked_to_end() -> u32 {
     ASKED_TO_END.load(Ordering::SeqCst)
 }
 
+/// Whether we were ever asked to end, by whomever, since a program was started.
+pub(crate) fn was_asked_to_end() -> bool {
+    WAS_ASKED_TO_END.load(Ordering::SeqCst)
+}
+
 fn install(signal: i32) {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: zeroed is a valid sigaction.
@@ -105,6 +113,9 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, _context: *mut 
     // A program that signals its own group (an editor on Ctrl-Z) and our own
     // abort() need no echo.
     let echo = sender == child || sender == std::process::id().cast_signed();
+    if matches!(signal, libc::SIGINT | libc::SIGQUIT | libc::SIGTERM | libc::SIGHUP) && !echo {
+        WAS_ASKED_TO_END.store(true, Ordering::SeqCst);
+    }
     if child > 0 && from_a_process && !echo {
         // SAFETY: no pointers are involved; the child is not reaped before
         // CHILD is cleared, so the pid is not somebody else's.

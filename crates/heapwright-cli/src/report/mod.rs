@@ -46,7 +46,7 @@ mod unseen;
 
 use anyhow::anyhow;
 use gather::{Error, Gathered, Lost, place};
-use heapwright_record::debug::{Call, Entry, Reach, Role, Root};
+use heapwright_record::debug::{Call, Entry, FindingKind, Reach, Role, Root};
 use heapwright_record::{Fault, Problem};
 use input::reading;
 use model::{
@@ -56,7 +56,7 @@ use model::{
 use naming::Naming;
 use point::Point;
 use progress::Progress;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 pub(crate) use suppressions::glob;
@@ -135,6 +135,42 @@ pub(crate) fn programs(record: &Path) -> Vec<PathBuf> {
     // What cannot be read is said where the record is reported.
     let _ = input::read(record, &|_| {}, &mut take);
     programs
+}
+
+/// The keys of the sites whose blocks had undefined bytes (option `fill`), as the records of a folder say, in order.
+pub(crate) fn sites_of_undefined(folder: &Path) -> anyhow::Result<Vec<u64>> {
+    let mut sites = Vec::new();
+    each_entry(folder, &mut |entry| {
+        if let Entry::Site(site) = entry
+            && site.last == FindingKind::Uninitialised
+        {
+            sites.push(site.key);
+        }
+    })?;
+    sites.sort_unstable();
+    sites.dedup();
+    Ok(sites)
+}
+
+/// Which of the bytes that were asked about (option `fill`) the records of a folder have a finding of: how many.
+pub(crate) fn uninitialised(folder: &Path) -> anyhow::Result<usize> {
+    let mut which = BTreeSet::new();
+    each_entry(folder, &mut |entry| {
+        if let Entry::Finding(finding) = entry
+            && finding.kind == FindingKind::Uninitialised
+        {
+            which.insert(finding.value);
+        }
+    })?;
+    Ok(which.len())
+}
+
+/// Takes each entry of a folder's records.
+fn each_entry(folder: &Path, take: &mut dyn FnMut(&Entry<'_>)) -> anyhow::Result<()> {
+    for record in input::records(folder)? {
+        input::read(&record, &|_| {}, &mut |entry, _| take(&entry))?;
+    }
+    Ok(())
 }
 
 /// Whether there is a record in a folder.
@@ -293,6 +329,7 @@ impl ReportBuilder<'_> {
             moments,
             times: error.times,
             processes: error.processes as usize,
+            effect: String::new(),
         });
     }
 

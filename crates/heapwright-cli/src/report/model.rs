@@ -494,6 +494,8 @@ pub(crate) struct Error {
     pub(crate) times: u64,
     /// In how many processes.
     pub(crate) processes: usize,
+    /// Of an uninitialised value: what it changes, fit for a screen.
+    pub(crate) effect: String,
 }
 
 /// A moment of an error.

@@ -34,6 +34,7 @@
 //! Memcheck:Leak              leaks; match-leak-kinds: definite, indirect, possible, reachable, all
 //! Memcheck:Free              frees and reallocs that were wrong
 //! Memcheck:Addr1 ... Addr32  accesses and writes that were wrong
+//! Memcheck:Cond, Value8 ...  uninitialised values: by the stack that allocated the block
 //! Heapwright:HEADING         that one kind; Heapwright:growth, too
 //! others                     of other tools, or of what heapwright does not look for: never used
 //! ```
@@ -334,6 +335,11 @@ fn anywhere(pattern: &str) -> String {
     }
 }
 
+/// Whether a type of memcheck's is one of those that uninitialised values have.
+fn is_of_uninitialised(what: &str) -> bool {
+    what == "Cond" || what.starts_with("Value")
+}
+
 type Named = (String, Rule);
 
 /// The lines between the braces, and what is wrong with one.
@@ -358,6 +364,7 @@ fn block(body: &[(&str, u32)], begin: u32) -> Result<Named, (u32, String)> {
         "Leak" => Hides::Leaks(LEAKS.to_vec()),
         "Free" => Hides::Kinds(FREES.to_vec()),
         what if what.starts_with("Addr") => Hides::Kinds(ACCESSES.to_vec()),
+        what if is_of_uninitialised(what) => Hides::Kinds(vec![FindingKind::Uninitialised]),
         _ => Hides::Nothing,
     };
     let mut frames = Vec::new();
@@ -658,6 +665,10 @@ mod tests {
             ("Memcheck:Addr8", FindingKind::UseAfterFree, true),
             ("Addrcheck,Memcheck:Addr4", FindingKind::Overflow, true),
             ("Memcheck:Cond", FindingKind::Overflow, false),
+            ("Memcheck:Cond", FindingKind::Uninitialised, true),
+            ("Memcheck:Value8", FindingKind::Uninitialised, true),
+            ("Memcheck:Value8", FindingKind::UseAfterFree, false),
+            ("Memcheck:Free", FindingKind::Uninitialised, false),
             ("Helgrind:Race", FindingKind::Overflow, false),
             ("Heapwright:double-free", FindingKind::DoubleFree, true),
         ] {

@@ -53,7 +53,7 @@ fn put(file: &mut Vec<u8>, kind: u8, n: [u64; 8]) {
         2 => Thread { number: half[0], tid: half[1], name: "\x1b".into() }.into(),
         3 => Stack { id: half[0], frames: Frames::new(&frames[..(n[4] % 4) as usize]) }.into(),
         4 => {
-            let kind = FindingKind::ALL[(n[0] % 14) as usize];
+            let kind = FindingKind::ALL[n[0] as usize % FindingKind::ALL.len()];
             let (here, freed, allocated) = (moment(1), moment(3), moment(5));
             Finding { kind, size: n[7], here, freed, allocated, ..Finding::default() }.into()
         }

@@ -39,7 +39,7 @@ record! {
         region: Region,
         /// What an access did.
         access: Access,
-        /// The first byte that was found changed.
+        /// The first byte that was found changed; of an uninitialised value, which of those it is that were asked about.
         value: u8,
         /// The function of the C library that was to do it, where one was asked to; zero in older records.
         function: Function,
@@ -51,7 +51,7 @@ record! {
         size: u64,
         /// The alignment the block was asked for with.
         align: u64,
-        /// Of the pointer, or of the first changed byte, from the block's start.
+        /// Of the pointer, or of the first changed or undefined byte, from the block's start.
         offset: i64,
         /// How many bytes were changed.
         length: u64,

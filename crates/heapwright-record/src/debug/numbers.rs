@@ -89,6 +89,8 @@ numbers! {
         ReallocAfterFree = 12 "realloc-after-free",
         /// A block was never freed, and nothing leads to it.
         Leak = 13 "leak",
+        /// What the program does depends on bytes of a block that nobody has written.
+        Uninitialised = 14 "uninitialised-value",
     }
 
     /// In which call, or at which occasion, it was found.

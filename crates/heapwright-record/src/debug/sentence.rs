@@ -128,6 +128,13 @@ impl Finding {
                 self.a_block(out);
                 out.text(" was never freed");
             }
+            FindingKind::Uninitialised => {
+                out.text("what the program does depends on byte ");
+                out.number(self.offset.unsigned_abs());
+                out.text(" of ");
+                self.a_block(out);
+                out.text(", which nobody has written");
+            }
         }
     }
 
@@ -558,6 +565,10 @@ mod tests {
             Finding { offset: 8, access: Access::Read, ..on(UseAfterFree, Call::Access, 40) };
         assert_eq!(said(&used), "read at offset 8 of a 40-byte block after it was freed");
         assert_eq!(said(&on(Leak, Call::Exit, 18)), "an 18-byte block was never freed");
+        assert_eq!(
+            said(&Finding { offset: 8, ..on(Uninitialised, Call::Unknown, 24) }),
+            "what the program does depends on byte 8 of a 24-byte block, which nobody has written"
+        );
         let asked = Finding { function: Function::Memcpy, call: Call::Function, ..over };
         assert_eq!(
             said(&Finding { access: Access::Read, given_size: 65, ..asked }),

@@ -15,6 +15,8 @@
 pub mod debug;
 mod detect;
 #[cfg(feature = "debug")]
+pub mod fill;
+#[cfg(feature = "debug")]
 pub mod leaks;
 
 use core::cell::UnsafeCell;
@@ -98,6 +100,9 @@ pub struct Options {
     /// When it looks for leaks.
     #[cfg(feature = "debug")]
     leaks: leaks::Leaks,
+    /// What fresh blocks hold.
+    #[cfg(feature = "debug")]
+    fill: fill::Fill,
     /// Where it writes findings; ends with a zero.
     #[cfg(feature = "debug")]
     record: [u8; PATH_MAX],
@@ -137,6 +142,8 @@ impl Options {
         guards: 0,
         #[cfg(feature = "debug")]
         leaks: leaks::Leaks::DEFAULT,
+        #[cfg(feature = "debug")]
+        fill: fill::Fill::DEFAULT,
         #[cfg(feature = "debug")]
         record: [0; PATH_MAX],
         #[cfg(feature = "debug")]
@@ -222,7 +229,7 @@ enum Wrong {
 #[cfg(not(feature = "debug"))]
 const KNOWN: &str = "mode, cache, stats, stats_file, trace, limit, publish, purge, huge_pages, window, page; with mode=hardened also detect, on_misuse";
 #[cfg(feature = "debug")]
-const KNOWN: &str = "mode, cache, stats, stats_file, trace, sample, profile, limit, publish, purge, huge_pages, window, page, guard; with mode=hardened also detect, on_misuse; with mode=debug or guard=sample also traces, memory, record, sites; with mode=debug also detect, stop, retain, slots, log, quiet, leaks, leak_signal, growth, reachable";
+const KNOWN: &str = "mode, cache, stats, stats_file, trace, sample, profile, limit, publish, purge, huge_pages, window, page, guard; with mode=hardened also detect, on_misuse; with mode=debug or guard=sample also traces, memory, record, sites; with mode=debug also detect, stop, retain, slots, log, quiet, fill, leaks, leak_signal, growth, reachable";
 
 /// Parses the string; `complain` hears of every option that is ignored.
 fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
@@ -300,6 +307,7 @@ fn without_debugging(text: &[u8], options: &Options, mut complain: impl FnMut(&[
             b"detect" | b"record" | b"sites" => set(&mut scratch, name, value).is_ok(),
             _ => debug::set(&mut scratch.debug, name, value)
                 .or_else(|| leaks::set(&mut scratch.leaks, name, value))
+                .or_else(|| fill::set(&mut scratch.fill, name, value))
                 .is_some_and(|result| result.is_ok()),
         };
         if is_of_debug_heap {
@@ -334,6 +342,10 @@ fn set(options: &mut Options, name: &[u8], value: &[u8]) -> Result<(), Wrong> {
     }
     #[cfg(feature = "debug")]
     if let Some(result) = leaks::set(&mut options.leaks, name, value) {
+        return result;
+    }
+    #[cfg(feature = "debug")]
+    if let Some(result) = fill::set(&mut options.fill, name, value) {
         return result;
     }
     match (name, value) {
@@ -657,6 +669,12 @@ fn path(text: &'static [u8]) -> Option<&'static CStr> {
 #[cfg(feature = "debug")]
 pub fn leaks() -> &'static leaks::Leaks {
     &get().leaks
+}
+
+/// What the undefined bytes of the debug heap's fresh blocks hold.
+#[cfg(feature = "debug")]
+pub fn fill() -> &'static fill::Fill {
+    &get().fill
 }
 
 /// The prefix of the files that findings are to be written to (`record=PREFIX`).

@@ -12,7 +12,7 @@
 //!
 //! Called by `heap`.
 
-use heapwright_record::debug::{Entry, Reader};
+use heapwright_record::debug::{Entry, FindingKind, Reader};
 
 use crate::os;
 use crate::stacks::{self, Stack};
@@ -37,7 +37,8 @@ impl FlaggedSites {
         let Some(bytes) = os::map_file(path) else { return false };
         let Ok(reader) = Reader::new(bytes) else { return false };
         let sites = reader.filter_map(|entry| match entry {
-            Entry::Site(site) => Some(site.key),
+            // Where blocks of undefined bytes come from (option `fill`) nothing was found.
+            Entry::Site(site) if site.last != FindingKind::Uninitialised => Some(site.key),
             _ => None,
         });
         for key in sites {

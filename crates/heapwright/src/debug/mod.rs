@@ -41,6 +41,7 @@
 //! | write beyond or before | the pattern in the slack: at free, in sweeps, at exit |
 //! | write after free | the pattern in the block: in sweeps, before its memory is used again |
 //! | any access to freed or neighbouring memory | guard pages, for a sample or for all |
+//! | read of what nobody has written | two runs with other bytes there (option `fill`), compared by the command |
 //!
 //! ```
 //! use heapwright::debug::{Config, DebugHeap};

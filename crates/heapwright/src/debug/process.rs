@@ -98,6 +98,7 @@ pub(crate) fn start() -> bool {
     }
     let Some(slot) = take_heap() else { return false };
     slot.value.begin(slot.id(), &options.debug);
+    slot.value.fill_fresh_blocks();
     if let Some(prefix) = options::record_file() {
         slot.value.reporter.record_to(prefix);
     }

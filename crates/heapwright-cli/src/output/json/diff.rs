@@ -46,7 +46,7 @@ fn found(report: &Report, errors: &[&Error], leaks: &[&Leak]) -> impl Serialize 
     object! {
         errors: list(errors.iter().map(|error| object! {
             kind: error.finding.kind.heading(),
-            sentence: words::sentence(&error.finding),
+            sentence: words::happened(error),
             times: error.times,
             frames: frames(report, words::fault_stack(error)),
         })),

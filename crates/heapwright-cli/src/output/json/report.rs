@@ -223,7 +223,7 @@ fn error(report: &Report, error: &model::Error) -> impl Serialize {
     };
     object! {
         kind: found.kind.heading(),
-        sentence: words::sentence(found),
+        sentence: words::happened(error),
         times: error.times,
         process: error.process,
         processes: error.processes,

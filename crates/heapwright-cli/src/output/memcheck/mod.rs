@@ -7,6 +7,7 @@
 //! wrong function, size or alignment            MismatchedFree   Mismatched free() / delete / ...
 //! read, caught in the act                      InvalidRead      Invalid read of size N
 //! any other access, found later or caught      InvalidWrite     Invalid write of size N
+//! uninitialised value (check --twice)          UninitValue      Use of uninitialised value of size N
 //! blocks that are lost or reachable            Leak_*           N bytes in N blocks are ...
 //! ```
 //!
@@ -192,6 +193,10 @@ fn of_error(report: &Report, error: &Error) -> Entry {
     }
     if finding.kind == FindingKind::Leak {
         (stack, more) = (allocated, Vec::new());
+    } else if finding.kind == FindingKind::Uninitialised {
+        let created = "Uninitialised value was created by a heap allocation";
+        (stack, more) = (allocated, vec![(created.to_owned(), allocated)]);
+        what = format!("{what} ({})", words::happened(error));
     }
     let ready = || words::block_for(report, UNNAMED, suppression, None, stack);
     Entry {
@@ -224,7 +229,7 @@ fn is_found_later(finding: &Finding) -> bool {
 fn named(finding: &Finding) -> (&'static str, &'static str, String) {
     use FindingKind::{
         AlignmentMismatch, AllocatorMismatch, Leak, Overflow, SizeMismatch, Underflow,
-        UseAfterFree, WriteAfterFree,
+        Uninitialised, UseAfterFree, WriteAfterFree,
     };
     let size = grouped(finding.length.max(1));
     match finding.kind {
@@ -240,6 +245,9 @@ fn named(finding: &Finding) -> (&'static str, &'static str, String) {
         }
         Overflow | Underflow | WriteAfterFree | UseAfterFree => {
             ("InvalidWrite", "Memcheck:Addr1", format!("Invalid write of size {size}"))
+        }
+        Uninitialised => {
+            ("UninitValue", "Memcheck:Value1", format!("Use of uninitialised value of size {size}"))
         }
         Leak => {
             let size = grouped(finding.size);

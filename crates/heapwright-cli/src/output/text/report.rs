@@ -92,7 +92,7 @@ pub(crate) fn write(report: &Report, to: &mut dyn io::Write, look: Look) -> io::
 pub(super) fn write_error(out: &mut String, report: &Report, error: &Error, look: Look) {
     let pid = pid(report.processes.get(error.process));
     let heading = error.finding.kind.heading();
-    let sentence = words::sentence(&error.finding);
+    let sentence = words::happened(error);
     let line = format!("=={pid}==ERROR: heapwright: {heading}: {sentence}");
     let _ = writeln!(out, "{}", look.strong(&line));
     for happened in &error.moments {

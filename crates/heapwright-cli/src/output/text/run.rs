@@ -299,6 +299,7 @@ pub(crate) mod tests {
                     major_faults: 2,
                     max_rss: 24 << 20,
                 },
+                was_late: false,
             },
             stats: Ok(Box::new(stats)),
             others: Vec::new(),

@@ -8,6 +8,7 @@
 //!     sweep       the same without a free: one bucket at a time, all at exit
 //!     walk        every live block
 //!       bounds    what the C library's functions are given, and which live block holds it
+//!       fresh     what nobody has written of a block
 //!       keep      blocks that are no leaks, as the program says
 //!       enter     which per-thread state is the caller's
 //!       findings  about a block, or about an address that is none
@@ -32,6 +33,7 @@ mod deallocate;
 mod enter;
 mod findings;
 mod fork;
+mod fresh;
 mod judge;
 pub(in crate::debug) mod keep;
 mod late;
@@ -58,6 +60,7 @@ use super::table::Table;
 use super::thread_state::ThreadState;
 use super::threads::Threads;
 use enter::EnteredState;
+use fresh::Fresh;
 
 pub(super) use findings::of_block;
 
@@ -91,6 +94,7 @@ pub(crate) struct Heap {
     forked_sequence: AtomicU32,
     sites: Sites,
     pub(super) flagged: FlaggedSites,
+    fresh: Fresh,
     /// Blocks in another allocator's memory: see `checked`.
     pub(super) table: Lock<Table>,
     /// Blocks that functions were seen to write beyond.
@@ -147,6 +151,7 @@ impl Heap {
             forked_sequence: AtomicU32::new(0),
             sites: Sites::new(),
             flagged: FlaggedSites::new(),
+            fresh: Fresh::new(),
             table: Lock::new(Table::new()),
             told: bounds::Told::new(),
             threads: Threads::new(),

@@ -50,6 +50,7 @@ impl Heap {
         let mine = entered.mine();
         let stack = mine.stack(self.depth.load(Ordering::Relaxed));
         let block = self.place(&mut entered, request, stack);
+        self.fill_undefined(block, request, 0, stack);
         entered.keep_if_asked(block);
         if self.reporter.logs() {
             self.log(call, block, request.size, stack);

@@ -58,11 +58,14 @@ impl Heap {
             // Reported; the program goes on with a new block, as if it had given none.
             self.no_block(&mut entered, slot, here);
             let new = self.place(&mut entered, request, here.stack);
+            self.fill_undefined(new, request, 0, here.stack);
             entered.keep_if_asked(new);
             return new;
         };
         let is_large = span.form() == Form::Large && place.size(word).min(request.size) > LARGE;
+        let had = place.size(word);
         if is_large && self.resize_in_place(&mut entered, place, word, here, request) {
+            self.fill_undefined(place.block(), request, had, here.stack);
             entered.keep_if_asked(place.block());
             return place.block();
         }
@@ -71,6 +74,7 @@ impl Heap {
         if new.is_null() {
             return new;
         }
+        self.fill_undefined(new, request, had, here.stack);
         entered.keep_if_asked(new);
         // SAFETY: its bytes are in the new one, and nobody uses the old block afterwards, as the caller
         // promises.

@@ -1,0 +1,31 @@
+//! A limit on how long a program may run.
+//!
+//! ```text
+//! child ...............................|   dead, its pid still taken
+//!   we      wait ......................+-> tell the other thread, which ends
+//!   thread  sleep ............| kill it and all that it started
+//! ```
+//!
+//! The child is not reaped before the thread has ended, so no signal of it goes to somebody else's process.
+
+use super::orphans;
+use std::io;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+/// Waits for the child; after `limit` this process's descendants are killed. Returns whether they were.
+pub(super) fn within(limit: Duration, wait: impl FnOnce() -> io::Result<()>) -> io::Result<bool> {
+    let (child_ended, ended) = mpsc::channel::<()>();
+    let watcher = thread::spawn(move || {
+        let is_late = ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
+        if is_late {
+            orphans::kill_all();
+        }
+        is_late
+    });
+    let waited = wait();
+    drop(child_ended);
+    let is_late = watcher.join().unwrap_or_default();
+    waited.map(|()| is_late)
+}
