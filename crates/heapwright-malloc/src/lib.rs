@@ -33,6 +33,7 @@
 //!   weak             symbols that need not exist
 //!   bounds           in libheapwright-hardened.so and libheapwright-check.so: what the C library writes, and reads, checked
 //!   sanitizer        in libheapwright-check.so alone: LeakSanitizer's interface
+//!   poisoning        there, too: AddressSanitizer's
 //!   observe          for tests alone: what arrives at the debug heap's hooks
 //! ```
 //!
@@ -96,6 +97,9 @@ mod mirror;
 mod observe;
 /// cbindgen:ignore
 mod own_stack;
+#[cfg(heapwright_reads)]
+/// cbindgen:ignore
+mod poisoning;
 /// cbindgen:ignore
 mod report;
 /// cbindgen:ignore

@@ -89,6 +89,8 @@ numbers! {
         ReallocAfterFree = 12 "realloc-after-free",
         /// A block was never freed, and nothing leads to it.
         Leak = 13 "leak",
+        /// Bytes of a block that the program had poisoned were accessed.
+        UseAfterPoison = 14 "use-after-poison",
     }
 
     /// In which call, or at which occasion, it was found.

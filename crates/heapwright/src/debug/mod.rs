@@ -18,6 +18,7 @@
 //!       span       the bucket, slot and block of an address, in O(1)
 //!         slot       24 bytes a slot: stacks, threads, sequence, size, how made
 //!         shape      slots, leads, buckets: arithmetic
+//!         poisoned   bytes that the program says nobody may use
 //!         side       guarded memory for all this
 //!       bytes      the pattern around blocks and in freed ones
 //!     report     findings, on standard error
@@ -79,6 +80,7 @@ mod leaks;
 mod lifetime;
 #[cfg_attr(any(test, feature = "observe"), allow(dead_code, reason = "tests observe faults"))]
 mod lift;
+mod poisoned;
 mod process;
 mod reach;
 mod report;
@@ -105,9 +107,9 @@ pub(crate) use heap::bounds::Asked;
 #[cfg(not(any(test, feature = "observe")))]
 pub(crate) use process::fault;
 pub(crate) use process::{
-    allocate, at_exit, begun, counts, forget_code, free, holds, is_interrupted, keep, keep_new,
-    live, looks_at_end, out_of_bounds, prepare, put_guard_back, realloc, remember_code, room,
-    start, usable_size,
+    allocate, at_exit, begun, block_history, counts, forget_code, free, holds, is_interrupted,
+    keep, keep_new, live, looks_at_end, out_of_bounds, poison, poisoned_bytes, prepare,
+    put_guard_back, realloc, remember_code, room, start, usable_size,
 };
 pub(crate) use report::write_with;
 

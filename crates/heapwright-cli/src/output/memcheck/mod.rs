@@ -168,8 +168,7 @@ fn of_error(report: &Report, error: &Error) -> Entry {
     };
     let (here, freed, allocated) =
         (stack_of(Role::Here), stack_of(Role::Freed), stack_of(Role::Allocated));
-    let found_later = !matches!(finding.kind, FindingKind::Leak) && is_found_later(finding);
-    if found_later {
+    if finding.is_found_later() {
         what += match finding.call {
             Where::Exit => " (found when the process ended)",
             Where::Sweep | Where::Retire => " (found later, in a look at the heap)",
@@ -208,23 +207,11 @@ fn of_error(report: &Report, error: &Error) -> Entry {
     }
 }
 
-/// Whether it was not caught in the act.
-fn is_found_later(finding: &Finding) -> bool {
-    let is_access = matches!(
-        finding.kind,
-        FindingKind::Overflow
-            | FindingKind::Underflow
-            | FindingKind::WriteAfterFree
-            | FindingKind::UseAfterFree
-    );
-    is_access && finding.call != Where::Access
-}
-
 /// Memcheck's name for a kind, the type in its suppressions, and its sentence.
 fn named(finding: &Finding) -> (&'static str, &'static str, String) {
     use FindingKind::{
         AlignmentMismatch, AllocatorMismatch, Leak, Overflow, SizeMismatch, Underflow,
-        UseAfterFree, WriteAfterFree,
+        UseAfterFree, UseAfterPoison, WriteAfterFree,
     };
     let size = grouped(finding.length.max(1));
     match finding.kind {
@@ -233,12 +220,12 @@ fn named(finding: &Finding) -> (&'static str, &'static str, String) {
             "Memcheck:Free",
             format!("Mismatched free() / delete / delete [] ({})", words::sentence(finding)),
         ),
-        Overflow | Underflow | WriteAfterFree | UseAfterFree
-            if finding.call == Where::Access && finding.access == Access::Read =>
+        Overflow | Underflow | WriteAfterFree | UseAfterFree | UseAfterPoison
+            if finding.is_access() && finding.access == Access::Read =>
         {
             ("InvalidRead", "Memcheck:Addr1", format!("Invalid read of size {size}"))
         }
-        Overflow | Underflow | WriteAfterFree | UseAfterFree => {
+        Overflow | Underflow | WriteAfterFree | UseAfterFree | UseAfterPoison => {
             ("InvalidWrite", "Memcheck:Addr1", format!("Invalid write of size {size}"))
         }
         Leak => {

@@ -9,6 +9,7 @@
 //!     walk        every live block
 //!       bounds    what the C library's functions are given, and which live block holds it
 //!       keep      blocks that are no leaks, as the program says
+//!       poison    bytes of blocks that nobody may use, as the program says
 //!       enter     which per-thread state is the caller's
 //!       findings  about a block, or about an address that is none
 //!       late      those that must wait for the store's lock
@@ -36,6 +37,7 @@ mod judge;
 pub(in crate::debug) mod keep;
 mod late;
 mod place;
+mod poison;
 mod resize;
 mod sweep;
 mod walk;
