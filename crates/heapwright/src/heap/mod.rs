@@ -12,7 +12,7 @@
 //!
 //! The fast word points at a read-only *sentinel* until a thread has a cache,
 //! and stays there in modes that want to see every call (`stats=exit`, `trace=`, and
-//! the debug heap, which the door asks first), so the fast paths never ask which mode
+//! the debug heap, which the door asks first) and in threads that count theirs (`tallies`), so the fast paths never ask which mode
 //! it is. Which call it was (malloc, new, a sized delete) the door knows by its own
 //! name: see `request`.
 //!
@@ -60,6 +60,11 @@ pub(crate) mod sampling;
 mod shared;
 mod source;
 mod start;
+#[cfg(feature = "debug")]
+mod tallies;
+#[cfg(not(feature = "debug"))]
+#[path = "tallies_nowhere.rs"]
+mod tallies;
 mod trace;
 mod walk;
 
@@ -88,6 +93,8 @@ pub use fast::{
 pub use first_class::Heap;
 pub use resize::{realloc, realloc_sized_from};
 pub use shared::raise_shared_caches;
+#[cfg(feature = "debug")]
+pub use tallies::{Allocations, CannotCount, count_begin, count_end, count_sites};
 pub use trace::{trace_at_exit, traces};
 pub use walk::{Block, walk};
 
