@@ -342,4 +342,17 @@ mod tests {
             assert_eq!(address(&finding, is_freed), said);
         }
     }
+
+    /// An access that was seen before it was made is what it was to be.
+    #[test]
+    fn what_functions_do_is_no_write_that_was_found_later() {
+        let (call, length) = (Where::Function, 16);
+        for kind in [FindingKind::Overflow, FindingKind::UseAfterFree, FindingKind::UseAfterPoison]
+        {
+            for (access, name) in [(Access::Read, "InvalidRead"), (Access::Write, "InvalidWrite")] {
+                let finding = Finding { kind, call, access, length, ..Finding::default() };
+                assert_eq!((named(&finding).0, finding.is_found_later()), (name, false));
+            }
+        }
+    }
 }
