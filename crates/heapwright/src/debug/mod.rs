@@ -9,6 +9,7 @@
 //!     check      what a test did wrong, or left behind
 //!       scope      which threads are its own
 //!       reach      which blocks something still leads to
+//!       symbols    functions and lines of what it found
 //!     heap       allocate, free, realloc: judge, fill, verify, report
 //!       store      buckets opened, retired, remembered, used again     (one lock)
 //!       thread_state  a thread's current buckets                        (no lock)
@@ -91,6 +92,8 @@ mod side;
 mod slot;
 mod span;
 mod store;
+#[cfg(feature = "symbols")]
+mod symbols;
 mod table;
 mod thread_state;
 mod threads;
