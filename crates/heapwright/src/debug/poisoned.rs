@@ -240,18 +240,21 @@ mod tests {
 
     #[test]
     fn a_span_that_ends_leaves_nothing() {
+        const SIZE: usize = UNIT;
         let heap = heap();
-        let layout = Layout::from_size_align(3 * UNIT, 16).expect("a layout");
+        let layout = Layout::from_size_align(SIZE, 16).expect("a layout");
         // SAFETY: the size is not zero.
         let block = unsafe { heap.alloc(layout) };
         let (at, span) = (block.addr(), Span::of(block.addr()).expect("a block's"));
         let units = span.unit()..span.unit() + span.units();
-        poison(at + UNIT, UNIT + 7, true);
-        assert_eq!((room_at(at), room_at(at + UNIT + 1)), (UNIT, 0));
-        assert_eq!(room_at(at + 2 * UNIT + 7), UNIT - 7);
-        assert_eq!(poisoned_bytes(at + UNIT, 9 * UNIT), Some(UNIT + 7));
-        let taken = units.clone().filter(|&unit| row(unit).bits().is_some()).count();
-        assert!(taken == 2 || taken == 3);
+        assert!(units.len() > 1);
+        // Over the end of the first unit.
+        let (from, bytes) = (UNIT - at % UNIT - 100, 107);
+        poison(at + from, bytes, true);
+        assert_eq!((room_at(at), room_at(at + from + 1)), (from, 0));
+        assert_eq!(room_at(at + from + bytes), SIZE - from - bytes);
+        assert_eq!(poisoned_bytes(at + from, SIZE), Some(bytes));
+        assert_eq!(units.clone().filter(|&unit| row(unit).bits().is_some()).count(), 2);
         // SAFETY: the block is ours.
         unsafe { heap.dealloc(block, layout) };
         assert!(!span.has_poison());
