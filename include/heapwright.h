@@ -32,6 +32,11 @@
 #include <stdint.h>
 
 /**
+ * For hw_count_begin: keep the stack of each call, for hw_count_sites.
+ */
+#define HW_COUNT_STACKS 1
+
+/**
  * An object may hold references. It arrives zeroed.
  */
 #define HW_GC_TRACED 0
@@ -520,6 +525,70 @@ typedef struct hw_arena_statistics {
    */
   uint64_t reserved_bytes;
 } hw_arena_statistics;
+
+/**
+ * What a thread asked of the heap, in blocks and bytes. Bytes are those that were asked
+ * for, not those that a block has.
+ *
+ * Later versions add fields at the end: give hw_count_end the size of the struct you
+ * were compiled with.
+ */
+typedef struct hw_counts {
+  /**
+   * Blocks that were allocated: by malloc, calloc, aligned_alloc, new and their kin, by realloc of
+   * NULL too.
+   */
+  uint64_t allocations;
+  /**
+   * Blocks that were given another size.
+   */
+  uint64_t reallocations;
+  /**
+   * Blocks that were freed, by realloc to 0 bytes too.
+   */
+  uint64_t frees;
+  /**
+   * Bytes that were asked for: of all allocations, and what reallocations added.
+   */
+  uint64_t bytes;
+  /**
+   * The most bytes that were live at once, of those that were not before.
+   */
+  uint64_t peak_bytes;
+  /**
+   * Live bytes at the end less those at the beginning: what is kept. Negative if more was
+   * freed.
+   */
+  int64_t kept_bytes;
+} hw_counts;
+
+/**
+ * What one stack asked for, as hw_count_sites shows it.
+ */
+typedef struct hw_count_site {
+  /**
+   * Return addresses, the innermost first; for backtrace_symbols_fd of execinfo.h, say. They
+   * stay valid.
+   */
+  void *const *frames;
+  /**
+   * How many there are. A static program's stacks are followed as far as it keeps frame pointers.
+   */
+  int depth;
+  /**
+   * Blocks that were allocated.
+   */
+  uint64_t allocations;
+  /**
+   * Bytes that were asked for.
+   */
+  uint64_t bytes;
+} hw_count_site;
+
+/**
+ * What hw_count_sites calls for each stack. Return false to stop.
+ */
+typedef bool (*hw_count_visitor)(const struct hw_count_site *site, void *context);
 
 /**
  * How a heap is to be. Zero is a good choice for everything.
@@ -1296,6 +1365,53 @@ size_t hw_arena_stats(struct hw_arena *arena,
  * its blocks are not used any more.
  */
 void hw_arena_destroy(struct hw_arena *arena);
+
+/**
+ * Begins to count what the calling thread asks of malloc and its kin, exactly, until
+ * hw_count_end. What other threads do meanwhile is not counted, so tests may run side by side;
+ * nor are first-class heaps, pools, arenas and collected heaps, and signal handlers that interrupt
+ * the counting. In any mode. flags is 0 or HW_COUNT_STACKS.
+ *
+ * Counts may be nested, sixteen deep: what the inner one counts, the outer one counts as well. Of a block that
+ * was made before the outermost one, or by another thread, the size is what was asked for in mode=debug and
+ * mode=hardened, and what malloc_usable_size says in mode=fast.
+ *
+ * A thread that counts allocates more slowly, by some 100 ns a call, some microseconds with stacks.
+ *
+ * Returns false with errno EINVAL for other flags, ENOMEM if there is no memory, EAGAIN if
+ * sixteen counts are open, and ENOTSUP where another allocator, or another copy of this library,
+ * serves malloc; then nothing was begun.
+ */
+bool hw_count_begin(uint32_t flags);
+
+/**
+ * Ends the calling thread's innermost count and writes what it came to to *out, which is size bytes: pass
+ * sizeof(hw_counts). A smaller struct of an older program gets the fields it knows; of a larger one
+ * the rest is set to zero. out may be NULL.
+ *
+ * Returns false with errno EINVAL, and all fields zero, if the thread counts nothing; false with errno ENOMEM if
+ * there was no memory to remember each block meanwhile, and peak_bytes and kept_bytes may be wrong.
+ *
+ * The program's duties:
+ *
+ * out is NULL or points to size bytes that can be written.
+ */
+bool hw_count_end(struct hw_counts *out,
+                  size_t size);
+
+/**
+ * Shows what each stack has asked for since the calling thread's innermost count began, which was with
+ * HW_COUNT_STACKS, and is still open: visit is called with each, most bytes first, and with context, until it
+ * returns false. visit may allocate and print; that is not counted. It may neither begin nor end a count.
+ *
+ * Returns how many stacks there are; 0 if none are kept.
+ *
+ * The program's duties:
+ *
+ * visit is NULL or a function that keeps to the above.
+ */
+size_t hw_count_sites(hw_count_visitor visit,
+                      void *context);
 
 /**
  * Makes a heap. options may be NULL; both structs are copied, as far as their size says.

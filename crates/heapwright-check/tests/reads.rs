@@ -133,6 +133,70 @@ fn annotations_are_kept_to() {
     run_on(&program, "mode=fast", &["lost"]).is_fine("mode=fast");
 }
 
+/// AddressSanitizer's interface: what is poisoned is exact to the byte, goes with its block, and is a finding where a function
+/// accesses it.
+#[test]
+fn poisoned_bytes_are_not_accessed() {
+    let program = compile("poisoned.c");
+    let options = ["mode=debug,guard=never", "mode=debug,guard=all", "mode=debug,traces=0"];
+    for options in &options[..2] {
+        run_on(&program, options, &[]).is_fine(options);
+    }
+    // Nothing is poisoned in other modes, where questions have other answers.
+    for options in ["mode=fast", "mode=hardened"] {
+        run_on(&program, options, &["beyond"]).is_fine(options);
+    }
+    for options in options {
+        for (how, what) in [
+            (
+                "beyond",
+                "read at offset 20 of a 4000-byte block, which the program has poisoned there, by memcpy of 24 bytes",
+            ),
+            (
+                "whole",
+                "write at offset 24 of a 4000-byte block, which the program has poisoned there, by memset of 16 bytes",
+            ),
+            (
+                "string",
+                "read at offset 40 of a 4000-byte block, which the program has poisoned there, by strlen of 17 bytes",
+            ),
+            (
+                "large",
+                "read at offset 700000 of a 1048576-byte block, which the program has poisoned there, by write of 200000 bytes",
+            ),
+        ] {
+            let outcome = run_on(&program, options, &[how]);
+            let line = format!("ERROR: heapwright: use-after-poison: {what}\n");
+            assert!(outcome.status.success() && outcome.stderr.contains(&line), "{outcome:?}");
+            assert_eq!(outcome.stderr.matches("ERROR").count(), 1, "{outcome:?}");
+        }
+    }
+    let outcome = run_on(&program, "mode=debug", &["describe"]);
+    for what in [
+        " is 8 bytes into the 4000-byte block at 0x",
+        " is 21 bytes into the 4000-byte block at 0x",
+        " is 1 byte into the 50-byte block at 0x",
+        " is outside of heapwright's heaps\n",
+    ] {
+        assert!(outcome.stderr.contains(what), "{outcome:?}");
+    }
+    assert_eq!(outcome.stderr.matches(", which the program has poisoned there\n").count(), 1);
+    assert_eq!(outcome.stderr.matches(", which is free\n").count(), 1);
+}
+
+/// libstdc++'s vectors, annotated as its macros ask for.
+#[test]
+fn containers_that_are_annotated_end_where_their_elements_do() {
+    let name = "sanitized.cc";
+    let library = library();
+    let flags = [library.to_str().expect("a path"), "-U_FORTIFY_SOURCE", "-O0"];
+    let program = support::compile(name, How::Plain, &flags);
+    run_on(&program, "mode=debug", &[]).is_fine(name);
+    let outcome = run_on(&program, "mode=debug", &["beyond"]);
+    let line = "use-after-poison: read at offset 90 of a 200-byte block, which the program has poisoned there, by memcpy of 91 bytes\n";
+    assert!(outcome.status.success() && outcome.stderr.contains(line), "{outcome:?}");
+}
+
 /// It shows what the hardened library shows, and the functions that the test knows, and no more.
 #[test]
 fn the_names_are_those_that_are_tested() {

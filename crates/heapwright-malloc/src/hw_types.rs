@@ -134,6 +134,9 @@ const WORDS: [&core::ffi::CStr; 9] = [
     c"a page of a collected heap",
 ];
 
+/// Of a byte that the program has poisoned.
+const POISONED: &core::ffi::CStr = c"a poisoned byte in a block of the debug heap";
+
 impl From<heapwright::Description> for Description {
     fn from(library: heapwright::Description) -> Self {
         let (kind, words) = match library.kind {
@@ -160,7 +163,7 @@ impl From<heapwright::Description> for Description {
             offset: library.offset,
             owner: library.owner,
             size_class: library.class,
-            words: words.as_ptr(),
+            words: if library.is_poisoned { POISONED } else { words }.as_ptr(),
         }
     }
 }

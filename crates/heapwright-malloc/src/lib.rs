@@ -21,6 +21,7 @@
 //!   signals          sigaction, signal, ... , which set the program's own handlers
 //!   hw_gc            hw_gc_*: collected heaps; their fast paths are in include/heapwright_gc.h
 //!   hw_api           hw_*: heaps, questions about pointers, statistics (include/heapwright.h)
+//!   hw_count         hw_count_*: what a thread asks for between two calls
 //!   hw_types, hw_gc_types   the structs of that header
 //!   constructor      what happens when the library is loaded
 //!   own_stack        a stack to judge faults on
@@ -33,6 +34,7 @@
 //!   weak             symbols that need not exist
 //!   bounds           in libheapwright-hardened.so and libheapwright-check.so: what the C library writes, and reads, checked
 //!   sanitizer        in libheapwright-check.so alone: LeakSanitizer's interface
+//!   poisoning        there, too: AddressSanitizer's
 //!   observe          for tests alone: what arrives at the debug heap's hooks
 //! ```
 //!
@@ -76,6 +78,7 @@ mod errno;
 mod fault_handler;
 pub mod hw_api;
 pub mod hw_arena;
+pub mod hw_count;
 pub mod hw_gc;
 pub mod hw_gc_types;
 pub mod hw_pool;
@@ -96,6 +99,9 @@ mod mirror;
 mod observe;
 /// cbindgen:ignore
 mod own_stack;
+#[cfg(heapwright_reads)]
+/// cbindgen:ignore
+mod poisoning;
 /// cbindgen:ignore
 mod report;
 /// cbindgen:ignore

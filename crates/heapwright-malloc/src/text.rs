@@ -86,6 +86,17 @@ impl<const N: usize> Text<N> {
         self.byte(b'0' + (value % 10) as u8)
     }
 
+    /// An address, in hexadecimal.
+    #[cfg(heapwright_reads)]
+    pub(crate) fn address(&mut self, value: usize) -> &mut Self {
+        self.str("0x");
+        let digits = (usize::BITS - value.leading_zeros()).div_ceil(4).max(1);
+        for digit in (0..digits).rev() {
+            self.byte(b"0123456789abcdef"[value >> (digit * 4) & 15]);
+        }
+        self
+    }
+
     /// A number of bytes in KiB, rounded to the next, filled to `width`.
     #[inline(never)]
     pub(crate) fn kib(&mut self, bytes: u64, width: usize) -> &mut Self {

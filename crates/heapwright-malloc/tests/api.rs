@@ -91,6 +91,28 @@ fn heapwrights_own_functions_answer() {
     fine("hw_api.c", &ON_HEAPWRIGHT[1..]);
 }
 
+/// However the program comes to the library, in every mode, with every cache model, and where all calls are seen anyway.
+#[test]
+fn a_thread_counts_what_it_asks_for() {
+    use support::{How, command, compile, run};
+    fine("counts.c", &EVERY_WAY);
+    let program = compile("counts.c", How::Preload, &[]);
+    for options in [
+        "cache=shared:2",
+        "cache=percpu",
+        "stats=exit",
+        "sample=1024",
+        "guard=sample",
+        "mode=debug",
+        "mode=debug,guard=all",
+        "mode=hardened",
+        "mode=hardened:full",
+    ] {
+        let outcome = run(command(&program, How::Preload).env("HEAPWRIGHT", options));
+        assert!(outcome.status.success(), "{options}: {outcome:?}");
+    }
+}
+
 #[test]
 fn pools_and_arenas_answer() {
     fine("hw_pools.c", &ON_HEAPWRIGHT[1..]);

@@ -315,6 +315,9 @@ const EXPORTS: &[&str] = &[
     "hw_describe",
     "hw_get_stats",
     "hw_check_leaks",
+    "hw_count_begin",
+    "hw_count_end",
+    "hw_count_sites",
     "hw_raise_shared_caches",
     "hw_version",
 ];

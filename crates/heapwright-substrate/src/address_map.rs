@@ -223,6 +223,19 @@ impl Entry {
         matches!(self.owner(), HARDENED..COMMON)
     }
 
+    /// The unit where a debug heap's span begins, if this is a unit of one, and whether it is a later one.
+    #[cfg(feature = "debug")]
+    #[inline(always)]
+    pub const fn debug_head(self, unit: usize) -> Option<(usize, bool)> {
+        if self.0 == DEBUG {
+            Some((unit, false))
+        } else if self.0 & (KIND_MASK & !7) == DEBUG_REST {
+            Some((self.head(), true))
+        } else {
+            None
+        }
+    }
+
     /// What the unit is.
     #[inline]
     pub const fn kind(self) -> Kind {

@@ -73,6 +73,8 @@ pub struct Description {
     pub owner: u32,
     /// Size class of a small block.
     pub class: u32,
+    /// Whether the byte at the address is poisoned (`__asan_poison_memory_region` under `heapwright check`).
+    pub is_poisoned: bool,
 }
 
 /// No block in memory of a kind. (A function of the module, for a method would be part of what
@@ -80,7 +82,16 @@ pub struct Description {
 #[must_use]
 pub const fn nothing(kind: Kind) -> Description {
     let state = BlockState::Unknown;
-    Description { kind, state, block: 0, size: 0, offset: 0, owner: 0, class: 0 }
+    Description {
+        kind,
+        state,
+        block: 0,
+        size: 0,
+        offset: 0,
+        owner: 0,
+        class: 0,
+        is_poisoned: false,
+    }
 }
 
 /// Says what an address belongs to, in constant time and without touching memory at the address, so
@@ -135,13 +146,12 @@ pub fn describe(address: *const u8) -> Description {
                 return nothing(Kind::Large);
             }
             Description {
-                kind: Kind::Large,
                 state: BlockState::InUse,
                 block,
                 size,
                 offset,
                 owner,
-                class: 0,
+                ..nothing(Kind::Large)
             }
         }
     }

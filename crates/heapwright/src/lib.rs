@@ -41,6 +41,8 @@ mod hardened;
 pub mod heap;
 mod libc_block;
 pub mod limit;
+#[cfg(feature = "debug")]
+mod paged_table;
 pub mod pool;
 #[cfg(feature = "debug")]
 pub mod profile;
@@ -51,6 +53,8 @@ mod request;
 mod samples;
 pub mod stats;
 pub mod status;
+#[cfg(any(feature = "std", feature = "debug"))]
+mod tally;
 #[cfg(feature = "std")]
 pub use adapters::testing;
 

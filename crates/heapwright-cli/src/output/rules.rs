@@ -124,6 +124,13 @@ fn error(kind: FindingKind) -> Words {
             "A block was accessed after it had been freed, and the access was caught.",
             "Free the block after its last use, or let its users share its ownership.",
         ),
+        FindingKind::UseAfterPoison => (
+            "Use of poisoned memory",
+            "Bytes of a block were accessed that the program had declared unusable, by \
+             __asan_poison_memory_region or a container's annotations.",
+            "Unpoison the bytes where they are handed out; look for pointers that outlive an \
+             arena's reset, or an index past the size of a container.",
+        ),
         FindingKind::InvalidRealloc => (
             "Realloc of what is no block",
             "A pointer was given to realloc that no allocation returned.",

@@ -123,11 +123,12 @@ const FREES: [FindingKind; 8] = [
     FindingKind::ReallocAfterFree,
 ];
 
-const ACCESSES: [FindingKind; 4] = [
+const ACCESSES: [FindingKind; 5] = [
     FindingKind::Overflow,
     FindingKind::Underflow,
     FindingKind::WriteAfterFree,
     FindingKind::UseAfterFree,
+    FindingKind::UseAfterPoison,
 ];
 
 /// What valgrind's stacks begin with.

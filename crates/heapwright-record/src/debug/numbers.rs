@@ -91,6 +91,8 @@ numbers! {
         Leak = 13 "leak",
         /// What the program does depends on bytes of a block that nobody has written.
         Uninitialised = 14 "uninitialised-value",
+        /// Bytes of a block that the program had poisoned were accessed.
+        UseAfterPoison = 15 "use-after-poison",
     }
 
     /// In which call, or at which occasion, it was found.

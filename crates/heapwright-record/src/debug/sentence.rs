@@ -121,9 +121,9 @@ impl Finding {
                 out.text(self.verb());
             }
             FindingKind::Overflow | FindingKind::Underflow => self.accessed(out),
-            FindingKind::WriteAfterFree | FindingKind::UseAfterFree => {
-                self.accessed(out);
-            }
+            FindingKind::WriteAfterFree
+            | FindingKind::UseAfterFree
+            | FindingKind::UseAfterPoison => self.accessed(out),
             FindingKind::Leak => {
                 self.a_block(out);
                 out.text(" was never freed");
@@ -322,6 +322,9 @@ impl Finding {
         self.a_block(out);
         if matches!(self.kind, FindingKind::WriteAfterFree | FindingKind::UseAfterFree) {
             out.text(" after it was freed");
+        }
+        if self.kind == FindingKind::UseAfterPoison {
+            out.text(", which the program has poisoned there");
         }
         if found_later && self.length > 1 {
             out.text(", ");
@@ -578,6 +581,11 @@ mod tests {
         assert_eq!(
             said(&Finding { kind, function, access: Access::Read, given_size: 1, ..asked }),
             "read at offset 40 of a 40-byte block after it was freed, by strlen of 1 byte"
+        );
+        let kind = UseAfterPoison;
+        assert_eq!(
+            said(&Finding { kind, offset: 8, given_size: 16, ..asked }),
+            "write at offset 8 of a 40-byte block, which the program has poisoned there, by memcpy of 16 bytes"
         );
     }
 

@@ -17,23 +17,7 @@ use super::Heapwright;
 use core::alloc::{GlobalAlloc, Layout};
 use core::cell::Cell;
 
-/// What some code asked of the allocator, on its thread.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Allocations {
-    /// Blocks that were allocated.
-    pub allocations: u64,
-    /// Blocks that were given another size.
-    pub reallocations: u64,
-    /// Blocks that were freed.
-    pub frees: u64,
-    /// Bytes that were asked for: of all allocations, and what reallocations added.
-    pub bytes: u64,
-    /// The most bytes that were live at once, of those that were not before.
-    pub peak_bytes: u64,
-    /// Live bytes behind it less those before it: what it keeps.
-    pub kept_bytes: i64,
-}
+pub use crate::tally::Allocations;
 
 /// An allocator that counts what threads ask of another one while [`allocations`] runs.
 ///
@@ -116,21 +100,6 @@ impl Drop for Restore {
     }
 }
 
-impl Allocations {
-    /// This, and another one behind it.
-    fn then(self, next: &Self) -> Self {
-        let peak = self.kept_bytes.saturating_add_unsigned(next.peak_bytes);
-        Self {
-            allocations: self.allocations + next.allocations,
-            reallocations: self.reallocations + next.reallocations,
-            frees: self.frees + next.frees,
-            bytes: self.bytes + next.bytes,
-            peak_bytes: self.peak_bytes.max(u64::try_from(peak).unwrap_or(0)),
-            kept_bytes: self.kept_bytes + next.kept_bytes,
-        }
-    }
-}
-
 /// Counts a call, if the calling thread counts.
 fn count(call: Allocations) {
     // A thread that has ended its thread-locals counts nothing.
@@ -141,24 +110,13 @@ fn count(call: Allocations) {
     });
 }
 
-fn allocated(size: usize) -> Allocations {
-    let size = size as u64;
-    Allocations {
-        allocations: 1,
-        bytes: size,
-        peak_bytes: size,
-        kept_bytes: size.cast_signed(),
-        ..Allocations::default()
-    }
-}
-
 // SAFETY: every block is the inner allocator's, by the same layout.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: by the caller's contract.
         let block = unsafe { self.0.alloc(layout) };
         if !block.is_null() {
-            count(allocated(layout.size()));
+            count(Allocations::of_allocation(layout.size()));
         }
         block
     }
@@ -167,14 +125,13 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
         // SAFETY: by the caller's contract.
         let block = unsafe { self.0.alloc_zeroed(layout) };
         if !block.is_null() {
-            count(allocated(layout.size()));
+            count(Allocations::of_allocation(layout.size()));
         }
         block
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        let kept_bytes = -(layout.size() as u64).cast_signed();
-        count(Allocations { frees: 1, kept_bytes, ..Allocations::default() });
+        count(Allocations::of_free(layout.size()));
         // SAFETY: by the caller's contract the block is of this layout, and the inner one's.
         unsafe { self.0.dealloc(block, layout) };
     }
@@ -183,14 +140,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Counting<A> {
         // SAFETY: by the caller's contract the block is of this layout, and the inner one's.
         let new = unsafe { self.0.realloc(block, layout, size) };
         if !new.is_null() {
-            let added = size.saturating_sub(layout.size()) as u64;
-            count(Allocations {
-                reallocations: 1,
-                bytes: added,
-                peak_bytes: added,
-                kept_bytes: (size as u64).cast_signed() - (layout.size() as u64).cast_signed(),
-                ..Allocations::default()
-            });
+            count(Allocations::of_reallocation(layout.size(), size));
         }
         new
     }

@@ -7,6 +7,7 @@
 //!           findings of the scope?           \
 //!           blocks of the scope still live,   > panic
 //!           which nothing leads to (`reach`)? /
+//!   tell    with the feature `symbols`: the same with functions and lines (see `symbols`)
 //! ```
 //!
 //! A leak is a block that nothing outside leads to: what the closure puts into a
@@ -52,7 +53,8 @@ const HURRY: usize = 100;
 /// # Panics
 ///
 /// If a mistake was found or a block was left; what it was is reported on standard error
-/// (unless the heap's configuration is `quiet`). If there is no debug heap, or more
+/// (unless the heap's configuration is `quiet`), with the feature `symbols` once more with
+/// functions and lines, behind the check. If there is no debug heap, or more
 /// than 127 checks run at a time. Where the closure panics, that panic passes on and
 /// nothing is judged.
 ///
@@ -116,8 +118,12 @@ fn judge(entered: Entered, stack: usize) {
     };
     let (findings, last) = entered.findings();
     let mistakes = findings - u32::try_from(blocks).unwrap_or(0).min(findings);
+    #[cfg(feature = "symbols")]
+    let scope = entered.id;
     // The panic's own blocks are nobody's.
     drop(entered);
+    #[cfg(feature = "symbols")]
+    super::symbols::tell(scope);
     assert!(
         is_watched,
         "heapwright::debug::check: no debug heap is in use: make a DebugHeap the #[global_allocator]"

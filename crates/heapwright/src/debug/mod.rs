@@ -9,6 +9,7 @@
 //!     check      what a test did wrong, or left behind
 //!       scope      which threads are its own
 //!       reach      which blocks something still leads to
+//!       symbols    functions and lines of what it found
 //!     heap       allocate, free, realloc: judge, fill, verify, report
 //!       store      buckets opened, retired, remembered, used again     (one lock)
 //!         history    emptied ones, while they are remembered
@@ -20,6 +21,7 @@
 //!       span       the bucket, slot and block of an address, in O(1)
 //!         slot       24 bytes a slot: stacks, threads, sequence, size, how made
 //!         shape      slots, leads, buckets: arithmetic
+//!         poisoned   bytes that the program says nobody may use
 //!         side       guarded memory for all this
 //!       bytes      the pattern around blocks and in freed ones
 //!     report     findings, on standard error
@@ -82,6 +84,7 @@ mod leaks;
 mod lifetime;
 #[cfg_attr(any(test, feature = "observe"), allow(dead_code, reason = "tests observe faults"))]
 mod lift;
+mod poisoned;
 mod process;
 mod reach;
 mod report;
@@ -93,6 +96,8 @@ mod slot;
 mod span;
 mod sparse;
 mod store;
+#[cfg(feature = "symbols")]
+mod symbols;
 mod table;
 mod thread_state;
 mod threads;
@@ -109,9 +114,9 @@ pub(crate) use heap::bounds::Asked;
 #[cfg(not(any(test, feature = "observe")))]
 pub(crate) use process::fault;
 pub(crate) use process::{
-    allocate, at_exit, begun, counts, forget_code, free, holds, is_interrupted, keep, keep_new,
-    live, looks_at_end, out_of_bounds, prepare, put_guard_back, realloc, remember_code, room,
-    start, usable_size,
+    allocate, at_exit, begun, block_history, counts, forget_code, free, holds, is_interrupted,
+    keep, keep_new, live, looks_at_end, out_of_bounds, poison, poisoned_bytes, prepare,
+    put_guard_back, realloc, remember_code, room, start, usable_size,
 };
 pub(crate) use report::write_with;
 

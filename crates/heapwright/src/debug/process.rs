@@ -15,7 +15,7 @@ use crate::ids::Slot;
 use crate::libc_block;
 use crate::options;
 use crate::os::{self, Contents};
-use crate::stacks::module_of;
+use crate::stacks::{self, Stack, module_of};
 use crate::substrate;
 use crate::sync;
 use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -26,8 +26,10 @@ use crate::verdict::Verdict;
 use super::heap::Heap;
 use super::heap::bounds::{self, Asked};
 use super::heap::keep;
+use super::heap::of_block;
 use super::leak_check::LeakCheck;
 use super::leaks;
+use super::poisoned;
 use super::slot::State;
 use super::span::{Found, Span};
 use super::{HEAPS, join_forks, take_heap};
@@ -235,13 +237,11 @@ fn region_of(address: usize) -> Option<Region> {
     })
 }
 
-/// Whether `bytes` bytes at `address`, in a unit whose entry is [`Entry::DEBUG`], are a live block's: at a glance. False
-/// says nothing.
-///
-/// [`Entry::DEBUG`]: crate::address_map::Entry::DEBUG
+/// Whether `bytes` bytes at `address`, in a span that begins at unit `head`, are a live block's, and none is poisoned: at a
+/// glance. False says nothing.
 #[inline(always)]
-pub(crate) fn holds(unit: usize, address: usize, bytes: usize) -> bool {
-    Span::holds(unit, address, bytes)
+pub(crate) fn holds(head: usize, is_rest: bool, address: usize, bytes: usize) -> bool {
+    Span::holds(head, is_rest, address, bytes)
 }
 
 /// Bytes from an address in a span's unit to the end of the live block that it lies in; 0 where it lies in none.
@@ -260,6 +260,33 @@ pub(crate) fn out_of_bounds(asked: Asked) {
     if let Some(heap) = heap() {
         heap.out_of_others_bounds(asked, region(asked.address));
     }
+}
+
+/// Poisons bytes of the live block that an address lies in, or no longer.
+pub(crate) fn poison(address: usize, bytes: usize, poisons: bool) {
+    if let Some(span) = Span::of(address)
+        && let Some(heap) = of(span)
+    {
+        heap.poison(span, address, bytes, poisons);
+    }
+}
+
+/// How many bytes from an address on are poisoned without a gap, at most so many. `None`: it is in no debug heap's unit.
+pub(crate) fn poisoned_bytes(address: usize, most: usize) -> Option<usize> {
+    let span = Span::of(address)?;
+    let left = bounds::left(span, address).min(most);
+    Some(if span.has_poison() { poisoned::poisoned_bytes(address, left) } else { 0 })
+}
+
+/// Where the block that an address lies in was made, or freed: the number of the thread, and the stack. `None`: there is
+/// no such block, or it was not freed.
+pub(crate) fn block_history(address: usize, was_freed: bool) -> Option<(u32, &'static [usize])> {
+    let Found::Slot(place) = Span::of(address)?.locate(address) else { return None };
+    let word = place.record().word();
+    let block = of_block(place, word);
+    let moment = if was_freed { block.freed } else { block.allocated };
+    let is_known = word.state() != State::Unused && !moment.is_unknown();
+    is_known.then(|| (moment.thread, stacks::frames(Stack(moment.stack))))
 }
 
 /// Keeps the block that an address lies in: it is no leak. Or does not keep it any more.
@@ -301,6 +328,7 @@ pub(crate) fn find_block(address: usize) -> Option<Description> {
         offset: address.wrapping_sub(block),
         owner: span.heap.load(Ordering::Relaxed),
         class: span.class() as u32,
+        is_poisoned: span.has_poison() && poisoned::poisoned_bytes(address, 1) == 1,
     })
 }
 

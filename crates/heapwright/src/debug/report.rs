@@ -313,7 +313,11 @@ impl Reporter {
     #[inline(never)]
     pub(crate) fn report(&self, finding: &Finding, threads: &Threads) {
         self.found.fetch_add(1, Ordering::Relaxed);
-        super::scope::note(finding, threads);
+        let _scope = super::scope::note(finding, threads);
+        #[cfg(feature = "symbols")]
+        if self.is_loud() {
+            super::symbols::note(_scope, finding);
+        }
         // A fault may come while its own thread reports something else.
         let state = match finding.call {
             Call::Access | Call::Function => self.state.lock_soon(super::heap::PATIENCE),

@@ -64,6 +64,12 @@ pub(super) fn of_this_thread() -> u32 {
     }
 }
 
+/// Whether a scope has not ended.
+#[cfg(feature = "symbols")]
+pub(super) fn is_running(id: u32) -> bool {
+    get(id).is_some()
+}
+
 /// Whether a scope is `outer`, or runs in it.
 pub(super) fn is_within(mut id: u32, outer: u32) -> bool {
     while id != outer {
@@ -77,8 +83,8 @@ pub(super) fn is_within(mut id: u32, outer: u32) -> bool {
 
 /// Counts a finding for the scope it is about, and those around that: the scope of
 /// the thread that ran into it, or whose block it was. Damage is its block's alone,
-/// the thread that comes across it.
-pub(super) fn note(finding: &Finding, threads: &Threads) {
+/// the thread that comes across it. Returns which scope it is about, 0 for none.
+pub(super) fn note(finding: &Finding, threads: &Threads) -> u32 {
     let owner = threads.scope_of(finding.allocated.thread);
     let finder = threads.scope_of(finding.here.thread);
     let is_damage = !finding.is_access()
@@ -86,12 +92,14 @@ pub(super) fn note(finding: &Finding, threads: &Threads) {
             finding.kind,
             FindingKind::Overflow | FindingKind::Underflow | FindingKind::WriteAfterFree
         );
-    let mut id = if is_damage || finder == 0 { owner } else { finder };
+    let about = if is_damage || finder == 0 { owner } else { finder };
+    let mut id = about;
     while let Some(scope) = get(id) {
         scope.last.store(finding.kind as u32, Ordering::Relaxed);
         scope.findings.fetch_add(1, Ordering::Relaxed);
         id = scope.parent.load(Ordering::Relaxed);
     }
+    about
 }
 
 /// The calling thread's part of a scope; ends it when dropped.

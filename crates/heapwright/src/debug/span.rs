@@ -80,6 +80,18 @@ pub(crate) enum Memory {
     Guarded = 2,
 }
 
+/// What a span has of poison: see `poisoned`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Poison {
+    /// None, and no bits for it.
+    Never = 0,
+    /// Bits, some of which may be ones.
+    Some = 1,
+    /// Bits that are all zero.
+    Gone = 2,
+}
+
 /// One bucket's record.
 #[repr(C)]
 pub(crate) struct Bucket {
@@ -117,8 +129,8 @@ pub(crate) struct Span {
     pub(crate) offset: AtomicUsize,
     /// The heap's number.
     pub(crate) heap: AtomicU32,
-    // Named, so that no byte of a span is one that references forbid to change.
-    _spare: AtomicU32,
+    /// Whether bytes of it may be poisoned: a [`Poison`].
+    poison: AtomicU32,
     /// The slots' records.
     records: AtomicPtr<Slot>,
     /// Its neighbours in the list of spans of its class with a bucket to open.
@@ -380,18 +392,29 @@ impl Span {
         Some(Place { bucket: BucketRef { span: self, index }, slot })
     }
 
-    /// Whether `bytes` bytes at `address` lie in a live block that is not large: at a glance, where the entry of its unit is
-    /// [`Entry::DEBUG`]. False says nothing.
+    /// Whether `bytes` bytes at `address` lie in a live block of the span that begins at unit `head`, and none is poisoned: at
+    /// a glance, where the entry of its unit is [`Entry::DEBUG`], or [`Entry::debug_rest`] (`is_rest`). False says nothing.
     #[inline(always)]
-    pub(crate) fn holds(unit: usize, address: usize, bytes: usize) -> bool {
+    pub(crate) fn holds(head: usize, is_rest: bool, address: usize, bytes: usize) -> bool {
         // SAFETY: null, or a span, whose memory stays readable for ever.
-        let Some(span) = (unsafe { row(unit).load(Ordering::Acquire).as_ref() }) else {
+        let Some(span) = (unsafe { row(head).load(Ordering::Acquire).as_ref() }) else {
             return false;
         };
         let form = span.form.load(Ordering::Acquire);
         let records = span.records.load(Ordering::Relaxed);
+        if records.is_null() || span.has_poison() {
+            return false;
+        }
+        if form == Form::Large as u8 {
+            // SAFETY: side memory was taken for the record of its one slot; zero is valid.
+            let is_live = unsafe { &*records }.word().state() == State::Live;
+            let size = span.size.load(Ordering::Relaxed);
+            let start = MAP.address_of(head).addr() + PAGE + span.offset.load(Ordering::Relaxed);
+            let into = address.wrapping_sub(start);
+            return is_live && into <= size && bytes <= size - into;
+        }
         let is_sampled = form == Form::Sampled as u8;
-        if !is_sampled && form != Form::Small as u8 || records.is_null() {
+        if is_rest || !is_sampled && form != Form::Small as u8 {
             return false;
         }
         let (shape, offset) = (span.shape(), address & (UNIT - 1));
@@ -408,6 +431,22 @@ impl Span {
         // From before the block it would be more than any block has.
         let into = offset.wrapping_sub(start);
         word.state() == State::Live && into <= word.size() && bytes <= word.size() - into
+    }
+
+    /// Whether some bytes of it may be poisoned.
+    #[inline(always)]
+    pub(crate) fn has_poison(&self) -> bool {
+        self.poison.load(Ordering::Relaxed) == Poison::Some as u32
+    }
+
+    /// Whether some units of it may have bits for that.
+    pub(crate) fn has_bits(&self) -> bool {
+        self.poison.load(Ordering::Relaxed) != Poison::Never as u32
+    }
+
+    /// Says what it has.
+    pub(crate) fn set_poison(&self, poison: Poison) {
+        self.poison.store(poison as u32, Ordering::Relaxed);
     }
 
     /// What an address in the span is in.

@@ -23,6 +23,7 @@ use crate::sync::atomic::Ordering;
 
 use super::bytes;
 use super::history::{History, extent, guarded_range, verify};
+use super::poisoned;
 use super::shape::{self, BUCKETS, PAGE, Shape};
 use super::side::{LARGEST, Side};
 use super::slot::Word;
@@ -595,6 +596,9 @@ impl Store {
                 // Nobody can use it as it is: it is lost.
                 return;
             }
+        }
+        if span.has_bits() {
+            poisoned::forget(&mut self.side, span);
         }
         span.end();
         chunk::give_moved(unit, units, if empty { units * UNIT } else { 0 });

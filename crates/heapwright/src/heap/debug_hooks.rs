@@ -159,16 +159,15 @@ pub(super) fn usable_size(block: *const u8) -> Option<usize> {
     }
 }
 
-/// Whether `bytes` bytes at `address` certainly are a live block's, in the unit `unit` of the map; `None` where the unit
-/// is not a debug heap's.
+/// Whether `bytes` bytes at `address`, in this unit, certainly are a live block's of a debug heap, and none is poisoned.
 #[inline(always)]
-pub(super) fn holds(unit: usize, entry: Entry, address: usize, bytes: usize) -> Option<bool> {
+pub(super) fn holds(unit: usize, entry: Entry, address: usize, bytes: usize) -> bool {
     #[cfg(feature = "debug")]
-    if entry == Entry::DEBUG {
-        return Some(crate::debug::holds(unit, address, bytes));
+    if let Some((head, is_rest)) = entry.debug_head(unit) {
+        return crate::debug::holds(head, is_rest, address, bytes);
     }
     let _ = (unit, entry, address, bytes);
-    None
+    false
 }
 
 /// Bytes from an address in a debug heap's unit to its block's end; 0 where it is in no live block.
@@ -180,6 +179,45 @@ pub(super) fn room(unit: usize, entry: Entry, address: usize) -> usize {
         let _ = (unit, entry, address);
         0
     }
+}
+
+/// Poisons bytes of the live block that `address` lies in, as far as it goes, or no longer: functions of the C library that
+/// access them are findings ([`room`](super::room)). Nothing where the process does not debug.
+///
+/// ```
+/// heapwright::heap::poison(0, 16, true);
+/// assert_eq!(heapwright::heap::poisoned_bytes(0, 16), None);
+/// ```
+pub fn poison(address: usize, bytes: usize, poisons: bool) {
+    #[cfg(feature = "debug")]
+    if is_debugging() {
+        return crate::debug::poison(address, bytes, poisons);
+    }
+    let _ = (address, bytes, poisons);
+}
+
+/// How many bytes from `address` on are [poisoned](poison) without a gap, at most `most`. `None` where nothing can be: in
+/// memory that is not the debug heap's.
+#[must_use]
+pub fn poisoned_bytes(address: usize, most: usize) -> Option<usize> {
+    #[cfg(feature = "debug")]
+    if is_debugging() {
+        return crate::debug::poisoned_bytes(address, most);
+    }
+    let _ = (address, most);
+    None
+}
+
+/// Where the block that `address` lies in was made, or freed: the thread's number, from 1, and the return addresses of the
+/// stack, innermost first. `None` where that is not known: the process does not debug, or there is no such block.
+#[must_use]
+pub fn block_history(address: usize, was_freed: bool) -> Option<(u32, &'static [usize])> {
+    #[cfg(feature = "debug")]
+    if is_debugging() {
+        return crate::debug::block_history(address, was_freed);
+    }
+    let _ = (address, was_freed);
+    None
 }
 
 /// A function of the C library was asked to access what no live block holds. False: the debug heap does not serve this

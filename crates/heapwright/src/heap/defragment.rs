@@ -17,7 +17,7 @@
 //! Called by programs, and by the C layer (`hw_should_move` and jemalloc's `MALLOCX_TCACHE_NONE`).
 
 use super::start::{self, Mine};
-use super::{debug_hooks, fast, foreign};
+use super::{debug_hooks, fast, foreign, tallies};
 use crate::address_map::{COMMON, Kind, MAP};
 use crate::cache::{central, density};
 use crate::options;
@@ -30,6 +30,7 @@ fn is_direct() -> bool {
     !options::detailed()
         && !debug_hooks::is_debugging()
         && foreign::peer().is_none()
+        && !tallies::counts_here()
         && !sync::is_interrupted()
 }
 

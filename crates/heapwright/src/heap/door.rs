@@ -23,7 +23,7 @@ use super::source::Source;
 use super::start::{self, Mine};
 use super::{
     count, debug_hooks, exclusive, fast, first_class, foreign, large, own_word, sampling, shared,
-    trace,
+    tallies, trace,
 };
 use crate::request::{MALLOC, Origin, Request, Return};
 
@@ -203,6 +203,7 @@ fn allocate_late(request: Request) -> *mut u8 {
 #[inline(always)]
 pub(super) fn done(request: Request, block: *mut u8) -> *mut u8 {
     trace::allocated(request, block);
+    tallies::allocated(request, block);
     if block.is_null() {
         os::set_errno(os::ENOMEM);
     }
@@ -427,6 +428,7 @@ unsafe fn free_found<const FROM: u8>(
         return;
     }
     trace::freed(block);
+    tallies::freed(block);
     let what = Return::new(call, Origin::of::<FROM>(), size, align);
     // SAFETY: the caller gives the block away, if it is one of the debug heap's.
     if debug_hooks::is_debugging() && unsafe { debug_hooks::free(block, what) } {

@@ -31,8 +31,8 @@ use crate::unit_record::Record;
 /// What [`room`] says of memory that is not the heap's.
 pub const UNBOUNDED: usize = usize::MAX;
 
-/// Bytes from `address` to the end of the block that it lies in: 0 where that block was freed, or there is none;
-/// [`UNBOUNDED`] for memory that is not the heap's, or whose blocks are not known one by one (arenas).
+/// Bytes from `address` to the end of the block that it lies in, or to its first byte from there on that is
+/// [poisoned](super::poison): 0 where the block was freed, or there is none; [`UNBOUNDED`] for memory that is not the heap's, or whose blocks are not known one by one (arenas).
 ///
 /// ```
 /// use heapwright::heap;
@@ -79,7 +79,7 @@ pub fn has_room(address: usize, bytes: usize) -> bool {
 #[must_use]
 pub fn has_debugged_room(address: usize, bytes: usize) -> bool {
     let (unit, entry) = MAP.lookup(address);
-    entry == Entry::FOREIGN || debug_hooks::holds(unit, entry, address, bytes).unwrap_or(false)
+    entry == Entry::FOREIGN || debug_hooks::holds(unit, entry, address, bytes)
 }
 
 /// Whether `address` is outside of the heap's window.

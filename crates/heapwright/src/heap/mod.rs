@@ -12,7 +12,7 @@
 //!
 //! The fast word points at a read-only *sentinel* until a thread has a cache,
 //! and stays there in modes that want to see every call (`stats=exit`, `trace=`, and
-//! the debug heap, which the door asks first), so the fast paths never ask which mode
+//! the debug heap, which the door asks first) and in threads that count theirs (`tallies`), so the fast paths never ask which mode
 //! it is. Which call it was (malloc, new, a sized delete) the door knows by its own
 //! name: see `request`.
 //!
@@ -60,6 +60,11 @@ pub(crate) mod sampling;
 mod shared;
 mod source;
 mod start;
+#[cfg(feature = "debug")]
+mod tallies;
+#[cfg(not(feature = "debug"))]
+#[path = "tallies_nowhere.rs"]
+mod tallies;
 mod trace;
 mod walk;
 
@@ -71,8 +76,9 @@ pub use control::{give_up_reserve, good_size, limit_address_space, owns, trim};
 #[doc(hidden)]
 pub use debug_hooks::observe;
 pub use debug_hooks::{
-    debug_at_exit, debug_has_stack, debug_is_interrupted, debug_looks_at_end, debug_prepare,
-    debugging, fault, forget_code, guarding, keep, keep_new, put_guard_back, remember_code,
+    block_history, debug_at_exit, debug_has_stack, debug_is_interrupted, debug_looks_at_end,
+    debug_prepare, debugging, fault, forget_code, guarding, keep, keep_new, poison, poisoned_bytes,
+    put_guard_back, remember_code,
 };
 pub use defragment::{free_uncached, malloc_uncached, should_move};
 pub use door::{allocate_of_token, realloc_to_nothing, usable_size};
@@ -87,6 +93,8 @@ pub use fast::{
 pub use first_class::Heap;
 pub use resize::{realloc, realloc_sized_from};
 pub use shared::raise_shared_caches;
+#[cfg(feature = "debug")]
+pub use tallies::{Allocations, CannotCount, count_begin, count_end, count_sites};
 pub use trace::{trace_at_exit, traces};
 pub use walk::{Block, walk};
 

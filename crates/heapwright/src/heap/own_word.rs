@@ -12,7 +12,7 @@
 //! ```
 //!
 //! The fast word stays at the sentinel where each call is counted, traced, passed on or seen
-//! by the debug heap; the own word says then what the thread has.
+//! by the debug heap, and in a thread that counts its calls (`tallies`); the own word says then what the thread has.
 //!
 //! Invariant: what a word leads to is never freed. Caches, stubs and gates are at multiples of 16,
 //! so the marks have room.
@@ -21,7 +21,7 @@
 
 use core::ptr;
 
-use super::{SENTINEL, debug_hooks, foreign};
+use super::{SENTINEL, debug_hooks, foreign, tallies};
 use crate::cache::magazines::{self, SharedCache};
 use crate::cache::{Cache, Hot, OwnCache};
 use crate::hardened;
@@ -153,7 +153,35 @@ fn set_stub(shared: &'static SharedCache, marks: usize) {
 
 fn set(own: *mut u8, marks: usize, fast: *mut u8) {
     tls::set_own(own.map_addr(|address| address | marks));
-    if !options::detailed() && !debug_hooks::is_debugging() && foreign::peer().is_none() {
+    if !options::detailed()
+        && !debug_hooks::is_debugging()
+        && foreign::peer().is_none()
+        && !tallies::counts_here()
+    {
         tls::set_fast(fast);
+    }
+}
+
+/// Lets all calls of the calling thread come by the door, whatever it has.
+#[cfg(feature = "debug")]
+pub(super) fn stay_at_sentinel() {
+    tls::set_fast((&raw const SENTINEL).cast_mut().cast());
+}
+
+/// Lets the calling thread, which counts no more, use what it has.
+#[cfg(feature = "debug")]
+pub(super) fn leave_sentinel() {
+    let own = tls::own();
+    let at = own.map_addr(|address| address & !MARKS);
+    match own.addr() & MARKS {
+        0 if own.is_null() => {}
+        EXITED => {}
+        HARDENED => {
+            // SAFETY: it leads to a cache of the hardened heap, which is never freed.
+            let cache = unsafe { &*at.cast::<hardened::Cache>() };
+            set(at, HARDENED, cache.stub());
+        }
+        // A cache begins with its hot part; stubs and gates are what is used.
+        marks => set(at, marks, at),
     }
 }

@@ -1,7 +1,7 @@
 //! Another size for a block: in place, by moving pages, or in a new block.
 //!
 //! ```text
-//!   realloc --> traced? in two halves (`trace`)
+//!   realloc --> traced, counted? in two halves (`trace`, `tallies`)
 //!     |-------> the debug heap's block         the debug heap
 //!     |-------> another allocator's            foreign
 //!     |-------> a slot that still fits         stays
@@ -13,7 +13,7 @@
 
 use super::door::{Found, find};
 use super::guards;
-use super::{count, debug_hooks, fast, foreign, large, own_word, sampling, shared, trace};
+use super::{count, debug_hooks, fast, foreign, large, own_word, sampling, shared, tallies, trace};
 use crate::cache::Cache;
 use crate::hardened;
 use crate::misuse::Call;
@@ -106,8 +106,15 @@ unsafe fn resize<const FROM: u8>(
     if trace::realloc_begins(block) {
         // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
         // promises.
-        let new = unsafe { resize_traced::<FROM>(block, size, known, align) };
+        let new = unsafe { resize_heard::<FROM>(block, size, known, align) };
         trace::realloc_ends(new, size);
+        return new;
+    }
+    if tallies::realloc_begins(block) {
+        // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
+        // promises.
+        let new = unsafe { resize_heard::<FROM>(block, size, known, align) };
+        tallies::realloc_ends(block, new, size);
         return new;
     }
     if debug_hooks::is_debugging() {
@@ -217,14 +224,14 @@ fn stays(have: usize, size: usize) -> bool {
     size <= have && (size > have / 8 * 3 || have <= 32)
 }
 
-/// [`resize`] between the two halves that are traced of it.
+/// [`resize`] between the two halves that are traced or counted of it.
 ///
 /// # Safety
 ///
 /// As there.
 #[cold]
 #[inline(never)]
-unsafe fn resize_traced<const FROM: u8>(
+unsafe fn resize_heard<const FROM: u8>(
     block: *mut u8,
     size: usize,
     known: Option<usize>,

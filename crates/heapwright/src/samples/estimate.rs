@@ -6,7 +6,7 @@
 //!
 //! Called by the rest of `samples`, under its lock.
 
-use super::table::Keyed;
+use crate::paged_table::Keyed;
 
 /// Blocks and bytes, estimated.
 #[derive(Clone, Copy)]

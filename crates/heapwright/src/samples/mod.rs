@@ -8,7 +8,7 @@
 //!
 //!   estimate   a sample, and sums of them                 ledger    all of it, as samples come, change and go
 //!   site       what is kept of a stack, of a thread       written   the profile's file
-//!   table      where it lies                              points    the curve over time
+//!   points     the curve over time                        (paged_table: where it lies)
 //! ```
 //!
 //! The records are kept here, not in the blocks. One lock protects all of this; a thread takes it when a sample is
@@ -25,7 +25,6 @@ mod points;
 pub(crate) mod probes;
 mod runs;
 mod site;
-mod table;
 mod written;
 
 pub(crate) use runs::sample_runs;

@@ -5,7 +5,7 @@
 use heapwright_record::debug::Memory;
 
 use super::estimate::{Copied, Estimate};
-use super::table::Keyed;
+use crate::paged_table::Keyed;
 use crate::stacks::Stack;
 
 /// Where the kind of memory is in a site's key.

@@ -169,8 +169,7 @@ fn of_error(report: &Report, error: &Error) -> Entry {
     };
     let (here, freed, allocated) =
         (stack_of(Role::Here), stack_of(Role::Freed), stack_of(Role::Allocated));
-    let found_later = !matches!(finding.kind, FindingKind::Leak) && is_found_later(finding);
-    if found_later {
+    if finding.is_found_later() {
         what += match finding.call {
             Where::Exit => " (found when the process ended)",
             Where::Sweep | Where::Retire => " (found later, in a look at the heap)",
@@ -213,23 +212,11 @@ fn of_error(report: &Report, error: &Error) -> Entry {
     }
 }
 
-/// Whether it was not caught in the act.
-fn is_found_later(finding: &Finding) -> bool {
-    let is_access = matches!(
-        finding.kind,
-        FindingKind::Overflow
-            | FindingKind::Underflow
-            | FindingKind::WriteAfterFree
-            | FindingKind::UseAfterFree
-    );
-    is_access && finding.call != Where::Access
-}
-
 /// Memcheck's name for a kind, the type in its suppressions, and its sentence.
 fn named(finding: &Finding) -> (&'static str, &'static str, String) {
     use FindingKind::{
         AlignmentMismatch, AllocatorMismatch, Leak, Overflow, SizeMismatch, Underflow,
-        Uninitialised, UseAfterFree, WriteAfterFree,
+        Uninitialised, UseAfterFree, UseAfterPoison, WriteAfterFree,
     };
     let size = grouped(finding.length.max(1));
     match finding.kind {
@@ -238,12 +225,12 @@ fn named(finding: &Finding) -> (&'static str, &'static str, String) {
             "Memcheck:Free",
             format!("Mismatched free() / delete / delete [] ({})", words::sentence(finding)),
         ),
-        Overflow | Underflow | WriteAfterFree | UseAfterFree
-            if finding.call == Where::Access && finding.access == Access::Read =>
+        Overflow | Underflow | WriteAfterFree | UseAfterFree | UseAfterPoison
+            if finding.is_access() && finding.access == Access::Read =>
         {
             ("InvalidRead", "Memcheck:Addr1", format!("Invalid read of size {size}"))
         }
-        Overflow | Underflow | WriteAfterFree | UseAfterFree => {
+        Overflow | Underflow | WriteAfterFree | UseAfterFree | UseAfterPoison => {
             ("InvalidWrite", "Memcheck:Addr1", format!("Invalid write of size {size}"))
         }
         Uninitialised => {
@@ -361,6 +348,19 @@ mod tests {
             ),
         ] {
             assert_eq!(address(&finding, is_freed), said);
+        }
+    }
+
+    /// An access that was seen before it was made is what it was to be.
+    #[test]
+    fn what_functions_do_is_no_write_that_was_found_later() {
+        let (call, length) = (Where::Function, 16);
+        for kind in [FindingKind::Overflow, FindingKind::UseAfterFree, FindingKind::UseAfterPoison]
+        {
+            for (access, name) in [(Access::Read, "InvalidRead"), (Access::Write, "InvalidWrite")] {
+                let finding = Finding { kind, call, access, length, ..Finding::default() };
+                assert_eq!((named(&finding).0, finding.is_found_later()), (name, false));
+            }
         }
     }
 }

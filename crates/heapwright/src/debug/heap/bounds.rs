@@ -7,6 +7,8 @@
 //!                                          fewer than n: a finding           [`Heap::out_of_bounds`]
 //! ```
 //!
+//! A block ends where it is poisoned first (see `poison`): whoever asks sees no other difference, and the finding tells.
+//!
 //! Anyone may ask, of any address and at any time: nothing is locked, and the memory at the address is not touched.
 //! A finding is reported before the function does what it was asked to, so its stack is the caller's.
 //!
@@ -20,6 +22,7 @@ use heapwright_record::debug::{Access, Call, Finding, FindingKind, Function, Reg
 use crate::describe::{self, BlockState, Description};
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use super::super::poisoned;
 use super::super::slot::State;
 use super::super::span::{Form, Found, Place, Span};
 use super::Heap;
@@ -34,8 +37,15 @@ pub(crate) struct Asked {
     pub(crate) bytes: usize,
 }
 
-/// Bytes from an address in a span to the end of the live block that it lies in; 0 where it lies in none.
+/// Bytes from an address in a span to the end of the live block that it lies in, or to its first byte from there on that is
+/// poisoned; 0 where it lies in none.
 pub(in crate::debug) fn room(span: &'static Span, address: usize) -> usize {
+    let left = left(span, address);
+    if span.has_poison() { poisoned::clean_bytes(address, left) } else { left }
+}
+
+/// Bytes from an address in a span to the end of the live block that it lies in; 0 where it lies in none.
+pub(in crate::debug) fn left(span: &'static Span, address: usize) -> usize {
     let Found::Slot(place) = span.locate(address) else { return 0 };
     let word = place.record().word();
     let block = place.block().addr();
@@ -82,6 +92,10 @@ impl Heap {
     /// Reports that a function was asked to access what no live block of `span` holds.
     #[cold]
     pub(in crate::debug) fn out_of_bounds(&'static self, span: &'static Span, asked: Asked) {
+        if let Some((place, first)) = poisoned_in(span, asked) {
+            let block = of_block(place, place.record().word());
+            return self.report_asked(FindingKind::UseAfterPoison, block, asked, first);
+        }
         match nearest(span, asked) {
             Some((kind, place)) => {
                 let word = place.record().word();
@@ -97,10 +111,13 @@ impl Heap {
                         self.told.note(&of_block(neighbour, neighbour.record().word()));
                     }
                 }
-                self.report_asked(kind, block, asked);
+                self.report_asked(kind, block, asked, asked.address);
             }
             // Nothing of it is remembered.
-            None => self.report_asked(FindingKind::UseAfterFree, Finding::default(), asked),
+            None => {
+                let kind = FindingKind::UseAfterFree;
+                self.report_asked(kind, Finding::default(), asked, asked.address);
+            }
         }
     }
 
@@ -115,18 +132,17 @@ impl Heap {
         };
         let block =
             Finding { region, block: block as u64, size: size as u64, ..Finding::default() };
-        self.report_asked(kind, block, asked);
+        self.report_asked(kind, block, asked, asked.address);
     }
 
-    fn report_asked(&'static self, kind: FindingKind, block: Finding, asked: Asked) {
+    /// `first` is the first byte that is not to be accessed, but for an overflow that begins in its block.
+    fn report_asked(&'static self, kind: FindingKind, block: Finding, asked: Asked, first: usize) {
         let (address, end) = (asked.address as u64, block.block + block.size);
-        // The first byte that is not the block's, and how many there are.
-        let (first, length) = match kind {
-            FindingKind::Overflow if address < end => {
-                (end, (asked.bytes as u64).saturating_sub(end - address))
-            }
-            _ => (address, asked.bytes as u64),
+        let first = match kind {
+            FindingKind::Overflow if address < end => end,
+            _ => first as u64,
         };
+        let length = (asked.bytes as u64).saturating_sub(first.saturating_sub(address));
         self.report(Finding {
             kind,
             call: Call::Function,
@@ -139,6 +155,15 @@ impl Heap {
             here: self.moment().unwrap_or_default(),
             ..block
         });
+    }
+}
+
+/// The first byte of what is asked for that is poisoned, and its block; `None` where that is not what is wrong.
+fn poisoned_in(span: &'static Span, asked: Asked) -> Option<(Place, usize)> {
+    let (left, room) = (left(span, asked.address), room(span, asked.address));
+    match span.locate(asked.address) {
+        Found::Slot(place) if room < left.min(asked.bytes) => Some((place, asked.address + room)),
+        _ => None,
     }
 }
 
@@ -182,7 +207,7 @@ fn nearest(span: &'static Span, asked: Asked) -> Option<(FindingKind, Place)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::address_map::{Entry, MAP};
+    use crate::address_map::{Kind, MAP};
     use crate::debug::{Config, DebugHeap, Guard};
     use core::alloc::{GlobalAlloc, Layout};
 
@@ -199,11 +224,12 @@ mod tests {
                     let (address, left) = (block.addr() + at, size - at);
                     assert_eq!(room(span, address), left, "{guard:?}, {size}, {at}");
                     let (unit, entry) = MAP.lookup(address);
-                    if entry == Entry::DEBUG {
-                        let is_seen = span.form() != Form::Large && left > 0;
-                        assert!(Span::holds(unit, address, left) || !is_seen);
-                        assert!(!Span::holds(unit, address, left + 1));
-                    }
+                    let (head, is_rest) = match entry.kind() {
+                        Kind::DebugRest(head) => (head, true),
+                        _ => (unit, false),
+                    };
+                    assert!(Span::holds(head, is_rest, address, left) || left == 0);
+                    assert!(!Span::holds(head, is_rest, address, left + 1));
                 }
                 assert_eq!(room(span, block.addr() - 1), 0);
                 // SAFETY: the block is ours.

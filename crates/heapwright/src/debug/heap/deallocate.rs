@@ -28,6 +28,7 @@ use super::super::span::{BucketRef, Form, Found, Place, Span};
 use super::Heap;
 use super::enter::EnteredState;
 use super::late::Late;
+use super::poison::clear_poison;
 
 impl Heap {
     /// Frees a block that lies in `span`, or reports what is wrong with it.
@@ -87,6 +88,9 @@ impl Heap {
         }
         self.note_freed(entered, record, here);
         let size = word.size();
+        if span.has_poison() {
+            clear_poison(place, size);
+        }
         self.judge_call(entered, place, word, size, here);
         let mut fills = size;
         if self.rules.canary.load(Ordering::Relaxed) {
@@ -143,6 +147,9 @@ impl Heap {
         }
         self.note_freed(entered, record, here);
         let size = place.size(word);
+        if span.has_poison() {
+            clear_poison(place, size);
+        }
         self.judge_call(entered, place, word, size, here);
         if self.rules.canary.load(Ordering::Relaxed) {
             self.judge_lone_edges(entered, place, word, here);

@@ -10,6 +10,7 @@
 //!       bounds    what the C library's functions are given, and which live block holds it
 //!       fresh     what nobody has written of a block
 //!       keep      blocks that are no leaks, as the program says
+//!       poison    bytes of blocks that nobody may use, as the program says
 //!       enter     which per-thread state is the caller's
 //!       findings  about a block, or about an address that is none
 //!       late      those that must wait for the store's lock
@@ -38,6 +39,7 @@ mod judge;
 pub(in crate::debug) mod keep;
 mod late;
 mod place;
+mod poison;
 mod resize;
 mod sweep;
 mod walk;

@@ -32,6 +32,7 @@ use super::super::span::{Form, Place, Span};
 use super::Heap;
 use super::deallocate::{Here, slot_of};
 use super::enter::EnteredState;
+use super::poison::clear_poison;
 
 /// Blocks of more bytes stay where they are, or are moved by their pages; fewer are copied.
 const LARGE: usize = 512 << 10;
@@ -153,6 +154,9 @@ impl Heap {
         if !self.store.lock().resize_large(place.bucket, room) {
             record.set(word);
             return false;
+        }
+        if place.bucket.span.has_poison() {
+            clear_poison(place, had);
         }
         place.bucket.span.size.store(request.size, Ordering::Relaxed);
         let (_, _, behind) = place.parts(request.size);

@@ -9,7 +9,7 @@
 //! into one of twice the size. What follows a removed slot moves up, so there are no
 //! tombstones.
 //!
-//! Called by the rest of `samples`, under its lock.
+//! Called by `samples`, under its lock, and by `heap` for what a thread counts.
 
 use core::{ptr, slice};
 
@@ -23,13 +23,13 @@ const FIRST: usize = if cfg!(miri) { 16 } else { 256 };
 /// # Safety
 ///
 /// Bytes that are all zero are one, whose key is 0, and it needs no drop.
-pub(super) unsafe trait Keyed: Copy {
+pub(crate) unsafe trait Keyed: Copy {
     /// By which it is found; 0: the slot is vacant.
     fn key(&self) -> u64;
 }
 
 /// A table.
-pub(super) struct Table<T> {
+pub(crate) struct Table<T> {
     at: *mut T,
     capacity: usize,
     count: usize,
@@ -40,7 +40,7 @@ unsafe impl<T: Send> Send for Table<T> {}
 
 impl<T: Keyed> Table<T> {
     /// Empty, and without pages.
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self { at: ptr::null_mut(), capacity: 0, count: 0 }
     }
 
@@ -61,12 +61,12 @@ impl<T: Keyed> Table<T> {
     }
 
     /// Everything in it.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.slots().iter().filter(|slot| slot.key() != 0)
     }
 
     /// Everything in it, to be changed, but for the keys.
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.slots_mut().iter_mut().filter(|slot| slot.key() != 0)
     }
 
@@ -86,7 +86,7 @@ impl<T: Keyed> Table<T> {
     }
 
     /// What has a key, which is not 0.
-    pub(super) fn get_mut(&mut self, key: u64) -> Option<&mut T> {
+    pub(crate) fn get_mut(&mut self, key: u64) -> Option<&mut T> {
         if self.capacity == 0 {
             return None;
         }
@@ -95,7 +95,7 @@ impl<T: Keyed> Table<T> {
     }
 
     /// What has the key of `new`, or else `new`, put in. `None`: there is no memory.
-    pub(super) fn get_or_put(&mut self, new: T) -> Option<&mut T> {
+    pub(crate) fn get_or_put(&mut self, new: T) -> Option<&mut T> {
         if (self.count + 1) * 4 > self.capacity * 3 && !self.grow() {
             return None;
         }
@@ -108,7 +108,7 @@ impl<T: Keyed> Table<T> {
     }
 
     /// Takes what has a key out.
-    pub(super) fn remove(&mut self, key: u64) -> Option<T> {
+    pub(crate) fn remove(&mut self, key: u64) -> Option<T> {
         if self.capacity == 0 {
             return None;
         }
@@ -140,7 +140,7 @@ impl<T: Keyed> Table<T> {
 
     /// The first key of those from slot `from` on that `is_wanted`, and its slot. Where that is then removed, the search goes on
     /// from that slot.
-    pub(super) fn key_from(
+    pub(crate) fn key_from(
         &self,
         from: usize,
         is_wanted: impl Fn(u64) -> bool,
@@ -176,7 +176,7 @@ impl<T: Keyed> Table<T> {
     }
 
     /// Gives everything in it back, and the pages.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         if self.capacity != 0 {
             let bytes = pages(self.capacity * size_of::<T>());
             // SAFETY: reserved by `grow` with so many bytes; nobody has a reference.

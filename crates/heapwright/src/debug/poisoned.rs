@@ -1,0 +1,266 @@
+//! Poison: bytes of live blocks that nobody may use for now, as the program says (AddressSanitizer's interface).
+//!
+//! ```text
+//!   a unit's row in the map's side bitmaps     | span | bits | summary, 128 bytes | ... 512
+//!                                                       |       a bit a word of the bits: it may have a one
+//!                                                       v
+//!   side memory                                8 KiB: a bit a byte of the unit
+//! ```
+//!
+//! A unit has bits from the first byte on that is poisoned in it until its span ends, and the span says that one of its units
+//! has ([`Span::has_poison`]): where nothing is poisoned, nobody looks further than to that word. The summary lets a look
+//! pass over 4 KiB at once that nothing is poisoned in.
+//!
+//! Bits are set under the store's lock, for a block that is live; the free of a block clears its bits without it. A word that
+//! becomes zero there may be one of a neighbour's, too, so it is looked at again after its bit of the summary was cleared.
+//!
+//! Called by `store` and `heap`. Anyone may look, at any time.
+
+use core::ptr;
+
+use crate::address_map::MAP;
+use crate::size_class::UNIT;
+use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+use super::side::Side;
+use super::span::{Poison, Span};
+
+/// Words of bits a unit.
+const WORDS: usize = UNIT / 64;
+/// Bytes that these take.
+const BYTES: usize = WORDS * size_of::<AtomicU64>();
+
+/// What a row of the side bitmaps is in a unit of a span.
+#[repr(C)]
+struct Row {
+    /// The unit's span: see there.
+    _span: AtomicPtr<Span>,
+    /// Its bits, if it has some.
+    bits: AtomicPtr<[AtomicU64; WORDS]>,
+    summary: [AtomicU64; WORDS / 64],
+}
+
+const _: () = assert!(size_of::<Row>() <= crate::address_map::SIDE_BITMAP);
+
+/// Bytes of one unit.
+#[derive(Clone, Copy)]
+pub(crate) struct Piece {
+    unit: usize,
+    from: usize,
+    pub(crate) bytes: usize,
+}
+
+/// The row of a unit of a span.
+fn row(unit: usize) -> &'static Row {
+    // SAFETY: side bitmaps of units below the limit are committed, aligned to words, and zero where no slab uses them; a
+    // debugged unit has no slab.
+    unsafe { &*MAP.side_bitmap(unit).cast::<Row>() }
+}
+
+impl Row {
+    fn bits(&self) -> Option<&'static [AtomicU64; WORDS]> {
+        // SAFETY: null, or side memory for the bits, which stays readable for ever.
+        unsafe { self.bits.load(Ordering::Acquire).as_ref() }
+    }
+
+    fn may_have(&self, word: usize) -> bool {
+        self.summary[word / 64].load(Ordering::Relaxed) & 1 << (word % 64) != 0
+    }
+}
+
+/// The words that a piece has bits in, and which bits of each.
+fn words(piece: Piece) -> impl Iterator<Item = (usize, u64)> {
+    let (from, end) = (piece.from, piece.from + piece.bytes);
+    (from / 64..end.div_ceil(64)).map(move |word| {
+        let first = from.saturating_sub(word * 64);
+        let last = (end - word * 64).min(64);
+        (word, u64::MAX >> (64 - (last - first)) << first)
+    })
+}
+
+/// So many bytes at an address in the window, unit by unit.
+pub(crate) fn pieces(address: usize, bytes: usize) -> impl Iterator<Item = Piece> {
+    let (mut at, mut left) = (address, bytes);
+    core::iter::from_fn(move || {
+        let from = at % UNIT;
+        let bytes = left.min(UNIT - from);
+        let piece = Piece { unit: MAP.unit_of(at), from, bytes };
+        (at, left) = (at.wrapping_add(bytes), left - bytes);
+        (bytes > 0).then_some(piece)
+    })
+}
+
+impl Piece {
+    /// Its first byte.
+    pub(crate) fn address(self) -> usize {
+        MAP.address_of(self.unit).addr() + self.from
+    }
+}
+
+/// Poisons bytes of a live block of `span`, whose store's side memory this is: the caller holds its lock. Not where there is no memory.
+pub(crate) fn set(side: &mut Side, span: &Span, piece: Piece) {
+    let row = row(piece.unit);
+    if row.bits().is_none() {
+        let bits = side.take(BYTES).cast::<[AtomicU64; WORDS]>();
+        if bits.is_null() {
+            return;
+        }
+        row.bits.store(bits, Ordering::Release);
+    }
+    let Some(bits) = row.bits() else { return };
+    for (word, mask) in words(piece) {
+        bits[word].fetch_or(mask, Ordering::SeqCst);
+        row.summary[word / 64].fetch_or(1 << (word % 64), Ordering::SeqCst);
+    }
+    span.set_poison(Poison::Some);
+}
+
+/// Poisons bytes no longer. The block that they are in is live, or the caller's to free.
+#[cold]
+pub(crate) fn clear(piece: Piece) {
+    let row = row(piece.unit);
+    let Some(bits) = row.bits() else { return };
+    for (word, mask) in words(piece).filter(|&(word, _)| row.may_have(word)) {
+        if bits[word].fetch_and(!mask, Ordering::SeqCst) & !mask != 0 {
+            continue;
+        }
+        let (summary, bit) = (&row.summary[word / 64], 1 << (word % 64));
+        summary.fetch_and(!bit, Ordering::SeqCst);
+        if bits[word].load(Ordering::SeqCst) != 0 {
+            summary.fetch_or(bit, Ordering::SeqCst);
+        }
+    }
+}
+
+/// How many of so many bytes at an address in a span come before the first that is poisoned.
+#[cold]
+pub(crate) fn clean_bytes(address: usize, most: usize) -> usize {
+    let mut clean = 0;
+    for piece in pieces(address, most) {
+        let row = row(piece.unit);
+        if let Some(bits) = row.bits()
+            && let Some(at) = words(piece)
+                .filter(|&(word, _)| row.may_have(word))
+                .find_map(|(word, mask)| first(word, bits[word].load(Ordering::Relaxed) & mask))
+        {
+            return clean + at - piece.from;
+        }
+        clean += piece.bytes;
+    }
+    most
+}
+
+/// How many of so many bytes at an address in a span come before the first that is not poisoned.
+#[cold]
+pub(crate) fn poisoned_bytes(address: usize, most: usize) -> usize {
+    let mut poisoned = 0;
+    for piece in pieces(address, most) {
+        let Some(bits) = row(piece.unit).bits() else { return poisoned };
+        if let Some(at) = words(piece)
+            .find_map(|(word, mask)| first(word, !bits[word].load(Ordering::Relaxed) & mask))
+        {
+            return poisoned + at - piece.from;
+        }
+        poisoned += piece.bytes;
+    }
+    most
+}
+
+/// The place in the unit of a word's first one.
+fn first(word: usize, ones: u64) -> Option<usize> {
+    (ones != 0).then(|| word * 64 + ones.trailing_zeros() as usize)
+}
+
+/// Takes the bits of a span's units back, which hold no block any more: the caller has the store's lock, and the span ends.
+pub(crate) fn forget(side: &mut Side, span: &Span) {
+    for unit in span.unit()..span.unit() + span.units() {
+        let row = row(unit);
+        let bits = row.bits.swap(ptr::null_mut(), Ordering::Relaxed);
+        row.summary.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        if !bits.is_null() {
+            // SAFETY: taken with this size, and no block of the unit is live, so nobody writes them.
+            unsafe { side.give(bits.cast(), BYTES) };
+        }
+    }
+    span.set_poison(Poison::Never);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::heap::bounds::room;
+    use super::super::process::{find_block, poison, poisoned_bytes};
+    use super::*;
+    use crate::debug::{Config, DebugHeap, Guard};
+    use core::alloc::{GlobalAlloc, Layout};
+    extern crate std;
+    use std::vec::Vec;
+
+    fn heap() -> DebugHeap {
+        DebugHeap::new(Config { quiet: true, guard: Guard::Never, ..Config::DEFAULT })
+    }
+
+    fn room_at(address: usize) -> usize {
+        room(Span::of(address).expect("a block's"), address)
+    }
+
+    /// Sixteen bytes a slot: four blocks have bits in one word.
+    #[test]
+    fn neighbours_in_one_word_keep_theirs() {
+        let heap = heap();
+        let layout = Layout::from_size_align(15, 1).expect("a layout");
+        // SAFETY: the size is not zero.
+        let blocks: Vec<_> = (0..16).map(|_| unsafe { heap.alloc(layout) }).collect();
+        let is_poisoned = |at: usize| find_block(at).is_some_and(|found| found.is_poisoned);
+        for (number, block) in blocks.iter().enumerate() {
+            // More than the block has: it counts as far as that goes.
+            poison(block.addr() + number % 15, 100, true);
+        }
+        for (number, &block) in blocks.iter().enumerate() {
+            let (at, from) = (block.addr(), number % 15);
+            assert_eq!((room_at(at), poisoned_bytes(at + from, 100)), (from, Some(15 - from)));
+            assert!(!is_poisoned(at) || from == 0);
+            assert!(is_poisoned(at + 14) && !is_poisoned(at + 15));
+            if number % 2 == 0 {
+                // SAFETY: the block is ours.
+                unsafe { heap.dealloc(block, layout) };
+                assert!(!is_poisoned(at + from));
+            } else {
+                poison(at + 12, 2, false);
+            }
+        }
+        for (number, &block) in blocks.iter().enumerate().filter(|(number, _)| number % 2 == 1) {
+            let (at, from) = (block.addr(), number % 15);
+            assert!(is_poisoned(at + 14) && !is_poisoned(at + 12) && !is_poisoned(at + 13));
+            assert_eq!(room_at(at), if from == 13 { 14 } else { from.min(14) }, "{number}");
+            // SAFETY: the block is ours.
+            unsafe { heap.dealloc(block, layout) };
+        }
+        assert_eq!(heap.findings(), 0);
+    }
+
+    #[test]
+    fn a_span_that_ends_leaves_nothing() {
+        const SIZE: usize = UNIT;
+        let heap = heap();
+        let layout = Layout::from_size_align(SIZE, 16).expect("a layout");
+        // SAFETY: the size is not zero.
+        let block = unsafe { heap.alloc(layout) };
+        let (at, span) = (block.addr(), Span::of(block.addr()).expect("a block's"));
+        let units = span.unit()..span.unit() + span.units();
+        assert!(units.len() > 1);
+        // Over the end of the first unit.
+        let (from, bytes) = (UNIT - at % UNIT - 100, 107);
+        poison(at + from, bytes, true);
+        assert_eq!((room_at(at), room_at(at + from + 1)), (from, 0));
+        assert_eq!(room_at(at + from + bytes), SIZE - from - bytes);
+        assert_eq!(poisoned_bytes(at + from, SIZE), Some(bytes));
+        assert_eq!(units.clone().filter(|&unit| row(unit).bits().is_some()).count(), 2);
+        // SAFETY: the block is ours.
+        unsafe { heap.dealloc(block, layout) };
+        assert!(!span.has_poison());
+        heap.deinit();
+        for unit in units {
+            assert!(row(unit).bits().is_none());
+        }
+    }
+}

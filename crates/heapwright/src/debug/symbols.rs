@@ -1,0 +1,150 @@
+//! Functions and lines of what a check found, resolved in the process (feature `symbols`).
+//!
+//! ```text
+//!   a finding            printed at once, with addresses: whoever comes across it may hold any lock, and must not allocate
+//!     | noted, with its scope                                                      [`note`]
+//!     v
+//!   the check has ended  nothing is held: names are looked up, by `backtrace`      [`tell`]
+//! ```
+//!
+//! Looking names up allocates, also from the debug heap, if that is the program's. By then the check's own scope is over, and
+//! what is kept of the program's files is given back, so a check around this one has nothing left behind.
+//!
+//! Called by `report` and `check`.
+#![expect(clippy::disallowed_types, reason = "it is used where nothing of the heap is held")]
+
+extern crate std;
+
+use core::ffi::c_void;
+use core::fmt::Write;
+use core::ptr;
+use std::string::String;
+
+use heapwright_record::debug::{Call, Finding, Role, Words};
+
+use crate::stacks::{self, Stack};
+use crate::sync::Lock;
+
+use super::heap::PATIENCE;
+use super::scope;
+
+/// Findings that wait for the ends of their checks; further ones are told without names alone.
+const MOST: usize = 32;
+
+/// A finding, and the scope that it is of.
+#[derive(Clone, Copy)]
+struct Note {
+    /// 0: there is none.
+    scope: u32,
+    finding: Finding,
+}
+
+static NOTES: Lock<[Option<Note>; MOST]> = Lock::new([None; MOST]);
+
+/// Notes a finding for the check whose scope this is. Anyone may be the caller, a signal handler, too.
+#[cold]
+pub(super) fn note(scope: u32, finding: &Finding) {
+    let Some(mut notes) = NOTES.lock_soon(PATIENCE) else { return };
+    let same = |note: &Note| note.scope == scope && is_same(&note.finding, finding);
+    if scope == 0 || notes.iter().flatten().any(same) {
+        return;
+    }
+    // (Of a closure that panicked nobody has asked.)
+    let is_free = |note: &Option<Note>| note.is_none_or(|note| !scope::is_running(note.scope));
+    if let Some(place) = notes.iter_mut().find(|note| is_free(note)) {
+        *place = Some(Note { scope, finding: *finding });
+    }
+}
+
+/// Whether two findings are one mistake.
+fn is_same(one: &Finding, other: &Finding) -> bool {
+    let key = |finding: &Finding| {
+        (finding.kind, finding.here.stack, finding.freed.stack, finding.allocated.stack)
+    };
+    key(one) == key(other)
+}
+
+/// Takes the first finding of a scope.
+fn take(scope: u32) -> Option<Finding> {
+    let mut notes = NOTES.lock_soon(PATIENCE)?;
+    let place = notes.iter_mut().find(|note| note.is_some_and(|note| note.scope == scope))?;
+    place.take().map(|note| note.finding)
+}
+
+/// Tells what was found in a scope that has ended, with functions and lines. The caller holds nothing.
+#[cold]
+pub(super) fn tell(scope: u32) {
+    let mut text = Text(String::new());
+    while let Some(finding) = take(scope) {
+        text.finding(&finding);
+    }
+    if !text.0.is_empty() {
+        std::eprint!("{}", text.0);
+        backtrace::clear_symbol_cache();
+    }
+}
+
+/// Whether a source file is heapwright's or std's.
+fn is_of_library(file: &str) -> bool {
+    file.starts_with(concat!(env!("CARGO_MANIFEST_DIR"), "/src/"))
+        || file.contains("/heapwright-stacks")
+        || file.starts_with("/rustc/")
+}
+
+/// A text under construction. (Writing to a string cannot fail.)
+struct Text(String);
+
+impl Text {
+    fn finding(&mut self, finding: &Finding) {
+        let _ = write!(self.0, "heapwright: {}: ", finding.kind.word());
+        finding.sentence(self);
+        self.0.push('\n');
+        for (role, moment) in finding.moments() {
+            self.0.push_str("    ");
+            finding.title(role, "", self);
+            self.0.push('\n');
+            let is_exact = role == Role::Here && finding.call == Call::Access;
+            for (number, &pc) in stacks::frames(Stack(moment.stack)).iter().enumerate() {
+                // A return address is the next instruction's.
+                let at = if is_exact && number == 0 { pc } else { pc - 1 };
+                self.frame(number, at);
+            }
+        }
+    }
+
+    /// A line for each function at an address: those that were inlined, and the one they are in. Not for heapwright's own and
+    /// std's, which are no part of what a test does.
+    fn frame(&mut self, number: usize, at: usize) {
+        let mut is_known = false;
+        backtrace::resolve(ptr::without_provenance_mut::<c_void>(at), |symbol| {
+            let Some(name) = symbol.name() else { return };
+            is_known = true;
+            let file = symbol.filename().map(|file| file.to_string_lossy());
+            if file.as_deref().is_some_and(is_of_library) {
+                return;
+            }
+            let _ = write!(self.0, "    #{number} {name:#}");
+            if let (Some(file), Some(line)) = (file, symbol.lineno()) {
+                let _ = write!(self.0, " at {file}:{line}");
+            }
+            self.0.push('\n');
+        });
+        if !is_known {
+            let _ = writeln!(self.0, "    #{number} ?? at {at:#x}");
+        }
+    }
+}
+
+impl Words for Text {
+    fn text(&mut self, text: &str) {
+        self.0.push_str(text);
+    }
+
+    fn number(&mut self, number: u64) {
+        let _ = write!(self.0, "{number}");
+    }
+
+    fn address(&mut self, address: u64) {
+        let _ = write!(self.0, "{address:#x}");
+    }
+}

@@ -1,0 +1,442 @@
+//! Tallies: what a thread asks of the heap between two of its calls, exactly (`hw_count_begin`, `hw_count_end`).
+//!
+//! ```text
+//!   begin   the thread's fast word goes to the sentinel, so each of its calls comes by the door
+//!   door    allocated(request, block)  freed(block)  realloc_begins(block), realloc_ends(..)      as `trace` hears of them
+//!   end     the fast word leads back to what the thread allocates from
+//!
+//!   a thread's   | level 0: sums, sites | level 1 | ...     a begin within another one; its sums are added to that at its end
+//!                | blocks: address -> bytes asked for       of all that was made since the outermost begin
+//! ```
+//!
+//! So a thread that counts pays for it, and no other: these read one word more in the door, and nothing on the fast paths.
+//!
+//! A block's size is what it was asked for with. Of one that was made before, or by another thread, it is what the heap knows:
+//! the size that was asked for in `mode=debug` and `mode=hardened`, else the size that may be used.
+//!
+//! What is kept of a thread lies in a place by its index; it is the thread's that began, as the index's holder says, and only
+//! that thread touches it. A signal handler that interrupts it there is not counted.
+//!
+//! Called by `door`, `resize` and `own_word`, and by the C layer.
+
+use core::cell::UnsafeCell;
+use core::ptr;
+
+use super::{foreign, own_word, sampling, start};
+use crate::cache::{CACHES, Use};
+use crate::describe::{self, BlockState, Kind};
+use crate::os::{Memory, SYSTEM};
+use crate::paged_table::{Keyed, Table};
+use crate::registry::thread_index::{self, MOST_THREADS};
+use crate::request::Request;
+use crate::stacks::{self, Scratch, Stack};
+use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+pub use crate::tally::Allocations;
+
+/// How many begins may be open in a thread.
+const LEVELS: usize = 16;
+/// Frames of each stack.
+const DEPTH: usize = 32;
+
+/// How many threads count.
+static COUNTING: AtomicUsize = AtomicUsize::new(0);
+static PLACES: [AtomicPtr<Place>; MOST_THREADS] =
+    [const { AtomicPtr::new(ptr::null_mut()) }; MOST_THREADS];
+
+/// Why nothing can be counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CannotCount {
+    /// There is no memory for it.
+    NoMemory,
+    /// Another copy of the library, or another allocator, serves the process.
+    NotServing,
+    /// Sixteen counts are open in the thread already.
+    TooDeep,
+}
+
+/// Whether some thread counts.
+#[inline(always)]
+fn is_on() -> bool {
+    COUNTING.load(Ordering::Relaxed) != 0
+}
+
+/// A block that was made meanwhile.
+#[derive(Clone, Copy)]
+struct Block {
+    address: u64,
+    size: u64,
+}
+
+// SAFETY: integers, by an address that is not 0.
+unsafe impl Keyed for Block {
+    fn key(&self) -> u64 {
+        self.address
+    }
+}
+
+/// What one stack asked for.
+#[derive(Clone, Copy)]
+struct Site {
+    /// The stack's number and 1.
+    key: u64,
+    allocations: u64,
+    bytes: u64,
+}
+
+// SAFETY: integers, by one that is not 0.
+unsafe impl Keyed for Site {
+    fn key(&self) -> u64 {
+        self.key
+    }
+}
+
+/// One begin that has had no end.
+struct Level {
+    counted: Allocations,
+    sites: Table<Site>,
+    keeps_sites: bool,
+}
+
+/// What is kept of a thread. Zero: it counts nothing.
+struct Counter {
+    depth: usize,
+    levels: [Level; LEVELS],
+    blocks: Table<Block>,
+    scratch: Scratch,
+    /// A block of this size is being resized: what the heap does for that is not the program's.
+    is_resizing: bool,
+    resized: usize,
+    /// Something could not be kept.
+    has_lost: bool,
+}
+
+/// Where a thread's counter is.
+struct Place {
+    /// Which holder of the index it is.
+    holder: AtomicU32,
+    is_busy: AtomicBool,
+    counter: UnsafeCell<Counter>,
+}
+
+impl Counter {
+    /// The innermost level, if there is one and the call is the program's.
+    fn innermost(&mut self) -> Option<&mut Level> {
+        let level = self.depth.checked_sub(1).filter(|_| !self.is_resizing)?;
+        self.levels.get_mut(level)
+    }
+
+    fn add(&mut self, call: Allocations) {
+        if let Some(level) = self.innermost() {
+            level.counted = level.counted.then(&call);
+        }
+    }
+
+    /// Adds what was asked for to its stack, where stacks are kept.
+    fn add_to_site(&mut self, allocations: u64, bytes: u64) {
+        if !self.levels[..self.depth].iter().any(|level| level.keeps_sites) {
+            return;
+        }
+        let key = u64::from(stacks::here(&mut self.scratch, DEPTH).0) + 1;
+        let Some(level) = self.innermost() else { return };
+        if !level.add_to_site(Site { key, allocations, bytes }) {
+            self.has_lost = true;
+        }
+    }
+
+    fn remember(&mut self, address: usize, size: usize) {
+        let (address, size) = (address as u64, size as u64);
+        match self.blocks.get_or_put(Block { address, size }) {
+            Some(block) => block.size = size,
+            None => self.has_lost = true,
+        }
+    }
+
+    /// The size of a block that is about to go; `None` where there is none.
+    fn forget(&mut self, address: usize) -> Option<usize> {
+        match self.blocks.remove(address as u64) {
+            Some(block) => Some(block.size as usize),
+            None => size_of_block(address),
+        }
+    }
+
+    fn made(&mut self, address: usize, size: usize) {
+        if self.innermost().is_some() {
+            self.add(Allocations::of_allocation(size));
+            self.add_to_site(1, size as u64);
+            self.remember(address, size);
+        }
+    }
+}
+
+impl Level {
+    /// False: there is no memory.
+    fn add_to_site(&mut self, new: Site) -> bool {
+        let empty = Site { allocations: 0, bytes: 0, ..new };
+        let Some(site) = self.sites.get_or_put(empty) else { return false };
+        site.allocations += new.allocations;
+        site.bytes += new.bytes;
+        true
+    }
+}
+
+/// The size of a block that was not made meanwhile; `None` where `free` counts none: at an address that is no block's, or one of
+/// a first-class heap's.
+fn size_of_block(address: usize) -> Option<usize> {
+    let found = describe::describe(ptr::without_provenance(address));
+    match found.kind {
+        // The C library's own, say.
+        Kind::Foreign => return Some(0),
+        Kind::Small | Kind::Large => {
+            let heap = CACHES.get(found.owner).filter(|heap| heap.owned_by() == Use::Heap);
+            if heap.is_some_and(|heap| !sampling::is_owner(heap.id()) && !start::is_late(heap)) {
+                return None;
+            }
+        }
+        _ => {}
+    }
+    let is_block = found.block == address && found.state == BlockState::InUse;
+    is_block.then_some(found.size)
+}
+
+/// The calling thread's place, if it has one.
+fn place() -> Option<&'static Place> {
+    let index = thread_index::mine();
+    // SAFETY: null, or a place, which is never freed.
+    let place = unsafe { PLACES.get(index)?.load(Ordering::Acquire).as_ref() }?;
+    (place.holder.load(Ordering::Relaxed) == thread_index::holder(index)).then_some(place)
+}
+
+impl Place {
+    /// Does something with the counter. `None`: a signal handler has interrupted its thread there.
+    fn with<T>(&self, what: impl FnOnce(&mut Counter) -> T) -> Option<T> {
+        if self.is_busy.swap(true, Ordering::Acquire) {
+            return None;
+        }
+        // SAFETY: the place is the calling thread's, and no call of this one's is under way in it.
+        let done = what(unsafe { &mut *self.counter.get() });
+        self.is_busy.store(false, Ordering::Release);
+        Some(done)
+    }
+}
+
+/// The place of the calling thread, made where there is none.
+fn made_place() -> Option<&'static Place> {
+    if let Some(place) = place() {
+        return Some(place);
+    }
+    let mut index = thread_index::mine();
+    if index >= MOST_THREADS {
+        index = thread_index::take()?;
+    }
+    let slot = &PLACES[index];
+    // SAFETY: null, or a place, which is never freed.
+    let known = unsafe { slot.load(Ordering::Acquire).as_ref() };
+    let place = match known {
+        Some(place) => place,
+        None => {
+            let bytes = size_of::<Place>().next_multiple_of(SYSTEM.page_size());
+            let at = SYSTEM.reserve(bytes, SYSTEM.page_size());
+            // SAFETY: reserved just now, in whole pages.
+            if at.is_null() || unsafe { !SYSTEM.commit(at, bytes) } {
+                return None;
+            }
+            let at = at.cast::<Place>();
+            slot.store(at, Ordering::Release);
+            // SAFETY: there is room for it, at the start of a page; zero is a valid place, and it is never freed.
+            unsafe { &*at }
+        }
+    };
+    // Whoever had it ended in the midst of counting, perhaps.
+    place.is_busy.store(false, Ordering::Relaxed);
+    place.with(|counter| {
+        if counter.depth > 0 {
+            COUNTING.fetch_sub(1, Ordering::Relaxed);
+        }
+        counter.levels.iter_mut().for_each(|level| level.sites.clear());
+        counter.blocks.clear();
+        (counter.depth, counter.is_resizing) = (0, false);
+    });
+    place.holder.store(thread_index::holder(index), Ordering::Relaxed);
+    Some(place)
+}
+
+/// Whether the calling thread counts, so that its fast word stays at the sentinel.
+#[inline]
+pub(super) fn counts_here() -> bool {
+    is_on() && counts_here_slowly()
+}
+
+#[cold]
+fn counts_here_slowly() -> bool {
+    // (A signal handler that interrupted the counter interrupted a thread that counts.)
+    place().is_some_and(|place| place.with(|counter| counter.depth > 0).unwrap_or(true))
+}
+
+/// Begins to count what the calling thread asks of the heap; with `keeps_sites` for each stack, too. Counts may be nested: what
+/// the inner one counts, the outer one counts as well.
+///
+/// # Errors
+///
+/// Where it is not possible: [`CannotCount`].
+///
+/// ```
+/// use heapwright::heap;
+/// heap::count_begin(false).unwrap();
+/// let block = heap::malloc(100);
+/// # // SAFETY: the block is ours.
+/// unsafe { heap::free(block) };
+/// let (counted, _) = heap::count_end().unwrap();
+/// assert_eq!((counted.allocations, counted.frees, counted.peak_bytes), (1, 1, 100));
+/// ```
+pub fn count_begin(keeps_sites: bool) -> Result<(), CannotCount> {
+    if !start::has_started() && matches!(start::mine(), start::Mine::Nothing) {
+        return Err(CannotCount::NoMemory);
+    }
+    if foreign::peer().is_some() {
+        return Err(CannotCount::NotServing);
+    }
+    let place = made_place().ok_or(CannotCount::NoMemory)?;
+    let begun = place.with(|counter| {
+        let level = counter.levels.get_mut(counter.depth).ok_or(CannotCount::TooDeep)?;
+        (level.counted, level.keeps_sites) = (Allocations::default(), keeps_sites);
+        counter.depth += 1;
+        if counter.depth == 1 {
+            counter.has_lost = false;
+            COUNTING.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    });
+    begun.unwrap_or(Err(CannotCount::TooDeep))?;
+    own_word::stay_at_sentinel();
+    Ok(())
+}
+
+/// Ends the innermost count of the calling thread: what it came to, and whether that is all, for there was memory to keep it.
+/// `None`: the thread counts nothing.
+pub fn count_end() -> Option<(Allocations, bool)> {
+    let (counted, is_all, depth) = place()?.with(|counter| {
+        let depth = counter.depth.checked_sub(1)?;
+        let (outer, inner) = counter.levels.split_at_mut(depth);
+        let ended = inner.first_mut()?;
+        if let Some((outermost, last)) = outer.split_last_mut().map(|(last, rest)| (rest, last)) {
+            last.counted = last.counted.then(&ended.counted);
+            if last.keeps_sites || outermost.iter().any(|level| level.keeps_sites) {
+                for &site in ended.sites.iter() {
+                    counter.has_lost |= !last.add_to_site(site);
+                }
+            }
+        }
+        let counted = ended.counted;
+        ended.sites.clear();
+        counter.depth = depth;
+        if depth == 0 {
+            counter.blocks.clear();
+            COUNTING.fetch_sub(1, Ordering::Relaxed);
+        }
+        Some((counted, !counter.has_lost, depth))
+    })??;
+    if depth == 0 {
+        own_word::leave_sentinel();
+    }
+    Some((counted, is_all))
+}
+
+/// Shows what each stack has asked for in the innermost count of the calling thread so far, most bytes first, until `visit` says false:
+/// return addresses, innermost first, allocations and bytes. What `visit` asks of the heap is not counted. Returns how many
+/// stacks there are; 0 where stacks are not kept.
+pub fn count_sites(visit: &mut dyn FnMut(&'static [usize], u64, u64) -> bool) -> usize {
+    let shown = place().and_then(|place| {
+        place.with(|counter| {
+            let level = counter.innermost().filter(|level| level.keeps_sites)?;
+            let rank = |site: &Site| (site.bytes, site.key);
+            let (mut last, mut count, mut goes_on) = ((u64::MAX, u64::MAX), 0, true);
+            while let Some(next) =
+                level.sites.iter().filter(|site| rank(site) < last).max_by_key(|site| rank(site))
+            {
+                (last, count) = (rank(next), count + 1);
+                let stack = Stack((next.key - 1) as u32);
+                goes_on = goes_on && visit(stacks::frames(stack), next.allocations, next.bytes);
+            }
+            Some(count)
+        })
+    });
+    shown.flatten().unwrap_or(0)
+}
+
+/// A block was got for a request. (Null: there was no memory, and nothing is counted.)
+#[inline(always)]
+pub(super) fn allocated(request: Request, block: *mut u8) {
+    if is_on() && !block.is_null() {
+        count_allocated(request.size, block.addr());
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn count_allocated(size: usize, address: usize) {
+    if let Some(place) = place() {
+        place.with(|counter| counter.made(address, size));
+    }
+}
+
+/// A block, which is not null, is about to be given back.
+#[inline(always)]
+pub(super) fn freed(block: *mut u8) {
+    if is_on() {
+        count_freed(block.addr());
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn count_freed(address: usize) {
+    if let Some(place) = place() {
+        place.with(|counter| {
+            if counter.innermost().is_some()
+                && let Some(size) = counter.forget(address)
+            {
+                counter.add(Allocations::of_free(size));
+            }
+        });
+    }
+}
+
+/// A block, which is not null, is about to change its size. True: this is counted, and [`realloc_ends`] must follow.
+#[inline(always)]
+pub(super) fn realloc_begins(block: *mut u8) -> bool {
+    is_on() && count_realloc(block.addr())
+}
+
+#[cold]
+#[inline(never)]
+fn count_realloc(address: usize) -> bool {
+    let begun = place().and_then(|place| {
+        place.with(|counter| {
+            counter.innermost()?;
+            counter.resized = counter.forget(address).unwrap_or(0);
+            counter.is_resizing = true;
+            Some(())
+        })
+    });
+    begun.flatten().is_some()
+}
+
+/// It has changed its size, and may lie elsewhere; null: it is as it was.
+#[cold]
+#[inline(never)]
+pub(super) fn realloc_ends(old: *mut u8, new: *mut u8, size: usize) {
+    let Some(place) = place() else { return };
+    place.with(|counter| {
+        let before = counter.resized;
+        counter.is_resizing = false;
+        if new.is_null() {
+            return counter.remember(old.addr(), before);
+        }
+        counter.add(Allocations::of_reallocation(before, size));
+        if size > before {
+            counter.add_to_site(0, (size - before) as u64);
+        }
+        counter.remember(new.addr(), size);
+    });
+}

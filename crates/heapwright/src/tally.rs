@@ -1,0 +1,74 @@
+//! What some code asked of an allocator: sums that follow one another.
+//!
+//! ```text
+//!   bytes       what was asked for, and what reallocations added
+//!   kept        live bytes behind it less those before it           + + - + - -
+//!   peak        the highest that this was on the way                      ^
+//! ```
+//!
+//! Two of these are joined as if one piece of code had followed the other.
+//!
+//! Called by `heap`, which counts a thread's calls, and by `testing`, which counts those of a global allocator.
+
+/// What some code asked of the allocator, on its thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Allocations {
+    /// Blocks that were allocated.
+    pub allocations: u64,
+    /// Blocks that were given another size.
+    pub reallocations: u64,
+    /// Blocks that were freed.
+    pub frees: u64,
+    /// Bytes that were asked for: of all allocations, and what reallocations added.
+    pub bytes: u64,
+    /// The most bytes that were live at once, of those that were not before.
+    pub peak_bytes: u64,
+    /// Live bytes behind it less those before it: what it keeps.
+    pub kept_bytes: i64,
+}
+
+impl Allocations {
+    /// This, and another one behind it.
+    pub(crate) fn then(self, next: &Self) -> Self {
+        let peak = self.kept_bytes.saturating_add_unsigned(next.peak_bytes);
+        Self {
+            allocations: self.allocations + next.allocations,
+            reallocations: self.reallocations + next.reallocations,
+            frees: self.frees + next.frees,
+            bytes: self.bytes + next.bytes,
+            peak_bytes: self.peak_bytes.max(u64::try_from(peak).unwrap_or(0)),
+            kept_bytes: self.kept_bytes + next.kept_bytes,
+        }
+    }
+
+    /// A block was allocated.
+    pub(crate) fn of_allocation(size: usize) -> Self {
+        let bytes = size as u64;
+        Self {
+            allocations: 1,
+            bytes,
+            peak_bytes: bytes,
+            kept_bytes: bytes.cast_signed(),
+            ..Self::default()
+        }
+    }
+
+    /// A block was freed.
+    pub(crate) fn of_free(size: usize) -> Self {
+        let kept_bytes = -(size as u64).cast_signed();
+        Self { frees: 1, kept_bytes, ..Self::default() }
+    }
+
+    /// A block was given another size.
+    pub(crate) fn of_reallocation(before: usize, after: usize) -> Self {
+        let added = after.saturating_sub(before) as u64;
+        Self {
+            reallocations: 1,
+            bytes: added,
+            peak_bytes: added,
+            kept_bytes: (after as u64).cast_signed() - (before as u64).cast_signed(),
+            ..Self::default()
+        }
+    }
+}
