@@ -5,7 +5,7 @@
 //! heapwright's                                 memcheck's
 //! double, invalid, interior free; realloc      InvalidFree      Invalid free() / delete / ...
 //! wrong function, size or alignment            MismatchedFree   Mismatched free() / delete / ...
-//! read, caught in the act                      InvalidRead      Invalid read of size N
+//! read, seen in the act                        InvalidRead      Invalid read of size N
 //! any other access, found later or caught      InvalidWrite     Invalid write of size N
 //! blocks that are lost or reachable            Leak_*           N bytes in N blocks are ...
 //! ```
@@ -13,7 +13,8 @@
 //! The sentences are memcheck's up to the place where parsers stop reading; what memcheck
 //! cannot know is said behind it: a write that was found later has the stack where it was
 //! found, and says so. `size N` is what is known to have been touched, one byte at least: a
-//! guard page shows where an access was and not how wide.
+//! guard page shows where an access was and not how wide. Where a function of the C library was asked for the access, it is
+//! the innermost call, as valgrind's own copy of it is there.
 //!
 //! `text` and `xml` print [`Entry`]s. Growth is no finding of memcheck's, and left out.
 
@@ -89,6 +90,8 @@ struct Entry {
     what: String,
     /// Blocks that leaked, with what was lost with them.
     leaked: Option<Amount>,
+    /// The function of the C library that an access was asked of, which is the stack's innermost call.
+    function: Option<&'static str>,
     /// Its own stack.
     stack: StackId,
     /// Sentences about the block, with a stack each where one is known.
@@ -137,7 +140,7 @@ fn of_leak(report: &Report, leak: &Leak, number: usize, records: usize) -> Entry
         grouped(blocks)
     );
     let ready = |name: &str| {
-        words::block_for(report, name, words::LEAK_BLOCK, Some(leak.reach), leak.stack)
+        words::block_for(report, name, words::LEAK_BLOCK, Some(leak.reach), None, leak.stack)
     };
     Entry {
         pid: report.processes.get(leak.process).map_or(0, |process| process.pid),
@@ -145,12 +148,16 @@ fn of_leak(report: &Report, leak: &Leak, number: usize, records: usize) -> Entry
         kind,
         what,
         leaked: Some(Amount { blocks, bytes: all }),
+        function: None,
         stack: leak.stack,
         more: Vec::new(),
         times: 1,
         suppression: wants(report).then(|| ready(UNNAMED)).flatten(),
     }
 }
+
+/// Where the functions are that stand before the C library's.
+const INTERPOSER: &str = "libheapwright_check.so";
 
 /// What valgrind calls a suppression that has no name yet.
 const UNNAMED: &str = "<insert_a_suppression_name_here>";
@@ -168,7 +175,7 @@ fn of_error(report: &Report, error: &Error) -> Entry {
     };
     let (here, freed, allocated) =
         (stack_of(Role::Here), stack_of(Role::Freed), stack_of(Role::Allocated));
-    let found_later = !matches!(finding.kind, FindingKind::Leak) && is_found_later(finding);
+    let found_later = finding.is_found_later();
     if found_later {
         what += match finding.call {
             Where::Exit => " (found when the process ended)",
@@ -193,7 +200,8 @@ fn of_error(report: &Report, error: &Error) -> Entry {
     if finding.kind == FindingKind::Leak {
         (stack, more) = (allocated, Vec::new());
     }
-    let ready = || words::block_for(report, UNNAMED, suppression, None, stack);
+    let ready =
+        || words::block_for(report, UNNAMED, suppression, None, words::asked(finding), stack);
     Entry {
         pid: report.processes.get(error.process).map_or(0, |process| process.pid),
         thread: finding.here.thread.max(1),
@@ -201,23 +209,12 @@ fn of_error(report: &Report, error: &Error) -> Entry {
         what,
         leaked: (finding.kind == FindingKind::Leak)
             .then_some(Amount { blocks: 1, bytes: finding.size }),
+        function: words::asked(finding),
         stack,
         more,
         times: error.times,
         suppression: wants(report).then(ready).flatten(),
     }
-}
-
-/// Whether it was not caught in the act.
-fn is_found_later(finding: &Finding) -> bool {
-    let is_access = matches!(
-        finding.kind,
-        FindingKind::Overflow
-            | FindingKind::Underflow
-            | FindingKind::WriteAfterFree
-            | FindingKind::UseAfterFree
-    );
-    is_access && finding.call != Where::Access
 }
 
 /// Memcheck's name for a kind, the type in its suppressions, and its sentence.
@@ -234,7 +231,7 @@ fn named(finding: &Finding) -> (&'static str, &'static str, String) {
             format!("Mismatched free() / delete / delete [] ({})", words::sentence(finding)),
         ),
         Overflow | Underflow | WriteAfterFree | UseAfterFree
-            if finding.call == Where::Access && finding.access == Access::Read =>
+            if finding.is_access() && finding.access == Access::Read =>
         {
             ("InvalidRead", "Memcheck:Addr1", format!("Invalid read of size {size}"))
         }
