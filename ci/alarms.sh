@@ -99,7 +99,7 @@ run() { # NAME, and the words before a checked program
         cd "$folder/in"
         [ "$2" = plain ] && export CHECK= || export CHECK=checked
         export REPORTS=$folder/reports HEAPWRIGHT_COMMAND
-        checked() { "$HEAPWRIGHT_COMMAND" check --fail-on errors -o "$REPORTS/$BASHPID" -- "$@"; }
+        checked() { "$HEAPWRIGHT_COMMAND" check --fail-on errors -o "$(mktemp "$REPORTS/XXXXXX")" -- "$@"; }
         export -f checked
         timeout -k 5 240 bash -c "$(declare -f "case_$1"); case_$1"
     ) >"$folder/out" 2>"$folder/err" </dev/null || status=$?
