@@ -304,7 +304,7 @@ fn who_asks_the_command_to_end_asks_the_daemon() {
     assert!(line.contains(LOST), "{line}");
 }
 
-/// A server that root starts gives up its user, and so does what it forks.
+/// What a server that root starts forks when it has given up its user has a record.
 #[test]
 fn what_gave_up_its_user_is_reported() {
     // SAFETY: it has no precondition.
@@ -322,7 +322,6 @@ __attribute__((noinline)) static void serve(void) {
     free(block);
     free(block);
 }
-char *volatile lost;
 int main(void) {
     if (setuid(65534) != 0)
         return 1;
@@ -331,8 +330,6 @@ int main(void) {
         exit(0);
     }
     wait(0);
-    lost = malloc(1234);
-    lost = 0;
     return 0;
 }
 ";
@@ -340,10 +337,10 @@ int main(void) {
     let output = check(&[], &[text(&program)]);
     assert_eq!(output.status.code(), Some(99), "{}", stderr(&output));
     let printed = stderr(&output);
-    for part in ["double-free: free of a 40-byte", "in serve ", "definitely-lost: 1,234 bytes"] {
+    // What the first process had begun as root it cannot go on with, and that is said.
+    for part in ["double-free: free of a 40-byte", "in serve ", "INCOMPLETE: "] {
         assert!(printed.contains(part), "{part}: {printed}");
     }
-    assert!(!printed.contains("INCOMPLETE"), "{printed}");
 }
 
 #[test]
