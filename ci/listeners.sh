@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The listeners for GoogleTest and Catch2, each on a program of which two tests lose a block and the others none. The
-# two fail, under their names, and the commands that the failures give show the functions at fault.
+# two fail, under their names, and the commands that the failures give show the functions at fault. And the package for Go's
+# tests, where Go is: a test that loses memory of C fails, and its like that does not passes.
 #
 #   ci/listeners.sh
 #
@@ -84,3 +85,60 @@ program() {
 }
 program googletest "Wrong.block,Fixture.wrong," -lgtest
 program catch2 "wrong block,wrong section,"
+
+command -v go >/dev/null || { say "go: not here, passed over"; exit 0; }
+mkdir go && cd go
+cat >go.mod <<E
+module shop
+
+go 1.21
+
+require heapwright v0.0.0
+
+replace heapwright => $ROOT/integrations/go
+E
+cat >shop.go <<'G'
+package shop
+
+/*
+#include <stdlib.h>
+__attribute__((noinline)) static void forget(void) { char *volatile block = malloc(1234); block = NULL; }
+__attribute__((noinline)) static void give_back(void) { free(malloc(1234)); }
+*/
+import "C"
+
+func Forget()   { C.forget() }
+func GiveBack() { C.give_back() }
+G
+cat >shop_test.go <<'G'
+package shop
+
+import (
+	"heapwright"
+	"testing"
+)
+
+func TestMain(m *testing.M) { heapwright.Main(m) }
+
+func TestRight(t *testing.T) {
+	heapwright.Leaks(t)
+	GiveBack()
+}
+
+func TestWrong(t *testing.T) {
+	heapwright.Leaks(t)
+	Forget()
+}
+
+func TestBehind(t *testing.T) {
+	heapwright.Leaks(t)
+	GiveBack()
+}
+G
+export CGO_CFLAGS="-O1 -g -I$ROOT/include" GOFLAGS=-mod=mod
+go test . >plain.log 2>&1 || { cat plain.log; die "the Go tests fail without heapwright"; }
+! go test -v -exec "$HEAPWRIGHT_COMMAND check --anyway --fail-on none -o $PWD/report --" . >log 2>&1 || { cat log; die "the wrong Go test passes"; }
+[ "$(sed -n 's/^--- FAIL: \([A-Za-z]*\) .*/\1/p' log)" = TestWrong ] && grep -q 'heapwright: 1234 bytes in 1 blocks of C are lost' log ||
+    { cat log; die "go: other tests fail than TestWrong"; }
+grep -q 'definitely-lost: 1,234 bytes in 1 block' report || { cat report; die "go: the report has not the leak"; }
+say "go: the test that loses memory of C fails; the others pass, and all do without heapwright"

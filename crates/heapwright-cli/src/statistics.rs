@@ -5,13 +5,16 @@
 //! PREFIX lies in a folder made for one run, which only its user may enter and
 //! which is removed when the run has been reported. Processes that outlive the
 //! run find it gone and are not reported.
+//!
+//! A server that root starts gives up its user before it serves anybody. What is to be seen of it is written by another
+//! user then, who may make files in the folder ([`Folder::for_records`]), and neither list it nor touch those of others.
 
 use anyhow::Context;
 use heapwright_record::Stats;
 use std::fs::{self, DirBuilder, File};
 use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -78,7 +81,19 @@ impl Folder {
         })
     }
 
-    /// The same where nothing may be printed.
+    /// The same for records: of root's run, other users may leave theirs.
+    pub(crate) fn for_records() -> anyhow::Result<Self> {
+        let folder = Self::new()?;
+        // SAFETY: it has no precondition.
+        if unsafe { libc::geteuid() } == 0 {
+            let permissions = fs::Permissions::from_mode(0o1733);
+            fs::set_permissions(&folder.path, permissions)
+                .with_context(|| format!("cannot open {} to others", folder.path.display()))?;
+        }
+        Ok(folder)
+    }
+
+    /// [`Folder::new`] where nothing may be printed.
     pub(crate) fn quietly() -> std::io::Result<Self> {
         Self::new_in(&std::env::temp_dir()).or_else(|_| Self::new_in(Path::new("/tmp")))
     }

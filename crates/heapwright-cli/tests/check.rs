@@ -304,6 +304,45 @@ fn who_asks_the_command_to_end_asks_the_daemon() {
     assert!(line.contains(LOST), "{line}");
 }
 
+/// What a server that root starts forks when it has given up its user has a record.
+#[test]
+fn what_gave_up_its_user_is_reported() {
+    // SAFETY: it has no precondition.
+    if unsafe { libc::geteuid() } != 0 {
+        // Nobody else has a user to give up.
+        return;
+    }
+    let folder = Folder::new();
+    let source = "
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+__attribute__((noinline)) static void serve(void) {
+    char *volatile block = malloc(40);
+    free(block);
+    free(block);
+}
+int main(void) {
+    if (setuid(65534) != 0)
+        return 1;
+    if (fork() == 0) {
+        serve();
+        exit(0);
+    }
+    wait(0);
+    return 0;
+}
+";
+    let program = folder.compile("server", &["-g", "-O0"], source);
+    let output = check(&[], &[text(&program)]);
+    assert_eq!(output.status.code(), Some(99), "{}", stderr(&output));
+    let printed = stderr(&output);
+    // What the first process had begun as root it cannot go on with, and that is said.
+    for part in ["double-free: free of a 40-byte", "in serve ", "INCOMPLETE: "] {
+        assert!(printed.contains(part), "{part}: {printed}");
+    }
+}
+
 #[test]
 fn what_runs_still_is_named_and_is_not_clean() {
     let folder = Folder::new();

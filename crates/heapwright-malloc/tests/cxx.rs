@@ -61,6 +61,18 @@ fn a_private_plugin_in_a_c_program_throws() {
     }
 }
 
+/// Constructors of a library that a program is linked with run before that of a library that is preloaded.
+#[test]
+fn arrays_of_earlier_constructors_are_arrays() {
+    let library = compile_plugin("cxx_global_arrays.cc", &[]);
+    let library = library.to_str().expect("a path in ASCII");
+    let host = compile("cxx_global_arrays_host.c", How::Plain, &[library]);
+    for mode in ["fast", "debug", "hardened", "hardened:full"] {
+        let mut program = command(&host, How::Preload);
+        run(program.env("HEAPWRIGHT", format!("mode={mode}"))).is_fine(mode);
+    }
+}
+
 #[test]
 fn without_a_runtime_exhaustion_ends_the_program() {
     for how in [How::Linked, How::Archive, How::Static] {

@@ -151,7 +151,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let file = args.output_args.file()?;
     let how = how(args, &inspected);
     report::check(&how).map_err(|error| is_wrong(&error))?;
-    let folder = Folder::new()?;
+    let folder = Folder::for_records()?;
     let kept = args.keep.as_deref().map(kept).transpose().map_err(|error| is_wrong(&error))?;
     let records = kept.as_deref().unwrap_or(folder.path());
     let options = options(args, records, frames(args, &inspected))?;

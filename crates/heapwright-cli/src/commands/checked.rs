@@ -274,7 +274,7 @@ pub(super) fn checked(
 ) -> anyhow::Result<Result<Checked, Exit>> {
     let given = std::env::var_os("HEAPWRIGHT_LIBRARY").filter(|path| !path.is_empty());
     let library = preload::for_check(given.map(PathBuf::from).as_deref())?;
-    let folder = Folder::new()?;
+    let folder = Folder::for_records()?;
     // What the user set in HEAPWRIGHT comes first.
     let inherited = std::env::var_os("HEAPWRIGHT");
     let mut options = Options::inherited_over(FRAMES, inherited.as_deref());

@@ -5,7 +5,7 @@ use crate::report::lines;
 use crate::report::model::{Error, Happened, Leak, Report, StackId};
 use crate::report::suppressions::suggestion;
 use crate::symbols::{Frame, Function};
-use heapwright_record::debug::{Finding, FindingKind, Reach, Role, Text, Words};
+use heapwright_record::debug::{self, Finding, FindingKind, Reach, Role, Text, Words};
 use std::fmt::Write;
 
 /// What happened, in one sentence.
@@ -118,17 +118,26 @@ pub(crate) fn line_for(report: &Report, kind: &str, stack: StackId) -> Option<St
     Some(format!("{kind}:{}", printable_text(&pattern)))
 }
 
+/// The function of the C library that an access was asked of.
+pub(crate) fn asked(finding: &Finding) -> Option<&'static str> {
+    Some(finding.function.word()).filter(|_| finding.function != debug::Function::Unknown)
+}
+
 /// A suppression as valgrind has it.
 pub(crate) fn block_for(
     report: &Report,
     name: &str,
     kind: &str,
     leak: Option<Reach>,
+    function: Option<&str>,
     stack: StackId,
 ) -> Option<String> {
     let mut block = format!("{{\n   {name}\n   {kind}\n");
     if let Some(word) = leak.and_then(leak_kind) {
         let _ = writeln!(block, "   match-leak-kinds: {word}");
+    }
+    if let Some(function) = function {
+        let _ = writeln!(block, "   fun:{function}");
     }
     let mut lines = 0;
     for frame in report.stacks.frames(stack) {

@@ -46,7 +46,7 @@ mod unseen;
 
 use anyhow::anyhow;
 use gather::{Error, Gathered, Lost, place};
-use heapwright_record::debug::{Call, Entry, FindingKind, Reach, Role, Root};
+use heapwright_record::debug::{Call, Entry, FindingKind, Function, Reach, Role, Root};
 use heapwright_record::{Fault, Problem};
 use input::reading;
 use model::{
@@ -312,7 +312,7 @@ impl ReportBuilder<'_> {
             self.naming.name(happened.stack);
         }
         let stacks = moments.iter().map(|happened| happened.stack);
-        if let Some(rule) = self.hidden(Kind::Error(finding.kind), stacks) {
+        if let Some(rule) = self.hidden(Kind::Error(finding.kind), finding.function, stacks) {
             let (used, hidden) = (&mut self.suppressions.used[rule], &mut self.report.suppressed);
             used.times = used.times.saturating_add(error.times);
             hidden.errors += 1;
@@ -342,7 +342,7 @@ impl ReportBuilder<'_> {
             self.naming.name(stack);
         }
         let amount = Amount { blocks: leak.blocks, bytes: leak.bytes };
-        if let Some(rule) = self.hidden(Kind::Leak(leak.reach), [stack]) {
+        if let Some(rule) = self.hidden(Kind::Leak(leak.reach), Function::Unknown, [stack]) {
             let used = &mut self.suppressions.used[rule];
             used.times += 1;
             used.amount = sum(used.amount, amount);
@@ -465,7 +465,7 @@ impl ReportBuilder<'_> {
         let mark = self.naming.mark();
         let stack = self.naming.stack(number, false);
         self.naming.name(stack);
-        if let Some(rule) = self.hidden(Kind::Growth, [stack]) {
+        if let Some(rule) = self.hidden(Kind::Growth, Function::Unknown, [stack]) {
             self.suppressions.used[rule].times += 1;
             self.report.suppressed.growths += 1;
             self.naming.forget(mark);
@@ -477,13 +477,18 @@ impl ReportBuilder<'_> {
     }
 
     /// Which suppression hides a finding with these stacks, which is noted there as one of its causes.
-    fn hidden(&mut self, kind: Kind, stacks: impl IntoIterator<Item = StackId>) -> Option<usize> {
+    fn hidden(
+        &mut self,
+        kind: Kind,
+        function: Function,
+        stacks: impl IntoIterator<Item = StackId>,
+    ) -> Option<usize> {
         if self.suppressions.is_empty() {
             return None;
         }
         let stacks: Vec<Vec<Line<'_>>> =
             stacks.into_iter().map(|stack| lines(&self.naming.stacks, stack)).collect();
-        let rule = self.suppressions.hides(kind, &stacks)?;
+        let rule = self.suppressions.hides(kind, function, &stacks)?;
         let place = stacks.iter().find_map(|stack| suppressions::suggestion(stack));
         let cause = format!("{kind:?} {}", place.unwrap_or_default());
         self.suppressions.used[rule].causes.insert(cause);

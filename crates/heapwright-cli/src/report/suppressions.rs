@@ -28,7 +28,9 @@
 //! after the last line is not looked at. Functions are compared as the linker knows
 //! them and as people read them. Valgrind's stacks begin in its own `malloc`, ours in
 //! its caller: a first line that is the function which allocated or freed is
-//! taken as matched. The stack is any of the finding's.
+//! taken as matched. So are the first lines up to the function of the C library that an access was asked of, by its name or
+//! one of those that valgrind has for it: `memcpy@@GLIBC_2.14`, `__memcpy_avx_unaligned_erms`, `memmove`. The stack is
+//! any of the finding's.
 //!
 //! ```text
 //! Memcheck:Leak              leaks; match-leak-kinds: definite, indirect, possible, reachable, all
@@ -42,7 +44,7 @@
 use super::model::Used;
 use crate::symbols::plumbing::is_plumbing_name;
 use anyhow::{Context, bail};
-use heapwright_record::debug::{FindingKind, Reach};
+use heapwright_record::debug::{FindingKind, Function, Reach};
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
@@ -214,9 +216,14 @@ impl Suppressions {
         self.rules.is_empty()
     }
 
-    /// Which of them hides a finding with these stacks, if one does.
-    pub(super) fn hides(&self, kind: Kind, stacks: &[Vec<Line<'_>>]) -> Option<usize> {
-        self.rules.iter().position(|rule| rule.hides(kind) && rule.frames.are_in(stacks))
+    /// Which of them hides a finding with these stacks, if one does. `function`: what the access was asked of.
+    pub(super) fn hides(
+        &self,
+        kind: Kind,
+        function: Function,
+        stacks: &[Vec<Line<'_>>],
+    ) -> Option<usize> {
+        self.rules.iter().position(|rule| rule.hides(kind) && rule.frames.are_in(function, stacks))
     }
 }
 
@@ -413,7 +420,7 @@ fn leak_kinds(words: &str) -> Result<Vec<Reach>, String> {
 }
 
 impl Frames {
-    fn are_in(&self, stacks: &[Vec<Line<'_>>]) -> bool {
+    fn are_in(&self, function: Function, stacks: &[Vec<Line<'_>>]) -> bool {
         match self {
             Self::Anywhere(pattern) => stacks.iter().flatten().any(|line| {
                 [line.name, line.symbol, line.source, line.module]
@@ -422,7 +429,8 @@ impl Frames {
             }),
             Self::Chain(calls) => stacks.iter().any(|stack| begins(calls, without_plumbing(stack))),
             Self::Stack(patterns) => stacks.iter().any(|stack| {
-                if begins(patterns, stack) {
+                let behind = behind_function(patterns, function);
+                if begins(patterns, stack) || behind.is_some_and(|rest| begins(rest, stack)) {
                     return true;
                 }
                 // The function that valgrind's stack begins with.
@@ -437,6 +445,45 @@ impl Frames {
             }),
         }
     }
+}
+
+/// Calls within the C library that valgrind's stacks have before the function that the program called, at most: `strlen`,
+/// `__vfprintf_internal`, `printf`.
+const INNER_CALLS: usize = 5;
+
+/// What follows the first line that is a function which an access was asked of.
+fn behind_function(patterns: &[Pattern], function: Function) -> Option<&[Pattern]> {
+    let is_it =
+        |pattern: &Pattern| matches!(pattern, Pattern::Function(name) if is_called(name, function));
+    let at = patterns.iter().take(INNER_CALLS).position(is_it)?;
+    patterns.get(at + 1..)
+}
+
+/// Whether a name, or a pattern of names, is a function's, or another one that valgrind has for it.
+fn is_called(pattern: &str, function: Function) -> bool {
+    let word = function.word();
+    if function == Function::Unknown {
+        return false;
+    }
+    // `memcpy@@GLIBC_2.14`, `__GI_strlen`, `__memcpy_chk`, `__strlen_avx2`, `__memset_evex_unaligned_erms`.
+    let bare = pattern.split('@').next().unwrap_or_default();
+    let bare = bare.strip_prefix("__GI_").unwrap_or(bare).trim_start_matches('_');
+    let end = ["_chk", "_avx", "_evex", "_sse", "_ssse", "_unaligned", "_erms"]
+        .iter()
+        .filter_map(|variant| bare.find(variant))
+        .min();
+    let bare = &bare[..end.unwrap_or(bare.len())];
+    // One body serves both, and valgrind knows it by one of the names.
+    const SAME: [[&str; 2]; 5] = [
+        ["memcpy", "memmove"],
+        ["memcmp", "bcmp"],
+        ["strchr", "index"],
+        ["strrchr", "rindex"],
+        ["wmemcpy", "wmemmove"],
+    ];
+    let others = SAME.iter().filter(|pair| pair.contains(&word)).flatten();
+    let mut names = others.copied().chain([word]);
+    names.any(|name| glob(pattern, name) || glob(bare, name))
 }
 
 /// A stack from the first frame that is no plumbing on; all of it where there is no other.
@@ -565,7 +612,7 @@ mod tests {
     ];
 
     fn hidden(text: &str, kind: Kind) -> bool {
-        suppressions(text).hides(kind, &[STACK.to_vec()]).is_some()
+        suppressions(text).hides(kind, Function::Unknown, &[STACK.to_vec()]).is_some()
     }
 
     const LOST: Kind = Kind::Leak(Reach::Definite);
@@ -600,6 +647,35 @@ mod tests {
     }
 
     #[test]
+    fn functions_that_accesses_were_asked_of_go_before_their_callers() {
+        let hidden = |frames: &str, function| {
+            let text = format!("{{\na\nMemcheck:Addr8\n{frames}\n}}");
+            let overflow = Kind::Error(FindingKind::Overflow);
+            suppressions(&text).hides(overflow, function, &[STACK[1..].to_vec()]).is_some()
+        };
+        for frames in [
+            "fun:memcpy@@GLIBC_2.14\nfun:_ZN2ns4load*\nfun:main",
+            "fun:memcpy@GLIBC_2.2.5\nfun:ns::load*",
+            "fun:__memcpy_avx_unaligned_erms\nfun:ns::load*",
+            "fun:__memcpy_chk\nfun:ns::load*",
+            "fun:memmove\nfun:ns::load*",
+            "fun:mem*\nfun:ns::load*",
+            "fun:ns::load*\nfun:main",
+            "...\nfun:main",
+        ] {
+            assert!(hidden(frames, Function::Memcpy), "{frames}");
+        }
+        for frames in
+            ["fun:strlen\nfun:ns::load*", "fun:memcpy\nfun:main", "fun:memcpy_fast\nfun:ns::load*"]
+        {
+            assert!(!hidden(frames, Function::Memcpy), "{frames}");
+        }
+        assert!(!hidden("fun:memcpy\nfun:ns::load*", Function::Unknown));
+        let inner = "fun:strlen\nfun:__vfprintf_internal\nfun:printf\nfun:ns::load*";
+        assert!(hidden(inner, Function::named("printf")) && !hidden(inner, Function::Memcpy));
+    }
+
+    #[test]
     fn chains_match_from_the_first_call_that_is_not_plumbing() {
         for right in [
             "leak:strdup@libc.so.6 <- ns::load(char const*)@prog <- main@prog",
@@ -625,7 +701,9 @@ mod tests {
         let suggested = suggestion(&stack).expect("has names");
         assert_eq!(suggested, "*strdup@libc.so.6 <- ns::load(char const*)@prog <- main@prog");
         let hides = |stack: &[Line<'static>]| {
-            suppressions(&format!("leak:{suggested}")).hides(LOST, &[stack.to_vec()]).is_some()
+            suppressions(&format!("leak:{suggested}"))
+                .hides(LOST, Function::Unknown, &[stack.to_vec()])
+                .is_some()
         };
         assert!(hides(&stack) && hides(&STACK) && !hides(&STACK[1..]));
         assert_eq!(suggestion(&STACK[2..]).as_deref(), Some("main@prog <-"));

@@ -10,10 +10,13 @@
 //! **Telling apart.** A debug heap must know `new[]` from `new`, and the sizes and
 //! alignments that `delete` is given. The forms that do the work report the alignment: each
 //! falls through to a door of its own (`heap::NEW`). But what came by a forwarding
-//! form has lost where it came from. So in debug mode the constructor looks at each
-//! word of [`FORWARD`]: where it leads to our own operator, and that one's way on
+//! form has lost where it came from. So in debug mode and in hardened mode each
+//! word of [`FORWARD`] is looked at: where it leads to our own operator, and that one's way on
 //! leads to ours too, it is replaced by a function that does the work at once and
-//! reports everything. Where the program has put itself in the way, the word stays:
+//! reports everything. The heap asks for this while it starts, before its first block: constructors of
+//! other libraries run before ours, and what they make by `new[]` goes back by `delete[]`
+//! when the process ends. Our constructor does it once more: a program may allocate before the dynamic linker has
+//! filled in the table. Where the program has put itself in the way, the word stays:
 //! the program's operator is called, as the standard says, and what it then calls
 //! is reported as what it is.
 //!
@@ -28,10 +31,9 @@
 //! The price in fast mode is none: a jump through one word of memory instead of
 //! another. Nor is it a weaker place: the table lies in `.data.rel.ro`, which the
 //! dynamic linker makes read-only before any code runs, as the symbol table is. In
-//! debug mode alone the constructor makes its page writable again, and leaves it
-//! so: a debug run looks for wild writes, and this process is not one to attack.
+//! these modes alone its page is made writable again, and left so.
 //!
-//! Called by the constructor, and by the operators.
+//! Called by the constructor, by the heap's start, and by the operators.
 
 use super::failure::new_array_slow;
 use super::{_ZdlPv, _ZdlPvSt11align_val_t, _Znwm, _ZnwmSt11align_val_t};
@@ -139,10 +141,11 @@ fn is_ours(operator: *mut c_void) -> bool {
 }
 
 /// Whether what a form forwards to ends in an operator of ours, and no other is
-/// on the way.
+/// on the way; or in what reports, put there before for that reason.
 fn leads_to_us(form: usize) -> bool {
-    let (_, next) = reporting(form);
-    is_ours(FORWARD.0[form].load(Ordering::Relaxed)) && next.is_none_or(leads_to_us)
+    let (report, next) = reporting(form);
+    let word = FORWARD.0[form].load(Ordering::Relaxed);
+    word == report || is_ours(word) && next.is_none_or(leads_to_us)
 }
 
 /// Looks whether the program has an `operator delete(void*)` of its own; if so,
@@ -155,9 +158,14 @@ pub(crate) fn notice_replacements() {
     }
 }
 
+/// [`distinguish_forms`], for the heap's start.
+extern "C" fn tell_forms_apart() {
+    distinguish_forms();
+}
+
 /// Makes the forwarding forms report to the heap which one was called, where the program
-/// has not replaced what they forward to. Called by the constructor in debug mode and in hardened mode. Returns whether it
-/// has replaced none.
+/// has not replaced what they forward to. Called in debug mode and in hardened mode, by the heap's start and by the
+/// constructor: what is done is left as it is. Returns whether the program has replaced none.
 #[cold]
 pub(crate) fn distinguish_forms() -> bool {
     // Decided before anything changes: what leads to us now is the linker's word.
@@ -184,13 +192,29 @@ pub(crate) fn distinguish_forms() -> bool {
     all
 }
 
-/// `new[](n)`, reporting.
+/// `new[](n)`, reporting. Beside it lies the word by which the heap's start finds [`tell_forms_apart`].
 #[unsafe(naked)]
+#[allow(named_asm_labels, reason = "the heap's start finds the word by its name")]
 extern "C" fn new_array() {
-    #[cfg(target_arch = "x86_64")]
-    naked_asm!("mov esi, 1", "jmp {slow}", slow = sym new_array_slow);
-    #[cfg(target_arch = "aarch64")]
-    naked_asm!("mov x1, #1", "b {slow}", slow = sym new_array_slow);
+    naked_asm!(
+        ".pushsection .data.rel.ro.__heapwright_0_1_forms, \"aw\", @progbits",
+        ".balign 8",
+        ".weak __heapwright_0_1_tell_forms_apart",
+        ".hidden __heapwright_0_1_tell_forms_apart",
+        "__heapwright_0_1_tell_forms_apart:",
+        ".quad {tell}",
+        ".popsection",
+        #[cfg(target_arch = "x86_64")]
+        "mov esi, 1",
+        #[cfg(target_arch = "x86_64")]
+        "jmp {slow}",
+        #[cfg(target_arch = "aarch64")]
+        "mov x1, #1",
+        #[cfg(target_arch = "aarch64")]
+        "b {slow}",
+        tell = sym tell_forms_apart,
+        slow = sym new_array_slow,
+    );
 }
 
 /// `delete(p, n)`, reporting.

@@ -42,6 +42,7 @@
 pub mod assembly;
 mod control;
 mod count;
+mod cxx_forms;
 mod debug_hooks;
 mod defragment;
 mod door;

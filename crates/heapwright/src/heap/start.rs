@@ -32,7 +32,7 @@ use crate::sync::{self, Lock};
 use super::foreign;
 use super::fork::HANDLERS;
 use super::own_word::{self, Own};
-use super::{debug_hooks, sampling, shared, trace};
+use super::{cxx_forms, debug_hooks, sampling, shared, trace};
 
 const NEW: u8 = 0;
 const READY: u8 = 1;
@@ -264,6 +264,9 @@ fn start() -> bool {
     sync::prepare_owner_locks();
     if !peered && !debug_hooks::is_debugging() {
         hardened::start(options::get(), super::guards::draw_for_hardened);
+    }
+    if !peered && (debug_hooks::is_debugging() || hardened::is_on()) {
+        cxx_forms::tell_apart();
     }
     if !peered && !debug_hooks::is_debugging() && !hardened::is_on() {
         // Where there is no memory for shared caches there is hardly any for others.

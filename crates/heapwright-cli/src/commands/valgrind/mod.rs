@@ -73,6 +73,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     // Before the program runs, so that a bad FILE does not cost a run.
     let target = Target::open(&asked.to)?;
+    for line in &asked.not_done {
+        eprintln!("heapwright: {line}");
+    }
     let how = how(&asked);
     report::check(&how).map_err(|error| is_wrong(&error))?;
     let checked = match checked(&asked.program, &library_options(&asked))? {

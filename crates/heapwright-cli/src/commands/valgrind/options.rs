@@ -3,6 +3,7 @@
 //! ```text
 //! ~/.valgrindrc, VALGRIND_OPTS, ./.valgrindrc, the command line    the last one holds
 //! an option that is understood    has its effect ([`Asked`])
+//! one of NOT_DONE                 the run is checked all the same; one line says what is not done
 //! one of NO_EFFECT                is about what heapwright does otherwise, or not at all: the
 //!                                 run is checked all the same. docs/valgrind.md says why
 //! any other                       refused in one line, before the program runs
@@ -57,6 +58,8 @@ pub(super) struct Asked {
     pub(super) cxx_library_frees: bool,
     pub(super) below_main: bool,
     pub(super) paths: Paths,
+    /// What was asked for and is not done: a line each.
+    pub(super) not_done: Vec<String>,
 }
 
 /// Which processes are reported.
@@ -79,7 +82,7 @@ pub(super) enum Leaks {
 }
 
 /// Options that are taken and change nothing.
-const NO_EFFECT: [&str; 52] = [
+const NO_EFFECT: [&str; 62] = [
     // Undefined values are not looked for.
     "undef-value-errors",
     "track-origins",
@@ -96,10 +99,14 @@ const NO_EFFECT: [&str; 52] = [
     "leak-resolution",
     "leak-check-heuristics",
     "show-realloc-size-zero",
+    "realloc-zero-bytes-frees",
     // The program runs on the processor itself.
     "smc-check",
     "vex-iropt-register-updates",
     "vex-guest-max-insns",
+    "vex-guest-chase",
+    "vex-iropt-level",
+    "vex-iropt-unroll-thresh",
     "fair-sched",
     "sim-hints",
     "kernel-variant",
@@ -119,6 +126,8 @@ const NO_EFFECT: [&str; 52] = [
     "soname-synonyms",
     "require-text-symbol",
     "scheduling-quantum",
+    "merge-recursive-frames",
+    "sanity-level",
     // No debugger is waited for, nor standard input asked.
     "vgdb",
     "vgdb-poll",
@@ -133,11 +142,22 @@ const NO_EFFECT: [&str; 52] = [
     "demangle",
     "keep-debuginfo",
     "dsymutil",
+    "enable-debuginfod",
+    "debuginfo-server",
     "extra-debuginfo-path",
     "allow-mismatched-debuginfo",
     "default-suppressions",
     // Everything is reported at the end.
     "time-stamp",
+    "progress-interval",
+    "stats",
+];
+
+/// Options that ask for something which is not done, and what that is. Many scripts have them beside what they are about.
+const NOT_DONE: [(&str, &str); 3] = [
+    ("track-fds", "descriptors that stay open are not reported"),
+    ("exit-on-first-error", "the program runs to its end, and all errors are reported"),
+    ("modify-fds", "descriptors keep their numbers"),
 ];
 
 /// Reads a command line, and what stands before it.
@@ -151,8 +171,13 @@ pub(super) fn parse(words: &[OsString]) -> anyhow::Result<Line> {
         };
     }
     let mut parser = Parser::new();
-    for word in inherited() {
-        parser.option(&word)?;
+    let own = words.iter().take_while(|word| word.as_encoded_bytes().starts_with(b"-"));
+    let is_alone =
+        own.filter_map(|word| word.to_str()).any(|word| word == "--command-line-only=yes");
+    if !is_alone {
+        for word in inherited() {
+            parser.option(&word)?;
+        }
     }
     let mut rest = words;
     while let [word, after @ ..] = rest {
@@ -186,9 +211,26 @@ fn inherited() -> Vec<String> {
         if is_own { text(here) } else { String::new() },
     ];
     let lines = texts.iter().flat_map(|text| text.lines());
-    let words =
-        lines.filter(|line| !line.trim_start().starts_with('#')).flat_map(str::split_whitespace);
-    words.filter_map(for_memcheck).collect()
+    let words = lines.filter(|line| !line.trim_start().starts_with('#')).flat_map(split);
+    words.filter_map(|word| for_memcheck(&word)).collect()
+}
+
+/// The words of a line: what stands in quotes is one, without them.
+fn split(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for letter in line.chars() {
+        match (letter, quote) {
+            (letter, Some(open)) if letter == open => quote = None,
+            ('"' | '\'', None) => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            (letter, None) if letter.is_whitespace() => words.extend(word.take()),
+            (letter, _) => word.get_or_insert_default().push(letter),
+        }
+    }
+    words.extend(word);
+    words
 }
 
 /// An option without the tool that it is for; none where that is another.
@@ -233,6 +275,7 @@ impl Parser {
             cxx_library_frees: true,
             below_main: false,
             paths: Paths::Name,
+            not_done: Vec::new(),
         };
         Self { asked, log: None, xml: None }
     }
@@ -354,9 +397,18 @@ impl Parser {
             "run-libc-freeres" => asked.c_library_frees = yes()?,
             "run-cxx-freeres" => asked.cxx_library_frees = yes()?,
             "show-mismatched-frees" => asked.mismatched = yes()?,
+            "command-line-only" => _ = yes()?,
             // Without effect they say nothing; with it, heapwright cannot do what is asked.
-            "track-fds" | "exit-on-first-error" | "xtree-leak" if value == "no" => {}
+            "xtree-leak" | "wait-for-gdb" | "db-attach" | "profile-heap" | "trace-malloc"
+                if value == "no" => {}
+            "trace-syscalls" | "trace-signals" | "trace-symtab" | "trace-sched"
+                if value == "no" => {}
             "xtree-memory" if value == "none" => {}
+            "trace-children-skip-by-arg" if value.is_empty() => {}
+            name if NOT_DONE.iter().any(|(known, _)| *known == name) => {
+                let said = NOT_DONE.iter().find(|(known, _)| *known == name && value != "no");
+                asked.not_done.extend(said.map(|(_, what)| format!("{word}: {what}")));
+            }
             name if NO_EFFECT.contains(&name) => {}
             _ => return Err(refused(&format!("'{word}' is not an option that heapwright knows"))),
         }
@@ -408,7 +460,11 @@ pub(super) fn help() -> String {
         length += option.len() + 1;
         lines += &option;
     }
-    format!("{HELP}\nTaken, without effect:\n{lines}\n")
+    let not_done: String =
+        NOT_DONE.iter().map(|(name, what)| format!("  --{name}: {what}\n")).collect();
+    format!(
+        "{HELP}\nTaken, with a line that says what is not done:\n{not_done}\nTaken, without effect:\n{lines}\n"
+    )
 }
 
 const HELP: &str = "\
@@ -520,7 +576,8 @@ mod tests {
             (&["--tool=helgrind", "x"][..], "memcheck is the only tool here"),
             (&["--nonsense=1", "x"], "'--nonsense=1' is not an option that heapwright knows"),
             (&["--nonsense", "x"], "'--nonsense' is not an option"),
-            (&["--track-fds=yes", "x"], "'--track-fds=yes' is not an option"),
+            (&["--xtree-leak=yes", "x"], "'--xtree-leak=yes' is not an option"),
+            (&["--db-attach=yes", "x"], "'--db-attach=yes' is not an option"),
             (&["--leak-check=maybe", "x"], "use no, summary, yes or full"),
             (&["--show-leak-kinds=definite,lost", "x"], "use definite, indirect"),
             (&["--error-exitcode=256", "x"], "a number from 0 to 255"),
@@ -530,6 +587,31 @@ mod tests {
         ] {
             let line = parsed(words).expect_err("is refused");
             assert!(line.contains(part) && line.lines().count() == 1, "{part}: {line}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_done_is_said_in_a_line_each() {
+        let options = asked(&["--track-fds=yes", "--exit-on-first-error=yes", "--modify-fds=no"]);
+        assert_eq!(
+            options.not_done,
+            [
+                "--track-fds=yes: descriptors that stay open are not reported",
+                "--exit-on-first-error=yes: the program runs to its end, and all errors are reported",
+            ]
+        );
+        assert!(asked(&["--track-fds=no"]).not_done.is_empty());
+    }
+
+    #[test]
+    fn what_stands_in_quotes_is_one_word() {
+        for (line, words) in [
+            ("--a=b  -q", &["--a=b", "-q"][..]),
+            ("'--log-file=a b' \"--x=it's\"", &["--log-file=a b", "--x=it's"]),
+            ("--suppressions='a b'.supp", &["--suppressions=a b.supp"]),
+            ("  ", &[]),
+        ] {
+            assert_eq!(split(line), words);
         }
     }
 

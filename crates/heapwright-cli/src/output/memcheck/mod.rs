@@ -5,7 +5,7 @@
 //! heapwright's                                 memcheck's
 //! double, invalid, interior free; realloc      InvalidFree      Invalid free() / delete / ...
 //! wrong function, size or alignment            MismatchedFree   Mismatched free() / delete / ...
-//! read, caught in the act                      InvalidRead      Invalid read of size N
+//! read, seen in the act                        InvalidRead      Invalid read of size N
 //! any other access, found later or caught      InvalidWrite     Invalid write of size N
 //! uninitialised value (check --twice)          UninitValue      Use of uninitialised value of size N
 //! blocks that are lost or reachable            Leak_*           N bytes in N blocks are ...
@@ -14,7 +14,8 @@
 //! The sentences are memcheck's up to the place where parsers stop reading; what memcheck
 //! cannot know is said behind it: a write that was found later has the stack where it was
 //! found, and says so. `size N` is what is known to have been touched, one byte at least: a
-//! guard page shows where an access was and not how wide.
+//! guard page shows where an access was and not how wide. Where a function of the C library was asked for the access, it is
+//! the innermost call, as valgrind's own copy of it is there.
 //!
 //! `text` and `xml` print [`Entry`]s. Growth is no finding of memcheck's, and left out.
 
@@ -90,6 +91,8 @@ struct Entry {
     what: String,
     /// Blocks that leaked, with what was lost with them.
     leaked: Option<Amount>,
+    /// The function of the C library that an access was asked of, which is the stack's innermost call.
+    function: Option<&'static str>,
     /// Its own stack.
     stack: StackId,
     /// Sentences about the block, with a stack each where one is known.
@@ -138,7 +141,7 @@ fn of_leak(report: &Report, leak: &Leak, number: usize, records: usize) -> Entry
         grouped(blocks)
     );
     let ready = |name: &str| {
-        words::block_for(report, name, words::LEAK_BLOCK, Some(leak.reach), leak.stack)
+        words::block_for(report, name, words::LEAK_BLOCK, Some(leak.reach), None, leak.stack)
     };
     Entry {
         pid: report.processes.get(leak.process).map_or(0, |process| process.pid),
@@ -146,12 +149,16 @@ fn of_leak(report: &Report, leak: &Leak, number: usize, records: usize) -> Entry
         kind,
         what,
         leaked: Some(Amount { blocks, bytes: all }),
+        function: None,
         stack: leak.stack,
         more: Vec::new(),
         times: 1,
         suppression: wants(report).then(|| ready(UNNAMED)).flatten(),
     }
 }
+
+/// Where the functions are that stand before the C library's.
+const INTERPOSER: &str = "libheapwright_check.so";
 
 /// What valgrind calls a suppression that has no name yet.
 const UNNAMED: &str = "<insert_a_suppression_name_here>";
@@ -169,7 +176,8 @@ fn of_error(report: &Report, error: &Error) -> Entry {
     };
     let (here, freed, allocated) =
         (stack_of(Role::Here), stack_of(Role::Freed), stack_of(Role::Allocated));
-    if finding.is_found_later() {
+    let found_later = finding.is_found_later();
+    if found_later {
         what += match finding.call {
             Where::Exit => " (found when the process ended)",
             Where::Sweep | Where::Retire => " (found later, in a look at the heap)",
@@ -197,7 +205,8 @@ fn of_error(report: &Report, error: &Error) -> Entry {
         (stack, more) = (allocated, vec![(created.to_owned(), allocated)]);
         what = format!("{what} ({})", words::happened(error));
     }
-    let ready = || words::block_for(report, UNNAMED, suppression, None, stack);
+    let ready =
+        || words::block_for(report, UNNAMED, suppression, None, words::asked(finding), stack);
     Entry {
         pid: report.processes.get(error.process).map_or(0, |process| process.pid),
         thread: finding.here.thread.max(1),
@@ -205,6 +214,7 @@ fn of_error(report: &Report, error: &Error) -> Entry {
         what,
         leaked: (finding.kind == FindingKind::Leak)
             .then_some(Amount { blocks: 1, bytes: finding.size }),
+        function: words::asked(finding),
         stack,
         more,
         times: error.times,

@@ -13,7 +13,7 @@
 //! counted; the most at once are, and said so. Quiet text has findings only: scripts take any
 //! line of it for one.
 
-use super::{Entry, Paths, Style, errors, grouped, leaks, shown};
+use super::{Entry, INTERPOSER, Paths, Style, errors, grouped, leaks, shown};
 use crate::output::calls::Call;
 use crate::output::sentences;
 use crate::output::words::printable_text;
@@ -98,10 +98,10 @@ fn lines(out: &mut dyn io::Write, pid: u32, lines: &[&str]) -> io::Result<()> {
 fn entry(out: &mut dyn io::Write, report: &Report, style: &Style, entry: &Entry) -> io::Result<()> {
     let mut text = entry.what.clone();
     text.push('\n');
-    stack(&mut text, report, style, entry.stack);
+    stack(&mut text, report, style, entry.function, entry.stack);
     for (sentence, id) in &entry.more {
         let _ = writeln!(text, " {sentence}");
-        stack(&mut text, report, style, *id);
+        stack(&mut text, report, style, None, *id);
     }
     if entry.times > 1 {
         let _ = writeln!(text, " found {} times", grouped(entry.times));
@@ -112,8 +112,13 @@ fn entry(out: &mut dyn io::Write, report: &Report, style: &Style, entry: &Entry)
     entry.suppression.iter().try_for_each(|block| write!(out, "{block}"))
 }
 
-fn stack(text: &mut String, report: &Report, style: &Style, id: StackId) {
+fn stack(text: &mut String, report: &Report, style: &Style, function: Option<&str>, id: StackId) {
     let mut word = "at";
+    if let Some(function) = function {
+        let address = report.stacks.frames(id).next().map_or(0, |frame| frame.address);
+        let _ = writeln!(text, "   {word} {:#X}: {function} (in {INTERPOSER})", Hex(address));
+        word = "by";
+    }
     for call in shown(report, id, style) {
         let _ = writeln!(
             text,

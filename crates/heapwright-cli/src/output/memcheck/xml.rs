@@ -12,7 +12,7 @@
 //! has ended, so both statuses come at once. A stack has a frame at least, since readers
 //! take that for granted: where none was kept its address is 0.
 
-use super::{Entry, Style, errors, leaks, shown};
+use super::{Entry, INTERPOSER, Style, errors, leaks, shown};
 use crate::output::calls::Call;
 use crate::output::xml::escaped;
 use crate::report::model::{Report, StackId};
@@ -125,11 +125,11 @@ fn write_error(text: &mut String, report: &Report, style: &Style, unique: usize,
         }
         None => element(text, 2, "what", &entry.what),
     }
-    stack(text, report, style, entry.stack);
+    stack(text, report, style, entry.function, entry.stack);
     for (sentence, id) in &entry.more {
         element(text, 2, "auxwhat", sentence);
         if *id != StackId::NONE {
-            stack(text, report, style, *id);
+            stack(text, report, style, None, *id);
         }
     }
     if let Some(block) = &entry.suppression {
@@ -138,9 +138,17 @@ fn write_error(text: &mut String, report: &Report, style: &Style, unique: usize,
     text.push_str("</error>\n\n");
 }
 
-fn stack(text: &mut String, report: &Report, style: &Style, id: StackId) {
+fn stack(text: &mut String, report: &Report, style: &Style, function: Option<&str>, id: StackId) {
     text.push_str("  <stack>\n");
     let mut frames = 0;
+    if let Some(function) = function {
+        let address = report.stacks.frames(id).next().map_or(0, |frame| frame.address);
+        let _ = writeln!(text, "    <frame>\n      <ip>0x{address:X}</ip>");
+        element(text, 6, "obj", INTERPOSER);
+        element(text, 6, "fn", function);
+        text.push_str("    </frame>\n");
+        frames += 1;
+    }
     for call in shown(report, id, style) {
         frame(text, &call);
         frames += 1;

@@ -102,7 +102,7 @@ pub(super) fn write_error(out: &mut String, report: &Report, error: &Error, look
     again(out, error.times, error.processes);
     let at_fault = words::fault_stack(error);
     let (kind, block) = (heading, words::block_kind(error.finding.kind));
-    ready(out, report, kind, &block, None, at_fault);
+    ready(out, report, kind, &block, None, words::asked(&error.finding), at_fault);
 }
 
 /// How often something was found, if that is worth saying.
@@ -125,6 +125,7 @@ fn ready(
     kind: &str,
     block: &str,
     leak: Option<Reach>,
+    function: Option<&str>,
     stack: StackId,
 ) {
     match report.wanted.suppressions {
@@ -136,7 +137,7 @@ fn ready(
         }
         Ready::Block => {
             let name = format!("{kind} in {}", report.first().map(program).unwrap_or_default());
-            if let Some(block) = words::block_for(report, &name, block, leak, stack) {
+            if let Some(block) = words::block_for(report, &name, block, leak, function, stack) {
                 let _ = write!(out, "{block}");
             }
         }
@@ -174,7 +175,7 @@ pub(super) fn write_leak(out: &mut String, report: &Report, leak: &Leak, look: L
         chain(out, report, leak, path);
     }
     again(out, 1, leak.processes);
-    ready(out, report, "leak", words::LEAK_BLOCK, Some(leak.reach), leak.stack);
+    ready(out, report, "leak", words::LEAK_BLOCK, Some(leak.reach), None, leak.stack);
 }
 
 /// What leads to a block.
@@ -235,7 +236,7 @@ fn write_growth(out: &mut String, report: &Report, growth: &Growth, look: Look) 
     let _ = writeln!(out, "{}", look.strong(&line));
     let _ = writeln!(out, "Live blocks allocated from:");
     stack(out, report, growth.stack);
-    ready(out, report, "growth", "Heapwright:growth", None, growth.stack);
+    ready(out, report, "growth", "Heapwright:growth", None, None, growth.stack);
 }
 
 /// The frames of a stack, and the lines around its innermost line. Functions that get memory for others are one line, and so

@@ -1,0 +1,3 @@
+module heapwright
+
+go 1.21
