@@ -50,6 +50,7 @@ use crate::registry::thread_index::MOST_THREADS;
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{self, Lock};
 
+use super::budget::GuardBudget;
 use super::flagged::FlaggedSites;
 use super::report::{Ends, Reporter};
 use super::sample::Sites;
@@ -90,6 +91,7 @@ pub(crate) struct Heap {
     forked_from: AtomicU32,
     forked_sequence: AtomicU32,
     sites: Sites,
+    budget: GuardBudget,
     pub(super) flagged: FlaggedSites,
     /// Blocks in another allocator's memory: see `checked`.
     pub(super) table: Lock<Table>,
@@ -146,6 +148,7 @@ impl Heap {
             forked_from: AtomicU32::new(0),
             forked_sequence: AtomicU32::new(0),
             sites: Sites::new(),
+            budget: GuardBudget::new(),
             flagged: FlaggedSites::new(),
             table: Lock::new(Table::new()),
             told: bounds::Told::new(),
@@ -166,6 +169,9 @@ impl Heap {
             Guard::All => GUARD_ALL,
         };
         self.rules.guard.store(guard, Ordering::Relaxed);
+        if guard == GUARD_SAMPLE {
+            self.budget.begin();
+        }
         self.rules.fill.store(detect.fill, Ordering::Relaxed);
         self.rules.canary.store(detect.canary, Ordering::Relaxed);
         self.rules.double_free.store(detect.double_free, Ordering::Relaxed);
