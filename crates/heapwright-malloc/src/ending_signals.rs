@@ -118,11 +118,8 @@ extern "C" fn on_signal_once(signal: c_int, info: usize, context: usize) {
     let Some(once) = once(signal) else { return };
     // A child of vfork has handlers of its own, and its parent's memory.
     let is_original = process::is_original_process();
-    let handler = if is_original {
-        once.swap(0, Ordering::Relaxed)
-    } else {
-        once.load(Ordering::Relaxed)
-    };
+    let handler =
+        if is_original { once.swap(0, Ordering::Relaxed) } else { once.load(Ordering::Relaxed) };
     signals::set_in_kernel(signal, if is_original { ours() } else { Action::DEFAULT });
     crate::errno::set(errno);
     if handler == 0 {

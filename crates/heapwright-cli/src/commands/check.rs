@@ -140,7 +140,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let folder = Folder::new()?;
     let kept = args.keep.as_deref().map(kept).transpose().map_err(|error| is_wrong(&error))?;
     let records = kept.as_deref().unwrap_or(folder.path());
-    let mut sites = args.sites.as_deref().map(sites).transpose().map_err(|error| is_wrong(&error))?;
+    let mut sites =
+        args.sites.as_deref().map(sites).transpose().map_err(|error| is_wrong(&error))?;
     let mut options = options(args, records, frames(args, &inspected))?;
     if let Some(file) = sites.as_ref().and_then(Sites::file) {
         options.sites(file);
