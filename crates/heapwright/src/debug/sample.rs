@@ -229,7 +229,7 @@ mod tests {
         }
         assert_eq!(sites.draw(9, none, || (full, 1 << 30)), Some(Side::Right));
         // What there is time for leaves room for what is due.
-        let mut draw = |pages| sites.draw(9, Allowance::All, || (pages, 0));
+        let draw = |pages| sites.draw(9, Allowance::All, || (pages, 0));
         assert!(draw(full / 2).is_some() && draw(full / 2).is_none() && draw(0).is_some());
     }
 }
