@@ -18,7 +18,8 @@
 //! so the next wrong access is caught as it happens.
 //!
 //! Guarded blocks take a page each, so no more stand at a time than fill a quarter of what is live (at least 4 MiB); a
-//! site's turn then waits until some were freed. What is guarded because there is time for it takes half of that.
+//! site's turn then waits until some were freed. Because there is time for it none is guarded where more stand than fill a
+//! 64th (at least 2 MiB): else long-lived blocks, of which there is time for many, would take a quarter more memory.
 
 use crate::segments::Segments;
 use crate::sync::atomic::{AtomicU32, Ordering};
@@ -33,6 +34,8 @@ const THEN: u32 = 16;
 const MOST: u32 = 1 << 20;
 /// Guarded pages that may stand, whatever is live.
 const PAGES_LEAST: usize = (4 << 20) / PAGE;
+/// So many, where it is only that there is time.
+const SPARE_LEAST: usize = PAGES_LEAST / 2;
 const FLAGGED: u32 = 255;
 /// The next guarded block stands at the start of its page.
 const TURN: u32 = 1 << 31;
@@ -113,10 +116,9 @@ impl Sites {
             return None;
         };
         let (pages, live) = pages();
-        let most = PAGES_LEAST.max(live / 4 / PAGE);
         match why {
-            Why::Due if pages >= most => return None,
-            Why::Spare if pages >= most / 2 => {
+            Why::Due if pages >= PAGES_LEAST.max(live / 4 / PAGE) => return None,
+            Why::Spare if pages >= SPARE_LEAST.max(live / 64 / PAGE) => {
                 site.store(after, Ordering::Relaxed);
                 return None;
             }
