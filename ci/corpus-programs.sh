@@ -4,7 +4,7 @@
 # or nothing). A program is built once, under a name that has a hash of its contents, its
 # flags, the compilers and this file in it.
 SANITIZE=
-TOOLS=$({ cat corpus/corpus.h corpus/corpus.rs ci/corpus-programs.sh; cc --version; c++ --version; rustc --version; } | sha256sum)
+TOOLS=$({ cat corpus/corpus.h corpus/corpus.rs corpus/reads/reads.h ci/corpus-programs.sh; cc --version; c++ --version; rustc --version; } | sha256sum)
 
 # compile SOURCE OUT FLAGS...: one program, with -DBAD (--cfg bad) among the flags or not.
 compile() {
@@ -15,6 +15,16 @@ compile() {
             [ -z "$SANITIZE" ] || sanitize=("-Zsanitizer=$SANITIZE")
             RUSTC_BOOTSTRAP=$([ -n "$SANITIZE" ] && echo 1 || echo 0) rustc --edition 2021 -C opt-level=1 -g -A warnings \
                 --crate-name corpus_program "${sanitize[@]}" "${@/#-DBAD/--cfg=bad}" -o "$out" "$source"
+            ;;
+        *.py.c)
+            # A module, and a script that calls the function of it that is its argument. (In the script's own process:
+            # nothing but Python is run.)
+            local module=${out%.new.*}.module
+            cc -std=gnu11 -O1 -g -w -fno-builtin "-I$PYTHON_INCLUDES" "$@" -shared -fPIC -o "$module" "$source" || return 1
+            printf '#!%s -IS\nimport importlib.util as u, importlib.machinery as m, sys\npath = "%s"\n%s\n%s\n' "$PYTHON" "$module" \
+                'spec = u.spec_from_file_location("reads", path, loader=m.ExtensionFileLoader("reads", path))' \
+                'getattr(u.module_from_spec(spec), sys.argv[1])()' >"$out"
+            chmod +x "$out"
             ;;
         *)
             local compiler=(cc -std=gnu11)

@@ -188,6 +188,45 @@ fn mistakes_in_the_command_line_are_one_line() {
     }
 }
 
+/// Writes beyond one block of thirty thousand, which are made at one place.
+const ONE_OF_MANY: &str = "
+#include <stdlib.h>
+__attribute__((noinline)) static void strays(char *block) { *(volatile char *)(block + 64) = 1; }
+int main(void) {
+    for (int i = 0; i < 31000; i++) {
+        char *volatile block = malloc(64);
+        if (i == 30001)
+            strays(block);
+        free(block);
+    }
+    return 0;
+}
+";
+
+#[test]
+fn what_a_run_finds_late_the_next_one_sees_as_it_happens() {
+    let folder = Folder::new();
+    let program = folder.compile("many", &["-g", "-O1", "-fno-builtin"], ONE_OF_MANY);
+    let sites = folder.path().join("found.sites");
+    let arguments = ["--sites", text(&sites), "--fail-on", "errors"];
+    // Neither due a guard, nor one that there may be time for: see `sample` in the library.
+    let late = check(&arguments, &[text(&program)]);
+    let printed = stderr(&late);
+    assert_eq!(late.status.code(), Some(99), "{printed}");
+    assert!(printed.contains("buffer-overflow") && !printed.contains("in strays "), "{printed}");
+    for _ in 0..2 {
+        let seen = check(&arguments, &[text(&program)]);
+        let printed = stderr(&seen);
+        assert_eq!(seen.status.code(), Some(99), "{printed}");
+        assert!(printed.contains("buffer-overflow") && printed.contains("in strays "), "{printed}");
+    }
+    // What is no file of sites is not overwritten.
+    std::fs::write(&sites, "mine").expect("written");
+    let refused = check(&arguments, &[text(&program)]);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    assert_eq!(std::fs::read(&sites).expect("read"), b"mine");
+}
+
 /// Loses 123 bytes, and ends, or goes on, as it is asked to.
 const LOSES: &str = "
 #include <signal.h>

@@ -17,6 +17,10 @@
 //! program that cleans up in its handler, restores the default and raises the signal again is looked at, too. Nothing
 //! is remembered: whether ours stands is the kernel's to say. After an exec the kernel has put the default back.
 //!
+//! **But a handler for one time** (`SA_RESETHAND`): there the kernel itself restores the default, before the handler raises
+//! the signal again. So it is remembered, and the kernel is given [`on_signal_once`], which stays: it puts ours in
+//! its place, and calls the program's. Of two signals at once one finds it taken, and is the default's.
+//!
 //! **Not taken**: SIGQUIT and other signals that leave a core file, which is to show the program as it was (and SIGQUIT ends
 //! at once what looks for too long); signals of the real-time kind; and any signal of process 1 of a container,
 //! which the kernel does not deliver where there is no handler.
@@ -31,7 +35,7 @@
 
 use crate::at_exit::{self, Look};
 use crate::signals::{self, Action};
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicUsize, Ordering};
 use heapwright::{heap, process};
 use libc::c_int;
 
@@ -69,6 +73,62 @@ pub(crate) fn ours() -> Action {
 /// What the kernel shows of our handler.
 pub(crate) fn is_our_handler(handler: usize) -> bool {
     handler == on_signal as *const () as usize
+}
+
+/// The program's handlers for one time, a signal each; 0: none, or it was called.
+static ONCE: [AtomicUsize; ENDING.len()] = [const { AtomicUsize::new(0) }; ENDING.len()];
+
+fn once(signal: c_int) -> Option<&'static AtomicUsize> {
+    ENDING.iter().position(|&ending| ending == signal).map(|index| &ONCE[index])
+}
+
+/// Whether the program's action for a signal is a handler for one time, behind which ours is to stand.
+pub(crate) fn is_for_once(signal: c_int, action: Action) -> bool {
+    action.flags & libc::SA_RESETHAND != 0
+        && ![libc::SIG_DFL, libc::SIG_IGN].contains(&action.handler)
+        && has(signal)
+}
+
+/// Remembers the program's handler for one time: says what the kernel is given.
+pub(crate) fn remember_once(signal: c_int, action: Action) -> Action {
+    if let Some(once) = once(signal) {
+        once.store(action.handler, Ordering::Relaxed);
+    }
+    Action {
+        handler: on_signal_once as *const () as usize,
+        flags: action.flags & !libc::SA_RESETHAND,
+        ..action
+    }
+}
+
+/// The program's handler for one time of a signal, if it is set: it was set, and not called since.
+pub(crate) fn handler_for_once(signal: c_int) -> usize {
+    once(signal).map_or(libc::SIG_DFL, |once| once.load(Ordering::Relaxed))
+}
+
+/// Whether the kernel has what stands for a handler for one time.
+pub(crate) fn stands_for_once(handler: usize) -> bool {
+    handler == on_signal_once as *const () as usize
+}
+
+/// The kernel's handler where the program has set one for one time. Signals are blocked as the program wants it. (Without
+/// `SA_SIGINFO` a handler looks at its first argument alone; the others are passed on as they are.)
+extern "C" fn on_signal_once(signal: c_int, info: usize, context: usize) {
+    let errno = crate::errno::get();
+    let Some(once) = once(signal) else { return };
+    // A child of vfork has handlers of its own, and its parent's memory.
+    let is_original = process::is_original_process();
+    let handler =
+        if is_original { once.swap(0, Ordering::Relaxed) } else { once.load(Ordering::Relaxed) };
+    signals::set_in_kernel(signal, if is_original { ours() } else { Action::DEFAULT });
+    crate::errno::set(errno);
+    if handler == 0 {
+        return signals::send_to_this_thread(signal);
+    }
+    // SAFETY: what the program gave as its handler for this signal, which takes these arguments or fewer.
+    let handler =
+        unsafe { core::mem::transmute::<usize, extern "C" fn(c_int, usize, usize)>(handler) };
+    handler(signal, info, context);
 }
 
 /// Puts ours wherever the default action is. Once a process; called by the constructor in debug mode.

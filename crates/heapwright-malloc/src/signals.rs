@@ -4,7 +4,8 @@
 //! program sets for SIGSEGV and SIGBUS is remembered there, and our handler stays
 //! the kernel's. A query returns what it set before. Where `ending_signals` watches,
 //! its handler takes the place of the default action of SIGTERM and its kin, and a
-//! query returns the default; what else the program sets is the kernel's. For every
+//! query returns the default; a handler for one time, behind which the kernel would put
+//! the default, is called by one of ours; what else the program sets is the kernel's. For every
 //! other signal, and for all of them in other modes, each function here is a jump to the C library's
 //! own (or to a library that stands between: it is the next of that name).
 //!
@@ -163,24 +164,33 @@ fn set(signal: c_int, action: Action) -> Option<Action> {
     if is_remembered(signal) {
         return Some(fault_handler::remember(signal, action));
     }
-    let is_watched = action.handler == libc::SIG_DFL
-        && ending_signals::has(signal)
-        && process::is_original_process();
-    set_in_kernel(signal, if is_watched { ending_signals::ours() } else { action })
-        .map(|old| as_the_program_sees(signal, old))
+    let once = ending_signals::handler_for_once(signal);
+    let action = if !process::is_original_process() {
+        action
+    } else if action.handler == libc::SIG_DFL && ending_signals::has(signal) {
+        ending_signals::ours()
+    } else if ending_signals::is_for_once(signal, action) {
+        ending_signals::remember_once(signal, action)
+    } else {
+        action
+    };
+    set_in_kernel(signal, action).map(|old| as_the_program_sees(signal, old, once))
 }
 
 /// The program's action for a signal.
 fn examine(signal: c_int) -> Option<Action> {
-    of_kernel(signal).map(|now| as_the_program_sees(signal, now))
+    let once = ending_signals::handler_for_once(signal);
+    of_kernel(signal).map(|now| as_the_program_sees(signal, now, once))
 }
 
-/// Where the kernel has our handler, the program has set another, or the default.
-fn as_the_program_sees(signal: c_int, action: Action) -> Action {
+/// Where the kernel has our handler, the program has set another, or the default; `once` is its handler for one time.
+fn as_the_program_sees(signal: c_int, action: Action, once: usize) -> Action {
     if fault_handler::is_our_handler(action.handler) {
         fault_handler::programs(signal)
     } else if ending_signals::is_our_handler(action.handler) {
         Action::DEFAULT
+    } else if ending_signals::stands_for_once(action.handler) {
+        Action { handler: once, flags: action.flags | libc::SA_RESETHAND, ..action }
     } else {
         action
     }
@@ -251,26 +261,34 @@ unsafe fn old_style(
     itself: bool,
     flags: c_int,
 ) -> sighandler_t {
-    if !is_ours_to_set(signal, handler) {
+    if !is_ours_to_set(signal, handler, flags) {
         let next = next(found, name);
         if !next.is_null() {
             // SAFETY: the type that all of these functions have.
             let next = unsafe { transmute::<*mut c_void, SignalFn>(next) };
             // SAFETY: the C library's function, and the handler may run, as the caller promises.
-            return without_ours(unsafe { next(signal, handler) });
+            return without_ours(signal, unsafe { next(signal, handler) });
         }
     }
     set_old_style(signal, handler, itself, flags)
 }
 
 /// Whether the next function of the name must not set this handler itself.
-fn is_ours_to_set(signal: c_int, handler: sighandler_t) -> bool {
-    fault_handler::has(signal) || handler == libc::SIG_DFL && ending_signals::has(signal)
+fn is_ours_to_set(signal: c_int, handler: sighandler_t, flags: c_int) -> bool {
+    fault_handler::has(signal)
+        || ending_signals::has(signal)
+            && (handler == libc::SIG_DFL || flags & libc::SA_RESETHAND != 0)
 }
 
 /// The handler before, as the program knows it.
-fn without_ours(handler: sighandler_t) -> sighandler_t {
-    if ending_signals::is_our_handler(handler) { libc::SIG_DFL } else { handler }
+fn without_ours(signal: c_int, handler: sighandler_t) -> sighandler_t {
+    if ending_signals::is_our_handler(handler) {
+        libc::SIG_DFL
+    } else if ending_signals::stands_for_once(handler) {
+        ending_signals::handler_for_once(signal)
+    } else {
+        handler
+    }
 }
 
 #[cold]
@@ -325,13 +343,13 @@ old_style! {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn sigset(signal: c_int, handler: sighandler_t) -> sighandler_t {
     static FOUND: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
-    if !is_ours_to_set(signal, handler) {
+    if !is_ours_to_set(signal, handler, 0) {
         let next = next(&FOUND, c"sigset");
         if !next.is_null() {
             // SAFETY: the type of sigset.
             let next = unsafe { transmute::<*mut c_void, SignalFn>(next) };
             // SAFETY: the handler may run at any time from now on, as the caller promises.
-            return without_ours(unsafe { next(signal, handler) });
+            return without_ours(signal, unsafe { next(signal, handler) });
         }
     }
     set_or_hold(signal, handler)

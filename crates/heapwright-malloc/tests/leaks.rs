@@ -136,7 +136,7 @@ fn a_process_that_a_signal_ends_is_looked_at() {
             run(command(&program, how).arg(word).env("HEAPWRIGHT", options))
         };
         ends("handlers", "mode=debug,leaks=exit,quiet=yes").is_fine(how);
-        for word in ["raise", "again", "storm"] {
+        for word in ["raise", "again", "once", "once-with-info", "storm"] {
             let outcome = ends(word, "mode=debug,leaks=exit");
             assert_eq!(outcome.status.signal(), Some(libc::SIGTERM), "{how:?} {word}: {outcome:?}");
             let lost = "leak: 40 bytes in 1 block is definitely lost";

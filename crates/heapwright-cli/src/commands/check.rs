@@ -27,6 +27,7 @@ use crate::output::Look;
 use crate::preload::{self, Options};
 use crate::process::Exit;
 use crate::report::model::{Report, Wanted};
+use crate::report::sites::Sites;
 use crate::report::{self, Made};
 use crate::statistics::{Folder, fits_option};
 use crate::wrong::{is_wrong, wrong};
@@ -55,6 +56,7 @@ Examples:
   heapwright check -- ./program --its-option
   heapwright check --fail-on errors --suppress known.supp -- make test
   heapwright check --guard all --frames 32 -- ./program
+  heapwright check --sites found.sites -- ./program
   heapwright check --format json -o found.json -- cargo test
   heapwright check --twice -- ./program < input
   heapwright check --keep records -- ./server; heapwright report --show all records")]
@@ -86,6 +88,11 @@ pub(crate) struct Args {
     /// Which blocks to put beside guard pages
     #[arg(long, value_name = "WHICH", value_parser = ["never", "sample", "all"])]
     guard: Option<String>,
+
+    /// Guard from the start all blocks of the places where earlier runs with this FILE found
+    /// something, so that it is seen as it happens, and add what this run finds; it need not be there
+    #[arg(long, value_name = "FILE")]
+    sites: Option<PathBuf>,
 
     /// Have Python allocate all objects with malloc (PYTHONMALLOC=malloc), where they are checked: small
     /// ones are else in an allocator of its own
@@ -154,7 +161,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let folder = Folder::for_records()?;
     let kept = args.keep.as_deref().map(kept).transpose().map_err(|error| is_wrong(&error))?;
     let records = kept.as_deref().unwrap_or(folder.path());
-    let options = options(args, records, frames(args, &inspected))?;
+    let mut sites =
+        args.sites.as_deref().map(sites).transpose().map_err(|error| is_wrong(&error))?;
+    let mut options = options(args, records, frames(args, &inspected))?;
+    if let Some(file) = sites.as_ref().and_then(Sites::file) {
+        options.sites(file);
+    }
     preload::refuse_bad(&library, &options, &args.program.options)?;
     let words = &args.program.command;
     let how_checked = How {
@@ -202,6 +214,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     end.note_in(&mut made.report, &how_checked);
     if let Some(compared) = compared {
         compared.note_in(&mut made.report);
+    }
+    if let Some(sites) = &mut sites
+        && let Err(error) = sites.learn(records)
+    {
+        eprintln!("heapwright: {error:#}");
     }
     // Whatever becomes of the report, the program's end is handed on.
     if let Err(error) = write(args, &made.report, file) {
@@ -257,6 +274,20 @@ fn kept(path: &Path) -> anyhow::Result<PathBuf> {
             }
             Ok(path)
         })
+}
+
+/// What the file of `--sites` has: where it is, or is to be, must be a place that the options can name.
+fn sites(file: &Path) -> anyhow::Result<Sites> {
+    let name = file.file_name().with_context(|| format!("{} is no file", file.display()))?;
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = fs::canonicalize(folder.unwrap_or(Path::new(".")))
+        .with_context(|| format!("cannot keep sites in {}", file.display()))?;
+    let path = folder.join(name);
+    if !fits_option(&path) {
+        let path = path.display();
+        bail!("sites cannot be kept in {path}: its name is too long, or has , or ; in it");
+    }
+    Sites::of(&path)
 }
 
 /// How many frames are kept where nothing is said.

@@ -71,6 +71,11 @@ impl Options {
         self.path("record=", prefix);
     }
 
+    /// Has the sites of an earlier run guarded, which are in this file.
+    pub(crate) fn sites(&mut self, file: &Path) {
+        self.path("sites=", file);
+    }
+
     /// Asks for a trace `prefix.<pid>` from each process.
     pub(crate) fn trace(&mut self, prefix: &Path) {
         self.path("trace=", prefix);

@@ -40,6 +40,7 @@ mod modules;
 mod naming;
 pub(crate) mod point;
 mod progress;
+pub(crate) mod sites;
 mod source;
 pub(crate) mod suppressions;
 mod unseen;

@@ -24,6 +24,48 @@ static void again_by_default(int number)
     raise(number);
 }
 
+static void again(int number)
+{
+    came = number;
+    raise(number);
+}
+
+static void again_with_info(int number, siginfo_t *info, void *context)
+{
+    (void)context;
+    if (info->si_signo == number)
+        again(number);
+}
+
+/* Handlers for one time: the default is back while they run. */
+static void once(void)
+{
+    struct sigaction old, note_once = { .sa_handler = note, .sa_flags = (int)(SA_RESETHAND | SA_RESTART) };
+    CHECK(sigaction(SIGHUP, &note_once, &old) == 0 && old.sa_handler == SIG_DFL);
+    CHECK(sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler == note);
+    CHECK(old.sa_flags & (int)SA_RESETHAND && old.sa_flags & SA_RESTART);
+    CHECK(raise(SIGHUP) == 0 && came == SIGHUP);
+    CHECK(sigaction(SIGHUP, &note_once, &old) == 0 && old.sa_handler == SIG_DFL);
+    CHECK(signal(SIGHUP, SIG_IGN) == note);
+    came = 0;
+    CHECK(raise(SIGHUP) == 0 && came == 0 && sysv_signal(SIGHUP, note) == SIG_IGN);
+    CHECK(raise(SIGHUP) == 0 && came == SIGHUP && signal(SIGHUP, SIG_DFL) == SIG_DFL);
+    /* A child has its parent's handler, and the parent keeps it. */
+    CHECK(sysv_signal(SIGHUP, note) == SIG_DFL);
+    for (int shares = 0; shares < 2; shares++) {
+        pid_t child = shares ? vfork() : fork();
+        if (child == 0) {
+            raise(SIGHUP);
+            raise(SIGHUP);
+            _exit(9);
+        }
+        int status;
+        CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGHUP);
+    }
+    CHECK(signal(SIGHUP, SIG_DFL) == note);
+    came = 0;
+}
+
 /* What the program sees of handlers. */
 static void handlers(void)
 {
@@ -70,6 +112,7 @@ int main(int count, char **words)
     const char *how = count > 1 ? words[1] : "handlers";
     if (strcmp(how, "handlers") == 0) {
         handlers();
+        once();
         return 0;
     }
     lost = malloc(40);
@@ -77,6 +120,14 @@ int main(int count, char **words)
     lost = malloc(8);
     if (strcmp(how, "again") == 0)
         signal(SIGTERM, again_by_default);
+    if (strcmp(how, "once") == 0) {
+        struct sigaction action = { .sa_handler = again, .sa_flags = (int)SA_RESETHAND };
+        CHECK(sigaction(SIGTERM, &action, NULL) == 0);
+    }
+    if (strcmp(how, "once-with-info") == 0) {
+        struct sigaction action = { .sa_sigaction = again_with_info, .sa_flags = (int)(SA_RESETHAND | SA_NODEFER | SA_SIGINFO) };
+        CHECK(sigaction(SIGTERM, &action, NULL) == 0);
+    }
     if (strcmp(how, "storm") == 0) {
         /* A signal in the midst of malloc, most likely. */
         if (fork() == 0) {

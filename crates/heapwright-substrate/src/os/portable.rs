@@ -268,6 +268,11 @@ pub fn thread_cpu_ns() -> u64 {
     now_ns()
 }
 
+/// The same for the process's.
+pub fn process_cpu_ns() -> u64 {
+    now_ns()
+}
+
 /// Nanoseconds on a clock that only moves forward.
 pub fn now_ns() -> u64 {
     static START: OnceLock<std::time::Instant> = OnceLock::new();

@@ -57,6 +57,8 @@ pub(crate) fn judge(
             ..of_block(place, word)
         };
         heap.reporter.report(&finding, &heap.threads);
+        // The next run may not have a guard there.
+        heap.flag(finding.allocated.stack, kind);
     }
     // Guarded blocks of fast mode promise an end.
     if heap.is_process_heap() && lift::lift(heap, span, address) {

@@ -1,14 +1,14 @@
-//! Flagged sites: places where something was found late, from run to run.
+//! Flagged sites: places where something was found, from run to run.
 //!
 //! ```text
-//!   this run    a canary was hit in a block of stack S --> all of S's blocks are guarded
-//!               record=PREFIX: Site { key of S } goes into the record, too
+//!   this run    a canary was hit in a block of stack S, or a guard --> all of S's blocks are guarded
+//!               record=PREFIX: Site { key of S, what was found } goes into the record, too
 //!   the next    sites=RECORD: the keys are read at the start; a stack that is new is
 //!               flagged if its key is among them
 //! ```
 //!
 //! Addresses change from run to run. A key is made of what does not: of each frame
-//! the build of its module and the offset in it.
+//! the build of its module and the offset in it. Its lowest bit is kept free for the end that blocks are to stand at.
 //!
 //! Called by `heap`.
 
@@ -17,6 +17,8 @@ use heapwright_record::debug::{Entry, FindingKind, Reader};
 use crate::os;
 use crate::stacks::{self, Stack};
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use super::sample::Side;
 
 /// Keys that are kept; what a record has beyond them is left out.
 const KEYS: usize = 512;
@@ -38,13 +40,16 @@ impl FlaggedSites {
         let Ok(reader) = Reader::new(bytes) else { return false };
         let sites = reader.filter_map(|entry| match entry {
             // Where blocks of undefined bytes come from (option `fill`) nothing was found.
-            Entry::Site(site) if site.last != FindingKind::Uninitialised => Some(site.key),
+            Entry::Site(site) if site.last != FindingKind::Uninitialised => {
+                Some((site.key, end_for(site.last)))
+            }
             _ => None,
         });
-        for key in sites {
+        for (key, side) in sites {
             let count = self.count.load(Ordering::Relaxed);
-            if count < KEYS && !self.has(key) {
-                self.keys[count].store(key, Ordering::Relaxed);
+            if count < KEYS && self.side(key).is_none() {
+                let is_left = u64::from(side == Side::Left);
+                self.keys[count].store(key & !1 | is_left, Ordering::Relaxed);
                 self.count.store(count + 1, Ordering::Release);
             }
         }
@@ -57,11 +62,18 @@ impl FlaggedSites {
         self.count.load(Ordering::Relaxed) == 0
     }
 
-    /// Whether a key is among them.
-    pub(crate) fn has(&self, key: u64) -> bool {
+    /// The end that blocks of the site with this key are to stand at, if it is among them.
+    pub(crate) fn side(&self, key: u64) -> Option<Side> {
         let count = self.count.load(Ordering::Acquire);
-        self.keys[..count].iter().any(|known| known.load(Ordering::Relaxed) == key)
+        let known = self.keys[..count].iter().map(|known| known.load(Ordering::Relaxed));
+        let found = known.into_iter().find(|known| known & !1 == key & !1)?;
+        Some(if found & 1 == 1 { Side::Left } else { Side::Right })
     }
+}
+
+/// The end of the page at which a block shows such a mistake as it happens.
+pub(crate) fn end_for(kind: FindingKind) -> Side {
+    if kind == FindingKind::Underflow { Side::Left } else { Side::Right }
 }
 
 /// What a stack is called in every run.

@@ -69,6 +69,21 @@ pub(crate) fn start(options: &Options) {
     MOST.store(memory / 2, Ordering::Relaxed);
 }
 
+/// A fork waits until no thread makes the heap: a child would never have one.
+pub(super) fn before_fork() {
+    MAKING.acquire();
+}
+
+/// Gives the lock back.
+///
+/// # Safety
+///
+/// Follows [`before_fork`] in the forking thread or its copy.
+pub(super) unsafe fn after_fork() {
+    // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+    unsafe { MAKING.release() };
+}
+
 /// Makes the heap of guarded blocks, at the first of them: it takes some 100 page faults, which a process that has none is
 /// spared. `None`: there is no memory for it, or another thread makes it just now.
 #[cold]

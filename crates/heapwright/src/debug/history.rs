@@ -87,7 +87,11 @@ impl History {
             Stage::Filled => bucket.span.bucket_bytes(),
             // A guard is a word a page in the page tables; a unit has its row, its
             // record and its entry.
-            _ => bucket.span.bucket_bytes() / (PAGE / 8) + bucket.span.units() * UNIT_COST,
+            // (It has them in common with the other buckets there.)
+            _ => {
+                let (units, buckets) = (bucket.span.units(), bucket.span.bucket_count().max(1));
+                bucket.span.bucket_bytes() / (PAGE / 8) + (units * UNIT_COST).div_ceil(buckets)
+            }
         };
         memory + records + ENTRY_COST
     }

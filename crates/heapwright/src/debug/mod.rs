@@ -17,6 +17,7 @@
 //!       thread_state  a thread's current buckets                        (no lock)
 //!         lifetime which blocks belong in one bucket
 //!       sample     which blocks stand between guards
+//!         budget   for how many there is time
 //!       flagged    sites of blocks that were damaged in an earlier run
 //!       span       the bucket, slot and block of an address, in O(1)
 //!         slot       24 bytes a slot: stacks, threads, sequence, size, how made
@@ -61,6 +62,7 @@
 //! assert_eq!(heap.deinit().blocks, 0);
 //! ```
 
+mod budget;
 mod bytes;
 mod check;
 mod checked;
@@ -153,6 +155,7 @@ fn join_forks() {
 }
 
 fn before() {
+    guards::before_fork();
     HEAPS.before_fork();
     HEAPS.all().for_each(Heap::before_fork);
 }
@@ -169,6 +172,8 @@ unsafe fn unlock() {
     // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
     // copy of.
     unsafe { HEAPS.after_fork() };
+    // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+    unsafe { guards::after_fork() };
 }
 
 fn in_child(alone: bool) {

@@ -1,36 +1,43 @@
 //! The sample: it chooses the blocks that stand alone between guard pages.
 //!
 //! ```text
-//!   site (a stack)   | turn 1 | blocks to go until the next one 23 | guarded so far 8 |
+//!   site (a stack)   | end | blocks to go until the next one is due 23 | were due so far 8 |
 //!
-//!   guarded: the first two of every stack, then after 16, 64, 256, ... more
+//!   due       the first two of every stack, then after 16, 64, 256, ... more
+//!   besides   while the budget lasts (see there): the first blocks of the process, all of them; later of those 16
+//!             each, of the 64 every second, of the 256 every fourth: as many as the root of what the site makes
 //! ```
 //!
-//! So a bug at a place that runs once is seen the first time, and a place that runs
-//! a million times costs ten guards. Blocks stand at the end of their page and at
-//! its beginning in turn: a read beyond the end is caught by the one, a read before
-//! the start by the other.
+//! So a small program's blocks are guarded, a bug at a place that runs once is seen the first time, and a place that runs
+//! a million times costs ten guards, or as many as there is time for. A site that is new or seldom comes before one that
+//! is old and hot. Blocks stand at the end of their page and at its beginning in turn: a read beyond the end is caught by the
+//! one, a read before the start by the other.
 //!
-//! A site where something was found late (a canary was hit) is *flagged*: all its blocks
-//! are guarded from then on, so the next wrong access is caught as it happens.
+//! A site where something was found late (a canary was hit), or by a guard that may not stand there the next time, is
+//! *flagged*, in this run or by an earlier one (`flagged`): all its blocks are guarded from then on, at the end that matters,
+//! so the next wrong access is caught as it happens.
 //!
-//! Guarded blocks take a page each, so no more stand at a time than fill a quarter
-//! of what is live (at least 4 MiB); a site's turn then waits until some were freed.
+//! Guarded blocks take a page each, so no more stand at a time than fill a quarter of what is live (at least 4 MiB); a
+//! site's turn then waits until some were freed. Because there is time for it none is guarded where more stand than fill a
+//! 64th (at least 2 MiB): else long-lived blocks, of which there is time for many, would take a quarter more memory.
 
 use crate::segments::Segments;
 use crate::sync::atomic::{AtomicU32, Ordering};
 
+use super::budget::Allowance;
 use super::shape::PAGE;
 
-/// The first so many of a site are guarded.
+/// The first so many of a site are due.
 const FIRST: u32 = 2;
 /// Blocks until the next one, after those; four times as many each time.
 const THEN: u32 = 16;
 const MOST: u32 = 1 << 20;
 /// Guarded pages that may stand, whatever is live.
 const PAGES_LEAST: usize = (4 << 20) / PAGE;
+/// So many, where it is only that there is time.
+const SPARE_LEAST: usize = PAGES_LEAST / 2;
 const FLAGGED: u32 = 255;
-/// Which end the next block stands at that is guarded whatever the odds.
+/// The next guarded block stands at the start of its page.
 const TURN: u32 = 1 << 31;
 
 /// The sites of a heap, by the numbers of their stacks.
@@ -49,23 +56,36 @@ pub(crate) enum Side {
     Into(usize),
 }
 
-/// What to do with a block, by its site's word; and the word afterwards.
-fn next(word: u32) -> (u32, Option<Side>) {
-    let turn = word & TURN;
-    let (to_go, guarded) = ((word & !TURN) >> 8, word & 255);
+/// Why a block is guarded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Why {
+    /// Its site is due one.
+    Due,
+    /// There is time for it.
+    Spare,
+}
+
+/// What to do with a block, by its site's word; and the word afterwards, but for the turn.
+fn next(word: u32, allowance: Allowance) -> (u32, Option<Why>) {
+    let (to_go, due) = ((word & !TURN) >> 8, word & 255);
     if to_go > 0 {
-        return (word - 256, None);
+        let is_spare = match allowance {
+            Allowance::All => true,
+            // The pause is four times as long each time, and its steps twice as long.
+            Allowance::Some => to_go.is_multiple_of(1 << due.saturating_sub(FIRST).min(23)),
+            Allowance::None => false,
+        };
+        return (word - 256, is_spare.then_some(Why::Spare));
     }
-    if guarded == FLAGGED {
-        return (word, Some(Side::Right));
+    if due == FLAGGED {
+        return (word, Some(Why::Due));
     }
-    let side = if guarded % 2 == 0 { Side::Right } else { Side::Left };
-    let guarded = (guarded + 1).min(FLAGGED - 1);
-    let pause = match guarded.checked_sub(FIRST) {
+    let due = (due + 1).min(FLAGGED - 1);
+    let pause = match due.checked_sub(FIRST) {
         None => 0,
         Some(times) => THEN.checked_shl(2 * times).unwrap_or(MOST).min(MOST),
     };
-    (turn | pause << 8 | guarded, Some(side))
+    (word & TURN | pause << 8 | due, Some(Why::Due))
 }
 
 impl Sites {
@@ -81,18 +101,33 @@ impl Sites {
     /// Whether a block that `stack` asks for is to be guarded, and how. `pages` such
     /// stand now, and `live` bytes are live.
     #[inline]
-    pub(crate) fn draw(&self, stack: u32, pages: impl FnOnce() -> (usize, usize)) -> Option<Side> {
+    pub(crate) fn draw(
+        &self,
+        stack: u32,
+        allowance: Allowance,
+        pages: impl FnOnce() -> (usize, usize),
+    ) -> Option<Side> {
         let site = self.site(stack)?;
         // Two threads at one site may draw the same; the odds are none the worse.
-        let (after, side) = next(site.load(Ordering::Relaxed));
-        if side.is_some() {
-            let (pages, live) = pages();
-            if pages >= PAGES_LEAST.max(live / 4 / PAGE) {
+        let word = site.load(Ordering::Relaxed);
+        let (after, why) = next(word, allowance);
+        let Some(why) = why else {
+            site.store(after, Ordering::Relaxed);
+            return None;
+        };
+        let (pages, live) = pages();
+        match why {
+            Why::Due if pages >= PAGES_LEAST.max(live / 4 / PAGE) => return None,
+            Why::Spare if pages >= SPARE_LEAST.max(live / 64 / PAGE) => {
+                site.store(after, Ordering::Relaxed);
                 return None;
             }
+            _ => {}
         }
-        site.store(after, Ordering::Relaxed);
-        side
+        let side = if word & TURN == 0 { Side::Right } else { Side::Left };
+        let turns = if after & 255 == FLAGGED { 0 } else { TURN };
+        site.store(after ^ turns, Ordering::Relaxed);
+        Some(side)
     }
 
     /// Whether nothing was asked for at the site of `stack` so far.
@@ -120,10 +155,11 @@ impl Sites {
         self.site(stack).is_some_and(|site| site.load(Ordering::Relaxed) & 255 == FLAGGED)
     }
 
-    /// Something was found late in a block that `stack` asked for.
-    pub(crate) fn flag(&self, stack: u32) {
+    /// Something was found in a block that `stack` asked for: all of them stand at this end from now on.
+    pub(crate) fn flag(&self, stack: u32, side: Side) {
         if let Some(site) = self.site(stack) {
-            site.store(FLAGGED, Ordering::Relaxed);
+            let turn = if side == Side::Left { TURN } else { 0 };
+            site.store(turn | FLAGGED, Ordering::Relaxed);
         }
     }
 }
@@ -134,34 +170,68 @@ mod tests {
     extern crate std;
     use std::vec::Vec;
 
-    #[test]
-    fn the_first_are_guarded_and_the_odds_fall() {
+    /// The blocks that are guarded of so many of one site.
+    fn guarded(blocks: u32, allowance: Allowance) -> Vec<u32> {
         let mut word = 0;
         let mut guarded = Vec::new();
-        let rounds = if cfg!(miri) { 2000 } else { 100_000 };
-        for block in 0..rounds {
-            let (after, side) = next(word);
+        for block in 0..blocks {
+            let (after, why) = next(word, allowance);
             word = after;
-            if let Some(side) = side {
-                guarded.push((block, side));
+            if why.is_some() {
+                guarded.push(block);
             }
         }
-        let blocks: Vec<_> = guarded.iter().map(|&(block, _)| block).collect();
-        let expected = [0, 1, 18, 83, 340, 1365, 5462, 21847, 87384];
-        assert!(blocks.iter().eq(expected.iter().filter(|&&block| block < rounds)), "{blocks:?}");
-        assert!(guarded.windows(2).all(|pair| pair[0].1 != pair[1].1));
+        guarded
     }
 
     #[test]
-    fn a_hot_site_is_always_guarded_and_a_full_budget_never() {
+    fn the_first_are_guarded_and_the_odds_fall() {
+        let blocks = if cfg!(miri) { 2000 } else { 100_000 };
+        let expected = [0, 1, 18, 83, 340, 1365, 5462, 21847, 87384];
+        let guarded = guarded(blocks, Allowance::None);
+        assert!(guarded.iter().eq(expected.iter().filter(|&&block| block < blocks)), "{guarded:?}");
+    }
+
+    #[test]
+    fn the_more_a_site_makes_the_fewer_of_them_there_is_time_for() {
+        assert_eq!(guarded(1000, Allowance::All).len(), 1000);
+        // All of the first 18, every second of the next 65, every fourth of 257.
+        for (blocks, expected) in [(18, 18), (83, 18 + 33), (340, 18 + 33 + 65)] {
+            assert_eq!(guarded(blocks, Allowance::Some).len(), expected);
+        }
+        let many = guarded(if cfg!(miri) { 2000 } else { 1_000_000 }, Allowance::Some).len();
+        assert!(many < if cfg!(miri) { 400 } else { 10_000 }, "{many}");
+    }
+
+    #[test]
+    fn blocks_stand_at_both_ends_in_turn() {
         assert!(crate::substrate::open(crate::options::get));
         let sites = Sites::new();
-        sites.flag(70_000);
-        for _ in 0..10 {
-            assert!(sites.draw(70_000, || (0, 0)).is_some());
-            assert!(sites.draw(70_000, || (PAGES_LEAST, 0)).is_none());
-            assert!(sites.draw(9, || (PAGES_LEAST, 0)).is_none());
+        for allowance in [Allowance::None, Allowance::All] {
+            let stack = if allowance == Allowance::None { 50_000 } else { 60_000 };
+            let draw = || sites.draw(stack, allowance, || (0, 0));
+            let sides: Vec<_> = (0..100).filter_map(|_| draw()).collect();
+            assert_eq!(sides[0], Side::Right);
+            assert!(sides.windows(2).all(|pair| pair[0] != pair[1]), "{sides:?}");
         }
-        assert_eq!(sites.draw(9, || (PAGES_LEAST, 1 << 30)), Some(Side::Right));
+    }
+
+    #[test]
+    fn a_flagged_site_is_always_guarded_and_a_full_budget_never() {
+        assert!(crate::substrate::open(crate::options::get));
+        let sites = Sites::new();
+        let (none, full) = (Allowance::None, PAGES_LEAST);
+        for side in [Side::Left, Side::Right] {
+            sites.flag(70_000, side);
+            for _ in 0..10 {
+                assert_eq!(sites.draw(70_000, none, || (0, 0)), Some(side));
+                assert!(sites.draw(70_000, none, || (full, 0)).is_none());
+                assert!(sites.draw(9, none, || (full, 0)).is_none());
+            }
+        }
+        assert_eq!(sites.draw(9, none, || (full, 1 << 30)), Some(Side::Right));
+        // What there is time for leaves room for what is due.
+        let draw = |pages| sites.draw(9, Allowance::All, || (pages, 0));
+        assert!(draw(full / 2).is_some() && draw(full / 2).is_none() && draw(0).is_some());
     }
 }

@@ -490,8 +490,9 @@ impl Store {
     }
 
     /// Takes a bucket out of use whose slots are all freed: nobody looks after it
-    /// until it is retired. Returns whether it should be guarded rather than filled.
-    pub(crate) fn empty(&mut self, bucket: BucketRef) -> bool {
+    /// until it is retired. Returns whether it should be guarded rather than filled: where there is time for that, or
+    /// because it is one of the first of its class, or one in some.
+    pub(crate) fn empty(&mut self, bucket: BucketRef, is_generous: bool) -> bool {
         bucket.record().set_stage(Stage::Emptied);
         let span = bucket.span;
         if os::kernel_page_size() != PAGE {
@@ -504,7 +505,7 @@ impl Store {
             (Guard::Never, _) => false,
             (_, Form::Sampled) | (Guard::All, _) => true,
             (_, Form::Large) => true,
-            _ => number <= GUARD_FIRST || number.is_multiple_of(GUARD_ONE_IN),
+            _ => is_generous || number <= GUARD_FIRST || number.is_multiple_of(GUARD_ONE_IN),
         }
     }
 

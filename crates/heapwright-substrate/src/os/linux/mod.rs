@@ -736,6 +736,11 @@ pub fn thread_cpu_ns() -> u64 {
     clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// Nanoseconds of CPU time that the process has had. A system call.
+pub fn process_cpu_ns() -> u64 {
+    clock(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
 /// Nanoseconds since 1970.
 pub fn unix_ns() -> u64 {
     clock(libc::CLOCK_REALTIME)

@@ -21,6 +21,7 @@ use crate::memory_limit;
 use crate::os;
 use crate::sync::atomic::Ordering;
 
+use super::super::budget::Allowance;
 use super::super::bytes;
 use super::super::history;
 use super::super::slot::{SIZE_IN_SPAN, Slot, State, Word};
@@ -174,7 +175,9 @@ impl Heap {
     #[cold]
     unsafe fn retire(&'static self, entered: &mut EnteredState, bucket: BucketRef) {
         let mut late = Late::new();
-        let wants = self.store.lock().empty(bucket);
+        let is_generous = self.spends() && self.budget.allowance() != Allowance::None;
+        let wants = self.store.lock().empty(bucket, is_generous);
+        let spending = (wants && self.spends()).then(|| self.budget.begins());
         let fills = self.rules.fill.load(Ordering::Relaxed);
         if bucket.span.form() == Form::Small && fills && wants {
             // The last look before the bytes are gone. (A filled bucket's is later.)
@@ -189,6 +192,9 @@ impl Heap {
             let mut store = self.store.lock();
             store.retire(bucket, left, &mut |bucket, damage| late.note(bucket, damage));
             self.note(&mut store);
+        }
+        if let Some(spending) = spending {
+            self.budget.retired(&spending);
         }
         if fills {
             self.report_late(entered.mine().thread, &late, Call::Retire);

@@ -102,12 +102,12 @@ impl Heap {
         }
     }
 
-    /// Something was found late in a block that `stack` asked for: its blocks are
+    /// Something was found in a block that `stack` asked for: its blocks are
     /// guarded from now on, in this run and, through the record, in the next.
     #[cold]
-    pub(super) fn flag(&self, stack: u32, kind: FindingKind) {
+    pub(in crate::debug) fn flag(&self, stack: u32, kind: FindingKind) {
         if stack != 0 {
-            self.sites.flag(stack);
+            self.sites.flag(stack, flagged::end_for(kind));
             self.reporter.record_site(flagged::key(stack), kind);
         }
     }

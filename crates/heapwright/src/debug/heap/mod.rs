@@ -54,6 +54,7 @@ use crate::registry::thread_index::MOST_THREADS;
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{self, Lock};
 
+use super::budget::GuardBudget;
 use super::flagged::FlaggedSites;
 use super::report::{Ends, Reporter};
 use super::sample::Sites;
@@ -95,6 +96,7 @@ pub(crate) struct Heap {
     forked_from: AtomicU32,
     forked_sequence: AtomicU32,
     sites: Sites,
+    budget: GuardBudget,
     pub(super) flagged: FlaggedSites,
     fresh: Fresh,
     /// Blocks in another allocator's memory: see `checked`.
@@ -152,6 +154,7 @@ impl Heap {
             forked_from: AtomicU32::new(0),
             forked_sequence: AtomicU32::new(0),
             sites: Sites::new(),
+            budget: GuardBudget::new(),
             flagged: FlaggedSites::new(),
             fresh: Fresh::new(),
             table: Lock::new(Table::new()),
@@ -173,6 +176,9 @@ impl Heap {
             Guard::All => GUARD_ALL,
         };
         self.rules.guard.store(guard, Ordering::Relaxed);
+        if guard == GUARD_SAMPLE {
+            self.budget.begin();
+        }
         self.rules.fill.store(detect.fill, Ordering::Relaxed);
         self.rules.canary.store(detect.canary, Ordering::Relaxed);
         self.rules.double_free.store(detect.double_free, Ordering::Relaxed);

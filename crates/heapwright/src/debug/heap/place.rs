@@ -1,7 +1,7 @@
 //! Placing: where a block of the heap goes.
 //!
 //! ```text
-//!   stack --> sampled? --> a page between guards
+//!   stack --> is due, or there is time? --> a page between guards
 //!     |  \--> large?   --> a span between guards
 //!     v
 //!   does its like stay? --> one of the class's two current buckets
@@ -34,7 +34,7 @@ use super::super::store::{Opened, Store};
 use super::super::thread_state::Mine;
 use super::enter::EnteredState;
 use super::late::Late;
-use super::{GUARD_ALL, GUARD_NEVER, Heap};
+use super::{GUARD_ALL, GUARD_NEVER, GUARD_SAMPLE, Heap};
 
 impl Heap {
     /// Serves a request. Null: there is no memory, or the limit is reached.
@@ -85,22 +85,24 @@ impl Heap {
         match self.rules.guard.load(Ordering::Relaxed) {
             GUARD_NEVER => None,
             GUARD_ALL => Some(self.sites.turn(stack)),
-            _ if self.is_flagged_anew(stack) => Some(Side::Right),
-            _ => self.sites.draw(stack, || {
-                (self.pages.load(Ordering::Relaxed), self.open_bytes.load(Ordering::Relaxed))
-            }),
+            _ => {
+                self.flag_if_known(stack);
+                self.sites.draw(stack, self.budget.allowance(), || {
+                    (self.pages.load(Ordering::Relaxed), self.open_bytes.load(Ordering::Relaxed))
+                })
+            }
         }
     }
 
-    /// Whether an earlier run has flagged the site of `stack`, which is new in this one. It is flagged here, too.
-    fn is_flagged_anew(&self, stack: u32) -> bool {
-        let is = !self.flagged.is_empty()
+    /// Flags the site of `stack`, if it is new in this run and an earlier one has flagged it.
+    #[inline]
+    fn flag_if_known(&self, stack: u32) {
+        if !self.flagged.is_empty()
             && self.sites.is_new(stack)
-            && self.flagged.has(flagged::key(stack));
-        if is {
-            self.sites.flag(stack);
+            && let Some(side) = self.flagged.side(flagged::key(stack))
+        {
+            self.sites.flag(stack, side);
         }
-        is
     }
 
     /// Serves a request with a block that stands between guards. `None`: its stack is not new, and had to be; open
@@ -123,8 +125,8 @@ impl Heap {
         }
         let mut entered = self.enter()?;
         let stack = entered.mine().stack(self.depth.load(Ordering::Relaxed));
-        let is_flagged = self.is_flagged_anew(stack) || self.sites.is_flagged(stack);
-        if draw == Draw::IfNew && !is_flagged && !self.sites.is_new(stack) {
+        self.flag_if_known(stack);
+        if draw == Draw::IfNew && !self.sites.is_flagged(stack) && !self.sites.is_new(stack) {
             return None;
         }
         if !guard_draw::take_turn() {
@@ -222,6 +224,9 @@ impl Heap {
             opened
         };
         self.report_late(thread, &late, Call::Retire);
+        if self.spends() {
+            self.budget.earn();
+        }
         leaks::tick(self);
         opened
     }
@@ -241,8 +246,33 @@ impl Heap {
         stack: u32,
         side: Side,
     ) -> *mut u8 {
+        let spending = self.spends().then(|| self.budget.begins());
+        let block = self.place_between_guards(entered, request, stack, side);
+        if let Some(spending) = spending {
+            self.budget.made(&spending);
+        }
+        block
+    }
+
+    /// Whether guards are paid from the budget.
+    pub(super) fn spends(&self) -> bool {
+        self.rules.guard.load(Ordering::Relaxed) == GUARD_SAMPLE
+    }
+
+    fn place_between_guards(
+        &'static self,
+        entered: &mut EnteredState,
+        request: Request,
+        stack: u32,
+        side: Side,
+    ) -> *mut u8 {
         if request.size > PAGE || request.align > PAGE {
-            return self.place_large(entered, request, stack, side);
+            let block = self.place_large(entered, request, stack, side);
+            if !block.is_null() || shape::class_for(request.size, request.align).is_none() {
+                return block;
+            }
+            // There are no addresses for a span of its own.
+            return self.place_small(entered, request, stack);
         }
         let opened = self.open_by(entered.mine().thread, |store, late| {
             store.open_sampled(&mut |bucket, damage| late.note(bucket, damage))

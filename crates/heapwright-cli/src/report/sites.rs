@@ -1,0 +1,128 @@
+//! What earlier runs taught: the places whose blocks a run is to guard from the start (`check --sites FILE`).
+//!
+//! ```text
+//! FILE -- sites=FILE --> the library guards all blocks of these places
+//!   ^                      |  finds something: Site { key of the stack, what }, in each process's record
+//!   +---- newest first ----+
+//! ```
+//!
+//! The file is a record with nothing else in it, so the library reads it as it reads a run's own. A run in which nothing
+//! is found forgets nothing: the mistake may have been one of many runs'. The library looks at [`MOST`] of them.
+
+use super::input;
+use anyhow::Context;
+use heapwright_record::debug::{Encoder, Entry, HEADER, Site};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The newest that are kept: as many as the library takes.
+const MOST: usize = 512;
+
+/// Places where something was found, the newest first.
+pub(crate) struct Sites {
+    file: PathBuf,
+    sites: Vec<Site>,
+}
+
+impl Sites {
+    /// Those of a file, which need not be there.
+    pub(crate) fn of(file: &Path) -> anyhow::Result<Self> {
+        let sites = if file.exists() {
+            read(file).with_context(|| input::reading(file))?
+        } else {
+            Vec::new()
+        };
+        Ok(Self { file: file.to_owned(), sites })
+    }
+
+    /// The file, if there is something in it.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        (!self.sites.is_empty()).then_some(self.file.as_path())
+    }
+
+    /// Adds what the records in a folder say, and writes the file anew, if that is something.
+    pub(crate) fn learn(&mut self, records: &Path) -> anyhow::Result<()> {
+        let mut sites = Vec::new();
+        for record in input::records(records).unwrap_or_default() {
+            // What cannot be read is said in the report.
+            sites.extend(read(&record).unwrap_or_default());
+        }
+        if sites.is_empty() {
+            return Ok(());
+        }
+        sites.append(&mut self.sites);
+        self.sites = newest(sites);
+        self.write().with_context(|| format!("cannot write {}", self.file.display()))
+    }
+
+    /// Whoever reads meanwhile has the old file or the new one.
+    fn write(&self) -> std::io::Result<()> {
+        let mut half = self.file.clone().into_os_string();
+        half.push(format!(".{}", std::process::id()));
+        let (mut buffer, mut bytes) = (vec![0; Encoder::SMALLEST], HEADER.to_vec());
+        for site in &self.sites {
+            bytes.extend_from_slice(Encoder::new(&mut buffer).entry(&Entry::Site(*site)));
+        }
+        fs::File::create(&half)
+            .and_then(|mut file| file.write_all(&bytes))
+            .and_then(|()| fs::rename(&half, &self.file))
+            .inspect_err(|_| _ = fs::remove_file(&half))
+    }
+}
+
+fn read(record: &Path) -> anyhow::Result<Vec<Site>> {
+    let mut sites = Vec::new();
+    let mut take = |entry: Entry<'_>, _| {
+        if let Entry::Site(site) = entry {
+            sites.push(site);
+        }
+    };
+    input::read(record, &|_| {}, &mut take)?;
+    Ok(newest(sites))
+}
+
+/// Each once.
+fn newest(all: Vec<Site>) -> Vec<Site> {
+    let mut sites: Vec<Site> = Vec::new();
+    for site in all {
+        if sites.len() < MOST && !sites.iter().any(|known| known.key == site.key) {
+            sites.push(site);
+        }
+    }
+    sites
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use heapwright_record::debug::FindingKind;
+
+    fn site(key: u64) -> Site {
+        Site { key, odds: 1, last: FindingKind::Overflow, hits: 1 }
+    }
+
+    #[test]
+    fn the_newest_stay_each_once() {
+        let folder = crate::statistics::Folder::new().expect("made");
+        let file = folder.path().join("sites");
+        let mut sites = Sites::of(&file).expect("none yet");
+        assert!(sites.file().is_none());
+        let records = folder.path().join("records");
+        fs::create_dir(&records).expect("made");
+        sites.learn(&records).expect("nothing to learn");
+        assert!(!file.exists());
+        for run in [0..300, 200..600] {
+            let run: std::ops::Range<u64> = run;
+            let sites = run.map(site).collect();
+            Sites { file: records.join("record.1"), sites }.write().expect("written");
+            let mut sites = Sites::of(&file).expect("read");
+            sites.learn(&records).expect("written");
+        }
+        let sites = Sites::of(&file).expect("read");
+        let keys: Vec<u64> = sites.sites.iter().map(|site| site.key).collect();
+        assert!(keys.iter().copied().eq((200..600).chain(0..112)), "{keys:?}");
+        fs::write(&file, "no record").expect("written");
+        assert!(Sites::of(&file).is_err());
+    }
+}

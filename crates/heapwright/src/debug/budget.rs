@@ -1,0 +1,229 @@
+//! The budget: how many blocks stand between guards because there is time for it.
+//!
+//! ```text
+//!   CPU time of the process --3 %--> left (ns) --cost of a guarded block--> spent
+//!                                      ^
+//!   the first 512 blocks of all  ------+  are an advance: all are guarded, and the budget is in debt until it is paid
+//!
+//!   allowance   All     blocks are left of the first: each is guarded
+//!               Some    time is left: of a site every block, then every second, fourth, ... (see `sample`)
+//!               None    no time is left: what each site is due in any case
+//! ```
+//!
+//! So a program that makes few blocks, or makes them slowly, behaves as under `guard=all`; one that does nothing but
+//! allocate has what its sites are due. What sites are due is paid from the budget, too, so the two together cost no
+//! more than the larger of them.
+//!
+//! **The advance is a count**, so what a small program is told does not depend on the machine. Beyond it time decides:
+//! that of the process on the CPU, not the clock's, so a busy machine guards as much as a quiet one. What a guarded block
+//! costs is measured: of one in [`TIMED`] the calls that make and retire it are timed by the thread's CPU clock. (A guard is two
+//! system calls and a fault, 3 to 6 us; where guards split mappings, or many threads run, it is more.)
+//!
+//! A forked child goes on with what its parent had left. In a sandbox, which may not know the clocks' system calls, no time
+//! comes in.
+//!
+//! Called by `heap`, one budget a heap.
+
+use crate::memory_limit;
+use crate::os;
+use crate::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+
+/// The first so many blocks of a heap are all guarded.
+const FIRST: u32 = 512;
+/// Of the time that the process runs, in hundredths.
+const SHARE: u64 = 3;
+/// Time that is saved up at most, for a program that allocates in bursts.
+const MOST_NS: i64 = 5_000_000;
+/// Milliseconds between two looks at how long the process has run.
+const STEP_MS: u32 = 8;
+/// One guarded block in so many is timed.
+const TIMED: u32 = 16;
+/// What a call costs before one was timed.
+const COST_NS: u32 = 3_000;
+/// A call that took longer was interrupted.
+const COST_MOST_NS: u64 = 200_000;
+
+/// How generous the heap may be with a block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Allowance {
+    /// All blocks are guarded.
+    All,
+    /// Many are.
+    Some,
+    /// Those that their sites are due.
+    None,
+}
+
+/// What a heap may spend on guards. Zero is one that has nothing, and is not spent from.
+pub(super) struct GuardBudget {
+    /// Blocks that are left of the first.
+    first: AtomicU32,
+    /// Nanoseconds that are left; less than none: the advance is not yet paid.
+    left: AtomicI64,
+    /// The process's CPU time when it was last looked at, and when that was.
+    ran: AtomicU64,
+    looked: AtomicU32,
+    /// Guarded blocks, to time one in so many.
+    counted: AtomicU32,
+    /// What it costs to make one, and to retire one.
+    made: Cost,
+    retired: Cost,
+}
+
+/// The mean of what a call costs, in nanoseconds: the last dozen count.
+struct Cost(AtomicU32);
+
+impl Cost {
+    const fn new() -> Self {
+        Self(AtomicU32::new(COST_NS))
+    }
+
+    fn get(&self) -> u32 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn learn(&self, ns: u64) {
+        let ns = ns.min(COST_MOST_NS) as u32;
+        let before = self.get();
+        // What another thread learns at once is lost: one of many.
+        self.0.store(before - before / 8 + ns / 8, Ordering::Relaxed);
+    }
+}
+
+/// A call that may be timed, and what of it is to be paid.
+#[must_use]
+pub(super) struct Spending {
+    /// When it began, by the thread's CPU clock; 0: it is not timed.
+    began: u64,
+}
+
+impl GuardBudget {
+    pub(super) const fn new() -> Self {
+        Self {
+            first: AtomicU32::new(0),
+            left: AtomicI64::new(0),
+            ran: AtomicU64::new(0),
+            looked: AtomicU32::new(0),
+            counted: AtomicU32::new(0),
+            made: Cost::new(),
+            retired: Cost::new(),
+        }
+    }
+
+    /// Begins, for a heap that has one.
+    pub(super) fn begin(&self) {
+        self.ran.store(os::process_cpu_ns(), Ordering::Relaxed);
+        self.looked.store(os::coarse_ms(), Ordering::Relaxed);
+        self.left.store(0, Ordering::Relaxed);
+        self.first.store(FIRST, Ordering::Relaxed);
+    }
+
+    /// How generous to be with the next block.
+    #[inline]
+    pub(super) fn allowance(&self) -> Allowance {
+        if self.first.load(Ordering::Relaxed) > 0 {
+            Allowance::All
+        } else if self.left.load(Ordering::Relaxed) > 0 {
+            Allowance::Some
+        } else {
+            Allowance::None
+        }
+    }
+
+    /// Looks how long the process has run since the last time, if it is time for that.
+    pub(super) fn earn(&self) {
+        let (now, looked) = (os::coarse_ms(), self.looked.load(Ordering::Relaxed));
+        if now.wrapping_sub(looked) < STEP_MS
+            || self
+                .looked
+                .compare_exchange(looked, now, Ordering::Relaxed, Ordering::Relaxed)
+                .is_err()
+            || memory_limit::is_in_sandbox()
+        {
+            return;
+        }
+        let ran = os::process_cpu_ns();
+        // A forked child's clock begins again.
+        let more = ran.saturating_sub(self.ran.swap(ran, Ordering::Relaxed));
+        self.add((more * SHARE / 100) as i64);
+    }
+
+    fn add(&self, ns: i64) {
+        let sum = |left: i64| Some((left + ns).min(MOST_NS));
+        let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum);
+    }
+
+    /// Guarding begins: a block is about to be made, or to be retired.
+    pub(super) fn begins(&self) -> Spending {
+        let number = self.counted.fetch_add(1, Ordering::Relaxed);
+        let is_timed = number.is_multiple_of(TIMED) && !memory_limit::is_in_sandbox();
+        Spending { began: if is_timed { os::thread_cpu_ns() } else { 0 } }
+    }
+
+    /// A guarded block was made.
+    pub(super) fn made(&self, spending: &Spending) {
+        let fewer = |first: u32| first.checked_sub(1);
+        let _ = self.first.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer);
+        self.pay(&self.made, spending);
+    }
+
+    /// A block or a bucket was retired, and is guarded.
+    pub(super) fn retired(&self, spending: &Spending) {
+        self.pay(&self.retired, spending);
+    }
+
+    fn pay(&self, cost: &Cost, spending: &Spending) {
+        if spending.began > 0 {
+            cost.learn(os::thread_cpu_ns().saturating_sub(spending.began));
+        }
+        self.add(-i64::from(cost.get()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A guarded block that is made and retired.
+    fn spend(budget: &GuardBudget) {
+        let spending = budget.begins();
+        budget.made(&spending);
+        budget.retired(&spending);
+    }
+
+    #[test]
+    fn the_first_are_an_advance_that_time_pays_off() {
+        let budget = GuardBudget::new();
+        assert_eq!(budget.allowance(), Allowance::None);
+        budget.begin();
+        for _ in 0..FIRST {
+            assert_eq!(budget.allowance(), Allowance::All);
+            spend(&budget);
+        }
+        assert_eq!(budget.allowance(), Allowance::None);
+        let debt = -budget.left.load(Ordering::Relaxed);
+        assert!(debt > 0);
+        budget.add(debt);
+        assert_eq!(budget.allowance(), Allowance::None);
+        budget.add(1);
+        assert_eq!(budget.allowance(), Allowance::Some);
+        spend(&budget);
+        assert_eq!(budget.allowance(), Allowance::None);
+    }
+
+    #[test]
+    fn no_more_is_saved_up_than_a_burst() {
+        let budget = GuardBudget::new();
+        (0..10).for_each(|_| budget.add(MOST_NS));
+        assert_eq!(budget.left.load(Ordering::Relaxed), MOST_NS);
+    }
+
+    #[test]
+    fn what_a_call_costs_is_learnt() {
+        let cost = Cost::new();
+        (0..100).for_each(|_| cost.learn(20_000));
+        assert!((19_000..=20_000).contains(&cost.get()), "{}", cost.get());
+        cost.learn(u64::MAX);
+        assert!(cost.get() < 50_000, "{}", cost.get());
+    }
+}
