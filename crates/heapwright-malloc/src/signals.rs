@@ -90,6 +90,10 @@ type SigactionFn =
     unsafe extern "C" fn(c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int;
 type SignalFn = unsafe extern "C" fn(c_int, sighandler_t) -> sighandler_t;
 
+#[cfg(target_env = "musl")]
+use crate::musl_sigaction::sigaction as __sigaction;
+
+#[cfg(not(target_env = "musl"))]
 unsafe extern "C" {
     /// The C library's `sigaction` under another name: for static programs, which
     /// cannot ask for the next one.

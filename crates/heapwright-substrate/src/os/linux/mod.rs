@@ -638,7 +638,7 @@ pub fn futex_wait(word: &AtomicU32, expected: u32) {
 pub fn futex_wait_for(word: &AtomicU32, expected: u32, ns: u64) {
     let how = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
     let most = libc::timespec {
-        tv_sec: (ns / 1_000_000_000) as libc::time_t,
+        tv_sec: (ns / 1_000_000_000) as i64,
         tv_nsec: (ns % 1_000_000_000) as libc::c_long,
     };
     keeping_errno(|| {

@@ -210,7 +210,8 @@ impl SharedFile {
         let is_known = unsafe { libc::fstatfs(fd, &raw mut system) } == 0;
         let is_plain = about.st_mode & libc::S_IFMT == libc::S_IFREG;
         let is_private = about.st_mode & 0o077 == 0 && about.st_nlink == 1;
-        let is_in_memory = system.f_type == libc::TMPFS_MAGIC;
+        // (C libraries differ about the field's type.)
+        let is_in_memory = i128::from(system.f_type) == i128::from(libc::TMPFS_MAGIC);
         if !(is_known && is_plain && is_private && is_in_memory && about.st_uid == user_id()) {
             return None;
         }

@@ -46,8 +46,15 @@ pub fn is_single_threaded() -> bool {
     !flag.is_null() && unsafe { flag.read_volatile() } != 0
 }
 
+/// Whether the C library's own blocks can be told by their headers, which are glibc's. Nobody else's are: musl never hands
+/// one to a program that brings its own `malloc`, and keeps these functions to itself.
+const KNOWS_BLOCKS: bool = cfg!(target_env = "gnu");
+
 /// The C library's own `free`, if there is one.
 pub fn libc_free() -> Option<unsafe extern "C" fn(*mut u8)> {
+    if !KNOWS_BLOCKS {
+        return None;
+    }
     let found = weak!("__libc_free");
     // SAFETY: glibc's function of this name has this type; null is `None`.
     unsafe { core::mem::transmute(found) }
@@ -55,6 +62,9 @@ pub fn libc_free() -> Option<unsafe extern "C" fn(*mut u8)> {
 
 /// The C library's own `realloc`, if there is one.
 pub fn libc_realloc() -> Option<unsafe extern "C" fn(*mut u8, usize) -> *mut u8> {
+    if !KNOWS_BLOCKS {
+        return None;
+    }
     let found = weak!("__libc_realloc");
     // SAFETY: glibc's function of this name has this type; null is `None`.
     unsafe { core::mem::transmute(found) }
