@@ -3,12 +3,14 @@
 //! ```text
 //!   walk      memo      modules         the walk, what it remembers, what a report needs
 //!   bounds    cache     image           which memory may be read, rules, modules in memory
+//!                       mapped          modules by the kernel's list, where the C library has none
 //!   x86_64 or aarch64                   registers and where they are saved
 //! ```
 
 mod bounds;
 mod cache;
 mod image;
+mod mapped;
 mod memo;
 mod modules;
 mod walk;

@@ -492,6 +492,9 @@ pub struct Mapping {
     /// Other processes may see what is written.
     #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "for leak checks"))]
     pub shared: bool,
+    /// Where in the file it begins.
+    #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "for call stacks"))]
+    pub offset: usize,
     /// The name the kernel gives it, cut to fit: a path, `[heap]`, `[stack]`,
     /// or nothing.
     name: [u8; 160],
@@ -614,7 +617,8 @@ fn parse_mapping(line: &[u8]) -> Option<Mapping> {
     let range = fields.next()?;
     let dash = range.iter().position(|&b| b == b'-')?;
     let perms = fields.next()?;
-    let inode = fields.nth(2)?;
+    let offset = hexadecimal(fields.next()?)?;
+    let inode = fields.nth(1)?;
     // The name is the rest of the line after the inode, spaces included.
     let after = inode.as_ptr().addr() - line.as_ptr().addr() + inode.len();
     let name = line[after..].trim_ascii();
@@ -624,6 +628,7 @@ fn parse_mapping(line: &[u8]) -> Option<Mapping> {
         readable: perms.first() == Some(&b'r'),
         writable: perms.get(1) == Some(&b'w'),
         shared: perms.get(3) == Some(&b's'),
+        offset,
         name: [0; 160],
         name_length: name.len().min(160),
     };
@@ -659,9 +664,9 @@ mod tests {
 
     #[test]
     fn maps_lines_are_parsed() {
-        let m = parse_mapping(b"7f00-7f10 rw-p 00000000 fe:00 12   /lib/a b.so").unwrap();
+        let m = parse_mapping(b"7f00-7f10 rw-p 00002000 fe:00 12   /lib/a b.so").unwrap();
         assert_eq!((m.start, m.end, m.readable, m.writable), (0x7f00, 0x7f10, true, true));
-        assert_eq!(m.name(), b"/lib/a b.so");
+        assert_eq!((m.offset, m.name()), (0x2000, &b"/lib/a b.so"[..]));
         let m = parse_mapping(b"10-20 ---p 0 0:0 0 ").unwrap();
         assert_eq!((m.readable, m.name()), (false, &b""[..]));
         let contents = |line| parse_mapping(line).unwrap().contents();
