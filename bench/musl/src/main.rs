@@ -8,7 +8,8 @@
 //! | words | an index from words to lists of strings, filled, changed and emptied |
 //! | vectors | four threads that each replace vectors of 16 to 1024 bytes |
 //! | handover | four threads that make lists of strings for four others, which drop them |
-//! | buffers | two threads that hold buffers of 256 KiB to 4 MiB, grown by appending, all written to: a backup tool's |
+//! | buffers | two threads that hold 40 buffers each of 256 KiB to 4 MiB, all written to: a backup tool's |
+//! | growing | the same, by appending to vectors whose size is not known before |
 //!
 //! `ends` is for the tests: threads that end with much in their lists, a fork, and small stacks.
 
@@ -113,8 +114,8 @@ fn handover(scale: usize) -> usize {
                 receiver.into_iter().map(|list| list.iter().map(String::len).sum::<usize>()).sum()
             });
             let mut random = Random(seed * 104_729);
-            for _ in 0..4000 * scale {
-                let list = (0..20).map(|_| "y".repeat(1 + random.below(300))).collect();
+            for _ in 0..1000 * scale {
+                let list = (0..100).map(|_| "y".repeat(1 + random.below(300))).collect();
                 sender.send(list).expect("the consumer lives");
             }
             drop(sender);
@@ -124,21 +125,32 @@ fn handover(scale: usize) -> usize {
     })
 }
 
-fn buffers(scale: usize) -> usize {
+/// Two threads that each replace one of 40 buffers; `fill` makes one of a size.
+fn hold(scale: usize, fill: impl Fn(usize) -> Vec<u8> + Sync) -> usize {
     in_threads(2, |seed| {
         let mut random = Random(seed * 15_485_863);
         let mut held: Vec<Vec<u8>> = vec![Vec::new(); 40];
         let mut sum = 0;
         for _ in 0..200 * scale {
-            let size = (256 << 10) + random.below(15 << 18);
-            let mut buffer = Vec::new();
-            while buffer.len() < size {
-                // By pieces, as they are read: the vector doubles.
-                buffer.resize(buffer.len() + (64 << 10), 7);
-            }
+            let buffer = fill((256 << 10) + random.below(15 << 18));
             sum += std::mem::replace(&mut held[random.below(40)], buffer).len();
         }
         sum
+    })
+}
+
+fn buffers(scale: usize) -> usize {
+    hold(scale, |size| vec![7; size])
+}
+
+fn growing(scale: usize) -> usize {
+    hold(scale, |size| {
+        let mut buffer = Vec::new();
+        while buffer.len() < size {
+            // By pieces, as they are read: the vector doubles.
+            buffer.resize(buffer.len() + (64 << 10), 7);
+        }
+        buffer
     })
 }
 
@@ -180,9 +192,10 @@ fn main() {
         "vectors" => vectors,
         "handover" => handover,
         "buffers" => buffers,
+        "growing" => growing,
         "ends" => ends,
         _ => {
-            eprintln!("musl-loads: LOAD is tree, words, vectors, handover, buffers or ends");
+            eprintln!("musl-loads: LOAD is tree, words, vectors, handover, buffers, growing or ends");
             std::process::exit(2);
         }
     };
