@@ -141,7 +141,7 @@ fn change_mask(how: c_int, mask: u64) -> u64 {
     let new = set_of(mask);
     let mut old = MaybeUninit::<sigset_t>::zeroed();
     // SAFETY: reads one set and writes the other.
-    unsafe { libc::pthread_sigmask(how, &raw const new, old.as_mut_ptr()) };
+    unsafe { libc::sigprocmask(how, &raw const new, old.as_mut_ptr()) };
     // SAFETY: zero is valid, and so is what was written over it.
     word(&unsafe { old.assume_init() })
 }

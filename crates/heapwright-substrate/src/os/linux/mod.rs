@@ -354,7 +354,8 @@ fn has_light_guards() -> Option<bool> {
         unsafe { unmap(page, size) };
         let answer = match refused {
             None => 1,
-            Some(libc::EINVAL) => 2,
+            // A kernel that does not know them, or a filter that refuses them.
+            Some(libc::EINVAL | libc::ENOSYS | libc::EPERM) => 2,
             Some(_) => return None,
         };
         known = LIGHT_GUARDS

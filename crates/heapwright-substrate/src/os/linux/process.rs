@@ -1,5 +1,6 @@
 //! The process: its files under /proc, its environment, its standard error.
 //!
+//! `stat` and `fstat` are system calls, too: before glibc 2.33 there were no functions of these names to load.
 //! Files are read with `open` and `read` as system calls (`calls`), into the caller's buffer.
 
 use core::ffi::{CStr, c_char};
@@ -24,7 +25,7 @@ fn about(file: i32) -> Option<libc::stat> {
     // SAFETY: a struct of numbers, which zeros are values of.
     let mut about = unsafe { core::mem::zeroed::<libc::stat>() };
     // SAFETY: writes the struct it is given.
-    (unsafe { libc::fstat(file, &raw mut about) } == 0).then_some(about)
+    (unsafe { libc::syscall(libc::SYS_fstat, file, &raw mut about) } == 0).then_some(about)
 }
 
 /// Whether standard error takes bytes just now, without waiting.
@@ -248,7 +249,10 @@ pub fn process_namespace() -> u32 {
     // SAFETY: a struct of numbers, which zeros are values of.
     let mut about = unsafe { core::mem::zeroed::<libc::stat>() };
     // SAFETY: a path that ends with a zero, and a struct to write to.
-    let known = unsafe { libc::stat(c"/proc/self/ns/pid".as_ptr(), &raw mut about) } == 0;
+    let known = keeping_errno(|| unsafe {
+        let path = c"/proc/self/ns/pid".as_ptr();
+        libc::syscall(libc::SYS_newfstatat, libc::AT_FDCWD, path, &raw mut about, 0) == 0
+    });
     if known { about.st_ino as u32 } else { 0 }
 }
 
