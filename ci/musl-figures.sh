@@ -3,7 +3,7 @@
 # bench/musl. The four run in turns, so that what disturbs one disturbs all; a ratio is that of two runs of one round, and the
 # table has the medians over the rounds. Time is CPU time of the process.
 #
-#   ci/musl-figures.sh [ROUNDS]        default: 9; about ten seconds a round
+#   ci/musl-figures.sh [ROUNDS]        default: 9; half a minute a round
 #
 # What was asked: a third of mallocng's time on loads that mainly allocate (tree, vectors, handover), and at most 1.5 of its peak
 # memory on many large buffers. Ends with 1 if that is missed.
@@ -25,7 +25,7 @@ LOADS=(tree words vectors handover buffers growing)
 for ((round = 0; round < ROUNDS; round++)); do
     for load in "${LOADS[@]}"; do
         for peer in "${PEERS[@]}"; do
-            read -r cpu wall peak sum < <("$SCRATCH/$peer" "$load" 20)
+            read -r cpu wall peak sum < <("$SCRATCH/$peer" "$load" 5)
             printf '%s %s %d %d %d %d %d\n' "$load" "$peer" $round "$cpu" "$wall" "$peak" "$sum"
         done
     done

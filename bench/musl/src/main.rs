@@ -59,7 +59,7 @@ impl Node {
 
 fn tree(scale: usize) -> usize {
     let long_lived = Node::new(14);
-    (0..60 * scale).map(|_| black_box(Node::new(12)).count()).sum::<usize>() + long_lived.count()
+    (0..240 * scale).map(|_| black_box(Node::new(12)).count()).sum::<usize>() + long_lived.count()
 }
 
 fn words(scale: usize) -> usize {

@@ -86,7 +86,7 @@ pub(crate) fn prepare() {
         unsafe {
             __cxa_at_quick_exit(handler, core::ptr::null_mut())
         };
-        // SAFETY: the same.
+        // SAFETY: a handler of a library that is never unloaded.
         #[cfg(target_env = "musl")]
         unsafe {
             at_quick_exit(report)
