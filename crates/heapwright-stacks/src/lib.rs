@@ -90,6 +90,7 @@ mod imp;
 #[cfg(all(
     test,
     target_os = "linux",
+    target_env = "gnu",
     not(miri),
     any(target_arch = "x86_64", target_arch = "aarch64")
 ))]
