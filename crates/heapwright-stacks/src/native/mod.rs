@@ -25,5 +25,5 @@ pub(super) use machine::registers;
 pub(super) use modules::{module_of, symbol_of};
 pub use walk::Scratch;
 pub(super) use walk::{capture, of_context, own_module};
-#[cfg(test)]
+#[cfg(all(test, target_env = "gnu"))]
 pub(super) use walk::{capture_by_walking, registers_for_test};
