@@ -86,7 +86,13 @@ for pages in 4096 16384 65536; do
         row "pages of $pages: $workload" $SMALL_WINDOW "-p $pages" "$COMMAND" workload "$workload" --scale 0
     done
 done
-row "debug heap: threads" "mode=debug,$SMALL_WINDOW" "" "$SCRATCH/limits" work
+for options in mode=debug mode=hardened cache=shared:2 cache=percpu; do
+    for pages in 4096 16384 65536; do
+        number=$((number + 1))
+        in_slice $number || continue
+        row "pages of $pages, $options: threads" "$options,$SMALL_WINDOW" "-p $pages" "$SCRATCH/limits" work
+    done
+done
 for workload in "${WORKLOADS[@]}"; do
     number=$((number + 1))
     in_slice $number || continue

@@ -17,6 +17,9 @@ use crate::mirror::mirror;
 use core::ptr;
 use libc::{c_int, c_uint, pid_t, rlimit, rlimit64};
 
+/// `RLIMIT_AS`. (C libraries differ about its type.)
+const ADDRESSES: c_uint = libc::RLIMIT_AS as _;
+
 mirror!(rlimit, rlimit64; rlim_cur rlim_max);
 
 /// Sets a limit of this process.
@@ -81,7 +84,7 @@ unsafe extern "C" fn prlimit64(
 unsafe fn limit(process: pid_t, resource: c_uint, new: *const rlimit, old: *mut rlimit) -> c_int {
     // SAFETY: as the caller promises.
     let new_limit = unsafe { new.as_ref() };
-    let ours = new_limit.filter(|_| resource == libc::RLIMIT_AS && is_this(process));
+    let ours = new_limit.filter(|_| resource == ADDRESSES && is_this(process));
     // Before the kernel counts by it. (`RLIM_INFINITY` is `usize::MAX`.)
     if let Some(ours) = ours {
         heapwright::heap::limit_address_space(ours.rlim_cur as usize);

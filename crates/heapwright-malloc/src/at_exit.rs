@@ -26,7 +26,9 @@ use core::ffi::CStr;
 use core::sync::atomic::{AtomicU64, Ordering};
 use heapwright::{heap, options, process, profile, stats, status};
 use heapwright_record::Stats;
-use libc::{c_int, c_void};
+use libc::c_int;
+#[cfg(not(target_env = "musl"))]
+use libc::c_void;
 
 /// The process that has reported, or is about to; 0 for none.
 static REPORTED: AtomicU64 = AtomicU64::new(0);
@@ -58,15 +60,21 @@ extern "C" fn end_of_program() {
     status::withdraw();
 }
 
+#[cfg(not(target_env = "musl"))]
 unsafe extern "C" {
-    /// `at_quick_exit` as shared libraries call it: the handler, its argument
-    /// and the library that owns it.
+    /// `at_quick_exit` as glibc exports it: the handler, its argument and the library that owns it.
     fn __cxa_at_quick_exit(handler: extern "C" fn(*mut c_void), library: *mut c_void) -> c_int;
+}
+
+#[cfg(target_env = "musl")]
+unsafe extern "C" {
+    fn at_quick_exit(handler: extern "C" fn()) -> c_int;
 }
 
 /// Arranges for a report at `quick_exit`, and for a place to write it to. Called
 /// by the constructor.
 pub(crate) fn prepare() {
+    #[cfg(not(target_env = "musl"))]
     extern "C" fn handler(_: *mut c_void) {
         report();
     }
@@ -74,7 +82,15 @@ pub(crate) fn prepare() {
         stderr_copy::keep();
         // SAFETY: a handler that lives as long as the process (the library is
         // linked so that it cannot be unloaded).
-        unsafe { __cxa_at_quick_exit(handler, core::ptr::null_mut()) };
+        #[cfg(not(target_env = "musl"))]
+        unsafe {
+            __cxa_at_quick_exit(handler, core::ptr::null_mut())
+        };
+        // SAFETY: a handler of a library that is never unloaded.
+        #[cfg(target_env = "musl")]
+        unsafe {
+            at_quick_exit(report)
+        };
     }
 }
 

@@ -54,7 +54,7 @@ fn streams_to_nowhere() -> bool {
     }
     let mut about = core::mem::MaybeUninit::<libc::stat>::zeroed();
     // SAFETY: an open file, and room for the answer.
-    let failed = unsafe { libc::fstat(null, about.as_mut_ptr()) } != 0;
+    let failed = unsafe { libc::syscall(libc::SYS_fstat, null, about.as_mut_ptr()) } != 0;
     // SAFETY: zeroes are one, and the call has filled it.
     let about = unsafe { about.assume_init() };
     let is_null =

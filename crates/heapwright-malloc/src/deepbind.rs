@@ -27,6 +27,9 @@ use core::sync::atomic::AtomicPtr;
 use heapwright::{heap, profile};
 use libc::{c_char, c_int, c_void};
 
+/// As glibc defines it. (musl knows no such flag, and ignores it.)
+const RTLD_DEEPBIND: c_int = 8;
+
 /// The C library's `dlopen`, once it has been asked for.
 static REAL: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 
@@ -96,7 +99,7 @@ unsafe extern "C" fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void {
         "ret",
         ".cfi_endproc",
         real = sym REAL,
-        mask = const !libc::RTLD_DEEPBIND,
+        mask = const !RTLD_DEEPBIND,
         find = sym real_dlopen,
     );
     #[cfg(target_arch = "aarch64")]
@@ -126,7 +129,7 @@ unsafe extern "C" fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void {
         "ret",
         ".cfi_endproc",
         real = sym REAL,
-        mask = const !libc::RTLD_DEEPBIND,
+        mask = const !RTLD_DEEPBIND,
         find = sym real_dlopen,
     );
 }

@@ -26,6 +26,36 @@ const M_TRIM_THRESHOLD: c_int = -1;
 /// scudo's name for the number of caches that threads share.
 const M_TSDS_COUNT_MAX: c_int = -202;
 
+/// glibc's `struct mallinfo2`. (musl's headers have no such thing; a program brings its own.)
+#[repr(C)]
+struct Mallinfo2 {
+    arena: size_t,
+    ordblks: size_t,
+    smblks: size_t,
+    hblks: size_t,
+    hblkhd: size_t,
+    usmblks: size_t,
+    fsmblks: size_t,
+    uordblks: size_t,
+    fordblks: size_t,
+    keepcost: size_t,
+}
+
+/// glibc's `struct mallinfo`.
+#[repr(C)]
+struct Mallinfo {
+    arena: c_int,
+    ordblks: c_int,
+    smblks: c_int,
+    hblks: c_int,
+    hblkhd: c_int,
+    usmblks: c_int,
+    fsmblks: c_int,
+    uordblks: c_int,
+    fordblks: c_int,
+    keepcost: c_int,
+}
+
 /// A snapshot of now: all zero where the heap is locked for long.
 pub(crate) fn snapshot() -> Stats {
     let mut now = Stats::zero();
@@ -44,11 +74,11 @@ extern "C" fn malloc_trim(keep: size_t) -> c_int {
 
 /// glibc's summary of the heap.
 #[unsafe(no_mangle)]
-extern "C" fn mallinfo2() -> libc::mallinfo2 {
+extern "C" fn mallinfo2() -> Mallinfo2 {
     let now = snapshot();
     let small = now.live_bytes.saturating_sub(now.large_bytes);
     let arena = now.committed_bytes.saturating_sub(now.large_bytes).max(small);
-    libc::mallinfo2 {
+    Mallinfo2 {
         arena: arena as size_t,
         ordblks: 0,
         smblks: 0,
@@ -65,10 +95,10 @@ extern "C" fn mallinfo2() -> libc::mallinfo2 {
 /// The same with fields of 32 bits: what does not fit says `INT_MAX`, where
 /// glibc's wraps around.
 #[unsafe(no_mangle)]
-extern "C" fn mallinfo() -> libc::mallinfo {
+extern "C" fn mallinfo() -> Mallinfo {
     let wide = mallinfo2();
     let narrow = |value: size_t| c_int::try_from(value).unwrap_or(c_int::MAX);
-    libc::mallinfo {
+    Mallinfo {
         arena: narrow(wide.arena),
         ordblks: narrow(wide.ordblks),
         smblks: narrow(wide.smblks),

@@ -19,6 +19,7 @@
 //!   stepping         one access with a guard lifted, after it was reported
 //!   ending_signals   SIGTERM and its kin, when the debug heap looks at a process that they end
 //!   signals          sigaction, signal, ... , which set the program's own handlers
+//!   musl_sigaction   the system call behind them, for static programs of musl
 //!   hw_gc            hw_gc_*: collected heaps; their fast paths are in include/heapwright_gc.h
 //!   hw_api           hw_*: heaps, questions about pointers, statistics (include/heapwright.h)
 //!   hw_count         hw_count_*: what a thread asks for between two calls
@@ -94,6 +95,9 @@ mod malloc_family;
 mod malloc_x86_64;
 /// cbindgen:ignore
 mod mirror;
+/// cbindgen:ignore
+#[cfg(target_env = "musl")]
+mod musl_sigaction;
 /// cbindgen:ignore
 #[cfg(feature = "observe")]
 mod observe;

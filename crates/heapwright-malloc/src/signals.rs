@@ -91,6 +91,10 @@ type SigactionFn =
     unsafe extern "C" fn(c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int;
 type SignalFn = unsafe extern "C" fn(c_int, sighandler_t) -> sighandler_t;
 
+#[cfg(target_env = "musl")]
+use crate::musl_sigaction::sigaction as __sigaction;
+
+#[cfg(not(target_env = "musl"))]
 unsafe extern "C" {
     /// The C library's `sigaction` under another name: for static programs, which
     /// cannot ask for the next one.
@@ -138,7 +142,7 @@ fn change_mask(how: c_int, mask: u64) -> u64 {
     let new = set_of(mask);
     let mut old = MaybeUninit::<sigset_t>::zeroed();
     // SAFETY: reads one set and writes the other.
-    unsafe { libc::pthread_sigmask(how, &raw const new, old.as_mut_ptr()) };
+    unsafe { libc::sigprocmask(how, &raw const new, old.as_mut_ptr()) };
     // SAFETY: zero is valid, and so is what was written over it.
     word(&unsafe { old.assume_init() })
 }

@@ -54,7 +54,7 @@ pub(crate) fn write(bytes: &[u8]) {
 fn identify(file: c_int) -> Option<[u64; 2]> {
     let mut status = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: writes the struct it is given.
-    if unsafe { libc::fstat(file, status.as_mut_ptr()) } != 0 {
+    if unsafe { libc::syscall(libc::SYS_fstat, file, status.as_mut_ptr()) } != 0 {
         return None;
     }
     // SAFETY: fstat filled it.

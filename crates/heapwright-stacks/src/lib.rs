@@ -24,9 +24,9 @@
 //!
 //! Frames are found by unwind tables, because most code has no frame pointers. The
 //! tables are found by glibc's `_dl_find_object` (2.35 and later), which was made
-//! for this: it waits for nothing. With another C library, or an older one, every
-//! address counts as code without tables, and stacks are as good as the program's
-//! frame pointers.
+//! for this: it waits for nothing. With another C library (musl), or an older one, or none (static programs), they
+//! are found by the program's own headers and the kernel's list of mappings, once a module
+//! (`native::mapped`). musl itself has no tables: a frame of its own is passed by its frame pointer, or ends the stack.
 //!
 //! # What it costs
 //!

@@ -79,7 +79,10 @@ fn format(facts: &Facts, machine: u16) -> Option<Finding> {
     };
     let name = loader.rsplit('/').next().unwrap_or_default();
     if name.starts_with("ld-musl") {
-        let text = "it uses the musl C library; heapwright's library is built for glibc";
+        let text = "it uses the musl C library, and the library that this command carries is built for \
+                    glibc: build one for musl (docs/platforms.md), and start the program with \
+                    LD_PRELOAD=libheapwright.so; a Rust program may name heapwright as its \
+                    #[global_allocator], a static C program link libheapwright.a";
         Some(Finding::no("musl", text))
     } else if !Path::new(loader).exists() {
         let text = format!("its loader {loader} does not exist here, so it cannot run");

@@ -8,7 +8,7 @@
 //!                        +--> NOTE: the build id            DYNAMIC: symbols
 //! ```
 //!
-//! The C library says (without a lock) which module an address lies in; all else is
+//! The C library says (without a lock) which module an address lies in, or the kernel does (`mapped`); all else is
 //! read from the module's own headers in memory. A table's length is often not
 //! written down anywhere, so a slice ends where the readable segment that it lies
 //! in ends: no byte outside of what the program headers promise is ever read.
@@ -20,9 +20,10 @@
 use core::slice;
 
 use super::super::tables::Section;
+use super::mapped;
 use heapwright_substrate::os;
 
-const LOAD: u32 = 1;
+pub(super) const LOAD: u32 = 1;
 pub(super) const DYNAMIC: u32 = 2;
 pub(super) const NOTE: u32 = 4;
 const HEADERS: u32 = 6;
@@ -33,7 +34,7 @@ const READABLE: u32 = 4;
 const FIRST_PAGE: usize = 4096;
 
 /// One entry of the program headers.
-type Header = libc::Elf64_Phdr;
+pub(super) type Header = libc::Elf64_Phdr;
 
 /// A module in memory.
 #[derive(Clone, Copy)]
@@ -44,28 +45,24 @@ pub(super) struct Image {
     pub(super) bias: usize,
     /// The loader's name for it: a C string.
     pub(super) name: *const core::ffi::c_char,
-    unwind_header: usize,
-    headers: &'static [Header],
+    pub(super) unwind_header: usize,
+    pub(super) headers: &'static [Header],
 }
 
 /// The module that an address lies in.
 pub(super) fn image_of(address: usize) -> Option<Image> {
+    if os::knows_objects() { by_loader(address) } else { mapped::image_of(address) }
+}
+
+/// The same, as glibc's loader says.
+fn by_loader(address: usize) -> Option<Image> {
     let found = os::find_object(address)?;
     // SAFETY: the loader's record lives while its module does.
     let link_map = unsafe { found.link_map.as_ref() }?;
     let image = |headers: &'static [Header]| {
-        let loads = headers.iter().filter(|header| header.p_type == LOAD);
-        let image = Image {
-            start: link_map.bias.wrapping_add(loads.clone().map(|h| h.p_vaddr as usize).min()?),
-            end: link_map
-                .bias
-                .wrapping_add(loads.map(|h| h.p_vaddr.wrapping_add(h.p_memsz) as usize).max()?),
-            bias: link_map.bias,
-            name: link_map.name,
-            unwind_header: found.unwind_header.addr(),
-            headers,
-        };
-        image.load_of(address).map(|_| image)
+        let unwind_header = found.unwind_header.addr();
+        Image::new(headers, link_map.bias, link_map.name, unwind_header)
+            .filter(|image| image.has(address))
     };
     // The kernel maps the program, maybe with gaps between its segments; then the
     // loader says where the segment starts, not where the module does. But it says
@@ -82,14 +79,25 @@ pub(super) fn image_of(address: usize) -> Option<Image> {
 }
 
 /// What is added to addresses in the file whose headers these are: they know their
-/// own. A program that does not say is mapped where its file says.
-fn bias_of(headers: &[Header]) -> usize {
-    let own = headers.iter().find(|header| header.p_type == HEADERS);
-    own.map_or(0, |own| headers.as_ptr().addr().wrapping_sub(own.p_vaddr as usize))
+/// own. A program that does not say is mapped where its file says, or (a static one that is mapped anywhere) has its
+/// headers at the start of its first page.
+pub(super) fn bias_of(headers: &'static [Header]) -> usize {
+    let at = headers.as_ptr().addr();
+    if let Some(own) = headers.iter().find(|header| header.p_type == HEADERS) {
+        return at.wrapping_sub(own.p_vaddr as usize);
+    }
+    let start = at & !(FIRST_PAGE - 1);
+    let first = headers.iter().find(|header| header.p_type == LOAD && header.p_offset == 0);
+    match (first, headers_at(start)) {
+        (Some(first), Some(found)) if found.as_ptr() == headers.as_ptr() => {
+            start.wrapping_sub(first.p_vaddr as usize)
+        }
+        _ => 0,
+    }
 }
 
 /// The program headers of a module that is mapped from an address on, if one is.
-fn headers_at(start: usize) -> Option<&'static [Header]> {
+pub(super) fn headers_at(start: usize) -> Option<&'static [Header]> {
     if start == 0 || !start.is_multiple_of(FIRST_PAGE) || !os::is_readable(start) {
         return None;
     }
@@ -126,6 +134,25 @@ fn are_moved(start: usize, offset: usize, end: usize) -> bool {
 }
 
 impl Image {
+    /// The module with these headers, if they promise any memory.
+    pub(super) fn new(
+        headers: &'static [Header],
+        bias: usize,
+        name: *const core::ffi::c_char,
+        unwind_header: usize,
+    ) -> Option<Self> {
+        let loads = headers.iter().filter(|header| header.p_type == LOAD);
+        let start = loads.clone().map(|load| load.p_vaddr as usize).min()?;
+        let end = loads.map(|load| load.p_vaddr.wrapping_add(load.p_memsz) as usize).max()?;
+        let (start, end) = (bias.wrapping_add(start), bias.wrapping_add(end));
+        Some(Self { start, end, bias, name, unwind_header, headers })
+    }
+
+    /// Whether one of its segments has an address.
+    pub(super) fn has(&self, address: usize) -> bool {
+        self.load_of(address).is_some()
+    }
+
     /// Whether it is the program, which the loader has no name for.
     pub(super) fn is_program(&self) -> bool {
         // SAFETY: the loader's names are C strings that live while their module does.

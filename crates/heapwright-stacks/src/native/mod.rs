@@ -3,12 +3,14 @@
 //! ```text
 //!   walk      memo      modules         the walk, what it remembers, what a report needs
 //!   bounds    cache     image           which memory may be read, rules, modules in memory
+//!                       mapped          modules by the kernel's list, where the C library has none
 //!   x86_64 or aarch64                   registers and where they are saved
 //! ```
 
 mod bounds;
 mod cache;
 mod image;
+mod mapped;
 mod memo;
 mod modules;
 mod walk;
@@ -23,5 +25,5 @@ pub(super) use machine::registers;
 pub(super) use modules::{module_of, symbol_of};
 pub use walk::Scratch;
 pub(super) use walk::{capture, of_context, own_module};
-#[cfg(test)]
+#[cfg(all(test, target_env = "gnu"))]
 pub(super) use walk::{capture_by_walking, registers_for_test};

@@ -456,7 +456,7 @@ fn is_address(pc: usize) -> bool {
 }
 
 /// Walks again what the memo would answer: for tests.
-#[cfg(test)]
+#[cfg(all(test, target_env = "gnu"))]
 pub(in super::super) fn capture_by_walking(
     scratch: &mut Scratch,
     depth: usize,
@@ -466,7 +466,7 @@ pub(in super::super) fn capture_by_walking(
     walk(scratch, depth, start, false, end, cache::generation())
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_env = "gnu"))]
 impl Registers {
     /// The stack pointer.
     pub(in super::super) fn sp_for_test(&self) -> usize {
@@ -475,7 +475,7 @@ impl Registers {
 }
 
 /// Registers that are all zero.
-#[cfg(test)]
+#[cfg(all(test, target_env = "gnu"))]
 pub(in super::super) fn registers_for_test(pc: usize, sp: usize, fp: usize) -> Registers {
     Registers { pc, sp, fp, link: 0 }
 }

@@ -390,9 +390,16 @@ impl Magazines {
             }
             chain
         };
+        let withheld = &self.bins[class].withheld;
+        let (chain, polls) = if withheld.is_withheld() {
+            // By the tick just now: empty, but for what signal handlers had left in the list.
+            (chain.before(withheld.take()), withheld.polls_left.get())
+        } else {
+            (chain, polls.saturating_sub(1))
+        };
         self.fill(class, chain);
         let block = self.list(class).pop();
-        self.stay_withheld(class, polls.saturating_sub(1));
+        self.stay_withheld(class, polls);
         Some(Allocated { block: block.cast(), zero: false })
     }
 

@@ -354,7 +354,8 @@ fn has_light_guards() -> Option<bool> {
         unsafe { unmap(page, size) };
         let answer = match refused {
             None => 1,
-            Some(libc::EINVAL) => 2,
+            // A kernel that does not know them, or a filter that refuses them.
+            Some(libc::EINVAL | libc::ENOSYS | libc::EPERM) => 2,
             Some(_) => return None,
         };
         known = LIGHT_GUARDS
@@ -638,7 +639,7 @@ pub fn futex_wait(word: &AtomicU32, expected: u32) {
 pub fn futex_wait_for(word: &AtomicU32, expected: u32, ns: u64) {
     let how = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
     let most = libc::timespec {
-        tv_sec: (ns / 1_000_000_000) as libc::time_t,
+        tv_sec: (ns / 1_000_000_000) as i64,
         tv_nsec: (ns % 1_000_000_000) as libc::c_long,
     };
     keeping_errno(|| {

@@ -1,5 +1,6 @@
 //! The process: its files under /proc, its environment, its standard error.
 //!
+//! `stat` and `fstat` are system calls, too: before glibc 2.33 there were no functions of these names to load.
 //! Files are read with `open` and `read` as system calls (`calls`), into the caller's buffer.
 
 use core::ffi::{CStr, c_char};
@@ -24,7 +25,7 @@ fn about(file: i32) -> Option<libc::stat> {
     // SAFETY: a struct of numbers, which zeros are values of.
     let mut about = unsafe { core::mem::zeroed::<libc::stat>() };
     // SAFETY: writes the struct it is given.
-    (unsafe { libc::fstat(file, &raw mut about) } == 0).then_some(about)
+    (unsafe { libc::syscall(libc::SYS_fstat, file, &raw mut about) } == 0).then_some(about)
 }
 
 /// Whether standard error takes bytes just now, without waiting.
@@ -210,7 +211,8 @@ impl SharedFile {
         let is_known = unsafe { libc::fstatfs(fd, &raw mut system) } == 0;
         let is_plain = about.st_mode & libc::S_IFMT == libc::S_IFREG;
         let is_private = about.st_mode & 0o077 == 0 && about.st_nlink == 1;
-        let is_in_memory = system.f_type == libc::TMPFS_MAGIC;
+        // (C libraries differ about the field's type.)
+        let is_in_memory = i128::from(system.f_type) == i128::from(libc::TMPFS_MAGIC);
         if !(is_known && is_plain && is_private && is_in_memory && about.st_uid == user_id()) {
             return None;
         }
@@ -247,7 +249,10 @@ pub fn process_namespace() -> u32 {
     // SAFETY: a struct of numbers, which zeros are values of.
     let mut about = unsafe { core::mem::zeroed::<libc::stat>() };
     // SAFETY: a path that ends with a zero, and a struct to write to.
-    let known = unsafe { libc::stat(c"/proc/self/ns/pid".as_ptr(), &raw mut about) } == 0;
+    let known = keeping_errno(|| unsafe {
+        let path = c"/proc/self/ns/pid".as_ptr();
+        libc::syscall(libc::SYS_newfstatat, libc::AT_FDCWD, path, &raw mut about, 0) == 0
+    });
     if known { about.st_ino as u32 } else { 0 }
 }
 
@@ -491,6 +496,9 @@ pub struct Mapping {
     /// Other processes may see what is written.
     #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "for leak checks"))]
     pub shared: bool,
+    /// Where in the file it begins.
+    #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "for call stacks"))]
+    pub offset: usize,
     /// The name the kernel gives it, cut to fit: a path, `[heap]`, `[stack]`,
     /// or nothing.
     name: [u8; 160],
@@ -613,7 +621,8 @@ fn parse_mapping(line: &[u8]) -> Option<Mapping> {
     let range = fields.next()?;
     let dash = range.iter().position(|&b| b == b'-')?;
     let perms = fields.next()?;
-    let inode = fields.nth(2)?;
+    let offset = hexadecimal(fields.next()?)?;
+    let inode = fields.nth(1)?;
     // The name is the rest of the line after the inode, spaces included.
     let after = inode.as_ptr().addr() - line.as_ptr().addr() + inode.len();
     let name = line[after..].trim_ascii();
@@ -623,6 +632,7 @@ fn parse_mapping(line: &[u8]) -> Option<Mapping> {
         readable: perms.first() == Some(&b'r'),
         writable: perms.get(1) == Some(&b'w'),
         shared: perms.get(3) == Some(&b's'),
+        offset,
         name: [0; 160],
         name_length: name.len().min(160),
     };
@@ -658,9 +668,9 @@ mod tests {
 
     #[test]
     fn maps_lines_are_parsed() {
-        let m = parse_mapping(b"7f00-7f10 rw-p 00000000 fe:00 12   /lib/a b.so").unwrap();
+        let m = parse_mapping(b"7f00-7f10 rw-p 00002000 fe:00 12   /lib/a b.so").unwrap();
         assert_eq!((m.start, m.end, m.readable, m.writable), (0x7f00, 0x7f10, true, true));
-        assert_eq!(m.name(), b"/lib/a b.so");
+        assert_eq!((m.offset, m.name()), (0x2000, &b"/lib/a b.so"[..]));
         let m = parse_mapping(b"10-20 ---p 0 0:0 0 ").unwrap();
         assert_eq!((m.readable, m.name()), (false, &b""[..]));
         let contents = |line| parse_mapping(line).unwrap().contents();

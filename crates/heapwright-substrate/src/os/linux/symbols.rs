@@ -46,8 +46,15 @@ pub fn is_single_threaded() -> bool {
     !flag.is_null() && unsafe { flag.read_volatile() } != 0
 }
 
+/// Whether the C library's own blocks can be told by their headers, which are glibc's. Nobody else's are: musl never hands
+/// one to a program that brings its own `malloc`, and keeps these functions to itself.
+const KNOWS_BLOCKS: bool = cfg!(target_env = "gnu");
+
 /// The C library's own `free`, if there is one.
 pub fn libc_free() -> Option<unsafe extern "C" fn(*mut u8)> {
+    if !KNOWS_BLOCKS {
+        return None;
+    }
     let found = weak!("__libc_free");
     // SAFETY: glibc's function of this name has this type; null is `None`.
     unsafe { core::mem::transmute(found) }
@@ -55,6 +62,9 @@ pub fn libc_free() -> Option<unsafe extern "C" fn(*mut u8)> {
 
 /// The C library's own `realloc`, if there is one.
 pub fn libc_realloc() -> Option<unsafe extern "C" fn(*mut u8, usize) -> *mut u8> {
+    if !KNOWS_BLOCKS {
+        return None;
+    }
     let found = weak!("__libc_realloc");
     // SAFETY: glibc's function of this name has this type; null is `None`.
     unsafe { core::mem::transmute(found) }
@@ -122,16 +132,28 @@ pub fn constructors_run() {
     LOADER.store(READY, Ordering::Relaxed);
 }
 
+/// glibc's function of unwinders. `None` where the C library has none, or it cannot be asked yet.
+#[cfg(feature = "debug")]
+fn finder() -> Option<unsafe extern "C" fn(usize, *mut Found) -> i32> {
+    let found = weak!("_dl_find_object");
+    // SAFETY: glibc's function of this name has this type; null is `None`.
+    let find: Option<unsafe extern "C" fn(usize, *mut Found) -> i32> =
+        unsafe { core::mem::transmute(found) };
+    find.filter(|_| is_loader_ready())
+}
+
+/// Whether [`find_object`] knows the process's modules: not with another C library than glibc, or one before 2.35.
+#[cfg(feature = "debug")]
+pub fn knows_objects() -> bool {
+    finder().is_some()
+}
+
 /// The module that an address lies in. Takes no lock and allocates nothing:
 /// glibc 2.35 made the function for unwinders. `None` where no module has the
 /// address, or the C library has no such function.
 #[cfg(feature = "debug")]
 pub fn find_object(address: usize) -> Option<Found> {
-    let found = weak!("_dl_find_object");
-    // SAFETY: glibc's function of this name has this type; null is `None`.
-    let find: Option<unsafe extern "C" fn(usize, *mut Found) -> i32> =
-        unsafe { core::mem::transmute(found) };
-    let find = find.filter(|_| is_loader_ready())?;
+    let find = finder()?;
     let mut answer = core::mem::MaybeUninit::<Found>::zeroed();
     // SAFETY: the place is as large as the C structure.
     if unsafe { find(address, answer.as_mut_ptr()) } != 0 {
@@ -141,13 +163,14 @@ pub fn find_object(address: usize) -> Option<Found> {
     Some(unsafe { answer.assume_init() })
 }
 
-/// Where the first thread's stack began: above its outermost frame. 0 where the C
-/// library does not say.
+/// Where the first thread's stack began: above its outermost frame. 0 where that is not known.
 #[cfg(feature = "debug")]
 pub fn first_stack_end() -> usize {
     let place: *mut usize = weak!("__libc_stack_end").cast();
     if place.is_null() {
-        return 0;
+        // What the kernel has laid above the first frame.
+        // SAFETY: reads the auxiliary vector; no preconditions.
+        return unsafe { libc::getauxval(libc::AT_RANDOM) } as usize;
     }
     // SAFETY: a word of the loader that is set before any code of ours runs.
     unsafe { place.read() }

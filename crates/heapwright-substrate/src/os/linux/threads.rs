@@ -84,7 +84,7 @@ impl SignalMask {
     };
 }
 
-/// Blocks all signals in the calling thread but those of faults, until [`restore_signals`].
+/// Blocks (with `sigprocmask`, which is the thread's with every C library, and in each glibc) all signals in the calling thread but those of faults, until [`restore_signals`].
 pub fn block_signals() -> SignalMask {
     let mut all = SignalMask::NONE.0;
     let mut before = SignalMask::NONE;
@@ -96,7 +96,7 @@ pub fn block_signals() -> SignalMask {
             unsafe { libc::sigdelset(&raw mut all, fault) };
         }
         // SAFETY: both are valid places.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before.0) }
+        unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const all, &raw mut before.0) }
     });
     before
 }
@@ -105,7 +105,7 @@ pub fn block_signals() -> SignalMask {
 pub fn restore_signals(before: SignalMask) {
     keeping_errno(|| {
         // SAFETY: a valid set.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before.0, ptr::null_mut()) }
+        unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const before.0, ptr::null_mut()) }
     });
 }
 

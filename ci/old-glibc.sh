@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# libheapwright.so for old systems: linked, from the archive, against stubs that have glibc 2.17's names and versions, so that no
+# symbol of a later glibc is needed. Checks that (objdump -T), and runs it on this system's glibc and on Debian 11's, 2.31, with
+# that system's perl, in each mode. (2.28 and 2.17 themselves are in no archive that this reaches.)
+#
+#   ci/old-glibc.sh [FILE]             leaves the library there
+#
+# What is newer is weak, and bound without a version: there it is used, elsewhere the library does without. Thread functions and
+# dlsym were in libpthread.so.0 and libdl.so.2 until 2.34, which newer systems still have, empty.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+command_or_package cc gcc
+command_or_package objdump binutils
+[ "$(uname -m)" = x86_64 ] || die "this is for x86-64"
+preload_library
+ARCHIVE=$(dirname "$HEAPWRIGHT_SO")/libheapwright.a
+[ -f "$ARCHIVE" ] || die "no archive beside $HEAPWRIGHT_SO"
+BASE=GLIBC_2.2.5 # the first glibc of x86-64
+
+# needed LIBRARY: the name, the version and the binding of each symbol that a library needs of glibc.
+needed() {
+    objdump -T "$1" | sed -nE 's/^[0-9a-f]+ .(.).* \*UND\*\t[0-9a-f]+ +\(?(GLIBC_[0-9.]+)\)? +(\w+)$/\3 \2 \1/p'
+}
+# is_old VERSION: 2.17 or before.
+is_old() { [ "$(printf '%s\n' "${1#GLIBC_}" 2.17 | sort -V | tail -n 1)" = 2.17 ]; }
+
+# Which symbols are where, in glibc 2.17: FILE VERSION NAME.
+needed "$HEAPWRIGHT_SO" | while read -r name version binding; do
+    case $name in
+        # Part of what this system links statically into a library.
+        pthread_*) echo "libpthread.so.0 $BASE $name" ;;
+        dlsym | dlerror) echo "libdl.so.2 $BASE $name" ;;
+        *)
+            if is_old "$version"; then
+                echo "libc.so.6 $version $name"
+            else
+                [ "$binding" = w ] || die "$name needs $version"
+            fi
+            ;;
+    esac
+done >"$SCRATCH/symbols"
+grep -q __register_atfork "$SCRATCH/symbols" || echo "libc.so.6 GLIBC_2.3.2 __register_atfork" >>"$SCRATCH/symbols"
+
+mkdir "$SCRATCH/stubs"
+stubs=()
+for file in libc.so.6 libpthread.so.0 libdl.so.2; do
+    awk -v file=$file '$1 == file { printf "void %s(void) {}\n", $3 }' "$SCRATCH/symbols" >"$SCRATCH/stub.c"
+    for version in $(awk -v file=$file '$1 == file { print $2 }' "$SCRATCH/symbols" | sort -Vu); do
+        echo "$version {"
+        awk -v file=$file -v version=$version '$1 == file && $2 == version { print "  " $3 ";" }' "$SCRATCH/symbols"
+        echo "};"
+    done >"$SCRATCH/stub.map"
+    cc -shared -w -fno-builtin -nostdlib -Wl,-soname,$file -Wl,--version-script="$SCRATCH/stub.map" -o "$SCRATCH/stubs/$file" "$SCRATCH/stub.c"
+    stubs+=("$SCRATCH/stubs/$file")
+done
+
+# What the library exports, as it does.
+{ echo "{ global:"; objdump -T "$HEAPWRIGHT_SO" | awk '$4 != "*UND*" && NF >= 6 && $4 ~ /^\./ { print "  " $NF ";" }'; echo "local: *; };"; } >"$SCRATCH/exports"
+OLD=$SCRATCH/libheapwright.so
+# (As crates/heapwright-malloc/link.rs says.)
+cc -shared -nodefaultlibs -o "$OLD" -Wl,-soname,libheapwright.so -Wl,-z,now -Wl,-z,relro -Wl,-z,nodelete -Wl,--gc-sections \
+    -Wl,--version-script="$SCRATCH/exports" -Wl,-T,crates/heapwright-malloc/code_order.ld \
+    -Wl,--whole-archive "$ARCHIVE" -Wl,--no-whole-archive -Wl,--no-as-needed "${stubs[@]}" -l:libc_nonshared.a -lgcc
+newest=$(needed "$OLD" | awk '{ print $2 }' | sort -Vu | tail -n 1)
+is_old "$newest" || die "it needs $newest"
+diff <(objdump -T "$HEAPWRIGHT_SO" | awk '$4 ~ /^\./ { print $NF }' | sort) <(objdump -T "$OLD" | awk '$4 ~ /^\./ { print $NF }' | sort) ||
+    die "it exports something else"
+say "ok   needs glibc ${newest#GLIBC_} at most"
+
+failures=0
+# answers NAME COMMAND...: the command prints what it prints without options, with the library answering.
+answers() {
+    local name=$1 options code
+    shift
+    for options in mode=fast mode=debug mode=hardened cache=shared:2 cache=percpu; do
+        code=0
+        HEAPWRIGHT=$options timeout 60 "$@" >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null || code=$?
+        if [ $code -eq 0 ] && [ "$(cat "$SCRATCH/out")" = "$WANTED" ] && [ ! -s "$SCRATCH/err" ]; then
+            printf 'ok   %s, %s\n' "$name" $options
+        else
+            printf 'FAIL %s, %s (status %d)\n' "$name" $options $code
+            tail -n 5 "$SCRATCH/err" | sed 's/^/     /'
+            failures=$((failures + 1))
+        fi
+    done
+    [ "$(HEAPWRIGHT=stats=exit "$@" 2>&1 >/dev/null | grep -c 'live blocks')" -eq 1 ] || die "$name: the library does not answer"
+}
+WORK='my %h; push @{$h{$_ % 97}}, "x" x ($_ % 300) for 1 .. 20000; my $n = 0; for my $l (values %h) { $n += length for @$l } print "$n\n";'
+WANTED=$(perl -e "$WORK")
+answers "this system's glibc, perl" env LD_PRELOAD="$OLD" perl -e "$WORK"
+
+# Debian 11's C library and perl, fetched once.
+AT=$CARGO_TARGET_DIR/old-glibc
+if [ ! -d "$AT/root" ]; then
+    rm -rf "$AT"
+    mkdir -p "$AT/lists/partial" "$AT/archives/partial"
+    echo "deb http://deb.debian.org/debian bullseye main" >"$AT/sources.list"
+    options=(-qq -o Dir::Etc::sourcelist="$AT/sources.list" -o Dir::Etc::sourceparts=/dev/null -o Dir::State::lists="$AT/lists"
+        -o Dir::Cache="$AT" -o Dir::State::status=/dev/null -o APT::Sandbox::User=root)
+    {
+        apt-get "${options[@]}" update
+        (cd "$AT" && apt-get "${options[@]}" download libc6 libcrypt1 perl-base)
+        for package in "$AT"/*.deb; do dpkg-deb -x "$package" "$AT/unpacked"; done
+        rm -rf "$AT/lists" "$AT"/*.deb
+        mv "$AT/unpacked" "$AT/root"
+    } >"$SCRATCH/fetch" 2>&1 || { tail -n 5 "$SCRATCH/fetch" >&2; die "cannot fetch Debian 11's C library"; }
+fi
+FILES=$AT/root/lib/x86_64-linux-gnu
+[[ $("$FILES"/ld-2.31.so --library-path "$FILES" "$FILES/libc.so.6") == *'version 2.31'* ]] || die "this is not glibc 2.31"
+answers "glibc 2.31, perl" "$FILES/ld-2.31.so" --library-path "$FILES" --preload "$OLD" "$AT/root/usr/bin/perl" -e "$WORK"
+[ $failures -eq 0 ] || die "$failures rows failed"
+[ $# -eq 0 ] || cp "$OLD" "$1"
+say "all rows hold"

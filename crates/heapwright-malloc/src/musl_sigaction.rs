@@ -1,0 +1,89 @@
+//! `sigaction` by the system call, for programs that musl is linked into.
+//!
+//! There `sigaction` is ours and no other is behind it: glibc exports its own under a second name as well, musl hides its
+//! own. In a program that loads musl this is not called, for `dlsym` finds the next.
+//!
+//! ```text
+//!   the kernel's struct   | handler | flags | restorer | mask |
+//! ```
+//!
+//! Left out is musl's note of which signals ever had a handler, which `posix_spawn` sets to the default in the child before
+//! it becomes another program: there a signal that comes in between reaches the program's handler. (Handlers that the
+//! program itself has by then called exec for are the kernel's to reset.)
+
+use crate::errno;
+use core::mem::MaybeUninit;
+use core::ptr;
+use libc::{c_int, c_long, c_ulong};
+
+#[repr(C)]
+struct KernelAction {
+    handler: usize,
+    flags: c_ulong,
+    restorer: usize,
+    mask: u64,
+}
+
+/// Says that the handler returns to `restorer`. musl does so on all machines; where the kernel has a place of its own for that
+/// (aarch64) nobody reads it.
+const SA_RESTORER: c_ulong = 0x0400_0000;
+
+/// Ends a handler: the bytes by which unwinders and debuggers know the frame of a signal.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+unsafe extern "C" fn restorer() {
+    core::arch::naked_asm!(".byte 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05");
+}
+
+/// Examines and changes what is done at a signal.
+///
+/// # Safety
+///
+/// `new` is null or can be read, `old` is null or can be written.
+pub(crate) unsafe extern "C" fn sigaction(
+    signal: c_int,
+    new: *const libc::sigaction,
+    old: *mut libc::sigaction,
+) -> c_int {
+    // Three signals are the C library's own, as with musl.
+    if !(1..=64).contains(&signal) || (32..35).contains(&signal) {
+        errno::set(libc::EINVAL);
+        return -1;
+    }
+    // SAFETY: null, or a struct that can be read, as the caller promises.
+    let new = unsafe { new.as_ref() }.map(to_kernel);
+    let mut before = MaybeUninit::<KernelAction>::zeroed();
+    let (new, size): (*const KernelAction, c_long) =
+        (new.as_ref().map_or(ptr::null(), |new| new), 8);
+    // SAFETY: reads one struct, if there is one, and writes the other.
+    let done =
+        unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, new, before.as_mut_ptr(), size) };
+    if done != 0 {
+        return -1;
+    }
+    // SAFETY: zero is valid, and so is what was written over it.
+    let before = unsafe { before.assume_init() };
+    // SAFETY: null, or a struct that can be written, as the caller promises.
+    if let Some(old) = unsafe { old.as_mut() } {
+        from_kernel(&before, old);
+    }
+    0
+}
+
+fn to_kernel(action: &libc::sigaction) -> KernelAction {
+    let flags = c_ulong::from(action.sa_flags.cast_unsigned());
+    // SAFETY: a set is words, and has one at least.
+    let mask = unsafe { (&raw const action.sa_mask).cast::<u64>().read() };
+    #[cfg(target_arch = "x86_64")]
+    let (flags, restorer) = (flags | SA_RESTORER, restorer as *const () as usize);
+    #[cfg(not(target_arch = "x86_64"))]
+    let (flags, restorer) = (flags & !SA_RESTORER, 0);
+    KernelAction { handler: action.sa_sigaction, flags, restorer, mask }
+}
+
+fn from_kernel(action: &KernelAction, to: &mut libc::sigaction) {
+    to.sa_sigaction = action.handler;
+    to.sa_flags = ((action.flags & !SA_RESTORER) as u32).cast_signed();
+    // SAFETY: a set is words, and has one at least.
+    unsafe { (&raw mut to.sa_mask).cast::<u64>().write(action.mask) };
+}

@@ -1,0 +1,266 @@
+//! Modules by the kernel's list of mappings, where the C library has no function that finds one without a lock: musl, glibc
+//! before 2.35; and in static programs, which are one module, known by the headers that the kernel hands it.
+//!
+//! ```text
+//!   address --> the program?   a place that is known?   /proc/self/maps, into a place
+//!
+//!   place (64 bytes)   generation | start | end | bias, name, unwind header, headers, how many
+//!                                 |  what lies between two modules: headers 0, looks left
+//! ```
+//!
+//! Reading the list costs some hundred microseconds and no lock, so what it says is kept: of a module until code is
+//! forgotten (`cache`), of what is none (a heap, code made at run time, nothing) for [`LOOKS`] looks, after which a library may
+//! have come to be there. (musl never unloads one.)
+//!
+//! A place belongs to the thread that has changed its generation to [`TAKEN`]; a reader believes one whose generation was the
+//! present one before and after. A thread that ends in between, as in a forked child, leaves a place unused.
+
+use core::cell::UnsafeCell;
+use core::ffi::{CStr, c_char};
+use core::ptr;
+
+use super::cache::generation;
+use super::image::{Header, Image, LOAD, bias_of, headers_at};
+use heapwright_substrate::os;
+use heapwright_substrate::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
+
+/// The type of the header that says where `.eh_frame_hdr` is.
+const UNWIND: u32 = 0x6474_e550;
+
+/// Looks at what was no module, until the kernel is asked again.
+const LOOKS: usize = 1024;
+
+/// The generation of a place that is being written. Code is not unloaded four billion times.
+const TAKEN: u32 = u32::MAX;
+
+const PLACES: usize = 256;
+const START: usize = 0;
+const END: usize = 1;
+const BIAS: usize = 2;
+const NAME: usize = 3;
+const UNWIND_HEADER: usize = 4;
+const HEADERS: usize = 5;
+/// How many headers; of what is no module, looks left.
+const COUNT: usize = 6;
+
+struct Place {
+    generation: AtomicU32,
+    words: [AtomicUsize; 7],
+}
+
+static KNOWN: [Place; PLACES] =
+    [const { Place { generation: AtomicU32::new(0), words: [const { AtomicUsize::new(0) }; 7] } };
+        PLACES];
+
+/// The module that an address lies in.
+pub(super) fn image_of(address: usize) -> Option<Image> {
+    let program = os::program_headers();
+    let image = image(program, bias_of(program), c"".as_ptr());
+    if let Some(image) = image.filter(|image| image.has(address)) {
+        return Some(image);
+    }
+    let now = generation();
+    known(address, now).unwrap_or_else(|| look(address, now))
+}
+
+/// The module with these headers.
+fn image(headers: &'static [Header], bias: usize, name: *const c_char) -> Option<Image> {
+    let unwind = headers.iter().find(|header| header.p_type == UNWIND);
+    let unwind = unwind.map_or(0, |header| bias.wrapping_add(header.p_vaddr as usize));
+    Image::new(headers, bias, name, unwind)
+}
+
+/// What was found of an address, `Some(None)` for no module; `None`: nothing yet.
+fn known(address: usize, now: u32) -> Option<Option<Image>> {
+    KNOWN.iter().find_map(|place| {
+        if place.generation.load(Ordering::Acquire) != now {
+            return None;
+        }
+        let words = place.words.each_ref().map(|word| word.load(Ordering::Relaxed));
+        // Pairs with the fence of `keep`.
+        fence(Ordering::Acquire);
+        let is_whole = place.generation.load(Ordering::Relaxed) == now;
+        if !is_whole || !(words[START]..words[END]).contains(&address) {
+            return None;
+        }
+        if words[HEADERS] != 0 {
+            // SAFETY: a module's headers, which were found in its memory and do not change.
+            let headers = unsafe {
+                core::slice::from_raw_parts(
+                    ptr::with_exposed_provenance::<Header>(words[HEADERS]),
+                    words[COUNT],
+                )
+            };
+            let name = ptr::with_exposed_provenance(words[NAME]);
+            return Some(Image::new(headers, words[BIAS], name, words[UNWIND_HEADER]));
+        }
+        if place.words[COUNT].fetch_sub(1, Ordering::Relaxed) > 1 {
+            return Some(None);
+        }
+        // Used up. (Where two threads come to this, one of them looks in vain at a place that has its new owner.)
+        let _ = place.generation.compare_exchange(now, 0, Ordering::Relaxed, Ordering::Relaxed);
+        None
+    })
+}
+
+/// Asks the kernel, and keeps what it says.
+#[cold]
+#[inline(never)]
+fn look(address: usize, now: u32) -> Option<Image> {
+    // The file that was mapped last from its start, and where; the end of the mapping before the address.
+    let (mut file, mut start, mut before) = (None, 0, 0);
+    let mut around = None;
+    let is_read = os::each_mapping(&mut |mapping| {
+        if mapping.start > address {
+            around = Some((before, mapping.start));
+            return false;
+        }
+        let is_module = mapping.name().first() == Some(&b'/');
+        if is_module && mapping.offset == 0 {
+            (file, start) = (Some(*mapping), mapping.start);
+        }
+        if address < mapping.end {
+            around = Some((mapping.start, mapping.end));
+            return false;
+        }
+        before = mapping.end;
+        true
+    });
+    if !is_read && around.is_none() {
+        return None;
+    }
+    let found = headers_at(start).and_then(|headers| {
+        let first = headers.iter().find(|header| header.p_type == LOAD && header.p_offset == 0)?;
+        let bias = start.wrapping_sub(first.p_vaddr as usize);
+        let found = image(headers, bias, c"".as_ptr()).filter(|image| image.has(address))?;
+        Some(Image { name: lasting(file.as_ref()?.name()), ..found })
+    });
+    match found {
+        Some(image) => keep(
+            now,
+            &[
+                image.start,
+                image.end,
+                image.bias,
+                image.name.expose_provenance(),
+                image.unwind_header,
+                image.headers.as_ptr().expose_provenance(),
+                image.headers.len(),
+            ],
+        ),
+        None => {
+            let (from, to) = around.unwrap_or((before, usize::MAX));
+            keep(now, &[from, to, 0, 0, 0, 0, LOOKS]);
+        }
+    }
+    found
+}
+
+/// Writes down what was found in a generation, if there is a place for it.
+fn keep(now: u32, words: &[usize; 7]) {
+    for place in &KNOWN {
+        let was = place.generation.load(Ordering::Relaxed);
+        if was == now
+            || was == TAKEN
+            || place
+                .generation
+                .compare_exchange(was, TAKEN, Ordering::Relaxed, Ordering::Relaxed)
+                .is_err()
+        {
+            continue;
+        }
+        // Before the words: a reader that sees one of them sees that the place was taken.
+        fence(Ordering::Release);
+        for (place, &word) in place.words.iter().zip(words) {
+            place.store(word, Ordering::Relaxed);
+        }
+        place.generation.store(now, Ordering::Release);
+        return;
+    }
+}
+
+/// A name that stays, for modules that come and go: each path has one, or few where threads met.
+struct Name {
+    /// 0: free, [`WRITING`], or [`WRITTEN`].
+    state: AtomicU32,
+    bytes: UnsafeCell<[u8; NAME_SIZE]>,
+}
+
+// SAFETY: the thread that has changed the state to WRITING writes the bytes, nobody else touches them until it is WRITTEN, and
+// nobody changes them then.
+unsafe impl Sync for Name {}
+
+const WRITING: u32 = 1;
+const WRITTEN: u32 = 2;
+/// The most that `os::Mapping` has of a name, and a zero.
+const NAME_SIZE: usize = 164;
+
+static NAMES: [Name; PLACES] =
+    [const { Name { state: AtomicU32::new(0), bytes: UnsafeCell::new([0; NAME_SIZE]) } }; PLACES];
+
+/// A name as a C string that stays; "?" where there is no place for more.
+fn lasting(name: &[u8]) -> *const c_char {
+    let name = &name[..name.len().min(NAME_SIZE - 1)];
+    for place in &NAMES {
+        let at: *mut u8 = place.bytes.get().cast();
+        let taken = place.state.compare_exchange(0, WRITING, Ordering::Relaxed, Ordering::Acquire);
+        match taken {
+            Ok(_) => {
+                // SAFETY: this thread alone has the place; a zero is left behind the name.
+                unsafe { ptr::copy_nonoverlapping(name.as_ptr(), at, name.len()) };
+                place.state.store(WRITTEN, Ordering::Release);
+                return at.cast();
+            }
+            // SAFETY: written, and ended by a zero.
+            Err(WRITTEN) if unsafe { CStr::from_ptr(at.cast()) }.to_bytes() == name => {
+                return at.cast();
+            }
+            Err(_) => {}
+        }
+    }
+    c"?".as_ptr()
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+
+    #[test]
+    fn the_kernel_and_the_loader_say_the_same() {
+        let own = image_of as fn(usize) -> Option<Image> as usize;
+        for address in [own, libc::qsort as *const () as usize, libc::dlopen as *const () as usize]
+        {
+            let mapped = image_of(address).unwrap();
+            assert!(mapped.is_code(address));
+            // The second time, from its place.
+            let again = image_of(address).unwrap();
+            for image in [mapped, again] {
+                if let Some(found) = super::super::image::image_of(address) {
+                    let parts =
+                        |image: &Image| (image.start, image.end, image.bias, image.unwind_header);
+                    assert_eq!(parts(&image), parts(&found));
+                    assert_eq!(image.is_program(), found.is_program());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_module_is_asked_again_after_a_while() {
+        let here = 0u8;
+        let address = ptr::from_ref(&here).addr();
+        for _ in 0..3 * LOOKS {
+            assert!(image_of(address).is_none());
+            assert!(image_of(8).is_none());
+        }
+    }
+
+    #[test]
+    fn names_stay_and_are_kept_once() {
+        let (one, other) = (lasting(b"/lib/one"), lasting(b"/lib/other"));
+        assert_eq!(one, lasting(b"/lib/one"));
+        // SAFETY: a C string that stays.
+        assert_eq!(unsafe { CStr::from_ptr(other) }, c"/lib/other");
+    }
+}
