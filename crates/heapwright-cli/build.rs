@@ -99,7 +99,9 @@ const SOURCES: [&str; 7] = [
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     if variable("PROFILE") == "release" {
-        println!("cargo:rustc-link-arg-bins=-Wl,--strip-debug");
+        // Symbols are for developers: a registry's build, which asks for no debug information, goes without.
+        let strip = if variable("DEBUG") == "false" { "--strip-all" } else { "--strip-debug" };
+        println!("cargo:rustc-link-arg-bins=-Wl,{strip}");
     }
     let out = PathBuf::from(variable("OUT_DIR"));
     let mut is_laid_out = false;
