@@ -22,6 +22,7 @@
 #   NFPM                    the program (default: on PATH, else it is built from Go's module proxy, which takes a minute)
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+umask 022
 NFPM_VERSION=v2.45.2
 
 usage() { echo "usage: ci/package.sh [--prove] OUT [deb|rpm|apk|archlinux|tar|source]..." >&2; exit 2; }

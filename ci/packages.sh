@@ -50,8 +50,8 @@ say "ok   lintian"
 packages mmdebstrap
 base=$CARGO_TARGET_DIR/tools/debian-root.tar
 if [ ! -f "$base" ]; then
-    mmdebstrap --quiet --mode=root --variant=essential --include=libc6-dev,gcc "$(. /etc/os-release && echo "$VERSION_CODENAME")" "$base.new"
-    mv "$base.new" "$base"
+    mmdebstrap --quiet --mode=root --variant=essential --include=libc6-dev,gcc "$(. /etc/os-release && echo "$VERSION_CODENAME")" "${base%.tar}.new.tar"
+    mv "${base%.tar}.new.tar" "$base"
 fi
 root=$SCRATCH/debian
 mkdir "$root"
