@@ -63,7 +63,7 @@ files | awk '$1 != "d"' >"$SCRATCH/before"
 inside sh -c 'dpkg -i /tmp/*.deb' >"$SCRATCH/said" 2>&1 || { cat "$SCRATCH/said"; die "dpkg does not install it"; }
 inside heapwright run --stats -- ls / 2>&1 | grep -q rounding || die "no statistics in the root"
 inside sh -c 'gcc -o /tmp/owns /tmp/owns.c -lheapwright && /tmp/owns' || die "a C program does not find the library"
-inside env LD_PRELOAD=libheapwright-hardened.so HEAPWRIGHT=stats=exit ls / 2>&1 | grep -q -i hardened || die "the hardened library is not found by its name"
+inside env LD_PRELOAD=libheapwright-hardened.so HEAPWRIGHT=stats=exit ls / 2>&1 | grep -q '^heapwright: ' || die "the hardened library is not found by its name"
 inside dpkg --purge heapwright >/dev/null
 files | awk '$1 != "d"' | diff "$SCRATCH/before" - || die "the package's removal leaves the root another one"
 say "ok   .deb: installed in a bare root, used, removed without a trace"
