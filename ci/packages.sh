@@ -25,6 +25,7 @@ cp "$CARGO_TARGET_DIR"/release/{heapwright,cargo-heapwright} "$built/"
 export HEAPWRIGHT_BUILT=$built HEAPWRIGHT_RELEASE_URL=https://example.invalid/heapwright
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 machine=$(uname -m)
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 
 out=$SCRATCH/out
 ci/package.sh "$out" >"$SCRATCH/said" || { cat "$SCRATCH/said"; die "the packages are not made"; }
