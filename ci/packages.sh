@@ -72,10 +72,10 @@ say "ok   .deb: installed in a bare root, used, removed without a trace"
 packages rpm
 rpm -K --nosignature "$out"/*.rpm | grep -q 'digests OK' || die "rpm does not accept its digests"
 mkdir "$SCRATCH/rpm"
-rpm --root "$SCRATCH/rpm" --dbpath /db -i --nodeps --nosignature "$out"/*.rpm
+rpm --root "$SCRATCH/rpm" --dbpath /db -i --nodeps --nosignature "$out"/*.rpm 2>"$SCRATCH/said" || { cat "$SCRATCH/said"; die "rpm does not install it"; }
 HOME=$SCRATCH "$SCRATCH/rpm/usr/bin/heapwright" run --stats -- true 2>&1 | grep -q rounding || die "no statistics by the rpm's command"
 rpm --root "$SCRATCH/rpm" --dbpath /db -V --nodeps heapwright || die "rpm -V finds changes"
-rpm --root "$SCRATCH/rpm" --dbpath /db -e --nodeps heapwright
+rpm --root "$SCRATCH/rpm" --dbpath /db -e --nodeps heapwright 2>"$SCRATCH/said" || { cat "$SCRATCH/said"; die "rpm does not remove it"; }
 [ -z "$(find "$SCRATCH/rpm/usr" -type f 2>/dev/null)" ] || die "the rpm leaves files behind"
 say "ok   .rpm: installed, used, removed"
 
