@@ -153,7 +153,7 @@ size=$(stat -c %s "$SCRATCH/image.tar.xz")
 # The program that an image made from this one would bring. As ENTRYPOINT has it, and nothing can be written.
 cc -o "$SCRATCH/image/usr/bin/program" -x c - <<<'#include <stdlib.h>
 int main(void) { return malloc(100) == NULL; }'
-contained() { env -i HEAPWRIGHT_LIBRARY=/usr/lib/libheapwright.so PATH=/usr/bin chroot "$SCRATCH/image" "$@"; }
+contained() { env -i HEAPWRIGHT_LIBRARY=/usr/lib/libheapwright.so PATH=/usr/bin "$(type -P chroot)" "$SCRATCH/image" "$@"; }
 contained heapwright run --stats -- program 2>&1 | grep -q rounding || die "no statistics in the image"
 [ -z "$(find "$SCRATCH/image" -name '*.so' -newer "$SCRATCH/image.tar.xz")" ] || die "the command extracted a library in the image"
 say "ok   image: $size bytes"
