@@ -14,7 +14,7 @@ if [ -z "${HEAPWRIGHT_COMMAND:-}" ]; then
     HEAPWRIGHT_COMMAND=$CARGO_TARGET_DIR/release/heapwright
 fi
 
-# Where the action installs the command from (that this works: ci/install-command.sh).
+# Where the action installs the command from (that this works: ci/registry.sh).
 source=$(sed -n 's|.*--path "$GITHUB_ACTION_PATH/\(.*\)"|\1|p' integrations/github-action/action.yml)
 [ -f "integrations/github-action/$source/Cargo.toml" ] || die "the action installs from '$source', where nothing is"
 

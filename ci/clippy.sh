@@ -10,10 +10,10 @@ clippy() { say "clippy $*"; cargo clippy --quiet --locked "$@" -- -D warnings; }
 clippy --workspace --all-targets
 # Every target with all features; then the library alone with each one, where a name that another
 # feature brings would be missing.
-clippy -p heapwright --all-targets --features allocator-api2-02,allocator-api2-04,debug,derive,std,observe,symbols
+clippy -p heapwright --all-targets --features allocator-api2-02,allocator-api2-03,allocator-api2-04,debug,derive,std,observe,symbols
 clippy -p heapwright --all-targets --features checked
 clippy -p heapwright --no-default-features
-for feature in allocator-api2-02 allocator-api2-04 debug derive,std observe; do
+for feature in allocator-api2-02 allocator-api2-03 allocator-api2-04 debug derive,std observe symbols; do
     clippy -p heapwright --features $feature
 done
 clippy -p heapwright-gc --all-targets

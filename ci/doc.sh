@@ -10,7 +10,7 @@ for package in heapwright-record heapwright-substrate heapwright-stacks heapwrig
     features=()
     [ $package = heapwright-substrate ] && features=(--features debug)
     [ $package = heapwright-gc ] && features=(--features derive,std)
-    [ $package = heapwright ] && features=(--features allocator-api2-02,allocator-api2-04,debug,derive,std)
+    [ $package = heapwright ] && features=(--features allocator-api2-02,allocator-api2-03,allocator-api2-04,debug,derive,std)
     cargo doc --quiet --locked --no-deps -p $package "${features[@]}"
 done
 say "doc heapwright-cli"

@@ -22,17 +22,32 @@ case $version in
         ;;
 esac
 
-made=$(mktemp)
-trap 'rm -f "$made"' EXIT
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+made=$work/made.h
 "$cbindgen" --quiet --config "$crate/cbindgen.toml" --output "$made" "$crate"
 # Rust's name for what a caller must see to.
 sed -i "s/^ \* # Safety\$/ * The program's duties:/" "$made"
 
-# The header must be C99, C11 and C++ by itself, without a warning.
-for standard in c99 c11; do
-    "${CC:-cc}" -std="$standard" -Wall -Wextra -Wpedantic -Werror -fsyntax-only -x c "$made"
+# C89 knows neither comments to the end of a line nor a comma behind an enum's last name.
+sed -i -E 's,^(#endif|\}) +// (.*)$,\1 /* \2 */,' "$made"
+perl -0777 -pi -e 's/,(\n\})/$1/g' "$made"
+
+# Both headers are C from C89 to C23 and C++ from C++11 to C++23 by themselves, without a warning. (GCC up to 13 knows the last
+# two by their drafts' names.)
+cp "$made" "$work/heapwright.h"
+cp include/heapwright_gc.h "$work/"
+known() { "$1" -std="$2" -fsyntax-only -x "$3" /dev/null 2>/dev/null; }
+for header_name in heapwright.h heapwright_gc.h; do
+    for standard in c89 c99 c11 c17 c2x c23; do
+        known "${CC:-cc}" $standard c || continue
+        "${CC:-cc}" -std=$standard -Wall -Wextra -Wpedantic -Werror -fsyntax-only -x c -include "$work/$header_name" /dev/null
+    done
+    for standard in c++11 c++14 c++17 c++20 c++2b c++23; do
+        known "${CXX:-c++}" $standard c++ || continue
+        "${CXX:-c++}" -std=$standard -Wall -Wextra -Wpedantic -Werror -fsyntax-only -x c++ -include "$work/$header_name" /dev/null
+    done
 done
-"${CXX:-c++}" -std=c++11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -x c++ "$made"
 
 if [ "${1:-}" = --write ]; then
     cp "$made" "$header"

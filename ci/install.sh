@@ -10,11 +10,13 @@
 #                                          checked, as `heapwright check` does
 #   PREFIX/lib/libheapwright.a         for static linking
 #   PREFIX/lib/pkgconfig/heapwright.pc
+#   PREFIX/lib/cmake/heapwright/       find_package(heapwright): heapwright::shared, ::static, ::hardened, ::check
+#   PREFIX/share/man/man3/             heapwright(3), and a page for each function (needs python3)
 #   PREFIX/include/heapwright.h
 #   PREFIX/include/heapwright_gc.h     collected heaps (hw_gc_*)
 #
 # Environment: DESTDIR is put before PREFIX (packagers), LIBDIR replaces "lib",
-# HEAPWRIGHT_LIBRARY_DIR names a directory with libraries that are built already.
+# HEAPWRIGHT_LIBRARY_DIR names a directory with libraries that are built already, SOURCE_DATE_EPOCH gives the pages' date.
 set -eu
 
 if [ $# -ne 1 ] || [ "${1#/}" = "$1" ]; then
@@ -25,7 +27,6 @@ prefix=${1%/}
 libdir=${LIBDIR:-lib}
 root=${DESTDIR:-}$prefix
 cd "$(dirname "$0")/.."
-crate=crates/heapwright-malloc
 
 if [ -z "${HEAPWRIGHT_LIBRARY_DIR:-}" ]; then
     # Alone: with other members of the workspace, their features could bring std in.
@@ -56,10 +57,14 @@ sed 's/^/-u /' "$work/exports" > "$work/undefined"
     --strip-debug --remove-section=.llvmbc --remove-section=.llvmcmd "$work/heapwright.o"
 "${AR:-ar}" rcs "$work/libheapwright.a" "$work/heapwright.o"
 
-sed -e "s|@PREFIX@|$prefix|" -e "s|@LIBDIR@|$libdir|" -e "s|@VERSION@|$version|" \
-    "$crate/heapwright.pc.in" > "$work/heapwright.pc"
+# From lib, or lib/x86_64-linux-gnu, up to PREFIX.
+up=$(printf %s "$libdir" | sed 's|[^/][^/]*|..|g')
+for file in heapwright.pc heapwright-config.cmake heapwright-config-version.cmake; do
+    sed -e "s|@PREFIX@|$prefix|" -e "s|@LIBDIR@|$libdir|" -e "s|@VERSION@|$version|" -e "s|@UP@|$up|" \
+        "packaging/$file.in" > "$work/$file"
+done
 
-mkdir -p "$root/$libdir/pkgconfig" "$root/include"
+mkdir -p "$root/$libdir/pkgconfig" "$root/$libdir/cmake/heapwright" "$root/include"
 install -m 755 "$shared" "$root/$libdir/libheapwright.so"
 for kind in hardened check; do
     library=$HEAPWRIGHT_LIBRARY_DIR/libheapwright_$kind.so
@@ -71,5 +76,12 @@ for kind in hardened check; do
 done
 install -m 644 "$work/libheapwright.a" "$root/$libdir/libheapwright.a"
 install -m 644 "$work/heapwright.pc" "$root/$libdir/pkgconfig/heapwright.pc"
+install -m 644 "$work/heapwright-config.cmake" "$work/heapwright-config-version.cmake" "$root/$libdir/cmake/heapwright/"
 install -m 644 include/heapwright.h include/heapwright_gc.h "$root/include/"
+if command -v python3 >/dev/null; then
+    python3 packaging/man3.py "$version" "$(date -u -d "@${SOURCE_DATE_EPOCH:-$(date +%s)}" +%Y-%m-%d)" "$root/share/man/man3" \
+        include/heapwright.h include/heapwright_gc.h
+else
+    echo "ci/install.sh: there is no python3; manual pages are not installed" >&2
+fi
 echo "installed heapwright $version in $root"

@@ -19,7 +19,7 @@ export CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true
 
 # Which tests: all of loom's, or those of a module; and in which crates.
 tests=loom crates=(-p heapwright-substrate -p heapwright-gc)
-loom() { timeout 600 cargo test --quiet --locked --release "${crates[@]}" --lib $tests -- "$@"; }
+loom() { timeout 600 cargo test --quiet --locked --release --features loom "${crates[@]}" --lib $tests -- "$@"; }
 
 loom "$@" | tee "$SCRATCH/out"
 ran=$(grep -c 'test result: ok. [1-9]' "$SCRATCH/out" || true)

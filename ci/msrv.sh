@@ -9,5 +9,5 @@ version=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
 rustup run "$version" rustc --version 2>/dev/null || rustup toolchain install "$version" --profile minimal
 export CARGO_TARGET_DIR=$CARGO_TARGET_DIR/msrv
 rustup run "$version" cargo check --quiet --locked --workspace
-rustup run "$version" cargo check --quiet --locked -p heapwright --features allocator-api2-02,allocator-api2-04,derive,std
+rustup run "$version" cargo check --quiet --locked -p heapwright --features allocator-api2-02,allocator-api2-03,allocator-api2-04,derive,std
 say "compiles with Rust $version"

@@ -46,7 +46,7 @@ for line in sys.stdin:
         print(told["target"]["name"] if kind == "test" else "lib", told["executable"])'
 }
 # The features of ci/test.sh, so that nothing is built twice.
-built heapwright --lib --tests --features debug,derive,std,allocator-api2-02,allocator-api2-04 >"$SCRATCH/library"
+built heapwright --lib --tests --features debug,derive,std,allocator-api2-02,allocator-api2-03,allocator-api2-04 >"$SCRATCH/library"
 built heapwright-substrate --lib --features debug >"$SCRATCH/substrate"
 built heapwright-gc --lib --features derive,std >"$SCRATCH/gc"
 built heapwright-stacks --lib >"$SCRATCH/stacks"

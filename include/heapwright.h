@@ -137,7 +137,7 @@ typedef enum hw_kind {
   /**
    * A page of a collected heap; owner is the heap's number.
    */
-  HW_KIND_COLLECTED = 8,
+  HW_KIND_COLLECTED = 8
 } hw_kind;
 
 /**
@@ -155,7 +155,7 @@ typedef enum hw_state {
   /**
    * It is free.
    */
-  HW_STATE_FREE = 2,
+  HW_STATE_FREE = 2
 } hw_state;
 
 /**
@@ -164,7 +164,7 @@ typedef enum hw_state {
 enum hw_gc_layout
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : uint32_t
-#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+#endif /* defined(__cplusplus) || __STDC_VERSION__ >= 202311L */
  {
   /**
    * Steps of 16 bytes to 256, then eight a doubling to 1 KiB, then four to 32 KiB.
@@ -181,15 +181,15 @@ enum hw_gc_layout
   /**
    * 40 bytes alone.
    */
-  HW_GC_LAYOUT_SINGLE = 3,
+  HW_GC_LAYOUT_SINGLE = 3
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
 typedef enum hw_gc_layout hw_gc_layout;
 #else
 typedef uint32_t hw_gc_layout;
-#endif // __STDC_VERSION__ >= 202311L
-#endif // __cplusplus
+#endif /* __STDC_VERSION__ >= 202311L */
+#endif /* __cplusplus */
 
 /**
  * Memory that is given back all at once. Make one with hw_arena_create.
@@ -981,7 +981,7 @@ typedef struct hw_pool_statistics {
 
 #ifdef __cplusplus
 extern "C" {
-#endif // __cplusplus
+#endif /* __cplusplus */
 
 /**
  * Makes a heap of its own. Any thread may use it, and several at once.
@@ -2113,7 +2113,7 @@ size_t hw_pool_stats(struct hw_pool *pool, struct hw_pool_statistics *out, size_
 void hw_pool_destroy(struct hw_pool *pool);
 
 #ifdef __cplusplus
-}  // extern "C"
-#endif  // __cplusplus
+} /* extern "C" */
+#endif /* __cplusplus */
 
 #endif  /* HEAPWRIGHT_H */

@@ -47,7 +47,7 @@ extern "C" {
 #endif
 
 #if defined(__GNUC__)
-#define HW_GC_INLINE static inline __attribute__((always_inline, unused))
+#define HW_GC_INLINE static __inline__ __attribute__((always_inline, unused))
 #define HW_GC_LIKELY(x) __builtin_expect(!!(x), 1)
 #else
 #define HW_GC_INLINE static inline
@@ -72,15 +72,16 @@ HW_GC_INLINE void *hw_gc_new(hw_gc_mutator *mutator, size_t size, uint32_t kind)
 
 /* Stores child into *slot, which lies in parent. */
 HW_GC_INLINE void hw_gc_write(hw_gc_mutator *mutator, void *parent, void **slot, void *child) {
+    uint32_t barrier;
     *slot = child;
-    uint32_t barrier = *(volatile uint32_t *)&mutator->barrier;
+    barrier = *(volatile uint32_t *)&mutator->barrier;
     if (!HW_GC_LIKELY(barrier == 0)) {
+        uintptr_t at = (uintptr_t)parent;
         if (barrier & HW_GC_MOVING) {
             hw_gc_wrote(mutator, parent, slot, child);
             return;
         }
         /* Only parents with a mark matter: those that were looked at, or are old. */
-        uintptr_t at = (uintptr_t)parent;
         if (at == 0 || *(const volatile uint8_t *)(mutator->marks + (at >> 7)) >> (at >> 4 & 7) & 1)
             hw_gc_shade(mutator, parent, child);
     }

@@ -6,6 +6,23 @@
 //! (one for all would unite their features), and leaves the results where
 //! `src/preload/embedded.rs` includes them from.
 //!
+//! Their sources are in `library/`, so that a registry's package of the command has them. In the repository `library/` is
+//! links to where they are; Cargo follows links when it makes a package. A manifest is called `manifest.toml` there, for
+//! Cargo leaves out of a package each folder that has a `Cargo.toml`. Under `OUT_DIR` they become:
+//!
+//! ```text
+//! sources/Cargo.toml                     the repository's, from which the manifests inherit
+//! sources/crates/heapwright/...          what is linked into the libraries
+//! parts/Cargo.toml                       the repository's, whose members are the parts, and ../sources what they need
+//! parts/Cargo.lock                       the repository's
+//! parts/crates/heapwright-malloc/...     what is built; .../heapwright-check, .../bench/launcher
+//! nested/                                the target folder
+//! ```
+//!
+//! Two workspaces, because Cargo resolves all that a member names: tests' dependencies and optional ones, which a bare
+//! machine does not have. What the parts need is therefore no member. Of others' crates the libraries need `libc` and
+//! `gimli`, which this package's manifest names, so that Cargo has brought them here.
+//!
 //! What the nested build must not share with the outer one:
 //! - the target and build directories: the outer Cargo holds their locks while
 //!   it waits for us, so the nested one works under `OUT_DIR`;
@@ -21,12 +38,13 @@
 //! A packager who has built them already sets `HEAPWRIGHT_EMBED_LIBRARY`, `HEAPWRIGHT_EMBED_CHECK_LIBRARY` and
 //! `HEAPWRIGHT_EMBED_LAUNCHER` to their paths, and nothing is built here.
 //!
-//! The library for `check` travels without debug information: it is as large as all the rest of it, and the frames that it
-//! would name are left out of stacks.
+//! The parts travel without debug information, and a command that is optimised has none of its own: it would be two thirds of
+//! it. Symbols stay: reports leave out frames of ours by their names.
 
 use std::env;
 use std::ffi::OsString;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio, exit};
 
@@ -41,8 +59,6 @@ struct Part {
     file: &'static str,
     /// The variable that names one to embed instead of building it.
     given: &'static str,
-    /// Whether its debug information stays behind.
-    is_bare: bool,
 }
 
 const PARTS: [Part; 3] = [
@@ -52,7 +68,6 @@ const PARTS: [Part; 3] = [
         target: "--lib",
         file: "libheapwright.so",
         given: "HEAPWRIGHT_EMBED_LIBRARY",
-        is_bare: false,
     },
     Part {
         package: "heapwright-check",
@@ -60,7 +75,6 @@ const PARTS: [Part; 3] = [
         target: "--lib",
         file: "libheapwright_check.so",
         given: "HEAPWRIGHT_EMBED_CHECK_LIBRARY",
-        is_bare: true,
     },
     Part {
         package: "heapwright-launcher",
@@ -68,13 +82,29 @@ const PARTS: [Part; 3] = [
         target: "--bins",
         file: "heapwright-launcher",
         given: "HEAPWRIGHT_EMBED_LAUNCHER",
-        is_bare: false,
     },
+];
+
+/// What the parts are linked with: crates of the same names.
+const SOURCES: [&str; 7] = [
+    "heapwright",
+    "heapwright-entry",
+    "heapwright-entry-reads",
+    "heapwright-gc",
+    "heapwright-record",
+    "heapwright-stacks",
+    "heapwright-substrate",
 ];
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
+    if variable("PROFILE") == "release" {
+        // Symbols are for developers: a registry's build, which asks for no debug information, goes without.
+        let strip = if variable("DEBUG") == "false" { "--strip-all" } else { "--strip-debug" };
+        println!("cargo:rustc-link-arg-bins=-Wl,{strip}");
+    }
     let out = PathBuf::from(variable("OUT_DIR"));
+    let mut is_laid_out = false;
     let mut all = Vec::new();
     for part in &PARTS {
         println!("cargo:rerun-if-env-changed={}", part.given);
@@ -83,46 +113,87 @@ fn main() {
                 println!("cargo:rerun-if-changed={}", path.display());
                 PathBuf::from(path)
             }
-            None => build(part, &out),
+            None => {
+                if !is_laid_out {
+                    lay_out(&PathBuf::from(variable("CARGO_MANIFEST_DIR")).join("library"), &out);
+                    is_laid_out = true;
+                }
+                build(part, &out)
+            }
         };
         let bytes = fs::read(&file)
             .unwrap_or_else(|error| fail(&format!("cannot read {}: {error}", file.display())));
         if !bytes.starts_with(b"\x7fELF") {
             fail(&format!("{} is not an ELF file", file.display()));
         }
-        fs::write(out.join(part.file), &bytes)
-            .unwrap_or_else(|error| fail(&format!("cannot write {}: {error}", part.file)));
+        write(&out.join(part.file), &bytes);
         all.extend(bytes);
     }
     println!("cargo:rustc-env=HEAPWRIGHT_EMBEDDED_HASH={:016x}", fnv1a(&all));
 }
 
+/// Makes the two workspaces.
+fn lay_out(library: &Path, out: &Path) {
+    let workspace = text(&library.join("workspace.toml"));
+    let sources = out.join("sources");
+    let parts = out.join("parts");
+    for folder in [&sources, &parts] {
+        if folder.exists() {
+            fs::remove_dir_all(folder).unwrap_or_else(|error| {
+                fail(&format!("cannot empty {}: {error}", folder.display()))
+            });
+        }
+        make_folder(folder);
+    }
+    write(&sources.join("Cargo.toml"), workspace.as_bytes());
+    write(&parts.join("Cargo.toml"), with_parts(&workspace).as_bytes());
+    write(&parts.join("Cargo.lock"), text(&library.join("workspace.lock")).as_bytes());
+    for name in SOURCES {
+        let folder = format!("crates/{name}");
+        link_crate(&library.join(&folder), &sources.join(&folder));
+    }
+    for part in &PARTS {
+        link_crate(&library.join(part.folder), &parts.join(part.folder));
+    }
+}
+
+/// The repository's manifest for a workspace whose members are the parts, and whose own crates are elsewhere.
+fn with_parts(workspace: &str) -> String {
+    let (before, rest) = workspace
+        .split_once("\nmembers = [")
+        .unwrap_or_else(|| fail("library/workspace.toml names no members"));
+    let (_, after) = rest.split_once("\n]").unwrap_or_else(|| fail("the members have no end"));
+    let members: Vec<String> = PARTS.iter().map(|part| format!("{:?}", part.folder)).collect();
+    let whole = format!("{before}\nmembers = [{}]{after}", members.join(", "));
+    whole.replace("path = \"crates/", "path = \"../sources/crates/")
+}
+
+/// Makes a crate of links to its sources, and of its manifest.
+fn link_crate(from: &Path, to: &Path) {
+    make_folder(to);
+    let entries = fs::read_dir(from)
+        .unwrap_or_else(|error| fail(&format!("cannot read {}: {error}", from.display())));
+    for entry in entries {
+        let entry = entry.unwrap_or_else(|error| fail(&format!("{}: {error}", from.display())));
+        let name = entry.file_name();
+        if name == "manifest.toml" {
+            write(&to.join("Cargo.toml"), text(&entry.path()).as_bytes());
+            continue;
+        }
+        let source = entry.path().canonicalize().unwrap_or_else(|error| {
+            fail(&format!("cannot find {}: {error}", entry.path().display()))
+        });
+        println!("cargo:rerun-if-changed={}", source.display());
+        symlink(&source, to.join(&name))
+            .unwrap_or_else(|error| fail(&format!("cannot link {}: {error}", source.display())));
+    }
+}
+
 /// Builds a part for the target and says where it is.
 fn build(part: &Part, out: &Path) -> PathBuf {
-    let here = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
-    let root = here.ancestors().nth(2).unwrap_or_else(|| fail("the crate has no parent folder"));
-    let folder = root.join(part.folder);
-    if !folder.join("Cargo.toml").is_file() {
-        fail(&format!(
-            "the sources of {} are not in {}; build from a checkout of the repository, or set {} \
-             to a built {}",
-            part.package,
-            folder.display(),
-            part.given,
-            part.file
-        ));
-    }
-    for name in ["", "-entry", "-entry-reads", "-gc", "-malloc", "-record", "-stacks", "-substrate"]
-    {
-        watch_crate(&root.join(format!("crates/heapwright{name}")));
-    }
-    watch_crate(&folder);
-    for name in ["Cargo.toml", "Cargo.lock", ".cargo"] {
-        watch(&root.join(name));
-    }
-
     let target = variable("TARGET");
     let target = target.to_string_lossy();
+    let folder = out.join("parts").join(part.folder);
     let work = out.join("nested");
     let mut cargo = Command::new(variable("CARGO"));
     cargo
@@ -140,10 +211,8 @@ fn build(part: &Part, out: &Path) -> PathBuf {
             cargo.env_remove(&name);
         }
     }
-    if part.is_bare {
-        cargo.env("CARGO_PROFILE_RELEASE_STRIP", "debuginfo");
-    }
     cargo
+        .env("CARGO_PROFILE_RELEASE_STRIP", "debuginfo")
         .env("CARGO_BUILD_BUILD_DIR", &work)
         .env("CARGO_ENCODED_RUSTFLAGS", nested_flags(env::var("CARGO_ENCODED_RUSTFLAGS")));
     match cargo.status() {
@@ -217,18 +286,21 @@ fn nested_flags(encoded: Result<String, env::VarError>) -> String {
     kept.join(&SEPARATOR.to_string())
 }
 
-/// Asks Cargo to run this script again when what a crate is built from changes.
-fn watch_crate(folder: &Path) {
-    for name in ["Cargo.toml", "build.rs", "src"] {
-        watch(&folder.join(name));
-    }
+/// A file's text; Cargo runs this script again when it changes.
+fn text(path: &Path) -> String {
+    println!("cargo:rerun-if-changed={}", path.display());
+    fs::read_to_string(path)
+        .unwrap_or_else(|error| fail(&format!("cannot read {}: {error}", path.display())))
 }
 
-/// Only what exists: Cargo takes a missing path for one that always changed.
-fn watch(path: &Path) {
-    if path.exists() {
-        println!("cargo:rerun-if-changed={}", path.display());
-    }
+fn write(path: &Path, bytes: &[u8]) {
+    fs::write(path, bytes)
+        .unwrap_or_else(|error| fail(&format!("cannot write {}: {error}", path.display())));
+}
+
+fn make_folder(path: &Path) {
+    fs::create_dir_all(path)
+        .unwrap_or_else(|error| fail(&format!("cannot make {}: {error}", path.display())));
 }
 
 fn variable(name: &str) -> OsString {

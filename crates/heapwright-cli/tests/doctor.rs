@@ -359,3 +359,34 @@ fn what_hardened_mode_would_have_is_said() {
     let (_, answer) = doctor(&folder.compile("static", &["-static"], HELLO));
     assert_eq!(said(&answer), None);
 }
+
+/// Each kind of program once; a script and a link are none.
+#[test]
+fn a_whole_machine_is_counted_by_what_becomes_of_its_programs() {
+    let folder = Folder::new();
+    folder.compile("dynamic", &[], HELLO);
+    folder.compile("static", &["-static"], HELLO);
+    let privileged = folder.compile("privileged", &[], HELLO);
+    fs::set_permissions(&privileged, PermissionsExt::from_mode(0o4755)).expect("set");
+    folder.script("script", "#!/bin/sh\n");
+    symlink("dynamic", folder.path("link")).expect("linked");
+    let (code, answer) = ask(heapwright()
+        .args(["doctor", "--system", "--format", "json"])
+        .env("PATH", folder.path("")));
+    // What /etc/ld.so.preload of this machine says decides alone.
+    let wrong =
+        answer["preload"].as_array().expect("is a list").iter().any(|of| of["wrong"] == true);
+    assert_eq!(code, i32::from(wrong), "{answer:#}");
+    assert_eq!(answer["programs"], 3, "{answer:#}");
+    let kinds = answer["kinds"].as_array().expect("is a list");
+    let mut kinds: Vec<_> =
+        kinds.iter().map(|kind| (kind["code"].as_str(), &kind["examples"])).collect();
+    kinds.sort_by_key(|kind| kind.0);
+    assert_eq!(
+        kinds,
+        [(Some("privileged"), &json!(["privileged"])), (Some("static"), &json!(["static"]))]
+    );
+
+    let output = done(heapwright().args(["doctor", "--system", "ls"]));
+    assert_eq!(output.status.code(), Some(2));
+}

@@ -2,6 +2,7 @@
 #![no_std]
 #![cfg_attr(feature = "nightly", feature(allocator_api))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(docsrs, doc(auto_cfg(hide(loom))))]
 // No lock-free part of this crate is for loom: those are in the crates below.
 #![cfg(not(loom))]
 #![cfg_attr(

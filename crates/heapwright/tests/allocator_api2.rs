@@ -2,13 +2,18 @@
 //! and std's own: collections, hashbrown's too, and each method by itself.
 //!
 //! ```text
-//! cargo test -p heapwright --features allocator-api2-02,allocator-api2-04
+//! cargo test -p heapwright --features allocator-api2-02,allocator-api2-03,allocator-api2-04
 //! cargo +nightly test -p heapwright --features nightly
 //! ```
 //!
 //! What only this finds: a zero size, an alignment that changes, or a growth
 //! that should read as zero, which `GlobalAlloc` never asks for.
-#![cfg(any(feature = "allocator-api2-02", feature = "allocator-api2-04", feature = "nightly"))]
+#![cfg(any(
+    feature = "allocator-api2-02",
+    feature = "allocator-api2-03",
+    feature = "allocator-api2-04",
+    feature = "nightly"
+))]
 #![cfg_attr(feature = "nightly", feature(allocator_api))]
 #![allow(
     clippy::disallowed_types,
@@ -171,6 +176,7 @@ macro_rules! version {
 }
 
 version!(v02, "allocator-api2-02", allocator_api2_02);
+version!(v03, "allocator-api2-03", allocator_api2_03);
 version!(v04, "allocator-api2-04", allocator_api2_04);
 version!(nightly, "nightly", std);
 
@@ -204,6 +210,14 @@ fn the_allocator_trait_in_each_version() {
         #[cfg(feature = "debug")]
         v02::in_debug_heaps();
         hash_maps();
+    }
+    #[cfg(feature = "allocator-api2-03")]
+    {
+        v03::collections();
+        v03::methods(Heapwright);
+        v03::in_arenas();
+        #[cfg(feature = "debug")]
+        v03::in_debug_heaps();
     }
     #[cfg(feature = "allocator-api2-04")]
     {

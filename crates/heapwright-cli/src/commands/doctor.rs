@@ -24,17 +24,24 @@ pub(crate) const COULD_NOT: u8 = 2;
 /// such command.
 /// It also says what mode=hardened (heapwright run --hardened) would have on this machine.
 /// The program is not run, unless with --try.
+/// With --system: what would become of all programs on PATH if they were preloaded, by a session's
+/// environment or by /etc/ld.so.preload; 1 if that file names what is missing, or what others may change.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(override_usage = "heapwright doctor [OPTIONS] [--] CMD [ARGS]...")]
 #[command(after_help = "\
 Examples:
   heapwright doctor redis-server
-  heapwright doctor --try ./program --version")]
+  heapwright doctor --try ./program --version
+  heapwright doctor --system")]
 pub(crate) struct Args {
     /// Run the program on heapwright and see (its stdout goes to stderr)
     #[arg(long = "try")]
     run: bool,
+
+    /// Look at every program on PATH, and at /etc/ld.so.preload
+    #[arg(long, conflicts_with_all = ["run", "command"])]
+    system: bool,
 
     #[command(flatten)]
     output_args: OutputArgs<Plain>,
@@ -43,7 +50,7 @@ pub(crate) struct Args {
     library: LibraryArg,
 
     /// The program; arguments after it are for --try
-    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
+    #[arg(required_unless_present = "system", trailing_var_arg = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
 
@@ -52,6 +59,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         bail!("arguments of the program are only used with --try");
     }
     let file = args.output_args.file()?;
+    if args.system {
+        return system(args, file);
+    }
     let command = args.command[0].as_os_str();
     let mut report = inspect::inspect(command, preload::machine());
     if report.verdict() == Verdict::Yes {
@@ -75,6 +85,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         Verdict::No => 1,
         Verdict::Unknown => COULD_NOT,
     }))
+}
+
+/// The answer about all programs.
+fn system(args: &Args, file: Option<File>) -> anyhow::Result<Exit> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let system = inspect::system::system(&path, preload::machine());
+    output::write(file, |look| match args.output_args.format() {
+        Plain::Text => text::system::answer(&system, look),
+        Plain::Json => json::system::answer(&system),
+    })?;
+    let is_wrong = system.preload.iter().any(|finding| finding.verdict == Verdict::No);
+    Ok(Exit::Code(u8::from(is_wrong)))
 }
 
 /// Runs the program on heapwright and looks at what the library left.

@@ -9,6 +9,7 @@
 //! privilege  set-uid, capabilities, mount flags: would exec be "secure"?
 //! judge      facts -> findings, in words
 //! kernel     what the kernel could do for it, and does not
+//! system     every program of this machine, and /etc/ld.so.preload
 //! hardened   what `mode=hardened` would have on this machine
 //! ```
 //!
@@ -24,6 +25,7 @@ pub(crate) mod path;
 mod privilege;
 mod runtimes;
 mod script;
+pub(crate) mod system;
 
 use std::ffi::{OsStr, OsString};
 use std::fs;

@@ -3,7 +3,7 @@
 //! ```text
 //!   Source   allocate, deallocate, resize          one implementation a kind of memory
 //!     ^
-//!   Allocator of allocator-api2 0.2, 0.4, std      one macro, written out per version
+//!   Allocator of allocator-api2 0.2, 0.3, 0.4, std      one macro, written out per version
 //! ```
 //!
 //! A zero-sized request gets a dangling, aligned pointer, as the traits allow,

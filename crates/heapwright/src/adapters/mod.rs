@@ -10,12 +10,19 @@ pub mod testing;
 
 #[cfg(feature = "allocator-api2-02")]
 mod allocator_api2_02;
+#[cfg(feature = "allocator-api2-03")]
+mod allocator_api2_03;
 #[cfg(feature = "allocator-api2-04")]
 mod allocator_api2_04;
 #[cfg(feature = "nightly")]
 mod nightly;
 
-#[cfg(any(feature = "allocator-api2-02", feature = "allocator-api2-04", feature = "nightly"))]
+#[cfg(any(
+    feature = "allocator-api2-02",
+    feature = "allocator-api2-03",
+    feature = "allocator-api2-04",
+    feature = "nightly"
+))]
 mod allocator;
 
 /// The process's heap, as a Rust allocator.
@@ -28,7 +35,7 @@ mod allocator;
 /// assert!(heapwright::heap::owns(squares.as_ptr().cast()));
 /// ```
 ///
-/// With the feature `allocator-api2-02` (or `-04`, or `nightly`) it serves
+/// With the feature `allocator-api2-02` (or `-03`, `-04`, or `nightly`) it serves
 /// single collections:
 ///
 /// ```

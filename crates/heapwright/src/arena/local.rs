@@ -173,7 +173,7 @@ impl Core {
 /// what is not used to the kernel. Chunks double from 64 KiB to 8 MiB; a request
 /// that is larger gets one of its own size, and changes nothing for those after it.
 ///
-/// As an allocator of collections (features `allocator-api2-02`, `-04`,
+/// As an allocator of collections (features `allocator-api2-02`, `-03`, `-04`,
 /// `nightly`): the last block grows and shrinks in place.
 ///
 /// After bumpalo and bump-scope, and what their users asked for.

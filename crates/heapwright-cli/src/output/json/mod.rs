@@ -14,6 +14,7 @@ pub(crate) mod explain_record;
 pub(crate) mod heap;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod system;
 pub(crate) mod top;
 
 use serde::Serialize;

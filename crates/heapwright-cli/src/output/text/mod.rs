@@ -10,5 +10,6 @@ mod profile;
 pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod system;
 pub(crate) mod top;
 pub(crate) mod tune;

@@ -1,0 +1,159 @@
+#!/usr/bin/env bash
+# The packages of ci/package.sh, as they arrive: equal when made twice, installed in roots of their own, used, and removed.
+#
+#   ci/packages.sh
+#
+# - .deb: lintian has nothing to say; in a bare Debian root dpkg installs it, the command runs a program, a C program is built
+#   against it, and after its removal the root is what it was.
+# - .rpm, .pkg.tar.zst: the format's own tools read and unpack them, and what is in them runs.
+# - The binary archive, moved elsewhere: find_package, pkg-config and a Meson wrap find it, shared, static and hardened.
+# - PKGBUILD installs what it says from the archive of the sources; the formula is Ruby.
+# - The image (packaging/image.sh): at most 5 MB, and it runs by chroot.
+#
+# What is built is what .ci/run has built: the packages' files, not their speed, are looked at here.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+preload_library
+hardened_library
+check_library
+cargo build --quiet --release --locked -p heapwright-cli
+built=$SCRATCH/built
+mkdir "$built"
+cp "$HEAPWRIGHT_SO" "$(dirname "$HEAPWRIGHT_SO")/libheapwright.a" "$HEAPWRIGHT_HARDENED_SO" "$HEAPWRIGHT_CHECK_SO" "$built/"
+cp "$CARGO_TARGET_DIR"/release/{heapwright,cargo-heapwright} "$built/"
+export HEAPWRIGHT_BUILT=$built HEAPWRIGHT_RELEASE_URL=https://example.invalid/heapwright
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
+machine=$(uname -m)
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+
+out=$SCRATCH/out
+ci/package.sh "$out" >"$SCRATCH/said" || { cat "$SCRATCH/said"; die "the packages are not made"; }
+# Another time, user's mask, time zone and folder.
+sleep 1
+(umask 077 && TZ=Asia/Tokyo ci/package.sh "$SCRATCH/again" deb rpm archlinux >/dev/null)
+for file in "$SCRATCH"/again/*{.deb,.rpm,.zst}; do
+    cmp "$file" "$out/$(basename "$file")" || die "a second package differs"
+done
+(cd "$out" && sha256sum --quiet -c SHA256SUMS)
+say "ok   made twice, the packages are equal"
+
+# What a package has to have been good for: a program on it, seen by its statistics.
+cat >"$SCRATCH/owns.c" <<'EOF'
+#include <heapwright.h>
+#include <stdlib.h>
+int main(void) { return !hw_owns(malloc(10)); }
+EOF
+
+packages lintian
+lintian --allow-root --fail-on error,warning "$out"/*.deb || die "lintian complains"
+say "ok   lintian"
+packages mmdebstrap
+base=$CARGO_TARGET_DIR/tools/debian-root.tar
+if [ ! -f "$base" ]; then
+    mmdebstrap --quiet --mode=root --variant=essential --include=libc6-dev,gcc "$(. /etc/os-release && echo "$VERSION_CODENAME")" "${base%.tar}.new.tar"
+    mv "${base%.tar}.new.tar" "$base"
+fi
+root=$SCRATCH/debian
+mkdir "$root"
+tar -xf "$base" -C "$root" --exclude=./dev
+cp "$out"/*.deb "$SCRATCH/owns.c" "$root/tmp/"
+files() { (cd "$root" && find . -xdev ! -path './var/lib/dpkg/*' ! -path './var/log/*' ! -path './var/cache/*' ! -path './tmp/*' ! -path ./etc/ld.so.cache -printf '%y %m %s %p %l\n' | sort); }
+inside() { chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp "$@"; }
+files | awk '$1 != "d"' >"$SCRATCH/before"
+inside sh -c 'dpkg -i /tmp/*.deb' >"$SCRATCH/said" 2>&1 || { cat "$SCRATCH/said"; die "dpkg does not install it"; }
+inside heapwright run --stats -- ls / 2>&1 | grep -q rounding || die "no statistics in the root"
+inside sh -c 'gcc -o /tmp/owns /tmp/owns.c -lheapwright && /tmp/owns' || die "a C program does not find the library"
+inside env LD_PRELOAD=libheapwright-hardened.so HEAPWRIGHT=stats=exit ls / 2>&1 | grep -q '^heapwright: ' || die "the hardened library is not found by its name"
+inside dpkg --purge heapwright >/dev/null
+files | awk '$1 != "d"' | diff "$SCRATCH/before" - || die "the package's removal leaves the root another one"
+say "ok   .deb: installed in a bare root, used, removed without a trace"
+
+packages rpm
+rpm -K --nosignature "$out"/*.rpm | grep -q 'digests OK' || die "rpm does not accept its digests"
+mkdir "$SCRATCH/rpm"
+rpm --root "$SCRATCH/rpm" --dbpath /db -i --nodeps --nosignature "$out"/*.rpm 2>"$SCRATCH/said" || { cat "$SCRATCH/said"; die "rpm does not install it"; }
+HOME=$SCRATCH "$SCRATCH/rpm/usr/bin/heapwright" run --stats -- true 2>&1 | grep -q rounding || die "no statistics by the rpm's command"
+rpm --root "$SCRATCH/rpm" --dbpath /db -V --nodeps heapwright || die "rpm -V finds changes"
+rpm --root "$SCRATCH/rpm" --dbpath /db -e --nodeps heapwright 2>"$SCRATCH/said" || { cat "$SCRATCH/said"; die "rpm does not remove it"; }
+[ -z "$(find "$SCRATCH/rpm/usr" -type f 2>/dev/null)" ] || die "the rpm leaves files behind"
+say "ok   .rpm: installed, used, removed"
+
+command_or_package zstd zstd
+mkdir "$SCRATCH/arch"
+tar --zstd -xf "$out"/*.pkg.tar.zst -C "$SCRATCH/arch"
+grep -q '^pkgname = heapwright$' "$SCRATCH/arch/.PKGINFO" && [ -s "$SCRATCH/arch/.MTREE" ] || die "the Arch package has no description"
+HOME=$SCRATCH "$SCRATCH/arch/usr/bin/heapwright" run --stats -- true 2>&1 | grep -q rounding || die "no statistics by the Arch package's command"
+# The recipe's last step, with what is built.
+mkdir -p "$SCRATCH/src" "$SCRATCH/pkg"
+(
+    . "$out/PKGBUILD"
+    echo "${sha256sums[0]}  $out/heapwright-$pkgver.tar.xz" | sha256sum --quiet -c
+    tar -xf "$out/heapwright-$pkgver.tar.xz" -C "$SCRATCH/src"
+    mkdir -p "$SCRATCH/src/heapwright-$pkgver/target"
+    ln -s "$built" "$SCRATCH/src/heapwright-$pkgver/target/release"
+    cd "$SCRATCH/src"
+    pkgdir=$SCRATCH/pkg
+    package >/dev/null
+)
+[ -x "$SCRATCH/pkg/usr/bin/heapwright" ] && [ -f "$SCRATCH/pkg/usr/lib/libheapwright-check.so" ] || die "PKGBUILD installs too little"
+if command -v ruby >/dev/null; then ruby -c "$out/heapwright.rb" >/dev/null || die "the formula is not Ruby"; fi
+say "ok   Arch's package and recipe, Homebrew's formula"
+
+# Moved, so that nothing can depend on where it was unpacked.
+tar -xf "$out/heapwright-$version-$machine-linux-gnu.tar.xz" -C "$SCRATCH"
+mv "$SCRATCH/heapwright-$version-$machine-linux-gnu" "$SCRATCH/moved"
+packages cmake pkg-config meson ninja-build
+mkdir "$SCRATCH/cmake"
+cp "$SCRATCH/owns.c" "$SCRATCH/cmake/"
+cat >"$SCRATCH/cmake/CMakeLists.txt" <<'EOF'
+cmake_minimum_required(VERSION 3.13)
+project(owns C)
+find_package(heapwright 0.1 REQUIRED COMPONENTS shared static hardened)
+find_package(heapwright 0.1 REQUIRED)
+foreach(kind shared static hardened)
+    add_executable(owns-${kind} owns.c)
+    target_link_libraries(owns-${kind} PRIVATE heapwright::${kind})
+    add_test(NAME ${kind} COMMAND owns-${kind})
+endforeach()
+enable_testing()
+EOF
+cmake -S "$SCRATCH/cmake" -B "$SCRATCH/cmake/build" -DCMAKE_PREFIX_PATH="$SCRATCH/moved" >"$SCRATCH/said" 2>&1 &&
+    cmake --build "$SCRATCH/cmake/build" >>"$SCRATCH/said" 2>&1 || { cat "$SCRATCH/said"; die "CMake does not find or build with it"; }
+for kind in shared static hardened; do "$SCRATCH/cmake/build/owns-$kind" || die "CMake's $kind program is not on heapwright"; done
+sed -i 's/heapwright 0.1 REQUIRED)/heapwright 0.99 REQUIRED)/' "$SCRATCH/cmake/CMakeLists.txt"
+if cmake -S "$SCRATCH/cmake" -B "$SCRATCH/cmake/build" >/dev/null 2>&1; then die "CMake takes it for version 0.99"; fi
+# shellcheck disable=SC2046 # flags
+cc -o "$SCRATCH/owns" "$SCRATCH/owns.c" $(PKG_CONFIG_PATH=$SCRATCH/moved/lib/pkgconfig pkg-config --cflags --libs heapwright)
+LD_LIBRARY_PATH=$SCRATCH/moved/lib "$SCRATCH/owns" || die "pkg-config's program is not on heapwright"
+mkdir -p "$SCRATCH/meson/subprojects/packagecache"
+cp "$SCRATCH/owns.c" "$SCRATCH/meson/"
+cp "$out/heapwright.wrap" "$SCRATCH/meson/subprojects/"
+cp "$out"/heapwright-*-linux-gnu.tar.xz "$SCRATCH/meson/subprojects/packagecache/"
+cat >"$SCRATCH/meson/meson.build" <<'EOF'
+project('owns', 'c')
+foreach name : ['heapwright', 'heapwright-static', 'heapwright-hardened']
+  test(name, executable('owns-' + name, 'owns.c', dependencies: dependency(name)))
+endforeach
+EOF
+meson setup "$SCRATCH/meson/build" "$SCRATCH/meson" >"$SCRATCH/said" 2>&1 && meson test -C "$SCRATCH/meson/build" >>"$SCRATCH/said" 2>&1 ||
+    { cat "$SCRATCH/said"; die "Meson does not find or build with the wrap"; }
+say "ok   find_package, pkg-config and a Meson wrap, in a folder that was moved"
+
+packages man-db mandoc
+mandoc -Tlint -W error "$SCRATCH"/moved/share/man/man[13]/*.[13] || die "a manual page is not well made"
+man -l "$SCRATCH/moved/share/man/man3/hw_heap_new.3" | grep -q 'struct hw_heap \*hw_heap_new(void);' || die "hw_heap_new(3) has no synopsis"
+say "ok   manual pages"
+
+packaging/image.sh "$SCRATCH/moved" "$SCRATCH/image.tar.xz"
+mkdir "$SCRATCH/image"
+tar -xJf "$SCRATCH/image.tar.xz" -C "$SCRATCH/image"
+size=$(stat -c %s "$SCRATCH/image.tar.xz")
+[ "$size" -le 5242880 ] || die "the image has $size bytes, more than 5 MB"
+# The program that an image made from this one would bring. As ENTRYPOINT has it, and nothing can be written.
+cc -o "$SCRATCH/image/usr/bin/program" -x c - <<<'#include <stdlib.h>
+int main(void) { return malloc(100) == NULL; }'
+contained() { env -i HEAPWRIGHT_LIBRARY=/usr/lib/libheapwright.so PATH=/usr/bin "$(type -P chroot)" "$SCRATCH/image" "$@"; }
+contained heapwright run --stats -- program 2>&1 | grep -q rounding || die "no statistics in the image"
+[ -z "$(find "$SCRATCH/image" -name '*.so' -newer "$SCRATCH/image.tar.xz")" ] || die "the command extracted a library in the image"
+say "ok   image: $size bytes"

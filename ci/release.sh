@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Makes a release in a folder, and publishes nothing: what is to be published is then there, checked.
+#
+#   ci/release.sh OUT
+#
+# By hand, before it:
+#   1. CHANGELOG.md: "Unreleased" becomes the version and the date; UPGRADING.md has what breaks.
+#   2. Cargo.toml: workspace.package.version, and the same in workspace.dependencies ("=VERSION"); cargo update --workspace.
+#   3. bash .ci/run and ci/deep.sh pass; the figures in README are of this version.
+# By hand, after it:
+#   4. git tag -s vVERSION; the files of OUT go where HEAPWRIGHT_RELEASE_URL says.
+#   5. cargo publish --workspace (Cargo puts the crates in order and waits for each).
+#   6. From another machine: cargo install heapwright-cli; the .deb in a bare Debian.
+#
+# Environment: HEAPWRIGHT_RELEASE_URL, HEAPWRIGHT_MAINTAINER (ci/package.sh). cargo-deny and cargo-semver-checks are asked where they are
+# installed (each takes minutes to build), and it is said where they are not.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+[ $# -eq 1 ] || { echo "usage: ci/release.sh OUT" >&2; exit 2; }
+[ -n "${HEAPWRIGHT_RELEASE_URL:-}" ] || die "HEAPWRIGHT_RELEASE_URL says where the archives will be"
+[ -z "$(git status --porcelain)" ] || die "there are changes that are not committed"
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
+grep -q "^## \[*$version" CHANGELOG.md || die "CHANGELOG.md has no section $version"
+if grep 'path = "crates/' Cargo.toml | grep -v "version = \"=$version\""; then die "Cargo.toml pins another version than $version"; fi
+
+if cargo deny --version >/dev/null 2>&1; then
+    cargo deny --locked check
+else
+    say "NOT ASKED: cargo deny (cargo install --locked cargo-deny)"
+fi
+ci/semver.sh
+ci/registry.sh
+ci/package.sh --prove "$1"
+python3 packaging/sbom.py "$(rustc -vV | sed -n 's/^host: //p')" >"$1/heapwright.cdx.json"
+(cd "$1" && sha256sum heapwright.cdx.json >>SHA256SUMS)
+say "heapwright $version is in $1; what is left to do by hand stands in this script's first lines"

@@ -1,0 +1,1 @@
+../../../../heapwright-check/build.rs

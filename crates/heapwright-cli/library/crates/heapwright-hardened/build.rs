@@ -1,0 +1,1 @@
+../../../../heapwright-hardened/build.rs

@@ -1,0 +1,1 @@
+../../../../heapwright-malloc/link.rs

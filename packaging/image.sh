@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# The root of a container image with the command, the library, and the C library that both need: for programs that are
+# copied into it, and to copy from.
+#
+#   packaging/image.sh FOLDER OUT.tar.xz      FOLDER: the binary archive of ci/package.sh, unpacked
+#
+# With `FROM scratch` and `ADD OUT.tar.xz /` it is an image (docs/containers.md); no container runtime is needed here.
+# The library lies beside the command, which would else extract it at its first run: a container may be read-only.
+set -euo pipefail
+[ $# -eq 2 ] || { echo "usage: packaging/image.sh FOLDER OUT.tar.xz" >&2; exit 2; }
+from=$1 out=$2
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+
+mkdir -p "$root"/usr/bin "$root"/usr/lib "$root"/etc
+install -d -m 1777 "$root/tmp"
+cp "$from/lib/libheapwright.so" "$root/usr/lib/"
+cp "$from/bin/heapwright" "$root/usr/bin/"
+# The loader and the libraries, where the loader looks for them.
+ldd "$from/bin/heapwright" | grep -o '/[^ ]*' | while read -r library; do
+    mkdir -p "$root$(dirname "$library")"
+    cp -L "$library" "$root$library"
+done
+# The library first: what the command has of it again then costs nothing.
+tar -C "$root" --sort=name --mtime="@${SOURCE_DATE_EPOCH:-0}" --owner=0 --group=0 --numeric-owner --format=gnu -c \
+    usr/lib usr/bin etc tmp $(cd "$root" && ls | grep -vxE 'usr|etc|tmp') | xz -9 --threads=1 >"$out"
