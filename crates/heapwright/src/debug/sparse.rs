@@ -131,10 +131,13 @@ fn is_sparse(bucket: BucketRef, heap: u32) -> bool {
 
 /// Makes the slots `UNUSED` that were freed long enough ago. False: the bucket is as it was.
 fn open_freed(bucket: BucketRef, now: u32, fills: bool, found: Verify<'_>) -> bool {
+    // The word first: the number of a free is written before it, and that of an earlier one stays while the slot is live.
     let is_old = |record: &Slot| {
-        // Another thread's operation may have a later number than `now`.
-        let age = now.wrapping_sub(record.freed.load(Ordering::Relaxed)).cast_signed();
-        record.word().state() == State::Freed && age >= AGE
+        record.word().state() == State::Freed && {
+            // Another thread's operation may have a later number than `now`.
+            let age = now.wrapping_sub(record.freed.load(Ordering::Relaxed)).cast_signed();
+            age >= AGE
+        }
     };
     let mut count = 0;
     for place in bucket.slots() {

@@ -78,6 +78,8 @@ pub(crate) struct Store {
     /// Bytes in open buckets, and how many there are.
     pub(crate) open_bytes: usize,
     pub(crate) open_buckets: usize,
+    /// Of open bytes, those of large spans that are guards, or addresses to grow into.
+    spare_bytes: usize,
     /// Bytes that are live, as the heap last said.
     pub(crate) live_bytes: u64,
     /// Open pages of the sampled.
@@ -122,6 +124,7 @@ impl Store {
             sparse: SparseBuckets::new(),
             open_bytes: 0,
             open_buckets: 0,
+            spare_bytes: 0,
             live_bytes: 0,
             sampled_pages: 0,
             epoch: 0,
@@ -135,14 +138,15 @@ impl Store {
         self.limits = limits;
     }
 
-    /// Opens a bucket of a class. `now` is the sequence number.
+    /// Opens a bucket of a class. `now` is the sequence number; without one no sparse bucket is reopened.
     pub(crate) fn open_small(
         &mut self,
         class: usize,
-        now: u32,
+        now: Option<u32>,
         found: Verify<'_>,
     ) -> Option<Opened> {
         if self.available[class].is_null()
+            && let Some(now) = now
             && let Some(bucket) = self.reopen_sparse(class, now, found)
         {
             return Some(Opened { bucket, zero: false });
@@ -180,10 +184,12 @@ impl Store {
 
     /// A bucket of a class whose freed slots are to be handed out again: see `sparse`.
     fn reopen_sparse(&mut self, class: usize, now: u32, found: Verify<'_>) -> Option<BucketRef> {
-        if self.limits.retain || self.open_bytes <= sparse::spared(self.live_bytes) {
+        if self.limits.retain || self.memory_bytes() <= sparse::spared(self.live_bytes) {
             return None;
         }
-        self.sparse.reopen((self.heap, class), now, self.limits.fills, found)
+        let bucket = self.sparse.reopen((self.heap, class), now, self.limits.fills, found)?;
+        bucket.record().epoch.store(self.epoch, Ordering::Relaxed);
+        Some(bucket)
     }
 
     /// Whether large blocks stand between guards.
@@ -246,6 +252,7 @@ impl Store {
         let record = opened.bucket.record();
         let area = span.start().wrapping_add(PAGE);
         let had = record.room.swap(room, Ordering::Relaxed);
+        self.spare_bytes += span.bucket_bytes() - room;
         let at = |offset: usize| area.wrapping_add(offset);
         let all = span.units() * UNIT - 2 * PAGE;
         if !self.limits.ends {
@@ -263,9 +270,9 @@ impl Store {
             // The guards at its ends stayed, whatever became of what is between them.
             // SAFETY: pages of the span, which is ours, that are not in use yet.
             if unsafe { !os::unguard(at(had), room - had) } {
-                record.room.store(had, Ordering::Relaxed);
                 record.set_memory(if opened.zero { Memory::Zero } else { Memory::Pattern });
                 self.close(opened.bucket);
+                record.room.store(had, Ordering::Relaxed);
                 self.make_available(opened.bucket, list);
                 return None;
             }
@@ -317,6 +324,7 @@ impl Store {
             }
         }
         bucket.record().room.store(room, Ordering::Relaxed);
+        self.spare_bytes = self.spare_bytes + had - room;
         true
     }
 
@@ -477,8 +485,17 @@ impl Store {
     }
 
     fn close(&mut self, bucket: BucketRef) {
-        self.open_bytes -= bucket.span.bucket_bytes();
+        let span = bucket.span;
+        self.open_bytes -= span.bucket_bytes();
         self.open_buckets -= 1;
+        if span.form() == Form::Large {
+            self.spare_bytes -= span.bucket_bytes() - bucket.record().room.load(Ordering::Relaxed);
+        }
+    }
+
+    /// Bytes of memory that open buckets may take: without guards, and addresses that nothing is behind.
+    fn memory_bytes(&self) -> usize {
+        self.open_bytes - self.spare_bytes - self.sampled_pages * PAGE
     }
 
     fn list_of(span: &Span) -> usize {
@@ -522,7 +539,7 @@ impl Store {
         let budget = match self.limits.memory {
             _ if self.limits.retain => usize::MAX,
             0 => {
-                let spared = sparse::spared(self.live_bytes).saturating_sub(self.open_bytes);
+                let spared = sparse::spared(self.live_bytes).saturating_sub(self.memory_bytes());
                 let open = self.open_bytes;
                 BUDGET_LEAST.max(spared.clamp(open / BUDGET_LEAST_SHARE, open / BUDGET_MOST_SHARE))
             }
@@ -627,7 +644,7 @@ impl Store {
         self.history = History::new();
         self.sparse = SparseBuckets::new();
         (self.open_bytes, self.open_buckets, self.sampled_pages) = (0, 0, 0);
-        self.live_bytes = 0;
+        (self.spare_bytes, self.live_bytes) = (0, 0);
         self.sweep_at = (0, 0);
     }
 

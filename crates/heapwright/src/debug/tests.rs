@@ -367,6 +367,12 @@ fn make_sparse(heap: &DebugHeap, count: usize, stays: usize) -> Vec<*mut u8> {
     kept
 }
 
+/// All of a block of 100 bytes.
+fn bytes_of(block: *mut u8) -> [u8; 100] {
+    // SAFETY: the block's bytes.
+    unsafe { block.cast::<[u8; 100]>().read() }
+}
+
 /// So many blocks that what may be idle is used up, and that freed ones have waited long enough.
 const MANY_BLOCKS: usize = if cfg!(miri) { 4000 } else { 400_000 };
 
@@ -387,8 +393,7 @@ fn freed_slots_beside_live_ones_are_used_again_once_much_is_idle() {
         assert_eq!(unsafe { block.read() }, (at * 8) as u8);
     }
     for (at, &block) in more.iter().enumerate() {
-        // SAFETY: a block's first and last byte.
-        assert_eq!(unsafe { (block.read(), block.add(99).read()) }, (at as u8, at as u8));
+        assert_eq!(bytes_of(block), [at as u8; 100]);
         free(&heap, block, 100, 1);
     }
     kept.into_iter().for_each(|block| free(&heap, block, 100, 1));
@@ -400,9 +405,9 @@ fn a_write_after_free_beside_live_blocks_is_found_before_the_slot_is_used_again(
     let heap = unguarded();
     let kept = make_sparse(&heap, MANY_BLOCKS, 8);
     // Beside one that stays there is a freed one.
-    let freed = kept[kept.len() / 2].wrapping_add(112);
+    let freed = kept[kept.len() / 2].wrapping_add(112 + 7);
     // SAFETY: the mistake, in memory of the heap's.
-    unsafe { freed.add(7).write(0x41) };
+    unsafe { freed.write(0x41) };
     let more: Vec<_> = (0..MANY_BLOCKS / 2).map(|_| alloc(&heap, 100, 1)).collect();
     assert_eq!((heap.findings(), kind(&heap)), (1, FindingKind::WriteAfterFree));
     more.into_iter().chain(kept).for_each(|block| free(&heap, block, 100, 1));
@@ -430,8 +435,7 @@ fn threads_use_each_others_sparse_buckets_and_no_slot_twice() {
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
     for Sent(block, byte) in kept {
-        // SAFETY: a block's first and last byte.
-        assert_eq!(unsafe { (block.read(), block.add(99).read()) }, (byte as u8, byte as u8));
+        assert_eq!(bytes_of(block), [byte as u8; 100]);
         free(&heap, block, 100, 1);
     }
     assert_eq!((heap.findings(), heap.deinit().blocks), (0, 0));

@@ -163,6 +163,11 @@ impl ThreadState {
         unsafe { &mut *self.mine.get() }
     }
 
+    /// Whether `mine` is this state's.
+    pub(crate) fn is_of(&self, mine: &Mine) -> bool {
+        ptr::eq(self.mine.get(), mine)
+    }
+
     /// Counts a block.
     #[inline]
     pub(crate) fn count_made(&self, bytes: usize) {

@@ -75,6 +75,13 @@ impl Heap {
         self.state_of(thread_index::mine()).is_some_and(ThreadState::is_entered)
     }
 
+    /// Whether this is of the common state: its caller may be a signal handler above its own thread's call.
+    pub(super) fn is_common(&self, mine: &Mine) -> bool {
+        // SAFETY: null, or a state, which is never freed.
+        let common = unsafe { self.common.load(Ordering::Relaxed).as_ref() };
+        common.is_some_and(|state| state.is_of(mine))
+    }
+
     /// Enters the calling thread's state, or the common one. `None`: there is no memory for it.
     #[inline]
     pub(crate) fn enter(&'static self) -> Option<EnteredState> {

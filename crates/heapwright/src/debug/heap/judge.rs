@@ -119,7 +119,8 @@ impl Heap {
         let end = place.block().wrapping_add(size);
         // SAFETY: the slack is in the slot, which is not guarded while it is live.
         if let Some(damage) = unsafe { bytes::check(end, slack) } {
-            self.overflowed(entered, place, word, size, damage, here);
+            let finding = self.overflow(entered, place, word, size, damage, here);
+            self.tell(finding);
         }
     }
 
@@ -130,11 +131,15 @@ impl Heap {
         let from = place.block().wrapping_sub(near);
         // SAFETY: what is near is filled, and not guarded while the block is live.
         if let Some(damage) = unsafe { bytes::check(from, near) } {
-            self.underflowed(entered, place, word, damage, near, here);
+            let finding = self.underflow(entered, place, word, damage, near, here);
+            self.tell(finding);
         }
     }
 
     /// The slack of the block before changed: which block was overrun?
+    ///
+    /// Its slot may just have been handed out again (see `sparse`). Under the store's lock a slot that is live or freed
+    /// is not reopened, so what its word calls slack stays slack.
     #[cold]
     fn judge_neighbour(
         &'static self,
@@ -145,21 +150,26 @@ impl Heap {
         here: Here,
     ) {
         let neighbour = Place { slot: place.slot - 1, ..place };
-        let its = neighbour.record().word();
-        if matches!(its.state(), State::Unused | State::Freeing) {
-            return;
-        }
-        let (_, its_size, its_slack) = neighbour.parts(neighbour.size(its));
-        let from = place.block().wrapping_sub(near);
-        // SAFETY: the neighbour's slack is before this slot.
-        let Some(damage) = (unsafe { bytes::check(from, near) }) else { return };
-        if near == its_slack && damage.first == 0 {
-            // From the neighbour's last byte on: it was the neighbour.
-            let here = Here { address: neighbour.block().addr(), ..here };
-            self.overflowed(entered, neighbour, its, its_size, damage, here);
-        } else {
-            self.underflowed(entered, place, word, damage, near, here);
-        }
+        let finding = {
+            let _store = self.store.lock();
+            let its = neighbour.record().word();
+            if matches!(its.state(), State::Unused | State::Freeing) {
+                return;
+            }
+            let (_, its_size, its_slack) = neighbour.parts(neighbour.size(its));
+            let near = near.min(its_slack);
+            let from = place.block().wrapping_sub(near);
+            // SAFETY: the neighbour's slack is before this slot.
+            let Some(damage) = (unsafe { bytes::check(from, near) }) else { return };
+            if near == its_slack && damage.first == 0 {
+                // From the neighbour's last byte on: it was the neighbour.
+                let here = Here { address: neighbour.block().addr(), ..here };
+                self.overflow(entered, neighbour, its, its_size, damage, here)
+            } else {
+                self.underflow(entered, place, word, damage, near, here)
+            }
+        };
+        self.tell(finding);
     }
 
     /// Whether the bytes around a block that stands alone are as they were.
@@ -174,8 +184,9 @@ impl Heap {
         self.judge_lead(entered, place, word, here);
     }
 
+    /// A write beyond a block, or before the next; its bytes are put right.
     #[cold]
-    fn overflowed(
+    fn overflow(
         &'static self,
         entered: &mut EnteredState,
         place: Place,
@@ -183,7 +194,7 @@ impl Heap {
         size: usize,
         damage: Damage,
         here: Here,
-    ) {
+    ) -> Finding {
         let end = place.block().wrapping_add(size);
         let (_, _, behind) = place.parts(size);
         // Nearer to the next block's start than to this one's end, and apart from it:
@@ -199,12 +210,11 @@ impl Heap {
             let its = next.record().word();
             let from_next = behind - damage.first;
             let damage = Damage { first: 0, ..damage };
-            return self.underflowed(entered, next, its, damage, from_next, here);
+            return self.underflow(entered, next, its, damage, from_next, here);
         }
         // SAFETY: the slack is ours; put right, so that it is reported once.
         unsafe { bytes::fill(end, behind) };
-        self.flag(place.record().made_at.load(Ordering::Relaxed), FindingKind::Overflow);
-        let finding = Finding {
+        Finding {
             kind: FindingKind::Overflow,
             access: Access::Write,
             offset: (size + damage.first) as i64,
@@ -212,15 +222,12 @@ impl Heap {
             value: damage.value,
             pointer: end.addr() as u64 + damage.first as u64,
             ..self.about(entered, place, word, here)
-        };
-        if !self.told.has(&finding) {
-            self.report(finding);
         }
     }
 
-    /// `damage` begins `near - damage.first` bytes before the block.
+    /// A write before a block, `near - damage.first` bytes; they are put right.
     #[cold]
-    fn underflowed(
+    fn underflow(
         &'static self,
         entered: &mut EnteredState,
         place: Place,
@@ -228,12 +235,11 @@ impl Heap {
         damage: Damage,
         near: usize,
         here: Here,
-    ) {
+    ) -> Finding {
         let from = place.block().wrapping_sub(near);
         // SAFETY: the bytes before the block are ours; put right, to be reported once.
         unsafe { bytes::fill(from, near) };
-        self.flag(place.record().made_at.load(Ordering::Relaxed), FindingKind::Underflow);
-        let finding = Finding {
+        Finding {
             kind: FindingKind::Underflow,
             access: Access::Write,
             offset: damage.first as i64 - near as i64,
@@ -241,7 +247,13 @@ impl Heap {
             value: damage.value,
             pointer: (from.addr() + damage.first) as u64,
             ..self.about(entered, place, word, here)
-        };
+        }
+    }
+
+    /// Reports damage beside a block, whose site is guarded from now on; the store's lock is not held.
+    #[cold]
+    fn tell(&'static self, finding: Finding) {
+        self.flag(finding.allocated.stack, finding.kind);
         if !self.told.has(&finding) {
             self.report(finding);
         }

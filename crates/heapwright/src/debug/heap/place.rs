@@ -192,11 +192,12 @@ impl Heap {
         if mine.current[class][lifetime as usize].has_gone_on() {
             return true;
         }
+        // A signal handler may have interrupted the free of a block in the very bucket that would be reopened.
+        let now = (!self.is_common(mine)).then(|| self.sequence_now());
         let opened = self.open_by(mine.thread, |store, late| {
             if store.limits.touches {
                 self.sweep_step(store, late);
             }
-            let now = self.sequence_now();
             store.open_small(class, now, &mut |bucket, damage| late.note(bucket, damage))
         });
         let Some(Opened { bucket, zero }) = opened else { return false };
@@ -206,7 +207,7 @@ impl Heap {
         current.zero = zero;
         // Where freed blocks are not filled, only what they had behind them is.
         current.lacks_pattern = zero || !self.rules.fill.load(Ordering::Relaxed);
-        true
+        current.left > 0
     }
 
     /// Lets `open` open something, under the store's lock; what is found meanwhile is
