@@ -207,7 +207,7 @@ int main(void) {
 fn what_a_run_finds_late_the_next_one_sees_as_it_happens() {
     let folder = Folder::new();
     let program = folder.compile("many", &["-g", "-O1", "-fno-builtin"], ONE_OF_MANY);
-    let sites = folder.path().join("found.sites");
+    let sites = folder.path("found.sites");
     let arguments = ["--sites", text(&sites), "--fail-on", "errors"];
     // Neither due a guard, nor one that there may be time for: see `sample` in the library.
     let late = check(&arguments, &[text(&program)]);
