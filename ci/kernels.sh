@@ -59,4 +59,5 @@ done
 # The filter must be what answers, or the rows prove nothing.
 if "$SCRATCH/kernels" sched_getaffinity EPERM taskset -p $$ >/dev/null 2>&1; then say "FAIL the filter did not take effect"; failures=$((failures + 1)); fi
 [ $failures -eq 0 ] || die "$failures rows failed"
+[ $held -gt 0 ] || die "no row could be tried: no filter can be installed here"
 say "$held rows hold"

@@ -64,7 +64,7 @@ for how in "-static -Wl,--eh-frame-hdr" -static-pie; do
     HEAPWRIGHT=mode=debug "$SCRATCH/twice" >"$SCRATCH/out" 2>&1 </dev/null || true
     status=0
     # Each function of the program is in a trace, by the address of a call in it.
-    addr2line -f -e "$SCRATCH/twice" $(sed -nE 's/.*\+(0x[0-9a-f]+)\).*/\1/p' "$SCRATCH/out") >"$SCRATCH/names"
+    addr2line -f -e "$SCRATCH/twice" $(sed -nE 's/.*\+(0x[0-9a-f]+)\).*/\1/p' "$SCRATCH/out") </dev/null >"$SCRATCH/names"
     for name in make_it end_it main; do grep -qx $name "$SCRATCH/names" || status=1; done
     [ $status -eq 0 ] || cat "$SCRATCH/out"
     verdict "stack traces, $how" $status

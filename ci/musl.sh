@@ -127,7 +127,7 @@ traces() {
     shift 2
     HEAPWRIGHT=mode=debug "$@" >"$SCRATCH/out" 2>&1 </dev/null || true
     # shellcheck disable=SC2046 # addresses are words
-    addr2line -f -e "$program" $(sed -nE "s|.*\($program\+(0x[0-9a-f]+)\).*|\1|p" "$SCRATCH/out") >"$SCRATCH/names"
+    addr2line -f -e "$program" $(sed -nE "s|.*\($program\+(0x[0-9a-f]+)\).*|\1|p" "$SCRATCH/out") </dev/null >"$SCRATCH/names"
     for function in make_it end_it work; do grep -qx $function "$SCRATCH/names" || status=1; done
     if [ $status -eq 0 ] && grep -q 'double-free' "$SCRATCH/out"; then
         printf 'ok   %s\n' "$name"

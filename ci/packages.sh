@@ -51,6 +51,7 @@ say "ok   lintian"
 packages mmdebstrap
 base=$CARGO_TARGET_DIR/tools/debian-root.tar
 if [ ! -f "$base" ]; then
+    mkdir -p "${base%/*}"
     mmdebstrap --quiet --mode=root --variant=essential --include=libc6-dev,gcc "$(. /etc/os-release && echo "$VERSION_CODENAME")" "${base%.tar}.new.tar"
     mv "${base%.tar}.new.tar" "$base"
 fi

@@ -19,7 +19,8 @@ LIMIT=12000000
 cargo metadata --no-deps --locked --format-version 1 | grep -q '"default_run":"heapwright"' ||
     die "cargo run -p heapwright-cli does not know which binary is meant"
 
-# The command is built from its package by the install below.
+# The command is built from its package by the install below. Packages of an earlier version are not ours.
+rm -rf "$CARGO_TARGET_DIR/registry/package"
 cargo publish --dry-run --quiet --locked --allow-dirty --workspace --exclude heapwright-cli --target-dir "$CARGO_TARGET_DIR/registry"
 say "ok   each crate is built from its package alone"
 published=$(cargo metadata --no-deps --locked --format-version 1 |

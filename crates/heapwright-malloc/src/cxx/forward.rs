@@ -192,6 +192,20 @@ pub(crate) fn distinguish_forms() -> bool {
     all
 }
 
+/// The jump to [`new_array_slow`], told that it reports.
+#[cfg(target_arch = "x86_64")]
+macro_rules! to_slow {
+    () => {
+        "mov esi, 1\njmp {slow}"
+    };
+}
+#[cfg(target_arch = "aarch64")]
+macro_rules! to_slow {
+    () => {
+        "mov x1, #1\nb {slow}"
+    };
+}
+
 /// `new[](n)`, reporting. Beside it lies the word by which the heap's start finds [`tell_forms_apart`].
 #[unsafe(naked)]
 #[allow(named_asm_labels, reason = "the heap's start finds the word by its name")]
@@ -204,14 +218,7 @@ extern "C" fn new_array() {
         "__heapwright_0_1_tell_forms_apart:",
         ".quad {tell}",
         ".popsection",
-        #[cfg(target_arch = "x86_64")]
-        "mov esi, 1",
-        #[cfg(target_arch = "x86_64")]
-        "jmp {slow}",
-        #[cfg(target_arch = "aarch64")]
-        "mov x1, #1",
-        #[cfg(target_arch = "aarch64")]
-        "b {slow}",
+        to_slow!(),
         tell = sym tell_forms_apart,
         slow = sym new_array_slow,
     );

@@ -120,7 +120,11 @@ pub(crate) fn set(side: &mut Side, span: &Span, piece: Piece) {
 pub(crate) fn clear(piece: Piece) {
     let row = row(piece.unit);
     let Some(bits) = row.bits() else { return };
-    for (word, mask) in words(piece).filter(|&(word, _)| row.may_have(word)) {
+    // By the bits, not the summary: another thread that clears a bit of the word takes the summary's away for a moment.
+    for (word, mask) in words(piece) {
+        if bits[word].load(Ordering::Relaxed) & mask == 0 {
+            continue;
+        }
         if bits[word].fetch_and(!mask, Ordering::SeqCst) & !mask != 0 {
             continue;
         }

@@ -336,7 +336,8 @@ static HEAVY_GUARDS_LEFT: AtomicU32 = AtomicU32::new(12_000);
 /// kernel refused for another reason than that it has none.
 ///
 /// A page of its own is what it is tried with: two threads may try at a time, and only one
-/// answer counts.
+/// answer counts. What was in it must be gone: an emulator (qemu 7) answers that it has done
+/// what it passes over.
 fn has_light_guards() -> Option<bool> {
     let mut known = LIGHT_GUARDS.load(Ordering::Relaxed);
     if known == 0 {
@@ -345,19 +346,30 @@ fn has_light_guards() -> Option<bool> {
         if page.is_null() {
             return None;
         }
-        let refused = keeping_errno(|| {
+        let advise = |advice| {
             // SAFETY: a page that was just made, and that nobody has seen.
-            let done = unsafe { libc::madvise(page.cast(), size, MADV_GUARD_INSTALL) == 0 };
-            (!done).then(errno)
-        });
+            keeping_errno(|| match unsafe { libc::madvise(page.cast(), size, advice) } {
+                0 => Ok(()),
+                _ => Err(errno()),
+            })
+        };
+        // SAFETY: the page was just made.
+        let answer = if unsafe { !System.commit(page, size) } {
+            None
+        } else {
+            // SAFETY: the page can be written, and nobody has seen it.
+            unsafe { page.write_volatile(1) };
+            match advise(MADV_GUARD_INSTALL).and_then(|()| advise(MADV_GUARD_REMOVE)) {
+                // SAFETY: the page can be read: it has no guard any more.
+                Ok(()) if unsafe { page.read_volatile() } == 0 => Some(1),
+                // A kernel that does not know them, or a filter that refuses them.
+                Ok(()) | Err(libc::EINVAL | libc::ENOSYS | libc::EPERM) => Some(2),
+                Err(_) => None,
+            }
+        };
         // SAFETY: the page was made above, and nobody has seen it.
         unsafe { unmap(page, size) };
-        let answer = match refused {
-            None => 1,
-            // A kernel that does not know them, or a filter that refuses them.
-            Some(libc::EINVAL | libc::ENOSYS | libc::EPERM) => 2,
-            Some(_) => return None,
-        };
+        let answer = answer?;
         known = LIGHT_GUARDS
             .compare_exchange(0, answer, Ordering::Relaxed, Ordering::Relaxed)
             .map_or_else(|first| first, |_| answer);

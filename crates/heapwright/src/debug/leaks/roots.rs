@@ -183,7 +183,10 @@ impl Roots {
             private: !mapping.shared,
             thread: 0,
         };
-        if is_file || crate::stacks::module_of(mapping.start).is_some() {
+        // (Where a module is a matter of reading all mappings, ours are not asked about.)
+        if is_file
+            || ours(mapping.start).is_none() && crate::stacks::module_of(mapping.start).is_some()
+        {
             region.kind = Root::Globals as u8;
         } else {
             self.look_for_stack(proc_mem, mapping, guarded, &mut region);
