@@ -39,25 +39,13 @@ use super::span::{BucketRef, Form, Span, Stage};
 use super::store::Verify;
 
 /// Operations that a freed slot waits for, at least.
-const AGE: i32 = if cfg!(miri) {
-    1 << 8
-} else if cfg!(test) {
-    1 << 14
-} else {
-    1 << 16
-};
+const AGE: i32 = if cfg!(miri) { 1 << 8 } else { 1 << 16 };
 /// Buckets looked at for one that is opened.
 const STEPS: usize = 64;
 /// Candidates noted of each class.
 const NOTED: usize = 8;
 /// Open bytes that no live block has to be behind.
-const SPARED_LEAST: usize = if cfg!(miri) {
-    256 << 10
-} else if cfg!(test) {
-    4 << 20
-} else {
-    16 << 20
-};
+const SPARED_LEAST: usize = if cfg!(miri) { 256 << 10 } else { 16 << 20 };
 
 /// Bytes that may be open or remembered while `live` bytes are in use: beyond that sparse buckets are reopened, and the history is
 /// short.

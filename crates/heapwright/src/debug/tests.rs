@@ -374,7 +374,7 @@ fn bytes_of(block: *mut u8) -> [u8; 100] {
 }
 
 /// So many blocks that what may be idle is used up, and that freed ones have waited long enough.
-const MANY_BLOCKS: usize = if cfg!(miri) { 4000 } else { 100_000 };
+const MANY_BLOCKS: usize = if cfg!(miri) { 4000 } else { 400_000 };
 
 #[test]
 fn freed_slots_beside_live_ones_are_used_again_once_much_is_idle() {
