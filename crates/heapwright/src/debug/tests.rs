@@ -405,7 +405,7 @@ fn a_write_after_free_beside_live_blocks_is_found_before_the_slot_is_used_again(
     let heap = unguarded();
     let kept = make_sparse(&heap, MANY_BLOCKS, 8);
     // Beside one that stays there is a freed one.
-    let freed = kept[kept.len() / 2].wrapping_add(112 + 7);
+    let freed = kept[kept.len() / 16].wrapping_add(112 + 7);
     // SAFETY: the mistake, in memory of the heap's.
     unsafe { freed.write(0x41) };
     let more: Vec<_> = (0..MANY_BLOCKS / 2).map(|_| alloc(&heap, 100, 1)).collect();
