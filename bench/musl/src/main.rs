@@ -160,7 +160,8 @@ fn ends(scale: usize) -> usize {
         .map(|round| {
             in_threads(8, |seed| {
                 let mut random = Random(seed + round as u64 * 64);
-                let kept: Vec<Vec<u8>> = (0..500).map(|_| vec![3; 1 + random.below(3000)]).collect();
+                let kept: Vec<Vec<u8>> =
+                    (0..500).map(|_| vec![3; 1 + random.below(3000)]).collect();
                 kept.iter().map(Vec::len).sum()
             })
         })
@@ -195,7 +196,9 @@ fn main() {
         "growing" => growing,
         "ends" => ends,
         _ => {
-            eprintln!("musl-loads: LOAD is tree, words, vectors, handover, buffers, growing or ends");
+            eprintln!(
+                "musl-loads: LOAD is tree, words, vectors, handover, buffers, growing or ends"
+            );
             std::process::exit(2);
         }
     };
