@@ -2,25 +2,9 @@
 // calls the one that is asked for.
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
-#include <stdio.h>
-#include <string.h>
+#include "../corpus.h"
 
-#ifdef BAD
-#define BUG(...) __VA_ARGS__
-#define FIX(...)
-#else
-#define BUG(...)
-#define FIX(...) __VA_ARGS__
-#endif
-
-/* Known to no compiler, so that it cannot see what is wrong. */
-static void *hide(const void *p)
-{
-    __asm__ volatile("" : "+r"(p) : : "memory");
-    return (void *)p;
-}
-
-static __attribute__((noinline)) char *letters(size_t bytes)
+static NOINLINE char *letters(size_t bytes)
 {
     char *block = PyMem_RawMalloc(bytes);
     memset(hide(block), 'a', bytes);
