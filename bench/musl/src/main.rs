@@ -98,7 +98,7 @@ fn vectors(scale: usize) -> usize {
         let mut sum = 0;
         for _ in 0..400_000 * scale {
             let mut vector = Vec::with_capacity(16 + random.below(1009));
-            vector.push(1);
+            vector.push(random.below(256) as u8);
             let old = std::mem::replace(&mut slots[random.below(2000)], vector);
             sum += old.len();
         }
