@@ -28,7 +28,6 @@
 
 use core::ptr;
 
-use crate::address_map::MAP;
 use crate::size_class::CLASSES;
 use crate::sync::atomic::Ordering;
 
@@ -36,7 +35,7 @@ use super::bytes;
 use super::history::extent;
 use super::slot::{Slot, State, Word};
 use super::span::{BucketRef, Form, Span, Stage};
-use super::store::Verify;
+use super::store::{Units, Verify};
 
 /// Operations that a freed slot waits for, at least.
 const AGE: i32 = if cfg!(miri) { 1 << 8 } else { 1 << 16 };
@@ -70,7 +69,8 @@ impl SparseBuckets {
     /// sequence number; `fills`: freed slots hold the pattern.
     pub(super) fn reopen(
         &mut self,
-        (heap, class): (u32, usize),
+        (heap, units): (u32, &Units),
+        class: usize,
         now: u32,
         fills: bool,
         found: Verify<'_>,
@@ -86,7 +86,7 @@ impl SparseBuckets {
             }
         }
         for _ in 0..STEPS {
-            let Some(bucket) = self.next(heap) else { continue };
+            let Some(bucket) = self.next(heap, units) else { continue };
             if !is_sparse(bucket, heap) {
                 continue;
             }
@@ -104,7 +104,7 @@ impl SparseBuckets {
     }
 
     /// The bucket that the search comes to next, or none in a unit without.
-    fn next(&mut self, heap: u32) -> Option<BucketRef> {
+    fn next(&mut self, heap: u32, units: &Units) -> Option<BucketRef> {
         let (unit, index) = self.at;
         if let Some(span) = Span::heading(unit, heap)
             && span.form() == Form::Small
@@ -113,7 +113,7 @@ impl SparseBuckets {
             self.at.1 += 1;
             return Some(BucketRef { span, index });
         }
-        self.at = if unit + 1 < MAP.limit() { (unit + 1, 0) } else { (0, 0) };
+        self.at = (units.after(unit), 0);
         None
     }
 }

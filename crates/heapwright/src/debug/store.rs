@@ -11,15 +11,16 @@
 //!
 //! Called by `heap`, under its lock.
 
+use core::ops::Range;
 use core::ptr;
 
-use crate::address_map::{Entry, MAP};
+use crate::address_map::Entry;
 use crate::chunk::{self, Want};
 use crate::options::debug::Guard;
 use crate::os::SYSTEM;
 use crate::os::{self, Memory as _};
 use crate::size_class::{CLASSES, UNIT};
-use crate::sync::atomic::Ordering;
+use crate::sync::atomic::{AtomicUsize, Ordering};
 
 use super::bytes;
 use super::history::{History, extent, guarded_range, verify};
@@ -65,9 +66,50 @@ pub(crate) struct Limits {
     pub(crate) retain: bool,
 }
 
+/// The units between which a heap's spans lie: written under the store's lock, and read by walks
+/// without. Sweeps would otherwise pass every unit of the window, whoever has it.
+pub(crate) struct Units {
+    first: AtomicUsize,
+    end: AtomicUsize,
+}
+
+impl Units {
+    pub(crate) const fn new() -> Self {
+        Self { first: AtomicUsize::new(usize::MAX), end: AtomicUsize::new(0) }
+    }
+
+    /// From the first span's unit to the end of the last span.
+    pub(crate) fn all(&self) -> Range<usize> {
+        let end = self.end.load(Ordering::Acquire);
+        self.first.load(Ordering::Relaxed).min(end)..end
+    }
+
+    /// The unit after `unit`, or the first again.
+    pub(crate) fn after(&self, unit: usize) -> usize {
+        let all = self.all();
+        if all.contains(&(unit + 1)) { unit + 1 } else { all.start }
+    }
+
+    fn add(&self, span: &Span) {
+        let all = self.all();
+        if all.is_empty() || span.unit() < all.start {
+            self.first.store(span.unit(), Ordering::Relaxed);
+        }
+        self.end.store(all.end.max(span.unit() + span.units()), Ordering::Release);
+    }
+
+    fn forget(&self) {
+        self.end.store(0, Ordering::Relaxed);
+        self.first.store(usize::MAX, Ordering::Relaxed);
+    }
+}
+
+static NO_UNITS: Units = Units::new();
+
 /// All spans of one heap.
 pub(crate) struct Store {
     heap: u32,
+    units: &'static Units,
     pub(crate) limits: Limits,
     pub(crate) side: Side,
     available: [*mut Span; LISTS],
@@ -107,6 +149,7 @@ impl Store {
     pub(crate) const fn new() -> Self {
         Self {
             heap: 0,
+            units: &NO_UNITS,
             limits: Limits {
                 guard: Guard::Sample,
                 touches: true,
@@ -133,8 +176,9 @@ impl Store {
     }
 
     /// Says whose it is, and what it may do.
-    pub(crate) fn begin(&mut self, heap: u32, limits: Limits) {
+    pub(crate) fn begin(&mut self, heap: u32, units: &'static Units, limits: Limits) {
         self.heap = heap;
+        self.units = units;
         self.limits = limits;
     }
 
@@ -187,7 +231,8 @@ impl Store {
         if self.limits.retain || self.memory_bytes() <= sparse::spared(self.live_bytes) {
             return None;
         }
-        let bucket = self.sparse.reopen((self.heap, class), now, self.limits.fills, found)?;
+        let bucket =
+            self.sparse.reopen((self.heap, self.units), class, now, self.limits.fills, found)?;
         bucket.record().epoch.store(self.epoch, Ordering::Relaxed);
         Some(bucket)
     }
@@ -423,6 +468,7 @@ impl Store {
             // SAFETY: the run was just taken; nobody else uses it, and the span has its units.
             unsafe { bytes::fill(span.start(), units * UNIT) };
         }
+        self.units.add(span);
         Some(span)
     }
 
@@ -646,6 +692,7 @@ impl Store {
         (self.open_bytes, self.open_buckets, self.sampled_pages) = (0, 0, 0);
         (self.spare_bytes, self.live_bytes) = (0, 0);
         self.sweep_at = (0, 0);
+        self.units.forget();
     }
 
     fn record_bytes(span: &Span) -> usize {
@@ -660,7 +707,6 @@ impl Store {
 
     /// The bucket to be looked after next, passing at most `most` units.
     pub(crate) fn next_for_sweep(&mut self, most: usize) -> Option<BucketRef> {
-        let limit = MAP.limit();
         for _ in 0..most {
             let (unit, index) = self.sweep_at;
             if let Some(span) = Span::heading(unit, self.heap)
@@ -669,7 +715,7 @@ impl Store {
                 self.sweep_at = (unit, index + 1);
                 return Some(BucketRef { span, index });
             }
-            self.sweep_at = if unit + 1 < limit { (unit + 1, 0) } else { (0, 0) };
+            self.sweep_at = (self.units.after(unit), 0);
         }
         None
     }

@@ -58,7 +58,7 @@ use super::budget::GuardBudget;
 use super::flagged::FlaggedSites;
 use super::report::{Ends, Reporter};
 use super::sample::Sites;
-use super::store::{Limits, Store};
+use super::store::{Limits, Store, Units};
 use super::table::Table;
 use super::thread_state::ThreadState;
 use super::threads::Threads;
@@ -80,6 +80,7 @@ pub(crate) struct Heap {
     /// What of the configuration every operation asks.
     rules: Rules,
     store: Lock<Store>,
+    units: Units,
     states: [AtomicPtr<ThreadState>; MOST_THREADS],
     /// No index from here on has a state.
     indices_used: AtomicUsize,
@@ -142,6 +143,7 @@ impl Heap {
                 is_for_guards: AtomicBool::new(false),
             },
             store: Lock::new(Store::new()),
+            units: Units::new(),
             states: [const { AtomicPtr::new(ptr::null_mut()) }; MOST_THREADS],
             indices_used: AtomicUsize::new(0),
             common: AtomicPtr::new(ptr::null_mut()),
@@ -165,7 +167,7 @@ impl Heap {
     }
 
     /// Begins, with an id that no other heap has.
-    pub(crate) fn begin(&self, id: u32, config: &Config) {
+    pub(crate) fn begin(&'static self, id: u32, config: &Config) {
         self.id.store(id, Ordering::Relaxed);
         self.depth.store(config.traces.min(64), Ordering::Relaxed);
         let detect = config.detect;
@@ -203,7 +205,7 @@ impl Heap {
             slots: config.slots.clamp(1, 4096),
             retain: config.retain,
         };
-        self.store.lock().begin(id, limits);
+        self.store.lock().begin(id, &self.units, limits);
     }
 
     /// The heap, which has just begun, is that of fast mode's guarded blocks. Stacks have `stacks` bytes.

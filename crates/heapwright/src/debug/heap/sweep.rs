@@ -10,7 +10,6 @@
 
 use heapwright_record::debug::Call;
 
-use crate::address_map::MAP;
 use crate::os;
 use crate::sync::atomic::Ordering;
 
@@ -115,19 +114,20 @@ impl Heap {
     /// Looks after all buckets of which `which` is true, until it is `until` by the
     /// clock.
     fn sweep_each(&'static self, call: Call, which: impl Fn(&Bucket) -> bool, until: u64) {
-        let mut unit = 0;
-        while unit < MAP.limit() {
+        let (mut unit, mut end) = (self.units.all().start, usize::MAX);
+        while unit < end {
             let mut late = Late::new();
             {
                 // The process may end in a signal handler that interrupted the heap.
                 let Some(_store) = self.store.lock_soon(PATIENCE) else { return };
+                end = end.min(self.units.all().end);
                 for _ in 0..SWEEP_UNITS {
-                    if unit >= MAP.limit() || late.is_full() {
+                    if unit >= end || late.is_full() {
                         break;
                     }
                     if let Some(span) = Span::heading(unit, self.id()) {
                         if until != u64::MAX && os::now_ns() > until {
-                            unit = MAP.limit();
+                            end = unit;
                             break;
                         }
                         for bucket in span.all_buckets().filter(|bucket| which(bucket.record())) {

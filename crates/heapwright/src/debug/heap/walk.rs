@@ -1,7 +1,7 @@
 //! Walks: every live block of a heap, for leaks, for checks, for the end.
 //!
 //! ```text
-//!   unit 0 .. the map's limit --> spans that begin there, of this heap
+//!   units from the heap's first span to its last --> spans that begin there, of this heap
 //!     --> buckets that are open --> slots that are live
 //! ```
 //!
@@ -11,7 +11,6 @@
 //!
 //! Called by `debug`'s doors.
 
-use crate::address_map::MAP;
 use crate::sync::atomic::Ordering;
 
 use super::super::slot::{State, Word};
@@ -23,9 +22,9 @@ use super::Heap;
 
 impl Heap {
     /// The spans of the heap.
-    fn spans(&self) -> impl Iterator<Item = &'static Span> {
+    pub(in crate::debug) fn spans(&self) -> impl Iterator<Item = &'static Span> {
         let heap = self.id();
-        (0..MAP.limit()).filter_map(move |unit| Span::heading(unit, heap))
+        self.units.all().filter_map(move |unit| Span::heading(unit, heap))
     }
 
     /// The buckets that are open.

@@ -55,12 +55,11 @@ impl Index {
     pub(super) fn new(heap: &'static Heap) -> Option<Self> {
         let id = heap.id();
         let limit = MAP.limit();
-        let spans = || (0..limit).filter_map(|unit| Span::heading(unit, id));
-        let count = spans().count();
+        let count = heap.spans().count();
         let mut first = ZeroedArray::<u32>::new(limit)?;
         let mut numbered = ZeroedArray::<Numbered>::new(count)?;
         let mut slots = 0;
-        for (place, span) in numbered.iter_mut().zip(spans()) {
+        for (place, span) in numbered.iter_mut().zip(heap.spans()) {
             *place = Numbered { first: slots, span: Some(span) };
             first[span.unit()] = u32::try_from(slots + 1).ok()?;
             slots += span.bucket_count() * span.slots_a_bucket();

@@ -12,7 +12,6 @@
 
 use heapwright_record::debug::{self as record, Entry, Origin, Reach, Root};
 
-use crate::address_map::MAP;
 use crate::options;
 use crate::options::leaks::Reported;
 use crate::os::{self, Answer};
@@ -321,9 +320,7 @@ impl<'a, 'v> LeakReport<'a, 'v> {
     fn report_fullness(&mut self) {
         let mut classes = [EMPTY; CLASSES];
         let mut alone = EMPTY;
-        let id = self.heap.id();
-        let spans = (0..MAP.limit()).filter_map(|unit| Span::heading(unit, id));
-        for bucket in spans.flat_map(Span::all_buckets) {
+        for bucket in self.heap.spans().flat_map(Span::all_buckets) {
             if bucket.record().stage() != Stage::Open {
                 continue;
             }
