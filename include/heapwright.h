@@ -867,19 +867,20 @@ typedef struct hw_gc_statistics {
    */
   uint64_t allocated_bytes;
   /**
-   * Time the world stood still, by the clock.
+   * Nanoseconds that the world stood still, by the clock.
    */
   uint64_t pause_ns;
   /**
-   * Time that steps swept.
+   * Nanoseconds spent sweeping, by the clock, of all threads: in steps, and where mutators take pages.
    */
   uint64_t sweep_ns;
   /**
-   * The longest pause, in CPU time of the collecting thread.
+   * The longest pause, in nanoseconds of the collecting thread's CPU time. What a user waits for is
+   * pause_wall_max_ns.
    */
   uint64_t pause_max_ns;
   /**
-   * Pauses by their CPU time: bucket b has those of 2^b up to 2^(b+1).
+   * Pauses by their CPU time: bucket b has those of 2^b up to 2^(b+1) nanoseconds.
    */
   uint64_t pause_histogram[HW_GC_PAUSE_BUCKETS];
   /**
@@ -939,6 +940,24 @@ typedef struct hw_gc_statistics {
    * to by more slots than a step has time for.
    */
   uint64_t kept_pages;
+  /**
+   * The longest pause, in nanoseconds by the clock: from the moment that all mutators stood still to the one
+   * that they were let go.
+   */
+  uint64_t pause_wall_max_ns;
+  /**
+   * Pauses by the clock: bucket b has those of 2^b up to 2^(b+1) nanoseconds.
+   */
+  uint64_t pause_wall_histogram[HW_GC_PAUSE_BUCKETS];
+  /**
+   * Nanoseconds, by the clock, from the collector's call until all mutators stood still: of all pauses, which do not
+   * contain them. The first mutator waits that long.
+   */
+  uint64_t safepoint_ns;
+  /**
+   * The most of them for one pause.
+   */
+  uint64_t safepoint_max_ns;
 } hw_gc_statistics;
 
 /**

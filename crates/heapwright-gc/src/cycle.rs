@@ -30,6 +30,7 @@ use super::heap::Heap;
 use super::held::StickyMarks;
 use super::layout::PAGE_LISTS;
 use super::mutator::Mutator;
+use super::statistics::Began;
 use super::tracer::Budget;
 
 /// What stores are reported for: the marking under way.
@@ -208,10 +209,11 @@ impl Heap {
             return;
         }
         me.stack.note();
+        let asked = os::now_ns();
         if !self.world.stop(&me.handshake) {
             return self.rest(me);
         }
-        let (wall, cpu) = (os::now_ns(), os::thread_cpu_ns());
+        let began = Began::now(asked);
         // Another mutator may have gone on while this one stopped the world; or something could not be
         // remembered since marks were looked at, and they must go first.
         let lost = self.cycle.phase() == Phase::Idle
@@ -233,7 +235,7 @@ impl Heap {
         if self.mark(me, budget) {
             self.finish(me);
         }
-        self.pauses.add(os::now_ns().saturating_sub(wall), os::thread_cpu_ns().saturating_sub(cpu));
+        self.pauses.add(&began);
         self.world.go_on();
     }
 

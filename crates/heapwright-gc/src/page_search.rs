@@ -136,7 +136,7 @@ impl Mutator {
             drop(lists);
             // A page whose objects are to be moved is skipped, not swept: it is not counted.
             *swept += usize::from(page.evacuation() == Evacuation::No);
-            let found = heap.sweep_page(page);
+            let found = heap.pauses.while_sweeping(|| heap.sweep_page(page));
             lists = heap.supply.lists.lock();
             lists.note_swept(page, found, heap.pacing.allowance());
             if found.live < page.slots() {

@@ -3,6 +3,7 @@
 use super::cell::Num;
 use super::heap::Heap;
 use super::layout::{LARGE, POOLS, slots_in_page};
+use heapwright_substrate::os;
 use heapwright_substrate::size_class::UNIT;
 
 /// Buckets of the histogram of pauses.
@@ -11,30 +12,71 @@ pub const PAUSE_BUCKETS: usize = 64;
 /// How long the world stood still. By the collector alone, but for sweeping. Zero: never.
 pub(super) struct Pauses {
     count: Num,
-    longest: Num,
-    wall: Num,
+    wall: Times,
+    cpu: Times,
+    /// From the collector's call to the moment that all mutators stand still.
+    stopping: Times,
     sweep: Num,
+}
+
+/// Nanoseconds of one sort.
+struct Times {
+    sum: Num,
+    most: Num,
     buckets: [Num; PAUSE_BUCKETS],
 }
 
-impl Pauses {
-    /// Notes a pause: by the clock, and of the collector's CPU, in nanoseconds.
-    pub(super) fn add(&self, wall: u64, cpu: u64) {
-        self.count.add(1);
-        self.wall.add(wall as usize);
-        self.longest.set(self.longest.get().max(cpu as usize));
-        self.buckets[cpu.max(1).ilog2() as usize].add(1);
+impl Times {
+    fn add(&self, ns: u64) {
+        self.sum.add(ns as usize);
+        self.most.set(self.most.get().max(ns as usize));
+        self.buckets[ns.max(1).ilog2() as usize].add(1);
     }
 
-    /// Notes that a step swept for so many nanoseconds.
-    pub(super) fn add_sweep(&self, wall: u64) {
-        self.sweep.add_shared(wall as usize);
+    fn clear(&self) {
+        [&self.sum, &self.most].into_iter().chain(&self.buckets).for_each(|n| n.set(0));
+    }
+
+    fn histogram(&self) -> [u64; PAUSE_BUCKETS] {
+        core::array::from_fn(|bucket| self.buckets[bucket].get() as u64)
+    }
+}
+
+/// When a pause began.
+pub(super) struct Began {
+    asked: u64,
+    stood: u64,
+    cpu: u64,
+}
+
+impl Began {
+    /// The world stands still, which it was asked to at `asked` by the clock.
+    pub(super) fn now(asked: u64) -> Self {
+        Self { asked, stood: os::now_ns(), cpu: os::thread_cpu_ns() }
+    }
+}
+
+impl Pauses {
+    /// Notes a pause, which ends now.
+    pub(super) fn add(&self, began: &Began) {
+        self.count.add(1);
+        self.wall.add(os::now_ns().saturating_sub(began.stood));
+        self.cpu.add(os::thread_cpu_ns().saturating_sub(began.cpu));
+        self.stopping.add(began.stood.saturating_sub(began.asked));
+    }
+
+    /// Does what sweeps, on whichever thread, and adds the time it took.
+    pub(super) fn while_sweeping<T>(&self, sweep: impl FnOnce() -> T) -> T {
+        let began = os::now_ns();
+        let result = sweep();
+        self.sweep.add_shared(os::now_ns().saturating_sub(began) as usize);
+        result
     }
 
     /// Forgets all.
     pub(super) fn clear(&self) {
-        [&self.count, &self.longest, &self.wall, &self.sweep].into_iter().for_each(|n| n.set(0));
-        self.buckets.iter().for_each(|bucket| bucket.set(0));
+        [&self.count, &self.sweep].into_iter().for_each(|n| n.set(0));
+        [&self.wall, &self.cpu, &self.stopping].into_iter().for_each(Times::clear);
     }
 }
 
@@ -90,13 +132,14 @@ pub struct Statistics {
     pub peak_bytes: u64,
     /// Bytes allocated so far, counted when a mutator takes a page.
     pub allocated_bytes: u64,
-    /// Time the world stood still, by the clock.
+    /// Nanoseconds that the world stood still, by the clock.
     pub pause_ns: u64,
-    /// Time that steps swept.
+    /// Nanoseconds spent sweeping, by the clock, of all threads: in steps, and where mutators take pages.
     pub sweep_ns: u64,
-    /// The longest pause, of the collecting thread's CPU time.
+    /// The longest pause, in nanoseconds of the collecting thread's CPU time. What a user waits for is
+    /// `pause_wall_max_ns`.
     pub pause_max_ns: u64,
-    /// Pauses by their CPU time: bucket b has those of 2^b up to 2^(b+1).
+    /// Pauses by their CPU time: bucket b has those of 2^b up to 2^(b+1) nanoseconds.
     pub pause_histogram: [u64; PAUSE_BUCKETS],
     /// 0: idle, 1: marking, 2: sweeping, 3: moving.
     pub phase: u32,
@@ -127,6 +170,16 @@ pub struct Statistics {
     /// Pages that were to be evacuated, and were not: something in them was pinned, or reported by
     /// value, or led to by more slots than a step has time for.
     pub kept_pages: u64,
+    /// The longest pause, in nanoseconds by the clock: from the moment that all mutators stood still to the one
+    /// that they were let go.
+    pub pause_wall_max_ns: u64,
+    /// Pauses by the clock: bucket b has those of 2^b up to 2^(b+1) nanoseconds.
+    pub pause_wall_histogram: [u64; PAUSE_BUCKETS],
+    /// Nanoseconds, by the clock, from the collector's call until all mutators stood still: of all pauses, which do not
+    /// contain them. The first mutator waits that long.
+    pub safepoint_ns: u64,
+    /// The most of them for one pause.
+    pub safepoint_max_ns: u64,
 }
 
 impl Heap {
@@ -160,14 +213,11 @@ impl Heap {
             handles = handles.wrapping_add(mutator.handles.balance.get());
         });
         handles = handles.wrapping_add(self.handles.balance());
-        let mut pause_histogram = [0; PAUSE_BUCKETS];
-        for (to, bucket) in pause_histogram.iter_mut().zip(&self.pauses.buckets) {
-            *to = bucket.get() as u64;
-        }
+        let pauses = &self.pauses;
         let live_bytes = self.pacing.live() as u64;
         Statistics {
             cycles: self.cycle.number() as u64,
-            pauses: self.pauses.count.get() as u64,
+            pauses: pauses.count.get() as u64,
             live_bytes,
             external_bytes: self.pacing.external() as u64,
             goal_bytes: self.pacing.goal() as u64,
@@ -176,10 +226,10 @@ impl Heap {
             large_bytes: large as u64,
             peak_bytes: self.pacing.peak() as u64,
             allocated_bytes: self.pacing.allocated_ever() as u64,
-            pause_ns: self.pauses.wall.get() as u64,
-            sweep_ns: self.pauses.sweep.get() as u64,
-            pause_max_ns: self.pauses.longest.get() as u64,
-            pause_histogram,
+            pause_ns: pauses.wall.sum.get() as u64,
+            sweep_ns: pauses.sweep.get() as u64,
+            pause_max_ns: pauses.cpu.most.get() as u64,
+            pause_histogram: pauses.cpu.histogram(),
             phase: self.cycle.phase() as u32,
             pools: self.sizes().pools() as u32,
             mutators,
@@ -194,6 +244,10 @@ impl Heap {
             moved_bytes: self.moving.bytes.get() as u64,
             evacuated_pages: self.moving.evacuated.get() as u64,
             kept_pages: self.moving.stayed.get() as u64,
+            pause_wall_max_ns: pauses.wall.most.get() as u64,
+            pause_wall_histogram: pauses.wall.histogram(),
+            safepoint_ns: pauses.stopping.sum.get() as u64,
+            safepoint_max_ns: pauses.stopping.most.get() as u64,
         }
     }
 }

@@ -92,7 +92,7 @@ impl Heap {
 
     /// Sweeps up to `most` pages, of whatever page list. Returns how many there were.
     fn sweep_some(&self, most: usize) -> usize {
-        (0..most).take_while(|_| self.sweep_next()).count()
+        self.pauses.while_sweeping(|| (0..most).take_while(|_| self.sweep_next()).count())
     }
 
     /// Sweeps some pages more than the share: a mutator found nothing.
@@ -112,15 +112,16 @@ impl Heap {
     /// Sweeps until nothing is left, or until `deadline`, nanoseconds of the clock; 0: no matter
     /// how late. Whether nothing is left.
     pub(super) fn sweep_until(&self, deadline: u64) -> bool {
-        let began = os::now_ns();
-        let mut through = false;
-        while !through {
-            through = !self.sweep_next();
-            if deadline != 0 && os::now_ns() >= deadline {
-                break;
+        let through = self.pauses.while_sweeping(|| {
+            let mut through = false;
+            while !through {
+                through = !self.sweep_next();
+                if deadline != 0 && os::now_ns() >= deadline {
+                    break;
+                }
             }
-        }
-        self.pauses.add_sweep(os::now_ns().saturating_sub(began));
+            through
+        });
         through || self.cycle.phase() != Phase::Sweeping
     }
 
@@ -137,7 +138,7 @@ impl Heap {
             let lists = self.supply.lists.lock();
             lists.empty_pages * UNIT + before.saturating_sub(lists.bytes())
         };
-        while found() < bytes && self.sweep_next() {}
+        self.pauses.while_sweeping(|| while found() < bytes && self.sweep_next() {});
         let any = found() > 0;
         self.supply.trim();
         any

@@ -336,7 +336,13 @@ fn garbage_is_collected_as_it_comes() {
             "{}",
             statistics.peak_bytes
         );
+        assert!(statistics.sweep_ns > 0, "no step sweeps here: allocation does");
+        assert!(statistics.safepoint_ns >= statistics.safepoint_max_ns);
     }
+    for pauses in [statistics.pause_histogram, statistics.pause_wall_histogram] {
+        assert_eq!(pauses.iter().sum::<u64>(), statistics.pauses);
+    }
+    assert!(statistics.pause_wall_max_ns <= statistics.pause_ns);
     // SAFETY: nothing is used any more.
     unsafe { mutator.detach() };
 }

@@ -263,13 +263,14 @@ pub struct GcStatistics {
     pub peak_bytes: u64,
     /// Bytes allocated so far, counted when a mutator takes a page.
     pub allocated_bytes: u64,
-    /// Time the world stood still, by the clock.
+    /// Nanoseconds that the world stood still, by the clock.
     pub pause_ns: u64,
-    /// Time that steps swept.
+    /// Nanoseconds spent sweeping, by the clock, of all threads: in steps, and where mutators take pages.
     pub sweep_ns: u64,
-    /// The longest pause, in CPU time of the collecting thread.
+    /// The longest pause, in nanoseconds of the collecting thread's CPU time. What a user waits for is
+    /// pause_wall_max_ns.
     pub pause_max_ns: u64,
-    /// Pauses by their CPU time: bucket b has those of 2^b up to 2^(b+1).
+    /// Pauses by their CPU time: bucket b has those of 2^b up to 2^(b+1) nanoseconds.
     pub pause_histogram: [u64; GC_PAUSE_BUCKETS],
     /// 0: idle, 1: marking, 2: sweeping, 3: moving.
     pub phase: u32,
@@ -300,6 +301,16 @@ pub struct GcStatistics {
     /// Pages that were to be, and were not: something in them was pinned, reported by value, or led
     /// to by more slots than a step has time for.
     pub kept_pages: u64,
+    /// The longest pause, in nanoseconds by the clock: from the moment that all mutators stood still to the one
+    /// that they were let go.
+    pub pause_wall_max_ns: u64,
+    /// Pauses by the clock: bucket b has those of 2^b up to 2^(b+1) nanoseconds.
+    pub pause_wall_histogram: [u64; GC_PAUSE_BUCKETS],
+    /// Nanoseconds, by the clock, from the collector's call until all mutators stood still: of all pauses, which do not
+    /// contain them. The first mutator waits that long.
+    pub safepoint_ns: u64,
+    /// The most of them for one pause.
+    pub safepoint_max_ns: u64,
 }
 
 mirror! {
@@ -307,7 +318,8 @@ mirror! {
     cycles pauses live_bytes external_bytes goal_bytes in_use_bytes empty_bytes large_bytes peak_bytes
     allocated_bytes pause_ns sweep_ns pause_max_ns pause_histogram phase pools mutators
     finalizers_pending handles pool minor_cycles old_bytes cleared compactions moved_objects
-    moved_bytes evacuated_pages kept_pages
+    moved_bytes evacuated_pages kept_pages pause_wall_max_ns pause_wall_histogram safepoint_ns
+    safepoint_max_ns
 }
 
 /// What hw_gc_walk calls for each object. Return false to stop the walk.

@@ -26,6 +26,7 @@ use super::super::layout::{self, KINDS};
 use super::super::mutator::Mutator;
 use super::super::page::{Evacuation, Page};
 use super::super::raw::VERIFY_HEAP;
+use super::super::statistics::Began;
 use super::super::tracer::{Slots, Tracer};
 use super::{NO_PLAN, SETTLING, URGENT};
 
@@ -39,15 +40,16 @@ impl Heap {
     /// Moves objects until `deadline`; 0: until all are where they are to be.
     pub(crate) fn move_some(&self, me: &Mutator, deadline: u64) {
         me.stack.note();
+        let asked = os::now_ns();
         if !self.world.stop(&me.handshake) {
             return self.rest(me);
         }
-        let (wall, cpu) = (os::now_ns(), os::thread_cpu_ns());
+        let began = Began::now(asked);
         if self.cycle.phase() == Phase::Moving {
             self.each_mutator(Mutator::settle);
             self.move_stopped(me, deadline);
         }
-        self.pauses.add(os::now_ns().saturating_sub(wall), os::thread_cpu_ns().saturating_sub(cpu));
+        self.pauses.add(&began);
         self.world.go_on();
     }
 
