@@ -344,7 +344,7 @@ mod tests {
         assert_eq!(one, lasting(b"/lib/one"));
         // SAFETY: a C string that stays.
         assert_eq!(unsafe { CStr::from_ptr(other) }, c"/lib/other");
-        // SAFETY: the same.
+        // SAFETY: a C string that stays.
         assert_eq!(unsafe { CStr::from_ptr(lasting(&[b'/'; NAME_SIZE])) }, c"?");
     }
 }
