@@ -231,11 +231,12 @@ mod tests {
         let mut side = Side::new();
         let (record, bits) = (side.take(BITS), side.take_bits());
         assert!(!record.is_null() && !bits.is_null() && record != bits);
-        // SAFETY: taken above with this size.
-        unsafe { side.give(record, BITS) };
         // SAFETY: taken above.
         unsafe { side.give_bits(bits) };
+        // SAFETY: taken above with this size.
+        unsafe { side.give(record, BITS) };
         assert_eq!(side.used(), 0);
+        // (Of one list it would be the last that was given.)
         assert_eq!((side.take_bits(), side.take(BITS)), (bits, record));
         let (more_bits, another) = (side.take_bits(), side.take(BITS));
         assert!(![record, bits].contains(&more_bits) && ![record, bits].contains(&another));
