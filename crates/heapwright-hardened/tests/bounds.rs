@@ -206,7 +206,7 @@ fn constructors_of_other_libraries_are_checked() {
 fn a_thread_that_began_before_the_library_does_no_harm() {
     let early = compile("early_threads.c", &["-shared", "-fPIC", "-pthread"]);
     let both = PathBuf::from(format!("{}:{}", hardened().display(), early.display()));
-    let mut command = command_with(&program("around.c"), How::Preload, both);
+    let mut command = command_with(program("around.c"), How::Preload, both);
     let outcome = run(command.env("HEAPWRIGHT", DEBUG));
     assert!(outcome.status.success(), "{outcome:?}");
     was_found(&outcome, &["read at offset 32 of a 32-byte block", ", by memcpy of "]);
