@@ -13,6 +13,14 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 CASES=(arrays tcc perl lua tcl jq sqlite3 pack openssl git text make nginx)
+# A package's server is not started: it is only to be there.
+if [ "$(id -u)" -eq 0 ] && ! command -v nginx >/dev/null && [ ! -e /usr/sbin/policy-rc.d ]; then
+    trap 'rm -f /usr/sbin/policy-rc.d; tidy' EXIT
+    install -m 755 /dev/stdin /usr/sbin/policy-rc.d <<<$'#!/bin/sh\nexit 101'
+    packages nginx
+    rm -f /usr/sbin/policy-rc.d
+    trap tidy EXIT
+fi
 packages tcc perl lua5.4 tcl jq sqlite3 xz-utils zstd openssl git make gawk nginx curl gcc g++
 if [ -z "${HEAPWRIGHT_COMMAND:-}" ]; then
     cargo build --quiet --release --locked -p heapwright-cli
@@ -93,12 +101,13 @@ case_nginx() {
 
 run() { # NAME, and the words before a checked program
     local folder=$SCRATCH/$1.$2 status=0
-    mkdir -p "$folder/in" "$folder/reports"
+    mkdir -p "$folder/in" "$folder/home" "$folder/reports"
     # Leaks are told, and are the programs' own.
     (
         cd "$folder/in"
         [ "$2" = plain ] && export CHECK= || export CHECK=checked
-        export REPORTS=$folder/reports HEAPWRIGHT_COMMAND
+        # Without what the user has set, for git above all.
+        export HOME=$folder/home GIT_CONFIG_NOSYSTEM=1 REPORTS=$folder/reports HEAPWRIGHT_COMMAND
         checked() { "$HEAPWRIGHT_COMMAND" check --fail-on errors -o "$(mktemp "$REPORTS/XXXXXX")" -- "$@"; }
         export -f checked
         timeout -k 5 240 bash -c "$(declare -f "case_$1"); case_$1"

@@ -18,6 +18,10 @@
 #ifndef SYS_mseal
 #define SYS_mseal 462
 #endif
+// aarch64 never had the older call.
+#ifndef SYS_readlink
+#define SYS_readlink SYS_readlinkat
+#endif
 
 enum { ANY = -1 };
 

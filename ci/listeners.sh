@@ -136,7 +136,7 @@ func TestBehind(t *testing.T) {
 }
 G
 export CGO_CFLAGS="-O1 -g -I$ROOT/include" GOFLAGS=-mod=mod
-go test . >plain.log 2>&1 || { cat plain.log; die "the Go tests fail without heapwright"; }
+go test . >plain.log 2>&1 && (cd "$ROOT/integrations/go" && go test .) >>plain.log 2>&1 || { cat plain.log; die "the Go tests fail without heapwright, or the package's own"; }
 ! go test -v -exec "$HEAPWRIGHT_COMMAND check --anyway --fail-on none -o $PWD/report --" . >log 2>&1 || { cat log; die "the wrong Go test passes"; }
 [ "$(sed -n 's/^--- FAIL: \([A-Za-z]*\) .*/\1/p' log)" = TestWrong ] && grep -q 'heapwright: 1234 bytes in 1 blocks of C are lost' log ||
     { cat log; die "go: other tests fail than TestWrong"; }

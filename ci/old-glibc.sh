@@ -95,12 +95,15 @@ AT=$CARGO_TARGET_DIR/old-glibc
 if [ ! -d "$AT/root" ]; then
     rm -rf "$AT"
     mkdir -p "$AT/lists/partial" "$AT/archives/partial"
-    echo "deb http://deb.debian.org/debian bullseye main" >"$AT/sources.list"
     options=(-qq -o Dir::Etc::sourcelist="$AT/sources.list" -o Dir::Etc::sourceparts=/dev/null -o Dir::State::lists="$AT/lists"
         -o Dir::Cache="$AT" -o Dir::State::status=/dev/null -o APT::Sandbox::User=root)
+    # In the archive, where a release goes when it is no longer cared for, its lists are past their date.
+    download() {
+        echo "deb http://$1 bullseye main" >"$AT/sources.list"
+        apt-get "${options[@]}" "${@:2}" update && (cd "$AT" && apt-get "${options[@]}" download libc6 libcrypt1 perl-base)
+    }
     {
-        apt-get "${options[@]}" update
-        (cd "$AT" && apt-get "${options[@]}" download libc6 libcrypt1 perl-base)
+        download deb.debian.org/debian || download archive.debian.org/debian -o Acquire::Check-Valid-Until=false
         for package in "$AT"/*.deb; do dpkg-deb -x "$package" "$AT/unpacked"; done
         rm -rf "$AT/lists" "$AT"/*.deb
         mv "$AT/unpacked" "$AT/root"

@@ -32,6 +32,7 @@ case ${1:--} in -*) usage ;; esac
 out=$1
 shift
 mkdir -p "$out"
+[ -z "$prove" ] || [ -z "$(ls -A "$out")" ] || die "--prove compares all that is in a folder, and $out is not empty"
 out=$(cd "$out" && pwd)
 
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
@@ -58,8 +59,9 @@ build() {
     (
         unset "${!HEAPWRIGHT_EMBED_@}" "${!CARGO_PROFILE_@}"
         export CARGO_TARGET_DIR=$work CARGO_BUILD_TARGET=$target CARGO_PROFILE_RELEASE_STRIP=debuginfo
-        export RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$work=/target --remap-path-prefix=$ROOT=/heapwright \
-            --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
+        # The last that fits counts, so the innermost folder comes last.
+        export RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$ROOT=/heapwright \
+            --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo --remap-path-prefix=$work=/target"
         for package in heapwright-malloc heapwright-hardened heapwright-check heapwright-launcher; do
             cargo build --quiet --release --locked -p $package
         done

@@ -122,6 +122,11 @@ EOF
 cmake -S "$SCRATCH/cmake" -B "$SCRATCH/cmake/build" -DCMAKE_PREFIX_PATH="$SCRATCH/moved" >"$SCRATCH/said" 2>&1 &&
     cmake --build "$SCRATCH/cmake/build" >>"$SCRATCH/said" 2>&1 || { cat "$SCRATCH/said"; die "CMake does not find or build with it"; }
 for kind in shared static hardened; do "$SCRATCH/cmake/build/owns-$kind" || die "CMake's $kind program is not on heapwright"; done
+# Found by a link, as in /lib where that is /usr/lib.
+mkdir "$SCRATCH/linked"
+ln -s ../moved/lib "$SCRATCH/linked/lib"
+cmake -S "$SCRATCH/cmake" -B "$SCRATCH/cmake/linked" -DCMAKE_PREFIX_PATH="$SCRATCH/linked" >"$SCRATCH/said" 2>&1 &&
+    cmake --build "$SCRATCH/cmake/linked" --target owns-static >>"$SCRATCH/said" 2>&1 || { cat "$SCRATCH/said"; die "CMake does not find it by a link"; }
 sed -i 's/heapwright 0.1 REQUIRED)/heapwright 0.99 REQUIRED)/' "$SCRATCH/cmake/CMakeLists.txt"
 if cmake -S "$SCRATCH/cmake" -B "$SCRATCH/cmake/build" >/dev/null 2>&1; then die "CMake takes it for version 0.99"; fi
 # shellcheck disable=SC2046 # flags

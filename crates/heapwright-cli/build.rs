@@ -197,7 +197,8 @@ fn build(part: &Part, out: &Path) -> PathBuf {
     let work = out.join("nested");
     let mut cargo = Command::new(variable("CARGO"));
     cargo
-        .current_dir(&folder)
+        // There a checkout's `.cargo/config.toml` is found (where the crates are, say), wherever the target folder is.
+        .current_dir(variable("CARGO_MANIFEST_DIR"))
         .args(["build", "--release", part.target, "--package", part.package])
         .arg("--manifest-path")
         .arg(folder.join("Cargo.toml"))

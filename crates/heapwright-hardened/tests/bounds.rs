@@ -200,6 +200,18 @@ fn constructors_of_other_libraries_are_checked() {
     outcome.was_refused("early", &["memset writes 33 bytes", "has 32 left (block of 32 bytes"]);
 }
 
+/// A thread is in the midst of looking for the real functions when the constructor makes the slots read-only: it does not write
+/// there, and what the mode asks for is what stays.
+#[test]
+fn a_thread_that_began_before_the_library_does_no_harm() {
+    let early = compile("early_threads.c", &["-shared", "-fPIC", "-pthread"]);
+    let both = PathBuf::from(format!("{}:{}", hardened().display(), early.display()));
+    let mut command = command_with(program("around.c"), How::Preload, both);
+    let outcome = run(command.env("HEAPWRIGHT", DEBUG));
+    assert!(outcome.status.success(), "{outcome:?}");
+    was_found(&outcome, &["read at offset 32 of a 32-byte block", ", by memcpy of "]);
+}
+
 /// It shows what `libheapwright.so` shows, and the functions that the tests know, and no more.
 #[test]
 fn the_names_are_those_that_are_tested() {

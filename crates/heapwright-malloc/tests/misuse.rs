@@ -1,6 +1,7 @@
 //! Mistakes end the program with one line that says what the pointer is.
 mod support;
-use support::{How, Outcome, command, compile, run};
+use heapwright_record::debug::{Entry, Reader};
+use support::{How, Outcome, command, compile, run, scratch};
 
 /// Makes a mistake in a call, with a pointer, in each way a program can be.
 fn each(call: &str, pointer: &str, mut check: impl FnMut(Outcome)) {
@@ -107,5 +108,27 @@ fn without_stderr_the_program_still_ends() {
         let outcome = run(&mut command);
         assert_eq!(outcome.status.signal(), Some(libc::SIGABRT));
         assert_eq!(outcome.stderr, "");
+    }
+}
+
+/// The record names a place that deserves guards in the next run once, also where the first report is the end.
+#[test]
+fn a_place_is_recorded_once_and_before_the_end() {
+    let program = compile("sites.c", How::Preload, &[]);
+    for (stop, succeeds) in [("never", true), ("first", false)] {
+        let records = scratch().join(format!("sites-{stop}"));
+        let _ = std::fs::remove_dir_all(&records);
+        std::fs::create_dir_all(&records).expect("a folder");
+        let options = format!("mode=debug,guard=all,stop={stop},record={}/of", records.display());
+        let outcome = run(command(&program, How::Preload).env("HEAPWRIGHT", options));
+        // A program goes on after a fault on x86-64 alone.
+        let goes_on = succeeds && cfg!(target_arch = "x86_64");
+        assert_eq!(outcome.status.success(), goes_on, "{outcome:?}");
+        let record = std::fs::read_dir(&records).expect("it is read").next();
+        let record = record.expect("a record").expect("a file").path();
+        let bytes = std::fs::read(record).expect("it is read");
+        let entries = Reader::new(&bytes).expect("a record");
+        let sites = entries.filter(|entry| matches!(entry, Entry::Site(_)));
+        assert_eq!(sites.count(), 1, "stop={stop}");
     }
 }

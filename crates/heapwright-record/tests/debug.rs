@@ -1,10 +1,10 @@
 //! The debug record against entries and bytes that nobody thought of.
 
 use heapwright_record::debug::{
-    Access, Call, Check, Checked, Class, Encoder, End, Ending, Entry, Finding, FindingKind, Frames,
-    Function, HEADER, Leak, Map, Module, Moment, Note, Occasion, Origin, Process, Reach, Reader,
-    Region, Root, Sample, SampledMore, SampledPoint, Site, Stack, Step, Text, Thread, Times, Usage,
-    Words,
+    Access, Call, Check, Checked, Class, Encoder, End, Ending, Entry, Finding, FindingKind,
+    Formatted, Frames, Function, HEADER, Leak, Map, Module, Moment, Note, Occasion, Origin,
+    Process, Reach, Reader, Region, Root, Sample, SampledMore, SampledPoint, Site, Stack, Step,
+    Text, Thread, Times, Usage,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -202,22 +202,6 @@ impl Matter {
     }
 }
 
-/// A line; it takes everything.
-#[derive(Default)]
-struct Line(String);
-
-impl Words for Line {
-    fn text(&mut self, text: &str) {
-        self.0 += text;
-    }
-    fn number(&mut self, number: u64) {
-        self.0 += &number.to_string();
-    }
-    fn address(&mut self, address: u64) {
-        self.0 += &format!("{address:#x}");
-    }
-}
-
 proptest! {
     #[test]
     fn any_entries_come_back(matters in vec(matter(), 0..20)) {
@@ -284,7 +268,7 @@ proptest! {
     #[test]
     fn any_finding_has_words(matter in matter()) {
         let finding = matter.finding();
-        let mut line = Line::default();
+        let mut line = Formatted(String::new());
         finding.sentence(&mut line);
         prop_assert!(!line.0.is_empty() && !line.0.contains("  "), "{}", line.0);
         for (role, _) in finding.moments() {

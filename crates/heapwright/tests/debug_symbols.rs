@@ -1,7 +1,7 @@
 //! `heapwright::debug::check` with the feature `symbols`: what a failed check says has functions and lines.
 //!
 //! What only this finds: a name that is looked up where the heap is locked; blocks of the look-up's that a check takes
-//! for the test's.
+//! for the test's; a check whose findings another one's replace before they are told.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
@@ -9,9 +9,11 @@
     reason = "an ordinary program may do all that this crate itself may not"
 )]
 
+use std::alloc::{GlobalAlloc, Layout};
 use std::hint::black_box;
 use std::panic::catch_unwind;
 use std::process::Command;
+use std::thread;
 
 use heapwright::debug::{Config, DebugHeap, check};
 
@@ -31,21 +33,64 @@ fn a_failing_test() {
     check(|| assert!(catch_unwind(|| check(loses)).is_err()));
 }
 
+/// Checks that fail side by side, how many of each thread's, and what is wrong in each.
+const THREADS: usize = 2;
+const ROUNDS: usize = 2;
+const MISTAKES: usize = 3;
+
+/// Fails by itself: run by the test below.
 #[test]
-fn a_failed_check_names_functions_and_lines() {
+#[ignore = "it fails, to be looked at"]
+fn many_failing_checks() {
+    fn frees_twice(size: usize) {
+        let layout = Layout::from_size_align(size, 8).expect("a layout");
+        // SAFETY: the size is not zero; what the second call does is a finding of the debug heap, and nothing else.
+        unsafe {
+            let block = HEAP.alloc(layout);
+            HEAP.dealloc(block, layout);
+            HEAP.dealloc(block, layout);
+        }
+    }
+    let mistakes: [fn(); MISTAKES] = [|| frees_twice(72), || frees_twice(88), || frees_twice(104)];
+    thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| {
+                for _ in 0..ROUNDS {
+                    let all = || mistakes.iter().for_each(|mistake| black_box(mistake)());
+                    assert!(catch_unwind(|| check(all)).is_err());
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn checks_that_end_side_by_side_are_all_told() {
+    let said = fails("many_failing_checks").1;
+    let named = said.lines().filter(|line| line.starts_with("heapwright: double-free: "));
+    assert_eq!(named.count(), THREADS * ROUNDS * MISTAKES, "{said}");
+}
+
+/// What a test that is to fail said, and whether it did not.
+fn fails(test: &str) -> (bool, String) {
     let program = std::env::current_exe().expect("the test has a file");
     let run = Command::new(program)
-        .args(["a_failing_test", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
+        .args([test, "--exact", "--ignored", "--nocapture", "--test-threads=1"])
         .output()
         .expect("it runs");
-    let said = String::from_utf8_lossy(&run.stderr);
-    assert!(!run.status.success(), "{said}");
+    (run.status.success(), String::from_utf8_lossy(&run.stderr).into_owned())
+}
+
+#[test]
+fn a_failed_check_names_functions_and_lines() {
+    let (has_passed, said) = fails("a_failing_test");
+    assert!(!has_passed, "{said}");
     // It is said at once, and with names when the check has ended.
     let told: Vec<&str> =
         said.split("heapwright: leak: a 40-byte block was never freed\n").skip(1).collect();
     assert_eq!(told.len(), 2, "{said}");
     let is_named =
-        |line: &str| line.contains(" loses at ") && line.ends_with("/tests/debug_symbols.rs:23");
+        |line: &str| line.contains(" loses at ") && line.ends_with("/tests/debug_symbols.rs:25");
     assert!(!told[0].lines().any(is_named) && told[1].lines().any(is_named), "{said}");
     assert!(said.contains("check: 1 mistake was found: leak\n"), "{said}");
 }

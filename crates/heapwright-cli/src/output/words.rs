@@ -5,12 +5,12 @@ use crate::report::lines;
 use crate::report::model::{Error, Happened, Leak, Report, StackId};
 use crate::report::suppressions::suggestion;
 use crate::symbols::{Frame, Function};
-use heapwright_record::debug::{self, Finding, FindingKind, Reach, Role, Text, Words};
+use heapwright_record::debug::{self, Finding, FindingKind, Formatted, Reach, Role, Text};
 use std::fmt::Write;
 
 /// What happened, in one sentence.
 pub(crate) fn sentence(finding: &Finding) -> String {
-    let mut line = Line::default();
+    let mut line = Formatted(String::new());
     finding.sentence(&mut line);
     line.0
 }
@@ -27,7 +27,7 @@ pub(crate) fn happened(error: &Error) -> String {
 
 /// What stands above the stack of a moment.
 pub(crate) fn title(finding: &Finding, happened: &Happened) -> String {
-    let mut line = Line::default();
+    let mut line = Formatted(String::new());
     finding.title(happened.role, &happened.thread, &mut line);
     line.0
 }
@@ -56,21 +56,6 @@ pub(crate) fn printable_text(text: &str) -> String {
 /// `abcdef01`.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-#[derive(Default)]
-struct Line(String);
-
-impl Words for Line {
-    fn text(&mut self, text: &str) {
-        self.0.push_str(text);
-    }
-    fn number(&mut self, number: u64) {
-        let _ = write!(self.0, "{number}");
-    }
-    fn address(&mut self, address: u64) {
-        let _ = write!(self.0, "{address:#x}");
-    }
 }
 
 /// The stack that says whose fault an error is: where it happened, or, where that is

@@ -24,7 +24,8 @@
 //!
 //! **When.** The slots are filled at the first call of any of the functions, and again when the library's constructor
 //! runs, which knows the mode; then their pages become read-only. Both may happen in several threads, or in a signal
-//! handler that interrupted one: they write the same words.
+//! handler that interrupted one: what the mode asks for is what stays, and where a thread may still be writing when the
+//! constructor has run (it was started by another library's), the pages stay as they are.
 //!
 //! **What is wrong** is said in one line, and is the end, or not: `on_misuse=report`, or `mode=debug`. Then the real
 //! function does what the program asked for; text that is printed is cut.
@@ -50,7 +51,7 @@ use core::arch::global_asm;
 use core::ffi::CStr;
 use core::mem::transmute;
 use core::ptr;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use heapwright::heap::{self, Access, UNBOUNDED};
 use heapwright_entry::{SLOTS, Slot};
 use libc::{c_char, c_int, c_void};
@@ -113,23 +114,55 @@ enum Checks {
 type Dlsym = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
 type Dlerror = unsafe extern "C" fn() -> *mut c_char;
 
+/// How far the slots are.
+static STAGE: AtomicU8 = AtomicU8::new(UNPREPARED);
+/// The constructor has not run.
+const UNPREPARED: u8 = 0;
+/// It fills them, as the mode asks for.
+const PREPARING: u8 = 1;
+/// It has.
+const PREPARED: u8 = 2;
+
+/// Threads that fill the slots because they came before that.
+static EARLY: AtomicUsize = AtomicUsize::new(0);
+
 /// Called by the first entry that is called, before or after the constructor.
 #[unsafe(no_mangle)]
 extern "C" fn heapwright_bounds_start() {
-    fill_slots(Checks::Writes);
+    EARLY.fetch_add(1, Ordering::SeqCst);
+    let stage = STAGE.load(Ordering::SeqCst);
+    if stage == UNPREPARED {
+        fill_slots(Checks::Writes);
+        // If the constructor came meanwhile, some of these words stand over its own.
+        if STAGE.load(Ordering::SeqCst) != UNPREPARED {
+            fill_slots(asked_for());
+        }
+    } else if stage == PREPARING {
+        fill_slots(asked_for());
+    }
+    EARLY.fetch_sub(1, Ordering::SeqCst);
+}
+
+/// What the mode asks for.
+fn asked_for() -> Checks {
+    match (heap::checks_bounds(), heap::debugging()) {
+        (false, _) => Checks::None,
+        (true, false) => Checks::Writes,
+        (true, true) => Checks::Both,
+    }
 }
 
 /// The constructor's part: what the mode asks for, and then nobody changes it any more.
 pub(crate) fn prepare() {
-    let checks = match (heap::checks_bounds(), heap::debugging()) {
-        (false, _) => Checks::None,
-        (true, false) => Checks::Writes,
-        (true, true) => Checks::Both,
-    };
-    fill_slots(checks);
-    protect(&SLOTS);
-    #[cfg(heapwright_reads)]
-    protect(&heapwright_entry_reads::SLOTS);
+    STAGE.store(PREPARING, Ordering::SeqCst);
+    fill_slots(asked_for());
+    STAGE.store(PREPARED, Ordering::SeqCst);
+    // A thread that came before may still write; whoever comes from now on does not.
+    if EARLY.load(Ordering::SeqCst) == 0 {
+        protect(&SLOTS);
+        #[cfg(heapwright_reads)]
+        protect(&heapwright_entry_reads::SLOTS);
+    }
 }
 
 /// Nobody changes the slots any more.

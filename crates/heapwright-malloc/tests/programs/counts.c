@@ -206,6 +206,14 @@ static void *other(void *unused)
     return NULL;
 }
 
+static void *frees_and_makes(void *unused)
+{
+    (void)unused;
+    free(given);
+    given = malloc(80000);
+    return NULL;
+}
+
 /* Threads are counted by themselves, and blocks go from one to the other. */
 static void threads_count_for_themselves(void)
 {
@@ -224,6 +232,20 @@ static void threads_count_for_themselves(void)
     CHECK(hw_count_end(&counts, sizeof counts));
     /* (pthread_create may allocate.) */
     CHECK(counts.allocations < 100);
+    /* The address of a block that was made here is another's by now. */
+    CHECK(hw_count_begin(0));
+    given = malloc(100000);
+    int64_t had = malloc_usable_size(given);
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, frees_and_makes, NULL) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    int64_t has = malloc_usable_size(given);
+    CHECK(hw_count_begin(0));
+    free(given);
+    CHECK(hw_count_end(&inner, sizeof inner) && inner.frees == 1);
+    /* (Where both have as much, they cannot be told apart.) */
+    CHECK(inner.kept_bytes == -has || had == has);
+    CHECK(hw_count_end(&counts, sizeof counts));
     /* Many blocks, of more than one page of what is kept of them. */
     static void *blocks[20000];
     CHECK(hw_count_begin(0));
@@ -246,6 +268,13 @@ static void heaps_are_not_counted(void)
     free(large);
     CHECK(hw_count_end(&counts, sizeof counts));
     CHECK(counts.allocations == 0 && counts.frees == 0 && counts.kept_bytes == 0);
+    /* What realloc makes of a heap's block is the heap's, or a new one. */
+    CHECK(hw_count_begin(0));
+    block = realloc(hw_heap_alloc(heap, 100), 5000);
+    CHECK(block);
+    free(block);
+    CHECK(hw_count_end(&counts, sizeof counts));
+    CHECK(counts.reallocations == 0 && counts.allocations == counts.frees && counts.kept_bytes == 0);
     hw_heap_destroy(heap);
 }
 

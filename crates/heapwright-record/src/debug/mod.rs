@@ -85,7 +85,7 @@ pub use numbers::{
     Access, Call, Ending, FindingKind, Function, Memory, Occasion, Origin, Reach, Region, Root,
 };
 pub use reader::Reader;
-pub use sentence::Words;
+pub use sentence::{Formatted, Words};
 pub use text::{Frames, MOST_FRAMES, Text};
 
 /// How a debug record begins.

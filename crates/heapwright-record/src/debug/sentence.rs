@@ -14,28 +14,12 @@
 //! The sentences are short, name the size in bytes, and say *what was done to
 //! what*: the reader has the stacks for *where*.
 
+use core::fmt::Write;
+
 use super::finding::{Finding, Moment, Role};
 use super::numbers::{Access, Call, FindingKind, Function, Origin, Region};
 
-/// Takes a sentence piece by piece.
-///
-/// ```
-/// use heapwright_record::debug::Words;
-///
-/// struct Line(String);
-///
-/// impl Words for Line {
-///     fn text(&mut self, text: &str) {
-///         self.0 += text;
-///     }
-///     fn number(&mut self, number: u64) {
-///         self.0 += &number.to_string();
-///     }
-///     fn address(&mut self, address: u64) {
-///         self.0 += &format!("{address:#x}");
-///     }
-/// }
-/// ```
+/// Takes a sentence piece by piece: [`Formatted`], or what has no formatter.
 pub trait Words {
     /// Letters.
     fn text(&mut self, text: &str);
@@ -45,17 +29,28 @@ pub trait Words {
     fn address(&mut self, address: u64);
 }
 
+/// Takes a sentence into what formatted text is written to, such as a `String`. Errors of that are passed over.
+pub struct Formatted<W>(pub W);
+
+impl<W: Write> Words for Formatted<W> {
+    fn text(&mut self, text: &str) {
+        let _ = self.0.write_str(text);
+    }
+
+    fn number(&mut self, number: u64) {
+        let _ = write!(self.0, "{number}");
+    }
+
+    fn address(&mut self, address: u64) {
+        let _ = write!(self.0, "{address:#x}");
+    }
+}
+
 impl Finding {
     /// What happened, in one sentence without a full stop.
     ///
     /// ```
-    /// # use heapwright_record::debug::{Call, Finding, FindingKind, Words};
-    /// # struct Line(String);
-    /// # impl Words for Line {
-    /// #     fn text(&mut self, text: &str) { self.0 += text; }
-    /// #     fn number(&mut self, number: u64) { self.0 += &number.to_string(); }
-    /// #     fn address(&mut self, address: u64) { self.0 += &format!("{address:#x}"); }
-    /// # }
+    /// # use heapwright_record::debug::{Call, Finding, FindingKind, Formatted};
     /// let finding = Finding {
     ///     kind: FindingKind::DoubleFree,
     ///     call: Call::Free,
@@ -63,7 +58,7 @@ impl Finding {
     ///     size: 40,
     ///     ..Finding::default()
     /// };
-    /// let mut line = Line(String::new());
+    /// let mut line = Formatted(String::new());
     /// finding.sentence(&mut line);
     /// assert_eq!(line.0, "free of a 40-byte block that was freed before");
     /// ```
@@ -374,25 +369,12 @@ mod tests {
     extern crate std;
 
     use super::*;
-    use std::format;
-    use std::string::{String, ToString};
-
-    impl Words for String {
-        fn text(&mut self, text: &str) {
-            self.push_str(text);
-        }
-        fn number(&mut self, number: u64) {
-            self.push_str(&number.to_string());
-        }
-        fn address(&mut self, address: u64) {
-            self.push_str(&format!("{address:#x}"));
-        }
-    }
+    use std::string::String;
 
     fn said(finding: &Finding) -> String {
-        let mut line = String::new();
+        let mut line = Formatted(String::new());
         finding.sentence(&mut line);
-        line
+        line.0
     }
 
     /// A finding on a block of this size.
@@ -606,9 +588,9 @@ mod tests {
     #[test]
     fn moments_have_titles() {
         let title = |finding: &Finding, role, name: &str| {
-            let mut line = String::new();
+            let mut line = Formatted(String::new());
             finding.title(role, name, &mut line);
-            line
+            line.0
         };
         let moment = |stack, sequence| Moment { stack, thread: 1, sequence, ns: 0 };
         let finding = Finding {

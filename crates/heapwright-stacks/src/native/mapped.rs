@@ -4,16 +4,21 @@
 //! ```text
 //!   address --> the program?   a place that is known?   /proc/self/maps, into a place
 //!
-//!   place (64 bytes)   generation | start | end | bias, name, unwind header, headers, how many
-//!                                 |  what lies between two modules: headers 0, looks left
+//!   place (72 bytes)   generation, version | looks left | start | end | bias, name, unwind header, headers, how many
+//!                                                       |  what lies between two modules: headers 0
 //! ```
 //!
 //! Reading the list costs some hundred microseconds and no lock, so what it says is kept: of a module until code is
 //! forgotten (`cache`), of what is none (a heap, code made at run time, nothing) for [`LOOKS`] looks, after which a library may
-//! have come to be there. (musl never unloads one.)
+//! have come to be there. (musl never unloads one.) Code is forgotten once it is unmapped, so in between its headers may
+//! be gone: whether they are where they were is asked of the kernel and looked at each time.
 //!
-//! A place belongs to the thread that has changed its generation to [`TAKEN`]; a reader believes one whose generation was the
-//! present one before and after. A thread that ends in between, as in a forked child, leaves a place unused.
+//! A file that is mapped to be read only looks like a module, too, but its bytes are not where its headers say: a module has
+//! code that may be executed.
+//!
+//! A place belongs to the thread that has changed its generation to [`TAKEN`], and its version is another one then; a reader
+//! believes a place whose generation was the present one before, and both the same after. A thread that ends in
+//! between, as in a forked child, leaves a place unused.
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char};
@@ -22,7 +27,7 @@ use core::ptr;
 use super::cache::generation;
 use super::image::{Header, Image, LOAD, bias_of, headers_at};
 use heapwright_substrate::os;
-use heapwright_substrate::sync::atomic::{AtomicU32, AtomicUsize, Ordering, fence};
+use heapwright_substrate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
 /// The type of the header that says where `.eh_frame_hdr` is.
 const UNWIND: u32 = 0x6474_e550;
@@ -33,6 +38,16 @@ const LOOKS: usize = 1024;
 /// The generation of a place that is being written. Code is not unloaded four billion times.
 const TAKEN: u32 = u32::MAX;
 
+/// A place's state, of its generation and its version.
+const fn state(generation: u32, version: u32) -> u64 {
+    (generation as u64) << 32 | version as u64
+}
+
+/// Its generation.
+const fn generation_of(state: u64) -> u32 {
+    (state >> 32) as u32
+}
+
 const PLACES: usize = 256;
 const START: usize = 0;
 const END: usize = 1;
@@ -40,17 +55,26 @@ const BIAS: usize = 2;
 const NAME: usize = 3;
 const UNWIND_HEADER: usize = 4;
 const HEADERS: usize = 5;
-/// How many headers; of what is no module, looks left.
+/// How many headers.
 const COUNT: usize = 6;
 
 struct Place {
-    generation: AtomicU32,
+    /// Generation and version.
+    state: AtomicU64,
+    /// Of what is no module. (Not among the words: whoever takes one away may find that the place is another's by then.)
+    looks: AtomicUsize,
     words: [AtomicUsize; 7],
 }
 
-static KNOWN: [Place; PLACES] =
-    [const { Place { generation: AtomicU32::new(0), words: [const { AtomicUsize::new(0) }; 7] } };
-        PLACES];
+static KNOWN: [Place; PLACES] = [const {
+    Place {
+        state: AtomicU64::new(0),
+        looks: AtomicUsize::new(0),
+        words: [const { AtomicUsize::new(0) }; 7],
+    }
+}; PLACES];
+
+const _: () = assert!(size_of::<Place>() == 72);
 
 /// The module that an address lies in.
 pub(super) fn image_of(address: usize) -> Option<Image> {
@@ -73,32 +97,32 @@ fn image(headers: &'static [Header], bias: usize, name: *const c_char) -> Option
 /// What was found of an address, `Some(None)` for no module; `None`: nothing yet.
 fn known(address: usize, now: u32) -> Option<Option<Image>> {
     KNOWN.iter().find_map(|place| {
-        if place.generation.load(Ordering::Acquire) != now {
+        let seen = place.state.load(Ordering::Acquire);
+        if generation_of(seen) != now {
             return None;
         }
         let words = place.words.each_ref().map(|word| word.load(Ordering::Relaxed));
         // Pairs with the fence of `keep`.
         fence(Ordering::Acquire);
-        let is_whole = place.generation.load(Ordering::Relaxed) == now;
+        let is_whole = place.state.load(Ordering::Relaxed) == seen;
         if !is_whole || !(words[START]..words[END]).contains(&address) {
             return None;
         }
         if words[HEADERS] != 0 {
-            // SAFETY: a module's headers, which were found in its memory and do not change.
-            let headers = unsafe {
-                core::slice::from_raw_parts(
-                    ptr::with_exposed_provenance::<Header>(words[HEADERS]),
-                    words[COUNT],
-                )
-            };
+            // It may be unmapped, and not forgotten yet.
+            let headers = headers_at(words[START])?;
+            if headers.as_ptr().addr() != words[HEADERS] || headers.len() != words[COUNT] {
+                return None;
+            }
             let name = ptr::with_exposed_provenance(words[NAME]);
             return Some(Image::new(headers, words[BIAS], name, words[UNWIND_HEADER]));
         }
-        if place.words[COUNT].fetch_sub(1, Ordering::Relaxed) > 1 {
+        if place.looks.fetch_sub(1, Ordering::Relaxed) > 1 {
             return Some(None);
         }
-        // Used up. (Where two threads come to this, one of them looks in vain at a place that has its new owner.)
-        let _ = place.generation.compare_exchange(now, 0, Ordering::Relaxed, Ordering::Relaxed);
+        // Used up. (Where two threads come to this, one of them may take a look away from the place's new owner.)
+        let free = state(0, seen as u32);
+        let _ = place.state.compare_exchange(seen, free, Ordering::Relaxed, Ordering::Relaxed);
         None
     })
 }
@@ -133,13 +157,15 @@ fn look(address: usize, now: u32) -> Option<Image> {
         let first = headers.iter().find(|header| header.p_type == LOAD && header.p_offset == 0)?;
         let bias = start.wrapping_sub(first.p_vaddr as usize);
         let found = image(headers, bias, c"".as_ptr()).filter(|image| image.has(address))?;
-        Some(Image { name: lasting(file.as_ref()?.name()), ..found })
+        let name = file.as_ref()?.name();
+        has_code(&found, name).then(|| Image { name: lasting(name), ..found })
     });
     match found {
         Some(image) => keep(
             now,
             &[
-                image.start,
+                // (Where the headers are found again; nearly always the first segment's start.)
+                start,
                 image.end,
                 image.bias,
                 image.name.expose_provenance(),
@@ -150,21 +176,32 @@ fn look(address: usize, now: u32) -> Option<Image> {
         ),
         None => {
             let (from, to) = around.unwrap_or((before, usize::MAX));
-            keep(now, &[from, to, 0, 0, 0, 0, LOOKS]);
+            keep(now, &[from, to, 0, 0, 0, 0, 0]);
         }
     }
     found
 }
 
+/// Whether a part of the file with this name may be executed where a module is said to be: else the file is only read.
+fn has_code(image: &Image, name: &[u8]) -> bool {
+    let mut has_code = false;
+    os::each_mapping(&mut |mapping| {
+        let is_in = (image.start..image.end).contains(&mapping.start);
+        has_code |= is_in && mapping.executable && mapping.name() == name;
+        !has_code && mapping.start < image.end
+    });
+    has_code
+}
+
 /// Writes down what was found in a generation, if there is a place for it.
 fn keep(now: u32, words: &[usize; 7]) {
     for place in &KNOWN {
-        let was = place.generation.load(Ordering::Relaxed);
-        if was == now
-            || was == TAKEN
+        let was = place.state.load(Ordering::Relaxed);
+        let taken = state(TAKEN, (was as u32).wrapping_add(1));
+        if [TAKEN, now].contains(&generation_of(was))
             || place
-                .generation
-                .compare_exchange(was, TAKEN, Ordering::Relaxed, Ordering::Relaxed)
+                .state
+                .compare_exchange(was, taken, Ordering::Relaxed, Ordering::Relaxed)
                 .is_err()
         {
             continue;
@@ -174,7 +211,8 @@ fn keep(now: u32, words: &[usize; 7]) {
         for (place, &word) in place.words.iter().zip(words) {
             place.store(word, Ordering::Relaxed);
         }
-        place.generation.store(now, Ordering::Release);
+        place.looks.store(LOOKS, Ordering::Relaxed);
+        place.state.store(state(now, taken as u32), Ordering::Release);
         return;
     }
 }
@@ -192,15 +230,18 @@ unsafe impl Sync for Name {}
 
 const WRITING: u32 = 1;
 const WRITTEN: u32 = 2;
-/// The most that `os::Mapping` has of a name, and a zero.
-const NAME_SIZE: usize = 164;
+/// A name that was not cut, and a zero.
+const NAME_SIZE: usize = os::Mapping::NAME;
 
 static NAMES: [Name; PLACES] =
     [const { Name { state: AtomicU32::new(0), bytes: UnsafeCell::new([0; NAME_SIZE]) } }; PLACES];
 
-/// A name as a C string that stays; "?" where there is no place for more.
+/// A name as a C string that stays; "?" where there is no place for more, and for one that was cut: half a path is another
+/// file's, or several'.
 fn lasting(name: &[u8]) -> *const c_char {
-    let name = &name[..name.len().min(NAME_SIZE - 1)];
+    if name.len() >= NAME_SIZE {
+        return c"?".as_ptr();
+    }
     for place in &NAMES {
         let at: *mut u8 = place.bytes.get().cast();
         let taken = place.state.compare_exchange(0, WRITING, Ordering::Relaxed, Ordering::Acquire);
@@ -248,12 +289,53 @@ mod tests {
 
     #[test]
     fn what_is_no_module_is_asked_again_after_a_while() {
-        let here = 0u8;
-        let address = ptr::from_ref(&here).addr();
-        for _ in 0..3 * LOOKS {
+        // Threads take places that others have used up.
+        let code = libc::qsort as *const () as usize;
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    let here = 0u8;
+                    let address = ptr::from_ref(&here).addr();
+                    for _ in 0..3 * LOOKS {
+                        assert!(image_of(address).is_none());
+                        assert!(image_of(8).is_none());
+                        assert!(image_of(code).is_some_and(|image| image.is_code(code)));
+                    }
+                });
+            }
+        });
+    }
+
+    /// This program's file, mapped once more: `pages` of it.
+    fn mapped_again(pages: usize, protection: i32) -> usize {
+        use std::os::fd::AsRawFd;
+        let file = std::fs::File::open("/proc/self/exe").expect("this program");
+        let (at, length) = (ptr::null_mut(), pages * 4096);
+        // SAFETY: a new mapping, which nobody writes.
+        let at =
+            unsafe { libc::mmap(at, length, protection, libc::MAP_PRIVATE, file.as_raw_fd(), 0) };
+        assert_ne!(at, libc::MAP_FAILED);
+        at.expose_provenance()
+    }
+
+    #[test]
+    fn a_file_that_is_only_read_is_no_module() {
+        let at = mapped_again(16, libc::PROT_READ);
+        for address in [at, at + 64, at + 5000, at + 15 * 4096] {
             assert!(image_of(address).is_none());
-            assert!(image_of(8).is_none());
         }
+    }
+
+    #[test]
+    fn a_module_that_was_unmapped_is_none_before_it_is_forgotten() {
+        let at = mapped_again(16, libc::PROT_READ | libc::PROT_EXEC);
+        let address = at + 64;
+        assert!(image_of(address).is_some_and(|image| image.start == at));
+        assert!(image_of(address).is_some_and(|image| image.start == at));
+        // SAFETY: nobody uses it.
+        assert_eq!(unsafe { libc::munmap(ptr::with_exposed_provenance_mut(at), 16 * 4096) }, 0);
+        // (Unless another test has mapped something there.)
+        assert!(image_of(address).is_none_or(|image| image.start != at));
     }
 
     #[test]
@@ -262,5 +344,7 @@ mod tests {
         assert_eq!(one, lasting(b"/lib/one"));
         // SAFETY: a C string that stays.
         assert_eq!(unsafe { CStr::from_ptr(other) }, c"/lib/other");
+        // SAFETY: a C string that stays.
+        assert_eq!(unsafe { CStr::from_ptr(lasting(&[b'/'; NAME_SIZE])) }, c"?");
     }
 }

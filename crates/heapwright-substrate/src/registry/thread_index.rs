@@ -82,6 +82,8 @@ mod thread {
     use super::super::MOST;
     use super::{Indices, MOST_THREADS};
     use crate::os::{self, Exit, tls};
+    #[cfg(feature = "debug")]
+    use crate::sync::atomic::AtomicPtr;
     use crate::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
     /// The lower half of the word of a thread that has given its index up.
@@ -100,6 +102,16 @@ mod thread {
     #[inline]
     pub fn holder(index: usize) -> u32 {
         HOLDERS[index].load(Ordering::Relaxed)
+    }
+
+    /// What is called when a thread with an index ends: a `fn(usize)`, or null.
+    #[cfg(feature = "debug")]
+    static WHEN_RELEASED: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
+
+    /// Has this function called whenever a thread that has an index ends, in the thread, with the index. There can be one.
+    #[cfg(feature = "debug")]
+    pub fn when_released(call: fn(usize)) {
+        WHEN_RELEASED.store(call as *mut (), Ordering::Release);
     }
 
     /// The index of the calling thread, if it took one; else a number that is none.
@@ -175,16 +187,26 @@ mod thread {
 
     unsafe extern "C" fn release(token: *mut c_void) {
         set(ENDED);
-        ALL.release(token.addr() - 1);
+        let index = token.addr() - 1;
+        #[cfg(feature = "debug")]
+        {
+            let call = WHEN_RELEASED.load(Ordering::Acquire);
+            if !call.is_null() {
+                // SAFETY: not null, so it is the function that was stored.
+                let call: fn(usize) = unsafe { core::mem::transmute(call) };
+                call(index);
+            }
+        }
+        ALL.release(index);
     }
 }
 
-#[cfg(all(not(loom), feature = "debug"))]
-pub use thread::holder;
 #[cfg(all(not(loom), any(test, feature = "debug")))]
 pub use thread::mine;
 #[cfg(not(loom))]
 pub use thread::{exclusive, set_shared, shared, take};
+#[cfg(all(not(loom), feature = "debug"))]
+pub use thread::{holder, when_released};
 
 #[cfg(all(test, not(loom)))]
 mod tests {

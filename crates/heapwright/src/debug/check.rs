@@ -119,11 +119,11 @@ fn judge(entered: Entered, stack: usize) {
     let (findings, last) = entered.findings();
     let mistakes = findings - u32::try_from(blocks).unwrap_or(0).min(findings);
     #[cfg(feature = "symbols")]
-    let scope = entered.id;
+    let taken = super::symbols::take(entered.id);
     // The panic's own blocks are nobody's.
     drop(entered);
     #[cfg(feature = "symbols")]
-    super::symbols::tell(scope);
+    super::symbols::tell(&taken);
     assert!(
         is_watched,
         "heapwright::debug::check: no debug heap is in use: make a DebugHeap the #[global_allocator]"

@@ -56,9 +56,9 @@ pub(crate) fn judge(
             here: Moment { stack, thread, sequence, ns: heap.reporter.now() },
             ..of_block(place, word)
         };
-        heap.reporter.report(&finding, &heap.threads);
         // The next run may not have a guard there.
         heap.flag(finding.allocated.stack, kind);
+        heap.reporter.report(&finding, &heap.threads);
     }
     // Guarded blocks of fast mode promise an end.
     if heap.is_process_heap() && lift::lift(heap, span, address) {

@@ -22,13 +22,13 @@ use crate::address_map::MAP;
 use crate::size_class::UNIT;
 use crate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-use super::side::Side;
+use super::side::{BITS, Side};
 use super::span::{Poison, Span};
 
 /// Words of bits a unit.
 const WORDS: usize = UNIT / 64;
-/// Bytes that these take.
-const BYTES: usize = WORDS * size_of::<AtomicU64>();
+
+const _: () = assert!(size_of::<[AtomicU64; WORDS]>() == BITS);
 
 /// What a row of the side bitmaps is in a unit of a span.
 #[repr(C)]
@@ -101,7 +101,7 @@ impl Piece {
 pub(crate) fn set(side: &mut Side, span: &Span, piece: Piece) {
     let row = row(piece.unit);
     if row.bits().is_none() {
-        let bits = side.take(BYTES).cast::<[AtomicU64; WORDS]>();
+        let bits = side.take_bits().cast::<[AtomicU64; WORDS]>();
         if bits.is_null() {
             return;
         }
@@ -182,8 +182,8 @@ pub(crate) fn forget(side: &mut Side, span: &Span) {
         let bits = row.bits.swap(ptr::null_mut(), Ordering::Relaxed);
         row.summary.iter().for_each(|word| word.store(0, Ordering::Relaxed));
         if !bits.is_null() {
-            // SAFETY: taken with this size, and no block of the unit is live, so nobody writes them.
-            unsafe { side.give(bits.cast(), BYTES) };
+            // SAFETY: taken by `set`, and no block of the unit is live, so nobody writes them.
+            unsafe { side.give_bits(bits.cast()) };
         }
     }
     span.set_poison(Poison::Never);

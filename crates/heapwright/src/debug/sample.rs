@@ -15,7 +15,7 @@
 //!
 //! A site where something was found late (a canary was hit), or by a guard that may not stand there the next time, is
 //! *flagged*, in this run or by an earlier one (`flagged`): all its blocks are guarded from then on, at the end that matters,
-//! so the next wrong access is caught as it happens.
+//! so the next wrong access is caught as it happens. The record hears of each such site once, however many blocks it makes.
 //!
 //! Guarded blocks take a page each, so no more stand at a time than fill a quarter of what is live (at least 4 MiB); a
 //! site's turn then waits until some were freed. Because there is time for it none is guarded where more stand than fill a
@@ -37,6 +37,9 @@ const PAGES_LEAST: usize = (4 << 20) / PAGE;
 /// So many, where it is only that there is time.
 const SPARE_LEAST: usize = PAGES_LEAST / 2;
 const FLAGGED: u32 = 255;
+/// Of a flagged site: the record says so, for its blocks' ends; and for their starts.
+const NOTED: u32 = 1 << 8;
+const NOTED_LEFT: u32 = 1 << 9;
 /// The next guarded block stands at the start of its page.
 const TURN: u32 = 1 << 31;
 
@@ -68,6 +71,9 @@ enum Why {
 /// What to do with a block, by its site's word; and the word afterwards, but for the turn.
 fn next(word: u32, allowance: Allowance) -> (u32, Option<Why>) {
     let (to_go, due) = ((word & !TURN) >> 8, word & 255);
+    if due == FLAGGED {
+        return (word, Some(Why::Due));
+    }
     if to_go > 0 {
         let is_spare = match allowance {
             Allowance::All => true,
@@ -77,13 +83,11 @@ fn next(word: u32, allowance: Allowance) -> (u32, Option<Why>) {
         };
         return (word - 256, is_spare.then_some(Why::Spare));
     }
-    if due == FLAGGED {
-        return (word, Some(Why::Due));
-    }
     let due = (due + 1).min(FLAGGED - 1);
     let pause = match due.checked_sub(FIRST) {
         None => 0,
-        Some(times) => THEN.checked_shl(2 * times).unwrap_or(MOST).min(MOST),
+        // (Ones that are shifted out are lost without a word.)
+        Some(times) => THEN << (2 * times).min((MOST / THEN).ilog2()),
     };
     (word & TURN | pause << 8 | due, Some(Why::Due))
 }
@@ -159,8 +163,19 @@ impl Sites {
     pub(crate) fn flag(&self, stack: u32, side: Side) {
         if let Some(site) = self.site(stack) {
             let turn = if side == Side::Left { TURN } else { 0 };
-            site.store(turn | FLAGGED, Ordering::Relaxed);
+            let word = site.load(Ordering::Relaxed);
+            let noted = if word & 255 == FLAGGED { word & (NOTED | NOTED_LEFT) } else { 0 };
+            site.store(turn | noted | FLAGGED, Ordering::Relaxed);
         }
+    }
+
+    /// The same because of what this run has found. Whether that is news for the record: not where the site was flagged
+    /// for this end before.
+    pub(crate) fn flag_anew(&self, stack: u32, side: Side) -> bool {
+        self.flag(stack, side);
+        let noted = if side == Side::Left { NOTED_LEFT } else { NOTED };
+        // (A thread that draws meanwhile may take the bit away: it is noted twice.)
+        self.site(stack).is_some_and(|site| site.fetch_or(noted, Ordering::Relaxed) & noted == 0)
     }
 }
 
@@ -201,6 +216,37 @@ mod tests {
         }
         let many = guarded(if cfg!(miri) { 2000 } else { 1_000_000 }, Allowance::Some).len();
         assert!(many < if cfg!(miri) { 400 } else { 10_000 }, "{many}");
+    }
+
+    #[test]
+    fn pauses_do_not_become_shorter() {
+        let mut word = 0;
+        let mut last = 0;
+        for due in 1..1000 {
+            let (after, why) = next(word, Allowance::None);
+            assert_eq!(why, Some(Why::Due));
+            let pause = after >> 8;
+            assert!(last <= pause && pause <= MOST, "{due}: {pause} after {last}");
+            // As if so many blocks had been made meanwhile.
+            (last, word) = (pause, after & 255);
+        }
+        assert_eq!(last, MOST);
+    }
+
+    #[test]
+    fn a_site_is_news_once_for_each_end() {
+        assert!(crate::substrate::open(crate::options::get));
+        let sites = Sites::new();
+        sites.flag(80_000, Side::Right);
+        for (side, is_news) in
+            [(Side::Left, true), (Side::Right, true), (Side::Left, false), (Side::Right, false)]
+        {
+            assert_eq!(sites.flag_anew(80_000, side), is_news);
+            for _ in 0..3 {
+                assert_eq!(sites.draw(80_000, Allowance::None, || (0, 0)), Some(side));
+            }
+            assert!(sites.is_flagged(80_000));
+        }
     }
 
     #[test]

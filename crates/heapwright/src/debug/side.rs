@@ -2,8 +2,12 @@
 //!
 //! ```text
 //!   piece   | guard page | record | record | ...... | reserved .... | guard page |
-//!   free    lists by order: 512 bytes, 1 KiB, 2 KiB, ... 128 KiB
+//!   free    lists by order: 512 bytes, 1 KiB, 2 KiB, ... 128 KiB, and one of what is no record
 //! ```
+//!
+//! Records are read without a lock, also after they have gone: what is read then is the head of another record of its order.
+//! So memory that was a record's is never anything else's, nor the other way about: poison's bits have a list of their own
+//! ([`Side::take_bits`]).
 //!
 //! Not in the window: there a write far beyond a large block could reach them. A
 //! piece begins and ends with pages that nobody can touch, and is kept out of
@@ -37,12 +41,17 @@ pub(crate) struct Side {
     next: *mut u8,
     committed: *mut u8,
     end: *mut u8,
-    free: [*mut u8; ORDERS],
+    free: [*mut u8; ORDERS + 1],
     used: usize,
 }
 
 // SAFETY: the pointers are to memory that only its holder uses.
 unsafe impl Send for Side {}
+
+/// The list of what was bits.
+const OF_BITS: usize = ORDERS;
+/// Bytes of what [`Side::take_bits`] takes.
+pub(crate) const BITS: usize = 8 << 10;
 
 const fn order(size: usize) -> usize {
     let size = if size < SMALLEST { SMALLEST } else { size };
@@ -56,7 +65,7 @@ impl Side {
             next: ptr::null_mut(),
             committed: ptr::null_mut(),
             end: ptr::null_mut(),
-            free: [ptr::null_mut(); ORDERS],
+            free: [ptr::null_mut(); ORDERS + 1],
             used: 0,
         }
     }
@@ -70,11 +79,16 @@ impl Side {
     /// there is none.
     pub(crate) fn take(&mut self, size: usize) -> *mut u8 {
         let order = order(size);
-        if order >= ORDERS {
-            return ptr::null_mut();
-        }
-        let size = SMALLEST << order;
-        let mut at = self.free[order];
+        if order >= ORDERS { ptr::null_mut() } else { self.take_from(order, SMALLEST << order) }
+    }
+
+    /// [`BITS`] zeroed bytes that never were a record's. Null where there is no memory.
+    pub(crate) fn take_bits(&mut self) -> *mut u8 {
+        self.take_from(OF_BITS, BITS)
+    }
+
+    fn take_from(&mut self, list: usize, size: usize) -> *mut u8 {
+        let mut at = self.free[list];
         if at.is_null() {
             at = self.fresh(size);
             if at.is_null() {
@@ -82,7 +96,7 @@ impl Side {
             }
         } else {
             // SAFETY: a free record begins with the next one's address.
-            self.free[order] = unsafe { at.cast::<*mut u8>().read() };
+            self.free[list] = unsafe { at.cast::<*mut u8>().read() };
             // SAFETY: free, and ours; all but its first word reads as zero.
             unsafe { at.cast::<*mut u8>().write(ptr::null_mut()) };
         }
@@ -97,7 +111,24 @@ impl Side {
     /// The record is taken, with this size, and no longer written; stale reads see zeros or the free list's link.
     pub(crate) unsafe fn give(&mut self, at: *mut u8, size: usize) {
         let order = order(size);
-        let size = SMALLEST << order;
+        // SAFETY: as the caller promises.
+        unsafe { self.give_to(order, at, SMALLEST << order) };
+    }
+
+    /// Takes back what [`Side::take_bits`] has handed out.
+    ///
+    /// # Safety
+    ///
+    /// As of [`Side::give`].
+    pub(crate) unsafe fn give_bits(&mut self, at: *mut u8) {
+        // SAFETY: as the caller promises.
+        unsafe { self.give_to(OF_BITS, at, BITS) };
+    }
+
+    /// # Safety
+    ///
+    /// As of [`Side::give`]; it was taken from this list.
+    unsafe fn give_to(&mut self, list: usize, at: *mut u8, size: usize) {
         let page = SYSTEM.page_size();
         let whole = size.is_multiple_of(page) && at.addr().is_multiple_of(page);
         // SAFETY: the record is ours, and committed.
@@ -106,8 +137,8 @@ impl Side {
             unsafe { at.write_bytes(0, size) };
         }
         // SAFETY: its first word, which nobody uses any more, and which is aligned.
-        unsafe { at.cast::<*mut u8>().write(self.free[order]) };
-        self.free[order] = at;
+        unsafe { at.cast::<*mut u8>().write(self.free[list]) };
+        self.free[list] = at;
         self.used -= size;
     }
 
@@ -194,5 +225,20 @@ mod tests {
             let byte = |i| unsafe { at.wrapping_add(i).read() };
             assert!((0..size).step_by(if cfg!(miri) { 61 } else { 1 }).all(|i| byte(i) == 0));
         }
+    }
+    #[test]
+    fn what_was_a_record_never_becomes_bits() {
+        let mut side = Side::new();
+        let (record, bits) = (side.take(BITS), side.take_bits());
+        assert!(!record.is_null() && !bits.is_null() && record != bits);
+        // SAFETY: taken above.
+        unsafe { side.give_bits(bits) };
+        // SAFETY: taken above with this size.
+        unsafe { side.give(record, BITS) };
+        assert_eq!(side.used(), 0);
+        // (Of one list it would be the last that was given.)
+        assert_eq!((side.take_bits(), side.take(BITS)), (bits, record));
+        let (more_bits, another) = (side.take_bits(), side.take(BITS));
+        assert!(![record, bits].contains(&more_bits) && ![record, bits].contains(&another));
     }
 }

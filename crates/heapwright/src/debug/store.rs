@@ -142,8 +142,9 @@ pub(crate) struct Opened {
     pub(crate) zero: bool,
 }
 
-/// Writes after their free that were found in a bucket.
-pub(crate) type Verify<'a> = &'a mut dyn FnMut(BucketRef, bytes::Damage);
+/// Writes after their free that were found in a bucket. False: there is no room to note more, and they must be found again,
+/// or are lost.
+pub(crate) type Verify<'a> = &'a mut dyn FnMut(BucketRef, bytes::Damage) -> bool;
 
 impl Store {
     pub(crate) const fn new() -> Self {

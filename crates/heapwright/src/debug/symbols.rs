@@ -4,6 +4,8 @@
 //!   a finding            printed at once, with addresses: whoever comes across it may hold any lock, and must not allocate
 //!     | noted, with its scope                                                      [`note`]
 //!     v
+//!   the check judges     its notes are taken, while its scope runs: no other check's can replace them   [`take`]
+//!     v
 //!   the check has ended  nothing is held: names are looked up, by `backtrace`      [`tell`]
 //! ```
 //!
@@ -20,7 +22,7 @@ use core::fmt::Write;
 use core::ptr;
 use std::string::String;
 
-use heapwright_record::debug::{Call, Finding, Role, Words};
+use heapwright_record::debug::{Call, Finding, Formatted, Role};
 
 use crate::stacks::{self, Stack};
 use crate::sync::Lock;
@@ -64,19 +66,27 @@ fn is_same(one: &Finding, other: &Finding) -> bool {
     key(one) == key(other)
 }
 
-/// Takes the first finding of a scope.
-fn take(scope: u32) -> Option<Finding> {
-    let mut notes = NOTES.lock_soon(PATIENCE)?;
-    let place = notes.iter_mut().find(|note| note.is_some_and(|note| note.scope == scope))?;
-    place.take().map(|note| note.finding)
+/// Findings of a scope, taken from the notes.
+pub(super) struct Taken([Option<Finding>; MOST]);
+
+/// Takes the findings of a scope that still runs: once it does not, another check's may take their places.
+#[cold]
+pub(super) fn take(scope: u32) -> Taken {
+    let mut taken = [None; MOST];
+    if let Some(mut notes) = NOTES.lock_soon(PATIENCE) {
+        for (to, note) in taken.iter_mut().zip(notes.iter_mut()) {
+            *to = note.take_if(|note| note.scope == scope).map(|note| note.finding);
+        }
+    }
+    Taken(taken)
 }
 
 /// Tells what was found in a scope that has ended, with functions and lines. The caller holds nothing.
 #[cold]
-pub(super) fn tell(scope: u32) {
+pub(super) fn tell(taken: &Taken) {
     let mut text = Text(String::new());
-    while let Some(finding) = take(scope) {
-        text.finding(&finding);
+    for finding in taken.0.iter().flatten() {
+        text.finding(finding);
     }
     if !text.0.is_empty() {
         std::eprint!("{}", text.0);
@@ -97,11 +107,11 @@ struct Text(String);
 impl Text {
     fn finding(&mut self, finding: &Finding) {
         let _ = write!(self.0, "heapwright: {}: ", finding.kind.word());
-        finding.sentence(self);
+        finding.sentence(&mut Formatted(&mut self.0));
         self.0.push('\n');
         for (role, moment) in finding.moments() {
             self.0.push_str("    ");
-            finding.title(role, "", self);
+            finding.title(role, "", &mut Formatted(&mut self.0));
             self.0.push('\n');
             let is_exact = role == Role::Here && finding.call == Call::Access;
             for (number, &pc) in stacks::frames(Stack(moment.stack)).iter().enumerate() {
@@ -132,19 +142,5 @@ impl Text {
         if !is_known {
             let _ = writeln!(self.0, "    #{number} ?? at {at:#x}");
         }
-    }
-}
-
-impl Words for Text {
-    fn text(&mut self, text: &str) {
-        self.0.push_str(text);
-    }
-
-    fn number(&mut self, number: u64) {
-        let _ = write!(self.0, "{number}");
-    }
-
-    fn address(&mut self, address: u64) {
-        let _ = write!(self.0, "{address:#x}");
     }
 }

@@ -352,6 +352,15 @@ fn all_buckets_but_the_current_ones_are_full() {
 
 /// Makes `count` blocks and frees all but every `stays`th of them; those are returned.
 fn make_sparse(heap: &DebugHeap, count: usize, stays: usize) -> Vec<*mut u8> {
+    make_sparse_and_freed(heap, count, stays).0
+}
+
+/// The same; and those that were freed.
+fn make_sparse_and_freed(
+    heap: &DebugHeap,
+    count: usize,
+    stays: usize,
+) -> (Vec<*mut u8>, Vec<*mut u8>) {
     let all: Vec<_> = (0..count).map(|_| alloc(heap, 100, 1)).collect();
     let (mut kept, mut freed) = (Vec::new(), Vec::new());
     for (at, block) in all.into_iter().enumerate() {
@@ -363,8 +372,8 @@ fn make_sparse(heap: &DebugHeap, count: usize, stays: usize) -> Vec<*mut u8> {
             freed.push(block);
         }
     }
-    freed.into_iter().for_each(|block| free(heap, block, 100, 1));
-    kept
+    freed.iter().for_each(|&block| free(heap, block, 100, 1));
+    (kept, freed)
 }
 
 /// All of a block of 100 bytes.
@@ -412,6 +421,31 @@ fn a_write_after_free_beside_live_blocks_is_found_before_the_slot_is_used_again(
     assert_eq!((heap.findings(), kind(&heap)), (1, FindingKind::WriteAfterFree));
     more.into_iter().chain(kept).for_each(|block| free(&heap, block, 100, 1));
     assert_eq!((heap.findings(), heap.deinit().blocks), (1, 0));
+}
+
+/// A bucket has more damaged slots than can be noted under the lock, whether it is reopened or swept.
+#[test]
+fn every_write_after_free_beside_live_blocks_is_found() {
+    let heap = unguarded();
+    let (kept, freed) = make_sparse_and_freed(&heap, MANY_BLOCKS, 8);
+    let damage = |blocks: &[*mut u8]| {
+        for block in blocks {
+            // SAFETY: the mistake, in memory of the heap's.
+            unsafe { block.wrapping_add(7).write(0x41) };
+        }
+    };
+    let first = freed.len() / 16;
+    damage(&freed[first..first + 42]);
+    let more: Vec<_> = (0..MANY_BLOCKS / 2).map(|_| alloc(&heap, 100, 1)).collect();
+    // What waits is found in a sweep.
+    assert!((9..=42).contains(&heap.findings()), "{}", heap.findings());
+    heap.sweep();
+    assert_eq!((heap.findings(), kind(&heap)), (42, FindingKind::WriteAfterFree));
+    damage(&freed[freed.len() - 42..]);
+    heap.sweep();
+    assert_eq!(heap.findings(), 84);
+    more.into_iter().chain(kept).for_each(|block| free(&heap, block, 100, 1));
+    assert_eq!((heap.findings(), heap.deinit().blocks), (84, 0));
 }
 
 #[test]

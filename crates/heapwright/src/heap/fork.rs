@@ -32,7 +32,7 @@ use crate::slab::Slab;
 use crate::sync::atomic::{AtomicPtr, Ordering};
 
 use super::start::{self, Mine};
-use super::{first_class, large, own_word};
+use super::{first_class, large, own_word, tallies};
 
 /// What the heap does around a fork.
 pub(super) static HANDLERS: fork::Handlers = fork::Handlers { before, unlock, in_child };
@@ -108,6 +108,7 @@ unsafe fn unlock() {
 fn in_child(alone: bool) {
     start::forget_after_fork(own_word::cache().is_some());
     hardened::choose_anew_after_fork();
+    tallies::forget_after_fork();
     if alone {
         // No other thread was changing anything; what threads that ended left
         // behind is as it should be.

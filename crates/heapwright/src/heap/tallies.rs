@@ -12,10 +12,13 @@
 //! So a thread that counts pays for it, and no other: these read one word more in the door, and nothing on the fast paths.
 //!
 //! A block's size is what it was asked for with. Of one that was made before, or by another thread, it is what the heap knows:
-//! the size that was asked for in `mode=debug` and `mode=hardened`, else the size that may be used.
+//! the size that was asked for in `mode=debug` and `mode=hardened`, else the size that may be used. A block that was made
+//! meanwhile may be freed by another thread, of which nobody hears, and its address be another block's when it is freed here: so
+//! what the heap knew of it is kept, too, and where it knows something else now, that is believed. (In `mode=fast` it may know
+//! the same of both: blocks of one size class.)
 //!
 //! What is kept of a thread lies in a place by its index; it is the thread's that began, as the index's holder says, and only
-//! that thread touches it. A signal handler that interrupts it there is not counted.
+//! that thread touches it. A signal handler that interrupts it there is not counted. A thread that ends counts no more.
 //!
 //! Called by `door`, `resize` and `own_word`, and by the C layer.
 
@@ -65,7 +68,10 @@ fn is_on() -> bool {
 #[derive(Clone, Copy)]
 struct Block {
     address: u64,
+    /// Which was asked for.
     size: u64,
+    /// Which the heap knows of.
+    known: u64,
 }
 
 // SAFETY: integers, by an address that is not 0.
@@ -106,7 +112,8 @@ struct Counter {
     scratch: Scratch,
     /// A block of this size is being resized: what the heap does for that is not the program's.
     is_resizing: bool,
-    resized: usize,
+    /// `None`: it is none that is counted.
+    resized: Option<usize>,
     /// Something could not be kept.
     has_lost: bool,
 }
@@ -145,19 +152,20 @@ impl Counter {
     }
 
     fn remember(&mut self, address: usize, size: usize) {
-        let (address, size) = (address as u64, size as u64);
-        match self.blocks.get_or_put(Block { address, size }) {
-            Some(block) => block.size = size,
+        let known = size_of_block(address).unwrap_or(0) as u64;
+        let made = Block { address: address as u64, size: size as u64, known };
+        match self.blocks.get_or_put(made) {
+            Some(block) => *block = made,
             None => self.has_lost = true,
         }
     }
 
     /// The size of a block that is about to go; `None` where there is none.
     fn forget(&mut self, address: usize) -> Option<usize> {
-        match self.blocks.remove(address as u64) {
-            Some(block) => Some(block.size as usize),
-            None => size_of_block(address),
-        }
+        let made = self.blocks.remove(address as u64);
+        let size = size_of_block(address)?;
+        let made = made.filter(|made| made.known == size as u64);
+        Some(made.map_or(size, |made| made.size as usize))
     }
 
     fn made(&mut self, address: usize, size: usize) {
@@ -180,7 +188,7 @@ impl Level {
     }
 }
 
-/// The size of a block that was not made meanwhile; `None` where `free` counts none: at an address that is no block's, or one of
+/// The size of a block as the heap knows it; `None` where `free` counts none: at an address that is no block's, or one of
 /// a first-class heap's.
 fn size_of_block(address: usize) -> Option<usize> {
     let found = describe::describe(ptr::without_provenance(address));
@@ -247,7 +255,21 @@ fn made_place() -> Option<&'static Place> {
             unsafe { &*at }
         }
     };
-    // Whoever had it ended in the midst of counting, perhaps.
+    place.holder.store(thread_index::holder(index), Ordering::Relaxed);
+    thread_index::when_released(thread_ends);
+    Some(place)
+}
+
+/// A thread ends that still has this index: it counts no more.
+fn thread_ends(index: usize) {
+    // SAFETY: null, or a place, which is never freed.
+    let place = unsafe { PLACES[index].load(Ordering::Acquire).as_ref() };
+    let Some(place) =
+        place.filter(|place| place.holder.load(Ordering::Relaxed) == thread_index::holder(index))
+    else {
+        return;
+    };
+    // It may end (`pthread_exit`) in a signal handler, or in a visitor of sites.
     place.is_busy.store(false, Ordering::Relaxed);
     place.with(|counter| {
         if counter.depth > 0 {
@@ -257,8 +279,13 @@ fn made_place() -> Option<&'static Place> {
         counter.blocks.clear();
         (counter.depth, counter.is_resizing) = (0, false);
     });
-    place.holder.store(thread_index::holder(index), Ordering::Relaxed);
-    Some(place)
+}
+
+/// In a forked child: of those that counted only the calling thread is there, if it did. (The others' indices stay taken.)
+pub(super) fn forget_after_fork() {
+    if is_on() {
+        COUNTING.store(counts_here_slowly().into(), Ordering::Relaxed);
+    }
 }
 
 /// Whether the calling thread counts, so that its fast word stays at the sentinel.
@@ -414,7 +441,7 @@ fn count_realloc(address: usize) -> bool {
     let begun = place().and_then(|place| {
         place.with(|counter| {
             counter.innermost()?;
-            counter.resized = counter.forget(address).unwrap_or(0);
+            counter.resized = counter.forget(address);
             counter.is_resizing = true;
             Some(())
         })
@@ -428,8 +455,14 @@ fn count_realloc(address: usize) -> bool {
 pub(super) fn realloc_ends(old: *mut u8, new: *mut u8, size: usize) {
     let Some(place) = place() else { return };
     place.with(|counter| {
-        let before = counter.resized;
         counter.is_resizing = false;
+        let Some(before) = counter.resized else {
+            // It was a first-class heap's. What is no longer is new.
+            if size_of_block(new.addr()).is_some() {
+                counter.made(new.addr(), size);
+            }
+            return;
+        };
         if new.is_null() {
             return counter.remember(old.addr(), before);
         }
@@ -439,4 +472,58 @@ pub(super) fn realloc_ends(old: *mut u8, new: *mut u8, size: usize) {
         }
         counter.remember(new.addr(), size);
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    extern crate std;
+    use std::sync::Barrier;
+    use std::thread;
+
+    /// In a child of this process, which has no other thread.
+    #[cfg(not(miri))]
+    fn counting_in_a_child() -> usize {
+        // SAFETY: the child only loads a number.
+        match unsafe { libc::fork() } {
+            // SAFETY: it ends there, with no other effect.
+            0 => unsafe { libc::_exit(COUNTING.load(Ordering::Relaxed) as i32) },
+            child => {
+                let mut status = 0;
+                // SAFETY: the status is ours to write.
+                assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+                libc::WEXITSTATUS(status) as usize
+            }
+        }
+    }
+
+    /// One test, for no other is to count meanwhile.
+    #[test]
+    fn threads_that_end_or_are_not_there_do_not_count() {
+        let counting = || COUNTING.load(Ordering::Relaxed);
+        thread::spawn(|| {
+            count_begin(true).expect("a count");
+            count_begin(false).expect("one in it");
+        })
+        .join()
+        .unwrap();
+        assert_eq!(counting(), 0);
+        count_begin(false).expect("a count");
+        let (begun, ended) = (Barrier::new(2), Barrier::new(2));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                count_begin(false).expect("a count");
+                begun.wait();
+                ended.wait();
+            });
+            begun.wait();
+            assert_eq!(counting(), 2);
+            #[cfg(not(miri))]
+            assert_eq!(counting_in_a_child(), 1);
+            ended.wait();
+        });
+        count_end().expect("it had begun");
+        #[cfg(not(miri))]
+        assert_eq!(counting_in_a_child(), 0);
+    }
 }

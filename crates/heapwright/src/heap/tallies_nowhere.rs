@@ -8,6 +8,8 @@ pub(super) fn counts_here() -> bool {
     false
 }
 
+pub(super) fn forget_after_fork() {}
+
 pub(super) fn allocated(_request: Request, _block: *mut u8) {}
 
 pub(super) fn freed(_block: *mut u8) {}

@@ -493,6 +493,9 @@ pub struct Mapping {
     pub readable: bool,
     /// May be written.
     pub writable: bool,
+    /// May be executed.
+    #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "for call stacks"))]
+    pub executable: bool,
     /// Other processes may see what is written.
     #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "for leak checks"))]
     pub shared: bool,
@@ -501,11 +504,14 @@ pub struct Mapping {
     pub offset: usize,
     /// The name the kernel gives it, cut to fit: a path, `[heap]`, `[stack]`,
     /// or nothing.
-    name: [u8; 160],
+    name: [u8; Self::NAME],
     name_length: usize,
 }
 
 impl Mapping {
+    /// Bytes of a name that there is room for. One of so many may have been cut.
+    pub const NAME: usize = 240;
+
     /// The name the kernel gives it.
     pub fn name(&self) -> &[u8] {
         &self.name[..self.name_length]
@@ -631,10 +637,11 @@ fn parse_mapping(line: &[u8]) -> Option<Mapping> {
         end: hexadecimal(&range[dash + 1..])?,
         readable: perms.first() == Some(&b'r'),
         writable: perms.get(1) == Some(&b'w'),
+        executable: perms.get(2) == Some(&b'x'),
         shared: perms.get(3) == Some(&b's'),
         offset,
-        name: [0; 160],
-        name_length: name.len().min(160),
+        name: [0; Mapping::NAME],
+        name_length: name.len().min(Mapping::NAME),
     };
     mapping.name[..mapping.name_length].copy_from_slice(&name[..mapping.name_length]);
     Some(mapping)

@@ -183,14 +183,14 @@ impl Heap {
             // The last look before the bytes are gone. (A filled bucket's is later.)
             // SAFETY: all its slots were filled.
             if let Some(damage) = unsafe { history::verify(bucket) } {
-                late.note(bucket, damage);
+                late.push_in(bucket, damage);
             }
         }
         // SAFETY: the bucket is nobody's, and not yet in the history.
         let left = unsafe { history::leave(bucket, wants) };
         {
             let mut store = self.store.lock();
-            store.retire(bucket, left, &mut |bucket, damage| late.note(bucket, damage));
+            store.retire(bucket, left, &mut |bucket, damage| late.push_in(bucket, damage));
             self.note(&mut store);
         }
         if let Some(spending) = spending {

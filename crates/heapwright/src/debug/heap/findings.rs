@@ -103,12 +103,22 @@ impl Heap {
     }
 
     /// Something was found in a block that `stack` asked for: its blocks are
-    /// guarded from now on, in this run and, through the record, in the next.
+    /// guarded from now on, in this run and, through the record, in the next. To be said before it is reported, for a report
+    /// may end the process.
     #[cold]
     pub(in crate::debug) fn flag(&self, stack: u32, kind: FindingKind) {
-        if stack != 0 {
-            self.sites.flag(stack, flagged::end_for(kind));
+        if stack != 0 && self.sites.flag_anew(stack, flagged::end_for(kind)) {
             self.reporter.record_site(flagged::key(stack), kind);
+        }
+    }
+
+    /// Reports damage, unless the function of the C library that did it was reported; its block's site is guarded from
+    /// now on. The store's lock is not held.
+    #[cold]
+    pub(super) fn report_damage(&'static self, finding: Finding) {
+        if !self.told.has(&finding) {
+            self.flag(finding.allocated.stack, finding.kind);
+            self.report(finding);
         }
     }
 

@@ -120,7 +120,7 @@ impl Heap {
         // SAFETY: the slack is in the slot, which is not guarded while it is live.
         if let Some(damage) = unsafe { bytes::check(end, slack) } {
             let finding = self.overflow(entered, place, word, size, damage, here);
-            self.tell(finding);
+            self.report_damage(finding);
         }
     }
 
@@ -132,7 +132,7 @@ impl Heap {
         // SAFETY: what is near is filled, and not guarded while the block is live.
         if let Some(damage) = unsafe { bytes::check(from, near) } {
             let finding = self.underflow(entered, place, word, damage, near, here);
-            self.tell(finding);
+            self.report_damage(finding);
         }
     }
 
@@ -169,7 +169,7 @@ impl Heap {
                 self.underflow(entered, place, word, damage, near, here)
             }
         };
-        self.tell(finding);
+        self.report_damage(finding);
     }
 
     /// Whether the bytes around a block that stands alone are as they were.
@@ -247,15 +247,6 @@ impl Heap {
             value: damage.value,
             pointer: (from.addr() + damage.first) as u64,
             ..self.about(entered, place, word, here)
-        }
-    }
-
-    /// Reports damage beside a block, whose site is guarded from now on; the store's lock is not held.
-    #[cold]
-    fn tell(&'static self, finding: Finding) {
-        self.flag(finding.allocated.stack, finding.kind);
-        if !self.told.has(&finding) {
-            self.report(finding);
         }
     }
 }

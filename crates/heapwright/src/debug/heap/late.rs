@@ -28,13 +28,10 @@ impl Late {
         Self { found: [const { MaybeUninit::uninit() }; 8], count: 0 }
     }
 
-    /// Damage in an emptied bucket whose bytes will be lost: reported if there is room.
-    #[cold]
-    pub(super) fn note(&mut self, bucket: BucketRef, damage: Damage) {
-        let _ = self.push_in(bucket, damage);
-    }
-
-    /// Damage in an emptied bucket, counted from the start of its extent.
+    /// Damage in a bucket, counted from the start of its extent.
+    ///
+    /// False: there is no room, and it must be found again. (What the history evicts cannot be: more than eight of the
+    /// buckets that go at once are damaged then, and eight of them are reported.)
     #[cold]
     pub(super) fn push_in(&mut self, bucket: BucketRef, damage: Damage) -> bool {
         self.push(bucket, history::extent(bucket).0.addr() + damage.first, damage)
@@ -77,13 +74,9 @@ impl Heap {
         if is_edge && !self.rules.canary.load(Ordering::Relaxed) {
             return;
         }
-        if self.told.has(finding) {
-            return;
-        }
         let here =
             Moment { thread: u32::from(thread), ns: self.reporter.now(), ..Moment::default() };
-        self.flag(finding.allocated.stack, finding.kind);
-        self.report(Finding { call, here, ..*finding });
+        self.report_damage(Finding { call, here, ..*finding });
     }
 }
 

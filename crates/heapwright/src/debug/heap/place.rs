@@ -133,7 +133,7 @@ impl Heap {
             return None;
         }
         let opened = self.open_by(entered.mine().thread, |store, late| {
-            let mut found = |bucket, damage| late.note(bucket, damage);
+            let mut found = |bucket, damage| late.push_in(bucket, damage);
             if is_page {
                 store.open_sampled(&mut found)
             } else {
@@ -198,7 +198,7 @@ impl Heap {
             if store.limits.touches {
                 self.sweep_step(store, late);
             }
-            store.open_small(class, now, &mut |bucket, damage| late.note(bucket, damage))
+            store.open_small(class, now, &mut |bucket, damage| late.push_in(bucket, damage))
         });
         let Some(Opened { bucket, zero }) = opened else { return false };
         let current = &mut mine.current[class][lifetime as usize];
@@ -276,7 +276,7 @@ impl Heap {
             return self.place_small(entered, request, stack);
         }
         let opened = self.open_by(entered.mine().thread, |store, late| {
-            store.open_sampled(&mut |bucket, damage| late.note(bucket, damage))
+            store.open_sampled(&mut |bucket, damage| late.push_in(bucket, damage))
         });
         match opened {
             Some(opened) => self.hand_out_alone(entered, request, stack, side, opened, PAGE),
@@ -329,7 +329,7 @@ impl Heap {
             return ptr::null_mut();
         };
         let opened = self.open_by(entered.mine().thread, |store, late| {
-            let mut found = |bucket, damage| late.note(bucket, damage);
+            let mut found = |bucket, damage| late.push_in(bucket, damage);
             let opened = store.open_large((room, spare), request.align, &mut found);
             if opened.is_none() && spare > 0 {
                 return store.open_large((room, 0), request.align, &mut found);

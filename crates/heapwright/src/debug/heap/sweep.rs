@@ -23,6 +23,8 @@ use super::{Heap, PATIENCE};
 
 /// How many units one step of the sweep passes, at most.
 const SWEEP_UNITS: usize = 64;
+/// How often one unit is looked at, where more is found in it each time than can be noted.
+const PASSES: usize = 512;
 /// How long a forked child looks after what it was given, before it ends: so many
 /// nanoseconds, and one of so many that it lived.
 const CHILD_LEAST_NS: u64 = 200_000;
@@ -114,7 +116,7 @@ impl Heap {
     /// Looks after all buckets of which `which` is true, until it is `until` by the
     /// clock.
     fn sweep_each(&'static self, call: Call, which: impl Fn(&Bucket) -> bool, until: u64) {
-        let (mut unit, mut end) = (self.units.all().start, usize::MAX);
+        let (mut unit, mut end, mut passes) = (self.units.all().start, usize::MAX, 0);
         while unit < end {
             let mut late = Late::new();
             {
@@ -134,8 +136,13 @@ impl Heap {
                             self.sweep_bucket(bucket, &mut late);
                             self.verify_retired(bucket, &mut late);
                         }
+                        if late.is_full() && passes < PASSES {
+                            // There may be more, which was left as it is.
+                            passes += 1;
+                            break;
+                        }
                     }
-                    unit += 1;
+                    (unit, passes) = (unit + 1, 0);
                 }
             }
             self.report_late(0, &late, call);
