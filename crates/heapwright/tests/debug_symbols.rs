@@ -44,12 +44,12 @@ const MISTAKES: usize = 3;
 fn many_failing_checks() {
     fn frees_twice(size: usize) {
         let layout = Layout::from_size_align(size, 8).expect("a layout");
-        // SAFETY: the size is not zero; what the second call does is a finding of the debug heap, and nothing else.
-        unsafe {
-            let block = HEAP.alloc(layout);
-            HEAP.dealloc(block, layout);
-            HEAP.dealloc(block, layout);
-        }
+        // SAFETY: the size is not zero.
+        let block = unsafe { HEAP.alloc(layout) };
+        // SAFETY: the block is ours.
+        unsafe { HEAP.dealloc(block, layout) };
+        // SAFETY: the mistake, which is a finding of the debug heap and nothing else.
+        unsafe { HEAP.dealloc(block, layout) };
     }
     let mistakes: [fn(); MISTAKES] = [|| frees_twice(72), || frees_twice(88), || frees_twice(104)];
     thread::scope(|scope| {
