@@ -1,10 +1,10 @@
-# Thirty-five more programs for ci/alarms.sh, sourced by it; `ci/alarms.sh --more` runs them. They need packages of some 700 MB
+# Thirty-four more programs for ci/alarms.sh, sourced by it; `ci/alarms.sh --more` runs them. They need packages of some 700 MB
 # and ten minutes, so CI does not.
 CASES=(gfortran gdc bison swig iverilog verilator yasm cppcheck protoc zsh clisp chicken gforth gp racket pypy z3 erlang
-    gnuplot graphviz xslt ghostscript poppler qpdf archives groff unbound dnsmasq haproxy mosquitto slapd stunnel squid privoxy dropbear)
+    gnuplot graphviz xslt ghostscript poppler qpdf archives groff unbound dnsmasq haproxy mosquitto slapd stunnel privoxy dropbear)
 PACKAGES=(gfortran gdc bison flex swig iverilog verilator yasm cppcheck protobuf-compiler zsh clisp chicken-bin gforth
     pari-gp racket pypy3 z3 erlang-base gnuplot-nox graphviz xsltproc libxml2-utils ghostscript poppler-utils qpdf p7zip-full flac
-    zip unzip groff unbound dnsmasq-base haproxy mosquitto mosquitto-clients slapd stunnel4 squid privoxy dropbear-bin curl socat openssl binutils gcc g++ python3)
+    zip unzip groff unbound dnsmasq-base haproxy mosquitto mosquitto-clients slapd stunnel4 privoxy dropbear-bin curl socat openssl binutils gcc g++ python3)
 
 # --- compilers and what reads languages ---------------------------------------------
 
@@ -245,13 +245,6 @@ case_stunnel() {
     $CHECK stunnel4 t.conf >t.log 2>&1 & server=$!
     until_there "$(port 7)"; for i in 1 2; do (seq $((i * 100)); sleep 1) | timeout 9 socat -t 2 - "OPENSSL:127.0.0.1:$(port 7),verify=0" | cksum; done
     kill "$(cat t.pid)"; wait "$server"
-}
-case_squid() {
-    seq 3000 >page; (exec python3 -m http.server -b 127.0.0.1 "$(port 9)") >/dev/null 2>&1 & origin=$!
-    chmod 777 .; printf 'http_port 127.0.0.1:%s\nhttp_access allow all\npid_filename %s/q.pid\ncache_log %s/q.log\naccess_log none\ncoredump_dir %s\nshutdown_lifetime 1 seconds\ncache_effective_user root\nnetdb_filename none\n' "$(port 8)" "$PWD" "$PWD" "$PWD" >q.conf
-    until_there "$(port 9)"; $CHECK squid -N -f q.conf & server=$!
-    until_there "$(port 8)"; for p in page page none; do curl -s -x "http://127.0.0.1:$(port 8)" "http://127.0.0.1:$(port 9)/$p" | wc -l; done
-    kill "$(cat q.pid)"; wait "$server"; kill "$origin"; true
 }
 case_privoxy() {
     seq 3000 >page; (exec python3 -m http.server -b 127.0.0.1 "$(port 11)") >/dev/null 2>&1 & origin=$!

@@ -17,6 +17,11 @@ use super::super::Module;
 use super::image::{DYNAMIC, Image, NOTE, image_of};
 use heapwright_substrate::os;
 
+/// Where the module begins that an address lies in.
+pub(in super::super) fn module_start(pc: usize) -> Option<usize> {
+    image_of(pc).map(|image| image.start)
+}
+
 /// The module that an address lies in.
 pub(in super::super) fn module_of(pc: usize) -> Option<Module> {
     let image = image_of(pc)?;
