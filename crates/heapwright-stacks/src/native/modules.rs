@@ -178,7 +178,8 @@ mod tests {
         assert!(libc.path().windows(4).any(|w| w == b"libc"), "{:?}", libc.path());
         assert_eq!(libc.build_id().len(), 20);
         assert!(libc.start < libc.end && libc.start != own.start);
-        assert!(module_of(8).is_none());
+        assert_eq!(module_start(libc::qsort as *const () as usize), Some(libc.start));
+        assert!(module_of(8).is_none() && module_start(8).is_none());
         let here = 0u8;
         assert!(module_of(core::ptr::from_ref(&here).addr()).is_none());
     }
