@@ -4,24 +4,32 @@
 #
 #   ci/alarms.sh              all of them
 #   ci/alarms.sh perl nginx   only these
+#   ci/alarms.sh --more [NAME...]
+#                             those of ci/alarms-more.sh: compilers, interpreters, servers that need many packages
 #
 #   HEAPWRIGHT_COMMAND  the command (default: built from this checkout)
 #
 # Each case is a function that runs in an empty folder; what it checks it calls by $CHECK. A case that ends otherwise than it
-# does without heapwright fails, too. Twenty-five more were run by hand, with valgrind beside: see docs/check.md.
+# does without heapwright fails, too. More were run by hand, with valgrind beside: see docs/check.md.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 CASES=(arrays tcc perl lua tcl jq sqlite3 pack openssl git text make nginx)
-# A package's server is not started: it is only to be there.
-if [ "$(id -u)" -eq 0 ] && ! command -v nginx >/dev/null && [ ! -e /usr/sbin/policy-rc.d ]; then
+PACKAGES=(tcc perl lua5.4 tcl jq sqlite3 xz-utils zstd openssl git make gawk nginx curl gcc g++)
+if [ "${1:-}" = --more ]; then
+    shift
+    . ci/alarms-more.sh
+fi
+# Packages' servers are not started: they are only to be there.
+if [ "$(id -u)" -eq 0 ] && [ ! -e /usr/sbin/policy-rc.d ]; then
     trap 'rm -f /usr/sbin/policy-rc.d; tidy' EXIT
     install -m 755 /dev/stdin /usr/sbin/policy-rc.d <<<$'#!/bin/sh\nexit 101'
-    packages nginx
+    packages "${PACKAGES[@]}"
     rm -f /usr/sbin/policy-rc.d
     trap tidy EXIT
+else
+    packages "${PACKAGES[@]}"
 fi
-packages tcc perl lua5.4 tcl jq sqlite3 xz-utils zstd openssl git make gawk nginx curl gcc g++
 if [ -z "${HEAPWRIGHT_COMMAND:-}" ]; then
     cargo build --quiet --release --locked -p heapwright-cli
     HEAPWRIGHT_COMMAND=$CARGO_TARGET_DIR/release/heapwright
@@ -110,7 +118,7 @@ run() { # NAME, and the words before a checked program
         export HOME=$folder/home GIT_CONFIG_NOSYSTEM=1 REPORTS=$folder/reports HEAPWRIGHT_COMMAND
         checked() { "$HEAPWRIGHT_COMMAND" check --fail-on errors -o "$(mktemp "$REPORTS/XXXXXX")" -- "$@"; }
         export -f checked
-        timeout -k 5 240 bash -c "$(declare -f "case_$1"); case_$1"
+        timeout -k 5 240 bash -c "$(declare -f); case_$1"
     ) >"$folder/out" 2>"$folder/err" </dev/null || status=$?
     echo "exit $status" >>"$folder/out"
 }

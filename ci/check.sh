@@ -7,7 +7,8 @@
 #   ci/check.sh report       the tables again, from the results of the last runs: what
 #                            docs/check-figures.md has below its text
 #
-#   programs  real programs: plain, checked, under memcheck
+#   programs  real programs: plain, checked, checked without guards, under memcheck
+#   short     1,000 short processes: a build (make -j2) and a shell script, plain and checked
 #   asan      programs that are built here: plain, checked, under memcheck, with
 #             AddressSanitizer; and what each of them finds in some of corpus/
 #   snapshot  a leak check, asked for by a signal, of a program with 1 GiB of live blocks
@@ -27,7 +28,7 @@ COMMAND=${HEAPWRIGHT:-}
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 . ci/figures.sh
 
-SECTIONS=(programs asan snapshot)
+SECTIONS=(programs short asan snapshot)
 figures_begin check-figures check- "$@"
 WORK=$CARGO_TARGET_DIR/check-work
 mkdir -p "$WORK"
@@ -81,9 +82,23 @@ section_programs() {
         planned programs "$name" glibc 0 "${words[@]:1}"
         # What such a program loses is its own affair, and reported; errors are not.
         planned_behind "${CHECK[@]}" --fail-on errors -- :: programs "$name" heapwright 0 "${words[@]:1}"
+        planned_behind "${CHECK[@]}" --fail-on errors --guard never -- :: programs "$name" 'heapwright guard=never' 0 "${words[@]:1}"
         valgrind_planned programs "$name" valgrind 1 "${words[@]:1}"
     done <"$SCRATCH/programs"
     run_plan programs 5
+}
+
+section_short() {
+    prepare_command
+    command_or_package make make
+    command_or_package gcc gcc
+    bench/check/tree.sh "$WORK" "$(sized 334 10)" >"$SCRATCH/short"
+    local words
+    while IFS=$'\t' read -ra words; do
+        planned short "${words[0]}" glibc 0 - "${words[@]:1}"
+        planned_behind "${CHECK[@]}" --fail-on errors -- :: short "${words[0]}" heapwright 0 - "${words[@]:1}"
+    done <"$SCRATCH/short"
+    run_plan short 5
 }
 
 section_asan() {

@@ -56,7 +56,7 @@ invalid-realloc     attempting free on address
 realloc-after-free  attempting double-free|heap-use-after-free
 '
 
-PATIENCE=20 JOBS=${JOBS:-2} ACTION=check DETECTION='' PASSES='guard default' HARDER='never little plain' VERBOSE=0
+PATIENCE=20 WAIT=300 JOBS=${JOBS:-2} ACTION=check DETECTION='' PASSES='guard default' HARDER='never little plain' VERBOSE=0
 names=()
 while [ $# -gt 0 ]; do
     case $1 in
@@ -176,7 +176,8 @@ mkdir -p "$CACHE"
 [ $ACTION != asan ] || SANITIZE=address
 
 # run OUT PREFIX SETTINGS... -- PROGRAM ARGUMENTS...: stdout and stderr to OUT.out
-# and OUT.err, the status to STATUS. PREFIX is a shell text in front ("-": none).
+# and OUT.err, the status to STATUS. PREFIX is a shell text in front ("-": none). A run may use PATIENCE seconds of processor
+# time, which do not depend on what else the machine does; WAIT, by the clock, ends what waits for ever.
 run() {
     local out=$1 prefix=$2
     shift 2
@@ -186,8 +187,8 @@ run() {
     while [ "$1" != -- ]; do settings+=("$1"); shift; done
     shift
     (
-        cd "$out.d" && ulimit -c 0
-        exec timeout -k 1 $PATIENCE bash -c "$prefix"' exec env "$@"' sh "${settings[@]}" "$@"
+        cd "$out.d" && ulimit -c 0 -t $PATIENCE
+        exec timeout -k 1 $WAIT bash -c "$prefix"' exec env "$@"' sh "${settings[@]}" "$@"
     ) >"$out.out" 2>"$out.err" </dev/null || STATUS=$?
 }
 
@@ -199,7 +200,7 @@ found() {
     local heading=$1 words=$2 stack=$3 pass=$4 first
     first=$(grep -a -o -m1 'heapwright: [a-z-]*: .*' "$OUT.err" || true)
     WHY=
-    if [ $STATUS -eq 124 ] || [ $STATUS -eq 137 ]; then WHY="did not end in $PATIENCE s"; return; fi
+    if [ $STATUS -eq 124 ] || [ $STATUS -eq 137 ]; then WHY="did not end in $PATIENCE s of processor time, or $WAIT s"; return; fi
     if [ -z "$first" ]; then WHY="no report (status $STATUS)"; return; fi
     local is=${first#heapwright: }
     is=${is%%:*}

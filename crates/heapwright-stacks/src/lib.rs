@@ -202,6 +202,12 @@ impl Module {
     }
 }
 
+/// Where the module begins that an address lies in: what [`module_of`] says of it, without the file's name, which may take a system
+/// call.
+pub fn module_start(pc: usize) -> Option<usize> {
+    imp::module_start(pc)
+}
+
 /// The module that an address lies in.
 pub fn module_of(pc: usize) -> Option<Module> {
     imp::module_of(pc)

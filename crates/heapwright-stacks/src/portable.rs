@@ -54,6 +54,11 @@ pub(super) unsafe fn of_context(
 pub(super) fn forget_code() {}
 
 /// Modules are unknown here.
+pub(super) fn module_start(_pc: usize) -> Option<usize> {
+    None
+}
+
+/// As [`module_start`].
 pub(super) fn module_of(_pc: usize) -> Option<Module> {
     None
 }

@@ -199,11 +199,13 @@ impl Recorder {
 
     /// Adds the module that an address is in.
     pub(crate) fn put_module(&mut self, address: usize) {
-        let Some(module) = stacks::module_of(address) else { return };
+        // (A stack has a dozen frames, mostly in modules that were put: their names are not asked for again.)
+        let Some(start) = stacks::module_start(address) else { return };
         let count = self.module_count;
-        if self.modules[..count].contains(&module.start) {
+        if self.modules[..count].contains(&start) {
             return;
         }
+        let Some(module) = stacks::module_of(address) else { return };
         if let Some(place) = self.modules.get_mut(count) {
             *place = module.start;
             self.module_count += 1;

@@ -1,25 +1,38 @@
-//! The figures of `heapwright check` (`ci/check.sh`): what it costs real programs,
-//! how it stands beside a sanitizer's build and memcheck, and how long a leak check
+//! The figures of `heapwright check` (`ci/check.sh`): what it costs real programs, what of that is its guards' cost, what
+//! it costs a build of many short processes, how it stands beside a sanitizer's build and memcheck, and how long a leak check
 //! stops a program with a large heap.
+//!
+//! Time is judged twice, by the clock and by the processor's: a machine that others use makes the first say little.
 
-use figures::statistics::Estimate;
+use figures::statistics::{Estimate, estimate, median, of_rounds};
 use figures::text::{mib, ms, number, table};
 use figures::verdict::Asked;
 
 use super::{OURS, Report};
 
 const PROGRAMS: &str = "check-programs";
+const SHORT: &str = "check-short";
 const BUILT: &str = "check-asan";
 const TOOLS: &str = "check-tools";
 const SNAPSHOT: &str = "check-snapshot";
 
 /// With every block guarded.
 const GUARDED: &str = "heapwright guard=all";
+/// Without guards.
+const UNGUARDED: &str = "heapwright guard=never";
+/// The short processes that are judged: a build's. (Those of a shell script do next to nothing but start and end.)
+const BUILD: &str = "make -j2";
+
+/// What is measured of programs, how it is called and shown.
+const TIMES: [(&str, &str); 2] = [("wall_ns", "time"), ("cpu_us", "CPU time")];
 
 impl Report<'_> {
     pub(super) fn check(&mut self) {
         if self.has(PROGRAMS) {
             self.check_programs();
+        }
+        if self.has(SHORT) {
+            self.check_short();
         }
         if self.has(BUILT) {
             self.check_built();
@@ -34,18 +47,38 @@ impl Report<'_> {
 
     fn check_programs(&mut self) {
         let count = self.results.rows(PROGRAMS).len();
-        for (metric, what, asked) in
-            [("wall_ns", "time", Asked::AtMost(2.0)), ("rss_kib", "peak RSS", Asked::Nothing)]
-        {
+        let times = TIMES.map(|(metric, what)| (metric, what, 1.8));
+        for (metric, what, most) in times.into_iter().chain([("rss_kib", "peak RSS", 2.0)]) {
             let mean = self.of_programs(PROGRAMS, OURS, metric);
             let what = format!("{count} programs, checked: geomean of {what} to glibc");
-            self.judge(what, asked, "x", mean);
+            self.judge(what, Asked::AtMost(most), "x", mean);
+        }
+        let ratios: Vec<_> =
+            self.results.rows(PROGRAMS).iter().map(|row| self.guards_cost(row)).collect();
+        let what = format!("{count} programs, checked: geomean of CPU time to guard=never");
+        self.judge(what, Asked::AtMost(1.03), "x", estimate(&ratios));
+    }
+
+    /// CPU time with guards to that without any, round by round.
+    fn guards_cost(&self, row: &str) -> Vec<f64> {
+        self.results.ratios((PROGRAMS, row), (OURS, UNGUARDED), "cpu_us")
+    }
+
+    fn check_short(&mut self) {
+        let rows: Vec<String> = self.results.rows(SHORT).iter().map(|&row| row.to_owned()).collect();
+        for row in rows {
+            let asked = if row == BUILD { Asked::AtMost(1.5) } else { Asked::Nothing };
+            for (metric, what) in TIMES {
+                let ratios = self.results.ratios((SHORT, &row), (OURS, "glibc"), metric);
+                let what = format!("{row}, 1,000 short processes: {what} to glibc");
+                self.judge(what, asked, "x", of_rounds(&ratios));
+            }
         }
     }
 
     fn check_built(&mut self) {
         let count = self.results.rows(BUILT).len();
-        for (metric, what) in [("wall_ns", "time"), ("rss_kib", "peak RSS")] {
+        for (metric, what) in TIMES.into_iter().chain([("rss_kib", "peak RSS")]) {
             for column in self.results.columns(BUILT).into_iter().filter(|c| *c != "glibc") {
                 let mean = self.of_programs(BUILT, column, metric);
                 let what =
@@ -134,6 +167,23 @@ impl Report<'_> {
         )
     }
 
+    fn guards_table(&self) -> String {
+        let rows = self.results.rows(PROGRAMS);
+        let lines: Vec<Vec<String>> = rows
+            .iter()
+            .map(|row| (row, self.guards_cost(row)))
+            .filter(|(_, ratios)| !ratios.is_empty())
+            .map(|(row, ratios)| vec![(*row).to_owned(), number(median(&ratios))])
+            .collect();
+        if lines.is_empty() {
+            return String::new();
+        }
+        format!(
+            "What guards cost: processor time with the default's to that with none:\n\n{}",
+            table(&["program", "to guard=never"], &lines)
+        )
+    }
+
     fn tools_table(&self) -> String {
         let columns = self.results.columns(TOOLS);
         let mut head = vec!["program"];
@@ -183,7 +233,12 @@ impl Report<'_> {
 
     pub(super) fn check_tables(&self) -> String {
         let mut text = String::new();
-        for (section, title) in [(PROGRAMS, "Programs"), (BUILT, "Beside a sanitizer's build")] {
+        let sections = [
+            (PROGRAMS, "Programs"),
+            (SHORT, "Short processes"),
+            (BUILT, "Beside a sanitizer's build"),
+        ];
+        for (section, title) in sections {
             if !self.has(section) {
                 continue;
             }
@@ -197,10 +252,15 @@ impl Report<'_> {
             };
             let wall = format!("Wall time, {of}: the plain run's, the others' ratios to it:");
             text += &self.programs_table(section, &wall, "wall_ns", ms);
+            let cpu = "Processor time, all processes of a run:";
+            text += &self.programs_table(section, cpu, "cpu_us", |us| ms(us * 1e3));
             let peak =
                 "Peak RSS of the largest process: the plain run's, the others' ratios to it:";
             text += &self.programs_table(section, peak, "rss_kib", mib);
             text += &self.reported_table(section);
+            if section == PROGRAMS {
+                text += &self.guards_table();
+            }
         }
         if self.has(TOOLS) {
             text += "## What each finds\n\n";
@@ -254,6 +314,19 @@ mod tests {
                        check-asan\ta\tasan\t1\twall_ns\t20\n";
         assert_eq!(figure(results, "called lost"), ("1".into(), "**MISSED**".into(), false, false));
         assert_eq!(figure(results, "asan: geomean of time").0, "2x");
+    }
+
+    #[test]
+    fn guards_and_short_processes_are_judged_by_what_stands_beside_them() {
+        let results = "check-programs\ta\tglibc\t1\tcpu_us\t10\n\
+                       check-programs\ta\theapwright\t1\tcpu_us\t18\n\
+                       check-programs\ta\theapwright guard=never\t1\tcpu_us\t16\n\
+                       check-short\tmake -j2\tglibc\t1\tcpu_us\t10\n\
+                       check-short\tmake -j2\theapwright\t1\tcpu_us\t15\n";
+        assert_eq!(figure(results, "CPU time to guard=never").1, "**MISSED**");
+        assert_eq!(figure(results, "geomean of CPU time to glibc").1, "met");
+        let (measured, verdict, ..) = figure(results, "processes: CPU time");
+        assert_eq!((&*measured, &*verdict), ("1.50x", "met"));
     }
 
     #[test]

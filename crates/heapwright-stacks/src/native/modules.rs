@@ -17,6 +17,11 @@ use super::super::Module;
 use super::image::{DYNAMIC, Image, NOTE, image_of};
 use heapwright_substrate::os;
 
+/// Where the module begins that an address lies in.
+pub(in super::super) fn module_start(pc: usize) -> Option<usize> {
+    image_of(pc).map(|image| image.start)
+}
+
 /// The module that an address lies in.
 pub(in super::super) fn module_of(pc: usize) -> Option<Module> {
     let image = image_of(pc)?;
@@ -173,7 +178,8 @@ mod tests {
         assert!(libc.path().windows(4).any(|w| w == b"libc"), "{:?}", libc.path());
         assert_eq!(libc.build_id().len(), 20);
         assert!(libc.start < libc.end && libc.start != own.start);
-        assert!(module_of(8).is_none());
+        assert_eq!(module_start(libc::qsort as *const () as usize), Some(libc.start));
+        assert!(module_of(8).is_none() && module_start(8).is_none());
         let here = 0u8;
         assert!(module_of(core::ptr::from_ref(&here).addr()).is_none());
     }

@@ -79,9 +79,12 @@ fn next(word: u32, allowance: Allowance) -> (u32, Option<Why>) {
             Allowance::All => true,
             // The pause is four times as long each time, and its steps twice as long.
             Allowance::Some => to_go.is_multiple_of(1 << due.saturating_sub(FIRST).min(23)),
-            Allowance::None => false,
+            Allowance::Due | Allowance::None => false,
         };
         return (word - 256, is_spare.then_some(Why::Spare));
+    }
+    if allowance == Allowance::None {
+        return (word, None);
     }
     let due = (due + 1).min(FLAGGED - 1);
     let pause = match due.checked_sub(FIRST) {
@@ -203,7 +206,7 @@ mod tests {
     fn the_first_are_guarded_and_the_odds_fall() {
         let blocks = if cfg!(miri) { 2000 } else { 100_000 };
         let expected = [0, 1, 18, 83, 340, 1365, 5462, 21847, 87384];
-        let guarded = guarded(blocks, Allowance::None);
+        let guarded = guarded(blocks, Allowance::Due);
         assert!(guarded.iter().eq(expected.iter().filter(|&&block| block < blocks)), "{guarded:?}");
     }
 
@@ -219,11 +222,18 @@ mod tests {
     }
 
     #[test]
+    fn what_is_due_waits_for_better_times() {
+        assert!(guarded(100, Allowance::None).is_empty());
+        let (waiting, _) = next(0, Allowance::None);
+        assert_eq!(next(waiting, Allowance::Due).1, Some(Why::Due));
+    }
+
+    #[test]
     fn pauses_do_not_become_shorter() {
         let mut word = 0;
         let mut last = 0;
         for due in 1..1000 {
-            let (after, why) = next(word, Allowance::None);
+            let (after, why) = next(word, Allowance::Due);
             assert_eq!(why, Some(Why::Due));
             let pause = after >> 8;
             assert!(last <= pause && pause <= MOST, "{due}: {pause} after {last}");
@@ -243,7 +253,7 @@ mod tests {
         {
             assert_eq!(sites.flag_anew(80_000, side), is_news);
             for _ in 0..3 {
-                assert_eq!(sites.draw(80_000, Allowance::None, || (0, 0)), Some(side));
+                assert_eq!(sites.draw(80_000, Allowance::Due, || (0, 0)), Some(side));
             }
             assert!(sites.is_flagged(80_000));
         }
@@ -253,8 +263,8 @@ mod tests {
     fn blocks_stand_at_both_ends_in_turn() {
         assert!(crate::substrate::open(crate::options::get));
         let sites = Sites::new();
-        for allowance in [Allowance::None, Allowance::All] {
-            let stack = if allowance == Allowance::None { 50_000 } else { 60_000 };
+        for allowance in [Allowance::Due, Allowance::All] {
+            let stack = if allowance == Allowance::Due { 50_000 } else { 60_000 };
             let draw = || sites.draw(stack, allowance, || (0, 0));
             let sides: Vec<_> = (0..100).filter_map(|_| draw()).collect();
             assert_eq!(sides[0], Side::Right);
@@ -272,10 +282,10 @@ mod tests {
             for _ in 0..10 {
                 assert_eq!(sites.draw(70_000, none, || (0, 0)), Some(side));
                 assert!(sites.draw(70_000, none, || (full, 0)).is_none());
-                assert!(sites.draw(9, none, || (full, 0)).is_none());
+                assert!(sites.draw(9, Allowance::Due, || (full, 0)).is_none());
             }
         }
-        assert_eq!(sites.draw(9, none, || (full, 1 << 30)), Some(Side::Right));
+        assert_eq!(sites.draw(9, Allowance::Due, || (full, 1 << 30)), Some(Side::Right));
         // What there is time for leaves room for what is due.
         let draw = |pages| sites.draw(9, Allowance::All, || (pages, 0));
         assert!(draw(full / 2).is_some() && draw(full / 2).is_none() && draw(0).is_some());

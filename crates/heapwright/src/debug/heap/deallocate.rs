@@ -175,7 +175,8 @@ impl Heap {
     #[cold]
     unsafe fn retire(&'static self, entered: &mut EnteredState, bucket: BucketRef) {
         let mut late = Late::new();
-        let is_generous = self.spends() && self.budget.allowance() != Allowance::None;
+        let is_generous =
+            self.spends() && matches!(self.budget.allowance(), Allowance::All | Allowance::Some);
         let wants = self.store.lock().empty(bucket, is_generous);
         let spending = (wants && self.spends()).then(|| self.budget.begins());
         let fills = self.rules.fill.load(Ordering::Relaxed);

@@ -14,6 +14,7 @@
 //! or go while an index is used.
 
 use crate::address_map::MAP;
+use crate::size_class::UNIT;
 use crate::sync::atomic::Ordering;
 
 use super::super::heap::Heap;
@@ -34,6 +35,9 @@ unsafe impl Plain for Numbered {}
 /// All slots of a heap.
 pub(super) struct Index {
     heap: u32,
+    /// Where the window begins, and how many bytes of it may hold blocks.
+    window: usize,
+    window_bytes: usize,
     first: ZeroedArray<u32>,
     spans: ZeroedArray<Numbered>,
     /// One more than the last number.
@@ -64,7 +68,14 @@ impl Index {
             first[span.unit()] = u32::try_from(slots + 1).ok()?;
             slots += span.bucket_count() * span.slots_a_bucket();
         }
-        Some(Self { heap: id, first, spans: numbered, slots })
+        let (window, window_bytes) = (MAP.base().addr(), limit * UNIT);
+        Some(Self { heap: id, window, window_bytes, first, spans: numbered, slots })
+    }
+
+    /// Whether a word may be an address in a block. Most words are none, and are passed over by this alone.
+    #[inline(always)]
+    pub(super) fn may_hold(&self, word: usize) -> bool {
+        word.wrapping_sub(self.window) < self.window_bytes
     }
 
     /// The live block that an address is in, its first byte or a later one.

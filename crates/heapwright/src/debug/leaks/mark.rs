@@ -182,8 +182,7 @@ impl<'a> Marks<'a> {
         (self.next, self.end) = (0, 0);
     }
 
-    /// A word was found at an address.
-    #[inline]
+    /// A word was found at an address, which may lead into a block.
     fn found(&mut self, word: usize, at: usize, proof: Proof) {
         let Some(block) = self.index.find(word) else { return };
         let number = block.number;
@@ -236,7 +235,9 @@ impl<'a> Marks<'a> {
                 // SAFETY: aligned, in a live block, which cannot go back now; if a thread
                 // writes there meanwhile, a word is a word.
                 let word = unsafe { words.wrapping_add(index).read_volatile() };
-                self.found(word, from + index * size_of::<usize>(), proof);
+                if self.index.may_hold(word) {
+                    self.found(word, from + index * size_of::<usize>(), proof);
+                }
             }
             self.read += block.size as u64;
             return;
@@ -260,7 +261,9 @@ impl<'a> Marks<'a> {
             let bytes = unsafe { slice::from_raw_parts_mut(words, room) };
             let got = self.proc_mem.read(at, bytes) & !(WORD - 1);
             for (index, &word) in piece[..got / WORD].iter().enumerate() {
-                self.found(word, at + index * WORD, proof);
+                if self.index.may_hold(word) {
+                    self.found(word, at + index * WORD, proof);
+                }
             }
             self.read += got as u64;
             at += got;

@@ -157,6 +157,10 @@ impl Roots {
     }
 
     fn add_mapping(&mut self, proc_mem: &ProcMem, mapping: &Mapping, guarded: bool) {
+        // Most mappings of a small process, each behind a guard page as a thread's stack is.
+        if ours(mapping.start).is_some_and(|end| end >= mapping.end) {
+            return;
+        }
         let contents = mapping.contents();
         let is_file = mapping.name().starts_with(b"/");
         // What a program forbade itself it may allow itself again.
@@ -185,7 +189,7 @@ impl Roots {
         };
         // (Where a module is a matter of reading all mappings, ours are not asked about.)
         if is_file
-            || ours(mapping.start).is_none() && crate::stacks::module_of(mapping.start).is_some()
+            || ours(mapping.start).is_none() && crate::stacks::module_start(mapping.start).is_some()
         {
             region.kind = Root::Globals as u8;
         } else {
