@@ -20,7 +20,7 @@ use crate::statistics::Folder;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The records' name before the pid.
@@ -192,8 +192,7 @@ fn outlive(
     };
     let (mut followed, mut is_said) = (Vec::new(), false);
     loop {
-        orphans.reap();
-        let running = process::orphans::running();
+        let running = orphans.reap();
         let waited: Vec<u32> = running
             .iter()
             .filter(|running| is_followed(running))
@@ -254,6 +253,14 @@ pub(super) fn cannot_be_checked(report: &inspect::Report) -> Option<String> {
     (report.verdict() == Verdict::No).then(|| reason.text.clone())
 }
 
+/// What a program may print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Prints {
+    Everything,
+    /// It has printed it once.
+    Nothing,
+}
+
 /// What a program left.
 pub(super) struct Checked {
     folder: Folder,
@@ -271,6 +278,7 @@ impl Checked {
 pub(super) fn checked(
     program: &[OsString],
     asked: &[String],
+    prints: Prints,
 ) -> anyhow::Result<Result<Checked, Exit>> {
     let given = std::env::var_os("HEAPWRIGHT_LIBRARY").filter(|path| !path.is_empty());
     let library = preload::for_check(given.map(PathBuf::from).as_deref())?;
@@ -284,7 +292,10 @@ pub(super) fn checked(
     }
     options.record(&folder.path().join(STEM));
     preload::refuse_bad(&library, &options, &[])?;
-    let command = command(program, &library, &options)?;
+    let mut command = command(program, &library, &options)?;
+    if prints == Prints::Nothing {
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+    }
     Ok(match to_end(command, &program[0], folder.path(), &How::PLAIN) {
         Ok(end) => Ok(Checked { folder, end }),
         Err(error) => Err(not_started(&program[0], &error)),

@@ -12,9 +12,10 @@
 //! `CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="heapwright cargo-runner"`. What only lists
 //! tests is not checked.
 
+mod halves;
 mod tests;
 
-use super::checked::{How, cannot_be_checked, checked};
+use super::checked::{How, Prints, cannot_be_checked, checked};
 use crate::inspect;
 use crate::output::{self, Format, Look};
 use crate::preload;
@@ -141,7 +142,7 @@ pub(crate) fn runner(args: &RunnerArgs) -> anyhow::Result<Exit> {
     }
     let how = how();
     report::check(&how).map_err(|error| crate::wrong::is_wrong(&error))?;
-    let (report, end) = match one(&args.command, &how)? {
+    let (report, end) = match one(&args.command, &how, Prints::Everything)? {
         Ok(seen) => seen,
         Err(exit) => return Ok(exit),
     };
@@ -156,11 +157,12 @@ pub(crate) fn runner(args: &RunnerArgs) -> anyhow::Result<Exit> {
     if !tests::has_tests(Path::new(program)) {
         return Ok(Exit::Code(99));
     }
-    let alone = |name: &str| -> anyhow::Result<bool> {
-        let command = [program.clone(), "--exact".into(), name.into()];
-        Ok(one(&command, &how)?.is_ok_and(|(report, _)| has_failed(&report)))
+    let again = |command: &[OsString]| -> anyhow::Result<Report> {
+        let (report, _) = one(command, &how, Prints::Nothing)?
+            .map_err(|_| anyhow::anyhow!("{} cannot be run again", program.display()))?;
+        Ok(report)
     };
-    tests::name(&report, program, words, &alone)?;
+    tests::name(&report, program, words, &again)?;
     Ok(Exit::Code(FAILED))
 }
 
@@ -181,9 +183,10 @@ fn how() -> report::Options {
 fn one(
     command: &[OsString],
     how: &report::Options,
+    prints: Prints,
 ) -> anyhow::Result<Result<(Report, Exit), Exit>> {
     let options = ["leaks=exit".to_owned(), FRAMES.to_owned()];
-    let checked = match checked(command, &options)? {
+    let checked = match checked(command, &options, prints)? {
         Ok(checked) => checked,
         Err(exit) => return Ok(Err(exit)),
     };
@@ -193,7 +196,7 @@ fn one(
         Report { wanted: how.wanted.clone(), ..Report::default() }
     };
     checked.end.note_in(&mut report, &How::PLAIN);
-    for line in &report.unseen {
+    for line in report.unseen.iter().filter(|_| prints == Prints::Everything) {
         eprintln!("heapwright: {line}");
     }
     let end = checked.end.exit(&report);

@@ -23,7 +23,7 @@ mod install;
 mod options;
 mod target;
 
-use super::checked::{How, cannot_be_checked, checked};
+use super::checked::{How, Prints, cannot_be_checked, checked};
 use crate::inspect;
 use crate::output::memcheck::{self, Style};
 use crate::preload;
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     let how = how(&asked);
     report::check(&how).map_err(|error| is_wrong(&error))?;
-    let checked = match checked(&asked.program, &library_options(&asked))? {
+    let checked = match checked(&asked.program, &library_options(&asked), Prints::Everything)? {
         Ok(checked) => checked,
         Err(exit) => return Ok(exit),
     };
@@ -140,6 +140,7 @@ fn style(asked: &Asked, words: &[OsString]) -> Style {
         below_main: asked.below_main,
         paths: asked.paths.clone(),
         command: std::iter::once("heapwright valgrind".to_owned()).chain(own).collect(),
+        qualifiers: asked.to.qualifiers(),
         comment: asked.comment.clone(),
     }
 }

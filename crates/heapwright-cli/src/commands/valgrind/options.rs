@@ -290,6 +290,10 @@ impl Parser {
             }
             (false, _, None) => To::Descriptor(2),
         };
+        if asked.xml {
+            // Whatever is asked for, as memcheck does: what reads XML shows leaks or does not.
+            asked.leaks = Leaks::Full;
+        }
         Ok(asked)
     }
 
@@ -561,7 +565,7 @@ mod tests {
             "--errors-for-leak-kinds=all",
         ]);
         assert_eq!(creator.to, To::Socket("127.0.0.1:1234".into()));
-        assert_eq!((creator.children, creator.leaks), (Children::None, Leaks::Summary));
+        assert_eq!((creator.children, creator.leaks), (Children::None, Leaks::Full));
         let exit = asked(&["--error-exitcode=1", "--fullpath-after=", "--fullpath-after=/src/"]);
         assert_eq!(exit.error_exitcode, Some(1));
         assert_eq!(exit.paths, Paths::After(vec![String::new(), "/src/".into()]));
