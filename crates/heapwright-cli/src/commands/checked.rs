@@ -15,7 +15,7 @@ use crate::preload::{self, Options};
 use crate::process::orphans::Running;
 use crate::process::{self, Exit, Orphans, Outcome};
 use crate::report;
-use crate::report::model::{Fate, Report};
+use crate::report::model::{Fate, Process, Report};
 use crate::statistics::Folder;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -243,6 +243,22 @@ fn has_python(report: &Report) -> bool {
     let mut places = report.stacks.frames.iter().filter_map(|frame| frame.place.as_ref());
     report.processes.iter().any(|process| !process.is_skipped && is(&process.exe))
         || places.any(|place| is(&String::from_utf8_lossy(&place.path)))
+}
+
+/// Leaves out of a report what other programs did than those that are wanted; whether anything is left.
+pub(super) fn keep(report: &mut Report, is_wanted: impl Fn(&Process) -> bool) -> bool {
+    let is_wanted: Vec<bool> = report.processes.iter().map(is_wanted).collect();
+    if is_wanted.iter().all(|is| *is) {
+        return !is_wanted.is_empty();
+    }
+    let of = |process: usize| is_wanted.get(process).copied().unwrap_or_default();
+    report.errors.retain(|error| of(error.process));
+    report.leaks.retain(|leak| of(leak.process));
+    report.growths.retain(|growth| of(growth.process));
+    // Indexes stay what they are: a program that goes only lies behind those that stay.
+    let kept = is_wanted.iter().rposition(|is| *is).map_or(0, |last| last + 1);
+    report.processes.truncate(kept);
+    kept != 0
 }
 
 /// Why the library would not get into a program. That it cannot be run at all is reported

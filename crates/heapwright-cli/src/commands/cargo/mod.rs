@@ -8,6 +8,8 @@
 //!     found, elsewhere                a report; 99
 //! ```
 //!
+//! Of what a test starts, the programs count that cargo built beside it, and no others.
+//!
 //! The same runner serves under nextest, which starts each test by itself:
 //! `CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="heapwright cargo-runner"`. What only lists
 //! tests is not checked.
@@ -15,7 +17,7 @@
 mod halves;
 mod tests;
 
-use super::checked::{How, Prints, cannot_be_checked, checked};
+use super::checked::{How, Prints, cannot_be_checked, checked, keep};
 use crate::inspect;
 use crate::output::{self, Format, Look};
 use crate::preload;
@@ -24,7 +26,7 @@ use crate::report::model::{Leak, Report, Wanted};
 use crate::report::point::Point;
 use crate::report::{self, MOST_ERRORS};
 use anyhow::{Context, bail};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -195,12 +197,26 @@ fn one(
     } else {
         Report { wanted: how.wanted.clone(), ..Report::default() }
     };
+    // What it starts is looked at where cargo built it, too: a compiler's leaks are nobody's failure.
+    let own = own_folder(&command[0]);
+    let (pid, own) = (checked.end.outcome.pid, own.as_deref());
+    keep(&mut report, |process| {
+        process.pid == pid || own.is_some_and(|own| Path::new(&process.exe).starts_with(own))
+    });
     checked.end.note_in(&mut report, &How::PLAIN);
     for line in report.unseen.iter().filter(|_| prints == Prints::Everything) {
         eprintln!("heapwright: {line}");
     }
     let end = checked.end.exit(&report);
     Ok(Ok((report, end)))
+}
+
+/// Where cargo puts what it builds with a program: `target/debug` for `target/debug/deps/shop-1a2b`.
+fn own_folder(program: &OsStr) -> Option<PathBuf> {
+    let program = std::fs::canonicalize(program).ok()?;
+    let folder = program.parent()?;
+    let is_inner = ["deps", "examples"].iter().any(|name| folder.ends_with(name));
+    Some(if is_inner { folder.parent()? } else { folder }.to_owned())
 }
 
 /// Whether something was found that is a fault.
