@@ -73,6 +73,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     // Before the program runs, so that a bad FILE does not cost a run.
     let target = Target::open(&asked.to)?;
+    let _messages = asked.messages.as_ref().map(Target::open).transpose()?;
     for line in &asked.not_done {
         eprintln!("heapwright: {line}");
     }
