@@ -306,6 +306,12 @@ mod tests {
         }
     }
 
+    /// How many files are in a folder, but for marks: a slow machine leaves one.
+    fn files(folder: &Path) -> usize {
+        let all = fs::read_dir(folder).expect("there").flatten().map(|entry| entry.path());
+        all.filter(|path| path.extension().is_none_or(|end| end != "seen")).count()
+    }
+
     fn list(places: &[Place]) -> Vec<String> {
         places.iter().map(|p| p.base.join(&p.name).display().to_string()).collect()
     }
@@ -351,8 +357,7 @@ mod tests {
         fs::write(&path, b"something else").expect("written");
         scratch.place().hold(&THE_LIBRARY, uid()).expect("held");
         assert_eq!(fs::read(&path).expect("there"), b"the library");
-        let folder = path.parent().expect("has one");
-        assert_eq!(fs::read_dir(folder).expect("there").count(), 1, "a file was left behind");
+        assert_eq!(files(path.parent().expect("has one")), 1, "a file was left behind");
     }
 
     #[test]
@@ -449,8 +454,8 @@ mod tests {
                 assert!(threads.into_iter().all(|thread| thread.join().expect("ended")));
             });
             let folder = fs::read_dir(scratch.place().base.join("heapwright")).expect("there");
-            let files = folder.flatten().map(|entry| fs::read_dir(entry.path()).expect("there"));
-            assert_eq!(files.map(Iterator::count).sum::<usize>(), 1, "files are left behind");
+            let all = folder.flatten().map(|entry| files(&entry.path()));
+            assert_eq!(all.sum::<usize>(), 1, "files are left behind");
         }
     }
 
