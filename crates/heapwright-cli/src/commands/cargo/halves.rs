@@ -12,11 +12,13 @@
 //! One among a thousand is found with some twenty runs, which together run each of them twice at most; each
 //! further one costs as many again. What no half does, and the whole does, is not found.
 
-/// Those of `all` that do it by themselves, with what each has done. `run` runs some of them and returns what that did: nothing,
-/// or something. That all of them do it together is known.
+/// Runs some of them and returns what that did: nothing, or something.
+type Run<'r, T, E> = &'r mut dyn FnMut(&[T]) -> Result<Vec<String>, E>;
+
+/// Those of `all` that do it by themselves, with what each has done. That all of them do it together is known.
 pub(super) fn culprits<'t, T, E>(
     all: &'t [T],
-    run: &mut dyn FnMut(&[T]) -> Result<Vec<String>, E>,
+    run: Run<'_, T, E>,
 ) -> Result<Vec<(&'t T, Vec<String>)>, E> {
     let mut found = Vec::new();
     among(all, true, run, &mut found)?;
@@ -26,7 +28,7 @@ pub(super) fn culprits<'t, T, E>(
 fn among<'t, T, E>(
     some: &'t [T],
     do_it: bool,
-    run: &mut dyn FnMut(&[T]) -> Result<Vec<String>, E>,
+    run: Run<'_, T, E>,
     found: &mut Vec<(&'t T, Vec<String>)>,
 ) -> Result<(), E> {
     if let [one] = some {
