@@ -42,6 +42,29 @@ packages() {
 # command_or_package COMMAND PACKAGE: installs PACKAGE unless COMMAND is there.
 command_or_package() { command -v "$1" >/dev/null || packages "$2"; }
 
+# source_package NAME: unpacks Debian's source package of this release into $SOURCES/NAME, once; a line, and not 0, where there is
+# none to be had. The list of sources and all of apt's state for it are ours: the system's stay as they are.
+source_package() {
+    local apt=$SOURCES.apt name=$1
+    [ ! -d "$SOURCES/$name" ] || return 0
+    command -v apt-get >/dev/null || { say "no source of $name: there is no apt-get"; return 1; }
+    command_or_package dpkg-source dpkg-dev
+    mkdir -p "$apt/lists/partial" "$apt/archives/partial" "$apt/$name" "$SOURCES"
+    (. /etc/os-release; echo "deb-src http://deb.debian.org/debian $VERSION_CODENAME main") >"$apt/sources.list"
+    local options=(-qq -o Dir::Etc::sourcelist="$apt/sources.list" -o Dir::Etc::sourceparts=/dev/null
+        -o Dir::State::lists="$apt/lists" -o Dir::Cache="$apt" -o APT::Sandbox::User=root
+        -o Acquire::Retries=2 -o Acquire::http::Timeout=20)
+    say "fetching the source of $name"
+    {
+        { [ -n "$(find "$apt/lists" -name '*Sources*')" ] || apt-get "${options[@]}" update; } &&
+            (cd "$apt/$name" && apt-get "${options[@]}" source --download-only "$name") &&
+            rm -rf "$apt/unpacked" &&
+            dpkg-source --no-check -x "$apt/$name"/*.dsc "$apt/unpacked" &&
+            mv "$apt/unpacked" "$SOURCES/$name"
+    } >"$SCRATCH/source" 2>&1 || { cat "$SCRATCH/source" >&2; say "no source of $name (offline?)"; return 1; }
+    rm -rf "${apt:?}/$name"
+}
+
 # What takes long and consists of many runs of one kind (mutants, Miri's tests, programs of the
 # corpus) is cut into six slices. .ci/run runs the one that the commit's hash names,
 # ci/deep.sh all of them.

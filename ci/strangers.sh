@@ -25,31 +25,11 @@ JOBS=2 # at a time
 DATA=$ROOT/ci/strangers
 TABLE=$ROOT/ci/strangers.txt
 WORK=$CARGO_TARGET_DIR/strangers # sources, what is built of them, logs
+SOURCES=$WORK/sources
 LOGS=$WORK/logs
 export TIMEOUTFACTOR=100 # glibc's tests would end themselves, without stacks, after 20 s
 
 # --- what suites use ---------------------------------------------------------
-
-# source_package NAME: unpacks Debian's source package into $WORK/sources/NAME, once. The list of
-# sources and all of apt's state for it are ours: the system's stay as they are.
-source_package() {
-    local apt=$WORK/apt name=$1
-    [ ! -d "$WORK/sources/$name" ] || return 0
-    command_or_package dpkg-source dpkg-dev
-    mkdir -p "$apt/lists/partial" "$apt/archives/partial" "$apt/$name" "$WORK/sources"
-    (. /etc/os-release; echo "deb-src http://deb.debian.org/debian $VERSION_CODENAME main") >"$apt/sources.list"
-    local options=(-qq -o Dir::Etc::sourcelist="$apt/sources.list" -o Dir::Etc::sourceparts=/dev/null
-        -o Dir::State::lists="$apt/lists" -o Dir::Cache="$apt" -o APT::Sandbox::User=root)
-    say "fetching the source of $name"
-    {
-        [ -n "$(find "$apt/lists" -name '*Sources*')" ] || apt-get "${options[@]}" update
-        (cd "$apt/$name" && apt-get "${options[@]}" source --download-only "$name")
-        rm -rf "$apt/unpacked"
-        dpkg-source --no-check -x "$apt/$name"/*.dsc "$apt/unpacked"
-        mv "$apt/unpacked" "$WORK/sources/$name"
-    } >"$SCRATCH/source" 2>&1 || { cat "$SCRATCH/source" >&2; die "no source of $name"; }
-    rm -rf "${apt:?}/$name"
-}
 
 NAMES=() SECONDS_OF=() COMMANDS=() SUITE_OF=()
 add() { SUITE_OF+=("$SUITE"); NAMES+=("$1"); SECONDS_OF+=("$2"); COMMANDS+=("$3"); }

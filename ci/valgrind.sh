@@ -95,3 +95,5 @@ make -s -C project right.valgrind || die "make check-valgrind fails the right te
 ! make -s -C project wrong.valgrind 2>/dev/null || die "make check-valgrind passes the wrong test"
 [ ! -s project/right.log ] && grep -q 'definitely lost' project/wrong.log || die "the logs are others"
 say "make check-valgrind: the wrong test fails, the right one passes"
+
+bash "$ROOT/ci/valgrind-projects.sh" "$(realpath "$HEAPWRIGHT_COMMAND")"

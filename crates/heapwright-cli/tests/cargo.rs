@@ -1,4 +1,4 @@
-//! `cargo heapwright`: a small crate with tests that pass, lose memory, and free twice.
+//! `cargo heapwright`: a small crate with tests that pass, lose memory, and start a program that does.
 
 mod common;
 
@@ -10,6 +10,9 @@ const LIBRARY: &str = r#"
 pub fn lose(bytes: usize) {
     std::mem::forget(std::hint::black_box(vec![1_u8; bytes]));
 }
+pub fn lose_55() {
+    lose(55);
+}
 #[cfg(test)]
 mod tests {
     #[test]
@@ -19,8 +22,18 @@ mod tests {
     #[test]
     fn is_right_too() {}
     #[test]
+    fn is_right_beside_others() {
+        let leaky = std::env::var_os("LEAKY").unwrap();
+        assert!(std::process::Command::new(leaky).status().unwrap().success());
+    }
+    #[test]
     fn loses() {
         super::lose(1234);
+    }
+    // No function of this test's is in the stack.
+    #[test]
+    fn loses_behind_a_pointer() {
+        std::thread::spawn(super::lose_55).join().unwrap();
     }
     #[test]
     fn loses_in_a_thread() {
@@ -38,11 +51,14 @@ fn package(folder: &Folder) {
     std::fs::create_dir(folder.path("src")).expect("made");
     std::fs::write(folder.path("src/lib.rs"), LIBRARY).expect("written");
     std::fs::write(folder.path("src/main.rs"), PROGRAM).expect("written");
+    let leaky = "#include <stdlib.h>\nint main(void) { char *volatile p = malloc(99); p = 0; return p != 0; }";
+    folder.compile("leaky", &["-O0"], leaky);
 }
 
 fn cargo(folder: &Folder, words: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cargo-heapwright"));
     command.arg("heapwright").args(words).current_dir(folder.path(""));
+    command.env("LEAKY", folder.path("leaky"));
     command.env("CARGO_TARGET_DIR", folder.path("target")).env("CARGO_NET_OFFLINE", "true");
     for name in
         ["HEAPWRIGHT", "HEAPWRIGHT_LIBRARY", "LD_PRELOAD", "RUSTFLAGS", "CARGO_BUILD_TARGET"]
@@ -58,11 +74,11 @@ fn a_leak_is_its_tests_failure() {
     package(&folder);
     let output = cargo(&folder, &["test", "--lib", "--", "is_right"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    assert!(stdout(&output).contains("2 passed"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("3 passed"), "{}", stdout(&output));
     assert!(!stderr(&output).contains("heapwright:"), "{}", stderr(&output));
     let output = cargo(&folder, &["test", "--lib"]);
     assert_eq!(output.status.code(), Some(101), "{}", stderr(&output));
-    assert!(stdout(&output).contains("4 passed"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("6 passed"), "{}", stdout(&output));
     let printed = stderr(&output);
     let (_, failures) = printed.split_once("failures, found by heapwright:\n").expect("is there");
     let failures: Vec<&str> = failures.lines().take_while(|line| !line.is_empty()).collect();
@@ -70,6 +86,7 @@ fn a_leak_is_its_tests_failure() {
         failures,
         [
             "    tests::loses: 1.2 KiB in 1 block is definitely lost",
+            "    tests::loses_behind_a_pointer: 55 B in 1 block is definitely lost",
             "    tests::loses_in_a_thread: 77 B in 1 block is definitely lost"
         ],
         "{printed}"
@@ -83,7 +100,7 @@ fn a_leak_is_its_tests_failure() {
     let binary = binary.expect("is built");
     let runner = |words: &[&str]| done(heapwright().arg("cargo-runner").arg(&binary).args(words));
     let list = runner(&["--list", "--format", "terse"]);
-    assert_eq!((stdout(&list).lines().count(), &*stderr(&list)), (4, ""));
+    assert_eq!((stdout(&list).lines().count(), &*stderr(&list)), (6, ""));
     assert_eq!(runner(&["--exact", "tests::is_right", "--nocapture"]).status.code(), Some(0));
     let output = runner(&["--exact", "tests::loses", "--nocapture"]);
     assert_eq!(output.status.code(), Some(101), "{}", stderr(&output));

@@ -15,12 +15,12 @@ use crate::preload::{self, Options};
 use crate::process::orphans::Running;
 use crate::process::{self, Exit, Orphans, Outcome};
 use crate::report;
-use crate::report::model::{Fate, Report};
+use crate::report::model::{Fate, Process, Report};
 use crate::statistics::Folder;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The records' name before the pid.
@@ -192,8 +192,7 @@ fn outlive(
     };
     let (mut followed, mut is_said) = (Vec::new(), false);
     loop {
-        orphans.reap();
-        let running = process::orphans::running();
+        let running = orphans.reap();
         let waited: Vec<u32> = running
             .iter()
             .filter(|running| is_followed(running))
@@ -246,12 +245,36 @@ fn has_python(report: &Report) -> bool {
         || places.any(|place| is(&String::from_utf8_lossy(&place.path)))
 }
 
+/// Leaves out of a report what other programs did than those that are wanted; whether anything is left.
+pub(super) fn keep(report: &mut Report, is_wanted: impl Fn(&Process) -> bool) -> bool {
+    let is_wanted: Vec<bool> = report.processes.iter().map(is_wanted).collect();
+    if is_wanted.iter().all(|is| *is) {
+        return !is_wanted.is_empty();
+    }
+    let of = |process: usize| is_wanted.get(process).copied().unwrap_or_default();
+    report.errors.retain(|error| of(error.process));
+    report.leaks.retain(|leak| of(leak.process));
+    report.growths.retain(|growth| of(growth.process));
+    // Indexes stay what they are: a program that goes only lies behind those that stay.
+    let kept = is_wanted.iter().rposition(|is| *is).map_or(0, |last| last + 1);
+    report.processes.truncate(kept);
+    kept != 0
+}
+
 /// Why the library would not get into a program. That it cannot be run at all is reported
 /// when that is tried.
 pub(super) fn cannot_be_checked(report: &inspect::Report) -> Option<String> {
     let cannot_run = ["not-found", "not-executable", "noexec", "not-a-program", "not-elf", "loop"];
     let reason = report.reason().filter(|finding| !cannot_run.contains(&finding.code))?;
     (report.verdict() == Verdict::No).then(|| reason.text.clone())
+}
+
+/// What a program may print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Prints {
+    Everything,
+    /// It has printed it once.
+    Nothing,
 }
 
 /// What a program left.
@@ -271,6 +294,7 @@ impl Checked {
 pub(super) fn checked(
     program: &[OsString],
     asked: &[String],
+    prints: Prints,
 ) -> anyhow::Result<Result<Checked, Exit>> {
     let given = std::env::var_os("HEAPWRIGHT_LIBRARY").filter(|path| !path.is_empty());
     let library = preload::for_check(given.map(PathBuf::from).as_deref())?;
@@ -284,7 +308,10 @@ pub(super) fn checked(
     }
     options.record(&folder.path().join(STEM));
     preload::refuse_bad(&library, &options, &[])?;
-    let command = command(program, &library, &options)?;
+    let mut command = command(program, &library, &options)?;
+    if prints == Prints::Nothing {
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+    }
     Ok(match to_end(command, &program[0], folder.path(), &How::PLAIN) {
         Ok(end) => Ok(Checked { folder, end }),
         Err(error) => Err(not_started(&program[0], &error)),

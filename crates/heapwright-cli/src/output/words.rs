@@ -3,7 +3,7 @@
 
 use crate::report::lines;
 use crate::report::model::{Error, Happened, Leak, Report, StackId};
-use crate::report::suppressions::suggestion;
+use crate::report::suppressions::{is_main, suggestion};
 use crate::symbols::{Frame, Function};
 use heapwright_record::debug::{self, Finding, FindingKind, Formatted, Reach, Role, Text};
 use std::fmt::Write;
@@ -140,6 +140,11 @@ pub(crate) fn block_for(
         for line in functions {
             let _ = writeln!(block, "   {line}");
             lines += 1;
+        }
+        let names = frame.functions.iter().filter_map(|function| function.name.as_deref());
+        // What called it has other names with another C library.
+        if names.into_iter().any(is_main) {
+            break;
         }
     }
     (lines != 0).then(|| block + "}\n")

@@ -49,10 +49,15 @@ impl Orphans {
         }
     }
 
-    /// Takes the status of those that have ended.
-    pub(crate) fn reap(&mut self) {
-        while let Ok(pid @ 1..) = wait_without_reaping(libc::P_ALL, 0, libc::WNOHANG) {
-            self.take(pid);
+    /// Takes the status of those that have ended, and returns those that have not: all processes that descend from this one. A
+    /// process that has no child has none at all, and nobody has to look for them.
+    pub(crate) fn reap(&mut self) -> Vec<Running> {
+        loop {
+            match wait_without_reaping(libc::P_ALL, 0, libc::WNOHANG) {
+                Ok(pid @ 1..) => self.take(pid),
+                Err(error) if error.raw_os_error() == Some(libc::ECHILD) => return Vec::new(),
+                _ => return running(),
+            }
         }
     }
 
@@ -69,7 +74,7 @@ impl Orphans {
 }
 
 /// All processes that descend from this one and have not ended.
-pub(crate) fn running() -> Vec<Running> {
+fn running() -> Vec<Running> {
     let mut parents: HashMap<u32, u32> = HashMap::new();
     for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
         let pid = entry.file_name().to_str().and_then(|name| name.parse().ok());

@@ -393,7 +393,8 @@ impl ReportBuilder<'_> {
         Chain {
             root: leak.root,
             address: leak.root_address,
-            name: if in_data { self.naming.variable(lost.root) } else { None },
+            // To know it means to read the program's debug information.
+            name: if in_data && is_detailed { self.naming.variable(lost.root) } else { None },
             module: file.map(|known| crate::output::printable((&*known.file.path).into())),
             thread: (thread != 0).then(|| (thread, self.thread(lost.process, thread))),
             steps,

@@ -38,8 +38,11 @@
 //! Memcheck:Addr1 ... Addr32  accesses and writes that were wrong
 //! Memcheck:Cond, Value8 ...  uninitialised values: by the stack that allocated the block
 //! Heapwright:HEADING         that one kind; Heapwright:growth, too
-//! others                     of other tools, or of what heapwright does not look for: never used
+//! others                     of other tools (not read), or of what heapwright does not look for: never used
 //! ```
+//!
+//! `Memcheck:Param` is followed by the parameter (`write(buf)`), as valgrind has it. A stack that was cut, for no more calls are
+//! kept, is compared with as many lines of a block as it has calls.
 
 use super::model::Used;
 use crate::symbols::plumbing::is_plumbing_name;
@@ -361,19 +364,32 @@ fn block(body: &[(&str, u32)], begin: u32) -> Result<Named, (u32, String)> {
     let Some((tools, what)) = kind.split_once(':') else {
         return Err((*at, format!("'{kind}' is not TOOL:TYPE, such as Memcheck:Leak")));
     };
+    let what = what.trim();
     let tools: Vec<&str> = tools.split(',').map(str::trim).collect();
     let ours = |tool: &str| tools.iter().any(|name| name.eq_ignore_ascii_case(tool));
-    let mut hides = match what.trim() {
-        what if ours("heapwright") => match heading(&what.to_ascii_lowercase()) {
+    if !ours("heapwright") && !ours("memcheck") {
+        // Another tool's: valgrind does not read it, nor does this.
+        let (hides, frames) = (Hides::Nothing, Frames::Stack(Vec::new()));
+        return Ok(((*name).to_owned(), Rule { hides, frames }));
+    }
+    let mut hides = match what {
+        _ if ours("heapwright") => match heading(&what.to_ascii_lowercase()) {
             Some(hides) => hides,
             None => return Err((*at, format!("there is nothing of the type '{what}'"))),
         },
-        _ if !ours("memcheck") => Hides::Nothing,
         "Leak" => Hides::Leaks(LEAKS.to_vec()),
         "Free" => Hides::Kinds(FREES.to_vec()),
         what if what.starts_with("Addr") => Hides::Kinds(ACCESSES.to_vec()),
         what if is_of_uninitialised(what) => Hides::Kinds(vec![FindingKind::Uninitialised]),
         _ => Hides::Nothing,
+    };
+    let rest = match rest {
+        // The parameter, whatever it is called: `write(buf)`.
+        [(extra, _), rest @ ..] if has_extra(what) && !is_location(extra) => rest,
+        _ if has_extra(what) => {
+            return Err((*at, format!("'{kind}' wants a line of what it is about, as write(buf)")));
+        }
+        _ => rest,
     };
     let mut frames = Vec::new();
     for (line, at) in rest {
@@ -389,7 +405,7 @@ fn block(body: &[(&str, u32)], begin: u32) -> Result<Named, (u32, String)> {
                 continue;
             }
             _ if *line == "..." => Pattern::AnyNumber,
-            // Of a system call's parameter: the type has said that it is not ours.
+            // What a type that is not known here is about.
             _ if frames.is_empty() && matches!(hides, Hides::Nothing) => continue,
             _ => return Err((*at, format!("'{line}' is no frame: fun:, obj:, src: or ..."))),
         });
@@ -401,6 +417,16 @@ fn block(body: &[(&str, u32)], begin: u32) -> Result<Named, (u32, String)> {
         ));
     }
     Ok(((*name).to_owned(), Rule { hides, frames: Frames::Stack(frames) }))
+}
+
+/// Whether a type of memcheck's has a line of its own before the frames.
+fn has_extra(what: &str) -> bool {
+    matches!(what, "Param" | "FishyValue")
+}
+
+/// Whether a line of a block is a frame's.
+fn is_location(line: &str) -> bool {
+    line == "..." || ["fun:", "obj:", "src:"].iter().any(|word| line.starts_with(word))
 }
 
 fn leak_kinds(words: &str) -> Result<Vec<Reach>, String> {
@@ -429,8 +455,9 @@ impl Frames {
             }),
             Self::Chain(calls) => stacks.iter().any(|stack| begins(calls, without_plumbing(stack))),
             Self::Stack(patterns) => stacks.iter().any(|stack| {
+                let begins = |patterns: &[Pattern]| begins(within(patterns, stack), stack);
                 let behind = behind_function(patterns, function);
-                if begins(patterns, stack) || behind.is_some_and(|rest| begins(rest, stack)) {
+                if begins(patterns) || behind.is_some_and(begins) {
                     return true;
                 }
                 // The function that valgrind's stack begins with.
@@ -441,7 +468,7 @@ impl Frames {
                     Some(Pattern::Object(name)) => name.contains("vgpreload"),
                     _ => false,
                 };
-                is_allocator && begins(&patterns[1..], stack)
+                is_allocator && begins(&patterns[1..])
             }),
         }
     }
@@ -490,6 +517,19 @@ fn is_called(pattern: &str, function: Function) -> bool {
 pub(super) fn without_plumbing<'s, 'a>(stack: &'s [Line<'a>]) -> &'s [Line<'a>] {
     let first = stack.iter().position(|line| !is_plumbing_name(line.name));
     &stack[first.unwrap_or_default()..]
+}
+
+/// As many calls as a stack has, at least, where it was cut: valgrind keeps twelve, and one of them is its own.
+const CUT: usize = 11;
+
+/// The lines of a block that a stack is compared with. Where a stack was cut, those beyond its end have nothing to
+/// match: valgrind, too, leaves out lines beyond `--num-callers`.
+fn within<'p>(patterns: &'p [Pattern], stack: &[Line<'_>]) -> &'p [Pattern] {
+    let is_end = |line: &Line<'_>| {
+        is_main(line.name) || BEGINNINGS.iter().any(|name| line.name.starts_with(name))
+    };
+    let is_cut = stack.len() >= CUT && !stack.last().is_some_and(is_end);
+    patterns.get(..stack.len()).filter(|_| is_cut).unwrap_or(patterns)
 }
 
 /// Whether a stack begins with these frames. Only the last `...` before a mismatch is
@@ -754,6 +794,31 @@ mod tests {
             assert_eq!(hidden(&block(kind, "..."), Kind::Error(finding)), hides, "{kind}");
         }
         assert!(!hidden(&block("Memcheck:Param", "write(buf)\nfun:main"), LOST));
+        // What is for other tools is not read; what newer valgrinds know may have a line of its own.
+        assert!(!hidden(&block("Helgrind:Race", ""), LOST));
+        assert!(!hidden(&block("drd:ConflictingAccess", "any\nfun:main"), LOST));
+        assert!(!hidden(&block("Memcheck:Newer", "any\n...\nfun:main"), LOST));
+    }
+
+    #[test]
+    fn blocks_may_be_longer_than_the_stacks_that_are_kept() {
+        let names: Vec<String> = (0..20).map(|number| format!("f{number}")).collect();
+        let stack = |calls: usize, last: &'static str| -> Vec<Line<'_>> {
+            let names = names[..calls].iter().map(|name| &**name).chain([last]);
+            names.map(|name| Line { name, ..Line::default() }).collect()
+        };
+        let hidden = |before: &str, calls: usize, stack: Vec<Line<'_>>| {
+            let frames: String =
+                names[..calls].iter().map(|name| format!("fun:{name}\n")).collect();
+            suppressions(&format!("{{\na\nMemcheck:Leak\n{before}{frames}}}"))
+                .hides(LOST, Function::Unknown, &[stack])
+                .is_some()
+        };
+        assert!(hidden("", 20, stack(11, "f11")) && hidden("fun:malloc\n", 20, stack(11, "f11")));
+        assert!(!hidden("", 20, stack(11, "other")), "a call differs");
+        assert!(!hidden("", 20, stack(11, "main")), "the stack ends there");
+        assert!(!hidden("", 20, stack(4, "f4")), "a short stack was not cut");
+        assert!(!hidden("fun:f0\n...\nfun:other\n", 1, stack(11, "f11")), "the lines are fewer");
     }
 
     #[test]
@@ -776,6 +841,10 @@ mod tests {
             (
                 "{\n name\n Memcheck:Leak\n function:x\n}",
                 "file:4: 'function:x' is no frame: fun:, obj:, src: or ...",
+            ),
+            (
+                "{\n name\n Memcheck:Param\n fun:x\n}",
+                "file:3: 'Memcheck:Param' wants a line of what it is about, as write(buf)",
             ),
             (
                 "{\n name\n Memcheck:Leak\n match-leak-kinds: lost\n fun:x\n}",

@@ -22,7 +22,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Where distributions put what they take out of files.
 const DEBUG_FILES: &str = "/usr/lib/debug";
@@ -158,10 +158,18 @@ fn section(object: &Elf, name: &str) -> Result<Bytes, gimli::Error> {
     let data = object.section_by_name(name).and_then(|part| part.uncompressed_data().ok());
     let bytes: &'static [u8] = match data {
         Some(Cow::Borrowed(bytes)) => bytes,
-        Some(Cow::Owned(bytes)) => bytes.leak(),
+        Some(Cow::Owned(bytes)) => kept(bytes),
         None => &[],
     };
     Ok(EndianSlice::new(bytes, endian(object)))
+}
+
+/// Bytes that stay to the end, as those of mapped files do; in a list, so that whoever looks for leaks sees that they do.
+fn kept(bytes: Vec<u8>) -> &'static [u8] {
+    static KEPT: Mutex<Vec<&[u8]>> = Mutex::new(Vec::new());
+    let bytes: &'static [u8] = bytes.leak();
+    KEPT.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
+    bytes
 }
 
 /// The checksum of `.gnu_debuglink`: the CRC-32 of zip and Ethernet.

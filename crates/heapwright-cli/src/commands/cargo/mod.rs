@@ -8,13 +8,16 @@
 //!     found, elsewhere                a report; 99
 //! ```
 //!
+//! Of what a test starts, the programs count that cargo built beside it, and no others.
+//!
 //! The same runner serves under nextest, which starts each test by itself:
 //! `CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="heapwright cargo-runner"`. What only lists
 //! tests is not checked.
 
+mod halves;
 mod tests;
 
-use super::checked::{How, cannot_be_checked, checked};
+use super::checked::{How, Prints, cannot_be_checked, checked, keep};
 use crate::inspect;
 use crate::output::{self, Format, Look};
 use crate::preload;
@@ -23,7 +26,7 @@ use crate::report::model::{Leak, Report, Wanted};
 use crate::report::point::Point;
 use crate::report::{self, MOST_ERRORS};
 use anyhow::{Context, bail};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -141,7 +144,7 @@ pub(crate) fn runner(args: &RunnerArgs) -> anyhow::Result<Exit> {
     }
     let how = how();
     report::check(&how).map_err(|error| crate::wrong::is_wrong(&error))?;
-    let (report, end) = match one(&args.command, &how)? {
+    let (report, end) = match one(&args.command, &how, Prints::Everything)? {
         Ok(seen) => seen,
         Err(exit) => return Ok(exit),
     };
@@ -156,11 +159,12 @@ pub(crate) fn runner(args: &RunnerArgs) -> anyhow::Result<Exit> {
     if !tests::has_tests(Path::new(program)) {
         return Ok(Exit::Code(99));
     }
-    let alone = |name: &str| -> anyhow::Result<bool> {
-        let command = [program.clone(), "--exact".into(), name.into()];
-        Ok(one(&command, &how)?.is_ok_and(|(report, _)| has_failed(&report)))
+    let again = |command: &[OsString]| -> anyhow::Result<Report> {
+        let (report, _) = one(command, &how, Prints::Nothing)?
+            .map_err(|_| anyhow::anyhow!("{} cannot be run again", program.display()))?;
+        Ok(report)
     };
-    tests::name(&report, program, words, &alone)?;
+    tests::name(&report, program, words, &again)?;
     Ok(Exit::Code(FAILED))
 }
 
@@ -181,9 +185,10 @@ fn how() -> report::Options {
 fn one(
     command: &[OsString],
     how: &report::Options,
+    prints: Prints,
 ) -> anyhow::Result<Result<(Report, Exit), Exit>> {
     let options = ["leaks=exit".to_owned(), FRAMES.to_owned()];
-    let checked = match checked(command, &options)? {
+    let checked = match checked(command, &options, prints)? {
         Ok(checked) => checked,
         Err(exit) => return Ok(Err(exit)),
     };
@@ -192,12 +197,26 @@ fn one(
     } else {
         Report { wanted: how.wanted.clone(), ..Report::default() }
     };
+    // What it starts is looked at where cargo built it, too: a compiler's leaks are nobody's failure.
+    let own = own_folder(&command[0]);
+    let (pid, own) = (checked.end.outcome.pid, own.as_deref());
+    keep(&mut report, |process| {
+        process.pid == pid || own.is_some_and(|own| Path::new(&process.exe).starts_with(own))
+    });
     checked.end.note_in(&mut report, &How::PLAIN);
-    for line in &report.unseen {
+    for line in report.unseen.iter().filter(|_| prints == Prints::Everything) {
         eprintln!("heapwright: {line}");
     }
     let end = checked.end.exit(&report);
     Ok(Ok((report, end)))
+}
+
+/// Where cargo puts what it builds with a program: `target/debug` for `target/debug/deps/shop-1a2b`.
+fn own_folder(program: &OsStr) -> Option<PathBuf> {
+    let program = std::fs::canonicalize(program).ok()?;
+    let folder = program.parent()?;
+    let is_inner = ["deps", "examples"].iter().any(|name| folder.ends_with(name));
+    Some(if is_inner { folder.parent()? } else { folder }.to_owned())
 }
 
 /// Whether something was found that is a fault.

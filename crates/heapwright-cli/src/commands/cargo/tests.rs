@@ -2,9 +2,10 @@
 //!
 //! All tests of a binary run in one process, so that passing ones cost no start each. Where
 //! something was found, its stacks mostly say in which test: one of their functions has the
-//! test's name. Where one finding does not (another thread's, or a stack that ends before),
-//! every test runs once more by itself, and those that fail then are named.
+//! test's name. Where one finding does not (another thread's, or a stack that ends before), tests run
+//! again, in halves (`halves`), until those are found that have such findings by themselves.
 
+use super::halves::culprits;
 use crate::output::{finding_sentences, printable_text};
 use crate::report::model::{Report, StackId};
 use std::collections::BTreeMap;
@@ -18,33 +19,29 @@ pub(super) fn has_tests(program: &Path) -> bool {
     std::fs::read(program).is_ok_and(|bytes| bytes.windows(MARK.len()).any(|window| window == MARK))
 }
 
-/// Says on standard error which tests the findings are of. `alone` runs a test by itself, and
-/// says whether something was found.
+/// Says on standard error which tests the findings are of. `again` runs some of the tests, and returns the report.
 pub(super) fn name(
     report: &Report,
     program: &OsStr,
     words: &[OsString],
-    alone: &dyn Fn(&str) -> anyhow::Result<bool>,
+    again: &dyn Fn(&[OsString]) -> anyhow::Result<Report>,
 ) -> anyhow::Result<()> {
     let tests = listed(program, words)?;
-    let mut failed: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    let mut strays = Vec::new();
-    for (sentence, stacks) in finding_sentences(report) {
-        match tests.iter().find(|test| stacks.iter().any(|stack| is_in(report, *stack, test))) {
-            Some(test) => failed.entry(test).or_default().push(sentence),
-            None => strays.push(sentence),
-        }
-    }
+    let (mut failed, strays) = by_test(report, &tests);
     if !strays.is_empty() {
-        let mut found = false;
-        for test in &tests {
-            if alone(test)? {
-                found = true;
-                failed.entry(test).or_default();
-            }
-        }
-        if !found || tests.is_empty() {
+        let found = match &tests[..] {
+            // Whatever it was, it was this one.
+            [only] => vec![(only, strays.clone())],
+            tests => culprits(tests, &mut |some| {
+                let report = again(&command(program, words, some))?;
+                Ok::<_, anyhow::Error>(by_test(&report, tests).1)
+            })?,
+        };
+        if found.is_empty() {
             failed.entry("(of no test alone)").or_default().extend(strays);
+        }
+        for (test, sentences) in found {
+            failed.entry(test).or_default().extend(sentences);
         }
     }
     eprintln!("\nfailures, found by heapwright:");
@@ -58,6 +55,31 @@ pub(super) fn name(
     }
     eprintln!();
     Ok(())
+}
+
+/// What was found, by the test whose function is in its stacks, and what has no such.
+fn by_test<'t>(
+    report: &Report,
+    tests: &'t [String],
+) -> (BTreeMap<&'t str, Vec<String>>, Vec<String>) {
+    let mut failed: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    let mut strays = Vec::new();
+    for (sentence, stacks) in finding_sentences(report) {
+        match tests.iter().find(|test| stacks.iter().any(|stack| is_in(report, *stack, test))) {
+            Some(test) => failed.entry(test).or_default().push(sentence),
+            None => strays.push(sentence),
+        }
+    }
+    (failed, strays)
+}
+
+/// What runs some of the tests, and no other.
+fn command(program: &OsStr, words: &[OsString], tests: &[String]) -> Vec<OsString> {
+    let kept = words.iter().filter(|word| *word == "--ignored" || *word == "--include-ignored");
+    let mut command = vec![program.to_owned(), "--exact".into()];
+    command.extend(kept.cloned());
+    command.extend(tests.iter().map(OsString::from));
+    command
 }
 
 /// The names of the tests that these words choose.
@@ -89,6 +111,14 @@ fn is_of(name: &str, test: &str) -> bool {
 #[cfg(test)]
 mod unit {
     use super::*;
+
+    #[test]
+    fn some_tests_are_run_as_all_were() {
+        let words = ["adds", "--include-ignored", "--skip", "x"].map(OsString::from);
+        let tests = ["a::adds", "b::adds"].map(str::to_owned);
+        let command = command(OsStr::new("prog"), &words, &tests);
+        assert_eq!(command, ["prog", "--exact", "--include-ignored", "a::adds", "b::adds"]);
+    }
 
     #[test]
     fn functions_are_of_tests_by_whole_names() {

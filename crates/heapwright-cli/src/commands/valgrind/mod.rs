@@ -23,7 +23,7 @@ mod install;
 mod options;
 mod target;
 
-use super::checked::{How, cannot_be_checked, checked};
+use super::checked::{How, Prints, cannot_be_checked, checked, keep};
 use crate::inspect;
 use crate::output::memcheck::{self, Style};
 use crate::preload;
@@ -73,12 +73,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     }
     // Before the program runs, so that a bad FILE does not cost a run.
     let target = Target::open(&asked.to)?;
+    let _messages = asked.messages.as_ref().map(Target::open).transpose()?;
     for line in &asked.not_done {
         eprintln!("heapwright: {line}");
     }
     let how = how(&asked);
     report::check(&how).map_err(|error| is_wrong(&error))?;
-    let checked = match checked(&asked.program, &library_options(&asked))? {
+    let checked = match checked(&asked.program, &library_options(&asked), Prints::Everything)? {
         Ok(checked) => checked,
         Err(exit) => return Ok(exit),
     };
@@ -140,6 +141,7 @@ fn style(asked: &Asked, words: &[OsString]) -> Style {
         below_main: asked.below_main,
         paths: asked.paths.clone(),
         command: std::iter::once("heapwright valgrind".to_owned()).chain(own).collect(),
+        qualifiers: asked.to.qualifiers(),
         comment: asked.comment.clone(),
     }
 }
@@ -166,7 +168,8 @@ fn reports(
     });
     let processes = made.iter().flat_map(|(_, report)| &report.processes);
     let wanted = followed(processes, started, asked);
-    made.retain_mut(|(_, report)| keep(report, &wanted));
+    let is_wanted = |process: &Process| wanted.contains(&(process.pid, process.began));
+    made.retain_mut(|(_, report)| keep(report, is_wanted));
     let mut reports: Vec<Report> = if asked.xml && !asked.to.is_for_each() && made.len() > 1 {
         let all: Vec<PathBuf> = made.into_iter().map(|(record, _)| record.clone()).collect();
         vec![report::make(&all, how)?.report]
@@ -223,26 +226,6 @@ fn followed<'a>(
         }
     }
     wanted.iter().map(|process| (process.pid, process.began)).collect()
-}
-
-/// Leaves out of a report what other programs did; whether anything is left.
-fn keep(report: &mut Report, wanted: &HashSet<Ran>) -> bool {
-    let is_wanted: Vec<bool> = report
-        .processes
-        .iter()
-        .map(|process| wanted.contains(&(process.pid, process.began)))
-        .collect();
-    if is_wanted.iter().all(|is| *is) {
-        return !is_wanted.is_empty();
-    }
-    let of = |process: usize| is_wanted.get(process).copied().unwrap_or_default();
-    report.errors.retain(|error| of(error.process));
-    report.leaks.retain(|leak| of(leak.process));
-    report.growths.retain(|growth| of(growth.process));
-    // Indexes stay what they are: a program that goes only lies behind those that stay.
-    let kept = is_wanted.iter().take_while(|is| **is).count();
-    report.processes.truncate(kept);
-    kept != 0
 }
 
 fn write(

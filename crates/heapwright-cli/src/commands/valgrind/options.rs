@@ -40,6 +40,8 @@ pub(super) struct Asked {
     pub(super) lists: bool,
     pub(super) xml: bool,
     pub(super) to: To,
+    /// Where valgrind's messages go beside XML: nothing is written there, but whoever listens sees that somebody is there.
+    pub(super) messages: Option<To>,
     pub(super) comment: Option<String>,
     pub(super) children: Children,
     /// Programs that are not reported where they are executed, by their paths, with wildcards.
@@ -259,6 +261,7 @@ impl Parser {
             lists: false,
             xml: false,
             to: To::Descriptor(2),
+            messages: None,
             comment: None,
             children: Children::Forked,
             skip: Vec::new(),
@@ -284,12 +287,20 @@ impl Parser {
         let Self { mut asked, log, xml } = self;
         asked.program = program.to_vec();
         asked.to = match (asked.xml, xml, log) {
-            (true, Some(to), _) | (false, _, Some(to)) => to,
+            (true, Some(to), messages) => {
+                asked.messages = messages;
+                to
+            }
+            (false, _, Some(to)) => to,
             (true, None, _) => {
                 return Err(refused("--xml=yes wants --xml-file, --xml-fd or --xml-socket"));
             }
             (false, _, None) => To::Descriptor(2),
         };
+        if asked.xml {
+            // Whatever is asked for, as memcheck does: what reads XML shows leaks or does not.
+            asked.leaks = Leaks::Full;
+        }
         Ok(asked)
     }
 
@@ -561,7 +572,8 @@ mod tests {
             "--errors-for-leak-kinds=all",
         ]);
         assert_eq!(creator.to, To::Socket("127.0.0.1:1234".into()));
-        assert_eq!((creator.children, creator.leaks), (Children::None, Leaks::Summary));
+        assert_eq!(creator.messages, Some(To::Socket("127.0.0.1:1235".into())));
+        assert_eq!((creator.children, creator.leaks), (Children::None, Leaks::Full));
         let exit = asked(&["--error-exitcode=1", "--fullpath-after=", "--fullpath-after=/src/"]);
         assert_eq!(exit.error_exitcode, Some(1));
         assert_eq!(exit.paths, Paths::After(vec![String::new(), "/src/".into()]));

@@ -31,6 +31,16 @@ impl To {
     pub(super) fn is_for_each(&self) -> bool {
         matches!(self, Self::File(name) if name.contains("%p") || name.contains("%n"))
     }
+
+    /// The variables that a file's name has, and their values.
+    pub(super) fn qualifiers(&self) -> Vec<(String, String)> {
+        let Self::File(name) = self else { return Vec::new() };
+        let variables = name.split("%q{").skip(1).filter_map(|rest| rest.split_once('}'));
+        let value = |name: &str| std::env::var_os(name).unwrap_or_default();
+        variables
+            .map(|(name, _)| (name.to_owned(), value(name).to_string_lossy().into_owned()))
+            .collect()
+    }
 }
 
 impl Target {

@@ -19,6 +19,8 @@
 //!
 //! `text` and `xml` print [`Entry`]s. Growth is no finding of memcheck's, and left out.
 
+#[cfg(test)]
+pub(crate) mod protocol;
 pub(crate) mod text;
 pub(crate) mod xml;
 
@@ -43,6 +45,8 @@ pub(crate) struct Style {
     pub(crate) paths: Paths,
     /// The command line of this command, for XML.
     pub(crate) command: Vec<String>,
+    /// Variables that the name of the XML's file has, and their values.
+    pub(crate) qualifiers: Vec<(String, String)>,
     /// What stands verbatim in XML.
     pub(crate) comment: Option<String>,
 }
@@ -66,6 +70,7 @@ impl Default for Style {
             below_main: false,
             paths: Paths::Name,
             command: vec!["heapwright".to_owned()],
+            qualifiers: Vec::new(),
             comment: None,
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! valgrindoutput
-//!   protocolversion protocoltool preamble pid ppid tool usercomment? args
+//!   protocolversion protocoltool preamble pid ppid tool logfilequalifier* usercomment? args
 //!   status RUNNING, error*, status FINISHED, error* (leaks), errorcounts, suppcounts
 //! error   unique tid kind what|xwhat stack (auxwhat stack?)* suppression?
 //! frame   ip obj? fn? dir? file? line?
@@ -12,7 +12,7 @@
 //! has ended, so both statuses come at once. A stack has a frame at least, since readers
 //! take that for granted: where none was kept its address is 0.
 
-use super::{Entry, INTERPOSER, Style, errors, leaks, shown};
+use super::{Entry, INTERPOSER, Style, UNNAMED, errors, leaks, shown};
 use crate::output::calls::Call;
 use crate::output::xml::escaped;
 use crate::report::model::{Report, StackId};
@@ -70,6 +70,12 @@ fn head(text: &mut String, report: &Report, style: &Style) {
     text.push_str("</preamble>\n\n");
     let (pid, parent) = first.map_or((0, 0), |process| (process.pid, process.parent));
     let _ = writeln!(text, "<pid>{pid}</pid>\n<ppid>{parent}</ppid>\n<tool>memcheck</tool>");
+    for (variable, value) in &style.qualifiers {
+        text.push_str("<logfilequalifier>\n");
+        element(text, 2, "var", variable);
+        element(text, 2, "value", value);
+        text.push_str("</logfilequalifier>\n");
+    }
     if let Some(comment) = &style.comment {
         let _ = writeln!(text, "<usercomment>{comment}</usercomment>");
     }
@@ -184,9 +190,11 @@ fn frame(text: &mut String, call: &Call<'_>) {
 fn suppression(text: &mut String, block: &str) {
     let mut lines = block.lines().map(str::trim).filter(|line| !matches!(*line, "{" | "}"));
     text.push_str("  <suppression>\n");
-    for name in ["sname", "skind"] {
-        element(text, 4, name, lines.next().unwrap_or_default());
-    }
+    let name = lines.next().unwrap_or_default();
+    // Valgrind has no brackets around it here.
+    let name = if name == UNNAMED { UNNAMED.trim_matches(['<', '>']) } else { name };
+    element(text, 4, "sname", name);
+    element(text, 4, "skind", lines.next().unwrap_or_default());
     for line in lines {
         match line.split_once(':') {
             Some(("match-leak-kinds", kinds)) => {
@@ -206,6 +214,7 @@ fn suppression(text: &mut String, block: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::output::memcheck::protocol;
     use crate::output::sample;
     use crate::report::model::{Ready, Wanted};
     use heapwright_record::debug::Reach;
@@ -287,9 +296,13 @@ mod tests {
     fn document(report: &Report) -> Document {
         let mut out = Vec::new();
         let comment = Some("<mine/>".to_owned());
-        let style = Style { comment, ..Style::default() };
+        let qualifiers = vec![("HOME".to_owned(), "/home/<ada>".to_owned())];
+        let style = Style { comment, qualifiers, ..Style::default() };
         write(report, &style, &mut out).expect("is written");
         let text = String::from_utf8(out).expect("is text");
+        if let Err(wrong) = protocol::check(&text) {
+            panic!("{wrong}\n{text}");
+        }
         quick_xml::de::from_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
     }
 
@@ -334,6 +347,43 @@ mod tests {
     fn nothing_is_a_document_too() {
         let read = document(&Report::default());
         assert!(read.error.is_empty() && read.errorcounts.pair.is_empty());
+    }
+
+    #[test]
+    fn the_protocol_is_read_strictly() {
+        let details = vec![Reach::Definite];
+        let wanted = Wanted { details, suppressions: Ready::Block, ..Wanted::default() };
+        let mut out = Vec::new();
+        let report = Report { wanted, ..sample::report() };
+        write(&report, &Style::default(), &mut out).expect("is written");
+        let right = String::from_utf8(out).expect("is text");
+        assert_eq!(protocol::check(&right), Ok(()));
+        for (from, to) in [
+            ("<?xml version=\"1.0\"?>", "<?xml version=\"1.1\"?>"),
+            ("<protocolversion>4<", "<protocolversion>6<"),
+            ("<ppid>4000</ppid>\n", ""),
+            ("<tool>memcheck</tool>", "<tool name=\"memcheck\"/>"),
+            ("<state>RUNNING<", "<state>FINISHED<"),
+            ("  <tid>2</tid>\n", ""),
+            ("<kind>InvalidRead<", "<kind>InvalidRead2<"),
+            ("<kind>InvalidRead<", "<kind>Leak_PossiblyLost<"),
+            ("<what>Invalid read", "<what>Invalid\nread"),
+            ("<unique>0x1<", "<unique>0x0<"),
+            ("<unique>0x0<", "<unique>0<"),
+            ("<leakedbytes>", "<leakedbytes>-"),
+            ("<leakedblocks>", "<leakedblocks>many"),
+            ("<frame>\n      <ip>", "<frame>\n      <at>0</at>\n      <ip>"),
+            ("    <sframe>", "    ...<sframe>"),
+            ("<![CDATA[", ""),
+            ("<errorcounts>", "<errorcounts><pair><count>1</count><unique>0x99</unique></pair>"),
+            ("<suppcounts>", "<suppcounts>none"),
+            ("</valgrindoutput>", "&nbsp;</valgrindoutput>"),
+            ("</valgrindoutput>\n", ""),
+        ] {
+            let wrong = right.replacen(from, to, 1);
+            assert!(wrong != right, "{from}");
+            assert!(protocol::check(&wrong).is_err(), "{from} -> {to}");
+        }
     }
 
     #[test]
