@@ -79,11 +79,13 @@ impl Memory for System {
     }
 
     fn reserve(&self, size: usize, align: usize) -> *mut u8 {
-        match Layout::from_size_align(size, align) {
-            // SAFETY: reservations are never empty.
-            Ok(layout) => unsafe { std::alloc::System.alloc_zeroed(layout) },
-            Err(_) => ptr::null_mut(),
-        }
+        // Aligned here: asked for a larger alignment than their own, allocators write the zeros themselves, and so touch it
+        // all; without, it is zero because the kernel has just given it.
+        let Some(whole) = size.checked_add(align) else { return ptr::null_mut() };
+        let Ok(layout) = Layout::from_size_align(whole, 1) else { return ptr::null_mut() };
+        // SAFETY: reservations are never empty.
+        let at = unsafe { std::alloc::System.alloc_zeroed(layout) };
+        if at.is_null() { at } else { at.wrapping_add(at.addr().next_multiple_of(align) - at.addr()) }
     }
 
     fn reserve_at(&self, _at: usize, _size: usize) -> *mut u8 {
