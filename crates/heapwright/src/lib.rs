@@ -11,7 +11,10 @@
         not(miri),
         any(target_arch = "x86_64", target_arch = "aarch64")
     )),
-    allow(dead_code, reason = "what has no use but with Linux's signals, assembly and leak checks")
+    allow(
+        dead_code,
+        reason = "what has no use but with Linux's signals, assembly and leak checks"
+    )
 )]
 #![cfg_attr(
     test,

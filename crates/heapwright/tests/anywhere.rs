@@ -9,8 +9,11 @@
     reason = "an ordinary program may do all that this crate itself may not"
 )]
 
+mod common;
+
 use std::thread;
 
+use common::HAS_HEAP;
 use heapwright::arena::{Arena, DropArena, SharedArena};
 use heapwright::gc::{Cell, Gc, Realm};
 use heapwright::pool::{Pool, SharedPool};
@@ -18,10 +21,6 @@ use heapwright::{Heapwright, Kind, Rootable, describe};
 
 #[global_allocator]
 static HEAP: Heapwright = Heapwright;
-
-/// Whether the process's heap is ours.
-const HAS_HEAP: bool =
-    cfg!(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")));
 
 #[test]
 fn the_global_allocator_is_the_heap_or_the_systems() {
@@ -66,8 +65,13 @@ fn threads_share_pools_and_arenas() {
                 scope.spawn(move || {
                     let mut sum = 0;
                     for round in 0..200 {
-                        let held: Vec<_> = (0..50).map(|n| POOL.boxed([thread, round, n, 1])).collect();
-                        assert!(held.iter().enumerate().all(|(n, object)| **object == [thread, round, n, 1]));
+                        let held: Vec<_> =
+                            (0..50).map(|n| POOL.boxed([thread, round, n, 1])).collect();
+                        assert!(
+                            held.iter()
+                                .enumerate()
+                                .all(|(n, object)| **object == [thread, round, n, 1])
+                        );
                         sum += *arena.alloc(held.len());
                     }
                     sum
@@ -83,7 +87,8 @@ fn threads_share_pools_and_arenas() {
 fn arenas_end_together() {
     let mut arena = Arena::new();
     for round in 0..3 {
-        let texts: Vec<&str> = (0..5000).map(|n| &*arena.alloc_str(&format!("{round} {n}"))).collect();
+        let texts: Vec<&str> =
+            (0..5000).map(|n| &*arena.alloc_str(&format!("{round} {n}"))).collect();
         assert!(texts.iter().enumerate().all(|(n, text)| **text == format!("{round} {n}")));
         arena.reset();
     }

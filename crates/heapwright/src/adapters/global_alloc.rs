@@ -9,10 +9,7 @@
 //! twice, and a program's whole memory in a window of fixed size. What a program asks of pools, arenas, realms and the
 //! debug wrappers works there as here; of `Heapwright` it may ask the same everywhere, without a `cfg` of its own.
 
-#[cfg(any(
-    miri,
-    all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))
-))]
+#[cfg(any(miri, all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod imp {
     use core::alloc::{GlobalAlloc, Layout};
 

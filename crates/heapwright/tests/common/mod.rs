@@ -15,6 +15,9 @@ use heapwright::{Stats, heap};
 
 /// Requests from here on are large blocks.
 pub(crate) const SLAB_MAX: usize = 32 << 10;
+/// Whether `Heapwright` is the heap, and not the system's allocator.
+pub(crate) const HAS_HEAP: bool =
+    cfg!(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")));
 /// The grain of large blocks' addresses.
 pub(crate) const UNIT: usize = 64 << 10;
 
