@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes the packages of a release: of the sources, and for each kind of distribution.
 #
-#   ci/package.sh OUT [FORMAT...]       deb rpm archlinux tar source; on a machine with musl: apk tar source
+#   ci/package.sh OUT [FORMAT...]       deb rpm archlinux tar source; for musl (CARGO_BUILD_TARGET): apk tar source
 #
 #   OUT/heapwright-VERSION.tar.xz                       the sources of HEAD
 #   OUT/heapwright-VERSION-x86_64-linux-gnu.tar.xz      bin, lib, include, share; to be unpacked anywhere
@@ -18,12 +18,16 @@
 #   CARGO_BUILD_TARGET      what to build for (default: this machine)
 #   SOURCE_DATE_EPOCH       the time that files are given (default: HEAD's)
 #   HEAPWRIGHT_RELEASE_URL  where the archives will be found, for PKGBUILD, heapwright.rb and heapwright.wrap (default: OUT)
-#   HEAPWRIGHT_MAINTAINER   "Name <address>" (default: the developers, at no address)
+#   HEAPWRIGHT_MAINTAINER   "Name <address>", whom users of the packages write to. Default: the developers, at an address that
+#                           cannot exist (RFC 2606): good enough for oneself. ci/release.sh asks for one
 #   NFPM                    the program (default: on PATH, else it is built from Go's module proxy, which takes a minute)
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 umask 022
 NFPM_VERSION=v2.45.2
+
+MAINTAINER=${HEAPWRIGHT_MAINTAINER:-The heapwright developers <developers@heapwright.invalid>}
+[[ $MAINTAINER =~ ^[^\<\>]+\ \<[^@\ ]+@[^@\ ]+\>$ ]] || die "HEAPWRIGHT_MAINTAINER is '$MAINTAINER'; it is to be like: Name <name@example.org>"
 
 usage() { echo "usage: ci/package.sh [--prove] OUT [deb|rpm|apk|archlinux|tar|source]..." >&2; exit 2; }
 prove=
@@ -54,22 +58,36 @@ done
 
 # build FOLDER: builds what is shipped into FOLDER. No path of this machine stays in it.
 build() {
-    local work=$1/target package
+    local work=$1/target package shared=$1/target shared_flags= variable
     mkdir -p "$1"
     (
         unset "${!HEAPWRIGHT_EMBED_@}" "${!CARGO_PROFILE_@}"
-        export CARGO_TARGET_DIR=$work CARGO_BUILD_TARGET=$target CARGO_PROFILE_RELEASE_STRIP=debuginfo
+        export CARGO_BUILD_TARGET=$target CARGO_PROFILE_RELEASE_STRIP=debuginfo
         # The last that fits counts, so the innermost folder comes last.
         export RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$ROOT=/heapwright \
             --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo --remap-path-prefix=$work=/target"
-        for package in heapwright-malloc heapwright-hardened heapwright-check heapwright-launcher; do
-            cargo build --quiet --release --locked -p $package
-        done
-        local made=$work/$target/release
-        export HEAPWRIGHT_EMBED_LIBRARY=$made/libheapwright.so HEAPWRIGHT_EMBED_CHECK_LIBRARY=$made/libheapwright_check.so
-        export HEAPWRIGHT_EMBED_LAUNCHER=$made/heapwright-launcher
+        if [ "$libc" = musl ]; then
+            # For musl Rust makes static programs, as the command and the launcher shall be; the libraries are for others.
+            shared=$work/shared shared_flags="-C target-feature=-crt-static --remap-path-prefix=$work/shared=/target"
+        fi
+        (
+            export CARGO_TARGET_DIR=$shared RUSTFLAGS="$RUSTFLAGS $shared_flags"
+            if [ "$libc" = musl ] && type -P musl-gcc >/dev/null; then
+                variable=CARGO_TARGET_${target^^}_LINKER
+                export "${variable//-/_}=musl-gcc"
+            fi
+            for package in heapwright-malloc heapwright-hardened heapwright-check; do
+                cargo build --quiet --release --locked -p $package
+            done
+        )
+        export CARGO_TARGET_DIR=$work
+        cargo build --quiet --release --locked -p heapwright-launcher
+        shared=$shared/$target/release
+        export HEAPWRIGHT_EMBED_LIBRARY=$shared/libheapwright.so HEAPWRIGHT_EMBED_CHECK_LIBRARY=$shared/libheapwright_check.so
+        export HEAPWRIGHT_EMBED_LAUNCHER=$work/$target/release/heapwright-launcher
         cargo build --quiet --release --locked -p heapwright-cli
-        cp "$made"/{heapwright,cargo-heapwright,libheapwright.so,libheapwright.a,libheapwright_hardened.so,libheapwright_check.so} "$1/"
+        cp "$work/$target/release"/{heapwright,cargo-heapwright} "$1/"
+        cp "$shared"/{libheapwright.so,libheapwright.a,libheapwright_hardened.so,libheapwright_check.so} "$1/"
     )
 }
 if [ -z "${HEAPWRIGHT_BUILT:-}" ]; then
@@ -127,7 +145,7 @@ package_of() {
     depends=$(printf '  - %s\n' "$@")
     settle "$folder"
     sed -e "s|@ARCH@|$arch|" -e "s|@VERSION@|$version|" -e "s|@RELEASE@|$release|" -e "s|@STAGE@|$folder/usr|" \
-        -e "s|@MAINTAINER@|${HEAPWRIGHT_MAINTAINER:-The heapwright developers <developers@heapwright.invalid>}|" \
+        -e "s|@MAINTAINER@|$MAINTAINER|" \
         -e "s|@MTIME@|$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)|" packaging/nfpm.yaml.in |
         awk -v depends="$depends" '$0 == "@DEPENDS@" { print depends; next } { print }' >"$SCRATCH/$format.yaml"
     find_nfpm
@@ -145,7 +163,7 @@ make_deb() {
     gzip -9n "$doc/CHANGELOG.md"
     mv "$doc/CHANGELOG.md.gz" "$doc/NEWS.gz"
     printf 'heapwright (%s) unstable; urgency=medium\n\n  * Version %s; what is new is in NEWS.gz.\n\n -- %s  %s\n' "$version" "$version" \
-        "${HEAPWRIGHT_MAINTAINER:-The heapwright developers <developers@heapwright.invalid>}" \
+        "$MAINTAINER" \
         "$(LC_ALL=C date -u -R -d "@$SOURCE_DATE_EPOCH")" | gzip -9n >"$doc/changelog.gz"
     install -m 644 packaging/lintian-overrides "$folder/usr/share/lintian/overrides/heapwright"
     {
@@ -172,7 +190,11 @@ make_apk() {
     stage "$SCRATCH/apk" lib
     pages "$SCRATCH/apk"
     licences "$SCRATCH/apk"
-    package_of apk "$debian" "$SCRATCH/apk" 0 libgcc
+    local library needs=()
+    for library in "$SCRATCH/apk/usr/lib"/*.so; do
+        if readelf -d "$library" | grep 'NEEDED.*libgcc_s' >/dev/null; then needs=(libgcc); fi
+    done
+    package_of apk "$debian" "$SCRATCH/apk" 0 musl "${needs[@]}"
 }
 archive=heapwright-$version-$machine-linux-$libc
 make_tar() {

@@ -8,7 +8,7 @@
 # - .rpm, .pkg.tar.zst: the format's own tools read and unpack them, and what is in them runs.
 # - The binary archive, moved elsewhere: find_package, pkg-config and a Meson wrap find it, shared, static and hardened.
 # - PKGBUILD installs what it says from the archive of the sources; the formula is Ruby.
-# - The image (packaging/image.sh): at most 5 MB, and it runs by chroot.
+# - The image (packaging/image.sh): at most 5 MB as a layer packed by zstd, and it runs by chroot.
 #
 # What is built is what .ci/run has built: the packages' files, not their speed, are looked at here.
 set -euo pipefail
@@ -151,15 +151,15 @@ mandoc -Tlint -W error "$SCRATCH"/moved/share/man/man[13]/*.[13] || die "a manua
 man -l "$SCRATCH/moved/share/man/man3/hw_heap_new.3" | grep -q 'struct hw_heap \*hw_heap_new(void);' || die "hw_heap_new(3) has no synopsis"
 say "ok   manual pages"
 
-packaging/image.sh "$SCRATCH/moved" "$SCRATCH/image.tar.xz"
+packaging/image.sh "$SCRATCH/moved" "$SCRATCH/image.tar.zst"
 mkdir "$SCRATCH/image"
-tar -xJf "$SCRATCH/image.tar.xz" -C "$SCRATCH/image"
-size=$(stat -c %s "$SCRATCH/image.tar.xz")
+tar --zstd -xf "$SCRATCH/image.tar.zst" -C "$SCRATCH/image"
+size=$(stat -c %s "$SCRATCH/image.tar.zst")
 [ "$size" -le 5242880 ] || die "the image has $size bytes, more than 5 MB"
 # The program that an image made from this one would bring. As ENTRYPOINT has it, and nothing can be written.
 cc -o "$SCRATCH/image/usr/bin/program" -x c - <<<'#include <stdlib.h>
 int main(void) { return malloc(100) == NULL; }'
 contained() { env -i HEAPWRIGHT_LIBRARY=/usr/lib/libheapwright.so PATH=/usr/bin "$(type -P chroot)" "$SCRATCH/image" "$@"; }
 contained heapwright run --stats -- program 2>&1 | grep -q rounding || die "no statistics in the image"
-[ -z "$(find "$SCRATCH/image" -name '*.so' -newer "$SCRATCH/image.tar.xz")" ] || die "the command extracted a library in the image"
+[ -z "$(find "$SCRATCH/image" -name '*.so' -newer "$SCRATCH/image.tar.zst")" ] || die "the command extracted a library in the image"
 say "ok   image: $size bytes"

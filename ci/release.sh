@@ -12,13 +12,14 @@
 #   5. cargo publish --workspace (Cargo puts the crates in order and waits for each).
 #   6. From another machine: cargo install heapwright-cli; the .deb in a bare Debian.
 #
-# Environment: HEAPWRIGHT_RELEASE_URL, HEAPWRIGHT_MAINTAINER (ci/package.sh). cargo-deny and cargo-semver-checks are asked where they are
-# installed (each takes minutes to build), and it is said where they are not.
+# Environment: HEAPWRIGHT_RELEASE_URL, HEAPWRIGHT_MAINTAINER (ci/package.sh): both must be set, for what is released has an address.
+# cargo-deny and cargo-semver-checks are asked where they are installed (each takes minutes to build), and it is said where they are not.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 [ $# -eq 1 ] || { echo "usage: ci/release.sh OUT" >&2; exit 2; }
 [ -n "${HEAPWRIGHT_RELEASE_URL:-}" ] || die "HEAPWRIGHT_RELEASE_URL says where the archives will be"
+[ -n "${HEAPWRIGHT_MAINTAINER:-}" ] || die "HEAPWRIGHT_MAINTAINER says whom users of the packages write to: Name <name@example.org>"
 [ -z "$(git status --porcelain)" ] || die "there are changes that are not committed"
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 grep -q "^## \[*$version" CHANGELOG.md || die "CHANGELOG.md has no section $version"
@@ -27,7 +28,7 @@ if grep 'path = "crates/' Cargo.toml | grep -v "version = \"=$version\""; then d
 if cargo deny --version >/dev/null 2>&1; then
     cargo deny --locked check
 else
-    say "NOT ASKED: cargo deny (cargo install --locked cargo-deny)"
+    say "NOT ASKED: cargo deny (cargo install --locked cargo-deny --version ^0.20)"
 fi
 ci/semver.sh
 ci/registry.sh

@@ -10,6 +10,6 @@ set -euo pipefail
 baseline=${1:-$(git tag --list 'v*' --sort=-version:refname | head -n 1)}
 [ -n "$baseline" ] || { say "NOT ASKED: there is no release yet to compare with"; exit 0; }
 cargo semver-checks --version >/dev/null 2>&1 ||
-    { say "NOT ASKED: cargo-semver-checks is not installed (cargo install --locked cargo-semver-checks)"; exit 0; }
+    { say "NOT ASKED: cargo-semver-checks is not installed (cargo install --locked cargo-semver-checks --version ^0.51)"; exit 0; }
 cargo semver-checks --package heapwright --baseline-rev "$baseline" --only-explicit-features \
     --features allocator-api2-02,allocator-api2-03,allocator-api2-04,checked,debug,derive,std

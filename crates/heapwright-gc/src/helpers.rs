@@ -166,7 +166,13 @@ impl Heap {
     }
 }
 
-#[cfg(all(test, not(miri)))]
+// (No threads are started elsewhere.)
+#[cfg(all(
+    test,
+    target_os = "linux",
+    not(miri),
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
 mod tests {
     use super::super::mutator::Mutator;
     use super::super::raw::{Options, Runtime};

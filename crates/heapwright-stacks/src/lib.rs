@@ -58,6 +58,14 @@
 )]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
+    not(all(
+        target_os = "linux",
+        not(miri),
+        any(target_arch = "x86_64", target_arch = "aarch64")
+    )),
+    allow(dead_code, reason = "where no stack is walked, none is kept")
+)]
+#![cfg_attr(
     test,
     allow(
         clippy::disallowed_types,

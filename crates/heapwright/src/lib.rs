@@ -6,6 +6,17 @@
 // No lock-free part of this crate is for loom: those are in the crates below.
 #![cfg(not(loom))]
 #![cfg_attr(
+    not(all(
+        target_os = "linux",
+        not(miri),
+        any(target_arch = "x86_64", target_arch = "aarch64")
+    )),
+    allow(
+        dead_code,
+        reason = "what has no use but with Linux's signals, assembly and leak checks"
+    )
+)]
+#![cfg_attr(
     test,
     allow(
         clippy::disallowed_types,

@@ -5,6 +5,7 @@
 //!
 //! What only this finds: a lock that nobody in the child holds; a list that the
 //! child copied half changed and goes on from.
+#![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

@@ -3,6 +3,7 @@
 //! What only this finds: a verifier that does not see what is wrong, or does not name the
 //! way to it; a heap that a forked child cannot use; a describe that takes an object for
 //! something else.
+#![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

@@ -3,6 +3,7 @@
 //! What only this finds: a heap that nobody collects any more, in the parent or in the
 //! child, because somebody was collecting as the process forked; and objects of other
 //! threads that the child does not know.
+#![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

@@ -3,6 +3,7 @@
 //! Each case is a process of its own, which must die of SIGABRT with this line.
 //! What only this finds: a wrong pointer that is taken for a block, or named
 //! wrongly.
+#![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

@@ -6,6 +6,7 @@
 //! is tried in `chunk/tests.rs` of heapwright-substrate.
 //!
 //! What only this finds: a path that believes it got memory.
+#![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

@@ -4,6 +4,7 @@
 //!
 //! What only this finds: an allocation that is counted twice or not at all, in one of the ways a block may take, and so
 //! an estimate that is wrong on average; a free of a sample that is not seen.
+#![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

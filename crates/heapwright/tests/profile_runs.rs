@@ -4,6 +4,7 @@
 //!
 //! What only this finds: a segment, chunk or page that is counted twice or never; one that was given back, in whichever
 //! way and by whichever thread, and is still live in the profile; a fork that waits for the samples' lock.
+#![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

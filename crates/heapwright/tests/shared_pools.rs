@@ -4,6 +4,7 @@
 //! What only this finds: a lock that nobody in the child holds; a slot that a forked
 //! child lost, or has twice; a destructor of thread-local data that runs after the thread
 //! given up its index; more threads than there are indices.
+#![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

@@ -11,7 +11,6 @@ use core::ffi::c_void;
 
 use heapwright_substrate::sync::atomic::Ordering;
 
-use super::super::mutator as inner;
 use super::Mutator;
 
 impl Mutator {
@@ -85,8 +84,8 @@ pub unsafe extern "C" fn save_and_leave(mutator: *mut c_void) {
         "mov [rdi + {registers} + 40], r15",
         "mov [rdi + {top}], rsp",
         "jmp {leave}",
-        registers = const core::mem::offset_of!(inner::Mutator, stack.registers),
-        top = const core::mem::offset_of!(inner::Mutator, stack.top),
+        registers = const core::mem::offset_of!(super::super::mutator::Mutator, stack.registers),
+        top = const core::mem::offset_of!(super::super::mutator::Mutator, stack.top),
         leave = sym leave_saved,
     )
 }
@@ -113,8 +112,8 @@ pub unsafe extern "C" fn save_and_leave(mutator: *mut c_void) {
         "add x1, x0, x1",
         "str x2, [x1]",
         "b {leave}",
-        registers = const core::mem::offset_of!(inner::Mutator, stack.registers),
-        top = const core::mem::offset_of!(inner::Mutator, stack.top),
+        registers = const core::mem::offset_of!(super::super::mutator::Mutator, stack.registers),
+        top = const core::mem::offset_of!(super::super::mutator::Mutator, stack.top),
         leave = sym leave_saved,
     )
 }

@@ -13,11 +13,14 @@
 //!
 //! - `world`: the model; here: operations at random, and a system that refuses
 //! - `windows`, `purging`: what must hold in particular
+//!
+//! Where memory cannot be reserved at an address (`os::portable`) there are no thrifty windows, and what is about them is left out.
 
 extern crate std;
 
-#[cfg(not(miri))]
+#[cfg(all(not(miri), target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 mod purging;
+#[cfg(any(miri, all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod windows;
 mod world;
 
@@ -45,7 +48,10 @@ proptest! {
     }
 
     #[test]
-    #[cfg_attr(miri, ignore = "the portable back end cannot reserve at an address")]
+    #[cfg_attr(
+        not(all(target_os = "linux", not(miri), any(target_arch = "x86_64", target_arch = "aarch64"))),
+        ignore = "the portable back end cannot reserve at an address"
+    )]
     fn a_thrifty_window_keeps_account_of_every_unit(page in prop::sample::select(&PAGES), ops in ops(60)) {
         play(Space::Thrifty, page, &ops);
     }
@@ -91,13 +97,27 @@ fn refuses_call(space: Space, page: usize, ops: &[Op], refuse: fn(&Fake, u64), c
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "hundreds of windows")]
+#[cfg_attr(
+    not(all(
+        target_os = "linux",
+        not(miri),
+        any(target_arch = "x86_64", target_arch = "aarch64")
+    )),
+    ignore = "hundreds of windows, thrifty ones, too"
+)]
 fn a_system_that_refuses_one_call_costs_nothing_but_that() {
     refuse_each_call(Fake::refuse_only);
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "hundreds of windows")]
+#[cfg_attr(
+    not(all(
+        target_os = "linux",
+        not(miri),
+        any(target_arch = "x86_64", target_arch = "aarch64")
+    )),
+    ignore = "hundreds of windows, thrifty ones, too"
+)]
 fn a_system_that_refuses_all_calls_from_some_point_on_loses_nothing() {
     refuse_each_call(Fake::refuse_after);
 }

@@ -1,14 +1,16 @@
-//! A back end on Rust's own allocator and `std`, for Miri and for targets that
-//! `linux` does not know.
+//! A back end on `std`, for Miri and for targets that `linux` does not know.
 //!
-//! Reserved memory is allocated zeroed and committed at once, so the window is
-//! kept small; nothing is ever given back to a kernel, so nothing of it can be
-//! lazily freed, locked or moved. What Miri then checks is everything above:
-//! provenance, aliasing, initialisation and data races of the heap itself.
+//! ```text
+//! system    pages, environment: unix, windows; else, and under Miri: Rust's own allocator
+//! the rest  std: threads, clock; what std has not is not there, and callers do without
+//! ```
+//!
+//! Under Miri what is checked is everything above: provenance, aliasing, initialisation and data races of the heap itself.
+//! On other systems pools, arenas, collected heaps and the debug wrappers stand on it. Without guards, locks that sleep,
+//! signals and forks: locks yield, and a process that forks goes on with one thread and what it had.
 
 extern crate std;
 
-use core::alloc::{GlobalAlloc, Layout};
 use core::cell::Cell;
 use core::ffi::CStr;
 use core::ffi::c_void;
@@ -18,11 +20,16 @@ use std::sync::OnceLock;
 
 use super::{EXITS, Exit, Memory};
 
+#[cfg_attr(all(unix, not(miri)), path = "portable/unix.rs")]
+#[cfg_attr(all(windows, not(miri)), path = "portable/windows.rs")]
+#[cfg_attr(any(miri, not(any(unix, windows))), path = "portable/allocator.rs")]
+mod system;
+
 /// The table of the address map is an allocation of its own here.
 pub const TABLE_ADJACENT: bool = false;
 
-/// The largest window tried: Miri keeps a shadow of every byte.
-pub const MAX_WINDOW: usize = if cfg!(miri) { 8 << 20 } else { 1 << 30 };
+/// The largest window tried.
+pub const MAX_WINDOW: usize = system::MAX_WINDOW;
 
 /// Runs `call`; nothing here changes an `errno`.
 pub fn keeping_errno<T>(call: impl FnOnce() -> T) -> T {
@@ -42,9 +49,9 @@ pub struct System;
 /// Only the Linux back end can pretend.
 pub fn pretend_page_size(_size: usize) {}
 
-/// Pages as the rest of the heap sees them.
+/// The kernel's page size.
 pub fn kernel_page_size() -> usize {
-    4096
+    system::page_size()
 }
 
 /// Bytes in a huge page.
@@ -79,25 +86,21 @@ impl Memory for System {
     }
 
     fn reserve(&self, size: usize, align: usize) -> *mut u8 {
-        match Layout::from_size_align(size, align) {
-            // SAFETY: reservations are never empty.
-            Ok(layout) => unsafe { std::alloc::System.alloc_zeroed(layout) },
-            Err(_) => ptr::null_mut(),
-        }
+        system::reserve(size, align)
     }
 
     fn reserve_at(&self, _at: usize, _size: usize) -> *mut u8 {
         ptr::null_mut()
     }
 
-    unsafe fn release(&self, _at: *mut u8, _size: usize) -> bool {
-        // The window fits at the first try here, so this is never called for
-        // more than a test's few kilobytes, which are left to the process.
-        true
+    unsafe fn release(&self, at: *mut u8, size: usize) -> bool {
+        // SAFETY: by the contract the range is the caller's reservation, which nobody uses.
+        unsafe { system::release(at, size) }
     }
 
-    unsafe fn commit(&self, _at: *mut u8, _size: usize) -> bool {
-        true
+    unsafe fn commit(&self, at: *mut u8, size: usize) -> bool {
+        // SAFETY: by the contract the range is the caller's reservation.
+        unsafe { system::commit(at, size) }
     }
 
     unsafe fn expose(&self, _at: *mut u8, _size: usize) -> bool {
@@ -105,15 +108,17 @@ impl Memory for System {
     }
 
     unsafe fn decommit(&self, at: *mut u8, size: usize) -> bool {
-        // SAFETY: by the contract the range is the caller's and unused.
-        unsafe { ptr::write_bytes(at, 0, size) };
-        true
+        // SAFETY: by the contract the range is the caller's, committed and unused.
+        unsafe { system::decommit(at, size) }
     }
 
     fn address_space_limit(&self) -> Option<usize> {
         None
     }
 }
+
+/// Nothing faults here: who relies on guards has to do without.
+pub const HAS_GUARDS: bool = false;
 
 /// Nothing faults here.
 ///
@@ -454,10 +459,7 @@ pub fn has_variable<const N: usize>(name: &[u8; N]) -> bool {
 /// Copies the value of an environment variable into `out`, as far as it fits.
 /// Returns its whole length, or `None` where it is not set.
 pub fn environment<const N: usize>(name: &[u8; N], out: &mut [u8]) -> Option<usize> {
-    let value = std::env::var(core::str::from_utf8(name).ok()?).ok()?;
-    let fits = value.len().min(out.len());
-    out[..fits].copy_from_slice(&value.as_bytes()[..fits]);
-    Some(value.len())
+    system::environment(name, out)
 }
 
 /// Resident bytes are unknown here.

@@ -374,7 +374,9 @@ pub(crate) fn run_with(bytes: &[u8], config: Config) {
     let traces = if first / 12 % 2 == 0 { 0 } else { 4 };
     let slots = if first / 24 % 2 == 0 { 4096 } else { 3 };
     let config = Config { guard, retain, traces, slots, quiet: true, ..config };
-    if first >= 192 {
+    // Where the system has no guards, what is written to the page before a span's first block, or behind its last, is not seen,
+    // and this model of a debug heap knows nothing of spans. (Miri's runs are too short to come there.)
+    if first >= 192 || !(crate::os::HAS_GUARDS || cfg!(miri)) {
         World::run(Checked::with(System, config), retain, bytes);
     } else {
         World::run(DebugHeap::new(config), retain, bytes);

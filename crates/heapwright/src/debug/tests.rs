@@ -275,7 +275,7 @@ fn moves_of_a_growing_block(heap: &DebugHeap, step: usize, steps: usize) -> usiz
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "large blocks")]
+#[cfg(all(target_os = "linux", not(miri), any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn large_blocks_that_grow_stay_where_there_is_room() {
     let steps = 100;
     for step in [4096 * 16, 4096 * 16 + 48] {
@@ -519,7 +519,7 @@ fn make_one_that_goes(heap: &DebugHeap) {
 }
 
 #[test]
-#[cfg_attr(miri, ignore = "there are no stacks to distinguish the two")]
+#[cfg(all(target_os = "linux", not(miri), any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn blocks_that_stay_do_not_pin_the_buckets_of_those_that_go() {
     let heap = quiet(Config { guard: Guard::Never, ..Config::DEFAULT });
     let mut kept = Vec::new();

@@ -3,7 +3,7 @@
 //! process of its own.
 #![allow(dead_code, reason = "each test uses a part of this")]
 
-#[cfg(feature = "debug")]
+#[cfg(all(feature = "debug", target_os = "linux"))]
 pub(crate) mod profiled;
 pub(crate) mod programs;
 
@@ -15,6 +15,9 @@ use heapwright::{Stats, heap};
 
 /// Requests from here on are large blocks.
 pub(crate) const SLAB_MAX: usize = 32 << 10;
+/// Whether `Heapwright` is the heap, and not the system's allocator.
+pub(crate) const HAS_HEAP: bool =
+    cfg!(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")));
 /// The grain of large blocks' addresses.
 pub(crate) const UNIT: usize = 64 << 10;
 
@@ -216,12 +219,14 @@ pub(crate) fn run_alone(test: &str, case: &str, options: &str) -> Output {
 }
 
 /// Forks, runs `life` in the child, and waits for it to end well.
+#[cfg(unix)]
 pub(crate) fn in_a_child(life: impl FnOnce()) {
     let status = end_of_a_child(life);
     assert_eq!(status, 0, "the child ended with status {status:#x}");
 }
 
 /// Forks, runs `life` in the child, waits for it, and returns the status it ended with.
+#[cfg(unix)]
 pub(crate) fn end_of_a_child(life: impl FnOnce()) -> i32 {
     // SAFETY: the child uses the heap, which is what is tested, and ends without
     // running anything of the parent's.

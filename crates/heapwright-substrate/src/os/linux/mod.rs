@@ -262,6 +262,9 @@ impl Memory for System {
     }
 }
 
+/// Whether [`guard`] makes memory inaccessible.
+pub const HAS_GUARDS: bool = true;
+
 /// Bytes in a huge page.
 pub const HUGE_PAGE: usize = 2 << 20;
 /// Whether this system may have them.

@@ -171,8 +171,10 @@ impl Heap {
         self.id.store(id, Ordering::Relaxed);
         self.depth.store(config.traces.min(64), Ordering::Relaxed);
         let detect = config.detect;
+        // Without, what stands at the ends is a pattern.
+        let has_guards = detect.guard && crate::os::HAS_GUARDS;
         let guard = match config.guard {
-            _ if !detect.guard || config.never_unmap => GUARD_NEVER,
+            _ if !has_guards || config.never_unmap => GUARD_NEVER,
             Guard::Never => GUARD_NEVER,
             Guard::Sample => GUARD_SAMPLE,
             Guard::All => GUARD_ALL,
@@ -201,7 +203,7 @@ impl Heap {
             memory: config.memory,
             touches: detect.fill || detect.canary,
             fills: detect.fill,
-            ends: detect.guard,
+            ends: has_guards,
             slots: config.slots.clamp(1, 4096),
             retain: config.retain,
         };

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Systems without a back end of our own (macOS, Windows, FreeBSD): the Rust crate compiles for them without a warning, with
+# every feature of stable Rust; pools, arenas, realms and the debug wrappers stand on os/portable there.
+#
+#   ci/portable.sh            compiles (seconds; in CI one of them in a slice)
+#   ci/portable.sh --run      and runs the tests: for Windows under wine, on Linux for RISC-V under qemu-user (which has the Unix
+#                             pages); minutes. On such a system itself: cargo test as in .github/workflows/portable.yml
+#
+# Linking takes a system's own tools; compiling does not.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+TARGETS=(x86_64-apple-darwin aarch64-apple-darwin x86_64-pc-windows-msvc x86_64-pc-windows-gnu x86_64-unknown-freebsd)
+LIBRARIES=(-p heapwright -p heapwright-gc -p heapwright-substrate)
+FEATURES=heapwright/allocator-api2-02,heapwright/allocator-api2-03,heapwright/allocator-api2-04,heapwright/debug,heapwright/derive,heapwright/std
+# What runs on every system: the unit tests, and tests of programs.
+TESTS=(--lib --test anywhere --test realm --test allocator_api2 --test debug_global --test allocations)
+
+installed=$(rustup target list --installed)
+for at in "${!TARGETS[@]}"; do
+    in_slice "$at" || continue
+    target=${TARGETS[$at]}
+    [[ $installed == *$target* ]] || rustup target add "$target" 2>"$SCRATCH/said" || { cat "$SCRATCH/said"; die "no Rust for $target"; }
+    cargo check --quiet --locked --target "$target" "${LIBRARIES[@]}" --features "$FEATURES,heapwright/checked" 2>"$SCRATCH/said" ||
+        { cat "$SCRATCH/said"; die "it does not compile for $target"; }
+    if [ -s "$SCRATCH/said" ]; then cat "$SCRATCH/said"; die "a warning for $target"; fi
+    say "ok   $target compiles"
+done
+[ "${1:-}" = --run ] || exit 0
+
+run() { # TARGET
+    cargo test --quiet --locked --no-fail-fast "${TESTS[@]}" --target "$1" "${LIBRARIES[@]}" --features "$FEATURES"
+    cargo test --quiet --locked --test checked_pools --target "$1" -p heapwright --features checked
+    say "ok   $1: tests"
+}
+
+packages wine wine64 gcc-mingw-w64-x86-64
+export WINEPREFIX=$CARGO_TARGET_DIR/portable/wine WINEDEBUG=-all CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=wine
+mkdir -p "$WINEPREFIX"
+# Rust's random numbers come from a library that older wines lack.
+if [ -z "$(find /usr/lib -name 'bcryptprimitives.dll' -path '*wine*' -print -quit)" ]; then
+    x86_64-w64-mingw32-gcc -shared -o "$WINEPREFIX/bcryptprimitives.dll" -x c - -ladvapi32 <<'EOF'
+#include <windows.h>
+BOOLEAN NTAPI SystemFunction036(PVOID, ULONG);
+__declspec(dllexport) BOOL ProcessPrng(PBYTE at, SIZE_T size) { return SystemFunction036(at, size); }
+EOF
+    WINEPATH=$(tr / '\\' <<<"Z:$WINEPREFIX")
+    export WINEPATH
+fi
+run x86_64-pc-windows-gnu
+
+packages gcc-riscv64-linux-gnu libc6-dev-riscv64-cross qemu-user
+RISCV=riscv64gc-unknown-linux-gnu
+[[ $installed == *$RISCV* ]] || rustup target add $RISCV
+export CARGO_TARGET_RISCV64GC_UNKNOWN_LINUX_GNU_LINKER=riscv64-linux-gnu-gcc
+export CARGO_TARGET_RISCV64GC_UNKNOWN_LINUX_GNU_RUNNER="qemu-riscv64 -L /usr/riscv64-linux-gnu"
+run $RISCV

@@ -1,0 +1,155 @@
+//! Pages and environment of Windows: `VirtualAlloc` and its neighbours, `GetEnvironmentVariableA`. (std's functions for the
+//! environment allocate: a debug heap that is the global allocator would wait for itself.)
+//!
+//! A reservation goes back whole or not at all. What is committed counts against the system's limit whether it was touched
+//! or not, which is why the window commits as it goes.
+
+use core::ffi::c_void;
+use core::ptr;
+
+/// Reserving costs nothing but the system's description of it.
+pub(super) const MAX_WINDOW: usize = 64 << 30;
+
+const MEM_COMMIT: u32 = 0x1000;
+const MEM_RESERVE: u32 = 0x2000;
+const MEM_DECOMMIT: u32 = 0x4000;
+const MEM_RELEASE: u32 = 0x8000;
+const PAGE_NOACCESS: u32 = 1;
+const PAGE_READWRITE: u32 = 4;
+
+/// What `VirtualQuery` says of the pages at an address.
+#[repr(C)]
+struct Region {
+    base: *mut c_void,
+    allocation_base: *mut c_void,
+    allocation_protect: u32,
+    partition: u16,
+    size: usize,
+    state: u32,
+    protect: u32,
+    kind: u32,
+}
+
+#[link(name = "kernel32")]
+unsafe extern "system" {
+    fn VirtualAlloc(at: *mut c_void, size: usize, how: u32, access: u32) -> *mut c_void;
+    fn VirtualFree(at: *mut c_void, size: usize, how: u32) -> i32;
+    fn GetEnvironmentVariableA(name: *const u8, value: *mut u8, size: u32) -> u32;
+    fn VirtualQuery(at: *const c_void, region: *mut Region, size: usize) -> usize;
+}
+
+pub(super) fn page_size() -> usize {
+    4096
+}
+
+/// Reservations begin at multiples of 64 KiB. For more, one that is large enough shows where one fits.
+pub(super) fn reserve(size: usize, align: usize) -> *mut u8 {
+    const TRIES: usize = 8;
+    for _ in 0..TRIES {
+        // SAFETY: at no address, so it replaces nothing.
+        let got = unsafe { VirtualAlloc(ptr::null_mut(), size, MEM_RESERVE, PAGE_NOACCESS) };
+        if got.is_null() || got.addr().is_multiple_of(align) {
+            return got.cast();
+        }
+        // SAFETY: the reservation just made, whole, which nobody has seen.
+        unsafe { VirtualFree(got, 0, MEM_RELEASE) };
+        let Some(padded) = size.checked_add(align) else { break };
+        // SAFETY: as the first.
+        let wide = unsafe { VirtualAlloc(ptr::null_mut(), padded, MEM_RESERVE, PAGE_NOACCESS) };
+        if wide.is_null() {
+            break;
+        }
+        let at = ptr::without_provenance_mut(wide.addr().next_multiple_of(align));
+        // SAFETY: the reservation just made, whole, which nobody has seen.
+        unsafe { VirtualFree(wide, 0, MEM_RELEASE) };
+        // SAFETY: a new reservation where there is none; another thread may have been faster, then it is refused.
+        let got = unsafe { VirtualAlloc(at, size, MEM_RESERVE, PAGE_NOACCESS) };
+        if !got.is_null() {
+            return got.cast();
+        }
+    }
+    ptr::null_mut()
+}
+
+/// The start of the reservation that an address lies in; null: none.
+fn reservation_of(at: *const u8) -> *mut c_void {
+    let mut region = Region {
+        base: ptr::null_mut(),
+        allocation_base: ptr::null_mut(),
+        allocation_protect: 0,
+        partition: 0,
+        size: 0,
+        state: 0,
+        protect: 0,
+        kind: 0,
+    };
+    // SAFETY: a valid place of this size for the answer; any address may be asked about.
+    let got = unsafe { VirtualQuery(at.cast(), &raw mut region, size_of::<Region>()) };
+    if got == 0 { ptr::null_mut() } else { region.allocation_base }
+}
+
+/// # Safety
+///
+/// The range is of a reservation, and nobody uses it.
+pub(super) unsafe fn release(at: *mut u8, size: usize) -> bool {
+    let is_whole = reservation_of(at).addr() == at.addr()
+        && reservation_of(at.wrapping_add(size - 1)).addr() == at.addr()
+        && reservation_of(at.wrapping_add(size)).addr() != at.addr();
+    // SAFETY: a whole reservation, of which the caller says that nobody uses it.
+    is_whole && unsafe { VirtualFree(at.cast(), 0, MEM_RELEASE) } != 0
+}
+
+/// # Safety
+///
+/// The range is of a reservation.
+pub(super) unsafe fn commit(at: *mut u8, size: usize) -> bool {
+    // SAFETY: by the contract the range is the caller's reservation; what is committed already stays as it is.
+    size == 0 || !unsafe { VirtualAlloc(at.cast(), size, MEM_COMMIT, PAGE_READWRITE) }.is_null()
+}
+
+/// By pieces, so that no more than one of them is missing at a time: what is decommitted is not ours any more.
+///
+/// # Safety
+///
+/// The range is committed, and nobody uses its contents.
+pub(super) unsafe fn decommit(at: *mut u8, size: usize) -> bool {
+    const PIECE: usize = 1 << 20;
+    for from in (0..size).step_by(PIECE) {
+        let (piece, length) = (at.wrapping_add(from), PIECE.min(size - from));
+        // SAFETY: by the contract nobody uses the contents.
+        if unsafe { VirtualFree(piece.cast(), length, MEM_DECOMMIT) } == 0 {
+            // SAFETY: committed still, and nobody uses it.
+            unsafe { piece.write_bytes(0, length) };
+            continue;
+        }
+        // SAFETY: the piece is of a reservation still.
+        if !unsafe { commit(piece, length) } {
+            // There is no way back: all others believe that it is committed.
+            super::write_stderr(
+                b"heapwright: the system took memory back and has none to give for it\n",
+            );
+            super::abort();
+        }
+    }
+    true
+}
+
+/// The value of a variable, as far as it fits, and its whole length.
+pub(super) fn environment(name: &[u8], out: &mut [u8]) -> Option<usize> {
+    let mut ended = [0; 64];
+    // (One byte of it ends the name.)
+    ended[..63].get_mut(..name.len())?.copy_from_slice(name);
+    let mut value = [0; 4096];
+    // SAFETY: the name ends with a zero, and the value has a place of this size.
+    let length =
+        unsafe { GetEnvironmentVariableA(ended.as_ptr(), value.as_mut_ptr(), 4096) } as usize;
+    if length == 0 {
+        // Not there, or empty, which says as much.
+        return None;
+    }
+    // What does not fit is told by its length alone, and its zero is counted.
+    let whole = if length > value.len() { length - 1 } else { length };
+    let fits = if length < value.len() { length.min(out.len()) } else { 0 };
+    out[..fits].copy_from_slice(&value[..fits]);
+    Some(whole)
+}
