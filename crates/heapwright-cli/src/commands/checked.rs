@@ -272,8 +272,7 @@ pub(super) fn checked(
     program: &[OsString],
     asked: &[String],
 ) -> anyhow::Result<Result<Checked, Exit>> {
-    let given = std::env::var_os("HEAPWRIGHT_LIBRARY").filter(|path| !path.is_empty());
-    let library = preload::for_check(given.map(PathBuf::from).as_deref())?;
+    let library = preload::for_check(preload::named().as_deref())?;
     let folder = Folder::for_records()?;
     // What the user set in HEAPWRIGHT comes first.
     let inherited = std::env::var_os("HEAPWRIGHT");
