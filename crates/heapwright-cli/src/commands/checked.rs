@@ -19,7 +19,7 @@ use crate::report::model::{Fate, Report};
 use crate::statistics::Folder;
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 

@@ -22,6 +22,7 @@ pub(crate) mod valgrind;
 pub(crate) mod workload;
 
 use crate::output;
+use crate::preload;
 use crate::wrong::wrong;
 use clap::ValueEnum;
 use std::ffi::OsString;

@@ -234,7 +234,8 @@ mod tests {
         let judged = |change: fn(&mut Facts)| {
             let mut facts = ordinary();
             change(&mut facts);
-            format(&facts, Target { machine: X86_64, is_musl: false }).map(|finding| (finding.code, finding.verdict))
+            format(&facts, Target { machine: X86_64, is_musl: false })
+                .map(|finding| (finding.code, finding.verdict))
         };
         assert_eq!(judged(|f| f.loader = None), Some(("static", Verdict::No)));
         assert_eq!(judged(|f| f.machine = 183), Some(("other-machine", Verdict::No)));
