@@ -54,7 +54,10 @@ musl_aarch64() {
             apt-get "${options[@]}" update
             (cd "$at" && apt-get "${options[@]}" download musl musl-dev)
             for package in "$at"/*.deb; do dpkg-deb -x "$package" "$at/unpacked"; done
-            rm -rf "$at/lists" "$at"/*.deb
+            # One folder of libraries, as installed systems have it: the compiler looks below usr.
+            cp -a "$at/unpacked/lib/." "$at/unpacked/usr/lib/"
+            rm -rf "$at/unpacked/lib" "$at/lists" "$at/archives" "$at"/*.deb
+            ln -s usr/lib "$at/unpacked/lib"
             mv "$at/unpacked" "$MUSL_ROOT"
         } >"$SCRATCH/fetch" 2>&1 </dev/null || { tail -n 5 "$SCRATCH/fetch" >&2; die "cannot fetch musl for aarch64"; }
     fi
