@@ -62,7 +62,8 @@ musl_aarch64() {
         } >"$SCRATCH/fetch" 2>&1 </dev/null || { tail -n 5 "$SCRATCH/fetch" >&2; die "cannot fetch musl for aarch64"; }
     fi
     sed "s#/usr/#$MUSL_ROOT/usr/#g" "$MUSL_ROOT/usr/lib/aarch64-linux-musl/musl-gcc.specs" >"$at/specs"
-    musl_compiler "$MUSL_AARCH64_CC" "aarch64-linux-gnu-gcc -specs=$at/specs" /usr/aarch64-linux-gnu/include
+    # (gcc's functions for atomics ask for one of glibc's.)
+    musl_compiler "$MUSL_AARCH64_CC" "aarch64-linux-gnu-gcc -mno-outline-atomics -specs=$at/specs" /usr/aarch64-linux-gnu/include
 }
 
 # musl_loads FEATURE FILE [TARGET]: the loads of bench/musl on the allocator of that feature (none: musl's).
