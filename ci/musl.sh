@@ -190,7 +190,7 @@ C
     traces "static" "$SCRATCH/twice-static" "$SCRATCH/twice-static"
 
     say "the command, with a program for musl"
-    HEAPWRIGHT_EMBED_LIBRARY=${HEAPWRIGHT_EMBED_LIBRARY:-} cargo build --quiet --locked -p heapwright-cli
+    cargo build --quiet --locked -p heapwright-cli
     COMMAND=$CARGO_TARGET_DIR/debug/heapwright
     # says NAME WANTED... -- COMMAND... : what is printed has each of the texts in it.
     says() {
@@ -203,7 +203,7 @@ C
     }
     export HEAPWRIGHT_LIBRARY=$MUSL_LIBRARIES/libheapwright.so
     says "doctor" "heapwright takes effect" -- "$COMMAND" doctor "$SCRATCH/twice"
-    says "run" "live blocks" -- "$COMMAND" run --stats -- "$SCRATCH/thread_storm"
+    says "run" "peak" -- "$COMMAND" run --stats -- "$SCRATCH/thread_storm"
     says "run --hardened" "was freed before" -- "$COMMAND" run --hardened -- "$SCRATCH/twice"
     HEAPWRIGHT_LIBRARY=$MUSL_LIBRARIES/libheapwright_check.so
     says "check" "double-free" "in make_it" "in end_it" "in work" "twice.c:" "by strcpy of 50 bytes" "in fill_it" \
