@@ -12,20 +12,14 @@ system_begin() {
     if [ ! -f "$at/kernel" ]; then
         say "fetching a kernel for aarch64"
         rm -rf "$at"
-        mkdir -p "$at/lists/partial" "$at/archives/partial"
-        # All of apt's state for it is ours: the system's stays as it is.
-        (. /etc/os-release; echo "deb http://deb.debian.org/debian $VERSION_CODENAME main") >"$at/sources.list"
-        local options=(-qq -o Dir::Etc::sourcelist="$at/sources.list" -o Dir::Etc::sourceparts=/dev/null
-            -o Dir::State::lists="$at/lists" -o Dir::Cache="$at" -o Dir::State::status=/dev/null -o APT::Sandbox::User=root
-            -o APT::Architecture=arm64 -o APT::Architectures=arm64)
         {
-            apt-get "${options[@]}" update
+            apt_aside "$at" arm64
             local package
-            package=$(apt-cache "${options[@]}" depends linux-image-arm64 | sed -n 's/.*Depends: \(linux-image-[^ ]*\)$/\1/p' | head -n 1)
-            (cd "$at" && apt-get "${options[@]}" download "$package")
+            package=$(apt-cache "${APT[@]}" depends linux-image-arm64 | sed -n 's/.*Depends: \(linux-image-[^ ]*\)$/\1/p' | head -n 1)
+            (cd "$at" && apt-get "${APT[@]}" download "$package")
             dpkg-deb --fsys-tarfile "$at"/*.deb | tar -C "$at" -xf - ./boot
             mv "$at"/boot/vmlinuz-* "$at/made"
-            rm -rf "$at/lists" "$at/boot" "$at"/*.deb
+            rm -rf "$at/lists" "$at/archives" "$at/boot" "$at"/*.deb
             mv "$at/made" "$at/kernel"
         } >"$SCRATCH/fetch" 2>&1 </dev/null || { tail -n 5 "$SCRATCH/fetch" >&2; die "cannot fetch a kernel for aarch64"; }
     fi

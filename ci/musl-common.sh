@@ -44,15 +44,9 @@ musl_aarch64() {
     MUSL_AARCH64_CC=$at/aarch64-musl-gcc
     if [ ! -d "$MUSL_ROOT" ]; then
         rm -rf "$at"
-        mkdir -p "$at/lists/partial" "$at/archives/partial"
-        # All of apt's state for it is ours: the system's stays as it is.
-        (. /etc/os-release; echo "deb http://deb.debian.org/debian $VERSION_CODENAME main") >"$at/sources.list"
-        local options=(-qq -o Dir::Etc::sourcelist="$at/sources.list" -o Dir::Etc::sourceparts=/dev/null
-            -o Dir::State::lists="$at/lists" -o Dir::Cache="$at" -o Dir::State::status=/dev/null -o APT::Sandbox::User=root
-            -o APT::Architecture=arm64 -o APT::Architectures=arm64)
         {
-            apt-get "${options[@]}" update
-            (cd "$at" && apt-get "${options[@]}" download musl musl-dev)
+            apt_aside "$at" arm64
+            (cd "$at" && apt-get "${APT[@]}" download musl musl-dev)
             for package in "$at"/*.deb; do dpkg-deb -x "$package" "$at/unpacked"; done
             # One folder of libraries, as installed systems have it: the compiler looks below usr.
             cp -a "$at/unpacked/lib/." "$at/unpacked/usr/lib/"

@@ -206,7 +206,7 @@ C
     says "run" "peak" -- "$COMMAND" run --stats -- "$SCRATCH/thread_storm"
     says "run --hardened" "was freed before" -- "$COMMAND" run --hardened -- "$SCRATCH/twice"
     HEAPWRIGHT_LIBRARY=$MUSL_LIBRARIES/libheapwright_check.so
-    says "check" "double-free" "in make_it" "in end_it" "in work" "twice.c:" "by strcpy of 50 bytes" "in fill_it" \
+    says "check" "double-free" "in make_it" "in end_it" "in work" "twice.c:" "by strcpy of 54 bytes" "in fill_it" \
         "100 bytes in 1 block" "in lose_it" -- "$COMMAND" check -- "$SCRATCH/twice" "a text that is longer than the block that it goes to."
     unset HEAPWRIGHT_LIBRARY
     says "doctor, with the library for glibc" "it uses the musl C library" -- "$COMMAND" doctor "$SCRATCH/twice"
