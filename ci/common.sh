@@ -39,6 +39,16 @@ packages() {
         { cat "$SCRATCH/apt" >&2; die "cannot install ${missing[*]}"; }
 }
 
+# apt_aside FOLDER ARCHITECTURE: lists of this Debian's packages for an architecture, in a folder of their own: the system's stay as
+# they are. `apt-get "${APT[@]}" download ...` is what they are for. What it prints goes to the caller's files.
+apt_aside() {
+    mkdir -p "$1/lists/partial" "$1/archives/partial"
+    (. /etc/os-release; echo "deb http://deb.debian.org/debian $VERSION_CODENAME main") >"$1/sources.list"
+    APT=(-qq -o Dir::Etc::sourcelist="$1/sources.list" -o Dir::Etc::sourceparts=/dev/null -o Dir::State::lists="$1/lists"
+        -o Dir::Cache="$1" -o Dir::State::status=/dev/null -o APT::Sandbox::User=root -o APT::Architecture="$2" -o APT::Architectures="$2")
+    apt-get "${APT[@]}" update
+}
+
 # command_or_package COMMAND PACKAGE: installs PACKAGE unless COMMAND is there.
 command_or_package() { command -v "$1" >/dev/null || packages "$2"; }
 

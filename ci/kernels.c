@@ -1,4 +1,4 @@
-// kernels CALL ERROR COMMAND...: runs a command in which the kernel answers a system call with an error, whatever its
+// kernels CALL[+CALL...] ERROR COMMAND...: runs a command in which the kernel answers system calls with an error, whatever their
 // arguments; of madvise:NUMBER, prctl:NUMBER only with that advice, or that operation. CALL is `none` for no filter.
 //
 // The filter (seccomp) is inherited by all that the command starts.
@@ -64,29 +64,37 @@ static void refuse(long call, int argument, int value, int error) {
     }
 }
 
+// Refuses a call by its name. False: there is none.
+static int refuse_named(char *name, int error) {
+    char *colon = strchr(name, ':');
+    int value = ANY;
+    if (colon != NULL) {
+        *colon = 0;
+        value = atoi(colon + 1);
+    }
+    for (size_t at = 0; at < sizeof CALLS / sizeof *CALLS; at++)
+        if (strcmp(CALLS[at].name, name) == 0) {
+            refuse(CALLS[at].number, CALLS[at].argument, value, error);
+            return 1;
+        }
+    return 0;
+}
+
 int main(int argc, char **argv) {
     if (argc < 4) {
-        fputs("kernels CALL ERROR COMMAND...\n", stderr);
+        fputs("kernels CALL[+CALL...] ERROR COMMAND...\n", stderr);
         return 2;
     }
     if (strcmp(argv[1], "none") != 0) {
-        char *colon = strchr(argv[1], ':');
-        int value = ANY, error = 0;
-        if (colon != NULL) {
-            *colon = 0;
-            value = atoi(colon + 1);
-        }
+        int error = 0;
         for (size_t i = 0; i < sizeof ERRORS / sizeof *ERRORS; i++)
             if (strcmp(ERRORS[i].name, argv[2]) == 0)
                 error = ERRORS[i].number;
-        size_t at = 0;
-        while (at < sizeof CALLS / sizeof *CALLS && strcmp(CALLS[at].name, argv[1]) != 0)
-            at++;
-        if (error == 0 || at == sizeof CALLS / sizeof *CALLS) {
-            fputs("kernels: no such call, or no such error\n", stderr);
-            return 2;
-        }
-        refuse(CALLS[at].number, CALLS[at].argument, value, error);
+        for (char *name = strtok(argv[1], "+"); name != NULL; name = strtok(NULL, "+"))
+            if (error == 0 || !refuse_named(name, error)) {
+                fputs("kernels: no such call, or no such error\n", stderr);
+                return 2;
+            }
     }
     execvp(argv[3], argv + 3);
     perror(argv[3]);

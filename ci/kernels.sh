@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Kernels and sandboxes that lack what the library uses: each of its system calls that may be refused is answered, by a seccomp
 # filter (ci/kernels.c), with ENOSYS as an old kernel does, with EPERM as containers do, and with EINVAL as gVisor does; in each
-# mode and cache model. A program of threads, and one that fills and empties the heap, must end as they do without the library,
+# mode and cache model, and with the libraries that check bounds. A program of threads must end as it does without the library,
 # and the library may say one line at most. A row that fails without the library, too, proves nothing (`skip`).
 #
 # HEAPWRIGHT_SLICE takes a sixth of the rows.
@@ -11,13 +11,19 @@ set -euo pipefail
 command_or_package cc gcc
 packages util-linux
 preload_library
+hardened_library
+check_library
 cc -O1 -Wall -Wextra -Werror -o "$SCRATCH/kernels" ci/kernels.c
 cc -O2 -pthread -o "$SCRATCH/limits" ci/limits.c
 
 # madvise's advices by number: DONTNEED, HUGEPAGE, NOHUGEPAGE, DONTDUMP, COLLAPSE, POPULATE_WRITE, GUARD_INSTALL, GUARD_REMOVE.
+# What a kernel of a sandbox lacks (gVisor), together.
+TOGETHER=rseq+membarrier+mincore+mseal+madvise:14+madvise:15+madvise:16+madvise:23+madvise:25+madvise:102
 CALLS=(rseq membarrier mincore madvise madvise:4 madvise:14 madvise:15 madvise:16 madvise:23 madvise:102
-    mremap mseal getrandom sysinfo prctl prlimit64 sched_getaffinity sched_yield statfs fallocate readlink getcwd sigaltstack ppoll)
-MODES=(mode=fast mode=debug,guard=all mode=hardened:full cache=shared:2 cache=percpu)
+    mremap mseal getrandom sysinfo prctl prlimit64 sched_getaffinity sched_yield statfs fallocate readlink getcwd sigaltstack ppoll
+    "$TOGETHER")
+# With libheapwright.so, unless another library is named.
+MODES=(mode=fast mode=debug,guard=all mode=hardened:full cache=shared:2 cache=percpu hardened check)
 
 failures=0 held=0 number=0
 # runs OUT OPTIONS PRELOAD CALL ERROR WORDS...: the program's status; what it says is in OUT and OUT.err.
@@ -42,8 +48,12 @@ for call in "${CALLS[@]}"; do
                 say "skip $call: $error, $mode: fails without the library too"
                 continue
             fi
-            status=0
-            runs "$SCRATCH/with" "$mode" "$HEAPWRIGHT_SO" $call $error work || status=$?
+            status=0 library=$HEAPWRIGHT_SO options=$mode
+            case $mode in
+                hardened) library=$HEAPWRIGHT_HARDENED_SO options= ;;
+                check) library=$HEAPWRIGHT_CHECK_SO options= ;;
+            esac
+            runs "$SCRATCH/with" "$options" "$library" $call $error work || status=$?
             lines=$(grep -c '' "$SCRATCH/with.err" || true)
             if [ $status -eq 0 ] && cmp -s "$SCRATCH/plain" "$SCRATCH/with" && [ "$lines" -le 1 ]; then
                 held=$((held + 1))

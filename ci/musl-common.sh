@@ -1,24 +1,63 @@
-# What ci/musl.sh and ci/musl-figures.sh share; sourced after common.sh: the targets, the library for musl, the loads of
-# bench/musl, a busybox.
+# What ci/musl.sh and ci/musl-figures.sh share; sourced after common.sh: the targets, compilers, the libraries for musl, the
+# loads of bench/musl, a busybox.
 
 MUSL=x86_64-unknown-linux-musl
+MUSL_AARCH64=aarch64-unknown-linux-musl
 export CC_x86_64_unknown_linux_musl=musl-gcc
 
 musl_targets() {
     local target
-    for target in $MUSL aarch64-unknown-linux-musl; do
+    for target in $MUSL $MUSL_AARCH64; do
         # (No `grep -q` behind a pipe: see ci/aarch64.sh.)
         [[ $(rustup target list --installed) == *$target* ]] || rustup target add $target
     done
 }
 
-# The shared library and the archive. The compiler's own start files are for static programs: musl-gcc knows the others. In a folder of
-# its own, because the flags are others.
-musl_library() {
-    as_shipped env RUSTFLAGS="-C target-feature=-crt-static" CARGO_TARGET_X86_64_UNKNOWN_LINUX_MUSL_LINKER=musl-gcc \
-        cargo build --quiet --locked --release -p heapwright-malloc --target $MUSL --target-dir "$CARGO_TARGET_DIR/musl-shared"
-    MUSL_SO=$CARGO_TARGET_DIR/musl-shared/$MUSL/release/libheapwright.so
-    MUSL_A=${MUSL_SO%.so}.a
+# musl_compiler FILE COMMAND FOLDER...: a compiler of C programs for musl, as a file. What musl has no headers for (the kernel's)
+# is looked for in the folders; the table that unwinders search is asked for, as compilers of musl systems do.
+musl_compiler() {
+    local file=$1 command=$2
+    shift 2
+    printf '#!/bin/sh\nexec %s "$@" -Wl,--eh-frame-hdr%s\n' "$command" "$(printf ' -idirafter %s' "$@")" >"$file"
+    chmod +x "$file"
+}
+
+# musl_libraries TARGET LINKER PACKAGE... : the shared libraries and the archive, in MUSL_LIBRARIES. The compiler's own start files
+# are for static programs: the linker knows the others. In a folder of its own, because the flags are others. As they are shipped,
+# if all is run; in a slice as .ci/run builds tools, in a third of the time.
+musl_libraries() {
+    local target=$1 linker=$2 as=() words=() package name
+    shift 2
+    [ "$SLICE" != all ] || as=(as_shipped)
+    for package in "$@"; do words+=(-p "$package"); done
+    name=CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$target")_LINKER
+    ${as[@]+"${as[@]}"} env RUSTFLAGS="-C target-feature=-crt-static" "$name=$linker" \
+        cargo build --quiet --locked --release "${words[@]}" --target "$target" --target-dir "$CARGO_TARGET_DIR/musl-shared"
+    MUSL_LIBRARIES=$CARGO_TARGET_DIR/musl-shared/$target/release
+}
+
+# musl_aarch64: musl's files for aarch64, from Debian's packages, which are fetched once: in MUSL_ROOT, with a compiler in
+# MUSL_AARCH64_CC.
+musl_aarch64() {
+    local at=$CARGO_TARGET_DIR/musl/aarch64
+    MUSL_ROOT=$at/root
+    MUSL_AARCH64_CC=$at/aarch64-musl-gcc
+    if [ ! -d "$MUSL_ROOT" ]; then
+        rm -rf "$at"
+        {
+            apt_aside "$at" arm64
+            (cd "$at" && apt-get "${APT[@]}" download musl musl-dev)
+            for package in "$at"/*.deb; do dpkg-deb -x "$package" "$at/unpacked"; done
+            # One folder of libraries, as installed systems have it: the compiler looks below usr.
+            cp -a "$at/unpacked/lib/." "$at/unpacked/usr/lib/"
+            rm -rf "$at/unpacked/lib" "$at/lists" "$at/archives" "$at"/*.deb
+            ln -s usr/lib "$at/unpacked/lib"
+            mv "$at/unpacked" "$MUSL_ROOT"
+        } >"$SCRATCH/fetch" 2>&1 </dev/null || { tail -n 5 "$SCRATCH/fetch" >&2; die "cannot fetch musl for aarch64"; }
+    fi
+    sed "s#/usr/#$MUSL_ROOT/usr/#g" "$MUSL_ROOT/usr/lib/aarch64-linux-musl/musl-gcc.specs" >"$at/specs"
+    # (gcc's functions for atomics ask for one of glibc's.)
+    musl_compiler "$MUSL_AARCH64_CC" "aarch64-linux-gnu-gcc -mno-outline-atomics -specs=$at/specs" /usr/aarch64-linux-gnu/include
 }
 
 # musl_loads FEATURE FILE [TARGET]: the loads of bench/musl on the allocator of that feature (none: musl's).

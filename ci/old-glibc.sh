@@ -111,7 +111,12 @@ if [ ! -d "$AT/root" ]; then
 fi
 FILES=$AT/root/lib/x86_64-linux-gnu
 [[ $("$FILES"/ld-2.31.so --library-path "$FILES" "$FILES/libc.so.6") == *'version 2.31'* ]] || die "this is not glibc 2.31"
-answers "glibc 2.31, perl" "$FILES/ld-2.31.so" --library-path "$FILES" --preload "$OLD" "$AT/root/usr/bin/perl" -e "$WORK"
+ON_OLD=("$FILES/ld-2.31.so" --library-path "$FILES" --preload "$OLD" "$AT/root/usr/bin/perl" -e "$WORK")
+answers "glibc 2.31, perl" "${ON_OLD[@]}"
+# It registers no area for restartable sequences: ours are, where the kernel has them.
+if [[ $(LD_PRELOAD=$OLD HEAPWRIGHT=cache=percpu,stats=exit perl -e "$WORK" 2>&1) =~ rseq\ commits\ +[1-9] ]]; then
+    [[ $(HEAPWRIGHT=cache=percpu,stats=exit "${ON_OLD[@]}" 2>&1) =~ rseq\ commits\ +[1-9] ]] || { say "FAIL no sequences on glibc 2.31"; failures=$((failures + 1)); }
+fi
 [ $failures -eq 0 ] || die "$failures rows failed"
 [ $# -eq 0 ] || cp "$OLD" "$1"
 say "all rows hold"

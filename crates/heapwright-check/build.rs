@@ -13,8 +13,8 @@ fn main() {
         soname: "libheapwright-check.so",
         sources: "../heapwright-malloc",
         own: &[
-            "memcpy", "memmove", "memset", "pread64", "readlink", "getcwd", "memcmp", "bcmp",
-            "memchr", "strlen", "strnlen", "wcsnlen", "write", "fwrite",
+            "memcpy", "memmove", "memset", "pread", "pread64", "readlink", "getcwd", "memcmp",
+            "bcmp", "memchr", "strlen", "strnlen", "wcsnlen", "write", "fwrite",
         ],
         parts: &["heapwright_bounds", "heapwright_reads"],
     });

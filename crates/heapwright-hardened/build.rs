@@ -15,7 +15,7 @@ fn main() {
     link::link(&Library {
         soname: "libheapwright-hardened.so",
         sources: "../heapwright-malloc",
-        own: &["memcpy", "memmove", "memset", "pread64", "readlink", "getcwd"],
+        own: &["memcpy", "memmove", "memset", "pread", "pread64", "readlink", "getcwd"],
         parts: &["heapwright_bounds"],
     });
 }

@@ -43,6 +43,11 @@ pub(crate) fn link(library: &Library) {
         for arg in [&*format!("-soname,{soname}"), "-z,now", "-z,relro", "-z,nodelete"] {
             println!("cargo:rustc-cdylib-link-arg=-Wl,{arg}");
         }
+        // Nothing else asks for musl, without std: its loader would give a program that is not linked with it no functions, and
+        // the library does not show what it is for.
+        if std::env::var("CARGO_CFG_TARGET_ENV").as_deref() == Ok("musl") {
+            println!("cargo:rustc-cdylib-link-arg=-lc");
+        }
         for name in own {
             println!("cargo:rustc-cdylib-link-arg=-Wl,--wrap={name}");
         }

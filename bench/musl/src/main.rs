@@ -8,6 +8,7 @@
 //! | words | an index from words to lists of strings, filled, changed and emptied |
 //! | vectors | four threads that each replace vectors of 16 to 1024 bytes |
 //! | handover | four threads that make lists of strings for four others, which drop them |
+//! | boxes | the same with lists of small boxes, so that nothing but their making and dropping takes time |
 //! | buffers | two threads that hold 40 buffers each of 256 KiB to 4 MiB, all written to: a backup tool's |
 //! | growing | the same, by appending to vectors whose size is not known before |
 //!
@@ -106,16 +107,22 @@ fn vectors(scale: usize) -> usize {
     })
 }
 
-fn handover(scale: usize) -> usize {
+/// Four threads that each send `lists` lists of `length` things to another one, which measures and drops them.
+fn hand_over<T: Send>(
+    lists: usize,
+    length: usize,
+    make: impl Fn(&mut Random) -> T + Sync,
+    measure: impl Fn(&T) -> usize + Send + Sync + Copy,
+) -> usize {
     in_threads(4, |seed| {
-        let (sender, receiver) = mpsc::sync_channel::<Vec<String>>(64);
+        let (sender, receiver) = mpsc::sync_channel::<Vec<T>>(64);
         std::thread::scope(|scope| {
             let consumer = scope.spawn(move || {
-                receiver.into_iter().map(|list| list.iter().map(String::len).sum::<usize>()).sum()
+                receiver.into_iter().map(|list| list.iter().map(measure).sum::<usize>()).sum()
             });
             let mut random = Random(seed * 104_729);
-            for _ in 0..1000 * scale {
-                let list = (0..100).map(|_| "y".repeat(1 + random.below(300))).collect();
+            for _ in 0..lists {
+                let list = (0..length).map(|_| make(&mut random)).collect();
                 sender.send(list).expect("the consumer lives");
             }
             drop(sender);
@@ -123,6 +130,14 @@ fn handover(scale: usize) -> usize {
             sum
         })
     })
+}
+
+fn handover(scale: usize) -> usize {
+    hand_over(1000 * scale, 100, |random| "y".repeat(1 + random.below(300)), String::len)
+}
+
+fn boxes(scale: usize) -> usize {
+    hand_over(1000 * scale, 200, |random| Box::new([random.below(9); 6]), |numbers| numbers[5])
 }
 
 /// Two threads that each replace one of 40 buffers; `fill` makes one of a size.
@@ -192,12 +207,13 @@ fn main() {
         "words" => words,
         "vectors" => vectors,
         "handover" => handover,
+        "boxes" => boxes,
         "buffers" => buffers,
         "growing" => growing,
         "ends" => ends,
         _ => {
             eprintln!(
-                "musl-loads: LOAD is tree, words, vectors, handover, buffers, growing or ends"
+                "musl-loads: LOAD is tree, words, vectors, handover, boxes, buffers, growing or ends"
             );
             std::process::exit(2);
         }

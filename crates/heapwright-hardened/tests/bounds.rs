@@ -96,7 +96,7 @@ fn destinations_may_be_filled_to_the_last_byte() {
 fn one_character_more_is_refused() {
     let writers = program("writers.c");
     let all = listed("list");
-    assert!(all.len() > 80, "{all:?}");
+    assert!(all.len() > 40, "{all:?}");
     for (name, _) in &all {
         let by = format!(", by {} of ", plain(name));
         let outcome = hardened_run(&writers, DEBUG, &["beyond", name]);

@@ -18,6 +18,11 @@ fn destructors_of_keys_may_allocate() {
 }
 
 #[test]
+fn threads_that_nobody_waits_for_leave_nothing_to_write_to() {
+    fine("thread_detached.c", &EVERY_WAY);
+}
+
+#[test]
 fn threads_may_be_cancelled() {
     // Cancellation loads libgcc_s, which a static program cannot.
     fine("cancelled_threads.c", &EVERY_WAY[..4]);

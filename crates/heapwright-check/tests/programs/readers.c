@@ -18,6 +18,9 @@
 
 #define WEAK __attribute__((weak))
 
+#ifndef __GLIBC__
+void *rawmemchr(const void *, int) WEAK;
+#endif
 char *__strdup(const char *) WEAK;
 char *__strndup(const char *, size_t) WEAK;
 char *__strtok_r(char *, const char *, char **) WEAK;
@@ -292,6 +295,8 @@ static void right(void)
     static char still[BLOCK] __attribute__((aligned(16)));
     char stack[BLOCK] __attribute__((aligned(16)));
     for (const struct function *f = functions; f < functions + COUNT; f++) {
+        if (!is_in_c_library(f->name))
+            continue;
         char *places[] = {malloc(BLOCK), still, stack};
         for (int i = 0; i < 3; i++) {
             paint_text(f, places[i], f->takes == STRING);
@@ -304,7 +309,8 @@ static void right(void)
     /* What stops early need not be there to the end, and what is nowhere is not read. */
     char *block = malloc(8);
     memcpy(block, "12,45,78", 8);
-    CHECK(memchr(block, ',', SIZE_MAX) == block + 2 && rawmemchr(block, ',') == block + 2);
+    CHECK(memchr(block, ',', SIZE_MAX) == block + 2);
+    CHECK(!is_in_c_library("rawmemchr") || rawmemchr(block, ',') == block + 2);
     CHECK(strchr(block, ',') == block + 2 && strtol(block + 3, NULL, 10) == 45);
     CHECK(strcmp(block, "12;") != 0 && strncmp(block, "12,45,78 and more", 8) == 0);
     CHECK(strnlen(block, 8) == 8 && memcmp(block + 8, same, 0) == 0);
@@ -328,7 +334,8 @@ int main(int count, char **words)
     const char *name = count > 2 ? words[2] : "";
     if (strcmp(how, "list") == 0) {
         for (const struct function *f = functions; f < functions + COUNT; f++)
-            printf("%s %s\n", f->name, f->does);
+            if (is_in_c_library(f->name))
+                printf("%s %s\n", f->name, f->does);
         return 0;
     }
     begin();

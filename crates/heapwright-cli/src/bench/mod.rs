@@ -60,7 +60,7 @@ use std::ffi::OsStr;
 
 /// Why no library can be preloaded into a program, if its files say so.
 pub(crate) fn refusal(program: &OsStr) -> Option<String> {
-    let report = inspect::inspect(program, preload::machine());
+    let report = inspect::inspect(program, preload::target(preload::named().as_deref()));
     let reason = report.reason().filter(|_| report.verdict() == Verdict::No)?;
     Some(reason.text.clone())
 }

@@ -146,7 +146,10 @@ enum Leaks {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
-    let inspected = inspect::inspect(&args.program.command[0], preload::machine());
+    let inspected = inspect::inspect(
+        &args.program.command[0],
+        preload::target(args.program.library.given().as_deref()),
+    );
     if !args.anyway
         && let Some(reason) = cannot_be_checked(&inspected)
     {

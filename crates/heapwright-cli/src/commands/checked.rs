@@ -19,7 +19,7 @@ use crate::report::model::{Fate, Process, Report};
 use crate::statistics::Folder;
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -296,8 +296,7 @@ pub(super) fn checked(
     asked: &[String],
     prints: Prints,
 ) -> anyhow::Result<Result<Checked, Exit>> {
-    let given = std::env::var_os("HEAPWRIGHT_LIBRARY").filter(|path| !path.is_empty());
-    let library = preload::for_check(given.map(PathBuf::from).as_deref())?;
+    let library = preload::for_check(preload::named().as_deref())?;
     let folder = Folder::for_records()?;
     // What the user set in HEAPWRIGHT comes first.
     let inherited = std::env::var_os("HEAPWRIGHT");

@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         return system(args, file);
     }
     let command = args.command[0].as_os_str();
-    let mut report = inspect::inspect(command, preload::machine());
+    let mut report = inspect::inspect(command, preload::target(args.library.given().as_deref()));
     if report.verdict() == Verdict::Yes {
         report.findings.extend(inspect::kernel::remark());
         report.findings.push(inspect::hardened::remark());
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
 /// The answer about all programs.
 fn system(args: &Args, file: Option<File>) -> anyhow::Result<Exit> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let system = inspect::system::system(&path, preload::machine());
+    let system = inspect::system::system(&path, preload::target(args.library.given().as_deref()));
     output::write(file, |look| match args.output_args.format() {
         Plain::Text => text::system::answer(&system, look),
         Plain::Json => json::system::answer(&system),

@@ -22,6 +22,7 @@ pub(crate) mod valgrind;
 pub(crate) mod workload;
 
 use crate::output;
+use crate::preload;
 use crate::wrong::wrong;
 use clap::ValueEnum;
 use std::ffi::OsString;
@@ -141,7 +142,6 @@ impl LibraryArg {
     /// The library chosen, by the argument or else by HEAPWRIGHT_LIBRARY; an
     /// empty variable chooses nothing.
     pub(crate) fn given(&self) -> Option<PathBuf> {
-        let variable = || std::env::var_os("HEAPWRIGHT_LIBRARY").filter(|path| !path.is_empty());
-        self.path.clone().or_else(|| variable().map(PathBuf::from))
+        self.path.clone().or_else(preload::named)
     }
 }

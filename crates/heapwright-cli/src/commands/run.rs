@@ -209,7 +209,7 @@ pub(crate) fn why_none(name: &OsStr, outcome: &Outcome) -> String {
 
 /// Why a program left nothing: because of the program; if a signal ended it, `killed`; else perhaps `ended`.
 pub(crate) fn why_nothing(name: &OsStr, outcome: &Outcome, killed: &str, ended: &str) -> String {
-    let report = inspect::inspect(name, preload::machine());
+    let report = inspect::inspect(name, preload::target(preload::named().as_deref()));
     match (report.verdict(), report.reason(), outcome.end) {
         (Verdict::No, Some(finding), _) => finding.text.clone(),
         (_, _, End::Signal { .. }) => killed.to_owned(),

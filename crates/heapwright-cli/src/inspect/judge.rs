@@ -5,11 +5,11 @@
 
 use super::elf::{Facts, Inside, Kind, RustAllocator, machine_name};
 use super::privilege::{Caller, Gain, Place};
-use super::{Finding, runtimes};
+use super::{Finding, Target, runtimes};
 use std::path::Path;
 
-/// Judges a program for a library for `machine`.
-pub(super) fn program(path: &Path, facts: &Facts, place: &Place, machine: u16) -> Vec<Finding> {
+/// Judges a program for a library for `target`.
+pub(super) fn program(path: &Path, facts: &Facts, place: &Place, target: Target) -> Vec<Finding> {
     let mut findings = Vec::new();
     if place.noexec {
         findings.push(Finding::no("noexec", "it is on a file system mounted noexec"));
@@ -22,7 +22,7 @@ pub(super) fn program(path: &Path, facts: &Facts, place: &Place, machine: u16) -
         )),
         None => {}
     }
-    findings.extend(format(facts, machine));
+    findings.extend(format(facts, target));
     if let (Some(inside), true) = (&facts.inside, facts.loader.is_some()) {
         findings.extend(allocator(inside));
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -51,10 +51,10 @@ fn privileged(gain: Gain) -> Finding {
 }
 
 /// Whether a loader could load the library into such a file at all.
-fn format(facts: &Facts, machine: u16) -> Option<Finding> {
-    if facts.machine != machine {
+fn format(facts: &Facts, target: Target) -> Option<Finding> {
+    if facts.machine != target.machine {
         let theirs = machine_name(facts.machine);
-        let ours = machine_name(machine);
+        let ours = machine_name(target.machine);
         let text = format!("it is a program for {theirs}; this heapwright is for {ours}");
         return Some(Finding::no("other-machine", text));
     }
@@ -78,17 +78,22 @@ fn format(facts: &Facts, machine: u16) -> Option<Finding> {
         return Some(Finding::no("static", text));
     };
     let name = loader.rsplit('/').next().unwrap_or_default();
-    if name.starts_with("ld-musl") {
-        let text = "it uses the musl C library, and the library that this command carries is built for \
-                    glibc: build one for musl (docs/platforms.md), and start the program with \
-                    LD_PRELOAD=libheapwright.so; a Rust program may name heapwright as its \
-                    #[global_allocator], a static C program link libheapwright.a";
+    let for_musl = name.starts_with("ld-musl");
+    if for_musl && !target.is_musl {
+        let text = "it uses the musl C library, and the library is built for glibc: build one for musl \
+                    (docs/platforms.md), and name it with HEAPWRIGHT_LIBRARY; a Rust program may name \
+                    heapwright as its #[global_allocator], a static C program link libheapwright.a";
         Some(Finding::no("musl", text))
     } else if !Path::new(loader).exists() {
         let text = format!("its loader {loader} does not exist here, so it cannot run");
         Some(Finding::no("no-loader", text))
-    } else if name.starts_with("ld-linux") || name.starts_with("ld64") || name == "ld.so.1" {
+    } else if for_musl {
         None
+    } else if name.starts_with("ld-linux") || name.starts_with("ld64") || name == "ld.so.1" {
+        target.is_musl.then(|| {
+            let text = "it uses glibc, and the library is built for musl";
+            Finding::no("glibc", text)
+        })
     } else {
         let text = format!("it is loaded by {loader}, which may not heed LD_PRELOAD");
         Some(Finding::unknown("other-loader", text))
@@ -229,7 +234,8 @@ mod tests {
         let judged = |change: fn(&mut Facts)| {
             let mut facts = ordinary();
             change(&mut facts);
-            format(&facts, X86_64).map(|finding| (finding.code, finding.verdict))
+            format(&facts, Target { machine: X86_64, is_musl: false })
+                .map(|finding| (finding.code, finding.verdict))
         };
         assert_eq!(judged(|f| f.loader = None), Some(("static", Verdict::No)));
         assert_eq!(judged(|f| f.machine = 183), Some(("other-machine", Verdict::No)));
@@ -239,8 +245,27 @@ mod tests {
             judged(|f| f.loader = Some("/no/ld-linux.so".into())),
             Some(("no-loader", Verdict::No))
         );
+        assert_eq!(
+            judged(|f| f.loader = Some("/lib/ld-musl-x86_64.so.1".into())),
+            Some(("musl", Verdict::No))
+        );
         // The stand-in for a loader exists but is none that is known.
         assert_eq!(judged(|_| ()), Some(("other-loader", Verdict::Unknown)));
+    }
+
+    #[test]
+    fn a_library_for_musl_gets_into_programs_for_musl() {
+        let folder = std::env::temp_dir().join(format!("heapwright-musl-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("made");
+        let judged = |loader: &str| {
+            let loader = folder.join(loader);
+            std::fs::write(&loader, "").expect("written");
+            let facts = Facts { loader: loader.to_str().map(str::to_owned), ..ordinary() };
+            format(&facts, Target { machine: X86_64, is_musl: true }).map(|finding| finding.code)
+        };
+        assert_eq!(judged("ld-musl-x86_64.so.1"), None);
+        assert_eq!(judged("ld-linux-x86-64.so.2"), Some("glibc"));
+        std::fs::remove_dir_all(&folder).expect("removed");
     }
 
     #[test]

@@ -99,9 +99,25 @@ impl Report {
 /// interpreters in a row.
 const MAX_STEPS: usize = 8;
 
-/// Follows a command to its program and judges it against a library for
-/// `machine` (an ELF machine number).
-pub(crate) fn inspect(command: &OsStr, machine: u16) -> Report {
+/// What a program must be for, so that a library can be loaded into it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Target {
+    /// The ELF machine number.
+    pub(crate) machine: u16,
+    /// musl, and not glibc.
+    pub(crate) is_musl: bool,
+}
+
+/// Whether a library is for musl: by the C library that it asks for.
+pub(crate) fn is_for_musl(library: &Path) -> bool {
+    let facts = elf::Facts::read(library).ok();
+    facts.and_then(|facts| facts.inside).is_some_and(|inside| {
+        inside.needed.iter().any(|name| name == "libc.so" || name.starts_with("libc.musl"))
+    })
+}
+
+/// Follows a command to its program and judges it against a library for `target`.
+pub(crate) fn inspect(command: &OsStr, target: Target) -> Report {
     let mut report = Report { steps: Vec::new(), findings: Vec::new() };
     let mut next: Option<OsString> = Some(command.to_owned());
     while let Some(name) = next.take() {
@@ -116,7 +132,7 @@ pub(crate) fn inspect(command: &OsStr, machine: u16) -> Report {
                 break;
             }
         };
-        let (kind, follow) = look(&path, machine, &mut report.findings);
+        let (kind, follow) = look(&path, target, &mut report.findings);
         report.steps.push(Step { path, kind });
         next = follow;
     }
@@ -125,7 +141,7 @@ pub(crate) fn inspect(command: &OsStr, machine: u16) -> Report {
 
 /// Looks at one file: its kind in words, and the name of the program it is
 /// handed to if it is a script.
-fn look(path: &Path, machine: u16, findings: &mut Vec<Finding>) -> (String, Option<OsString>) {
+fn look(path: &Path, target: Target, findings: &mut Vec<Finding>) -> (String, Option<OsString>) {
     let head = match script::head(path) {
         Ok(head) => head,
         Err(error) => {
@@ -138,7 +154,7 @@ fn look(path: &Path, machine: u16, findings: &mut Vec<Finding>) -> (String, Opti
         match elf::Facts::read(path) {
             Ok(facts) => {
                 let place = privilege::Place::of(path);
-                findings.extend(judge::program(path, &facts, &place, machine));
+                findings.extend(judge::program(path, &facts, &place, target));
                 return (facts.to_string(), None);
             }
             Err(error) => {

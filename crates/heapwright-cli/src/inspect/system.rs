@@ -5,7 +5,7 @@
 //! must not disturb, are counted by their kind. Scripts are left out: their interpreters are counted. What
 //! `/etc/ld.so.preload` names is code of every process, root's too, so it is looked at with root's eyes.
 
-use super::{Finding, Verdict, inspect};
+use super::{Finding, Target, Verdict, inspect};
 use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
 use std::fs;
@@ -42,7 +42,7 @@ pub(crate) struct System {
 }
 
 /// Looks at all programs in the folders of a PATH.
-pub(crate) fn system(path: &OsStr, machine: u16) -> System {
+pub(crate) fn system(path: &OsStr, target: Target) -> System {
     let mut found = System {
         programs: 0,
         reached: 0,
@@ -51,7 +51,7 @@ pub(crate) fn system(path: &OsStr, machine: u16) -> System {
     };
     let mut kinds: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
     for program in programs(path) {
-        let report = inspect(program.as_os_str(), machine);
+        let report = inspect(program.as_os_str(), target);
         // A script has a step more.
         if report.steps.len() != 1 || report.steps[0].kind == "unknown kind of file" {
             continue;

@@ -20,6 +20,7 @@ mod given;
 pub(crate) use asked::{refuse_bad, sets};
 pub(crate) use environment::{Options, preload_variable};
 
+use crate::inspect::{Target, is_for_musl};
 use crate::wrong::is_wrong;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -52,8 +53,19 @@ pub(crate) fn launcher() -> anyhow::Result<PathBuf> {
     extract::extracted(&embedded::LAUNCHER)
 }
 
+/// The library that the environment names.
+pub(crate) fn named() -> Option<PathBuf> {
+    std::env::var_os("HEAPWRIGHT_LIBRARY").filter(|path| !path.is_empty()).map(PathBuf::from)
+}
+
+/// What programs must be for: by the library given, else the built-in one.
+pub(crate) fn target(given: Option<&Path>) -> Target {
+    let is_musl = given.map_or(cfg!(target_env = "musl"), is_for_musl);
+    Target { machine: machine(), is_musl }
+}
+
 /// The ELF machine number of the programs the library can be loaded into.
-pub(crate) fn machine() -> u16 {
+fn machine() -> u16 {
     machine_of(embedded::LIBRARY.bytes).unwrap_or_default()
 }
 

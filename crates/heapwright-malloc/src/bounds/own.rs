@@ -91,6 +91,23 @@ unsafe extern "C" fn __wrap_pread64(
 
 /// # Safety
 ///
+/// As `pread`, which is what musl calls `pread64`.
+#[cfg(target_env = "musl")]
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __wrap_pread(
+    file: c_int,
+    to: *mut c_void,
+    bytes: size_t,
+    at: off64_t,
+) -> ssize_t {
+    // SAFETY: as the caller promises.
+    unsafe { __wrap_pread64(file, to, bytes, at) }
+}
+#[cfg(target_env = "musl")]
+global_asm!(".hidden __wrap_pread");
+
+/// # Safety
+///
 /// As `readlink`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __wrap_readlink(

@@ -380,9 +380,9 @@ impl<const READS: bool> Check<READS> {
         }
     }
 
-    /// Each of the parts.
-    fn each_part(self, parts: *const iovec, count: usize, access: Access) {
-        let count = count.min(MOST_PARTS);
+    /// Each of the parts. (How many is a `size_t` for glibc, an `int` elsewhere.)
+    fn each_part(self, parts: *const iovec, count: impl TryInto<usize>, access: Access) {
+        let count = count.try_into().unwrap_or(0).min(MOST_PARTS);
         let bytes = product(count, size_of::<iovec>());
         if bytes > heap::room(parts.addr()) {
             return self.refuse(Access::Read, parts.addr(), bytes);
@@ -401,11 +401,11 @@ impl<const READS: bool> Check<READS> {
     }
 
     pub(super) fn reads_parts(self, parts: *const iovec, count: c_int) {
-        self.each_part(parts, super::counted(count), Access::Read);
+        self.each_part(parts, count, Access::Read);
     }
 
     pub(super) fn writes_parts(self, parts: *const iovec, count: c_int) {
-        self.each_part(parts, super::counted(count), Access::Write);
+        self.each_part(parts, count, Access::Write);
     }
 
     /// The parts of a message.

@@ -107,4 +107,18 @@ __attribute__((unused)) static long resident_kib(void)
     return resident * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
+/*
+ * Whether a program of this C library calls a function of that name: musl has none of glibc's own, whatever the libraries
+ * with bounds export, and its headers call those for large files by their plain names.
+ */
+__attribute__((unused)) static inline int is_in_c_library(const char *name)
+{
+#ifdef __GLIBC__
+    return name != NULL;
+#else
+    return strncmp(name, "__", 2) != 0 && strstr(name, "64") == NULL && strcmp(name, "wmempcpy") != 0 &&
+           strcmp(name, "rawmemchr") != 0;
+#endif
+}
+
 #endif

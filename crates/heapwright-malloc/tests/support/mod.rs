@@ -36,9 +36,11 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the root exists")
 }
 
-/// A directory for what the tests make.
+/// A directory for what the tests make, one for each compiler: programs of another C library have the same names.
 pub(crate) fn scratch() -> PathBuf {
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("preload");
+    let compiler = std::env::var("CC").unwrap_or_default();
+    let name = Path::new(&compiler).file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("preload{name}"));
     std::fs::create_dir_all(&directory).expect("the target directory can be written");
     directory
 }

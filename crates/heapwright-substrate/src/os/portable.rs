@@ -667,6 +667,19 @@ pub mod rseq {
         None
     }
 
+    /// Nobody's.
+    pub fn is_ours() -> bool {
+        false
+    }
+
+    /// False: there is none.
+    pub fn enter(_watched: impl FnOnce() -> bool) -> bool {
+        false
+    }
+
+    /// Nothing: no thread has an area.
+    pub fn leave() {}
+
     /// No CPU is known.
     pub fn cpu(_offset: isize) -> Option<usize> {
         None

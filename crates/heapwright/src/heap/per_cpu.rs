@@ -28,7 +28,7 @@ pub(super) use calls::{free, malloc};
 
 use core::ptr;
 
-use super::{door, fast, guards, large, own_word, sampling, shared};
+use super::{door, fast, guards, large, own_word, sampling, shared, start};
 use crate::address_map::{CLASS_STEP, MAP};
 use crate::cache::arrays::{self, Gate, Put, Taken};
 use crate::cache::central::{self, ROW};
@@ -354,7 +354,7 @@ fn keep_or_give(held: &Magazines, unit: usize, units: usize) {
 
 /// The gate, if the calling thread may go by it: put common blocks into its arrays, whatever it allocates from.
 pub(super) fn any_gate() -> Option<&'static Gate> {
-    arrays::gate().filter(|gate| gate.serves_this_thread())
+    arrays::gate().filter(|gate| gate.serves_this_thread() || start::enter_sequences())
 }
 
 /// The gate that the calling thread goes by, if it does.

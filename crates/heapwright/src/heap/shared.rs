@@ -104,6 +104,14 @@ pub(super) fn join_beside() -> bool {
     gate.is_some()
 }
 
+/// The calling thread, which ends, goes by its CPU's arrays no more, if it did: what it still allocates comes from the shared
+/// caches behind them.
+pub(super) fn leave_gate() {
+    if own_word::goes_by_gate() {
+        own_word::set_by_cpu(per_cpu::mine(&ALL));
+    }
+}
+
 /// Whether all threads of this process share caches.
 pub(super) fn is_for_all() -> bool {
     is_on() && !is_beside()

@@ -24,7 +24,7 @@ use crate::cache::{self, CACHES, Cache, OwnCache, Use};
 use crate::fork::{self, Part};
 use crate::hardened;
 use crate::options::{self, Options};
-use crate::os::{self, Exit};
+use crate::os::{self, Exit, rseq};
 use crate::substrate;
 use crate::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering, fence};
 use crate::sync::{self, Lock};
@@ -158,8 +158,23 @@ pub(super) fn give_up(cache: OwnCache) {
     drop(order);
     own_word::set_gate(gate.stub());
     LIVE.fetch_sub(1, Ordering::Relaxed);
-    os::watch_this_thread(Exit::Cache, ptr::null_mut());
+    let token = if rseq::is_ours() { NO_CACHE } else { ptr::null_mut() };
+    os::watch_this_thread(Exit::Cache, token);
     cache.abandon();
+}
+
+/// What [`thread_exit`] is given for a thread without a cache, which is in its CPU's arrays by an area of ours. (Caches
+/// are elsewhere.)
+const NO_CACHE: *mut c_void = ptr::without_provenance_mut(2);
+
+/// Has the kernel keep the calling thread's CPU for the sequences, where the C library has not, until the thread
+/// ends. False: it does not.
+#[cold]
+#[inline(never)]
+pub(super) fn enter_sequences() -> bool {
+    rseq::enter(|| {
+        !os::watched(Exit::Cache).is_null() || os::watch_this_thread(Exit::Cache, NO_CACHE)
+    })
 }
 
 /// The calling thread does what its cache's is asked for.
@@ -296,9 +311,14 @@ fn start() -> bool {
     true
 }
 
-/// Runs when a thread that has a cache ends.
+/// Runs when a thread that has a cache ends, or one whose area of restartable sequences is ours.
 unsafe extern "C" fn thread_exit(token: *mut c_void) {
+    if token == NO_CACHE {
+        shared::leave_gate();
+        return rseq::leave();
+    }
     own_word::set_exited();
+    rseq::leave();
     if token.addr() & 1 != 0 {
         let cache = token.cast::<u8>().wrapping_sub(1).cast::<hardened::Cache>();
         // SAFETY: with the mark it is the cache of the hardened heap that the thread was given.

@@ -139,7 +139,9 @@ pub(crate) fn runner(args: &RunnerArgs) -> anyhow::Result<Exit> {
         });
         return Ok(super::run::not_started(program, &error));
     }
-    if let Some(reason) = cannot_be_checked(&inspect::inspect(program, preload::machine())) {
+    if let Some(reason) =
+        cannot_be_checked(&inspect::inspect(program, preload::target(preload::named().as_deref())))
+    {
         bail!("{} cannot be checked: {reason}", program.display());
     }
     let how = how();

@@ -67,7 +67,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     };
     let name = &asked.program[0];
     if asked.children != Children::Executed
-        && let Some(reason) = cannot_be_checked(&inspect::inspect(name, preload::machine()))
+        && let Some(reason) =
+            cannot_be_checked(&inspect::inspect(name, preload::target(preload::named().as_deref())))
     {
         bail!("{} cannot be checked: {reason}", name.display());
     }

@@ -12,12 +12,21 @@
 //! store either runs undisturbed on one CPU or has done nothing.
 //!
 //! glibc (since 2.35) registers the area and says where it is: at `__rseq_offset` from
-//! the thread pointer, if `__rseq_size` is not 0. We use that area and never register
-//! one: there is only one a thread.
+//! the thread pointer, if `__rseq_size` is not 0. There that area is used. Other C libraries (musl, older glibc)
+//! know of none: there each thread that needs one registers its own ([`enter`]), in static thread-local memory, and
+//! gives it up before that memory goes ([`leave`]): the kernel would end a thread whose area it cannot write.
+//! There is only one a thread, so where the program has registered another, the kernel refuses ours.
 //!
-//! Called by `registry::per_cpu` and `cache::arrays`.
+//! ```text
+//!   our area   struct rseq, 32 bytes | state: NEW, ENTERED, OVER
+//! ```
+//!
+//! The state is a word of its own, for signal handlers may come between it and the system call.
+//!
+//! Called by `registry::per_cpu`, `cache::arrays` and `heap`.
 
-use core::arch::asm;
+use core::arch::{asm, global_asm};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use super::keeping_errno;
 use super::symbols::weak;
@@ -25,19 +34,167 @@ use super::symbols::weak;
 /// The least of an area that has all we use (`cpu_id` and `rseq_cs`).
 const LEAST: u32 = 16;
 
-/// How far the area is from the thread pointer; `None` where there is none: another C
-/// library, an old kernel, `glibc.pthread.rseq=0`, an emulator.
+/// How far the area is from the thread pointer; `None` where there is none: an old kernel, a sandbox,
+/// `glibc.pthread.rseq=0`, an emulator.
 pub fn offset() -> Option<isize> {
-    let size = weak!("__rseq_size").cast::<u32>();
-    let offset = weak!("__rseq_offset").cast::<isize>();
-    if size.is_null() || offset.is_null() {
-        return None;
-    }
-    // SAFETY: not null: the C library's constant, an `unsigned int`.
+    let Some((size, offset)) = c_librarys() else {
+        return own::is_possible().then(own::offset);
+    };
+    // SAFETY: the C library's constant, an `unsigned int`.
     let size = unsafe { size.read() };
-    // SAFETY: not null: the C library's constant, a `ptrdiff_t`.
+    // SAFETY: the C library's constant, a `ptrdiff_t`.
     let offset = unsafe { offset.read() };
     (size >= LEAST).then_some(offset)
+}
+
+/// The C library's words about its area; `None`: it knows of none.
+fn c_librarys() -> Option<(*const u32, *const isize)> {
+    let size = weak!("__rseq_size").cast::<u32>().cast_const();
+    let offset = weak!("__rseq_offset").cast::<isize>().cast_const();
+    (!size.is_null() && !offset.is_null()).then_some((size, offset))
+}
+
+/// Whether threads' areas are registered here, and not by the C library.
+pub fn is_ours() -> bool {
+    c_librarys().is_none()
+}
+
+/// Registers the calling thread's area, if that is ours to do and was not tried before. `watched` sees to it that [`leave`]
+/// will be called when the thread ends, or says that it cannot. Returns whether the area is registered now.
+pub fn enter(watched: impl FnOnce() -> bool) -> bool {
+    is_ours() && own::area().enter(watched)
+}
+
+/// Gives the calling thread's area up, if it is ours, for good. The thread begins no sequence any more.
+pub fn leave() {
+    if is_ours() {
+        own::area().leave();
+    }
+}
+
+/// The area that is ours.
+mod own {
+    use super::*;
+
+    const NEW: u32 = 0;
+    const ENTERED: u32 = 1;
+    const OVER: u32 = 2;
+
+    /// What the kernel is told: the size of an area, that it is to be forgotten, and the word before each abort address.
+    const SIZE: usize = 32;
+    const UNREGISTER: libc::c_int = 1;
+    #[cfg(target_arch = "x86_64")]
+    const SIGNATURE: u32 = 0x5305_3053;
+    #[cfg(target_arch = "aarch64")]
+    const SIGNATURE: u32 = 0xd428_bc00;
+
+    global_asm!(
+        ".pushsection .tdata.heapwright_rseq,\"awT\",@progbits",
+        ".balign 32",
+        ".globl __heapwright_0_1_rseq",
+        ".hidden __heapwright_0_1_rseq",
+        ".type __heapwright_0_1_rseq, @object",
+        ".size __heapwright_0_1_rseq, 40",
+        "__heapwright_0_1_rseq:",
+        // cpu_id_start, cpu_id: not registered.
+        ".long 0, -1",
+        ".zero 24",
+        // The state: NEW.
+        ".zero 8",
+        ".popsection",
+    );
+
+    #[repr(C, align(32))]
+    pub(super) struct Area {
+        cpu_id_start: AtomicU32,
+        cpu_id: AtomicU32,
+        /// What only the kernel and the sequences use.
+        rest: [u32; 6],
+        state: AtomicU32,
+    }
+
+    const _: () = assert!(core::mem::offset_of!(Area, state) == SIZE);
+
+    /// From the thread pointer to the area: the same in each thread.
+    pub(super) fn offset() -> isize {
+        let offset;
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: reads a word of the table of offsets.
+        unsafe {
+            asm!(
+                "mov {0}, qword ptr [rip + __heapwright_0_1_rseq@GOTTPOFF]",
+                out(reg) offset,
+                options(pure, readonly, nostack, preserves_flags),
+            );
+        }
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: reads a word of the table of offsets.
+        unsafe {
+            asm!(
+                "adrp {0}, :gottprel:__heapwright_0_1_rseq",
+                "ldr {0}, [{0}, :gottprel_lo12:__heapwright_0_1_rseq]",
+                out(reg) offset,
+                options(pure, readonly, nostack, preserves_flags),
+            );
+        }
+        offset
+    }
+
+    /// The calling thread's. (It lives as long as the thread, which is longer than any use of it.)
+    pub(super) fn area() -> &'static Area {
+        let thread: *const u8;
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the ABI's first word of a thread: its own address.
+        unsafe {
+            asm!("mov {0}, qword ptr fs:[0]", out(reg) thread, options(pure, readonly, nostack, preserves_flags));
+        }
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: reads a register.
+        unsafe {
+            asm!("mrs {0}, tpidr_el0", out(reg) thread, options(pure, nomem, nostack, preserves_flags));
+        }
+        // SAFETY: the thread's own area, of this layout; others than the thread and the kernel do not touch it.
+        unsafe { &*thread.wrapping_offset(offset()).cast::<Area>() }
+    }
+
+    impl Area {
+        fn is_kept(&self) -> bool {
+            self.cpu_id.load(Ordering::Relaxed).cast_signed() >= 0
+        }
+
+        fn call(&self, flags: libc::c_int) -> bool {
+            // SAFETY: an area that stays until it is given up, with 32 bytes for the kernel.
+            keeping_errno(|| unsafe {
+                libc::syscall(libc::SYS_rseq, core::ptr::from_ref(self), SIZE, flags, SIGNATURE)
+            }) == 0
+        }
+
+        pub(super) fn enter(&self, watched: impl FnOnce() -> bool) -> bool {
+            if self.state.load(Ordering::Relaxed) != NEW {
+                return self.is_kept();
+            }
+            if !watched() {
+                return false;
+            }
+            self.state.store(ENTERED, Ordering::Relaxed);
+            if !self.call(0) {
+                self.state.store(OVER, Ordering::Relaxed);
+            }
+            self.is_kept()
+        }
+
+        pub(super) fn leave(&self) {
+            if self.state.swap(OVER, Ordering::Relaxed) == ENTERED {
+                self.call(UNREGISTER);
+            }
+        }
+    }
+
+    /// Whether the kernel keeps such an area: tried, and undone.
+    pub(super) fn is_possible() -> bool {
+        let area = area();
+        area.is_kept() || (area.call(0) && area.call(UNREGISTER))
+    }
 }
 
 /// The CPU of the calling thread by its area at `offset`, if the kernel keeps that.
