@@ -175,7 +175,9 @@ def linked(text, source, page, places):
 
 def inlined(file, words):
     """A picture as part of the page, described by its words."""
-    svg = re.sub(r"<\?xml[^>]*>\s*|<!--.*?-->\s*|\n\s*", "", file.read_text(), flags=re.S)
+    # Its own style is for those who look at the file; its arrow heads are this picture's.
+    svg = re.sub(r"<style>.*?</style>|<title>.*?</title>|\n\s*", "", file.read_text(), flags=re.S)
+    svg = re.sub(r'(id="|url\(#)arrow', rf"\1arrow-{file.stem}", svg)
     svg = svg.replace("<svg ", f'<svg role="img" aria-label="{words}" ', 1)
     return f'\n<figure class="drawing">{svg}<figcaption>{words}</figcaption></figure>\n'
 

@@ -6,7 +6,7 @@ The pages are those that docs/SUMMARY.md names. Each is run from its top to its 
 so that variables, background jobs and files last to the end of the page. Of a page there are run:
 
     <!-- file: leak.c -->          the block of code behind it is written to that file
-    <!-- file: PATH as NAME -->    a file of docs/book is copied
+    <!-- file: PATH as NAME -->    a file of docs/book is copied; the block behind it is a part of it
     <!-- patch -->                 the block of code behind it, a unified diff, is applied with patch -p0
     <!-- cargo: FEATURES -->       the page's Cargo finds the crate heapwright in this checkout
     ```console                     lines that begin with `$ ` are commands (a `\\` at the end: the next line, too); what
@@ -46,7 +46,7 @@ FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.M | re.S)
 ORDERS = re.compile(r"((?:<!-- [^\n]* -->\s*)*)\Z")
 ORDER = re.compile(r"<!-- ([^\n]*) -->")
 SHELLS = {"sh", "bash", "shell"}
-SECONDS = 60
+SECONDS = 300
 NUMBER = r"\d[\d,]*(?:\.\d+)?"
 
 
@@ -76,6 +76,8 @@ def steps(page):
             word, _, rest = order.partition(": ")
             if word == "file":
                 path, _, name = rest.partition(" as ")
+                if name and body not in (DOCS / "book" / path).read_text():
+                    raise Wrong(f"line {line}: this is not in docs/book/{path} as it stands here")
                 yield ("copy", DOCS / "book" / path, name) if name else ("file", path, body)
             elif word == "patch":
                 yield ("patch", body)
@@ -90,7 +92,7 @@ def steps(page):
                     raise Wrong(f"line {line}: there is no {rest}")
         if language == "console":
             yield from commands(body, numbers, line)
-        elif ours and language in SHELLS and not any(order.startswith("run by: ") for order in orders):
+        elif ours and language in SHELLS and not any(order.startswith(("run by: ", "file: ")) for order in orders):
             raise Wrong(f"line {line}: a block of commands that nothing runs: make it ```console, or say <!-- run by: SCRIPT -->")
 
 
@@ -193,7 +195,6 @@ def environment(prefix, home, work):
         "PKG_CONFIG_PATH": f"{prefix}/lib/pkgconfig",
         "CARGO_NET_OFFLINE": "true",
         "CARGO_TERM_QUIET": "true",
-        "CARGO_TARGET_DIR": f"{work}/target",
     }
 
 
