@@ -18,7 +18,7 @@ A command ends with 0, unless the next one is `echo $?`. What is printed has to 
                    line
     ==4242==       the number of a process may be any
     0x7f31c0       an address may be any
-    1.5 ms         a time may be any, in any unit from ns to s
+    1.5 ms, 0.02s  a time may be any, in any unit from ns to min
     spaces         a run of them is as long as any other; at a line's end they do not count
     /home/you      the folder of the page
 
@@ -124,7 +124,7 @@ def tidied(line, folder):
     line = line.replace(str(folder), "/home/you")
     line = re.sub(r"==\d+==", "==4242==", line)
     line = re.sub(r"\b0x[0-9a-f]{5,}", "0xADDRESS", line)
-    line = re.sub(r"(?<![\w.])\d[\d,]*(?:\.\d+)? (?:ns|us|µs|ms|s|min)(?![\w])", "SOME TIME", line)
+    line = re.sub(r"(?<![\w.])\d[\d,]*(?:(?:\.\d+)? |\.\d+)(?:ns|us|µs|ms|s|min)(?!\w)", "SOME TIME", line)
     return re.sub(r"\s+", " ", line).rstrip()
 
 
