@@ -60,6 +60,15 @@ build() {
         export CARGO_TARGET_DIR=$work CARGO_BUILD_TARGET=$target CARGO_PROFILE_RELEASE_STRIP=debuginfo
         export RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$work=/target --remap-path-prefix=$ROOT=/heapwright \
             --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
+        if [ "$libc" = musl ]; then
+            # Dynamic, as all of the system is; on a machine with glibc by musl's own tool chain.
+            RUSTFLAGS+=' -C target-feature=-crt-static'
+            if [[ $(rustc -vV) != *"host: $target"* ]]; then
+                local linker=CARGO_TARGET_${target^^}_LINKER
+                linker=${linker//-/_}
+                export "$linker=${!linker:-musl-gcc}"
+            fi
+        fi
         for package in heapwright-malloc heapwright-hardened heapwright-check heapwright-launcher; do
             cargo build --quiet --release --locked -p $package
         done

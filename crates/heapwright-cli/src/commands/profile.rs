@@ -345,7 +345,8 @@ fn refused(pid: u32, refusal: Refusal) -> anyhow::Error {
         Refusal::Busy => format!("process {pid} has begun to sample by itself; try again"),
         Refusal::Unknown => {
             format!(
-                "process {pid} has another version of the library; use the heapwright that it came with"
+                "process {pid} cannot sample: its library is of another version, or the program links heapwright without \
+                 the feature `debug`"
             )
         }
         Refusal::Sandboxed => format!(
