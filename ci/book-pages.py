@@ -11,8 +11,8 @@ text lies.
     {{#crate PATH}}           a crate's description, without rustdoc's links
 
 A link to a document that the book has leads to its page; one to another file of the project has no page to lead to and
-becomes its words, with the file's name. One to a file that is not there is an error, and so is one to a heading that
-the page does not have. Pictures that are SVG become part of the page, so that their colours follow the chosen theme.
+becomes its words, with the file's name. One to a file that is not there is an error; `ci/book-pages.py links SITE` looks for
+links to headings that a page does not have, once the site is built. Pictures that are SVG become part of the page, so that their colours follow the chosen theme.
 """
 
 import json
@@ -36,6 +36,9 @@ problems = []
 def main():
     if sys.argv[1:2] == ["supports"]:
         sys.exit(sys.argv[2] != "html")
+    if sys.argv[1:2] == ["links"]:
+        check_site(Path(sys.argv[2]).resolve())
+        end()
     _, book = json.load(sys.stdin)
     chapters = list(all_chapters(book["items"]))
     # Where each document of the project is in the book.
@@ -53,10 +56,13 @@ def main():
             source = DOCS / chapter["source_path"]
             text = linked(chapter["content"], source, source, places)
             chapter["content"] = DIRECTIVE.sub(lambda found: made(found[1], found[2], source, places), text)
-    check_headings(chapters)
-    if problems:
-        sys.exit("\n".join(f"book-pages.py: {problem}" for problem in problems))
-    json.dump(book, sys.stdout)
+    if not problems:
+        json.dump(book, sys.stdout)
+    end()
+
+
+def end():
+    sys.exit("\n".join(f"book-pages.py: {problem}" for problem in problems) or 0)
 
 
 def all_chapters(items):
@@ -182,24 +188,24 @@ def inlined(file, words):
     return f'\n<figure class="drawing">{svg}<figcaption>{words}</figcaption></figure>\n'
 
 
-def heading_id(text):
-    """As mdBook makes it of a heading."""
-    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text).replace("`", "")
-    kept = "".join(c if c.isalnum() or c in "_-" else "-" if c.isspace() else "" for c in text.strip().lower())
-    return kept
+# The built site.
 
 
-def check_headings(chapters):
-    headings = {}
-    for chapter in chapters:
-        if chapter["path"] is not None:
-            plain = re.sub(r"^```.*?^```", "", chapter["content"], flags=re.M | re.S)
-            headings[chapter["path"]] = {heading_id(text) for text in re.findall(r"^#+ (.*)$", plain, re.M)}
-    for chapter in chapters:
-        for path, heading in re.findall(r"\]\(([^)\s#]*\.md|)#([^)\s]+)\)", chapter["content"]):
-            leads = os.path.normpath(os.path.join(os.path.dirname(chapter["path"] or ""), path)) if path else chapter["path"]
-            if leads in headings and heading not in headings[leads]:
-                problems.append(f"{chapter['path']}: {leads} has no heading #{heading}")
+def check_site(site):
+    """Says which links within the site lead nowhere."""
+    texts = {page: page.read_text() for page in site.rglob("*.html")}
+    names = {page: set(re.findall(r' id="([^"]+)"', text)) for page, text in texts.items()}
+    for page, text in texts.items():
+        # (Of all pages in one, and of none.)
+        if page.name in ("print.html", "404.html", "toc.html"):
+            continue
+        for target in sorted(set(re.findall(r'<a[^>]* href="([^"]+)"', text))):
+            path, _, name = target.partition("#")
+            leads = Path(os.path.normpath(page.parent / path)) if path else page
+            if re.match(r"[a-z]+:", target):
+                continue
+            if not leads.exists() or name and leads in names and name not in names[leads]:
+                problems.append(f"{page.relative_to(site)}: {target} leads nowhere")
 
 
 if __name__ == "__main__":

@@ -49,6 +49,7 @@ rm -rf "$site"
 "$mdbook" build docs/book --dest-dir "$site" >"$SCRATCH/said" 2>&1 || { cat "$SCRATCH/said"; die "the book is not built"; }
 # (A warning is a page that mdBook did not understand.)
 if grep -E 'WARN|ERROR' "$SCRATCH/said"; then die "mdBook complains"; fi
+python3 ci/book-pages.py links "$site"
 # Nothing is fetched when a page is read: fonts, styles, scripts and pictures are the site's own.
 if grep -rnoE --include=*.html '(src|href)="(https?:)?//[^"]*\.(js|css|woff2?|png|svg)[^"]*"|<(script|img|iframe)[^>]* src="(https?:)?//[^"]*"' "$site" |
     grep -v '<a '; then
