@@ -28,7 +28,8 @@ and, for the one block behind such a comment,
     <!-- numbers: any -->          a number may be any; its unit may not
 
 In docs/book every block of a shell's commands is of this kind. One that CI runs in another way is ```sh and has the
-comment <!-- run by: ci/packages.sh --> before it; the checker looks whether that script is there.
+comment <!-- run by: ci/packages.sh --> before it; the checker looks whether that script is there. The documents beside
+docs/book also have ```sh for calls with a reader's programs: of those the subcommands and options have to be there.
 """
 
 import functools
@@ -114,6 +115,40 @@ def commands(body, numbers, line):
         raise Wrong(f"line {line}: a console block without a command")
     for command, expected, number in found:
         yield ("run", "\n".join(command), expected, numbers, number)
+
+
+# Blocks that show how a command is called, with programs and files of the reader's (```sh in the documents).
+
+
+def unknown_calls(text, known):
+    """Of blocks of a shell, the calls of heapwright with a subcommand or an option that it does not have."""
+    for block in FENCE.finditer(text):
+        if block[1].strip() not in SHELLS:
+            continue
+        for number, line in enumerate(block[2].splitlines(), text.count("\n", 0, block.start()) + 2):
+            for call in re.split(r"\s(?:[;&|]+|#)\s?|;\s", line):
+                words = call.split()
+                while words and re.fullmatch(r"\w+=\S*", words[0]):
+                    words.pop(0)
+                if words[:1] != ["heapwright"] or words[1:2] == ["valgrind"]:
+                    continue
+                ours = words[1 : words.index("--")] if "--" in words else words[1:]
+                subcommand = next((word for word in ours if not word.startswith("-")), None)
+                options = {re.match(r"--[a-z-]+", word)[0] for word in ours if word.startswith("--")}
+                if subcommand in known or subcommand is None:
+                    options -= known.get(subcommand, {"--help", "--version"})
+                if subcommand not in known and subcommand is not None or options:
+                    yield f"line {number}: heapwright has no such {' '.join(sorted(options)) or subcommand}: {call}"
+
+
+def known_calls(prefix):
+    """Each subcommand, with its options."""
+
+    def said(*words):
+        return subprocess.run([f"{prefix}/bin/heapwright", *words, "--help"], capture_output=True, text=True, check=True).stdout
+
+    names = re.findall(r"^  ([a-z]+) ", said().split("Commands:")[1].split("\n\n")[0], re.M)
+    return {name: set(re.findall(r"--[a-z][a-z-]*", said(name))) for name in names if name != "help"}
 
 
 # Comparing.
@@ -269,9 +304,13 @@ def main():
     if unknown:
         sys.exit("book.py: not in docs/SUMMARY.md: " + " ".join(sorted(str(page.relative_to(ROOT)) for page in unknown)))
     wrong, total = 0, 0
+    calls = known_calls(prefix)
     for page in chosen or known:
         began = time.monotonic()
         try:
+            unknown = list(unknown_calls(page.read_text(), calls))
+            if unknown:
+                raise Wrong("\n".join(unknown))
             count = run(page, prefix, scratch)
         except Wrong as what:
             print(f"WRONG {page.relative_to(ROOT)}, {what}")
