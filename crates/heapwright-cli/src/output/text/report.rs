@@ -263,9 +263,9 @@ pub(super) fn stack(out: &mut String, report: &Report, stack: StackId) {
         all.iter().position(|(_, function)| function.name.as_deref().is_some_and(is))
     };
     let main = position(&is_main);
-    // Rust's threads, those of its tests too, have no `main`; what starts them ends in a function of this name.
-    let begins = || position(&|name| name.contains("__rust_begin_short_backtrace"));
-    let end = main.map(|main| main + 1).or_else(begins).unwrap_or(all.len());
+    // What starts Rust's threads, and calls the functions of its tests, ends in a function of this name.
+    let begins = position(&|name| name.contains("__rust_begin_short_backtrace"));
+    let end = main.map(|main| main + 1).into_iter().chain(begins).min().unwrap_or(all.len());
     let end = if all.len() - end > STARTS { end } else { all.len() };
     for (number, (frame, function)) in all.iter().enumerate().take(end).skip(folded) {
         let _ = writeln!(out, "    #{number} {}", line(frame, function));
