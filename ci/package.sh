@@ -60,17 +60,16 @@ build() {
         export CARGO_TARGET_DIR=$work CARGO_BUILD_TARGET=$target CARGO_PROFILE_RELEASE_STRIP=debuginfo
         export RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$work=/target --remap-path-prefix=$ROOT=/heapwright \
             --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
+        # Of a build for musl the libraries ask for musl, as the programs do that load them (on a machine with glibc musl's own
+        # tool chain links them); the command asks for nothing.
+        local settings=() linker=CARGO_TARGET_${target^^}_LINKER
+        linker=${linker//-/_}
         if [ "$libc" = musl ]; then
-            # Dynamic, as all of the system is; on a machine with glibc by musl's own tool chain.
-            RUSTFLAGS+=' -C target-feature=-crt-static'
-            if [[ $(rustc -vV) != *"host: $target"* ]]; then
-                local linker=CARGO_TARGET_${target^^}_LINKER
-                linker=${linker//-/_}
-                export "$linker=${!linker:-musl-gcc}"
-            fi
+            settings=("RUSTFLAGS=$RUSTFLAGS -C target-feature=-crt-static")
+            [[ $(rustc -vV) == *"host: $target"* ]] || settings+=("$linker=${!linker:-musl-gcc}")
         fi
         for package in heapwright-malloc heapwright-hardened heapwright-check heapwright-launcher; do
-            cargo build --quiet --release --locked -p $package
+            env "${settings[@]}" cargo build --quiet --release --locked -p $package
         done
         local made=$work/$target/release
         export HEAPWRIGHT_EMBED_LIBRARY=$made/libheapwright.so HEAPWRIGHT_EMBED_CHECK_LIBRARY=$made/libheapwright_check.so

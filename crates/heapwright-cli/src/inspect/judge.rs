@@ -78,7 +78,9 @@ fn format(facts: &Facts, machine: u16) -> Option<Finding> {
         return Some(Finding::no("static", text));
     };
     let name = loader.rsplit('/').next().unwrap_or_default();
-    if name.starts_with("ld-musl") {
+    let is_musl = name.starts_with("ld-musl");
+    // The library inside the command is for the C library that the command was built for.
+    if is_musl && cfg!(not(target_env = "musl")) {
         let text = "it uses the musl C library, and the library that this command carries is built for \
                     glibc: build one for musl (docs/platforms.md), and start the program with \
                     LD_PRELOAD=libheapwright.so; a Rust program may name heapwright as its \
@@ -87,6 +89,8 @@ fn format(facts: &Facts, machine: u16) -> Option<Finding> {
     } else if !Path::new(loader).exists() {
         let text = format!("its loader {loader} does not exist here, so it cannot run");
         Some(Finding::no("no-loader", text))
+    } else if is_musl {
+        None
     } else if name.starts_with("ld-linux") || name.starts_with("ld64") || name == "ld.so.1" {
         None
     } else {
