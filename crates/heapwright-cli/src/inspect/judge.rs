@@ -89,9 +89,11 @@ fn format(facts: &Facts, machine: u16) -> Option<Finding> {
     } else if !Path::new(loader).exists() {
         let text = format!("its loader {loader} does not exist here, so it cannot run");
         Some(Finding::no("no-loader", text))
-    } else if is_musl {
-        None
-    } else if name.starts_with("ld-linux") || name.starts_with("ld64") || name == "ld.so.1" {
+    } else if is_musl
+        || name.starts_with("ld-linux")
+        || name.starts_with("ld64")
+        || name == "ld.so.1"
+    {
         None
     } else {
         let text = format!("it is loaded by {loader}, which may not heed LD_PRELOAD");
