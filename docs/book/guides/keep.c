@@ -6,13 +6,13 @@
  *     get NAME          ->  the value, or an empty line
  *     end               ->  the server ends
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-
 struct entry {
     struct entry *next;
     char *name, *value;
@@ -67,6 +67,7 @@ int main(int argc, char **argv) {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
     snprintf(address.sun_path, sizeof address.sun_path, "%s", argc > 1 ? argv[1] : "keep.socket");
     unlink(address.sun_path);
+    signal(SIGPIPE, SIG_IGN); /* A client may go away. */
     int listener = socket(AF_UNIX, SOCK_STREAM, 0);
     if (bind(listener, (struct sockaddr *)&address, sizeof address) != 0 || listen(listener, 8) != 0) {
         perror(address.sun_path);
