@@ -5,7 +5,7 @@
 
 Each function of the headers has a page, with its comment as the description; heapwright(3) has what the first header
 says of all of them, each function with a sentence, and each type. What the comments say is what the pages say: there is
-nothing to keep up to date.
+nothing to keep up to date. (The book's page of the functions is made by `read`, too: ci/book-pages.py.)
 
 The headers are of a known shape (ci/header.sh): a comment ends in the line before what it describes, a prototype begins
 in a line's first column and ends with a semicolon, an inline function ends its head with a brace.
@@ -27,21 +27,7 @@ def main():
     version, date, folder, *headers = sys.argv[1:]
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    functions, types = {}, []
-    for header in headers:
-        text = Path(header).read_text()
-        for found in COMMENT.finditer(text):
-            comment, code = clean(found["comment"]), found["code"]
-            # A type of a callback is written with parentheses, too.
-            if "{" in code.rstrip(" {") or code.startswith("typedef"):
-                types.append((comment, code))
-            else:
-                prototype = re.sub(r"^HW_GC_INLINE ", "", code.rstrip(" {;")) + ";"
-                functions[NAME.search(prototype)[1]] = (Path(header).name, comment, prototype)
-    declared = {name for header in headers for name in re.findall(r"^[a-z][\w *]*?\b(hw_\w+)\(", Path(header).read_text(), re.M)}
-    missing = declared - functions.keys()
-    if missing or len(functions) < 50:
-        sys.exit(f"man3.py: no comment before {', '.join(sorted(missing)) or 'most functions'}")
+    functions, types = read(headers)
 
     def head(name):
         return f'.TH {name.upper()} 3 "{date}" "heapwright {version}" "Library Functions Manual"\n'
@@ -77,6 +63,26 @@ def main():
     (folder / "heapwright.3").write_text(page)
 
 
+def read(headers):
+    """The headers' functions, name -> (header, comment, prototype), and types, (comment, code)."""
+    functions, types = {}, []
+    for header in headers:
+        text = Path(header).read_text()
+        for found in COMMENT.finditer(text):
+            comment, code = clean(found["comment"]), found["code"]
+            # A type of a callback is written with parentheses, too.
+            if "{" in code.rstrip(" {") or code.startswith("typedef"):
+                types.append((comment, code))
+            else:
+                prototype = re.sub(r"^HW_GC_INLINE ", "", code.rstrip(" {;")) + ";"
+                functions[NAME.search(prototype)[1]] = (Path(header).name, comment, prototype)
+    declared = {name for header in headers for name in re.findall(r"^[a-z][\w *]*?\b(hw_\w+)\(", Path(header).read_text(), re.M)}
+    missing = declared - functions.keys()
+    if missing or len(functions) < 50:
+        sys.exit(f"man3.py: no comment before {', '.join(sorted(missing)) or 'most functions'}")
+    return functions, types
+
+
 def clean(comment):
     """A comment's text without the stars in front of its lines."""
     return "\n".join(re.sub(r"^ ?\* ?", "", line).rstrip() for line in comment.strip().splitlines())
@@ -105,4 +111,5 @@ def paragraphs(text):
     return out
 
 
-main()
+if __name__ == "__main__":
+    main()

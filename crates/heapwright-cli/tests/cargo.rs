@@ -91,6 +91,9 @@ fn a_leak_is_its_tests_failure() {
         ],
         "{printed}"
     );
+    // The frames that start a test, or a thread, are one line.
+    assert!(printed.matches(" start the ").count() >= 2, "{printed}");
+    assert!(!printed.contains("__rust_begin_short_backtrace"), "{printed}");
     // The way in which nextest calls a runner.
     let binary = std::fs::read_dir(folder.path("target/debug/deps")).expect("there").flatten();
     let binary = binary.map(|entry| entry.path()).find(|path| {

@@ -214,6 +214,67 @@ fn a_running_process_is_profiled() {
 }
 
 #[test]
+fn one_that_rests_at_the_end_has_been_profiled() {
+    let folder = Folder::new();
+    // Allocates while there is a file `go`, and then nothing any more.
+    let program = folder.compile(
+        "rester",
+        &["-O1", "-g"],
+        r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+__attribute__((noinline)) void *kept(void) { return malloc(1000); }
+int main(int count, char **words) {
+    printf("0\n");
+    fclose(stdout);
+    while (access(words[1], F_OK) == 0) { kept(); usleep(1000); }
+    unlink(words[2]);
+    pause();
+}
+"#,
+    );
+    let runtime = folder.path("");
+    let (go, resting, files) = (folder.path("go"), folder.path("busy"), folder.path("files"));
+    std::fs::create_dir(&files).expect("made");
+    for file in [&go, &resting] {
+        std::fs::write(file, "").expect("written");
+    }
+    let mut rester = heapwright();
+    rester.args(["run", "--"]).arg(program).args([&go, &resting]);
+    let mut rester =
+        rester.env("XDG_RUNTIME_DIR", &runtime).stdout(Stdio::null()).spawn().expect("started");
+    let pid = rester.id().to_string();
+    soon("seen", || {
+        let mut top = heapwright();
+        let list = done(top.args(["top", "--once"]).env("XDG_RUNTIME_DIR", &runtime));
+        if stdout(&list).contains(&pid) { Ok(()) } else { Err(stdout(&list)) }
+    });
+    let mut profile = heapwright();
+    profile.args(["profile", "--sample", "1k", "--seconds", "600", &pid]);
+    profile.env("XDG_RUNTIME_DIR", &runtime).env("TMPDIR", &files);
+    let profile = profile.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("started");
+    // The command keeps what the process writes in a folder of its own among the temporary files.
+    soon("a profile before the end", || {
+        let folders = std::fs::read_dir(&files).expect("read").flatten();
+        let written = folders
+            .filter_map(|folder| std::fs::read_dir(folder.path()).ok())
+            .any(|mut of| of.next().is_some());
+        if written { Ok(()) } else { Err("nothing is written".to_owned()) }
+    });
+    std::fs::remove_file(&go).expect("removed");
+    soon("rest", || if resting.exists() { Err("it is busy".to_owned()) } else { Ok(()) });
+    let interrupted = Command::new("kill").args(["-INT", &profile.id().to_string()]).status();
+    assert!(interrupted.expect("run").success());
+    let output = profile.wait_with_output().expect("ended");
+    let _ = rester.kill();
+    let _ = rester.wait();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stderr(&output).contains("allocates nothing just now"), "{}", stderr(&output));
+    assert!(stdout(&output).contains("in kept"), "{}", stdout(&output));
+}
+
+#[test]
 fn one_that_debugs_is_seen() {
     let folder = Folder::new();
     let program = folder.compile("holder", &["-O1"], HOLDER);

@@ -249,6 +249,8 @@ fn to_file(report: &Report, format: Format, file: File) -> io::Result<()> {
 
 /// How long the process goes on sampling after this command has last said that it is there.
 const GRACE: Duration = Duration::from_secs(10);
+/// How often an order is repeated, and at most a profile written in between.
+const BETWEEN: Duration = Duration::from_millis(500);
 /// How long an order waits for its answer at the end.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -268,6 +270,11 @@ fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
     interrupt::notice();
     let began = Instant::now();
     let mut is_sampling = samples_already != 0;
+    let folder = Folder::new()?;
+    let record = folder.path().join(format!("{STEM}.{pid}"));
+    // When the process has last written a profile: it may rest at the end, and a process at rest does not hear.
+    let mut written_at = None;
+    let mut write_next = began + BETWEEN;
     if is_sampling {
         let period = output::size(samples_already);
         eprintln!(
@@ -286,17 +293,29 @@ fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
                 Err(refusal) => return Err(refused(pid, refusal)),
             }
         }
-        let step = wanted.saturating_sub(began.elapsed()).min(Duration::from_secs(1));
+        if is_sampling && Instant::now() >= write_next {
+            let left = wanted.saturating_sub(began.elapsed());
+            if orders.write(&record, left.min(BETWEEN)).is_ok() {
+                written_at = Some(Instant::now());
+            }
+            // Ever less often: a profile is work for the process.
+            write_next = Instant::now() + BETWEEN.max(began.elapsed() / 4);
+        }
+        let step = wanted.saturating_sub(began.elapsed()).min(BETWEEN);
         sleep(step);
     }
-    let folder = Folder::new()?;
-    let record = folder.path().join(format!("{STEM}.{pid}"));
     let written = if is_sampling { orders.write(&record, PATIENCE) } else { Err(Refusal::Quiet) };
     if samples_already == 0 {
         // If it does not answer, it ends by itself.
         let _ = orders.stop(if is_sampling { PATIENCE } else { Duration::ZERO });
     }
-    written.map_err(|refusal| refused(pid, refusal))?;
+    match (written, written_at) {
+        (Err(Refusal::Quiet), Some(at)) => eprintln!(
+            "heapwright: process {pid} allocates nothing just now; the profile is what it wrote {:.1} s ago",
+            at.elapsed().as_secs_f64()
+        ),
+        (written, _) => written.map_err(|refusal| refused(pid, refusal))?,
+    }
     let made = report::make(&[record], &how.report(Figure::Live))?;
     match file {
         Some(file) => to_file(&made.report, format, file)?,
@@ -321,12 +340,13 @@ fn sleep(time: Duration) {
 fn refused(pid: u32, refusal: Refusal) -> anyhow::Error {
     anyhow!(match refusal {
         Refusal::Quiet =>
-            format!("process {pid} allocated nothing meanwhile, so there is no profile"),
+            format!("process {pid} allocated too little meanwhile, so there is no profile"),
         Refusal::Gone => format!("process {pid} has ended"),
         Refusal::Busy => format!("process {pid} has begun to sample by itself; try again"),
         Refusal::Unknown => {
             format!(
-                "process {pid} has another version of the library; use the heapwright that it came with"
+                "process {pid} cannot sample: its library is of another version, or the program links heapwright without \
+                 the feature `debug`"
             )
         }
         Refusal::Sandboxed => format!(

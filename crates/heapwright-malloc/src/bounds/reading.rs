@@ -414,7 +414,12 @@ impl<const READS: bool> Check<READS> {
         if message.addr() >= LEAST_ADDRESS {
             // SAFETY: the function reads it next.
             let message = unsafe { message.read_unaligned() };
-            self.each_part(message.msg_iov, message.msg_iovlen, access);
+            #[allow(
+                clippy::unnecessary_cast,
+                reason = "musl's is an int; a negative one is too many"
+            )]
+            let count = message.msg_iovlen as usize;
+            self.each_part(message.msg_iov, count, access);
         }
     }
 

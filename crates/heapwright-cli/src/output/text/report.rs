@@ -259,9 +259,13 @@ pub(super) fn stack(out: &mut String, report: &Report, stack: StackId) {
             writeln!(out, "    #0 to #{} allocator and standard library, up to {name}", first - 1);
     }
     let (folded, mut shown) = (if first > 1 { first } else { 0 }, false);
-    let is_main = |name: &String| is_main(name);
-    let main = all.iter().position(|(_, function)| function.name.as_ref().is_some_and(is_main));
-    let end = main.map_or(all.len(), |main| main + 1);
+    let position = |is: &dyn Fn(&str) -> bool| {
+        all.iter().position(|(_, function)| function.name.as_deref().is_some_and(is))
+    };
+    let main = position(&is_main);
+    // What starts Rust's threads, and calls the functions of its tests, ends in a function of this name.
+    let begins = position(&|name| name.contains("__rust_begin_short_backtrace"));
+    let end = main.map(|main| main + 1).into_iter().chain(begins).min().unwrap_or(all.len());
     let end = if all.len() - end > STARTS { end } else { all.len() };
     for (number, (frame, function)) in all.iter().enumerate().take(end).skip(folded) {
         let _ = writeln!(out, "    #{number} {}", line(frame, function));
@@ -270,7 +274,8 @@ pub(super) fn stack(out: &mut String, report: &Report, stack: StackId) {
         }
     }
     if end < all.len() {
-        let _ = writeln!(out, "    #{end} to #{} start the program", all.len() - 1);
+        let what = if main.is_some() { "program" } else { "thread" };
+        let _ = writeln!(out, "    #{end} to #{} start the {what}", all.len() - 1);
     }
     if report.cut.contains(&stack) {
         let _ = writeln!(out, "    (more frames were not kept: see --frames)");

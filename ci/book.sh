@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# The book (docs/book, docs/SUMMARY.md): each command of its pages prints what the page says, and the site is built.
+#
+#   ci/book.sh                 runs the commands (ci/book.py says how outputs are compared), and builds target/book
+#   ci/book.sh PAGE...         runs the commands of these pages only
+#
+# A page names a command's output as it is; what may differ from run to run is listed in ci/book.py, and nothing else may.
+# Building also finds links that lead nowhere (ci/book-pages.py). mdBook is built once, which takes a minute: with
+# MDBOOK_VERSION on PATH nothing is installed.
+#
+# Environment:
+#   HEAPWRIGHT_COMMAND  the command (default: built from this checkout)
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+MDBOOK_VERSION=0.5.4
+
+preload_library
+hardened_library
+check_library
+command_or_package cc gcc
+command_or_package python3 python3
+command_or_package patch patch
+command_or_package ps procps
+if [ -z "${HEAPWRIGHT_COMMAND:-}" ]; then
+    cargo build --quiet --release --locked -p heapwright-cli
+    HEAPWRIGHT_COMMAND=$CARGO_TARGET_DIR/release/heapwright
+fi
+export HEAPWRIGHT_COMMAND
+
+# As a reader has it: installed.
+mkdir "$SCRATCH/built"
+cp "$HEAPWRIGHT_SO" "$HEAPWRIGHT_HARDENED_SO" "$HEAPWRIGHT_CHECK_SO" "$(dirname "$HEAPWRIGHT_SO")/libheapwright.a" "$SCRATCH/built/"
+cp "$(dirname "$HEAPWRIGHT_COMMAND")"/{heapwright,cargo-heapwright} "$SCRATCH/built/"
+HEAPWRIGHT_LIBRARY_DIR=$SCRATCH/built sh ci/install.sh "$SCRATCH/prefix" >/dev/null
+HEAPWRIGHT_COMMAND_DIR=$SCRATCH/built sh ci/install-command.sh "$SCRATCH/prefix"
+mkdir "$SCRATCH/pages"
+python3 ci/book.py "$SCRATCH/prefix" "$SCRATCH/pages" "$@"
+[ $# -eq 0 ] || exit 0
+
+mdbook=$(command -v mdbook || true)
+if [ -z "$mdbook" ] || [ "$("$mdbook" --version)" != "mdbook v$MDBOOK_VERSION" ]; then
+    mdbook=$CARGO_TARGET_DIR/tools/bin/mdbook
+    [ -x "$mdbook" ] && [ "$("$mdbook" --version)" = "mdbook v$MDBOOK_VERSION" ] ||
+        cargo install --quiet --locked --debug --force --no-default-features --features search --root "$CARGO_TARGET_DIR/tools" \
+            --target-dir "$CARGO_TARGET_DIR/tools/build" --version "=$MDBOOK_VERSION" mdbook
+fi
+site=$CARGO_TARGET_DIR/book
+rm -rf "$site"
+"$mdbook" build docs/book --dest-dir "$site" >"$SCRATCH/said" 2>&1 || { cat "$SCRATCH/said"; die "the book is not built"; }
+# (A warning is a page that mdBook did not understand.)
+if grep -E 'WARN|ERROR' "$SCRATCH/said"; then die "mdBook complains"; fi
+python3 ci/book-pages.py links "$site"
+# Nothing is fetched when a page is read: fonts, styles, scripts and pictures are the site's own.
+if grep -rnoE --include=*.html '(src|href)="(https?:)?//[^"]*\.(js|css|woff2?|png|svg)[^"]*"|<(script|img|iframe)[^>]* src="(https?:)?//[^"]*"' "$site" |
+    grep -v '<a '; then
+    die "a page asks another machine for something"
+fi
+if grep -rnE --include=*.css "url\(['\"]?(https?:)?//|@import" "$site"; then die "a style asks another machine for something"; fi
+say "ok   $(find "$site" -name '*.html' | wc -l) pages in $site"
