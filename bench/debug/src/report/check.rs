@@ -65,7 +65,8 @@ impl Report<'_> {
     }
 
     fn check_short(&mut self) {
-        let rows: Vec<String> = self.results.rows(SHORT).iter().map(|&row| row.to_owned()).collect();
+        let rows: Vec<String> =
+            self.results.rows(SHORT).iter().map(|&row| row.to_owned()).collect();
         for row in rows {
             let asked = if row == BUILD { Asked::AtMost(1.5) } else { Asked::Nothing };
             for (metric, what) in TIMES {

@@ -74,6 +74,8 @@ pub fn leave() {
 
 /// The area that is ours.
 mod own {
+    use core::cell::UnsafeCell;
+
     use super::*;
 
     const NEW: u32 = 0;
@@ -94,13 +96,13 @@ mod own {
         ".globl __heapwright_0_1_rseq",
         ".hidden __heapwright_0_1_rseq",
         ".type __heapwright_0_1_rseq, @object",
-        ".size __heapwright_0_1_rseq, 40",
+        ".size __heapwright_0_1_rseq, 64",
         "__heapwright_0_1_rseq:",
         // cpu_id_start, cpu_id: not registered.
         ".long 0, -1",
         ".zero 24",
-        // The state: NEW.
-        ".zero 8",
+        // The state: NEW; and up to the next multiple of 32.
+        ".zero 32",
         ".popsection",
     );
 
@@ -109,11 +111,11 @@ mod own {
         cpu_id_start: AtomicU32,
         cpu_id: AtomicU32,
         /// What only the kernel and the sequences use.
-        rest: [u32; 6],
+        rest: UnsafeCell<[u32; 6]>,
         state: AtomicU32,
     }
 
-    const _: () = assert!(core::mem::offset_of!(Area, state) == SIZE);
+    const _: () = assert!(core::mem::offset_of!(Area, state) == SIZE && size_of::<Area>() == 64);
 
     /// From the thread pointer to the area: the same in each thread.
     pub(super) fn offset() -> isize {
