@@ -1446,6 +1446,20 @@ struct hw_gc_heap *hw_gc_create(const struct hw_gc_options *options,
                                 const struct hw_gc_runtime *runtime);
 
 /**
+ * Changes how much memory a heap may have, as hw_gc_options say it: factor_percent of what is live, least bytes between two
+ * collections in any case, most bytes in all; 0 is the default of each. It holds from now on. A heap that is larger
+ * than most already gets no page until a collection has made room. Any thread may call it.
+ *
+ * The program's duties:
+ *
+ * heap is of hw_gc_create and was not destroyed.
+ */
+void hw_gc_set_target(struct hw_gc_heap *heap,
+                      uint32_t factor_percent,
+                      size_t least,
+                      size_t most);
+
+/**
  * Ends a heap: objects of kind HW_GC_FREED are freed, and all its memory goes back. NULL is
  * ignored.
  *

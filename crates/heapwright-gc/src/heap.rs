@@ -50,7 +50,6 @@ use super::world::World;
 pub(super) struct Setup {
     pub(super) runtime: Runtime,
     pub(super) options: Options,
-    pub(super) target: Target,
     pub(super) sizes: Sizes,
 }
 
@@ -74,6 +73,10 @@ pub(super) struct Heap {
 
     /// Its part in a fork.
     pub(super) fork: ForkPart,
+    /// How much memory it may have (see `growth::Target`).
+    factor: Num,
+    least: Num,
+    most: Num,
     /// Whether it is in use.
     open: Num,
     pub(super) pauses: Pauses,
@@ -121,13 +124,7 @@ impl Heap {
         // SAFETY: zero is a heap that nobody uses.
         let slot = unsafe { HEAPS.take_zeroed() }?;
         let heap = &slot.value;
-        let target = Target {
-            factor: options.factor_percent(),
-            least: options.least_bytes(),
-            most: options.most_bytes(),
-            incremental: options.incremental,
-        };
-        let setup = Setup { runtime, options, target, sizes: Sizes::of(options.layout) };
+        let setup = Setup { runtime, options, sizes: Sizes::of(options.layout) };
         // SAFETY: nobody else knows the heap yet.
         unsafe { (*heap.setup.get()).write(setup) };
         let mut lists = heap.supply.lists.lock();
@@ -140,7 +137,7 @@ impl Heap {
         *heap.finalizers.lock() = Finalizers::new();
         heap.id.set(slot.id() as usize);
         heap.tag.store(Entry::tag(slot.id()), Ordering::Relaxed);
-        heap.set_goal(0);
+        heap.set_target(options.factor_percent(), options.least_bytes(), options.most_bytes());
         if !heap.marking.begin() {
             HEAPS.give(slot);
             return None;
@@ -209,8 +206,21 @@ impl Heap {
     }
 
     /// How much memory it may have.
-    pub(super) fn target(&self) -> &Target {
-        &self.setup().target
+    pub(super) fn target(&self) -> Target {
+        Target {
+            factor: self.factor.get(),
+            least: self.least.get(),
+            most: self.most.get(),
+            incremental: self.options().incremental,
+        }
+    }
+
+    /// Changes that, from now on: what may be allocated before the next cycle ends is decided anew. By any thread.
+    pub(super) fn set_target(&self, factor: usize, least: usize, most: usize) {
+        self.factor.set(factor);
+        self.least.set(least);
+        self.most.set(most);
+        self.set_goal(self.pacing.live());
     }
 
     /// The layout's sizes.

@@ -251,7 +251,7 @@ impl Heap {
         self.each_mutator(|_| mutators += 1);
         let known = self.generations.known_live(live);
         let live = Live { all: live, known, minor: self.generations.is_minor() };
-        self.pacing.set_goal(self.target(), live, mutators);
+        self.pacing.set_goal(&self.target(), live, mutators);
     }
 
     /// The sweep is over: the external bytes that are live are known.
@@ -307,7 +307,7 @@ impl Heap {
             return;
         }
         if self.cycle.phase() != Phase::Marking {
-            if pacing.is_due(self.target()) {
+            if pacing.is_due(&self.target()) {
                 self.collect_or_begin(me);
             }
             return;
@@ -359,7 +359,7 @@ impl Heap {
     /// Whether a cycle is to begin, or under way.
     pub(super) fn is_owed(&self) -> bool {
         matches!(self.cycle.phase(), Phase::Marking | Phase::Moving)
-            || self.pacing.is_due(self.target())
+            || self.pacing.is_due(&self.target())
             || self.generations.is_clearing()
             || self.is_to_compact()
     }

@@ -424,6 +424,32 @@ fn a_refusal_at_any_point_loses_nothing() {
 }
 
 #[test]
+fn a_limit_may_change_while_it_is_reached() {
+    let freed = Freed::default();
+    let (pairs, most) = (if cfg!(miri) { 4_000 } else { 100_000 }, 128 << 10);
+    let heap = Heap::new(Options { most, ..Options::new() }, runtime(&freed)).unwrap();
+    let mutator = heap.attach().unwrap();
+    // SAFETY: what is wanted is led to by the handle.
+    unsafe {
+        let root = mutator.new_root(core::ptr::null_mut()).unwrap();
+        assert!(list(&mutator, root, pairs).is_none());
+        let kept = length(root);
+        heap.set_target(0, 0, 0);
+        list(&mutator, root, pairs).expect("memory");
+        assert_eq!(length(root), kept + pairs);
+        // Lower than what there is: refused, and nothing is lost.
+        heap.set_target(0, 0, most);
+        assert!(list(&mutator, root, pairs).is_none());
+        assert!(length(root) >= kept + pairs);
+        root.write(core::ptr::null_mut());
+        mutator.collect();
+        list(&mutator, root, 1_000).expect("room");
+        mutator.free_root(root);
+        mutator.detach();
+    }
+}
+
+#[test]
 fn marking_needs_no_memory() {
     // A tree that is wide, so that chunks are wanted, and none is to be had.
     let freed = Freed::default();

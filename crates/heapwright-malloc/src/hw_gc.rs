@@ -139,6 +139,24 @@ unsafe fn read_known<T>(from: *const T, to: *mut T) {
     unsafe { ptr::copy_nonoverlapping(from.cast::<u8>(), to.cast::<u8>(), both) };
 }
 
+/// Changes how much memory a heap may have, as hw_gc_options say it: factor_percent of what is live, least bytes between two
+/// collections in any case, most bytes in all; 0 is the default of each. It holds from now on. A heap that is larger
+/// than most already gets no page until a collection has made room. Any thread may call it.
+///
+/// # Safety
+///
+/// heap is of hw_gc_create and was not destroyed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_set_target(
+    heap: *mut GcHeap,
+    factor_percent: u32,
+    least: usize,
+    most: usize,
+) {
+    // SAFETY: as the caller promises.
+    unsafe { heap_of(heap) }.set_target(factor_percent, least, most);
+}
+
 /// Ends a heap: objects of kind HW_GC_FREED are freed, and all its memory goes back. NULL is
 /// ignored.
 ///

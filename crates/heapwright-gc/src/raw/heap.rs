@@ -107,6 +107,23 @@ impl Heap {
         self.inner().statistics()
     }
 
+    /// Changes how much memory it may have, as [`Options`] say it: `factor_percent` of what is live, `least` bytes between
+    /// two collections in any case, `most` bytes in all; 0 is the default of each. It holds from now on. A
+    /// heap that is larger than `most` already gets no page until a collection has made room. Any
+    /// thread may call it. Takes time for each mutator.
+    ///
+    /// ```
+    /// # use heapwright::gc::raw::{Heap, Options, Runtime};
+    /// let heap = Heap::new(Options::new(), Runtime::new()).expect("memory");
+    /// let goal = heap.statistics().goal_bytes;
+    /// heap.set_target(0, 4 * goal as usize, 0);
+    /// assert_eq!(heap.statistics().goal_bytes, 4 * goal);
+    /// ```
+    pub fn set_target(&self, factor_percent: u32, least: usize, most: usize) {
+        let asked = Options { factor_percent, least, most, ..Options::new() };
+        self.inner().set_target(asked.factor_percent(), asked.least_bytes(), asked.most_bytes());
+    }
+
     /// Gives all pages without objects to the system's side of the process. Returns bytes.
     pub fn trim(&self) -> usize {
         self.inner().supply.trim()
