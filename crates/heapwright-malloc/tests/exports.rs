@@ -298,6 +298,7 @@ const EXPORTS: &[&str] = &[
     "hw_gc_safepoint",
     "hw_gc_scan",
     "hw_gc_scan_stack",
+    "hw_gc_set_target",
     "hw_gc_shade",
     "hw_gc_slot_size",
     "hw_gc_stats",
