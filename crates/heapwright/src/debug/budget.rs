@@ -22,7 +22,7 @@
 //! system calls and a fault, 3 to 6 us; where guards split mappings, or many threads run, it is more.)
 //!
 //! A forked child goes on with what its parent had left. In a sandbox, which may not know the clocks' system calls, no time
-//! comes in.
+//! comes in, and sites have what they are due.
 //!
 //! Called by `heap`, one budget a heap.
 
@@ -133,6 +133,8 @@ impl GuardBudget {
             match self.left.load(Ordering::Relaxed) {
                 1.. => Allowance::Some,
                 left if left > -DEBT_MOST_NS => Allowance::Due,
+                // Where no time comes in it would be for ever.
+                _ if memory_limit::is_in_sandbox() => Allowance::Due,
                 _ => Allowance::None,
             }
         }
@@ -157,7 +159,8 @@ impl GuardBudget {
     }
 
     fn add(&self, ns: i64) {
-        let sum = |left: i64| Some((left + ns).min(MOST_NS));
+        // Guards that are not a matter of choice (flagged sites, large blocks) could make a debt of seconds.
+        let sum = |left: i64| Some((left + ns).clamp(-DEBT_MOST_NS, MOST_NS));
         let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum);
     }
 

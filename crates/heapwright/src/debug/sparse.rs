@@ -29,7 +29,7 @@
 
 use core::ptr;
 
-use crate::size_class::CLASSES;
+use crate::size_class::{CLASSES, UNIT};
 use crate::sync::atomic::Ordering;
 
 use super::bytes;
@@ -42,6 +42,8 @@ use super::store::{Units, Verify};
 const AGE: i32 = if cfg!(miri) { 1 << 8 } else { 1 << 16 };
 /// Buckets looked at for one that is opened.
 const STEPS: usize = 64;
+/// Slots of a bucket, at most.
+const MOST_SLOTS: usize = UNIT / 16;
 /// Candidates noted of each class.
 const NOTED: usize = 8;
 /// Open bytes that no live block has to be behind.
@@ -150,16 +152,23 @@ fn open_freed(bucket: BucketRef, now: u32, fills: bool, found: Verify<'_>) -> bo
     if count * 4 < bucket.span.slots_a_bucket() {
         return false;
     }
-    let old = || bucket.slots().filter(|place| is_old(place.record()));
-    if fills {
+    // A thread that has taken its numbers long ago may free another slot meanwhile, so these are noted.
+    let mut chosen = [0u64; MOST_SLOTS / 64];
+    count = 0;
+    for place in bucket.slots().filter(|place| is_old(place.record())) {
         // Up to one whose damage cannot be noted any more: that stays freed, for the next look.
-        count = old().take(count).take_while(|&place| is_verified(place, found)).count();
+        if fills && !is_verified(place, found) {
+            break;
+        }
+        chosen[place.slot / 64] |= 1 << (place.slot % 64);
+        count += 1;
     }
     if count == 0 || !bucket.record().count_again(count) {
         return false;
     }
-    // Not more than were counted: a thread that has taken its numbers long ago may free another one meanwhile.
-    for place in old().take(count) {
+    for place in
+        bucket.slots().filter(|place| chosen[place.slot / 64] >> (place.slot % 64) & 1 != 0)
+    {
         place.record().set(Word::UNUSED);
     }
     true

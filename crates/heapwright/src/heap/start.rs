@@ -23,6 +23,7 @@ use core::ptr;
 use crate::cache::{self, CACHES, Cache, OwnCache, Use};
 use crate::fork::{self, Part};
 use crate::hardened;
+use crate::memory_limit;
 use crate::options::{self, Options};
 use crate::os::{self, Exit, rseq};
 use crate::substrate;
@@ -168,13 +169,24 @@ pub(super) fn give_up(cache: OwnCache) {
 const NO_CACHE: *mut c_void = ptr::without_provenance_mut(2);
 
 /// Has the kernel keep the calling thread's CPU for the sequences, where the C library has not, until the thread
-/// ends. False: it does not.
+/// ends. False: it does not. Not in a child of `vfork`, which would leave its area's words to its parent, nor in a
+/// sandbox, which may not know the call.
 #[cold]
 #[inline(never)]
 pub(super) fn enter_sequences() -> bool {
     rseq::enter(|| {
-        !os::watched(Exit::Cache).is_null() || os::watch_this_thread(Exit::Cache, NO_CACHE)
+        !memory_limit::is_in_sandbox()
+            && substrate::is_original_process()
+            && (!os::watched(Exit::Cache).is_null() || os::watch_this_thread(Exit::Cache, NO_CACHE))
     })
+}
+
+/// The calling thread ends. (In a sandbox the call may be the process's end. The area stays then; the kernel minds
+/// that only in a detached thread of musl, within the instructions between its stack's end and its own.)
+fn leave_sequences() {
+    if !memory_limit::is_in_sandbox() {
+        rseq::leave();
+    }
 }
 
 /// The calling thread does what its cache's is asked for.
@@ -315,10 +327,10 @@ fn start() -> bool {
 unsafe extern "C" fn thread_exit(token: *mut c_void) {
     if token == NO_CACHE {
         shared::leave_gate();
-        return rseq::leave();
+        return leave_sequences();
     }
     own_word::set_exited();
-    rseq::leave();
+    leave_sequences();
     if token.addr() & 1 != 0 {
         let cache = token.cast::<u8>().wrapping_sub(1).cast::<hardened::Cache>();
         // SAFETY: with the mark it is the cache of the hardened heap that the thread was given.

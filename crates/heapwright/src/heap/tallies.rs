@@ -458,7 +458,7 @@ pub(super) fn realloc_ends(old: *mut u8, new: *mut u8, size: usize) {
         counter.is_resizing = false;
         let Some(before) = counter.resized else {
             // It was a first-class heap's. What is no longer is new.
-            if size_of_block(new.addr()).is_some() {
+            if !new.is_null() && size_of_block(new.addr()).is_some() {
                 counter.made(new.addr(), size);
             }
             return;

@@ -203,7 +203,10 @@ fn one(
     let own = own_folder(&command[0]);
     let (pid, own) = (checked.end.outcome.pid, own.as_deref());
     keep(&mut report, |process| {
-        process.pid == pid || own.is_some_and(|own| Path::new(&process.exe).starts_with(own))
+        // (One of which it is not known is a fork of the test, rather.)
+        process.pid == pid
+            || process.exe.is_empty()
+            || own.is_some_and(|own| Path::new(&process.exe).starts_with(own))
     });
     checked.end.note_in(&mut report, &How::PLAIN);
     for line in report.unseen.iter().filter(|_| prints == Prints::Everything) {

@@ -30,6 +30,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use super::keeping_errno;
 use super::symbols::weak;
+use super::threads::{block_signals, restore_signals};
 
 /// The least of an area that has all we use (`cpu_id` and `rseq_cs`).
 const LEAST: u32 = 16;
@@ -160,6 +161,11 @@ mod own {
     }
 
     impl Area {
+        fn becomes(&self, from: u32, to: u32) -> bool {
+            let order = Ordering::Relaxed;
+            self.state.compare_exchange(from, to, order, order).is_ok()
+        }
+
         fn is_kept(&self) -> bool {
             self.cpu_id.load(Ordering::Relaxed).cast_signed() >= 0
         }
@@ -172,13 +178,14 @@ mod own {
         }
 
         pub(super) fn enter(&self, watched: impl FnOnce() -> bool) -> bool {
-            if self.state.load(Ordering::Relaxed) != NEW {
+            // First of all: `watched` may allocate, and signal handlers may.
+            if !self.becomes(NEW, ENTERED) {
                 return self.is_kept();
             }
             if !watched() {
+                self.state.store(NEW, Ordering::Relaxed);
                 return false;
             }
-            self.state.store(ENTERED, Ordering::Relaxed);
             if !self.call(0) {
                 self.state.store(OVER, Ordering::Relaxed);
             }
@@ -195,7 +202,11 @@ mod own {
     /// Whether the kernel keeps such an area: tried, and undone.
     pub(super) fn is_possible() -> bool {
         let area = area();
-        area.is_kept() || (area.call(0) && area.call(UNREGISTER))
+        // No signal handler may see an area that is about to go.
+        let blocked = block_signals();
+        let is_possible = area.is_kept() || (area.call(0) && area.call(UNREGISTER));
+        restore_signals(blocked);
+        is_possible
     }
 }
 

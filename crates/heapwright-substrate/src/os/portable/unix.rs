@@ -58,7 +58,15 @@ pub(super) unsafe fn commit(at: *mut u8, size: usize) -> bool {
 ///
 /// The range is committed, and nobody uses its contents.
 pub(super) unsafe fn decommit(at: *mut u8, size: usize) -> bool {
-    size == 0 || !map(at, size, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_FIXED).is_null()
+    let again = || !map(at, size, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_FIXED).is_null();
+    if size != 0 && !again() && !again() {
+        // The old mapping may be gone, and all others believe that it is there.
+        super::write_stderr(
+            b"heapwright: the system took memory back and has none to give for it\n",
+        );
+        super::abort();
+    }
+    true
 }
 
 /// The value of a variable, as far as it fits, and its whole length.
