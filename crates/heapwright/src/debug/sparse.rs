@@ -39,7 +39,7 @@ use super::span::{BucketRef, Form, Place, Span, Stage};
 use super::store::{Units, Verify};
 
 /// Operations that a freed slot waits for, at least.
-const AGE: i32 = if cfg!(miri) { 1 << 8 } else { 1 << 16 };
+const AGE: i32 = if cfg!(miri) { 1 << 6 } else { 1 << 16 };
 /// Buckets looked at for one that is opened.
 const STEPS: usize = 64;
 /// Slots of a bucket, at most.
@@ -47,7 +47,7 @@ const MOST_SLOTS: usize = UNIT / 16;
 /// Candidates noted of each class.
 const NOTED: usize = 8;
 /// Open bytes that no live block has to be behind.
-const SPARED_LEAST: usize = if cfg!(miri) { 256 << 10 } else { 16 << 20 };
+const SPARED_LEAST: usize = if cfg!(miri) { 64 << 10 } else { 16 << 20 };
 
 /// Bytes that may be open or remembered while `live` bytes are in use: beyond that sparse buckets are reopened, and the history is
 /// short.

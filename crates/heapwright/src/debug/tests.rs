@@ -383,7 +383,7 @@ fn bytes_of(block: *mut u8) -> [u8; 100] {
 }
 
 /// So many blocks that what may be idle is used up, and that freed ones have waited long enough.
-const MANY_BLOCKS: usize = if cfg!(miri) { 4000 } else { 400_000 };
+const MANY_BLOCKS: usize = if cfg!(miri) { 1000 } else { 400_000 };
 
 #[test]
 fn freed_slots_beside_live_ones_are_used_again_once_much_is_idle() {
@@ -425,6 +425,7 @@ fn a_write_after_free_beside_live_blocks_is_found_before_the_slot_is_used_again(
 
 /// A bucket has more damaged slots than can be noted under the lock, whether it is reopened or swept.
 #[test]
+#[cfg_attr(miri, ignore = "many operations, like those of the test above")]
 fn every_write_after_free_beside_live_blocks_is_found() {
     let heap = unguarded();
     let (kept, freed) = make_sparse_and_freed(&heap, MANY_BLOCKS, 8);
