@@ -155,7 +155,10 @@ packaging/image.sh "$SCRATCH/moved" "$SCRATCH/image.tar.zst"
 mkdir "$SCRATCH/image"
 tar --zstd -xf "$SCRATCH/image.tar.zst" -C "$SCRATCH/image"
 size=$(stat -c %s "$SCRATCH/image.tar.zst")
-[ "$size" -le 5242880 ] || die "the image has $size bytes, more than 5 MB"
+# CI builds the command without link-time optimisation: a megabyte more.
+most=5242880
+[ -z "${HEAPWRIGHT_BUILT:-}" ] || most=6291456
+[ "$size" -le $most ] || die "the image has $size bytes, more than $most"
 # The program that an image made from this one would bring. As ENTRYPOINT has it, and nothing can be written.
 cc -o "$SCRATCH/image/usr/bin/program" -x c - <<<'#include <stdlib.h>
 int main(void) { return malloc(100) == NULL; }'
