@@ -9,10 +9,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 command_or_package cc gcc
 packages python3-yaml
-if [ -z "${HEAPWRIGHT_COMMAND:-}" ]; then
-    cargo build --quiet --release --locked -p heapwright-cli
-    HEAPWRIGHT_COMMAND=$CARGO_TARGET_DIR/release/heapwright
-fi
+the_command
 
 # Where the action installs the command from (that this works: ci/registry.sh).
 source=$(sed -n 's|.*--path "$GITHUB_ACTION_PATH/\(.*\)"|\1|p' integrations/github-action/action.yml)

@@ -30,10 +30,7 @@ if [ "$(id -u)" -eq 0 ] && [ ! -e /usr/sbin/policy-rc.d ]; then
 else
     packages "${PACKAGES[@]}"
 fi
-if [ -z "${HEAPWRIGHT_COMMAND:-}" ]; then
-    cargo build --quiet --release --locked -p heapwright-cli
-    HEAPWRIGHT_COMMAND=$CARGO_TARGET_DIR/release/heapwright
-fi
+the_command
 
 # Arrays that a library's constructor makes, before that of a preloaded library runs: octave has nineteen.
 case_arrays() {

@@ -21,10 +21,7 @@ command_or_package cc gcc
 command_or_package python3 python3
 command_or_package patch patch
 command_or_package ps procps
-if [ -z "${HEAPWRIGHT_COMMAND:-}" ]; then
-    cargo build --quiet --release --locked -p heapwright-cli
-    HEAPWRIGHT_COMMAND=$CARGO_TARGET_DIR/release/heapwright
-fi
+the_command
 export HEAPWRIGHT_COMMAND
 
 # As a reader has it: installed.

@@ -110,5 +110,12 @@ preload_library() { shipped heapwright-malloc libheapwright.so HEAPWRIGHT_SO; }
 hardened_library() { shipped heapwright-hardened libheapwright_hardened.so HEAPWRIGHT_HARDENED_SO; }
 check_library() { shipped heapwright-check libheapwright_check.so HEAPWRIGHT_CHECK_SO; }
 
+# the_command: sets HEAPWRIGHT_COMMAND, built from this checkout if the caller's environment has none.
+the_command() {
+    [ -z "${HEAPWRIGHT_COMMAND:-}" ] || return 0
+    cargo build --quiet --release --locked -p heapwright-cli
+    HEAPWRIGHT_COMMAND=$CARGO_TARGET_DIR/release/heapwright
+}
+
 # The median of the numbers on stdin, one a line; a dash if there are none.
 median() { sort -n | awk '{ v[NR] = $1 } END { print NR ? v[int((NR + 1) / 2)] : "-" }'; }

@@ -26,9 +26,6 @@ if [ $ACTION = measure ]; then
     python3 ci/findings.py measure "$SCRATCH/corpus"
 fi
 preload_library
-if [ -z "${HEAPWRIGHT_COMMAND:-}" ]; then
-    cargo build --quiet --release --locked -p heapwright-cli
-    HEAPWRIGHT_COMMAND=$CARGO_TARGET_DIR/release/heapwright
-fi
+the_command
 export HEAPWRIGHT_COMMAND
 python3 ci/findings.py "$ACTION" "$SCRATCH"

@@ -10,10 +10,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 command_or_package c++ g++
 packages libgtest-dev catch2
-if [ -z "${HEAPWRIGHT_COMMAND:-}" ]; then
-    cargo build --quiet --release --locked -p heapwright-cli
-    HEAPWRIGHT_COMMAND=$CARGO_TARGET_DIR/release/heapwright
-fi
+the_command
 INCLUDE=(-I"$ROOT/include" -I"$ROOT/integrations/cpp")
 cd "$SCRATCH"
 

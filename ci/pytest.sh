@@ -9,10 +9,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 command_or_package cc gcc
 command_or_package python3 python3
-if [ -z "${HEAPWRIGHT_COMMAND:-}" ]; then
-    cargo build --quiet --release --locked -p heapwright-cli
-    HEAPWRIGHT_COMMAND=$CARGO_TARGET_DIR/release/heapwright
-fi
+the_command
 export HEAPWRIGHT_COMMAND
 
 # A copy: pip builds in the folder that it installs from.

@@ -12,10 +12,7 @@ command_or_package cc gcc
 command_or_package cmake cmake
 command_or_package meson meson
 command_or_package make make
-if [ -z "${HEAPWRIGHT_COMMAND:-}" ]; then
-    cargo build --quiet --release --locked -p heapwright-cli
-    HEAPWRIGHT_COMMAND=$CARGO_TARGET_DIR/release/heapwright
-fi
+the_command
 
 project=$SCRATCH/project
 mkdir "$project"

@@ -301,6 +301,13 @@ pub fn abort() -> ! {
     std::process::abort()
 }
 
+/// Ends the process: pages went back to the system, and others take their place for committed. There is no way back.
+#[cfg(not(miri))]
+fn lost_memory() -> ! {
+    write_stderr(b"heapwright: the system took memory back and has none to give for it\n");
+    abort()
+}
+
 /// The process id.
 pub fn process_id() -> u32 {
     if cfg!(miri) { 1 } else { std::process::id() }

@@ -30,7 +30,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use super::keeping_errno;
 use super::symbols::weak;
-use super::threads::{block_signals, restore_signals};
+use super::threads::{block_signals, restore_signals, thread_pointer};
 
 /// The least of an area that has all we use (`cpu_id` and `rseq_cs`).
 const LEAST: u32 = 16;
@@ -76,6 +76,7 @@ pub fn leave() {
 /// The area that is ours.
 mod own {
     use core::cell::UnsafeCell;
+    use core::ptr;
 
     use super::*;
 
@@ -145,17 +146,7 @@ mod own {
 
     /// The calling thread's. (It lives as long as the thread, which is longer than any use of it.)
     pub(super) fn area() -> &'static Area {
-        let thread: *const u8;
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: the ABI's first word of a thread: its own address.
-        unsafe {
-            asm!("mov {0}, qword ptr fs:[0]", out(reg) thread, options(pure, readonly, nostack, preserves_flags));
-        }
-        #[cfg(target_arch = "aarch64")]
-        // SAFETY: reads a register.
-        unsafe {
-            asm!("mrs {0}, tpidr_el0", out(reg) thread, options(pure, nomem, nostack, preserves_flags));
-        }
+        let thread = ptr::with_exposed_provenance::<u8>(thread_pointer());
         // SAFETY: the thread's own area, of this layout; others than the thread and the kernel do not touch it.
         unsafe { &*thread.wrapping_offset(offset()).cast::<Area>() }
     }

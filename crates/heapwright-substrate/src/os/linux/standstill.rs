@@ -30,7 +30,9 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use crate::digits::{self, Digits};
 
-use super::{calls, errno, futex_wake_all, keeping_errno, now_ns, process_id, thread_id};
+use super::{
+    calls, errno, futex_wake_all, keeping_errno, now_ns, process_id, thread_id, thread_pointer,
+};
 
 /// Words of registers that are kept of a thread.
 pub const REGISTERS: usize = 34;
@@ -99,22 +101,6 @@ static INSIDE: AtomicU32 = AtomicU32::new(0);
 static COUNT: AtomicU32 = AtomicU32::new(0);
 /// The handler that was there before.
 static BEFORE: AtomicUsize = AtomicUsize::new(0);
-
-/// The calling thread's thread pointer: where its struct of the C library's is.
-pub fn thread_pointer() -> usize {
-    let at: usize;
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: the ABI has the address of this word in it.
-    unsafe {
-        core::arch::asm!("mov {}, fs:0", out(reg) at, options(nostack, pure, readonly, preserves_flags));
-    }
-    #[cfg(target_arch = "aarch64")]
-    // SAFETY: reads a register.
-    unsafe {
-        core::arch::asm!("mrs {}, tpidr_el0", out(reg) at, options(nostack, nomem, preserves_flags));
-    }
-    at
-}
 
 /// The registers that a function leaves as it found them.
 #[inline(always)]

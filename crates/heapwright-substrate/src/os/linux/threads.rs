@@ -72,6 +72,22 @@ pub fn name_thread(name: &CStr) {
     keeping_errno(|| unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) });
 }
 
+/// The calling thread's thread pointer: where its struct of the C library's is.
+pub fn thread_pointer() -> usize {
+    let at: usize;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the ABI has the address of this word in it.
+    unsafe {
+        core::arch::asm!("mov {}, fs:0", out(reg) at, options(nostack, pure, readonly, preserves_flags));
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: reads a register.
+    unsafe {
+        core::arch::asm!("mrs {}, tpidr_el0", out(reg) at, options(nostack, nomem, preserves_flags));
+    }
+    at
+}
+
 /// The signals that a thread had blocked: see [`block_signals`].
 #[derive(Clone, Copy)]
 pub struct SignalMask(libc::sigset_t);

@@ -60,11 +60,8 @@ pub(super) unsafe fn commit(at: *mut u8, size: usize) -> bool {
 pub(super) unsafe fn decommit(at: *mut u8, size: usize) -> bool {
     let again = || !map(at, size, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_FIXED).is_null();
     if size != 0 && !again() && !again() {
-        // The old mapping may be gone, and all others believe that it is there.
-        super::write_stderr(
-            b"heapwright: the system took memory back and has none to give for it\n",
-        );
-        super::abort();
+        // The old mapping may be gone.
+        super::lost_memory();
     }
     true
 }

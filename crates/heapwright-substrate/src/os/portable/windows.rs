@@ -124,11 +124,7 @@ pub(super) unsafe fn decommit(at: *mut u8, size: usize) -> bool {
         }
         // SAFETY: the piece is of a reservation still.
         if !unsafe { commit(piece, length) } {
-            // There is no way back: all others believe that it is committed.
-            super::write_stderr(
-                b"heapwright: the system took memory back and has none to give for it\n",
-            );
-            super::abort();
+            super::lost_memory();
         }
     }
     true
