@@ -9,7 +9,8 @@
 //! ```
 //!
 //! The three together are what `Trace`'s contract asks for, so the derived `unsafe impl` is sound
-//! whatever the type.
+//! whatever the type. Whether values may be dropped on any thread is asked of the compiler: they may if the type is `Send`
+//! once its lifetimes are `'static`, for which references are (see `heapwright_gc`'s `realm::send`).
 #![forbid(unsafe_code)]
 
 use proc_macro2::TokenStream;
@@ -127,6 +128,12 @@ fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
         statics.push(parse_quote!(#of: 'static));
     }
     clause.predicates.extend(statics);
+    // Its own type, of the one lifetime for which references are `Send`.
+    let mut lasting = input.generics.clone();
+    for parameter in lasting.lifetimes_mut() {
+        parameter.lifetime.ident = format_ident!("static");
+    }
+    let (_, lasting, _) = lasting.split_for_impl();
     let (parameters, arguments, clause) = generics.split_for_impl();
 
     let traced = if types.is_empty() {
@@ -139,6 +146,12 @@ fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
         // and so holds none; and the type has no `Drop` that could use one.
         unsafe impl #parameters ::heapwright::gc::Trace for #name #arguments #clause {
             const TRACED: bool = #traced;
+            const DROPS_ANYWHERE: bool = {
+                #[allow(unused_imports)]
+                use ::heapwright::__MayNotBeSend as _;
+                !::heapwright::__needs_drop::<Self>()
+                    || <::heapwright::__IsSend<#name #lasting>>::YES
+            };
 
             #[inline]
             #[allow(unused_variables, clippy::match_single_binding)]
@@ -148,12 +161,12 @@ fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
         }
 
         const _: () = {
-            /// A type that implements `Drop` has this already.
-            #[allow(dead_code)]
-            trait ValuesInARealmHaveNoDrop {}
+            /// A type that implements `Drop` has this already; its name is what the compiler says then.
+            #[allow(dead_code, non_camel_case_types)]
+            trait __DropIsNotForValuesInARealm_FinalizeIs_OrAFieldOfItsOwn {}
             #[allow(drop_bounds)]
-            impl<T: ::heapwright::__Drop + ?Sized> ValuesInARealmHaveNoDrop for T {}
-            impl #parameters ValuesInARealmHaveNoDrop for #name #arguments #clause {}
+            impl<T: ::heapwright::__Drop + ?Sized> __DropIsNotForValuesInARealm_FinalizeIs_OrAFieldOfItsOwn for T {}
+            impl #parameters __DropIsNotForValuesInARealm_FinalizeIs_OrAFieldOfItsOwn for #name #arguments #clause {}
         };
     })
 }

@@ -158,8 +158,19 @@ pub use raw::Tracer;
 pub use realm::{
     Mutation, Realm, Rootable,
     cells::{Cell, Lock},
+    collections::{
+        deque::Deque,
+        hash::{Folding, Seeded},
+        map::Map,
+        set::Set,
+        vector::Vector,
+    },
+    finalize::Finalize,
     pointer::Gc,
+    send::{AnyThread, Mode, OneThread, SendRealm},
     slice::{Object, Slice, Str},
+    standard::Static,
+    text::StrBuilder,
     trace::Trace,
     weak::{Ephemeron, Weak},
 };

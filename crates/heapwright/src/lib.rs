@@ -27,7 +27,24 @@
 
 /// For the derive, whatever a program calls its `core`.
 #[doc(hidden)]
-pub use core::ops::Drop as __Drop;
+pub use core::{mem::needs_drop as __needs_drop, ops::Drop as __Drop};
+
+/// For the derive: whether a type is [`Send`], as a constant. What the type has itself goes before what it has of a
+/// trait, and it has it only if it is `Send`.
+#[doc(hidden)]
+pub struct __IsSend<T: ?Sized>(core::marker::PhantomData<T>);
+
+#[doc(hidden)]
+impl<T: ?Sized + Send> __IsSend<T> {
+    pub const YES: bool = true;
+}
+
+#[doc(hidden)]
+pub trait __MayNotBeSend {
+    const YES: bool = false;
+}
+
+impl<T: ?Sized> __MayNotBeSend for __IsSend<T> {}
 
 // The floors below, which are crates of their own, by the names that they have there.
 #[cfg(feature = "debug")]

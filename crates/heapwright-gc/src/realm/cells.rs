@@ -59,6 +59,30 @@ impl<T: Trace> Cell<T> {
     }
 }
 
+impl<T: Trace> Cell<T> {
+    /// As [`Cell::set`], for values without references: there is nothing to report, so neither the mutation nor the
+    /// object is asked for. Does not compile for others.
+    ///
+    /// ```
+    /// # use heapwright::{Rootable, gc::{Cell, Realm}};
+    /// let mut realm = Realm::<Rootable!['gc => Cell<u32>]>::new(|_| Cell::new(1));
+    /// assert_eq!(realm.mutate(|_, root| { root.put(2); root.get() }), 2);
+    /// ```
+    ///
+    /// ```compile_fail
+    /// # use heapwright::{Rootable, gc::{Cell, Gc, Realm}};
+    /// # type Root = Rootable!['gc => Cell<Gc<'gc, u32>>];
+    /// let mut realm = Realm::<Root>::new(|mc| Cell::new(mc.alloc(1)));
+    /// realm.mutate(|mc, root| root.put(mc.alloc(2)));
+    /// ```
+    #[inline]
+    pub fn put(&self, value: T) {
+        const { assert!(!T::TRACED, "references are stored with `Cell::set`, which reports them") };
+        // SAFETY: as `Cell::replace`.
+        drop(unsafe { self.value.get().replace(value) });
+    }
+}
+
 impl<T: Copy> Cell<T> {
     /// The value.
     #[inline]
@@ -83,6 +107,7 @@ impl<T: Copy + fmt::Debug> fmt::Debug for Cell<T> {
 // SAFETY: what is there is reported; no mutation runs meanwhile.
 unsafe impl<T: Trace> Trace for Cell<T> {
     const TRACED: bool = T::TRACED;
+    const DROPS_ANYWHERE: bool = T::DROPS_ANYWHERE;
     #[inline]
     fn trace(&self, tracer: &Tracer) {
         // SAFETY: nobody changes it while it is reported.
@@ -154,6 +179,7 @@ impl<T: fmt::Debug> fmt::Debug for Lock<T> {
 // is nobody's.
 unsafe impl<T: Trace> Trace for Lock<T> {
     const TRACED: bool = T::TRACED;
+    const DROPS_ANYWHERE: bool = T::DROPS_ANYWHERE;
     #[inline]
     fn trace(&self, tracer: &Tracer) {
         // SAFETY: nobody changes it while it is reported.

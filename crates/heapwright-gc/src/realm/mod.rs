@@ -126,11 +126,13 @@
 //!
 //! - `pointer`: references, and what stands before each object
 //! - `cells`: interior mutability with a write barrier
-//! - `slice`: arrays and strings in a slot of their own
-//! - `trace`: the trait, and what implements it
-//! - `weak`: references that keep nothing
+//! - `slice`: arrays and strings in a slot of their own; `text`: how strings are built
+//! - `buffer`: room for values; `collections`: vector, deque, map and set, made of it without unsafe code
+//! - `trace`: the trait; `standard`: the types of core and std that implement it
+//! - `weak`: references that keep nothing; `finalize`: what is done when nothing else leads to a value
+//! - `send`: realms that go from thread to thread
 //!
-//! One thread's: a realm is not `Send`. Threads of the heap's own may call `trace`, which reads and
+//! One thread's at a time. Threads of the heap's own may call `trace`, which reads and
 //! nothing else, while `mutate` does not run.
 
 use core::ffi::{c_char, c_void};
@@ -140,13 +142,20 @@ use core::time::Duration;
 use super::raw::{self, Options, Runtime, Tracer};
 use super::statistics::Statistics;
 
+mod buffer;
 pub(super) mod cells;
+pub(super) mod collections;
+pub(super) mod finalize;
 pub(super) mod pointer;
+pub(super) mod send;
 pub(super) mod slice;
+pub(super) mod standard;
+pub(super) mod text;
 pub(super) mod trace;
 pub(super) mod weak;
 
 use pointer::{Gc, Header};
+use send::{Mode, OneThread};
 use trace::Trace;
 
 /// A type for each lifetime: what a realm's root is. Made by `heapwright::Rootable!`.
@@ -155,7 +164,7 @@ pub trait Rootable<'gc> {
     type Root: Trace + 'gc;
 }
 
-/// A heap of its own with one root, used by one thread.
+/// A heap of its own with one root, used by one thread; a [`SendRealm`](send::SendRealm) by one at a time.
 ///
 /// ```
 /// # #[cfg(feature = "derive")] {
@@ -181,18 +190,20 @@ pub trait Rootable<'gc> {
 /// assert_eq!(sum, 499_500);
 /// # }
 /// ```
-pub struct Realm<R: ?Sized + for<'gc> Rootable<'gc>> {
+pub struct Realm<R: ?Sized + for<'gc> Rootable<'gc>, M = OneThread> {
     /// Dropped by hand, before the heap.
     mutator: core::mem::ManuallyDrop<raw::Mutator>,
     root: *mut *mut u8,
     heap: raw::Heap,
     /// Invariant: a subtype of `R` may name another root.
-    of: PhantomData<*mut R>,
+    of: PhantomData<(*mut R, M)>,
 }
 
 /// What may be done in a [`Realm::mutate`].
 pub struct Mutation<'gc> {
     pub(super) mutator: *const raw::Mutator,
+    /// Whether the realm goes to other threads, so that not all values may be put into it.
+    sends: bool,
     brand: PhantomData<fn(&'gc ()) -> &'gc ()>,
 }
 
@@ -224,7 +235,7 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>> Realm<R> {
     ///
     /// If there is no memory.
     pub fn new(root: impl for<'gc> FnOnce(&Mutation<'gc>) -> <R as Rootable<'gc>>::Root) -> Self {
-        Self::with(Options { generations: true, compact: true, ..Options::new() }, root)
+        Self::with(OPTIONS, root)
     }
 
     /// A realm with the root that `root` makes, on a heap that is as `options` say. All layouts, limits
@@ -234,6 +245,18 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>> Realm<R> {
     ///
     /// If there is no memory.
     pub fn with(
+        options: Options,
+        root: impl for<'gc> FnOnce(&Mutation<'gc>) -> <R as Rootable<'gc>>::Root,
+    ) -> Self {
+        Self::make(options, root)
+    }
+}
+
+/// What a realm is made with, if nothing else is said.
+const OPTIONS: Options = Options { generations: true, compact: true, ..Options::new() };
+
+impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
+    fn make(
         options: Options,
         root: impl for<'gc> FnOnce(&Mutation<'gc>) -> <R as Rootable<'gc>>::Root,
     ) -> Self {
@@ -267,7 +290,16 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>> Realm<R> {
     }
 
     fn mutation<'gc>(&self) -> Mutation<'gc> {
-        Mutation { mutator: &raw const *self.mutator, brand: PhantomData }
+        Mutation { mutator: &raw const *self.mutator, sends: M::SENDS, brand: PhantomData }
+    }
+
+    /// The mutator, for the calling thread.
+    #[inline]
+    fn here(&self) -> &raw::Mutator {
+        if M::SENDS {
+            self.mutator.note_thread();
+        }
+        &self.mutator
     }
 
     /// Calls `with`, which may read, change and allocate. References do not leave it. What it has
@@ -284,7 +316,7 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>> Realm<R> {
             with(&self.mutation(), root)
         };
         // SAFETY: when it returns no reference is left but those in the heap: see the module.
-        unsafe { self.mutator.held(mutate) }
+        unsafe { self.here().held(mutate) }
     }
 
     /// Collects for about `budget`: sweeps, marks, and begins a collection if one is due. Whether
@@ -292,7 +324,7 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>> Realm<R> {
     pub fn step(&mut self, budget: Duration) -> bool {
         let budget = u64::try_from(budget.as_nanos()).unwrap_or(u64::MAX);
         // SAFETY: no reference is left but those in the heap.
-        unsafe { self.mutator.step(budget) }
+        unsafe { self.here().step(budget) }
     }
 
     /// Whether [`Realm::step`] has something to do.
@@ -309,14 +341,14 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>> Realm<R> {
     /// A major collection from its beginning to its end.
     pub fn collect(&mut self) {
         // SAFETY: no reference is left but those in the heap.
-        unsafe { self.mutator.collect() };
+        unsafe { self.here().collect() };
     }
 
     /// Collects, moves values to where they lie close together, and gives pages back that have none
     /// any more.
     pub fn compact(&mut self) {
         // SAFETY: no reference is left but those in the heap.
-        unsafe { self.mutator.compact() };
+        unsafe { self.here().compact() };
     }
 
     /// As [`Realm::compact`], but in steps: [`Realm::step`] does it, by and by. A realm does so by itself
@@ -351,11 +383,11 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>> Realm<R> {
     /// them. Whether the dump is whole.
     pub fn dump(&mut self, sink: impl FnMut(&[u8]) -> bool) -> bool {
         // SAFETY: no reference is left but those in the heap; the sink has no way to it.
-        unsafe { self.mutator.dump(sink) }
+        unsafe { self.here().dump(sink) }
     }
 }
 
-impl<R: ?Sized + for<'gc> Rootable<'gc>> Drop for Realm<R> {
+impl<R: ?Sized + for<'gc> Rootable<'gc>, M> Drop for Realm<R, M> {
     /// Drops all objects, in no order, and gives all memory back.
     fn drop(&mut self) {
         // SAFETY: not used any more, and taken once.

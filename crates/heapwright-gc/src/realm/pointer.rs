@@ -223,9 +223,14 @@ impl<'gc> Mutation<'gc> {
     /// # Errors
     ///
     /// Where there is no memory, or none below the limit until something is collected.
+    ///
+    /// # Panics
+    ///
+    /// In a [`SendRealm`](super::super::SendRealm), if the type is not [`Trace::DROPS_ANYWHERE`].
     #[inline]
     pub fn try_alloc<T: Trace + 'gc>(&self, value: T) -> Result<Gc<'gc, T>, T> {
         const { assert!(align_of::<T>() <= 8, "values of a realm are aligned to 8 bytes at most") };
+        self.admit::<T>();
         let Some(at) = self.object(size_of::<Boxed<T>>(), const { kind_of::<T>() }) else {
             return Err(value);
         };
@@ -239,7 +244,7 @@ impl<'gc> Mutation<'gc> {
     ///
     /// # Panics
     ///
-    /// If there is no memory; see [`Mutation::try_alloc`].
+    /// If there is no memory, and as [`Mutation::try_alloc`].
     #[inline]
     pub fn alloc<T: Trace + 'gc>(&self, value: T) -> Gc<'gc, T> {
         match self.try_alloc(value) {
@@ -257,6 +262,12 @@ impl<'gc> Mutation<'gc> {
     /// Reports that something is about to be stored in a place of an object.
     #[inline]
     pub(super) fn touch<T: Trace>(&self, object: *mut u8, place: &T) {
+        self.touch_place::<T>(object, ptr::from_ref(place).cast_mut());
+    }
+
+    /// As [`Mutation::touch`], of a place that may hold no value yet, but does before anything is collected.
+    #[inline]
+    pub(super) fn touch_place<T: Trace>(&self, object: *mut u8, place: *mut T) {
         /// # Safety
         ///
         /// A `T` lies there.
@@ -266,7 +277,7 @@ impl<'gc> Mutation<'gc> {
         }
         if T::TRACED {
             // With the heap's provenance: this reference is gone when it is looked at.
-            let at = object.with_addr(ptr::from_ref(place).addr());
+            let at = object.with_addr(place.addr());
             // SAFETY: the realm's mutator, which outlives this.
             unsafe { &*self.mutator }.touch_at(object, at, report::<T>);
         }
@@ -324,6 +335,9 @@ impl<T: fmt::Display> fmt::Display for Gc<'_, T> {
         (**self).fmt(f)
     }
 }
+
+// SAFETY: with `'static` for its realm nobody ever has one: see `send`.
+unsafe impl<T: Send> Send for Gc<'static, T> {}
 
 // SAFETY: it reports what it is.
 unsafe impl<T: Trace> Trace for Gc<'_, T> {

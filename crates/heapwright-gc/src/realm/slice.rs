@@ -4,6 +4,8 @@
 //!   object   | header | length | value | value | value | ...      a Slice is one word
 //! ```
 
+use core::borrow::Borrow;
+use core::cmp::Ordering;
 use core::fmt;
 use core::hash::{Hash, Hasher};
 use core::marker::PhantomData;
@@ -119,7 +121,8 @@ impl<'gc> Mutation<'gc> {
     ///
     /// # Panics
     ///
-    /// If there is no memory; if `value` does, then the values made before are not dropped.
+    /// If there is no memory; if `value` does, then the values made before are not dropped. In a
+    /// [`SendRealm`](super::super::SendRealm), if the type is not [`Trace::DROPS_ANYWHERE`].
     pub fn alloc_slice<T: Trace + 'gc>(
         &self,
         length: usize,
@@ -140,6 +143,7 @@ impl<'gc> Mutation<'gc> {
     /// Memory for an array of so many values, of which nobody knows yet.
     fn head<T: Trace + 'gc>(&self, length: usize) -> Slice<'gc, T> {
         const { assert!(align_of::<T>() <= 8, "values of a realm are aligned to 8 bytes at most") };
+        self.admit::<T>();
         let size = size_of::<T>().checked_mul(length);
         let Some(size) = size.and_then(|size| size.checked_add(size_of::<Head>())) else {
             out_of_memory(usize::MAX)
@@ -213,11 +217,26 @@ impl<T: PartialEq> PartialEq for Slice<'_, T> {
 
 impl<T: Eq> Eq for Slice<'_, T> {}
 
+impl<T: PartialOrd> PartialOrd for Slice<'_, T> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        (**self).partial_cmp(&**other)
+    }
+}
+
+impl<T: Ord> Ord for Slice<'_, T> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (**self).cmp(&**other)
+    }
+}
+
 impl<T: Hash> Hash for Slice<'_, T> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (**self).hash(state);
     }
 }
+
+// SAFETY: with `'static` for its realm nobody ever has one: see `send`.
+unsafe impl<T: Send> Send for Slice<'static, T> {}
 
 // SAFETY: it reports what it is.
 unsafe impl<T: Trace> Trace for Slice<'_, T> {
@@ -238,7 +257,10 @@ unsafe impl<T: Trace> Trace for Slice<'_, T> {
 ///     assert_eq!(&*mc.join(&[&root, "!"]), "two words!");
 /// });
 /// ```
-#[derive(Clone, Copy, PartialEq, Eq)]
+///
+/// It compares and hashes as its text does, so a [`Map`](super::super::Map) whose keys are strings is asked with a `&str`.
+/// [`StrBuilder`](super::super::StrBuilder) makes one piece by piece.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Str<'gc> {
     bytes: Slice<'gc, u8>,
 }
@@ -263,6 +285,30 @@ impl Deref for Str<'_> {
 
     fn deref(&self) -> &str {
         self.as_str()
+    }
+}
+
+impl AsRef<str> for Str<'_> {
+    fn as_ref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl Borrow<str> for Str<'_> {
+    fn borrow(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl PartialEq<str> for Str<'_> {
+    fn eq(&self, other: &str) -> bool {
+        self.as_str() == other
+    }
+}
+
+impl PartialEq<&str> for Str<'_> {
+    fn eq(&self, other: &&str) -> bool {
+        self.as_str() == *other
     }
 }
 

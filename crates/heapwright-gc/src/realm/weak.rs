@@ -78,6 +78,9 @@ impl<'gc, T> Weak<'gc, T> {
     }
 }
 
+// SAFETY: with `'static` for its realm nobody ever has one: see `send`.
+unsafe impl<T: Send> Send for Weak<'static, T> {}
+
 impl<T> Clone for Weak<'_, T> {
     fn clone(&self) -> Self {
         *self
@@ -136,6 +139,9 @@ impl<'gc, K, V> Ephemeron<'gc, K, V> {
         Some((key, unsafe { Gc::from_object(value) }))
     }
 }
+
+// SAFETY: as of a `Weak`.
+unsafe impl<K: Send, V: Send> Send for Ephemeron<'static, K, V> {}
 
 impl<K, V> Clone for Ephemeron<'_, K, V> {
     fn clone(&self) -> Self {

@@ -1,0 +1,207 @@
+//! A queue with two ends in a realm.
+//!
+//! ```text
+//!   Deque --> | header | buffer |   Buffer --> | T | T | room | T | T |      a ring; doubles when it is full
+//!                                                              ^ start
+//! ```
+#![forbid(unsafe_code)]
+
+use core::fmt;
+
+use super::super::Mutation;
+use super::super::buffer::Buffer;
+use super::super::cells::Cell;
+use super::super::pointer::Gc;
+use super::super::trace::Trace;
+
+/// Values that there is room for at first.
+const FIRST: usize = 4;
+
+/// A queue with two ends in a realm, shared by all that have a copy of this reference.
+///
+/// Values are copied in and out. Amortised constant time at both ends, constant time to look at any. An iterator
+/// goes by number from the front: what is put or taken there meanwhile shifts what it sees.
+///
+/// ```
+/// # use heapwright::{Rootable, gc::{Deque, Realm}};
+/// let mut realm = Realm::<Rootable!['gc => Deque<'gc, u32>]>::new(|mc| Deque::new(mc));
+/// realm.mutate(|mc, queue| {
+///     queue.push_back(mc, 2);
+///     queue.push_back(mc, 3);
+///     queue.push_front(mc, 1);
+/// });
+/// realm.collect();
+/// let all: Vec<u32> = realm.mutate(|_, queue| queue.iter().collect());
+/// assert_eq!(all, [1, 2, 3]);
+/// assert_eq!(realm.mutate(|mc, queue| queue.pop_front(mc)), Some(1));
+/// ```
+pub struct Deque<'gc, T>(pub(super) Gc<'gc, Cell<Option<Buffer<'gc, T>>>>);
+
+impl<'gc, T: Copy + Trace + 'gc> Deque<'gc, T> {
+    /// An empty one, without memory for values.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory.
+    #[must_use]
+    pub fn new(mc: &Mutation<'gc>) -> Self {
+        Self(mc.alloc(Cell::new(None)))
+    }
+
+    #[inline]
+    fn buffer(self) -> Option<Buffer<'gc, T>> {
+        self.0.as_ref().get()
+    }
+
+    /// How many values there are.
+    #[inline]
+    #[must_use]
+    pub fn len(self) -> usize {
+        self.buffer().map_or(0, Buffer::len)
+    }
+
+    /// Whether there is none.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether both are the same queue.
+    #[must_use]
+    pub fn is(self, other: Self) -> bool {
+        self.0.is(other.0)
+    }
+
+    /// Value `n` from the front. Constant time.
+    #[inline]
+    #[must_use]
+    pub fn get(self, n: usize) -> Option<T> {
+        self.buffer()?.get(n)
+    }
+
+    /// The value at the front.
+    #[inline]
+    #[must_use]
+    pub fn front(self) -> Option<T> {
+        self.get(0)
+    }
+
+    /// The value at the back.
+    #[inline]
+    #[must_use]
+    pub fn back(self) -> Option<T> {
+        self.get(self.len().checked_sub(1)?)
+    }
+
+    /// Changes value `n` from the front. Constant time.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such value.
+    #[inline]
+    pub fn set(self, mc: &Mutation<'gc>, n: usize, value: T) {
+        let is_set = self.buffer().is_some_and(|buffer| buffer.set(mc, n, value));
+        assert!(is_set, "there is no value {n} in a queue of {}", self.len());
+    }
+
+    /// A larger buffer.
+    #[cold]
+    #[inline(never)]
+    fn grow(self, mc: &Mutation<'gc>) -> Buffer<'gc, T> {
+        let made = match self.buffer() {
+            Some(full) => mc.buffer_of(full, (full.capacity() * 2).max(FIRST)),
+            None => mc.buffer(FIRST),
+        };
+        self.0.as_ref().set(mc, self.0, Some(made));
+        made
+    }
+
+    /// Puts a value at the back. Amortised constant time.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory.
+    #[inline]
+    pub fn push_back(self, mc: &Mutation<'gc>, value: T) {
+        if !self.buffer().is_some_and(|buffer| buffer.push_back(mc, value)) {
+            self.grow(mc).push_back(mc, value);
+        }
+    }
+
+    /// Puts a value at the front. Amortised constant time.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory.
+    #[inline]
+    pub fn push_front(self, mc: &Mutation<'gc>, value: T) {
+        if !self.buffer().is_some_and(|buffer| buffer.push_front(mc, value)) {
+            self.grow(mc).push_front(mc, value);
+        }
+    }
+
+    /// Takes the value at the back. Constant time.
+    #[inline]
+    pub fn pop_back(self, _: &Mutation<'gc>) -> Option<T> {
+        self.buffer()?.pop_back()
+    }
+
+    /// Takes the value at the front. Constant time.
+    #[inline]
+    pub fn pop_front(self, _: &Mutation<'gc>) -> Option<T> {
+        self.buffer()?.pop_front()
+    }
+
+    /// Forgets all values, and the memory for them. Constant time.
+    pub fn clear(self, mc: &Mutation<'gc>) {
+        self.0.as_ref().set(mc, self.0, None);
+    }
+
+    /// The values, from the front.
+    #[must_use]
+    pub fn iter(self) -> Iter<'gc, T> {
+        Iter { of: self, next: 0 }
+    }
+}
+
+/// The values of a [`Deque`].
+pub struct Iter<'gc, T> {
+    of: Deque<'gc, T>,
+    next: usize,
+}
+
+impl<'gc, T: Copy + Trace + 'gc> Iterator for Iter<'gc, T> {
+    type Item = T;
+
+    #[inline]
+    fn next(&mut self) -> Option<T> {
+        let value = self.of.get(self.next)?;
+        self.next += 1;
+        Some(value)
+    }
+}
+
+impl<'gc, T: Copy + Trace + 'gc> IntoIterator for Deque<'gc, T> {
+    type Item = T;
+    type IntoIter = Iter<'gc, T>;
+
+    fn into_iter(self) -> Iter<'gc, T> {
+        self.iter()
+    }
+}
+
+impl<T> Clone for Deque<'_, T> {
+    #[inline]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Deque<'_, T> {}
+
+impl<'gc, T: Copy + Trace + fmt::Debug + 'gc> fmt::Debug for Deque<'gc, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(*self).finish()
+    }
+}

@@ -1,0 +1,76 @@
+//! Collections that lie in a realm, so that nothing there needs a `Box`, a `Vec` or a map of std's.
+//!
+//! ```text
+//!   Vector, Deque   Gc --> | buffer |           Buffer --> | header | capacity | ... | T | T | T | ...
+//!   Map, Set        Gc --> | entries | index | live | hasher |
+//!                               |        +--> Slice of words: 31 bits of hash, number of the entry
+//!                               +--> Buffer of Option<(K, V)>, in the order of insertion
+//! ```
+//!
+//! Each is one word, copied freely, and shared by all that have a copy, as a [`Gc`](super::pointer::Gc) is. They
+//! change in place by methods that are given the [`Mutation`](super::Mutation), and report what they store: the caller names no
+//! parent object. Values are `Copy` (a `Gc`, a `Str`, a number, a tuple of such) and are copied in and out, never
+//! lent; so any method may be called at any time, while one iterates, too. What is not `Copy` is put into the
+//! realm by itself: a collection of `Gc<T>`.
+//!
+//! All of their memory is the realm's: it counts for its limit and paces its collections, is moved
+//! and compacted, and is traced as far as there are values. Storage that was outgrown is garbage.
+//!
+//! No file here has unsafe code but this one, for `Trace`: what needs more is in `buffer`.
+
+use super::super::raw::Tracer;
+use super::trace::Trace;
+
+pub(in super::super) mod deque;
+pub(in super::super) mod hash;
+pub(in super::super) mod map;
+pub(in super::super) mod set;
+#[cfg(test)]
+mod tests;
+pub(in super::super) mod vector;
+
+use self::deque::Deque;
+use self::map::{Body, Map};
+use self::set::Set;
+use self::vector::Vector;
+
+// SAFETY: its one field is reported.
+unsafe impl<T: Copy + Trace> Trace for Vector<'_, T> {
+    #[inline]
+    fn trace(&self, tracer: &Tracer) {
+        self.0.trace(tracer);
+    }
+}
+
+// SAFETY: its one field is reported.
+unsafe impl<T: Copy + Trace> Trace for Deque<'_, T> {
+    #[inline]
+    fn trace(&self, tracer: &Tracer) {
+        self.0.trace(tracer);
+    }
+}
+
+// SAFETY: its one field is reported.
+unsafe impl<K: Copy + Trace, V: Copy + Trace, S: 'static> Trace for Map<'_, K, V, S> {
+    #[inline]
+    fn trace(&self, tracer: &Tracer) {
+        self.0.trace(tracer);
+    }
+}
+
+// SAFETY: its one field is reported.
+unsafe impl<K: Copy + Trace, S: 'static> Trace for Set<'_, K, S> {
+    #[inline]
+    fn trace(&self, tracer: &Tracer) {
+        self.0.trace(tracer);
+    }
+}
+
+// SAFETY: entries and index are reported; the count holds no reference, nor does what is 'static.
+unsafe impl<K: Copy + Trace, V: Copy + Trace, S: 'static> Trace for Body<'_, K, V, S> {
+    fn trace(&self, tracer: &Tracer) {
+        let Self { entries, index, live: _, hasher: _ } = self;
+        entries.trace(tracer);
+        index.trace(tracer);
+    }
+}

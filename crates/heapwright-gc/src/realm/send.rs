@@ -1,0 +1,190 @@
+//! Realms that go from thread to thread.
+//!
+//! ```text
+//!   thread A   mutate, mutate, step |                      | mutate ...       one at a time: `&mut`
+//!   thread B                        | step, mutate, mutate |
+//! ```
+//!
+//! A realm is given to another thread with all that is in it, so all of it must be [`Send`]; but for the references,
+//! which go with what they lead to. Three things say so:
+//!
+//! - *What stays* in a realm from one [`mutate`](Realm::mutate) to the next, the root leads to, and the root's type names the types of all
+//!   that it may lead to. A `Gc<'static, T>` is `Send` if `T` is; nobody ever has one, because `mutate` gives references of every lifetime and
+//!   of none in particular. But with `'static` for its lifetime the root's type is `Send` exactly if all that it leads to is,
+//!   and that is the bound of [`SendRealm`]: [`Send`] is found out by the compiler, for types that lead
+//!   to themselves, too. `dyn` types do not hide anything: they say that they are `Send`, and then no `Gc` of another lifetime is in one.
+//! - *What does not stay*, garbage of the mutation that made it, is of any type, and is dropped by whoever sweeps, on
+//!   whichever thread. So a value that has something to drop is let in only if it may be dropped anywhere
+//!   ([`Trace::DROPS_ANYWHERE`]): a constant of its type, so for most types nothing is left to be asked when the program runs.
+//!   Of those that it is not known of the first one panics.
+//! - *In a mutation* nothing goes anywhere: a `Gc<'gc, T>` is neither `Send` nor `Sync`.
+//!
+//! A future that has a realm is as `Send` as the realm: it may be held across an `.await`, on any executor. What
+//! must not be is a mutation, whose function is no `async` one.
+//!
+//! **What compiles**
+//!
+//! ```
+//! # use heapwright::{Rootable, gc::{Cell, Gc, SendRealm}};
+//! # type Root = Rootable!['gc => Cell<Option<Gc<'gc, (u32, String)>>>];
+//! let mut realm = SendRealm::<Root>::sendable(|mc| Cell::new(Some(mc.alloc((7, "seven".to_string())))));
+//! let seven = std::thread::spawn(move || {
+//!     realm.collect();
+//!     realm.mutate(|_, root| root.get().map(|pair| pair.1.clone()))
+//! });
+//! assert_eq!(seven.join().unwrap().as_deref(), Some("seven"));
+//! ```
+//!
+//! **What does not**: a root that leads to something that is not `Send`,
+//!
+//! ```compile_fail,E0277
+//! # use heapwright::{Rootable, gc::{Cell, Gc, SendRealm}};
+//! # use std::rc::Rc;
+//! # type Root = Rootable!['gc => Cell<Option<Gc<'gc, (u32, Rc<u8>)>>>];
+//! let mut realm = SendRealm::<Root>::sendable(|_| Cell::new(None));
+//! ```
+//!
+//! or has it skipped or hidden in a collection,
+//!
+//! ```compile_fail,E0277
+//! # use heapwright::{Rootable, gc::{Gc, Map, SendRealm, Static, Str}};
+//! # use std::rc::Rc;
+//! # type Root = Rootable!['gc => Map<'gc, Str<'gc>, Gc<'gc, Static<Rc<u8>>>>];
+//! let mut realm = SendRealm::<Root>::sendable(|mc| Map::new(mc));
+//! ```
+//!
+//! a realm of one thread,
+//!
+//! ```compile_fail,E0277
+//! # use heapwright::{Rootable, gc::Realm};
+//! let mut realm = Realm::<Rootable!['gc => u32]>::new(|_| 7);
+//! std::thread::spawn(move || realm.collect());
+//! ```
+//!
+//! a realm that two threads look at,
+//!
+//! ```compile_fail,E0277
+//! # use heapwright::{Rootable, gc::SendRealm};
+//! let realm = SendRealm::<Rootable!['gc => u32]>::sendable(|_| 7);
+//! std::thread::scope(|scope| _ = scope.spawn(|| realm.statistics()));
+//! ```
+//!
+//! and a reference that goes to another thread in a mutation:
+//!
+//! ```compile_fail
+//! # use heapwright::{Rootable, gc::{Cell, SendRealm}};
+//! let mut realm = SendRealm::<Rootable!['gc => Cell<u32>]>::sendable(|_| Cell::new(7));
+//! realm.mutate(|_, root| std::thread::scope(|scope| _ = scope.spawn(move || root.put(8))));
+//! ```
+
+use super::raw::Options;
+use super::trace::Trace;
+use super::{Mutation, OPTIONS, Realm, Rootable};
+
+/// Of a realm: it stays with the thread that made it.
+#[derive(Debug)]
+pub enum OneThread {}
+
+/// Of a realm: it may go from thread to thread.
+#[derive(Debug)]
+pub enum AnyThread {}
+
+/// Whose a realm is: [`OneThread`]'s or [`AnyThread`]'s.
+pub trait Mode: sealed::Sealed {
+    /// Whether it may go from thread to thread.
+    #[doc(hidden)]
+    const SENDS: bool;
+}
+
+impl Mode for OneThread {
+    const SENDS: bool = false;
+}
+
+impl Mode for AnyThread {
+    const SENDS: bool = true;
+}
+
+mod sealed {
+    /// Implemented here alone.
+    pub trait Sealed {}
+    impl Sealed for super::OneThread {}
+    impl Sealed for super::AnyThread {}
+}
+
+/// A realm that is [`Send`]: it may be given to another thread, or held across an `.await`. Made by
+/// [`Realm::sendable`].
+///
+/// ```
+/// use heapwright::Rootable;
+/// use heapwright::gc::{SendRealm, Vector};
+///
+/// type Numbers = SendRealm<Rootable!['gc => Vector<'gc, u64>]>;
+/// let mut numbers = Numbers::sendable(|mc| Vector::new(mc));
+/// for n in 0..3 {
+///     // Each thread has it for a while.
+///     numbers = std::thread::spawn(move || {
+///         numbers.mutate(|mc, all| all.push(mc, n));
+///         numbers
+///     }).join().unwrap();
+/// }
+/// assert_eq!(numbers.mutate(|_, all| all.iter().sum::<u64>()), 3);
+/// ```
+pub type SendRealm<R> = Realm<R, AnyThread>;
+
+// SAFETY: all that the root leads to is `Send` but for references, which go with it; other values that were put into it
+// may be dropped by any thread (`admit`). The heap and its mutator are used by one thread at a time, which
+// `note_thread` names.
+unsafe impl<R> Send for Realm<R, AnyThread>
+where
+    R: ?Sized + for<'gc> Rootable<'gc>,
+    <R as Rootable<'static>>::Root: Send,
+{
+}
+
+impl<R> Realm<R, AnyThread>
+where
+    R: ?Sized + for<'gc> Rootable<'gc>,
+    <R as Rootable<'static>>::Root: Send,
+{
+    /// As [`Realm::new`], of a realm that is [`Send`]: all that its root can lead to is.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory.
+    pub fn sendable(
+        root: impl for<'gc> FnOnce(&Mutation<'gc>) -> <R as Rootable<'gc>>::Root,
+    ) -> Self {
+        Self::make(OPTIONS, root)
+    }
+
+    /// As [`Realm::with`], of a realm that is [`Send`]: all that its root can lead to is.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory.
+    pub fn sendable_with(
+        options: Options,
+        root: impl for<'gc> FnOnce(&Mutation<'gc>) -> <R as Rootable<'gc>>::Root,
+    ) -> Self {
+        Self::make(options, root)
+    }
+}
+
+impl Mutation<'_> {
+    /// Panics if values of this type may not be put into the realm.
+    #[inline]
+    pub(super) fn admit<T: Trace>(&self) {
+        if const { !T::DROPS_ANYWHERE } && self.sends {
+            refuse(core::any::type_name::<T>());
+        }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn refuse(name: &str) -> ! {
+    panic!(
+        "this realm may go to another thread, and of {name} it is not known whether it may be dropped there \
+         (`Trace::DROPS_ANYWHERE`): `#[derive(Trace)]` knows it of types that are `Send` and have no parameters"
+    )
+}
