@@ -17,6 +17,11 @@
 //! and between two calls the only ones that exist lie in objects that the root leads to, and whose
 //! [`Trace`] reports them all. There is no stack to be scanned, and no root to be forgotten.
 //!
+//! A root's type must not bring in by another way what the function must not know. The compiler takes the types of a function's
+//! arguments for well-formed, and looks at those of a `dyn for<'gc> Rootable<'gc, Root = ...>` not at all: one that is well-formed
+//! for `'static` alone, as `&'static &'gc ()` is, would make `'gc` that. So [`Trace`] is not implemented for such, nor for anything that
+//! names such (its contract says so), and what a root is must be `Trace`, of every lifetime.
+//!
 //! **Why objects can be moved.** Moving one changes what leads to it, and nobody must have kept where it
 //! was. A Rust reference to it (`&T`, what a `Gc` shows) lives as long as `'gc`: none is left when
 //! `mutate` has returned. A `Gc` in another object is a word of that object, whose address `Trace` reports by
@@ -78,6 +83,21 @@
 //! let mut realm = Realm::<Rootable!['gc => u8]>::new(|_| 0);
 //! let count = Cell::new(0);
 //! realm.mutate(|mc, _| { mc.alloc(Noisy(&count)); }); // nor may what lives shorter come in
+//! ```
+//!
+//! ```compile_fail
+//! # use core::marker::PhantomData;
+//! # use heapwright::{Rootable, gc::{Gc, Realm}};
+//! // nor may a root's type say that all references are of one lifetime
+//! let mut realm = Realm::<Rootable!['gc => PhantomData<&'static &'gc ()>]>::new(|_| PhantomData);
+//! let kept: Gc<'static, u32> = realm.mutate(|mc, _| mc.alloc(7));
+//! ```
+//!
+//! ```compile_fail
+//! # use heapwright::{Rootable, gc::{Cell, Gc, Realm, Weak}};
+//! // wherever in it
+//! type Root = Rootable!['gc => Cell<Option<Weak<'gc, &'static &'gc ()>>>];
+//! let mut realm = Realm::<Root>::new(|_| Cell::new(None));
 //! ```
 //!
 //! ```compile_fail

@@ -19,8 +19,63 @@
 //!   Of those that it is not known of the first one panics.
 //! - *In a mutation* nothing goes anywhere: a `Gc<'gc, T>` is neither `Send` nor `Sync`.
 //!
-//! A future that has a realm is as `Send` as the realm: it may be held across an `.await`, on any executor. What
-//! must not be is a mutation, whose function is no `async` one.
+//! **Async.** A future that has a realm is as `Send` as the realm: it may be held across an `.await`, on any executor; one of
+//! [`OneThread`]'s on executors that poll where the future was made. What cannot be is a mutation: its function returns
+//! nothing that names its lifetime, and a future of an `async` block would. So a task reads, waits, and mutates: what must be kept
+//! meanwhile is in the realm, and what the task keeps is a number, a name or a place in a queue there. While it waits is the time
+//! for [`step`](Realm::step).
+//!
+//! ```
+//! use heapwright::Rootable;
+//! use heapwright::gc::{Map, SendRealm, Str};
+//! use std::future::Future;
+//! use std::pin::Pin;
+//! use std::task::{Context, Poll, Waker};
+//! use std::time::Duration;
+//!
+//! type Scores = SendRealm<Rootable!['gc => Map<'gc, Str<'gc>, u64>]>;
+//!
+//! /// What takes its time: it is not ready when it is asked first.
+//! async fn fetch(score: u64) -> u64 {
+//!     let mut asked = false;
+//!     std::future::poll_fn(|_| if std::mem::replace(&mut asked, true) { Poll::Ready(()) } else { Poll::Pending }).await;
+//!     score
+//! }
+//!
+//! async fn serve(mut scores: Scores, names: &'static [&'static str]) -> u64 {
+//!     for (name, n) in names.iter().zip(1..) {
+//!         let score = fetch(n * 10).await; // the realm waits, too
+//!         scores.mutate(|mc, all| {
+//!             let before = all.get(*name).unwrap_or(0);
+//!             all.insert(mc, mc.alloc_str(name), before + score);
+//!         });
+//!         scores.step(Duration::from_micros(100));
+//!     }
+//!     scores.mutate(|_, all| all.get("ada").unwrap_or(0))
+//! }
+//!
+//! // An executor that has each poll on another thread.
+//! let mut task: Pin<Box<dyn Future<Output = u64> + Send>> =
+//!     Box::pin(serve(Scores::sendable(|mc| Map::new(mc)), &["ada", "bob", "ada"]));
+//! let answer = loop {
+//!     let (polled, same) = std::thread::spawn(move || {
+//!         (task.as_mut().poll(&mut Context::from_waker(Waker::noop())), task)
+//!     }).join().unwrap();
+//!     task = same;
+//!     if let Poll::Ready(answer) = polled {
+//!         break answer;
+//!     }
+//! };
+//! assert_eq!(answer, 40);
+//! ```
+//!
+//! ```compile_fail
+//! # use heapwright::{Rootable, gc::SendRealm};
+//! # async fn fetch() {}
+//! # let mut realm = SendRealm::<Rootable!['gc => u32]>::sendable(|_| 7);
+//! // The future would have the mutation's references.
+//! let future = realm.mutate(|_, root| async move { fetch().await; **root });
+//! ```
 //!
 //! **What compiles**
 //!

@@ -123,7 +123,7 @@ unsafe impl<T: 'static> Trace for Static<T> {
 }
 
 // SAFETY: there is no value in it.
-unsafe impl<T: ?Sized> Trace for PhantomData<T> {
+unsafe impl<T: Trace + ?Sized> Trace for PhantomData<T> {
     const TRACED: bool = false;
     fn trace(&self, _: &Tracer) {}
 }
@@ -271,7 +271,7 @@ unsafe impl<T: Trace> Trace for core::task::Poll<T> {
 macro_rules! function {
     ($($name:ident),*) => {
         // SAFETY: code holds no reference.
-        unsafe impl<Result, $($name),*> Trace for fn($($name),*) -> Result {
+        unsafe impl<Result: Trace, $($name: Trace),*> Trace for fn($($name),*) -> Result {
             const TRACED: bool = false;
             fn trace(&self, _: &Tracer) {}
         }

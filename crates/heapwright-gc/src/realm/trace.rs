@@ -20,6 +20,9 @@ use super::super::raw::Tracer;
 /// - [`Trace::TRACED`] is true if there may be one.
 /// - [`Trace::DROPS_ANYWHERE`] is true only if dropping a value on another thread than the one that made it is sound, as it
 ///   is for types that are `Send` but for their references into the realm.
+/// - It is implemented only where the type is well-formed, whatever lifetime a realm has: the implementation repeats the bounds of
+///   the type's definition, and each of its type parameters is [`Trace`] or `'static`. A root that is well-formed for
+///   `'static` alone would tell [`Realm::mutate`](super::super::Realm::mutate)'s function that its lifetime is that.
 /// - If the value is dropped, its `Drop` uses nothing in it that is not `'static`: what a `Gc` led to may
 ///   be gone. (The derive refuses types that implement `Drop`.)
 #[diagnostic::on_unimplemented(

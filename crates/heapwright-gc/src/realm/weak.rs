@@ -96,7 +96,7 @@ impl<T: fmt::Debug> fmt::Debug for Weak<'_, T> {
 }
 
 // SAFETY: its box is reported.
-unsafe impl<T> Trace for Weak<'_, T> {
+unsafe impl<T: Trace> Trace for Weak<'_, T> {
     fn trace(&self, tracer: &Tracer) {
         self.place.trace(tracer);
     }
@@ -152,7 +152,7 @@ impl<K, V> Clone for Ephemeron<'_, K, V> {
 impl<K, V> Copy for Ephemeron<'_, K, V> {}
 
 // SAFETY: its box is reported.
-unsafe impl<K, V> Trace for Ephemeron<'_, K, V> {
+unsafe impl<K: Trace, V: Trace> Trace for Ephemeron<'_, K, V> {
     fn trace(&self, tracer: &Tracer) {
         self.place.trace(tracer);
     }
