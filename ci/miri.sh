@@ -79,7 +79,7 @@ if in_slice 0; then
 fi
 if in_slice 1; then
     say "miri: realms"
-    miri 600 "$UNALIASED" -p heapwright --features derive,std --test realm
+    miri 1200 "$UNALIASED" -p heapwright --features derive,std --test realm --test collections --test realm_threads
 fi
 if in_slice 2; then
     say "miri: pools whose magazines threads share"

@@ -6,6 +6,7 @@
 #   ci/realm.sh [options of bench/realm]
 #   ci/realm.sh --only splay --rounds 9
 #   ci/realm.sh --quick        seconds: only that all runs, and computes the same
+#   ci/realm.sh collections [--quick]      a realm's collections beside std's with Rc
 #
 # The peers run in turns, each once a round in a process of its own; 5 rounds take about four
 # minutes and want a quiet machine; .ci/run takes --quick. Ends with 1 if a run fails
@@ -22,4 +23,9 @@ set -euo pipefail
 cargo build --quiet --release --locked --manifest-path bench/Cargo.toml \
     --target-dir "$CARGO_TARGET_DIR/bench" -p realm
 
+if [ "${1:-}" = collections ]; then
+    shift
+    exec "$CARGO_TARGET_DIR/bench/release/collections" "$@"
+fi
+if [ "${1:-}" = --quick ]; then "$CARGO_TARGET_DIR/bench/release/collections" --quick; fi
 "$CARGO_TARGET_DIR/bench/release/realm" "$@"

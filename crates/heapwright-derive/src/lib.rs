@@ -8,8 +8,8 @@
 //!   file: 'static                      so that no reference of a realm is in what is skipped
 //! ```
 //!
-//! The three together are what `Trace`'s contract asks for, so the derived `unsafe impl` is sound
-//! whatever the type. Whether values may be dropped on any thread is asked of the compiler: they may if the type is `Send`
+//! The three together are what `Trace`'s contract asks for, so the derived `unsafe impl` is sound whatever the
+//! type. Whether values may be dropped on any thread is asked of the compiler: they may if the type is `Send`
 //! once its lifetimes are `'static`, for which references are (see `heapwright_gc`'s `realm::send`).
 #![forbid(unsafe_code)]
 

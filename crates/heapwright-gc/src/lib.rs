@@ -50,6 +50,11 @@
     )
 )]
 
+/// The examples of the document run as those of the sources do.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/gc-realm.md")]
+struct Document;
+
 #[cfg(not(loom))]
 mod array;
 #[cfg(not(loom))]

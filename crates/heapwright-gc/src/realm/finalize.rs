@@ -6,23 +6,27 @@
 //!                                         that it leads to                        +-> stored somewhere: reachable again
 //! ```
 //!
-//! `Drop` of a value in a realm sees no reference: it is called by the sweep, in no order, when what the value led to may be
-//! gone. A finalizer is for what needs it: telling a table in the realm, closing in order, handing a resource back to
-//! a pool. The rules:
+//! `Drop` of a value in a realm sees no reference: it is called by the sweep, in no order, when what the value
+//! led to may be gone. A finalizer is for what needs it: telling a table in the realm, closing in order,
+//! handing a resource back to a pool. The rules:
 //!
-//! - *When.* A collection that finds that nothing leads to a value makes its finalizer due: a major one for any value, a minor
-//!   one for those that are young. It is called by [`Realm::run_finalizers`] and by nothing else: on the thread that calls, never in
-//!   an allocation, a step or another mutation. A realm that is dropped calls none.
-//! - *What it sees.* Itself, and all that it leads to, as it was: until it was called it keeps them alive. Some of that may have been
-//!   finalized already. [`Weak`](super::weak::Weak) references and ephemerons whose value or key it is are empty by then.
+//! - *When.* A collection that finds that nothing leads to a value makes its finalizer due: a major one for any
+//!   value, a minor one for those that are young. It is called by [`Realm::run_finalizers`] and by nothing
+//!   else: on the thread that calls, never in an allocation, a step or another mutation. A realm that is
+//!   dropped calls none.
+//! - *What it sees.* Itself, and all that it leads to, as it was: until it was called it keeps them alive. Some
+//!   of that may have been finalized already. [`Weak`](super::weak::Weak) references and ephemerons whose value
+//!   or key it is are empty by then.
 //! - *Order.* Those that one collection made due: as they were registered, even if one leads to another.
-//! - *Once.* A registration is used up by one call. It may be registered again, in the finalizer, too; twice: called twice.
-//! - *Resurrection.* What a finalizer stores where the root leads lives on, as any value does, and with it all that it leads to. Weak
-//!   references that were emptied stay so.
+//! - *Once.* A registration is used up by one call. It may be registered again, in the finalizer, too; twice:
+//!   called twice.
+//! - *Resurrection.* What a finalizer stores where the root leads lives on, as any value does, and with it all
+//!   that it leads to. Weak references that were emptied stay so.
 //! - *Panics* go to the caller of [`Realm::run_finalizers`]; that finalizer is used up, the others are still due.
 //!
-//! Why it is sound: a finalizer is registered for a `Gc<'gc, T>` in a mutation, which is to say for every lifetime `'gc`; so calling it in a
-//! later mutation, of another lifetime, is calling a function that exists for that one, too: as of `Trace`.
+//! Why it is sound: a finalizer is registered for a `Gc<'gc, T>` in a mutation, which is to say for every
+//! lifetime `'gc`; so calling it in a later mutation, of another lifetime, is calling a function that exists
+//! for that one, too: as of `Trace`.
 
 use core::marker::PhantomData;
 use core::ptr;
@@ -121,8 +125,8 @@ impl<'gc> Mutation<'gc> {
 }
 
 impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
-    /// Calls up to `most` finalizers that are due, one after the other, each as in a [`Realm::mutate`]. Returns how many. Those that become due
-    /// by what it collects afterwards are left for the next call.
+    /// Calls up to `most` finalizers that are due, one after the other, each as in a [`Realm::mutate`]. Returns
+    /// how many. Those that become due by what it collects afterwards are left for the next call.
     ///
     /// # Panics
     ///
@@ -136,7 +140,8 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
             {
                 // SAFETY: `Mutation::finalize` put it there, and a realm's finalizers are all from there.
                 let finalizer: &'static Finalizer = unsafe { &*finalizer.cast() };
-                // SAFETY: the type's that the object was registered with; it was due, so it is there, and nothing is collected.
+                // SAFETY: the type's that the object was registered with; it was due, so it is there, and
+                // nothing is collected.
                 unsafe { (finalizer.run)(object, ptr::from_ref(&mc).cast()) };
                 count += 1;
             }

@@ -17,23 +17,24 @@
 //! and between two calls the only ones that exist lie in objects that the root leads to, and whose
 //! [`Trace`] reports them all. There is no stack to be scanned, and no root to be forgotten.
 //!
-//! A root's type must not bring in by another way what the function must not know. The compiler takes the types of a function's
-//! arguments for well-formed, and looks at those of a `dyn for<'gc> Rootable<'gc, Root = ...>` not at all: one that is well-formed
-//! for `'static` alone, as `&'static &'gc ()` is, would make `'gc` that. So [`Trace`] is not implemented for such, nor for anything that
-//! names such (its contract says so), and what a root is must be `Trace`, of every lifetime.
+//! A root's type must not bring in by another way what the function must not know. The compiler takes the types
+//! of a function's arguments for well-formed, and looks at those of a `dyn for<'gc> Rootable<'gc, Root = ...>`
+//! not at all: one that is well-formed for `'static` alone, as `&'static &'gc ()` is, would make `'gc` that. So
+//! [`Trace`] is not implemented for such, nor for anything that names such (its contract says so), and what a
+//! root is must be `Trace`, of every lifetime.
 //!
-//! **Why objects can be moved.** Moving one changes what leads to it, and nobody must have kept where it
-//! was. A Rust reference to it (`&T`, what a `Gc` shows) lives as long as `'gc`: none is left when
-//! `mutate` has returned. A `Gc` in another object is a word of that object, whose address `Trace` reports by
-//! lending itself; the collector changes that word by way of its own pointer to the heap, while no
-//! reference to the object exists. A `Gc` that lies elsewhere, in a `Box`, a `Vec` or a map's memory, it must not change
+//! **Why objects can be moved.** Moving one changes what leads to it, and nobody must have kept where it was. A
+//! Rust reference to it (`&T`, what a `Gc` shows) lives as long as `'gc`: none is left when `mutate` has
+//! returned. A `Gc` in another object is a word of that object, whose address `Trace` reports by lending
+//! itself; the collector changes that word by way of its own pointer to the heap, while no reference to the
+//! object exists. A `Gc` that lies elsewhere, in a `Box`, a `Vec` or a map's memory, it must not change
 //! (`Trace` lends what is shared): what that leads to stays where it is as long as it does. So does what
 //! [`Mutation::pin`] was called for. What is left of an address that somebody has noted is a number.
 //!
 //! **Stores.** An object is shared by all that have a `Gc` to it, so it changes through cells:
-//! [`Cell`](super::Cell) for what is copied, [`Lock`](super::Lock) for what is borrowed. Both are given the object in which they lie,
-//! because a store into an object that was looked at has to be reported to the collector (the write
-//! barrier), and they look whether they do.
+//! [`Cell`](super::Cell) for what is copied, [`Lock`](super::Lock) for what is borrowed. Both are given the
+//! object in which they lie, because a store into an object that was looked at has to be reported to the
+//! collector (the write barrier), and they look whether they do.
 //!
 //! **What does not compile**, each beside what does:
 //!

@@ -8,22 +8,23 @@
 //! A realm is given to another thread with all that is in it, so all of it must be [`Send`]; but for the references,
 //! which go with what they lead to. Three things say so:
 //!
-//! - *What stays* in a realm from one [`mutate`](Realm::mutate) to the next, the root leads to, and the root's type names the types of all
-//!   that it may lead to. A `Gc<'static, T>` is `Send` if `T` is; nobody ever has one, because `mutate` gives references of every lifetime and
-//!   of none in particular. But with `'static` for its lifetime the root's type is `Send` exactly if all that it leads to is,
-//!   and that is the bound of [`SendRealm`]: [`Send`] is found out by the compiler, for types that lead
-//!   to themselves, too. `dyn` types do not hide anything: they say that they are `Send`, and then no `Gc` of another lifetime is in one.
-//! - *What does not stay*, garbage of the mutation that made it, is of any type, and is dropped by whoever sweeps, on
-//!   whichever thread. So a value that has something to drop is let in only if it may be dropped anywhere
-//!   ([`Trace::DROPS_ANYWHERE`]): a constant of its type, so for most types nothing is left to be asked when the program runs.
-//!   Of those that it is not known of the first one panics.
+//! - *What stays* in a realm from one [`mutate`](Realm::mutate) to the next, the root leads to, and the root's
+//!   type names the types of all that it may lead to. A `Gc<'static, T>` is `Send` if `T` is; nobody ever has
+//!   one, because `mutate` gives references of every lifetime and of none in particular. But with `'static` for
+//!   its lifetime the root's type is `Send` exactly if all that it leads to is, and that is the bound of
+//!   [`SendRealm`]: [`Send`] is found out by the compiler, for types that lead to themselves, too. `dyn` types
+//!   do not hide anything: they say that they are `Send`, and then no `Gc` of another lifetime is in one.
+//! - *What does not stay*, garbage of the mutation that made it, is of any type, and is dropped by whoever
+//!   sweeps, on whichever thread. So a value that has something to drop is let in only if it may be dropped
+//!   anywhere ([`Trace::DROPS_ANYWHERE`]): a constant of its type, so for most types nothing is left to be
+//!   asked when the program runs. Of those that it is not known of the first one panics.
 //! - *In a mutation* nothing goes anywhere: a `Gc<'gc, T>` is neither `Send` nor `Sync`.
 //!
-//! **Async.** A future that has a realm is as `Send` as the realm: it may be held across an `.await`, on any executor; one of
-//! [`OneThread`]'s on executors that poll where the future was made. What cannot be is a mutation: its function returns
-//! nothing that names its lifetime, and a future of an `async` block would. So a task reads, waits, and mutates: what must be kept
-//! meanwhile is in the realm, and what the task keeps is a number, a name or a place in a queue there. While it waits is the time
-//! for [`step`](Realm::step).
+//! **Async.** A future that has a realm is as `Send` as the realm: it may be held across an `.await`, on any
+//! executor; one of [`OneThread`]'s on executors that poll where the future was made. What cannot be is a
+//! mutation: its function returns nothing that names its lifetime, and a future of an `async` block would. So a
+//! task reads, waits, and mutates: what must be kept meanwhile is in the realm, and what the task keeps is a
+//! number, a name or a place in a queue there. While it waits is the time for [`step`](Realm::step).
 //!
 //! ```
 //! use heapwright::Rootable;
@@ -196,11 +197,7 @@ where
 {
 }
 
-impl<R> Realm<R, AnyThread>
-where
-    R: ?Sized + for<'gc> Rootable<'gc>,
-    <R as Rootable<'static>>::Root: Send,
-{
+impl<R: ?Sized + for<'gc> Rootable<'gc>> Realm<R, AnyThread> {
     /// As [`Realm::new`], of a realm that is [`Send`]: all that its root can lead to is.
     ///
     /// # Panics
@@ -208,7 +205,10 @@ where
     /// If there is no memory.
     pub fn sendable(
         root: impl for<'gc> FnOnce(&Mutation<'gc>) -> <R as Rootable<'gc>>::Root,
-    ) -> Self {
+    ) -> Self
+    where
+        <R as Rootable<'static>>::Root: Send,
+    {
         Self::make(OPTIONS, root)
     }
 
@@ -220,7 +220,10 @@ where
     pub fn sendable_with(
         options: Options,
         root: impl for<'gc> FnOnce(&Mutation<'gc>) -> <R as Rootable<'gc>>::Root,
-    ) -> Self {
+    ) -> Self
+    where
+        <R as Rootable<'static>>::Root: Send,
+    {
         Self::make(options, root)
     }
 }

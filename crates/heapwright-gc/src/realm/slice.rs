@@ -258,8 +258,8 @@ unsafe impl<T: Trace> Trace for Slice<'_, T> {
 /// });
 /// ```
 ///
-/// It compares and hashes as its text does, so a [`Map`](super::super::Map) whose keys are strings is asked with a `&str`.
-/// [`StrBuilder`](super::super::StrBuilder) makes one piece by piece.
+/// It compares and hashes as its text does, so a [`Map`](super::super::Map) whose keys are strings is asked
+/// with a `&str`. [`StrBuilder`](super::super::StrBuilder) makes one piece by piece.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Str<'gc> {
     bytes: Slice<'gc, u8>,

@@ -83,14 +83,18 @@ without_references!(
 );
 
 // SAFETY: what is shared for ever holds no reference, whose lifetime is shorter.
-unsafe impl<T: ?Sized + 'static> Trace for &'static T {
+unsafe impl<T: 'static> Trace for &'static [T] {
     const TRACED: bool = false;
     fn trace(&self, _: &Tracer) {}
 }
 
+// Not of all `&'static T`: where `T` is not `Trace`, the compiler would advise to borrow it, and no more.
+without_references!(&'static str, &'static core::ffi::CStr);
+
 /// A value of any type that is `'static`, and so holds no reference into a realm: it need not be [`Trace`].
 ///
-/// It can be changed as it can anywhere else, through a `core::cell::Cell` or a `Mutex`, say: there is nothing to report.
+/// It can be changed as it can anywhere else, through a `core::cell::Cell` or a `Mutex`, say: there is nothing
+/// to report.
 ///
 /// ```
 /// # use core::cell::Cell;

@@ -5,8 +5,9 @@
 //!                                                     ^ never change: only added to
 //! ```
 //!
-//! What was added is never changed where it lies: text is only added behind it, more room is another buffer, and so is what is left
-//! when all is cleared. So its text can be lent for as long as references may be, though others may add to it meanwhile.
+//! What was added is never changed where it lies: text is only added behind it, more room is another buffer,
+//! and so is what is left when all is cleared. So its text can be lent for as long as references may be, though
+//! others may add to it meanwhile.
 
 use core::fmt::{self, Write};
 

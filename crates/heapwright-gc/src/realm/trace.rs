@@ -18,11 +18,12 @@ use super::super::raw::Tracer;
 ///   changes nothing, allocates nothing, and may run on another thread than the value's, while that
 ///   stands still.
 /// - [`Trace::TRACED`] is true if there may be one.
-/// - [`Trace::DROPS_ANYWHERE`] is true only if dropping a value on another thread than the one that made it is sound, as it
-///   is for types that are `Send` but for their references into the realm.
-/// - It is implemented only where the type is well-formed, whatever lifetime a realm has: the implementation repeats the bounds of
-///   the type's definition, and each of its type parameters is [`Trace`] or `'static`. A root that is well-formed for
-///   `'static` alone would tell [`Realm::mutate`](super::super::Realm::mutate)'s function that its lifetime is that.
+/// - [`Trace::DROPS_ANYWHERE`] is true only if dropping a value on another thread than the one that made it is
+///   sound, as it is for types that are `Send` but for their references into the realm.
+/// - It is implemented only where the type is well-formed, whatever lifetime a realm has: the implementation
+///   repeats the bounds of the type's definition, and each of its type parameters is [`Trace`] or `'static`. A
+///   root that is well-formed for `'static` alone would tell [`Realm::mutate`](super::super::Realm::mutate)'s
+///   function that its lifetime is that.
 /// - If the value is dropped, its `Drop` uses nothing in it that is not `'static`: what a `Gc` led to may
 ///   be gone. (The derive refuses types that implement `Drop`.)
 #[diagnostic::on_unimplemented(
@@ -37,9 +38,10 @@ pub unsafe trait Trace {
     /// Whether there may be references in values of this type.
     const TRACED: bool = true;
 
-    /// Whether a value of this type may be dropped by another thread than the one that made it. A realm that goes to
-    /// other threads ([`SendRealm`](super::super::SendRealm)) refuses values for which this is false. As it stands it says so of all types
-    /// that have nothing to drop; `#[derive(Trace)]` finds out whether a type is `Send`, if it has no type parameters.
+    /// Whether a value of this type may be dropped by another thread than the one that made it. A realm that
+    /// goes to other threads ([`SendRealm`](super::super::SendRealm)) refuses values for which this is false.
+    /// As it stands it says so of all types that have nothing to drop; `#[derive(Trace)]` finds out whether a
+    /// type is `Send`, if it has no type parameters.
     const DROPS_ANYWHERE: bool = !core::mem::needs_drop::<Self>();
 
     /// Reports all references.

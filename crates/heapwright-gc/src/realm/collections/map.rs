@@ -14,10 +14,10 @@
 //! no tombstones to be probed over. A word holds all that placing it elsewhere asks for: a larger index is made without
 //! hashing a key again.
 //!
-//! *The entries* are dense, as in CPython's and Ruby's hash tables: iterating touches nothing but them, and yields them as
-//! they were inserted. What is removed leaves a hole; holes at either end go at once (`first` counts those at the front, so
-//! numbers stay), the others when the buffer is full: then entries are moved together if more than a quarter are
-//! holes, and get twice the room if not.
+//! *The entries* are dense, as in CPython's and Ruby's hash tables: iterating touches nothing but them, and
+//! yields them as they were inserted. What is removed leaves a hole; holes at either end go at once (`first`
+//! counts those at the front, so numbers stay), the others when the buffer is full: then entries are moved
+//! together if more than a quarter are holes, and get twice the room if not.
 //!
 //! *A small map* has no index: up to eight entries are compared one by one, and no key is hashed.
 //!
@@ -59,14 +59,14 @@ pub(in super::super) struct Body<'gc, K, V, S> {
 
 /// A hash map in a realm, shared by all that have a copy of this reference.
 ///
-/// Keys and values are copied in and out. Looking up, inserting and removing take constant time on average, amortised; if
-/// all hashes collide, linear. It iterates in the order in which keys were inserted first, in time linear
-/// in their number and that of holes, which are fewer. A word and a bit more an entry for the index, at most
-/// two; room for at most twice the entries.
+/// Keys and values are copied in and out. Looking up, inserting and removing take constant time on average,
+/// amortised; if all hashes collide, linear. It iterates in the order in which keys were inserted first, in
+/// time linear in their number and that of holes, which are fewer. A word and a bit more an entry for the
+/// index, at most two; room for at most twice the entries.
 ///
-/// A key is found by what it borrows as, so a [`Str`](super::super::super::Str) by a `&str`. The hash and the equality of a
-/// [`Gc`] are its value's; its address is no key, for values move. Keys must not be changed, through cells, so that they are
-/// equal to others or hash otherwise: then nobody can say what is found.
+/// A key is found by what it borrows as, so a [`Str`](super::super::super::Str) by a `&str`. The hash and the
+/// equality of a [`Gc`] are its value's; its address is no key, for values move. Keys must not be changed,
+/// through cells, so that they are equal to others or hash otherwise: then nobody can say what is found.
 ///
 /// ```
 /// # use heapwright::{Rootable, gc::{Map, Realm, Str}};
@@ -411,9 +411,9 @@ where
 
     /// Keys and values, in the order in which keys were inserted first.
     ///
-    /// The map may be changed meanwhile. A value that is changed, or a key that is removed, ahead of the iterator is seen
-    /// so. A key that is inserted is seen; but if keys were removed before, it may have the entries moved
-    /// together, and then the iterator passes over some of them.
+    /// The map may be changed meanwhile. A value that is changed, or a key that is removed, ahead of the
+    /// iterator is seen so. A key that is inserted is seen; but if keys were removed before, it may have the
+    /// entries moved together, and then the iterator passes over some of them.
     #[must_use]
     pub fn iter(self) -> Iter<'gc, K, V, S> {
         Iter { of: self, next: self.entries().map_or(0, Buffer::first) }

@@ -1,0 +1,8 @@
+//! features: none
+//! says: a `Vec<Gc<'gc, u32>>` cannot lie in a realm
+//! says: heapwright's feature `std`; without it, and better: `gc::Vector`, `gc::Str`, `gc::Map`
+use heapwright::gc::{Gc, Lock, Realm};
+
+fn main() {
+    Realm::<heapwright::Rootable!['gc => Lock<Vec<Gc<'gc, u32>>>]>::new(|_| Lock::new(Vec::new()));
+}
