@@ -8,6 +8,10 @@
     clippy::disallowed_macros,
     reason = "tests run on std, whose allocator is not this one"
 )]
+#![allow(
+    clippy::redundant_closure,
+    reason = "`Map::new` is a function of one realm's lifetime, the closure one of every"
+)]
 #![forbid(unsafe_code)]
 
 use std::cmp::Reverse;

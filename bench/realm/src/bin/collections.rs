@@ -12,6 +12,11 @@
 //!
 //! `ci/realm.sh collections [--quick]` builds and runs this.
 
+#![allow(
+    clippy::redundant_closure,
+    reason = "`Map::new` is a function of one realm's lifetime, the closure one of every"
+)]
+
 use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 use std::fmt::Write as _;
