@@ -1,4 +1,4 @@
-//! says: a `RefCell<u32>` cannot lie in a realm
+//! says: RefCell<u32>` cannot lie in a realm
 //! says: `gc::Cell` and `gc::Lock` do
 #[derive(heapwright::gc::Trace)]
 struct Held {

@@ -1,5 +1,5 @@
-//! says: a `std::sync::Mutex<u32>` cannot lie in a realm
-//! says: `#[trace(skip)]` at the field, or `heapwright::gc::Static<std::sync::Mutex<u32>>`
+//! says: cannot lie in a realm: it does not say which references are in it
+//! says: `#[trace(skip)]` at the field, or `heapwright::gc::Static<
 #[derive(heapwright::gc::Trace)]
 struct Held {
     lock: std::sync::Mutex<u32>,

@@ -1,5 +1,5 @@
 //! features: none
-//! says: a `Vec<Gc<'gc, u32>>` cannot lie in a realm
+//! says: cannot lie in a realm: it does not say which references are in it
 //! says: heapwright's feature `std`; without it, and better: `gc::Vector`, `gc::Str`, `gc::Map`
 use heapwright::gc::{Gc, Lock, Realm};
 

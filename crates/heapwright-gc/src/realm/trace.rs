@@ -20,6 +20,8 @@ use super::super::raw::Tracer;
 /// - [`Trace::TRACED`] is true if there may be one.
 /// - [`Trace::DROPS_ANYWHERE`] is true only if dropping a value on another thread than the one that made it is
 ///   sound, as it is for types that are `Send` but for their references into the realm.
+/// - If the type is `Send` with `'static` for its realm's lifetime, values of it may go to another thread with
+///   their realm, whatever that lifetime is.
 /// - It is implemented only where the type is well-formed, whatever lifetime a realm has: the implementation
 ///   repeats the bounds of the type's definition, and each of its type parameters is [`Trace`] or `'static`. A
 ///   root that is well-formed for `'static` alone would tell [`Realm::mutate`](super::super::Realm::mutate)'s
