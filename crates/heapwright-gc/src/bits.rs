@@ -90,6 +90,46 @@ fn next_set(bits: &Bits, granule: usize) -> Option<usize> {
     }
 }
 
+/// Every `n`th bit from the lowest on, for slots of `n` granules.
+const EVERY: [u64; 64] = {
+    let mut every = [0; 64];
+    let mut n = 1;
+    while n < 64 {
+        let mut at = 0;
+        while at < 64 {
+            every[n] |= 1 << at;
+            at += n;
+        }
+        n += 1;
+    }
+    every
+};
+
+/// The first slot without a bit at or behind byte `from`, where a slot begins; slots end at `end`.
+fn first_clear(bits: &Bits, from: usize, size: usize, end: usize) -> Option<usize> {
+    let step = size / GRANULE;
+    if step >= 64 || !size.is_multiple_of(GRANULE) {
+        // Few slots, or such as begin within a granule.
+        return (from..end).step_by(size).find(|&at| !is_set(bits, at));
+    }
+    let (granule, end) = (from / GRANULE, end / GRANULE);
+    let mut word = granule / 64;
+    let mut free = u64::MAX << (granule % 64);
+    // Where slots begin in a word: at every `step`th bit from `phase` on.
+    let (mut phase, less) = (granule % 64 % step, 64 % step);
+    while word * 64 < end {
+        free &= !bits[word].load(Ordering::Relaxed) & EVERY[step] << phase;
+        if free != 0 {
+            let at = word * 64 + free.trailing_zeros() as usize;
+            return (at < end).then_some(at * GRANULE);
+        }
+        phase = if phase < less { phase + step } else { phase } - less;
+        free = u64::MAX;
+        word += 1;
+    }
+    None
+}
+
 /// The first stretch of slots without a bit at or behind byte `from`, where a slot begins:
 /// its bounds. `end` is where the last slot ends; the stretch is at most `most` bytes, or one
 /// slot.
@@ -100,15 +140,9 @@ pub(super) fn next_clear(
     end: usize,
     most: usize,
 ) -> Option<(usize, usize)> {
-    let mut at = from;
-    while at < end && is_set(bits, at) {
-        at += size;
-    }
-    if at >= end {
-        return None;
-    }
+    let at = first_clear(bits, from, size, end)?;
     let stop = next_set(bits, at / GRANULE + 1).map_or(end, |granule| start(granule, size));
-    let most = at + (most / size).max(1) * size;
+    let most = if stop - at <= most { stop } else { at + (most / size).max(1) * size };
     Some((at, stop.min(end).min(most)))
 }
 

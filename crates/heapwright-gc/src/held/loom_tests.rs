@@ -18,6 +18,7 @@ use std::vec::Vec;
 use loom::sync::{Arc, Mutex};
 use loom::thread;
 
+use super::super::cell::{Ptr, Small};
 use super::super::region::Region;
 use super::*;
 use heapwright_substrate::sync::atomic::AtomicU64;
@@ -59,7 +60,13 @@ impl Scene {
             marks: bits(),
             slot: number(0),
             same_slot: number(0),
-            region: Region { next: pointer(), end: pointer(), slot: number(SLOT), page: number(0) },
+            region: Region {
+                next: pointer(),
+                end: pointer(),
+                hole: Ptr::new(core::ptr::null_mut()),
+                slot: Small::new(SLOT),
+                page: Small::new(0),
+            },
             cycles: number(0),
             lists: Mutex::new(()),
         };
