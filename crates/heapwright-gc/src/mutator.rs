@@ -46,7 +46,7 @@ fn clean(base: *mut u8, at: usize, stop: usize, dirty: usize) {
         return;
     }
     for word in (at..stop).step_by(8) {
-        // SAFETY: as above; slots are multiples of 8.
+        // SAFETY: free slots of a page that this mutator claimed; slots are multiples of 8.
         unsafe { base.wrapping_add(word).cast::<u64>().write_volatile(0) };
     }
 }
@@ -295,7 +295,7 @@ impl Mutator {
             unsafe { hole.write(Hole { end: base.wrapping_add(until), next: ptr::null_mut() }) };
             match last.is_null() {
                 true => holes = hole,
-                // SAFETY: as above, a moment ago.
+                // SAFETY: written here a moment ago; nobody else uses free slots of a claimed page.
                 false => unsafe { (*last).next = hole },
             }
             last = hole;

@@ -76,7 +76,7 @@ impl Scene {
 
     /// Makes it a page of such slots.
     fn open(&self, slot: usize) {
-        self.held.open(&self.marks, 0, || {
+        self.held.open(&self.marks, Words::ALL, 0, || {
             self.slot.set(slot);
             self.same_slot.set(slot);
         });
@@ -106,7 +106,7 @@ impl Scene {
     }
 
     fn sweep(&self, sticky: StickyMarks) {
-        self.held.sweep(&self.marks, self.cycles.get(), sticky);
+        self.held.sweep(&self.marks, Words::ALL, self.cycles.get(), sticky);
     }
 
     /// As `Heap::find_fresh`.
