@@ -35,8 +35,7 @@ int main(int argc, char **argv) {
     begin();
     uint64_t sum = workers_run(threads, work);
     result_begin(sum);
-    field("objects", count * threads);
-    field("object_ns", (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - result_cpu) / (count * threads));
+    object_field(count * threads);
     door_fields();
     result_end();
     return 0;
