@@ -1,7 +1,7 @@
 //! A mutator: a thread's access to one heap, and how it allocates.
 //!
 //! ```text
-//!   public   poll | barrier | heap | regions: 256 x { next, end, slot, page } | table
+//!   public   poll | barrier | heap | regions: 512 x { next, end, slot, page } | table | data
 //!   private  handshake | tracer | which regions are in use | handles | stack | ...
 //!
 //!   region   page  | object | object | object | free ...... |  taken  | free | ...
@@ -46,6 +46,8 @@ pub(super) struct Mutator {
     pub(super) places: [AtomicU16; STEPS],
     /// Where the marks would be of address 0: a bit for 16 bytes.
     pub(super) marks: Ptr<u8>,
+    /// The runtime's word.
+    pub(super) data: Ptr<core::ffi::c_void>,
 
     pub(super) handshake: Handshake,
     pub(super) tracer: Tracer,
@@ -134,6 +136,7 @@ impl Mutator {
         self.deferred.set(0);
         self.owed.set(0);
         self.unpaid.set(0);
+        self.data.set(ptr::null_mut());
         self.stack.clear();
         self.handles.balance.set(0);
         self.weak.balance.set(0);
@@ -254,6 +257,7 @@ impl Mutator {
         let heap = self.heap();
         if page_list / KINDS == LARGE {
             let page = heap.new_large(size, page_list)?;
+            heap.large_begins(self, page);
             page.scanned_to.set(usize::MAX);
             return Some((page.base(), page, 0));
         }
@@ -372,6 +376,7 @@ impl Mutator {
         for attempt in 0..=ATTEMPTS {
             loop {
                 if let Some(page) = heap.new_large(size, page_list) {
+                    heap.large_begins(self, page);
                     return page.base();
                 }
                 if !heap.sweep_for(page::large_footprint(size)) {

@@ -9,6 +9,7 @@
 
 use core::ffi::c_void;
 
+use heapwright_substrate::os;
 use heapwright_substrate::sync::atomic::Ordering;
 
 use super::Mutator;
@@ -57,12 +58,24 @@ impl Mutator {
         self.heap().world.leave(&self.inner().handshake);
     }
 
-    /// It is back.
+    /// As [`Mutator::enter`], unless the world stands still: then it does not wait. Whether it is back.
     ///
     /// # Safety
     ///
-    /// Follows [`Mutator::leave`].
+    /// Follows [`Mutator::leave`], or one of these that said false.
+    #[must_use]
+    pub unsafe fn try_enter(&self) -> bool {
+        self.inner().thread.set(os::thread_token());
+        self.heap().world.try_enter(&self.inner().handshake)
+    }
+
+    /// It is back, in this thread or another one, which has no other mutator of the heap.
+    ///
+    /// # Safety
+    ///
+    /// Follows [`Mutator::leave`], and what the thread did that left.
     pub unsafe fn enter(&self) {
+        self.inner().thread.set(os::thread_token());
         self.heap().world.enter(&self.inner().handshake);
     }
 }
