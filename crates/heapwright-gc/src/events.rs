@@ -257,7 +257,7 @@ impl Heap {
             span: span as u32,
             edge,
             flags: flags | self.events.flags.get() as u32,
-            thread: os::thread_id(),
+            thread: me.map_or_else(os::thread_id, Mutator::system_thread),
             time_ns: said.time,
             collection: self.events.collection.get() as u64,
             bytes: said.bytes as u64,

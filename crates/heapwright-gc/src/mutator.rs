@@ -17,9 +17,11 @@
 use core::ptr;
 
 use heapwright_substrate::ids::{Recycled, Slot};
+use heapwright_substrate::os;
 use heapwright_substrate::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 
 use super::cell::{Num, Ptr};
+use super::fork;
 use super::handles;
 use super::heap::Heap;
 use super::layout::{self, KINDS, LARGE, PAGE_LISTS, REGION_BYTES, STEPS};
@@ -65,6 +67,8 @@ pub(super) struct Mutator {
     pub(super) stack: NativeStack,
     /// The thread it is of.
     pub(super) thread: Num,
+    /// The system's number of it, and the process that was known in (see `fork`); 0: not known.
+    system_thread: Num,
     /// Its number among all mutators.
     pub(super) number: Num,
 }
@@ -98,7 +102,7 @@ impl Mutator {
             to.store(place, Ordering::Relaxed);
         }
         me.number.set(slot.id() as usize);
-        me.thread.set(heapwright_substrate::os::thread_token());
+        me.note_thread();
         me.marks.set(tracer::marks_of_nothing());
         me.tracer.belong(heap);
         for (page_list, region) in me.regions.iter().enumerate() {
@@ -137,10 +141,30 @@ impl Mutator {
         self.owed.set(0);
         self.unpaid.set(0);
         self.data.set(ptr::null_mut());
+        self.system_thread.set(0);
         self.stack.clear();
         self.handles.balance.set(0);
         self.weak.balance.set(0);
         self.tracer.room.forget();
+    }
+
+    /// The calling thread has it from now on.
+    pub(super) fn note_thread(&self) {
+        let thread = os::thread_token();
+        if self.thread.replace(thread) != thread {
+            self.system_thread.set(0);
+        }
+    }
+
+    /// The system's number of the calling thread, whose it is.
+    pub(super) fn system_thread(&self) -> u32 {
+        let (known, process) = (self.system_thread.get(), fork::forks() + 1);
+        if known >> 32 == process {
+            return known as u32;
+        }
+        let thread = os::thread_id();
+        self.system_thread.set(process << 32 | thread as usize);
+        thread
     }
 
     /// The mutator of a handshake.

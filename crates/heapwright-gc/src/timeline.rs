@@ -17,6 +17,7 @@ use heapwright_substrate::{options, os};
 
 use super::cell::Num;
 use super::events::Event;
+use super::fork;
 
 /// Events that are kept at most: a step has a few.
 const KEPT: usize = 32;
@@ -31,8 +32,8 @@ pub(super) struct Timeline {
 struct Kept {
     bytes: [u8; KEPT * record::EVENT_BYTES],
     length: usize,
-    /// The process they are of, and what its file's name begins with.
-    process: u32,
+    /// The process they are of, as `fork` counts, and what its file's name begins with.
+    process: usize,
     prefix: Prefix,
 }
 
@@ -58,7 +59,7 @@ impl Timeline {
             return;
         }
         let mut kept = self.kept.lock();
-        let process = os::process_id();
+        let process = fork::forks();
         if kept.process != process {
             // A forked child: what is here was its parent's.
             (kept.process, kept.length) = (process, 0);
@@ -111,10 +112,10 @@ impl Kept {
     /// Appends it to the process's file. What cannot be written is lost, with no word: the program's own work goes on.
     fn write(&mut self) {
         let length = core::mem::take(&mut self.length);
-        if length == 0 || self.process != os::process_id() {
+        if length == 0 || self.process != fork::forks() {
             return;
         }
-        let path = self.prefix.of(self.process);
+        let path = self.prefix.of(os::process_id());
         if os::append_file(&path, &record::HEADER, true) {
             os::append_file(&path, &self.bytes[..length], false);
         }

@@ -222,7 +222,9 @@ fn draw(name: &OsStr, outcome: &Outcome, folder: &Folder, file: File) -> io::Res
         eprintln!("heapwright: {note}");
     }
     if all.iter().all(|timeline| timeline.events.is_empty()) {
-        eprintln!("heapwright: the time line is empty: {name} collected nothing in a collected heap of heapwright's");
+        eprintln!(
+            "heapwright: the time line is empty: {name} collected nothing in a collected heap of heapwright's"
+        );
     }
     let mut out = BufWriter::new(output::emptied(file)?);
     output::chrome(&all, &mut out)?;

@@ -96,10 +96,7 @@ mod tests {
             .iter()
             .map(|of| (of.pid, &*of.name, of.events.iter().map(|event| event.time).collect()))
             .collect();
-        assert_eq!(
-            read,
-            [(7, "process 7", vec![10, 20]), (12, "./program", vec![40, 50, 60])]
-        );
+        assert_eq!(read, [(7, "process 7", vec![10, 20]), (12, "./program", vec![40, 50, 60])]);
         assert_eq!(notes.len(), 2);
         assert!(notes[0].ends_with("not a time line of heapwright"), "{notes:?}");
         assert!(notes[1].starts_with("process 7: the file ends in the middle of an event"));

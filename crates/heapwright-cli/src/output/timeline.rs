@@ -31,7 +31,11 @@ pub(crate) fn chrome(all: &[Timeline], out: &mut dyn Write) -> io::Result<()> {
 
 /// When what an event is about began: all mutators were asked to stop before they did.
 fn began(event: &Event) -> u64 {
-    if event.span == span::PAUSE && !event.ends { event.time.saturating_sub(event.ns) } else { event.time }
+    if event.span == span::PAUSE && !event.ends {
+        event.time.saturating_sub(event.ns)
+    } else {
+        event.time
+    }
 }
 
 /// What kind of collection it is.
@@ -75,8 +79,11 @@ impl Writer<'_> {
             match (event.span, event.ends) {
                 (span::COLLECTION | span::TRACE | span::SWEEP, ends) => {
                     let key = (event.heap, event.span);
-                    let opened =
-                        if ends { collections.remove(&key) } else { collections.insert(key, *event) };
+                    let opened = if ends {
+                        collections.remove(&key)
+                    } else {
+                        collections.insert(key, *event)
+                    };
                     if !ends || opened.is_some() {
                         self.of_collection(pid, event, ends)?;
                     }
@@ -90,7 +97,13 @@ impl Writer<'_> {
                 }
                 (_, false) => {
                     if event.span == span::PAUSE {
-                        self.complete(pid, "to safepoint", event, event.time - event.ns.min(event.time), event.time)?;
+                        self.complete(
+                            pid,
+                            "to safepoint",
+                            event,
+                            event.time - event.ns.min(event.time),
+                            event.time,
+                        )?;
                     }
                     open.entry((event.heap, event.thread)).or_default().push(*event);
                 }
@@ -110,7 +123,7 @@ impl Writer<'_> {
         let mut left: Vec<Event> = collections.into_values().collect();
         left.sort_by_key(|event| (event.heap, core::cmp::Reverse(event.span)));
         for begun in left {
-            self.of_collection(pid, &Event { time: last, ..begun }, true)?;
+            self.of_collection(pid, &Event { time: last, bytes: 0, ..begun }, true)?;
         }
         Ok(())
     }

@@ -9,7 +9,6 @@
 
 use core::ffi::c_void;
 
-use heapwright_substrate::os;
 use heapwright_substrate::sync::atomic::Ordering;
 
 use super::Mutator;
@@ -65,7 +64,7 @@ impl Mutator {
     /// Follows [`Mutator::leave`], or one of these that said false.
     #[must_use]
     pub unsafe fn try_enter(&self) -> bool {
-        self.inner().thread.set(os::thread_token());
+        self.inner().note_thread();
         self.heap().world.try_enter(&self.inner().handshake)
     }
 
@@ -75,7 +74,7 @@ impl Mutator {
     ///
     /// Follows [`Mutator::leave`], and what the thread did that left.
     pub unsafe fn enter(&self) {
-        self.inner().thread.set(os::thread_token());
+        self.inner().note_thread();
         self.heap().world.enter(&self.inner().handshake);
     }
 }
