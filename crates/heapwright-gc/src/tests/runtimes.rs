@@ -26,8 +26,9 @@ struct Seen {
     space: Mutex<HashMap<usize, bool>>,
     /// References to anything else outside.
     strange: Mutex<Vec<usize>>,
-    /// Whether a trace is under way.
+    /// Whether a trace is under way, and a pause.
     tracing: Mutex<bool>,
+    pausing: Mutex<bool>,
     roots: Mutex<Vec<usize>>,
     /// How often there was no memory, and how often that helped.
     asked: Mutex<usize>,
@@ -48,6 +49,7 @@ unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, kind: u32, data
 unsafe extern "C" fn outside(tracer: &Tracer, reference: *mut c_void, data: *mut c_void) {
     let seen = seen(data);
     assert!(*seen.tracing.lock().unwrap(), "only while it traces");
+    assert!(*seen.pausing.lock().unwrap(), "not within a barrier, while others are at work");
     match seen.space.lock().unwrap().get_mut(&reference.addr()) {
         Some(mark) => {
             if !core::mem::replace(mark, true) {
@@ -61,6 +63,9 @@ unsafe extern "C" fn outside(tracer: &Tracer, reference: *mut c_void, data: *mut
 
 unsafe extern "C" fn event(event: &Event, data: *mut c_void) {
     let seen = seen(data);
+    if event.span == Span::Pause as u32 {
+        *seen.pausing.lock().unwrap() = event.edge == BEGINS;
+    }
     if event.span == Span::Trace as u32 {
         *seen.tracing.lock().unwrap() = event.edge == BEGINS;
         if event.edge == BEGINS {
