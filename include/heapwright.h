@@ -37,6 +37,31 @@
 #define HW_COUNT_STACKS 1
 
 /**
+ * A span begins.
+ */
+#define HW_GC_EVENT_BEGINS 0
+
+/**
+ * A span ends.
+ */
+#define HW_GC_EVENT_ENDS 1
+
+/**
+ * Of an event's flags: the collection is a minor one.
+ */
+#define HW_GC_EVENT_MINOR 1
+
+/**
+ * Of an event's flags: the world stands still during the call.
+ */
+#define HW_GC_EVENT_STOPPED 2
+
+/**
+ * Of an event's flags: the collection moves objects.
+ */
+#define HW_GC_EVENT_COMPACTS 4
+
+/**
  * An object may hold references. It arrives zeroed.
  */
 #define HW_GC_TRACED 0
@@ -52,9 +77,15 @@
 #define HW_GC_FREED 2
 
 /**
+ * To be added to any: a bit of the runtime's own, which trace_kind of hw_gc_runtime is handed. Objects with it lie in
+ * pages of their own.
+ */
+#define HW_GC_USER 4
+
+/**
  * Regions of a mutator: pools times kinds.
  */
-#define HW_GC_REGIONS 256
+#define HW_GC_REGIONS 512
 
 /**
  * Sizes that have a place: multiples of 8 up to 32 KiB.
@@ -188,6 +219,93 @@ enum hw_gc_layout
 typedef enum hw_gc_layout hw_gc_layout;
 #else
 typedef uint32_t hw_gc_layout;
+#endif /* __STDC_VERSION__ >= 202311L */
+#endif /* __cplusplus */
+
+/**
+ * What begins and ends: see hw_gc_event.
+ */
+enum hw_gc_span
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif /* defined(__cplusplus) || __STDC_VERSION__ >= 202311L */
+ {
+  /**
+   * A collection. Begins with the bytes allocated since the last one, ends with those found live; the world
+   * stands still only as it begins.
+   */
+  HW_GC_SPAN_COLLECTION = 1,
+  /**
+   * All marking of a collection. Between its ends the runtime is asked what objects and roots lead to; when it ends,
+   * everything that they lead to was reported, so a runtime may sweep what is its own. Ends with the bytes
+   * marked.
+   */
+  HW_GC_SPAN_TRACE = 2,
+  /**
+   * A pause. Begins when all mutators stand still, with the nanoseconds that took; ends when they
+   * were let go, with those that it lasted.
+   */
+  HW_GC_SPAN_PAUSE = 3,
+  /**
+   * A step of marking.
+   */
+  HW_GC_SPAN_MARK = 4,
+  /**
+   * Roots are reported: handles, the runtime's, stacks.
+   */
+  HW_GC_SPAN_ROOTS = 5,
+  /**
+   * Values of ephemerons are marked, weak references to what is dead are cleared, finalizers become due.
+   */
+  HW_GC_SPAN_WEAK = 6,
+  /**
+   * A step of moving objects. Ends with the bytes moved.
+   */
+  HW_GC_SPAN_MOVE = 7,
+  /**
+   * Sweeping: by steps, and by those that take pages.
+   */
+  HW_GC_SPAN_SWEEP = 8,
+  /**
+   * An object wider than the widest slot, of at least large_bytes of hw_gc_runtime: its allocation, and its
+   * death, which the sweep finds; with its address and bytes. One that moves ends, and begins elsewhere.
+   */
+  HW_GC_SPAN_LARGE = 9
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum hw_gc_span hw_gc_span;
+#else
+typedef uint32_t hw_gc_span;
+#endif /* __STDC_VERSION__ >= 202311L */
+#endif /* __cplusplus */
+
+/**
+ * What a mutator's thread is at, for its heap.
+ */
+enum hw_gc_thread_state
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif /* defined(__cplusplus) || __STDC_VERSION__ >= 202311L */
+ {
+  /**
+   * It has left, or was not there yet: it touches no object.
+   */
+  HW_GC_THREAD_STATE_AWAY = 0,
+  /**
+   * It may touch objects, and is waited for.
+   */
+  HW_GC_THREAD_STATE_AT_WORK = 1,
+  /**
+   * It waits until the world goes on.
+   */
+  HW_GC_THREAD_STATE_STOPPED = 2
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum hw_gc_thread_state hw_gc_thread_state;
+#else
+typedef uint32_t hw_gc_thread_state;
 #endif /* __STDC_VERSION__ >= 202311L */
 #endif /* __cplusplus */
 
@@ -669,49 +787,6 @@ typedef struct hw_gc_tracer {
 } hw_gc_tracer;
 
 /**
- * What the runtime of a language does for its heap. Zero what is not used, trace alone must
- * be there if objects are traced. data is handed to each callback. No callback may allocate,
- * collect, throw or jump out.
- */
-typedef struct hw_gc_runtime {
-  /**
-   * sizeof(hw_gc_runtime).
-   */
-  size_t size;
-  /**
-   * Handed to each callback.
-   */
-  void *data;
-  /**
-   * Reports every reference that object holds: hw_gc_mark for each.
-   */
-  void (*trace)(struct hw_gc_tracer *tracer, void *object, void *data);
-  /**
-   * Reports the roots that are neither handles nor on a stack that is scanned.
-   */
-  void (*roots)(struct hw_gc_tracer *tracer, void *data);
-  /**
-   * An object of kind HW_GC_FREED has died; size is that of its slot. It looks at no other
-   * object.
-   */
-  void (*free)(void *object, size_t size, void *data);
-  /**
-   * The name of an object's type, for dumps and verifiers: a string that stays.
-   */
-  const char *(*type_name)(const void *object, void *data);
-  /**
-   * How many bytes an object that is to be moved is to have where it goes: it goes to the pool
-   * that suits. 0: as many as it has.
-   */
-  size_t (*wanted)(const void *object, void *data);
-  /**
-   * An object has moved to a slot of size bytes; where it was, from, is only an address. It may be
-   * changed, but no reference is stored into it.
-   */
-  void (*moved)(void *object, const void *from, size_t size, void *data);
-} hw_gc_runtime;
-
-/**
  * Stretches of free slots: allocating moves next. For heapwright_gc.h.
  */
 typedef struct hw_gc_region {
@@ -755,7 +830,7 @@ typedef struct hw_gc_mutator {
    */
   struct hw_gc_heap *heap;
   /**
-   * A region for each pool and kind: pool * 4 + kind.
+   * A region for each pool and kind: pool * 8 + kind.
    */
   struct hw_gc_region regions[HW_GC_REGIONS];
   /**
@@ -767,7 +842,151 @@ typedef struct hw_gc_mutator {
    * Where the mark of an object is: a bit for 16 bytes of its address.
    */
   const uint8_t *marks;
+  /**
+   * The runtime's word: see hw_gc_data.
+   */
+  void *data;
 } hw_gc_mutator;
+
+/**
+ * One end of a span of a heap's collections. Later versions add fields at the end.
+ */
+typedef struct hw_gc_event {
+  /**
+   * Bytes of this struct.
+   */
+  size_t size;
+  /**
+   * What begins or ends: a hw_gc_span.
+   */
+  uint32_t span;
+  /**
+   * HW_GC_EVENT_BEGINS or HW_GC_EVENT_ENDS.
+   */
+  uint32_t edge;
+  /**
+   * HW_GC_EVENT_MINOR, HW_GC_EVENT_STOPPED, HW_GC_EVENT_COMPACTS.
+   */
+  uint32_t flags;
+  /**
+   * The thread that calls, as the system numbers it.
+   */
+  uint32_t thread;
+  /**
+   * When, in nanoseconds of the system's monotonic clock.
+   */
+  uint64_t time_ns;
+  /**
+   * The number of the collection that began last, from 1.
+   */
+  uint64_t collection;
+  /**
+   * Bytes, of what the span says.
+   */
+  uint64_t bytes;
+  /**
+   * Nanoseconds, of what the span says.
+   */
+  uint64_t ns;
+  /**
+   * The heap.
+   */
+  struct hw_gc_heap *heap;
+  /**
+   * The mutator of the thread that calls; NULL where that is not known: a sweep's end, a large object's death.
+   */
+  struct hw_gc_mutator *mutator;
+  /**
+   * The large object. When it has died this is only an address.
+   */
+  void *object;
+} hw_gc_event;
+
+/**
+ * What the runtime of a language does for its heap. Zero what is not used, trace alone must
+ * be there if objects are traced, or trace_kind. data is handed to each callback. No callback may allocate,
+ * collect, throw or jump out, but for out_of_memory.
+ */
+typedef struct hw_gc_runtime {
+  /**
+   * sizeof(hw_gc_runtime).
+   */
+  size_t size;
+  /**
+   * Handed to each callback.
+   */
+  void *data;
+  /**
+   * Reports every reference that object holds: hw_gc_mark for each.
+   */
+  void (*trace)(struct hw_gc_tracer *tracer, void *object, void *data);
+  /**
+   * Reports the roots that are neither handles nor on a stack that is scanned.
+   */
+  void (*roots)(struct hw_gc_tracer *tracer, void *data);
+  /**
+   * An object of kind HW_GC_FREED has died; size is that of its slot. It looks at no other
+   * object.
+   */
+  void (*free)(void *object, size_t size, void *data);
+  /**
+   * The name of an object's type, for dumps and verifiers: a string that stays.
+   */
+  const char *(*type_name)(const void *object, void *data);
+  /**
+   * How many bytes an object that is to be moved is to have where it goes: it goes to the pool
+   * that suits. 0: as many as it has.
+   */
+  size_t (*wanted)(const void *object, void *data);
+  /**
+   * An object has moved to a slot of size bytes; where it was, from, is only an address. It may be
+   * changed, but no reference is stored into it.
+   */
+  void (*moved)(void *object, const void *from, size_t size, void *data);
+  /**
+   * Hears of collections. Called by the thread that collects, sweeps or allocates, which holds no lock of the
+   * heap's. It may look at objects, call hw_gc_stats and hw_gc_attached, malloc, and write files; it allocates nothing in
+   * this heap, stores no references, collects nothing, attaches and detaches nothing, enters and leaves nothing. While the world
+   * stands still (HW_GC_EVENT_STOPPED) it takes no lock that a thread may hold at a safepoint, and is part of
+   * the pause. A collection's events come one after the other, but that the end of a pause is told when the world goes on already.
+   */
+  void (*event)(const struct hw_gc_event *event, void *data);
+  /**
+   * As trace, which is used where there is one, and is handed the object's kind, too.
+   */
+  void (*trace_kind)(struct hw_gc_tracer *tracer,
+                     void *object,
+                     uint32_t kind,
+                     void *data);
+  /**
+   * Marking met a reference that leads to no object of the heap: to static data, to memory of malloc, to another heap. The
+   * runtime may mark what is its own there, and report what that leads to, as trace does. Called as trace is, by any
+   * thread, once for each such reference and not for each target, NULL and what is no multiple of 8 excepted; between
+   * the ends of HW_GC_SPAN_TRACE and only there. A minor collection reports what young objects and roots lead
+   * to.
+   */
+  void (*outside)(struct hw_gc_tracer *tracer, void *reference, void *data);
+  /**
+   * There is no memory for an object, or none under the limit after collecting. true: try again, for the runtime
+   * has let something go, or raised the limit; false: the allocation gives NULL. Called where the allocation was, so it
+   * may collect, run finalizers, and longjmp out of it; what it allocates in this heap may bring it here again.
+   */
+  bool (*out_of_memory)(struct hw_gc_mutator *mutator,
+                        size_t size,
+                        uint32_t kind,
+                        void *data);
+  /**
+   * Bytes from which on a large object is an event (HW_GC_SPAN_LARGE). 0: none is.
+   */
+  size_t large_bytes;
+} hw_gc_runtime;
+
+/**
+ * What hw_gc_attached calls for each mutator: state is a hw_gc_thread_state.
+ */
+typedef void (*hw_gc_mutator_visitor)(struct hw_gc_mutator *mutator,
+                                      uint32_t state,
+                                      void *context);
 
 /**
  * What hw_gc_run_finalizers calls.
@@ -1498,11 +1717,11 @@ void hw_gc_detach(struct hw_gc_mutator *mutator);
 
 /**
  * Gives memory for an object of size bytes, aligned to 8 bytes (to 16 in the fine layout).
- * kind is HW_GC_TRACED or HW_GC_LEAF, and HW_GC_FREED or not. The inline hw_gc_new does the
+ * kind is HW_GC_TRACED or HW_GC_LEAF, and HW_GC_FREED or not, and HW_GC_USER or not. The inline hw_gc_new does the
  * same, faster. May collect.
  *
  * Returns NULL with errno ENOMEM if there is no memory, or none under the limit after a
- * collection.
+ * collection, and the runtime's out_of_memory, if it has one, has given up.
  *
  * The program's duties:
  *
@@ -1698,13 +1917,39 @@ void hw_gc_safepoint(struct hw_gc_mutator *mutator);
 void hw_gc_leave(struct hw_gc_mutator *mutator);
 
 /**
- * The thread is back. Waits while a collection is at work.
+ * The thread is back, or another one in its place, which then has the mutator. Waits while a collection is at work.
  *
  * The program's duties:
  *
- * Follows hw_gc_leave.
+ * Follows hw_gc_leave; the thread has no other mutator of the heap.
  */
 void hw_gc_enter(struct hw_gc_mutator *mutator);
+
+/**
+ * As hw_gc_enter, but does not wait: for a thread that has something else to do meanwhile.
+ *
+ * Returns whether the thread is back; if not, a collection is at work.
+ *
+ * The program's duties:
+ *
+ * As hw_gc_enter.
+ */
+bool hw_gc_try_enter(struct hw_gc_mutator *mutator);
+
+/**
+ * Visits all mutators of a heap, each with the hw_gc_thread_state that it had a moment ago: so that a runtime
+ * finds its threads by their words (hw_gc_data) and needs no list of its own. Also in roots, and when an
+ * event comes. Nobody attaches or detaches meanwhile, so visit is short, and does neither.
+ *
+ * Returns how many there are.
+ *
+ * The program's duties:
+ *
+ * heap is of hw_gc_create and was not destroyed.
+ */
+size_t hw_gc_attached(struct hw_gc_heap *heap,
+                      hw_gc_mutator_visitor visit,
+                      void *context);
 
 /**
  * Collects for about budget_ns nanoseconds: sweeps, marks, and begins a collection if one is due.
@@ -1948,6 +2193,12 @@ void *hw_gc_find(struct hw_gc_heap *heap,
  * no collected heap.
  */
 size_t hw_gc_object_size(const void *object);
+
+/**
+ * The kind of an object, as the allocation was given it: HW_GC_LEAF, HW_GC_FREED, HW_GC_USER. UINT32_MAX for what is
+ * in no collected heap.
+ */
+uint32_t hw_gc_object_kind(const void *object);
 
 /**
  * Bytes of the slot that an object of size bytes gets.

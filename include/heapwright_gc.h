@@ -55,10 +55,10 @@ extern "C" {
 #endif
 
 /* Memory for an object; see hw_gc_alloc. Where size and kind are constants: nine
- * instructions. */
+ * instructions. With an out_of_memory that never returns false this never returns NULL. */
 HW_GC_INLINE void *hw_gc_new(hw_gc_mutator *mutator, size_t size, uint32_t kind) {
     if (HW_GC_LIKELY(size <= 32768)) {
-        char *first = (char *)&mutator->regions[kind & 3u];
+        char *first = (char *)&mutator->regions[kind & 7u];
         hw_gc_region *region = (hw_gc_region *)(void *)(first + mutator->places[(size + 7) / 8]);
         char *object = region->next;
         uintptr_t next = (uintptr_t)object + region->slot;
@@ -119,6 +119,12 @@ HW_GC_INLINE void hw_gc_mark_slot(hw_gc_tracer *tracer, void **slot) {
         hw_gc_mark_slot_moving(tracer, slot);
     }
 }
+
+/* The runtime's word of a mutator: NULL at first. For its own struct of the thread, say; heapwright does not look at it. */
+HW_GC_INLINE void *hw_gc_data(const hw_gc_mutator *mutator) { return mutator->data; }
+
+/* Sets it. */
+HW_GC_INLINE void hw_gc_set_data(hw_gc_mutator *mutator, void *data) { mutator->data = data; }
 
 /* Stands still if a collection asks for it. */
 HW_GC_INLINE void hw_gc_poll(hw_gc_mutator *mutator) {

@@ -26,6 +26,7 @@ use heapwright_substrate::os;
 use heapwright_substrate::sync::atomic::AtomicU32;
 
 use super::cell::Num;
+use super::events::Span;
 use super::heap::Heap;
 use super::held::StickyMarks;
 use super::layout::PAGE_LISTS;
@@ -223,20 +224,22 @@ impl Heap {
             self.world.go_on();
             return;
         }
+        self.pause_begins(me, &began);
         self.each_mutator(|mutator| {
             mutator.settle();
             mutator.tracer.publish();
             mutator.tracer.dirty_slots.give(&self.dirty_slots);
         });
         if self.cycle.phase() == Phase::Idle {
-            self.begin();
+            self.begin(me);
         }
         self.marking.set_deadline(budget.deadline);
-        if self.mark(me, budget) {
+        if self.during(Span::Mark, me, || self.mark(me, budget)) {
             self.finish(me);
         }
-        self.pauses.add(&began);
+        let pause = self.pauses.add(&began);
         self.world.go_on();
+        self.pause_ends(me, &began, pause);
     }
 
     /// See [`Mutator::step`](super::raw::Mutator::step).
@@ -257,7 +260,7 @@ impl Heap {
     }
 
     /// From now on there are marks.
-    fn begin(&self) {
+    fn begin(&self, me: &Mutator) {
         self.cycle.enter(Phase::Marking);
         let minor = self.generations.begin();
         self.set_barrier(
@@ -269,6 +272,7 @@ impl Heap {
             self.moving.note_begin();
             self.forget_remembered();
         }
+        self.collection_begins(me);
         self.pacing.note_begin();
     }
 
@@ -281,6 +285,7 @@ impl Heap {
 
     /// All is marked. From now on pages are swept.
     fn finish(&self, me: &Mutator) {
+        self.trace_ends(me);
         if self.options().verify & super::raw::VERIFY_BARRIERS != 0 {
             self.verify_barriers(me);
         }
@@ -307,9 +312,10 @@ impl Heap {
         let moves = self.moving.is_on();
         self.cycle.enter(if moves { Phase::Moving } else { Phase::Sweeping });
         self.supply.lists.lock().begin_sweep(&live);
+        self.sweep_begins();
         if moves && !self.moves_in_steps() {
             // No stores are reported.
-            self.move_stopped(me, 0);
+            self.during(Span::Move, me, || self.move_stopped(me, 0));
         }
         if self.options().verify & super::raw::VERIFY_HEAP != 0 {
             self.verify(me);

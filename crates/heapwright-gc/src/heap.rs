@@ -13,7 +13,7 @@
 //!
 //! Heaps are made once and recycled, never freed, so an id that was read from the address
 //! map a moment ago leads to a heap. Locks, in the order in which they are taken: members, the plan,
-//! finalizers, page lists; the gang's and the handles' alone.
+//! finalizers, page lists; the gang's, the handles' and the time line's alone.
 
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
@@ -28,6 +28,7 @@ use heapwright_substrate::sync::atomic::{AtomicU32, Ordering};
 use super::bag::Bag;
 use super::cell::Num;
 use super::cycle::Cycle;
+use super::events::Events;
 use super::finalizers::Finalizers;
 use super::fork::ForkPart;
 use super::generations::Generations;
@@ -80,6 +81,7 @@ pub(super) struct Heap {
     /// Whether it is in use.
     open: Num,
     pub(super) pauses: Pauses,
+    pub(super) events: Events,
 }
 
 // SAFETY: the setup is written before any other thread knows the heap, and after all have
@@ -142,6 +144,7 @@ impl Heap {
             HEAPS.give(slot);
             return None;
         }
+        heap.begin_events();
         heap.open.set(1);
         Some(slot)
     }
@@ -166,6 +169,9 @@ impl Heap {
                         super::bits::clear(page.marks());
                         page.each_dead(|object| heap.runtime().free(object, page.slot.get()));
                     }
+                    if page.is_large() {
+                        heap.large_ends(page);
+                    }
                 }
                 State::Empty => {}
             }
@@ -183,6 +189,7 @@ impl Heap {
         heap.fork.end();
         heap.pacing.end();
         heap.pauses.clear();
+        heap.events.end();
         HEAPS.give(slot);
     }
 
@@ -300,6 +307,7 @@ impl Heap {
 
     /// Holds the locks across a fork.
     pub(super) fn before_fork(&self) {
+        self.events.timeline.before_fork();
         self.moving.before_fork();
         self.dirty_slots.before_fork();
         self.finalizers.acquire();
@@ -339,6 +347,9 @@ impl Heap {
         // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
         // copy of.
         unsafe { self.moving.after_fork() };
+        // SAFETY: its lock was taken before the fork by this thread, or by the one that it is a
+        // copy of.
+        unsafe { self.events.timeline.after_fork() };
     }
 
     /// Calls `with` for each mutator. While none comes or goes.

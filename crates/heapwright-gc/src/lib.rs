@@ -30,7 +30,7 @@
 //! - `weak`: what leads to objects without keeping them; `bag`: what a collection puts down meanwhile
 //! - `handles`, `finalizers`: what keeps objects, and what is done when nothing does
 //! - `find`: the page, slot and object of an address
-//! - `walk`, `dump`, `verify`, `statistics`: seeing
+//! - `walk`, `dump`, `verify`, `statistics`, `events`, `timeline`: seeing
 //! - [`raw`]: the interface for runtimes; the C interface is made of it
 //!
 //! Fork: see `fork`.
@@ -62,6 +62,8 @@ mod cycle;
 mod dirty_slots;
 #[cfg(not(loom))]
 mod dump;
+#[cfg(not(loom))]
+mod events;
 #[cfg(not(loom))]
 mod finalizers;
 #[cfg(not(loom))]
@@ -129,6 +131,8 @@ mod testing;
 #[cfg(all(test, not(loom)))]
 mod tests;
 #[cfg(not(loom))]
+mod timeline;
+#[cfg(not(loom))]
 mod tracer;
 #[cfg(not(loom))]
 mod verify;
@@ -144,6 +148,8 @@ use heapwright_substrate::address_map::{Kind, MAP};
 #[cfg(not(loom))]
 use heapwright_substrate::describe::{self, BlockState, Description};
 
+#[cfg(not(loom))]
+pub use events::{BEGINS, COMPACTS, ENDS, EVENT_SIZE, Event, MINOR, STOPPED, Span};
 #[cfg(not(loom))]
 pub use finalizers::Finalizer;
 #[cfg(not(loom))]
@@ -172,9 +178,12 @@ pub const TRACED: u32 = 0;
 pub const LEAF: u32 = 1;
 /// Of either kind: the runtime wants to hear when it has died.
 pub const FREED: u32 = 2;
+/// Of any kind: a bit of the runtime's own, which [`Runtime::trace_kind`](raw::Runtime#structfield.trace_kind) is handed.
+/// Objects with it lie in pages of their own.
+pub const USER: u32 = 4;
 
 #[cfg(not(loom))]
-const KIND_MASK: u32 = 3;
+const KIND_MASK: u32 = 7;
 
 /// How an address in a page is described.
 #[cfg(not(loom))]

@@ -22,6 +22,7 @@ use heapwright_substrate::sync::atomic::{AtomicU32, Ordering};
 
 use super::bits::{self, Bits};
 use super::cell::Num;
+use super::events::Span;
 use super::gang::{Chunk, Gang};
 use super::heap::Heap;
 use super::helpers::Helpers;
@@ -163,16 +164,25 @@ impl Heap {
             } else if self.generations.is_minor() && self.trace_remembered(&me.tracer) {
                 // And another chunk, when what these lead to is marked.
             } else if !reported {
-                self.trace_roots(&me.tracer);
+                self.during(Span::Roots, me, || self.trace_roots(&me.tracer));
                 reported = true;
-            } else if !self.mark_values(me) {
-                self.clear_weak();
-                if self.judge_finalizers(&me.tracer) == 0 {
-                    self.clear_ephemerons();
-                    return true;
-                }
+            } else if self.during(Span::Weak, me, || self.settle_weak(me)) {
+                return true;
             }
         }
+    }
+
+    /// What weak references lead to, ephemerons and finalizers, when nothing else is left to mark. Whether that is so still.
+    fn settle_weak(&self, me: &Mutator) -> bool {
+        if self.mark_values(me) {
+            return false;
+        }
+        self.clear_weak();
+        if self.judge_finalizers(&me.tracer) != 0 {
+            return false;
+        }
+        self.clear_ephemerons();
+        true
     }
 
     /// Marks what is known to be left, with all threads that stand still, and with helpers.
@@ -256,6 +266,11 @@ impl Heap {
     fn mark_of(&self, object: *mut u8) -> Option<(&'static Bits, usize)> {
         let (unit, _) = tracer::list_of(object.addr(), self.tag())?;
         Some((page::marks(unit), object.addr() - MAP.address_of(unit).addr()))
+    }
+
+    /// Whether a reference leads to an object of the heap, or where one could be.
+    pub(super) fn is_object(&self, reference: *mut u8) -> bool {
+        tracer::list_of(reference.addr(), self.tag()).is_some()
     }
 
     /// Whether an object of the heap has its mark.

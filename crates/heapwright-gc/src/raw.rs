@@ -40,7 +40,7 @@
 //!
 //! - `heap`, `mutator`: the two objects; the mutator's methods stand by concept in `barriers`, `roots`,
 //!   `finalizers`, `safepoints`, `collecting` and `inspection`
-//! - `options`, `runtime`: what a heap is made with
+//! - `options`, `runtime`: what a heap is made with; `states`: what threads are at
 //! - [`shown`]: the offsets that the C header relies on
 
 mod barriers;
@@ -54,11 +54,13 @@ mod roots;
 mod runtime;
 mod safepoints;
 pub mod shown;
+mod states;
 
 pub use super::tracer::Tracer;
 pub use heap::Heap;
-pub use inspection::object_size;
+pub use inspection::{object_kind, object_size};
 pub use mutator::Mutator;
 pub use options::{Options, STRESS, VERIFY_BARRIERS, VERIFY_HEAP};
 pub use runtime::Runtime;
 pub use safepoints::save_and_leave;
+pub use states::ThreadState;

@@ -54,15 +54,27 @@ impl Began {
     pub(super) fn now(asked: u64) -> Self {
         Self { asked, stood: os::now_ns(), cpu: os::thread_cpu_ns() }
     }
+
+    /// When all mutators stood still.
+    pub(super) fn stood(&self) -> u64 {
+        self.stood
+    }
+
+    /// Nanoseconds that took, from the collector's call.
+    pub(super) fn waited(&self) -> u64 {
+        self.stood.saturating_sub(self.asked)
+    }
 }
 
 impl Pauses {
-    /// Notes a pause, which ends now.
-    pub(super) fn add(&self, began: &Began) {
+    /// Notes a pause, which ends now. Returns how long it was by the clock.
+    pub(super) fn add(&self, began: &Began) -> u64 {
+        let wall = os::now_ns().saturating_sub(began.stood);
         self.count.add(1);
-        self.wall.add(os::now_ns().saturating_sub(began.stood));
+        self.wall.add(wall);
         self.cpu.add(os::thread_cpu_ns().saturating_sub(began.cpu));
-        self.stopping.add(began.stood.saturating_sub(began.asked));
+        self.stopping.add(began.waited());
+        wall
     }
 
     /// Does what sweeps, on whichever thread, and adds the time it took.

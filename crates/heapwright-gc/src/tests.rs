@@ -15,9 +15,11 @@
 )]
 
 mod dump;
+mod events;
 mod generations;
 mod moving;
 mod once_wrong;
+mod runtimes;
 mod weak;
 
 extern crate std;

@@ -16,7 +16,7 @@
 //! is popped (`draining`).
 //!
 //! An edge that does not lead to a page of this heap is passed over: null, small numbers,
-//! static data, another heap's objects. An object's address is its slot's first byte.
+//! static data, another heap's objects; but the runtime may hear of it. An object's address is its slot's first byte.
 //!
 //! Each mutator and each helper has a tracer. While the world goes on it takes what barriers shade; while
 //! the world stands still it works in the gang. What is marked it counts by page list, so
@@ -215,12 +215,12 @@ impl Tracer {
         let offset = object.addr().wrapping_sub(MAP.base().addr());
         let unit = offset >> UNIT_SHIFT;
         if unit >= MAP.limit() {
-            return false;
+            return self.outside(object);
         }
         // SAFETY: below the limit.
         let page_list = unsafe { MAP.entry_from(MAP.base(), unit) }.page_list(heap.tag());
         if page_list >= PAGE_LISTS {
-            return false;
+            return self.outside(object);
         }
         let word = mark_word(MAP.side_bitmap(0).cast(), offset);
         // SAFETY: the side bitmaps of all units below the limit are one array of words.
@@ -267,6 +267,14 @@ impl Tracer {
             self.note(object, unit, traced);
         }
         traced
+    }
+
+    /// A reference leads to no object of the heap. False.
+    #[cold]
+    #[inline(never)]
+    fn outside(&self, reference: *mut u8) -> bool {
+        self.heap().runtime().outside(self, reference);
+        false
     }
 
     /// Chooses what is to be done with what is marked.

@@ -208,11 +208,11 @@ pub unsafe extern "C" fn hw_gc_detach(mutator: *mut GcMutator) {
 }
 
 /// Gives memory for an object of size bytes, aligned to 8 bytes (to 16 in the fine layout).
-/// kind is HW_GC_TRACED or HW_GC_LEAF, and HW_GC_FREED or not. The inline hw_gc_new does the
+/// kind is HW_GC_TRACED or HW_GC_LEAF, and HW_GC_FREED or not, and HW_GC_USER or not. The inline hw_gc_new does the
 /// same, faster. May collect.
 ///
 /// Returns NULL with errno ENOMEM if there is no memory, or none under the limit after a
-/// collection.
+/// collection, and the runtime's out_of_memory, if it has one, has given up.
 ///
 /// # Safety
 ///

@@ -6,9 +6,10 @@
 
 use core::ffi::{c_char, c_void};
 
+use crate::hw_gc_event_types::GcEvent;
 use crate::mirror::{field, mirror, same};
 use heapwright::gc::raw::{Options, Runtime, shown};
-use heapwright::gc::{PoolStatistics, Statistics};
+use heapwright::gc::{FREED, LEAF, PoolStatistics, Statistics, TRACED, USER};
 
 /// A collected heap. Make one with hw_gc_create.
 pub struct GcHeap {
@@ -21,8 +22,11 @@ pub const GC_TRACED: u32 = 0;
 pub const GC_LEAF: u32 = 1;
 /// To be added to either: the runtime's free is called when the object has died.
 pub const GC_FREED: u32 = 2;
+/// To be added to any: a bit of the runtime's own, which trace_kind of hw_gc_runtime is handed. Objects with it lie in
+/// pages of their own.
+pub const GC_USER: u32 = 4;
 /// Regions of a mutator: pools times kinds.
-pub const GC_REGIONS: usize = 256;
+pub const GC_REGIONS: usize = 512;
 /// Sizes that have a place: multiples of 8 up to 32 KiB.
 pub const GC_PLACES: usize = 4097;
 /// Pools a heap can have, and that of large objects.
@@ -42,6 +46,8 @@ pub const GC_STRESS: u32 = 4;
 pub const GC_MOVING: u32 = 4;
 
 const _: () = assert!(shown::MOVING == GC_MOVING);
+const _: () =
+    assert!(GC_TRACED == TRACED && GC_LEAF == LEAF && GC_FREED == FREED && GC_USER == USER);
 
 /// Stretches of free slots: allocating moves next. For heapwright_gc.h.
 #[repr(C)]
@@ -68,13 +74,15 @@ pub struct GcMutator {
     pub barrier: u32,
     /// The heap.
     pub heap: *mut GcHeap,
-    /// A region for each pool and kind: pool * 4 + kind.
+    /// A region for each pool and kind: pool * 8 + kind.
     pub regions: [GcRegion; GC_REGIONS],
     /// Where the region is for an object that is traced, by (size + 7) / 8: bytes from the
     /// first. For up to 32 KiB.
     pub places: [u16; GC_PLACES],
     /// Where the mark of an object is: a bit for 16 bytes of its address.
     pub marks: *const u8,
+    /// The runtime's word: see hw_gc_data.
+    pub data: *mut c_void,
 }
 
 const _: () = {
@@ -85,6 +93,7 @@ const _: () = {
     assert!(same(shown::MUTATOR[3], field!(GcMutator, regions)));
     assert!(same(shown::MUTATOR[4], field!(GcMutator, places)));
     assert!(same(shown::MUTATOR[5], field!(GcMutator, marks)));
+    assert!(same(shown::MUTATOR[6], field!(GcMutator, data)));
     assert!(same(shown::REGION[0], field!(GcRegion, next)));
     assert!(same(shown::REGION[1], field!(GcRegion, end)));
     assert!(same(shown::REGION[2], field!(GcRegion, hole)));
@@ -112,8 +121,8 @@ const _: () = {
 };
 
 /// What the runtime of a language does for its heap. Zero what is not used, trace alone must
-/// be there if objects are traced. data is handed to each callback. No callback may allocate,
-/// collect, throw or jump out.
+/// be there if objects are traced, or trace_kind. data is handed to each callback. No callback may allocate,
+/// collect, throw or jump out, but for out_of_memory.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct GcRuntime {
@@ -145,9 +154,48 @@ pub struct GcRuntime {
             data: *mut c_void,
         ),
     >,
+    /// Hears of collections. Called by the thread that collects, sweeps or allocates, which holds no lock of the
+    /// heap's. It may look at objects, call hw_gc_stats and hw_gc_attached, malloc, and write files; it allocates nothing in
+    /// this heap, stores no references, collects nothing, attaches and detaches nothing, enters and leaves nothing. While the world
+    /// stands still (HW_GC_EVENT_STOPPED) it takes no lock that a thread may hold at a safepoint, and is part of
+    /// the pause. A collection's events come one after the other, but that the end of a pause is told when the world goes on already.
+    pub event: Option<unsafe extern "C" fn(event: *const GcEvent, data: *mut c_void)>,
+    /// As trace, which is used where there is one, and is handed the object's kind, too.
+    pub trace_kind: Option<
+        unsafe extern "C" fn(
+            tracer: *mut GcTracer,
+            object: *mut c_void,
+            kind: u32,
+            data: *mut c_void,
+        ),
+    >,
+    /// Marking met a reference that leads to no object of the heap: to static data, to memory of malloc, to another heap. The
+    /// runtime may mark what is its own there, and report what that leads to, as trace does. Called as trace is, by any
+    /// thread, once for each such reference and not for each target, NULL and what is no multiple of 8 excepted; between
+    /// the ends of HW_GC_SPAN_TRACE and only there. A minor collection reports what young objects and roots lead
+    /// to.
+    pub outside: Option<
+        unsafe extern "C" fn(tracer: *mut GcTracer, reference: *mut c_void, data: *mut c_void),
+    >,
+    /// There is no memory for an object, or none under the limit after collecting. true: try again, for the runtime
+    /// has let something go, or raised the limit; false: the allocation gives NULL. Called where the allocation was, so it
+    /// may collect, run finalizers, and longjmp out of it; what it allocates in this heap may bring it here again.
+    pub out_of_memory: Option<
+        unsafe extern "C" fn(
+            mutator: *mut GcMutator,
+            size: usize,
+            kind: u32,
+            data: *mut c_void,
+        ) -> bool,
+    >,
+    /// Bytes from which on a large object is an event (HW_GC_SPAN_LARGE). 0: none is.
+    pub large_bytes: usize,
 }
 
-mirror!(GcRuntime, Runtime; size data trace roots free type_name wanted moved);
+mirror! {
+    GcRuntime, Runtime;
+    size data trace roots free type_name wanted moved event trace_kind outside out_of_memory large_bytes
+}
 
 /// Which slot sizes a heap has.
 #[derive(Clone, Copy)]

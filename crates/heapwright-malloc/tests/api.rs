@@ -153,3 +153,8 @@ fn a_block_of_another_heap_is_refused() {
 fn the_header_is_cxx_as_well() {
     fine("hw_api_cxx.cc", &ON_HEAPWRIGHT[1..]);
 }
+
+#[test]
+fn a_runtime_hears_of_collections_and_is_asked_what_it_alone_knows() {
+    fine("hw_gc_runtime.c", &ON_HEAPWRIGHT[1..]);
+}

@@ -19,6 +19,7 @@ use heapwright_substrate::address_map::MAP;
 use heapwright_substrate::os;
 
 use super::super::cycle::Phase;
+use super::super::events::Span;
 use super::super::handles::Cell;
 use super::super::heap::Heap;
 use super::super::held::{State, StickyMarks};
@@ -45,12 +46,14 @@ impl Heap {
             return self.rest(me);
         }
         let began = Began::now(asked);
+        self.pause_begins(me, &began);
         if self.cycle.phase() == Phase::Moving {
             self.each_mutator(Mutator::settle);
-            self.move_stopped(me, deadline);
+            self.during(Span::Move, me, || self.move_stopped(me, deadline));
         }
-        self.pauses.add(&began);
+        let pause = self.pauses.add(&began);
         self.world.go_on();
+        self.pause_ends(me, &began, pause);
     }
 
     /// As [`Heap::move_some`], while the world stands still.

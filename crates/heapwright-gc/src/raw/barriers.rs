@@ -62,7 +62,12 @@ impl Mutator {
             return;
         }
         if barrier & MARKING != 0 {
-            inner.tracer.shade(child);
+            if heap.runtime().hears_of_outside() && !heap.is_object(child) {
+                // The runtime is not to be called here, while others are at work: the parent reports it once more.
+                heap.note_dirty_slot(inner, parent, parent, dirty_slots::whole);
+            } else {
+                inner.tracer.shade(child);
+            }
         }
         if barrier & STORES != 0 && !parent.is_null() {
             heap.remember(inner, parent, child);

@@ -60,7 +60,7 @@ impl Heap {
         inner::Heap::make(options, runtime).map(|slot| Self { slot })
     }
 
-    fn inner(&self) -> &'static inner::Heap {
+    pub(in super::super) fn inner(&self) -> &'static inner::Heap {
         &self.slot.value
     }
 

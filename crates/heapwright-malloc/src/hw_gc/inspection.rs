@@ -29,6 +29,13 @@ pub extern "C" fn hw_gc_object_size(object: *const c_void) -> usize {
     raw::object_size(object.cast())
 }
 
+/// The kind of an object, as the allocation was given it: HW_GC_LEAF, HW_GC_FREED, HW_GC_USER. UINT32_MAX for what is
+/// in no collected heap.
+#[unsafe(no_mangle)]
+pub extern "C" fn hw_gc_object_kind(object: *const c_void) -> u32 {
+    raw::object_kind(object.cast()).unwrap_or(u32::MAX)
+}
+
 /// Bytes of the slot that an object of size bytes gets.
 ///
 /// # Safety
