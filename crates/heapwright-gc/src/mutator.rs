@@ -1,11 +1,7 @@
 //! A mutator: a thread's access to one heap, and how it allocates.
 //!
 //! ```text
-<<<<<<< HEAD
-//!   public   poll | barrier | heap | regions: 256 x { next, end, hole, slot, page } | table
-=======
-//!   public   poll | barrier | heap | regions: 512 x { next, end, slot, page } | table | data
->>>>>>> e7ee0837ed76b07b53690dbcb149c99103c77974
+//!   public   poll | barrier | heap | regions: 512 x { next, end, hole, slot, page } | table | data
 //!   private  handshake | tracer | which regions are in use | handles | stack | ...
 //! ```
 //!
