@@ -296,6 +296,7 @@ impl Heap {
         drop(lists);
         let allocated = self.pacing.end_allocating();
         let marked = self.marking.take_counts(&mut live);
+        self.marking.trim(self.pacing.live());
         let slots = old_bytes + marked;
         let first = self.cycle.number() == 0;
         let survival = self.generations.end_marking(first, allocated, marked, young_bytes);

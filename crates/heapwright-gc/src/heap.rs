@@ -254,7 +254,9 @@ impl Heap {
 
     /// What a page of a page list is to be, whose slots have so many bytes.
     fn page_wanted(&self, page_list: usize, slot: usize) -> Wanted {
-        let (cycle, limit) = (self.cycle.number(), self.target().most);
+        let most = self.target().most;
+        let limit = most.saturating_sub(self.marking.chunks.beyond_a_few());
+        let cycle = self.cycle.number();
         Wanted { heap: self.id(), page_list, slot, cycle, limit }
     }
 

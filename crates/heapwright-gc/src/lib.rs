@@ -23,11 +23,11 @@
 //! - `mutator`, `region`, `page_search`, `native_stack`: how a thread allocates; `world`: how threads stand still
 //! - `marking`, `tracer`, `gang`, `helpers`, `local_marks`, `mark_chunks`: marking, by one or several
 //! - `dirty_slots`: places to be traced again, because something was stored there
-//! - `generations`: sticky marks, minor and major collections; `remembered`: old objects that minor ones look at
+//! - `generations`: sticky marks, minor and major collections; `minors`: whether minor ones pay; `remembered`: old objects that minor ones look at
 //! - `pacing`: how much may be allocated before a collection, and what pays for it
 //! - `cycle`, `sweep`: a collection's steps, and its end
 //! - `moving`: how objects of sparse pages come together; `plan`: of which; `references`: what leads there
-//! - `weak`: what leads to objects without keeping them; `bag`: what a collection puts down meanwhile
+//! - `weak`, `ephemerons`: what leads to objects without keeping them; `bag`: what a collection puts down meanwhile
 //! - `handles`, `finalizers`: what keeps objects, and what is done when nothing does
 //! - `find`: the page, slot and object of an address
 //! - `walk`, `dump`, `verify`, `statistics`: seeing
@@ -63,6 +63,8 @@ mod dirty_slots;
 #[cfg(not(loom))]
 mod dump;
 #[cfg(not(loom))]
+mod ephemerons;
+#[cfg(not(loom))]
 mod finalizers;
 #[cfg(not(loom))]
 mod find;
@@ -88,6 +90,8 @@ mod local_marks;
 mod mark_chunks;
 #[cfg(not(loom))]
 mod marking;
+#[cfg(not(loom))]
+mod minors;
 #[cfg(not(loom))]
 mod moving;
 #[cfg(not(loom))]

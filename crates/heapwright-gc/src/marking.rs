@@ -73,6 +73,11 @@ impl Marking {
         self.deadline.set(deadline as usize);
     }
 
+    /// Gives chunks back that a heap of so many bytes is not likely to need. While nobody marks.
+    pub(super) fn trim(&self, heap: usize) {
+        self.chunks.trim(&self.gang, heap);
+    }
+
     /// A page is to be looked through.
     fn note_overflow(&self, page: &Page) {
         page.overflowed.set(1);

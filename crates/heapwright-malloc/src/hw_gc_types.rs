@@ -311,6 +311,11 @@ pub struct GcStatistics {
     pub safepoint_ns: u64,
     /// The most of them for one pause.
     pub safepoint_max_ns: u64,
+    /// Bytes of the collector's own lists: what is still to be marked, old objects that were stored into, weak references and
+    /// ephemerons while marking goes on. What is above 256 KiB of them counts against most.
+    pub lists_bytes: u64,
+    /// The most that they ever had.
+    pub lists_peak_bytes: u64,
 }
 
 mirror! {
@@ -319,7 +324,7 @@ mirror! {
     allocated_bytes pause_ns sweep_ns pause_max_ns pause_histogram phase pools mutators
     finalizers_pending handles pool minor_cycles old_bytes cleared compactions moved_objects
     moved_bytes evacuated_pages kept_pages pause_wall_max_ns pause_wall_histogram safepoint_ns
-    safepoint_max_ns
+    safepoint_max_ns lists_bytes lists_peak_bytes
 }
 
 /// What hw_gc_walk calls for each object. Return false to stop the walk.

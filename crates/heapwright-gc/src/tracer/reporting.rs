@@ -18,6 +18,7 @@
 
 use core::ptr;
 
+use super::super::ephemerons::Noted;
 use super::{Look, MOVABLE, Slots, TAGS, Tracer};
 
 /// References that are reported before they are handed to the closure that looks.
@@ -184,7 +185,8 @@ impl Tracer {
         }
         if !self.look.get().is_null()
             || !heap.is_unmarked(held_by)
-            || !self.ephemerons.push(heap, heap.weak.ephemerons(), [key, value])
+            || !Noted::new(key, value)
+                .is_some_and(|noted| self.ephemerons.push(heap, heap.weak.ephemerons(), noted))
         {
             self.edge(held);
         }
