@@ -24,11 +24,12 @@
 //! - `marking`, `tracer`, `gang`, `helpers`, `local_marks`, `mark_chunks`: marking, by one or several
 //! - `dirty_slots`: places to be traced again, because something was stored there
 //! - `generations`: sticky marks, minor and major collections; `minors`: whether minor ones pay; `remembered`: old objects that minor ones look at
-//! - `pacing`: how much may be allocated before a collection, and what pays for it
+//! - `pacing`: how much may be allocated before a collection, and what pays for it; `sizing`: by which rule
 //! - `cycle`, `sweep`: a collection's steps, and its end
 //! - `moving`: how objects of sparse pages come together; `plan`: of which; `references`: what leads there
 //! - `weak`, `ephemerons`: what leads to objects without keeping them; `bag`: what a collection puts down meanwhile
-//! - `handles`, `finalizers`: what keeps objects, and what is done when nothing does
+//! - `handles`, `finalizers`, `guardians`, `due`: what keeps objects, and what is done when nothing does
+//! - `weak_passes`: the runtime's own tables; `unprotected`: objects without barriers; `ages`: what is known of an object
 //! - `find`: the page, slot and object of an address
 //! - `walk`, `dump`, `verify`, `statistics`: seeing
 //! - [`raw`]: the interface for runtimes; the C interface is made of it
@@ -51,6 +52,8 @@
 )]
 
 #[cfg(not(loom))]
+mod ages;
+#[cfg(not(loom))]
 mod array;
 #[cfg(not(loom))]
 mod bag;
@@ -60,6 +63,8 @@ mod cell;
 mod cycle;
 #[cfg(not(loom))]
 mod dirty_slots;
+#[cfg(not(loom))]
+mod due;
 #[cfg(not(loom))]
 mod dump;
 #[cfg(not(loom))]
@@ -75,6 +80,8 @@ mod gang;
 mod generations;
 #[cfg(not(loom))]
 mod growth;
+#[cfg(not(loom))]
+mod guardians;
 #[cfg(not(loom))]
 mod handles;
 #[cfg(not(loom))]
@@ -122,6 +129,8 @@ mod region;
 #[cfg(not(loom))]
 mod remembered;
 #[cfg(not(loom))]
+mod sizing;
+#[cfg(not(loom))]
 mod statistics;
 #[cfg(not(loom))]
 mod sweep;
@@ -135,12 +144,16 @@ mod tests;
 #[cfg(not(loom))]
 mod tracer;
 #[cfg(not(loom))]
+mod unprotected;
+#[cfg(not(loom))]
 mod verify;
 mod waiting;
 #[cfg(not(loom))]
 mod walk;
 #[cfg(not(loom))]
 mod weak;
+#[cfg(not(loom))]
+mod weak_passes;
 mod world;
 
 #[cfg(not(loom))]
@@ -149,7 +162,9 @@ use heapwright_substrate::address_map::{Kind, MAP};
 use heapwright_substrate::describe::{self, BlockState, Description};
 
 #[cfg(not(loom))]
-pub use finalizers::Finalizer;
+pub use due::SomeAreDue;
+#[cfg(not(loom))]
+pub use finalizers::{Finalizer, PRIORITIES};
 #[cfg(not(loom))]
 pub use growth::Decision;
 #[cfg(all(feature = "derive", not(loom)))]
@@ -168,7 +183,11 @@ pub use realm::{
     weak::{Ephemeron, Weak},
 };
 #[cfg(not(loom))]
+pub use sizing::{Outcome, Policy};
+#[cfg(not(loom))]
 pub use statistics::{PAUSE_BUCKETS, PoolStatistics, Statistics};
+#[cfg(not(loom))]
+pub use weak_passes::WeakPass;
 
 /// An object that may hold references. It arrives zeroed.
 pub const TRACED: u32 = 0;

@@ -150,7 +150,7 @@ impl Marking {
 impl Heap {
     /// Marks. Whether all is marked that roots lead to, now.
     pub(super) fn mark(&self, me: &Mutator, budget: Budget) -> bool {
-        let mut reported = false;
+        let (mut reported, mut passed) = (false, false);
         self.weak.stop_watching();
         me.tracer.mark_as(Marks::Alone);
         self.trace_dirty_slots(&me.tracer);
@@ -170,10 +170,18 @@ impl Heap {
             } else if !reported {
                 self.trace_roots(&me.tracer);
                 reported = true;
-            } else if !self.mark_values(me) {
+            } else if !(self.mark_values(me)
+                || self.mark_contexts(&me.tracer)
+                || self.ask_guardians(me))
+            {
+                if !core::mem::replace(&mut passed, true) {
+                    self.run_weak_passes(&me.tracer);
+                }
                 self.clear_weak();
                 if self.judge_finalizers(&me.tracer) == 0 {
                     self.clear_ephemerons();
+                    self.sweep_guardians();
+                    self.sweep_unprotected();
                     return true;
                 }
             }
@@ -226,6 +234,7 @@ impl Heap {
     pub(super) fn trace_roots(&self, tracer: &Tracer) {
         self.handles.each(|object| tracer.edge(object));
         self.finalizers.lock().each_due(|object| tracer.edge(object));
+        self.trace_unprotected(tracer);
         tracer.tracing_roots(|tracer| self.runtime().roots(tracer));
         self.each_mutator(|mutator| {
             // Each stack's references in a chunk of its own: what one mutator made lies together, in its
@@ -238,7 +247,20 @@ impl Heap {
 
     /// Finalizers whose object nothing leads to are due. How many.
     fn judge_finalizers(&self, tracer: &Tracer) -> usize {
-        self.finalizers.lock().judge(|object| !self.is_marked(object), |object| tracer.edge(object))
+        let due = self
+            .finalizers
+            .lock()
+            .judge(|object| !self.is_marked(object), |object| tracer.edge(object));
+        if due > 0 {
+            self.due.note();
+        }
+        due
+    }
+
+    /// Marks the contexts of finalizers whose objects are marked. Whether there were any.
+    fn mark_contexts(&self, tracer: &Tracer) -> bool {
+        let is_unmarked = |object| self.is_unmarked(object);
+        self.finalizers.lock().mark_contexts(is_unmarked, |context| tracer.edge(context))
     }
 
     /// Bytes marked in this cycle.

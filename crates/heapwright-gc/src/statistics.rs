@@ -73,6 +73,11 @@ impl Pauses {
         result
     }
 
+    /// Nanoseconds of sweeping so far.
+    pub(super) fn swept_ns(&self) -> usize {
+        self.sweep.get()
+    }
+
     /// Forgets all.
     pub(super) fn clear(&self) {
         [&self.count, &self.sweep].into_iter().for_each(|n| n.set(0));

@@ -14,8 +14,10 @@
     reason = "a runtime is unsafe from end to end: each test says once what it promises"
 )]
 
+mod ages;
 mod dump;
 mod generations;
+mod inaccessible;
 mod moving;
 mod once_wrong;
 mod weak;

@@ -53,12 +53,13 @@ impl Runtime {
         }
     }
 
+    /// Has the references of an object reported. False: the runtime has no function for it.
     #[inline]
-    pub(crate) fn trace(&self, tracer: &Tracer, object: *mut u8) {
-        if let Some(trace) = self.trace {
-            // SAFETY: an object of the heap; the rest is the runtime's duty.
-            unsafe { trace(tracer, object.cast(), self.data) };
-        }
+    pub(crate) fn trace(&self, tracer: &Tracer, object: *mut u8) -> bool {
+        let Some(trace) = self.trace else { return false };
+        // SAFETY: an object of the heap; the rest is the runtime's duty.
+        unsafe { trace(tracer, object.cast(), self.data) };
+        true
     }
 
     pub(crate) fn roots(&self, tracer: &Tracer) {
