@@ -153,7 +153,7 @@ impl MarkChunks {
             } else {
                 // SAFETY: a run of the list, under the lock.
                 unsafe { (*run).empty = 0 };
-                // SAFETY: as before; nothing is read.
+                // SAFETY: a run of the list, under the lock; nothing is read.
                 link = unsafe { &raw mut (*run).next };
             }
         }
