@@ -124,6 +124,11 @@
 #define HW_GC_MOVING 4
 
 /**
+ * Priorities of finalizers: 0, the highest, up to this less 1.
+ */
+#define HW_GC_PRIORITIES 4
+
+/**
  * How many buckets the histogram of sizes has.
  */
 #define HW_SIZE_BUCKETS 48
@@ -765,6 +770,11 @@ typedef struct hw_gc_options {
    * (hw_gc_mark_slot). hw_gc_compact does it at once.
    */
   bool compact;
+  /**
+   * Whether objects of a runtime without trace are looked through word for word: each that may be an address within an
+   * object keeps it, and keeps it in place. Without this they hold no references.
+   */
+  bool conservative;
 } hw_gc_options;
 
 /**
@@ -994,6 +1004,63 @@ typedef void (*hw_gc_mutator_visitor)(struct hw_gc_mutator *mutator,
 typedef void (*hw_gc_finalizer)(void *object, void *context);
 
 /**
+ * What hw_gc_tell_when_due calls.
+ */
+typedef void (*hw_gc_some_are_due)(void *context);
+
+/**
+ * What looks through a table of the runtime's own: see hw_gc_add_weak_pass.
+ */
+typedef void (*hw_gc_weak_pass)(struct hw_gc_tracer *tracer, void *context);
+
+/**
+ * How a collection went. Sizes in bytes, times in nanoseconds.
+ */
+typedef struct hw_gc_outcome {
+  /**
+   * Bytes of this struct, as the library knows it.
+   */
+  size_t size;
+  /**
+   * What lives: of slots, and what the runtime has in malloc for them as far as is known.
+   */
+  size_t live_bytes;
+  /**
+   * What was allocated since the collection before.
+   */
+  size_t allocated_bytes;
+  /**
+   * What was marked.
+   */
+  size_t marked_bytes;
+  /**
+   * What may be live and garbage when the next one ends, by the heap's own rule.
+   */
+  size_t goal_bytes;
+  /**
+   * How long the collector worked: CPU time of the marking thread, and sweeping since the collection before.
+   */
+  uint64_t collector_ns;
+  /**
+   * How long the program did since the collection before, by the clock.
+   */
+  uint64_t mutator_ns;
+  /**
+   * Collections so far, this one included.
+   */
+  uint64_t cycles;
+  /**
+   * Whether it was a minor one.
+   */
+  bool minor;
+} hw_gc_outcome;
+
+/**
+ * What hw_gc_set_policy has asked: how many bytes may be live and garbage when the next collection ends.
+ */
+typedef size_t (*hw_gc_policy)(const struct hw_gc_outcome *outcome, void *context);
+
+/**
  * What there is of a pool.
  */
 typedef struct hw_gc_pool_statistics {
@@ -1181,6 +1248,15 @@ typedef struct hw_gc_statistics {
    * The most of them for one pause.
    */
   uint64_t safepoint_max_ns;
+  /**
+   * Bytes of the collector's own lists: what is still to be marked, old objects that were stored into, weak references and
+   * ephemerons while marking goes on. What is above 256 KiB of them counts against most.
+   */
+  uint64_t lists_bytes;
+  /**
+   * The most that they ever had.
+   */
+  uint64_t lists_peak_bytes;
 } hw_gc_statistics;
 
 /**
@@ -1669,20 +1745,6 @@ struct hw_gc_heap *hw_gc_create(const struct hw_gc_options *options,
                                 const struct hw_gc_runtime *runtime);
 
 /**
- * Changes how much memory a heap may have, as hw_gc_options say it: factor_percent of what is live, least bytes between two
- * collections in any case, most bytes in all; 0 is the default of each. It holds from now on. A heap that is larger
- * than most already gets no page until a collection has made room. Any thread may call it.
- *
- * The program's duties:
- *
- * heap is of hw_gc_create and was not destroyed.
- */
-void hw_gc_set_target(struct hw_gc_heap *heap,
-                      uint32_t factor_percent,
-                      size_t least,
-                      size_t most);
-
-/**
  * Ends a heap: objects of kind HW_GC_FREED are freed, and all its memory goes back. NULL is
  * ignored.
  *
@@ -1758,15 +1820,39 @@ void hw_gc_wrote(struct hw_gc_mutator *mutator,
                  void *child);
 
 /**
- * Reports that something was stored into parent, or will be before the next safepoint: for a memcpy of
- * many references, or a store of which nobody knows what it stores.
+ * What hw_gc_touch of heapwright_gc.h calls where there is something to report: something was stored into parent, or will be before
+ * the next safepoint.
  *
  * The program's duties:
  *
  * mutator is this thread's; parent is an object of its heap.
  */
-void hw_gc_touch(struct hw_gc_mutator *mutator,
-                 void *parent);
+void hw_gc_touched(struct hw_gc_mutator *mutator,
+                   void *parent);
+
+/**
+ * What hw_gc_touch_slot of heapwright_gc.h calls where there is something to report: as hw_gc_touched, of one slot of parent.
+ *
+ * The program's duties:
+ *
+ * As hw_gc_touched; slot lies in parent.
+ */
+void hw_gc_touched_slot(struct hw_gc_mutator *mutator,
+                        void *parent,
+                        void **slot);
+
+/**
+ * From now on stores into the object need not be reported: it is looked at in every collection, a minor one as well, and what
+ * it leads to stays where it is. For objects that foreign code writes into. It lasts as long as the object.
+ *
+ * Returns false with errno ENOMEM if there is no memory.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; object is an object of its heap.
+ */
+bool hw_gc_unprotect(struct hw_gc_mutator *mutator,
+                     void *object);
 
 /**
  * Reports a reference: what hw_gc_mark calls when there is no room.
@@ -1974,6 +2060,16 @@ bool hw_gc_step(struct hw_gc_mutator *mutator,
 void hw_gc_collect(struct hw_gc_mutator *mutator);
 
 /**
+ * A minor collection from the beginning to the end; or a major one, if that is due, or the heap does not know what is old: it has no
+ * generations, or has not collected yet. Returns whether it was a minor one.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; the duties listed in heapwright_gc.h.
+ */
+bool hw_gc_collect_minor(struct hw_gc_mutator *mutator);
+
+/**
  * Collects, moves objects to where they lie close together, and gives pages back that have none any
  * more. What is pinned, reported by hw_gc_mark, or may be led to by a stack that is scanned
  * stays, with what else lies in its page.
@@ -2155,6 +2251,36 @@ bool hw_gc_finalize(struct hw_gc_mutator *mutator,
                     void *context);
 
 /**
+ * As hw_gc_finalize, with a priority and a context that is an object of the heap, or NULL. The context is kept for as long as the object
+ * lives or the finalizer is due, also if it leads to the object. Finalizers of priority 0 come first; one of a lower
+ * priority is not due while one of a higher priority is whose object leads to its own.
+ *
+ * Returns false with errno ENOMEM if there is no memory, EINVAL without a function or of a priority that does not exist.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; object and context are objects of its heap.
+ */
+bool hw_gc_finalize_with(struct hw_gc_mutator *mutator,
+                         void *object,
+                         hw_gc_finalizer run,
+                         void *context,
+                         uint32_t priority);
+
+/**
+ * Has tell called, once a collection, when finalizers have become due or guardians have something to retrieve: by the thread that collected, when
+ * the others have gone on. It calls nothing of the heap: it sets a flag, or wakes a thread. NULL: nobody is told. Any thread may call
+ * this.
+ *
+ * The program's duties:
+ *
+ * heap is of hw_gc_create and was not destroyed; tell may be called until this is called again, or the heap ends.
+ */
+void hw_gc_tell_when_due(struct hw_gc_heap *heap,
+                         hw_gc_some_are_due tell,
+                         void *context);
+
+/**
  * Forgets all finalizers of object that are not due yet. Takes time for each that any object has.
  *
  * Returns how many there were.
@@ -2167,7 +2293,7 @@ size_t hw_gc_finalize_cancel(struct hw_gc_mutator *mutator,
                              void *object);
 
 /**
- * Runs up to most finalizers that are due, in the order in which they were asked for. They may
+ * Runs up to most finalizers that are due, by priority, and of one priority in the order in which they were asked for. They may
  * allocate. Returns how many.
  *
  * The program's duties:
@@ -2176,6 +2302,122 @@ size_t hw_gc_finalize_cancel(struct hw_gc_mutator *mutator,
  */
 size_t hw_gc_run_finalizers(struct hw_gc_mutator *mutator,
                             size_t most);
+
+/**
+ * Makes an object a guardian (Dybvig, Bruggeman, Eby: "Guardians in a generation-based garbage collector", 1993), and returns its
+ * number, which the runtime keeps in the object: what is registered with it can be retrieved from it when nothing else leads there any
+ * more, for as long as something leads to the guardian. When the object has died the number is worth nothing.
+ *
+ * Returns 0 with errno ENOMEM if there is no memory.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; object is an object of its heap.
+ */
+uint32_t hw_gc_guardian_new(struct hw_gc_mutator *mutator,
+                            void *object);
+
+/**
+ * Registers object with a guardian. When nothing leads to it any more, representative can be retrieved: object itself, or another, which
+ * is kept until then. An object may be registered several times, and is retrieved as often. Weak references to what is retrieved
+ * stay.
+ *
+ * Returns false with errno ENOMEM if there is no memory, or no such guardian.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; both are objects of its heap; guardian is of hw_gc_guardian_new, and its object lives.
+ */
+bool hw_gc_guard(struct hw_gc_mutator *mutator,
+                 uint32_t guardian,
+                 void *object,
+                 void *representative);
+
+/**
+ * The next object that a guardian retrieves, which is the caller's to keep; NULL: there is none. Constant time.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; guardian is of hw_gc_guardian_new, and its object lives.
+ */
+void *hw_gc_retrieve(struct hw_gc_mutator *mutator,
+                     uint32_t guardian);
+
+/**
+ * Has a table of the runtime's own looked through in each collection: pass is called when all is marked, before finalizers are due, and again
+ * when objects have moved, while all mutators stand still. For each object in the table it asks hw_gc_where, and drops the entry,
+ * or notes the new address. Objects in the table are not kept. It calls nothing else of the heap. Any thread may call this.
+ *
+ * Returns false with errno ENOMEM if there is no memory, EINVAL without a function.
+ *
+ * The program's duties:
+ *
+ * heap is of hw_gc_create and was not destroyed; pass may be called until it is removed, or the heap ends.
+ */
+bool hw_gc_add_weak_pass(struct hw_gc_heap *heap,
+                         hw_gc_weak_pass pass,
+                         void *context);
+
+/**
+ * Ends a hw_gc_add_weak_pass with the same function and context. Returns whether there was one.
+ *
+ * The program's duties:
+ *
+ * heap is of hw_gc_create and was not destroyed.
+ */
+bool hw_gc_remove_weak_pass(struct hw_gc_heap *heap,
+                            hw_gc_weak_pass pass,
+                            void *context);
+
+/**
+ * In a weak pass: where an object is; NULL: it is dead. What is no object of the heap stays what it is.
+ *
+ * The program's duties:
+ *
+ * tracer is what the running pass was given.
+ */
+void *hw_gc_where(struct hw_gc_tracer *tracer,
+                  void *object);
+
+/**
+ * Changes how much memory a heap may have, as hw_gc_options say it: factor_percent of what is live, least bytes between two
+ * collections in any case, most bytes in all; 0 is the default of each. It holds from now on. A heap that is larger
+ * than most already gets no page until a collection has made room. Any thread may call it.
+ *
+ * The program's duties:
+ *
+ * heap is of hw_gc_create and was not destroyed.
+ */
+void hw_gc_set_target(struct hw_gc_heap *heap,
+                      uint32_t factor_percent,
+                      size_t least,
+                      size_t most);
+
+/**
+ * From now on the heap may grow by the square root of what lives, of how fast it allocates, and of how slowly it is marked, and not by
+ * factor_percent (MemBalancer's rule: Kirisame, Shenoy, Panchekha, OOPSLA 2022): of several heaps with the same bytes,
+ * those get more memory that save more time with it. A heap of which bytes live, and which allocates as fast as it is
+ * marked, may double. 0: by the factor again. Any thread may call it.
+ *
+ * The program's duties:
+ *
+ * heap is of hw_gc_create and was not destroyed.
+ */
+void hw_gc_balance(struct hw_gc_heap *heap,
+                   size_t bytes);
+
+/**
+ * Has policy asked after each collection how many bytes may be live and garbage when the next one ends: while all mutators stand
+ * still, so it calls nothing of the heap and takes no lock that a mutator may hold. 0: what the heap itself would choose.
+ * least and most of hw_gc_options hold in any case. NULL: nobody is asked. Any thread may call it.
+ *
+ * The program's duties:
+ *
+ * heap is of hw_gc_create and was not destroyed; policy may be called until this is called again, or the heap ends.
+ */
+void hw_gc_set_policy(struct hw_gc_heap *heap,
+                      hw_gc_policy policy,
+                      void *context);
 
 /**
  * The object of a heap that an address lies in, or NULL. Any address may be asked about.
@@ -2199,6 +2441,37 @@ size_t hw_gc_object_size(const void *object);
  * in no collected heap.
  */
 uint32_t hw_gc_object_kind(const void *object);
+
+/**
+ * Whether an object is old: a minor collection takes it for live, and does not look at it unless something was stored into it. Constant
+ * time for most; all mutators stand still for an object that has survived one collection, or was stored into.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; it is a safepoint, so the duties listed in heapwright_gc.h.
+ */
+bool hw_gc_is_old(struct hw_gc_mutator *mutator,
+                  void *object);
+
+/**
+ * Whether an object does not move because it, or another in its page, is pinned.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's.
+ */
+bool hw_gc_is_pinned(struct hw_gc_mutator *mutator, void *object);
+
+/**
+ * Where the object is now that was at address, if it has moved; NULL: it has not, or nobody knows any more, because the collection
+ * that moved it has been swept.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's.
+ */
+void *hw_gc_moved(struct hw_gc_mutator *mutator,
+                  void *address);
 
 /**
  * Bytes of the slot that an object of size bytes gets.

@@ -183,10 +183,33 @@ impl Heap {
                 }
             }
         }
+        self.finish_moving(me);
+        self.sweep_all();
+    }
+
+    fn finish_moving(&self, me: &Mutator) {
         while self.cycle.phase() == Phase::Moving && self.may_collect() {
             self.move_some(me, 0);
         }
+    }
+
+    /// A minor cycle from its beginning to its end, and all of its sweep: or a major one, if that is due, or ages are not known. Whether it
+    /// was a minor one. What is under way is finished first.
+    pub(super) fn collect_young(&self, me: &Mutator) -> bool {
+        let mut begun = self.cycle.phase() != Phase::Marking;
+        let mut cycles = self.cycle.number();
+        while self.may_collect() {
+            self.advance(me, Budget::NONE, true);
+            if self.cycle.number() != cycles {
+                cycles = self.cycle.number();
+                if core::mem::replace(&mut begun, true) {
+                    break;
+                }
+            }
+        }
+        self.finish_moving(me);
         self.sweep_all();
+        self.generations.is_minor()
     }
 
     /// Works for about as long as the budget says: sweeps, marks, and begins a cycle if
@@ -215,6 +238,7 @@ impl Heap {
             return self.rest(me);
         }
         let began = Began::now(asked);
+        self.sizing.begin_step();
         // Another mutator may have gone on while this one stopped the world; or something could not be
         // remembered since marks were looked at, and they must go first.
         let lost = self.cycle.phase() == Phase::Idle
@@ -237,9 +261,11 @@ impl Heap {
         if self.during(Span::Mark, me, || self.mark(me, budget)) {
             self.finish(me);
         }
+        self.sizing.end_step();
         let pause = self.pauses.add(&began);
         self.world.go_on();
         self.pause_ends(me, &began, pause);
+        self.due.tell();
     }
 
     /// See [`Mutator::step`](super::raw::Mutator::step).
@@ -301,12 +327,15 @@ impl Heap {
         drop(lists);
         let allocated = self.pacing.end_allocating();
         let marked = self.marking.take_counts(&mut live);
+        self.marking.trim(self.pacing.live());
         let slots = old_bytes + marked;
         let first = self.cycle.number() == 0;
         let survival = self.generations.end_marking(first, allocated, marked, young_bytes);
         // How many external bytes go with dead objects is known when the sweep is over; until then
         // the share of dead bytes of slots is taken for it.
-        self.set_goal(self.pacing.estimate_live(slots, allocated));
+        let all = self.pacing.estimate_live(slots, allocated);
+        self.size(all, allocated, marked);
+        self.set_goal(all);
         self.choose_next(survival);
         self.cycle.end_marking();
         let moves = self.moving.is_on();

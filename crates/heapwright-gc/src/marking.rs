@@ -74,6 +74,11 @@ impl Marking {
         self.deadline.set(deadline as usize);
     }
 
+    /// Gives chunks back that a heap of so many bytes is not likely to need. While nobody marks.
+    pub(super) fn trim(&self, heap: usize) {
+        self.chunks.trim(&self.gang, heap);
+    }
+
     /// A page is to be looked through.
     fn note_overflow(&self, page: &Page) {
         page.overflowed.set(1);
@@ -146,7 +151,7 @@ impl Marking {
 impl Heap {
     /// Marks. Whether all is marked that roots lead to, now.
     pub(super) fn mark(&self, me: &Mutator, budget: Budget) -> bool {
-        let mut reported = false;
+        let (mut reported, mut passed) = (false, false);
         self.weak.stop_watching();
         me.tracer.mark_as(Marks::Alone);
         self.trace_dirty_slots(&me.tracer);
@@ -166,22 +171,28 @@ impl Heap {
             } else if !reported {
                 self.during(Span::Roots, me, || self.trace_roots(&me.tracer));
                 reported = true;
-            } else if self.during(Span::Weak, me, || self.settle_weak(me)) {
+            } else if self.during(Span::Weak, me, || self.settle_weak(me, &mut passed)) {
                 return true;
             }
         }
     }
 
-    /// What weak references lead to, ephemerons and finalizers, when nothing else is left to mark. Whether that is so still.
-    fn settle_weak(&self, me: &Mutator) -> bool {
-        if self.mark_values(me) {
+    /// What weak references lead to, ephemerons, guardians and finalizers, when nothing else is left to mark. Whether that is so
+    /// still. The runtime's weak passes run once: `passed` says that they did.
+    fn settle_weak(&self, me: &Mutator, passed: &mut bool) -> bool {
+        if self.mark_values(me) || self.mark_contexts(&me.tracer) || self.ask_guardians(me) {
             return false;
+        }
+        if !core::mem::replace(passed, true) {
+            self.run_weak_passes(&me.tracer);
         }
         self.clear_weak();
         if self.judge_finalizers(&me.tracer) != 0 {
             return false;
         }
         self.clear_ephemerons();
+        self.sweep_guardians();
+        self.sweep_unprotected();
         true
     }
 
@@ -231,6 +242,7 @@ impl Heap {
     pub(super) fn trace_roots(&self, tracer: &Tracer) {
         self.handles.each(|object| tracer.edge(object));
         self.finalizers.lock().each_due(|object| tracer.edge(object));
+        self.trace_unprotected(tracer);
         tracer.tracing_roots(|tracer| self.runtime().roots(tracer));
         self.each_mutator(|mutator| {
             // Each stack's references in a chunk of its own: what one mutator made lies together, in its
@@ -243,7 +255,20 @@ impl Heap {
 
     /// Finalizers whose object nothing leads to are due. How many.
     fn judge_finalizers(&self, tracer: &Tracer) -> usize {
-        self.finalizers.lock().judge(|object| !self.is_marked(object), |object| tracer.edge(object))
+        let due = self
+            .finalizers
+            .lock()
+            .judge(|object| !self.is_marked(object), |object| tracer.edge(object));
+        if due > 0 {
+            self.due.note();
+        }
+        due
+    }
+
+    /// Marks the contexts of finalizers whose objects are marked. Whether there were any.
+    fn mark_contexts(&self, tracer: &Tracer) -> bool {
+        let is_unmarked = |object| self.is_unmarked(object);
+        self.finalizers.lock().mark_contexts(is_unmarked, |context| tracer.edge(context))
     }
 
     /// Bytes marked in this cycle.

@@ -39,13 +39,14 @@
 //! allocation would need.
 //!
 //! - `heap`, `mutator`: the two objects; the mutator's methods stand by concept in `barriers`, `roots`,
-//!   `finalizers`, `safepoints`, `collecting` and `inspection`
+//!   `finalizers`, `guardians`, `safepoints`, `collecting` and `inspection`
 //! - `options`, `runtime`: what a heap is made with; `states`: what threads are at
 //! - [`shown`]: the offsets that the C header relies on
 
 mod barriers;
 mod collecting;
 mod finalizers;
+mod guardians;
 mod heap;
 mod inspection;
 mod mutator;

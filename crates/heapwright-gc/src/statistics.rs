@@ -85,6 +85,11 @@ impl Pauses {
         result
     }
 
+    /// Nanoseconds of sweeping so far.
+    pub(super) fn swept_ns(&self) -> usize {
+        self.sweep.get()
+    }
+
     /// Forgets all.
     pub(super) fn clear(&self) {
         [&self.count, &self.sweep].into_iter().for_each(|n| n.set(0));
@@ -192,6 +197,11 @@ pub struct Statistics {
     pub safepoint_ns: u64,
     /// The most of them for one pause.
     pub safepoint_max_ns: u64,
+    /// Bytes of the collector's own lists: what is still to be marked, old objects that were stored into, weak references and
+    /// ephemerons while marking goes on. What is above 256 KiB of them counts against the limit.
+    pub lists_bytes: u64,
+    /// The most that they ever had.
+    pub lists_peak_bytes: u64,
 }
 
 impl Heap {
@@ -227,6 +237,7 @@ impl Heap {
         handles = handles.wrapping_add(self.handles.balance());
         let pauses = &self.pauses;
         let live_bytes = self.pacing.live() as u64;
+        let [lists_bytes, lists_peak_bytes] = self.marking.chunks.bytes();
         Statistics {
             cycles: self.cycle.number() as u64,
             pauses: pauses.count.get() as u64,
@@ -260,6 +271,8 @@ impl Heap {
             pause_wall_histogram: pauses.wall.histogram(),
             safepoint_ns: pauses.stopping.sum.get() as u64,
             safepoint_max_ns: pauses.stopping.most.get() as u64,
+            lists_bytes: lists_bytes as u64,
+            lists_peak_bytes: lists_peak_bytes as u64,
         }
     }
 }

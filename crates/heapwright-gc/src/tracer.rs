@@ -324,6 +324,11 @@ impl Tracer {
         }
     }
 
+    /// An object that has its mark is to be looked at once more.
+    pub(super) fn look_once_more(&self, object: *mut u8) {
+        self.push(object.map_addr(|at| at | MARKED));
+    }
+
     /// A barrier's part: marks an object at once, and keeps it to be looked at. By any
     /// number of threads, each with a tracer of its own.
     pub(super) fn shade(&self, object: *mut u8) {

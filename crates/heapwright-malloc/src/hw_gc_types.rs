@@ -9,7 +9,7 @@ use core::ffi::{c_char, c_void};
 use crate::hw_gc_event_types::GcEvent;
 use crate::mirror::{field, mirror, same};
 use heapwright::gc::raw::{Options, Runtime, shown};
-use heapwright::gc::{FREED, LEAF, PoolStatistics, Statistics, TRACED, USER};
+use heapwright::gc::{FREED, LEAF, Outcome, PoolStatistics, Statistics, TRACED, USER};
 
 /// A collected heap. Make one with hw_gc_create.
 pub struct GcHeap {
@@ -246,12 +246,15 @@ pub struct GcOptions {
     /// pages than it may have: those that are led to by handles and by slots alone
     /// (hw_gc_mark_slot). hw_gc_compact does it at once.
     pub compact: bool,
+    /// Whether objects of a runtime without trace are looked through word for word: each that may be an address within an
+    /// object keeps it, and keeps it in place. Without this they hold no references.
+    pub conservative: bool,
 }
 
 mirror! {
     GcOptions, Options;
     size layout factor_percent verify least most step_ns incremental generations markers
-    compact
+    compact conservative
 }
 
 /// What there is of a pool.
@@ -362,6 +365,11 @@ pub struct GcStatistics {
     pub safepoint_ns: u64,
     /// The most of them for one pause.
     pub safepoint_max_ns: u64,
+    /// Bytes of the collector's own lists: what is still to be marked, old objects that were stored into, weak references and
+    /// ephemerons while marking goes on. What is above 256 KiB of them counts against most.
+    pub lists_bytes: u64,
+    /// The most that they ever had.
+    pub lists_peak_bytes: u64,
 }
 
 mirror! {
@@ -370,7 +378,7 @@ mirror! {
     allocated_bytes pause_ns sweep_ns pause_max_ns pause_histogram phase pools mutators
     finalizers_pending handles pool minor_cycles old_bytes cleared compactions moved_objects
     moved_bytes evacuated_pages kept_pages pause_wall_max_ns pause_wall_histogram safepoint_ns
-    safepoint_max_ns
+    safepoint_max_ns lists_bytes lists_peak_bytes
 }
 
 /// What hw_gc_walk calls for each object. Return false to stop the walk.
@@ -380,3 +388,47 @@ pub type GcVisitor = Option<
 
 /// What hw_gc_run_finalizers calls.
 pub type GcFinalizer = Option<unsafe extern "C" fn(object: *mut c_void, context: *mut c_void)>;
+
+/// What hw_gc_tell_when_due calls.
+pub type GcSomeAreDue = Option<unsafe extern "C" fn(context: *mut c_void)>;
+
+/// What looks through a table of the runtime's own: see hw_gc_add_weak_pass.
+pub type GcWeakPass = Option<unsafe extern "C" fn(tracer: *mut GcTracer, context: *mut c_void)>;
+
+/// Priorities of finalizers: 0, the highest, up to this less 1.
+pub const GC_PRIORITIES: usize = 4;
+
+const _: () = assert!(GC_PRIORITIES == heapwright::gc::PRIORITIES);
+
+/// How a collection went. Sizes in bytes, times in nanoseconds.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct GcOutcome {
+    /// Bytes of this struct, as the library knows it.
+    pub size: usize,
+    /// What lives: of slots, and what the runtime has in malloc for them as far as is known.
+    pub live_bytes: usize,
+    /// What was allocated since the collection before.
+    pub allocated_bytes: usize,
+    /// What was marked.
+    pub marked_bytes: usize,
+    /// What may be live and garbage when the next one ends, by the heap's own rule.
+    pub goal_bytes: usize,
+    /// How long the collector worked: CPU time of the marking thread, and sweeping since the collection before.
+    pub collector_ns: u64,
+    /// How long the program did since the collection before, by the clock.
+    pub mutator_ns: u64,
+    /// Collections so far, this one included.
+    pub cycles: u64,
+    /// Whether it was a minor one.
+    pub minor: bool,
+}
+
+mirror! {
+    GcOutcome, Outcome;
+    size live_bytes allocated_bytes marked_bytes goal_bytes collector_ns mutator_ns cycles minor
+}
+
+/// What hw_gc_set_policy has asked: how many bytes may be live and garbage when the next collection ends.
+pub type GcPolicy =
+    Option<unsafe extern "C" fn(outcome: *const GcOutcome, context: *mut c_void) -> usize>;

@@ -114,6 +114,11 @@ fn a_thread_counts_what_it_asks_for() {
 }
 
 #[test]
+fn collected_heaps_answer() {
+    fine("hw_gc.c", &ON_HEAPWRIGHT[1..]);
+}
+
+#[test]
 fn pools_and_arenas_answer() {
     fine("hw_pools.c", &ON_HEAPWRIGHT[1..]);
 }

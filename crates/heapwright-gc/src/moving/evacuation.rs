@@ -64,6 +64,7 @@ impl Heap {
             return;
         }
         self.pin_roots(me);
+        self.pin_what_unprotected_lead_to(&me.tracer);
         let mut plan = self.moving.plan.lock();
         let steps = deadline != 0;
         while let Some(&number) = plan.pages.get(plan.through) {
@@ -134,7 +135,11 @@ impl Heap {
         };
         self.handles.each_cell(change);
         self.weak.handles.each_cell(change);
-        self.finalizers.lock().each_object(|object| self.forwarded(object).unwrap_or(object));
+        let now = |object| self.forwarded(object).unwrap_or(object);
+        self.finalizers.lock().each_object(now);
+        self.guardians.each_object(now);
+        self.unprotected.each_object(now);
+        self.run_weak_passes(&me.tracer);
         me.tracer.looking_at(Slots::Change, |tracer| self.runtime().roots(tracer), &mut |_| {});
     }
 

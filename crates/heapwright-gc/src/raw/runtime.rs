@@ -91,8 +91,9 @@ impl Runtime {
         }
     }
 
+    /// Has the references of an object reported. False: the runtime has no function for it.
     #[inline]
-    pub(crate) fn trace(&self, tracer: &Tracer, object: *mut u8) {
+    pub(crate) fn trace(&self, tracer: &Tracer, object: *mut u8) -> bool {
         if let Some(trace) = self.trace {
             // SAFETY: an object of the heap; the rest is the runtime's duty.
             unsafe { trace(tracer, object.cast(), self.data) };
@@ -100,7 +101,10 @@ impl Runtime {
             let kind = object_kind(object).unwrap_or(TRACED);
             // SAFETY: an object of the heap; the rest is the runtime's duty.
             unsafe { trace(tracer, object.cast(), kind, self.data) };
+        } else {
+            return false;
         }
+        true
     }
 
     /// Whether the runtime wants to hear of references that lead to no object of the heap.
