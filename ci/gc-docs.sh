@@ -2,7 +2,7 @@
 # The tutorial of the collected heap (docs/gc.md) and its program (docs/toy-vm/toy.c):
 #
 #   every C block of docs/gc.md is in the program as it stands there
-#   the program compiles as C99 without a warning, heapwright_gc.h as C++ as well
+#   the program compiles from an installed tree, as C99 without a warning, heapwright_gc.h as C++ as well
 #   it prints what docs/gc.md says, in all layouts, in one step and in the smallest, collecting
 #   at every allocation, verified, with a scanned stack, moving; and without a collector, but
 #   for the file that nobody closes
@@ -36,11 +36,15 @@ said ' small' >"$SCRATCH/want-small"
 if [ ! -s "$SCRATCH/want" ] || [ ! -s "$SCRATCH/want-small" ]; then die "docs/gc.md does not say what the toy prints"; fi
 
 STRICT=(-std=c99 -O2 -g -Wall -Wextra -Wpedantic -Werror)
-LINKED=(-L"$library" "-Wl,-rpath,$library" -lheapwright -pthread)
-cc "${STRICT[@]}" -I include $toy -o "$SCRATCH/toy" "${LINKED[@]}"
+# From an installed tree, as a reader of the page has it: headers, library, and what pkg-config says of them.
+command_or_package pkg-config pkgconf
+HEAPWRIGHT_LIBRARY_DIR=$library sh ci/install.sh "$SCRATCH/usr" >"$SCRATCH/installed" 2>&1 || { cat "$SCRATCH/installed" >&2; die "it does not install"; }
+read -ra LINKED < <(PKG_CONFIG_PATH=$SCRATCH/usr/lib/pkgconfig pkg-config --cflags --libs heapwright)
+LINKED+=(-Wl,-rpath,"$SCRATCH/usr/lib" -pthread)
+cc "${STRICT[@]}" $toy -o "$SCRATCH/toy" "${LINKED[@]}"
 cc "${STRICT[@]}" -I docs/toy-vm/without $toy -o "$SCRATCH/toy-without" -pthread
 printf '#include <heapwright_gc.h>\nint main() { return 0; }\n' |
-    c++ -std=c++11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I include -x c++ -
+    c++ -std=c++11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I "$SCRATCH/usr/include" -x c++ -
 
 runs=0
 prints() { # WANTED WORDS...
@@ -111,7 +115,7 @@ caught() { # NAME SED-SCRIPT MESSAGE WORDS...
     shift 3
     sed "$script" $toy >"$SCRATCH/$name.c"
     ! cmp -s "$SCRATCH/$name.c" $toy || die "$name: nothing was left out"
-    cc -std=c99 -O2 -w -I include "$SCRATCH/$name.c" -o "$SCRATCH/$name" "${LINKED[@]}"
+    cc -std=c99 -O2 -w "$SCRATCH/$name.c" -o "$SCRATCH/$name" "${LINKED[@]}"
     # In a group, for the shell's own word on how the program ended.
     { (ulimit -c 0 && exec timeout 300 "$SCRATCH/$name" "$@") >"$SCRATCH/out" 2>"$SCRATCH/err" || status=$?; } 2>/dev/null
     if [ $status -eq 0 ] || ! grep -q "$message" "$SCRATCH/err"; then

@@ -50,7 +50,7 @@ ours() {
     "${COMPILE[@]}" -DDOOR_HEAPWRIGHT -Iinclude -o "$PROGRAMS/$1" "bench/gc/loads/$2.c" \
         -L"$PROGRAMS" -lheapwright -Wl,-rpath,"$PROGRAMS"
 }
-for load in gcbench splay strings scaling; do
+for load in gcbench splay strings scaling fillers quads garbage; do
     ours $load-heapwright $load
     [[ " ${without[*]-} " == *" bdwgc "* ]] ||
         "${COMPILE[@]}" -DDOOR_BDWGC -o "$PROGRAMS/$load-bdwgc" "bench/gc/loads/$load.c" -lgc
@@ -85,7 +85,8 @@ if [ -n "$all" ]; then
     for line in 'gcbench, 1 thread.*speed' 'gcbench, 2 threads.*peak' 'splay, 2 threads.*speed' 'strings, 1 thread.*speed' \
         'fast path' 'p99 of thread CPU time of fine' 'requests/s of fine' 'peak RSS of fine' \
         'document: peak' 'template, parse' 'template, render' 'template, both' 'hardly allocates' \
-        'pool of the classes' 'p99.9' 'worst' 'stopping the world' 'scaling of 2 threads'; do
+        'pool of the classes' 'p99.9' 'worst' 'stopping the world' 'scaling of 2 threads' 'fillers.*generations' \
+        '8 mutators to 2' 'quads.*CPU time' 'garbage, leaf'; do
         grep -qE "^\\| [^|]*$line" "$SCRATCH/report" || { cat "$SCRATCH/report" >&2; die "no figure says '$line'"; }
     done
 fi

@@ -787,7 +787,7 @@ typedef struct hw_gc_tracer {
 } hw_gc_tracer;
 
 /**
- * A stretch of free slots: allocating moves next. For heapwright_gc.h.
+ * Stretches of free slots: allocating moves next. For heapwright_gc.h.
  */
 typedef struct hw_gc_region {
   /**
@@ -795,17 +795,21 @@ typedef struct hw_gc_region {
    */
   char *next;
   /**
-   * The end of the last one.
+   * The end of the last one of this stretch.
    */
   char *end;
   /**
+   * The next stretch. Its first two words are its end, and the one after it; NULL: there is none.
+   */
+  void **hole;
+  /**
    * Bytes of a slot.
    */
-  size_t slot;
+  uint32_t slot;
   /**
    * heapwright's own.
    */
-  size_t page;
+  uint32_t page;
 } hw_gc_region;
 
 /**

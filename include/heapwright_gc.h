@@ -66,6 +66,15 @@ HW_GC_INLINE void *hw_gc_new(hw_gc_mutator *mutator, size_t size, uint32_t kind)
             region->next = object + region->slot;
             return object;
         }
+        if (HW_GC_LIKELY(region->hole != NULL)) {
+            void **hole = region->hole;
+            region->end = (char *)hole[0];
+            region->hole = (void **)hole[1];
+            hole[0] = NULL;
+            hole[1] = NULL;
+            region->next = (char *)hole + region->slot;
+            return hole;
+        }
     }
     return hw_gc_alloc(mutator, size, kind);
 }

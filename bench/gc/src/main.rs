@@ -15,10 +15,11 @@
 //! program prints, how rounds turn and how a figure is judged is `figures`' (bench/figures). The
 //! loads, and what is asked of them: [`peers`] (gcbench, splay, strings), [`request`],
 //! [`layouts`] (document, template, quiet), [`heap`] (boot, pauses, scaling), [`grown`]
-//! (generations, compact).
+//! (generations, compact), [`holes`] (fillers, quads, garbage).
 
 mod grown;
 mod heap;
+mod holes;
 mod layouts;
 mod limits;
 mod options;
@@ -36,7 +37,7 @@ use report::Report;
 type Load = (&'static str, fn(&Options, &mut Report) -> Result<(), String>);
 
 /// In the order in which they run, that of the table.
-const LOADS: [Load; 12] = [
+const LOADS: [Load; 15] = [
     ("gcbench", peers::gcbench),
     ("splay", peers::splay),
     ("strings", peers::strings),
@@ -49,6 +50,9 @@ const LOADS: [Load; 12] = [
     ("scaling", heap::scaling),
     ("generations", grown::generations),
     ("compact", grown::compact),
+    ("fillers", holes::fillers),
+    ("quads", holes::quads),
+    ("garbage", holes::garbage),
 ];
 
 fn all(options: &Options) -> Result<bool, String> {

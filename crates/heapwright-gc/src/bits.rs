@@ -13,6 +13,9 @@
 //! collection's; and *taken*, beside the page's record, which the last sweep left (see
 //! `page`). Words are relaxed atomics, because several threads may mark at once.
 //!
+//! A page of a few large slots has its bits in as many words, far apart ([`Words`]): the others are neither cleared nor looked
+//! at, for most of what a large object costs is memory that was touched long ago.
+//!
 //! Arithmetic alone; used by `page`, `mark` and `walk`.
 #![forbid(unsafe_code)]
 
@@ -31,6 +34,43 @@ pub(super) const WORDS: usize = 1;
 
 /// A bitmap of one page.
 pub(super) type Bits = [AtomicU64; WORDS];
+
+/// Slots of a page that are few: each has its bit in a word of its own.
+const FEW: usize = 8;
+/// Bytes of a page that a word's bits stand for.
+const WORD_BYTES: usize = 64 * GRANULE;
+
+/// Which words of a page's bitmaps its slots have their bits in.
+#[derive(Clone, Copy)]
+pub(super) struct Words {
+    /// Bytes from one to the next.
+    step: usize,
+    count: usize,
+}
+
+impl Words {
+    /// All.
+    pub(super) const ALL: Self = Self { step: WORD_BYTES, count: WORDS };
+
+    /// Those of a page of `slots` slots of `size` bytes.
+    pub(super) fn of(size: usize, slots: usize) -> Self {
+        if slots <= FEW { Self { step: size, count: slots } } else { Self::ALL }
+    }
+
+    /// Whether these are all words.
+    fn are_all(self) -> bool {
+        self.step == WORD_BYTES
+    }
+
+    fn each(self) -> impl Iterator<Item = usize> {
+        (0..self.count).map(move |n| n * self.step / WORD_BYTES % WORDS)
+    }
+}
+
+/// Whether a page's slots of `size` bytes are few.
+fn are_few(size: usize) -> bool {
+    size * (FEW + 1) > WORDS * WORD_BYTES
+}
 
 /// The word and the mask of the bit of the slot that begins at byte `offset` of its page.
 #[inline(always)]
@@ -90,6 +130,47 @@ fn next_set(bits: &Bits, granule: usize) -> Option<usize> {
     }
 }
 
+/// Every `n`th bit from the lowest on, for slots of `n` granules.
+const EVERY: [u64; 64] = {
+    let mut every = [0; 64];
+    let mut n = 1;
+    while n < 64 {
+        let mut at = 0;
+        while at < 64 {
+            every[n] |= 1 << at;
+            at += n;
+        }
+        n += 1;
+    }
+    every
+};
+
+/// The first slot without a bit at or behind byte `from`, where a slot begins; slots end at `end`.
+fn first_clear(bits: &Bits, from: usize, size: usize, end: usize) -> Option<usize> {
+    let step = size / GRANULE;
+    // (A thousand bytes and more, and so all that are few.)
+    if step >= 64 || !size.is_multiple_of(GRANULE) {
+        // Few slots, or such as begin within a granule.
+        return (from..end).step_by(size).find(|&at| !is_set(bits, at));
+    }
+    let (granule, end) = (from / GRANULE, end / GRANULE);
+    let mut word = granule / 64;
+    let mut free = u64::MAX << (granule % 64);
+    // Where slots begin in a word: at every `step`th bit from `phase` on.
+    let (mut phase, less) = (granule % 64 % step, 64 % step);
+    while word * 64 < end {
+        free &= !bits[word].load(Ordering::Relaxed) & EVERY[step] << phase;
+        if free != 0 {
+            let at = word * 64 + free.trailing_zeros() as usize;
+            return (at < end).then_some(at * GRANULE);
+        }
+        phase = if phase < less { phase + step } else { phase } - less;
+        free = u64::MAX;
+        word += 1;
+    }
+    None
+}
+
 /// The first stretch of slots without a bit at or behind byte `from`, where a slot begins:
 /// its bounds. `end` is where the last slot ends; the stretch is at most `most` bytes, or one
 /// slot.
@@ -100,20 +181,23 @@ pub(super) fn next_clear(
     end: usize,
     most: usize,
 ) -> Option<(usize, usize)> {
-    let mut at = from;
-    while at < end && is_set(bits, at) {
-        at += size;
-    }
-    if at >= end {
-        return None;
-    }
-    let stop = next_set(bits, at / GRANULE + 1).map_or(end, |granule| start(granule, size));
-    let most = at + (most / size).max(1) * size;
+    let at = first_clear(bits, from, size, end)?;
+    let stop = if are_few(size) {
+        (at + size..end).step_by(size).find(|&at| is_set(bits, at)).unwrap_or(end)
+    } else {
+        next_set(bits, at / GRANULE + 1).map_or(end, |granule| start(granule, size))
+    };
+    let most = if stop - at <= most { stop } else { at + (most / size).max(1) * size };
     Some((at, stop.min(end).min(most)))
 }
 
 /// Calls `with` for each slot of `size` bytes that has its bit, until it says false.
 pub(super) fn each_set(bits: &Bits, size: usize, mut with: impl FnMut(usize) -> bool) {
+    if are_few(size) {
+        let slots = (0..WORDS * WORD_BYTES).step_by(size).take((WORDS * WORD_BYTES / size).max(1));
+        slots.filter(|&at| is_set(bits, at)).all(|at| with(at));
+        return;
+    }
     for (number, word) in bits.iter().enumerate() {
         let mut rest = word.load(Ordering::Relaxed);
         while rest != 0 {
@@ -132,23 +216,33 @@ pub(super) fn reset(bits: &Bits, offset: usize) {
     bits[word].store(bits[word].load(Ordering::Relaxed) & !mask, Ordering::Relaxed);
 }
 
-/// Copies all bits of `from` to `to`, and leaves in `both` those that `to` had as well. Returns how
+/// Copies all bits of `from` to `to`, and leaves in `both` those that `to` had as well, in `words`. Returns how
 /// many were copied, and how many are left.
-pub(super) fn copy_and_compare(from: &Bits, to: &Bits, both: &mut [u64; WORDS]) -> (usize, usize) {
+pub(super) fn copy_and_compare(
+    from: &Bits,
+    to: &Bits,
+    both: &mut [u64; WORDS],
+    words: Words,
+) -> (usize, usize) {
     let (mut count, mut stay) = (0, 0);
-    for ((from, to), both) in from.iter().zip(to).zip(both) {
-        let bits = from.load(Ordering::Relaxed);
-        *both = bits & to.load(Ordering::Relaxed);
+    let copy = |n: usize| {
+        let bits = from[n].load(Ordering::Relaxed);
+        both[n] = bits & to[n].load(Ordering::Relaxed);
         count += bits.count_ones() as usize;
-        stay += both.count_ones() as usize;
-        to.store(bits, Ordering::Relaxed);
+        stay += both[n].count_ones() as usize;
+        to[n].store(bits, Ordering::Relaxed);
+    };
+    if words.are_all() {
+        (0..WORDS).for_each(copy)
+    } else {
+        words.each().for_each(copy)
     }
     (count, stay)
 }
 
-/// Makes the bits what `words` say.
-pub(super) fn assign(bits: &Bits, words: &[u64; WORDS]) {
-    bits.iter().zip(words).for_each(|(bits, &word)| bits.store(word, Ordering::Relaxed));
+/// Makes the bits in `words` what `bits` say.
+pub(super) fn assign(to: &Bits, bits: &[u64; WORDS], words: Words) {
+    words.each().for_each(|n| to[n].store(bits[n], Ordering::Relaxed));
 }
 
 /// Adds all bits of `from` to `to`; `from` has none any more. Returns how many were in both.
@@ -169,6 +263,14 @@ pub(super) fn merge(from: &Bits, to: &Bits) -> usize {
 /// Clears all bits.
 pub(super) fn clear(bits: &Bits) {
     bits.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+}
+
+/// Clears those in `words`.
+pub(super) fn clear_words(bits: &Bits, words: Words) {
+    if words.are_all() {
+        return clear(bits);
+    }
+    words.each().for_each(|n| bits[n].store(0, Ordering::Relaxed));
 }
 
 /// How many bits are set.
@@ -204,7 +306,7 @@ mod tests {
         #![proptest_config(crate::testing::cases(300))]
         #[test]
         fn stretches_are_all_that_is_clear(
-            size in (2usize..80).prop_map(|n| n * 8),
+            size in prop_oneof![(2usize..80).prop_map(|n| n * 8), (40usize..2048).prop_map(|n| n * 16)],
             taken in proptest::collection::vec(any::<u16>(), 0..200),
             most in 0usize..10_000,
         ) {
@@ -236,10 +338,11 @@ mod tests {
             every_other.clone().for_each(|at| _ = set(&other, at));
             let stay = every_other.filter(|&at| is_set(&bits, at)).count();
             let mut both = [0; WORDS];
-            prop_assert_eq!(copy_and_compare(&bits, &other, &mut both), (live, stay));
+            let words = Words::of(size, slots);
+            prop_assert_eq!(copy_and_compare(&bits, &other, &mut both, words), (live, stay));
             prop_assert_eq!((count(&bits), count(&other)), (live, live));
             let old = none();
-            assign(&old, &both);
+            assign(&old, &both, words);
             prop_assert_eq!(count(&old), stay);
             let taken = (0..slots).filter(|slot| take(&old, slot * size)).count();
             prop_assert_eq!((taken, count(&old)), (stay, 0));

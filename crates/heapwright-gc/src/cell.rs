@@ -4,7 +4,7 @@
 //! the claim of a page, or that the world stands still. Loads and stores are relaxed, which
 //! costs no more than plain ones, and what a late reader sees is old, never torn.
 
-use heapwright_substrate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use heapwright_substrate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 /// A number. Zeroed memory holds 0.
 #[repr(transparent)]
@@ -78,6 +78,31 @@ impl Num {
     #[inline]
     pub(crate) fn take(&self) -> usize {
         self.replace(0)
+    }
+}
+
+/// A number below 2^32, where there is room for no more. Zeroed memory holds 0.
+#[repr(transparent)]
+pub(crate) struct Small(AtomicU32);
+
+impl Small {
+    /// A number, as [`Num::new`].
+    #[cfg(loom)]
+    pub(crate) fn new(value: usize) -> Self {
+        Self(AtomicU32::new(value as u32))
+    }
+
+    /// What it is.
+    #[inline(always)]
+    pub(crate) fn get(&self) -> usize {
+        self.0.load(Ordering::Relaxed) as usize
+    }
+
+    /// Changes it.
+    #[inline(always)]
+    pub(crate) fn set(&self, value: usize) {
+        debug_assert!(u32::try_from(value).is_ok());
+        self.0.store(value as u32, Ordering::Relaxed);
     }
 }
 

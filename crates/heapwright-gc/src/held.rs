@@ -31,7 +31,7 @@
 
 use heapwright_substrate::sync::atomic::{Ordering, fence};
 
-use super::bits::{self, Bits, WORDS};
+use super::bits::{self, Bits, WORDS, Words};
 use super::cell::Num;
 
 /// What a page is.
@@ -118,15 +118,15 @@ impl Held {
         fence(Ordering::Release);
     }
 
-    /// Makes it a page without objects, whose marks are `marks`, as new as this cycle. `set` notes what
+    /// Makes it a page without objects, whose bits are in those `words`, and its marks `marks`, as new as this cycle. `set` notes what
     /// else it is from now on.
-    pub(super) fn open(&self, marks: &Bits, cycle: usize, set: impl FnOnce()) {
+    pub(super) fn open(&self, marks: &Bits, words: Words, cycle: usize, set: impl FnOnce()) {
         // It was closed by another thread, maybe.
         fence(Ordering::Release);
         set();
         self.cursor.set(0);
-        bits::clear(&self.taken);
-        bits::clear(marks);
+        bits::clear_words(&self.taken, words);
+        bits::clear_words(marks, words);
         self.set_swept(cycle);
         self.set_state(State::InUse);
     }
@@ -215,21 +215,27 @@ impl Held {
     }
 
     /// What is marked is taken, nothing else is, and those marks are left that stay.
-    pub(super) fn sweep(&self, marks: &Bits, cycle: usize, sticky: StickyMarks) -> Counts {
+    pub(super) fn sweep(
+        &self,
+        marks: &Bits,
+        words: Words,
+        cycle: usize,
+        sticky: StickyMarks,
+    ) -> Counts {
         let mut stay = [0; WORDS];
-        let (live, survivors) = bits::copy_and_compare(marks, &self.taken, &mut stay);
+        let (live, survivors) = bits::copy_and_compare(marks, &self.taken, &mut stay, words);
         self.cursor.set_released(0);
         self.swept.set_released(2 * cycle);
         // Before any mark goes: see `holds`.
         fence(Ordering::Release);
         let old = match sticky {
             StickyMarks::Nothing => {
-                bits::clear(marks);
+                bits::clear_words(marks, words);
                 0
             }
             StickyMarks::Everything => live,
             StickyMarks::Survivors => {
-                bits::assign(marks, &stay);
+                bits::assign(marks, &stay, words);
                 survivors
             }
         };

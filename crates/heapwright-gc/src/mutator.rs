@@ -1,18 +1,15 @@
 //! A mutator: a thread's access to one heap, and how it allocates.
 //!
 //! ```text
-//!   public   poll | barrier | heap | regions: 512 x { next, end, slot, page } | table | data
+//!   public   poll | barrier | heap | regions: 512 x { next, end, hole, slot, page } | table | data
 //!   private  handshake | tracer | which regions are in use | handles | stack | ...
-//!
-//!   region   page  | object | object | object | free ...... |  taken  | free | ...
-//!                                             ^ next        ^ end      the next stretch
 //! ```
 //!
-//! A mutator has a region for every page list: a stretch of free slots, zeroed if its objects
-//! are traced, of at most 8 KiB, so that it is in the nearest cache when it is used.
-//! Allocating moves `next`. When it meets `end`, the next stretch of the page becomes the
+//! A mutator has a region for every page list (see `region`): stretches of free slots, zeroed if their objects
+//! are traced, of at most 8 KiB together, so that they are in the nearest cache when they are used.
+//! When they are used up, the next stretches of the page become the
 //! region; when the page is at its end, another is claimed (see `page_search`), and only then a lock
-//! is taken. The first two lines of the picture are the C interface's; see `heapwright_gc.h`.
+//! is taken. The first line of the picture is the C interface's; see `heapwright_gc.h`.
 //!
 use core::ptr;
 
@@ -28,7 +25,7 @@ use super::layout::{self, KINDS, LARGE, PAGE_LISTS, REGION_BYTES, STEPS};
 use super::native_stack::NativeStack;
 use super::page::{self, Page};
 use super::page_search::ATTEMPTS;
-use super::region::Region;
+use super::region::{Hole, Region};
 use super::tracer::{self, Tracer};
 use super::world::Handshake;
 
@@ -37,6 +34,24 @@ const REGION: usize = 8 << 10;
 /// Bytes elsewhere that are paid for together.
 const OWES: usize = 256 << 10;
 const _: () = assert!(size_of::<Region>() == REGION_BYTES);
+
+/// Zeroes the part of a page's bytes from `at` to `stop` that lies below `dirty`. They are free slots, of a page that the caller's
+/// mutator has claimed.
+#[inline]
+fn clean(base: *mut u8, at: usize, stop: usize, dirty: usize) {
+    /// Bytes that are cleared sooner than a function is called. (A plain loop is one again.)
+    const FEW: usize = 256;
+    let stop = stop.min(dirty);
+    if stop.saturating_sub(at) > FEW {
+        // SAFETY: free slots of a page that this mutator claimed.
+        unsafe { ptr::write_bytes(base.wrapping_add(at), 0, stop - at) };
+        return;
+    }
+    for word in (at..stop).step_by(8) {
+        // SAFETY: free slots of a page that this mutator claimed; slots are multiples of 8.
+        unsafe { base.wrapping_add(word).cast::<u64>().write_volatile(0) };
+    }
+}
 
 /// A thread's access to a heap. Zero is one of no thread.
 #[repr(C)]
@@ -195,7 +210,7 @@ impl Mutator {
             return self.alloc_large(size, kind);
         }
         loop {
-            let object = self.bump(page_list);
+            let object = self.regions[page_list].take();
             if !object.is_null() {
                 return object;
             }
@@ -203,19 +218,6 @@ impl Mutator {
                 return ptr::null_mut();
             }
         }
-    }
-
-    /// The next slot of a region. Null: it is used up.
-    #[inline(always)]
-    fn bump(&self, page_list: usize) -> *mut u8 {
-        let region = &self.regions[page_list];
-        let object = region.next.get();
-        let next = object.wrapping_add(region.slot.get());
-        if next.addr() > region.end.get().addr() {
-            return ptr::null_mut();
-        }
-        region.next.set(next);
-        object
     }
 
     /// Gives a region more. False: there is no memory.
@@ -286,7 +288,7 @@ impl Mutator {
             return Some((page.base(), page, 0));
         }
         loop {
-            let object = self.bump(page_list);
+            let object = self.regions[page_list].take();
             if !object.is_null() {
                 let page = heap.supply.pages.get(self.regions[page_list].page.get())?;
                 let offset = object.addr() - page.base().addr();
@@ -301,17 +303,38 @@ impl Mutator {
         }
     }
 
-    /// Makes the next free stretch of a page the region. False: there is none.
+    /// Makes the next free stretches of a page the region. False: there are none.
     fn open_stretch(&self, page_list: usize, page: &Page, from: usize) -> bool {
-        let most = if self.heap().is_stressed() { 0 } else { REGION };
-        let Some((at, stop)) = page.next_free(from, most) else { return false };
-        let dirty = page.zero_from.get();
-        if layout::is_traced(page_list) && at < dirty {
-            // SAFETY: free slots of a page that this mutator claimed.
-            unsafe { ptr::write_bytes(page.base().wrapping_add(at), 0, stop.min(dirty) - at) };
+        let mut most = if self.heap().is_stressed() { 0 } else { REGION };
+        let Some((at, mut stop)) = page.next_free(from, most) else { return false };
+        let (base, dirty) = (page.base(), page.zero_from.get());
+        let zero = if layout::is_traced(page_list) { dirty } else { 0 };
+        clean(base, at, stop, zero);
+        let (first, end) = (base.wrapping_add(at), base.wrapping_add(stop));
+        most = most.saturating_sub(stop - at);
+        let slot = page.slot.get();
+        let (mut holes, mut last) = (ptr::null_mut(), ptr::null_mut::<Hole>());
+        while most >= slot
+            && let Some((at, until)) = page.next_free(stop, most)
+        {
+            clean(base, at, until, zero);
+            let hole = base.wrapping_add(at).cast::<Hole>();
+            // SAFETY: free slots of a page that this mutator claimed, at a multiple of 8, of two words at least.
+            unsafe { hole.write(Hole { end: base.wrapping_add(until), next: ptr::null_mut() }) };
+            match last.is_null() {
+                true => holes = hole,
+                // SAFETY: written here a moment ago; nobody else uses free slots of a claimed page.
+                false => unsafe { (*last).next = hole },
+            }
+            last = hole;
+            most = most.saturating_sub(until - at);
+            stop = until;
         }
+        // What was linked is not zero, even where nobody will have taken it.
         page.zero_from.set(dirty.max(stop));
-        self.regions[page_list].open(page.base().wrapping_add(at), page.base().wrapping_add(stop));
+        let region = &self.regions[page_list];
+        region.open(first, end);
+        region.hole.set(holes);
         true
     }
 
@@ -356,7 +379,7 @@ impl Mutator {
     pub(super) fn owe(&self, bytes: usize) {
         self.owed.add(bytes);
         if self.owed.get() >= OWES {
-            self.each_region(|_, region, _| region.end.set(region.next.get()));
+            self.each_region(|_, region, _| region.cut_off());
         }
     }
 

@@ -29,10 +29,10 @@
 use heapwright_substrate::address_map::MAP;
 use heapwright_substrate::size_class::UNIT;
 
-use super::bits::{self, Bits, WORDS};
+use super::bits::{self, Bits, WORDS, Words};
 use super::cell::Num;
 use super::held::{Held, State, StickyMarks};
-use super::layout::{KINDS, LARGE};
+use super::layout::{KINDS, LARGE, slots_in_page};
 use super::references::Incoming;
 
 /// Bytes that a large object has of memory: whole units, because what is behind it may have been
@@ -144,7 +144,8 @@ impl Page {
     }
 
     fn make(&self, unit: usize, page_list: usize, slot: usize, cycle: usize, place: impl FnOnce()) {
-        self.held.open(marks(unit), cycle, || {
+        let slots = if page_list / KINDS == LARGE { 1 } else { slots_in_page(slot) };
+        self.held.open(marks(unit), Words::of(slot, slots), cycle, || {
             place();
             self.page_list.set(page_list);
             self.slot.set(slot);
@@ -216,6 +217,11 @@ impl Page {
     /// How many slots it has.
     pub(super) fn slots(&self) -> usize {
         if self.is_large() { 1 } else { UNIT / self.slot.get().max(1) }
+    }
+
+    /// Where its slots have their bits.
+    pub(super) fn words(&self) -> Words {
+        Words::of(self.slot.get(), self.slots())
     }
 
     /// Where its last slot ends.
@@ -340,7 +346,7 @@ impl Page {
     /// What is marked is taken, nothing else is, and those marks are left that stay. The page has
     /// been through the sweep of `cycle`, and no part in moving any more.
     pub(super) fn sweep(&self, cycle: usize, sticky: StickyMarks) -> Found {
-        let found = self.held.sweep(self.marks(), cycle, sticky);
+        let found = self.held.sweep(self.marks(), self.words(), cycle, sticky);
         self.scanned_to.set(0);
         self.live.set(found.live);
         let evacuated = self.evacuation() == Evacuation::Evacuated;

@@ -76,6 +76,8 @@ pub(super) struct PageLists {
     pub(super) large: usize,
     /// Pages that have not been swept in this cycle.
     pub(super) unswept: usize,
+    /// The page lists that have some, as bits.
+    to_sweep: [u64; PAGE_LISTS / 64],
     /// Old objects on each page list, and their bytes.
     pub(super) old: [usize; PAGE_LISTS],
     pub(super) old_bytes: usize,
@@ -116,6 +118,7 @@ impl PageLists {
             in_use: 0,
             large: 0,
             unswept: 0,
+            to_sweep: [0; PAGE_LISTS / 64],
             old: [0; PAGE_LISTS],
             old_bytes: 0,
             young_bytes: 0,
@@ -131,6 +134,7 @@ impl PageLists {
         self.pool.copy_from_slice(&FRESH.pool);
         (self.empty, self.empty_pages, self.empty_low, self.empty_since) = (0, 0, 0, 0);
         (self.in_use, self.large, self.unswept, self.debt, self.turn) = (0, 0, 0, 0, 0);
+        self.to_sweep.fill(0);
         self.old.fill(0);
         (self.old_bytes, self.young_bytes) = (0, 0);
     }
@@ -205,6 +209,9 @@ impl PageLists {
     ) -> Option<&'a Page> {
         let page = pages.get(self.page_list[page_list].sweep)?;
         self.page_list[page_list].sweep = page.next.get();
+        if page.next.get() == 0 {
+            self.to_sweep[page_list / 64] &= !(1 << (page_list % 64));
+        }
         self.pool[page_list / KINDS].unswept -= 1;
         self.unswept -= 1;
         Some(page)
@@ -212,16 +219,16 @@ impl PageLists {
 
     /// As [`PageLists::take_unswept`], of the page list whose turn it is.
     pub(super) fn take_unswept_in_turn<'a>(&mut self, pages: &'a Pages) -> Option<&'a Page> {
-        if self.unswept == 0 {
-            return None;
-        }
-        for _ in 0..PAGE_LISTS {
-            self.turn = (self.turn + 1) % PAGE_LISTS;
-            if let Some(page) = self.take_unswept(pages, self.turn) {
-                return Some(page);
-            }
-        }
-        None
+        let behind = (self.turn + 1) % PAGE_LISTS;
+        // The word of the list whose turn it is, in two parts, is the first and the last.
+        let (first, part) = (behind / 64, u64::MAX << (behind % 64));
+        let words = self.to_sweep.len();
+        self.turn = (0..=words).find_map(|n| {
+            let word = (first + n) % words;
+            let lists = self.to_sweep[word] & if n == 0 { part } else { u64::MAX };
+            (lists != 0).then_some(word * 64 + lists.trailing_zeros() as usize)
+        })?;
+        self.take_unswept(pages, self.turn)
     }
 
     /// Notes what a sweep found in a page. If it is the last of its pool, the pool is judged.
@@ -305,9 +312,11 @@ impl PageLists {
             pool.live = live.iter().sum();
             self.unswept += pool.pages;
         }
-        for page_list in &mut self.page_list {
+        self.to_sweep.fill(0);
+        for (number, page_list) in self.page_list.iter_mut().enumerate() {
             page_list.available = 0;
             page_list.sweep = page_list.first;
+            self.to_sweep[number / 64] |= u64::from(page_list.first != 0) << (number % 64);
         }
         self.debt = 0;
         self.young_bytes = 0;

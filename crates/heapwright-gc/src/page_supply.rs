@@ -36,6 +36,9 @@ use super::pages::Pages;
 /// touched: that costs two thirds of it, and of the last page only some may ever be used.
 const USED_WHOLE: usize = 64;
 
+/// Bytes of the largest object of which a program probably touches all.
+const TOUCHED_WHOLE: usize = 4 << 10;
+
 /// Empty pages that are given back at a time.
 const DECAYS: usize = 64;
 
@@ -89,7 +92,7 @@ impl PageSupply {
         lists.add(&self.pages, page);
         let pool = &mut lists.pool[wanted.page_list / KINDS];
         pool.taken += 1;
-        let used_whole = pool.pages >= USED_WHOLE;
+        let used_whole = pool.pages >= USED_WHOLE && wanted.slot <= TOUCHED_WHOLE;
         pacing.note_pages(lists.bytes());
         drop(lists);
         if run.zero && used_whole {
@@ -142,7 +145,7 @@ impl PageSupply {
     /// Gives a page's units back: it is none any more. The record stays.
     pub(super) fn give_units(page: &Page) {
         page.held.close(State::None);
-        bits::clear(page.marks());
+        bits::clear_words(page.marks(), page.words());
         runs::give(page.unit.get(), page.units.get());
     }
 

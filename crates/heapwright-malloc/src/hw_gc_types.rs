@@ -49,17 +49,19 @@ const _: () = assert!(shown::MOVING == GC_MOVING);
 const _: () =
     assert!(GC_TRACED == TRACED && GC_LEAF == LEAF && GC_FREED == FREED && GC_USER == USER);
 
-/// A stretch of free slots: allocating moves next. For heapwright_gc.h.
+/// Stretches of free slots: allocating moves next. For heapwright_gc.h.
 #[repr(C)]
 pub struct GcRegion {
     /// The next slot.
     pub next: *mut c_char,
-    /// The end of the last one.
+    /// The end of the last one of this stretch.
     pub end: *mut c_char,
+    /// The next stretch. Its first two words are its end, and the one after it; NULL: there is none.
+    pub hole: *mut *mut c_void,
     /// Bytes of a slot.
-    pub slot: usize,
+    pub slot: u32,
     /// heapwright's own.
-    pub page: usize,
+    pub page: u32,
 }
 
 /// A thread's way into a heap, from hw_gc_attach. What is not declared here is
@@ -94,8 +96,9 @@ const _: () = {
     assert!(same(shown::MUTATOR[6], field!(GcMutator, data)));
     assert!(same(shown::REGION[0], field!(GcRegion, next)));
     assert!(same(shown::REGION[1], field!(GcRegion, end)));
-    assert!(same(shown::REGION[2], field!(GcRegion, slot)));
-    assert!(same(shown::REGION[3], field!(GcRegion, page)));
+    assert!(same(shown::REGION[2], field!(GcRegion, hole)));
+    assert!(same(shown::REGION[3], field!(GcRegion, slot)));
+    assert!(same(shown::REGION[4], field!(GcRegion, page)));
     assert!(shown::REGION_SIZE == size_of::<GcRegion>());
 };
 

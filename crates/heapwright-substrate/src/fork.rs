@@ -81,8 +81,10 @@ pub struct Handlers {
 }
 
 static JOINED: [AtomicPtr<Handlers>; PARTS] = [const { AtomicPtr::new(ptr::null_mut()) }; PARTS];
-/// The fork under way took no lock.
-static UNLOCKED: AtomicBool = AtomicBool::new(false);
+/// The thread whose fork took the locks; 0: none did.
+static HOLDER: AtomicUsize = AtomicUsize::new(0);
+/// The process had one thread when it forked.
+static ALONE: AtomicBool = AtomicBool::new(false);
 /// The parts, as bits, whose locks the fork under way took.
 static HELD: AtomicU8 = AtomicU8::new(0);
 
@@ -127,12 +129,12 @@ unsafe extern "C" fn before() {
     // that interrupted the heap, this thread does. The child goes on where the
     // handler returns, and gives the lock back itself.
     let alone = os::is_single_threaded();
+    ALONE.store(alone, Ordering::Relaxed);
     if alone {
-        UNLOCKED.store(true, Ordering::Relaxed);
         return;
     }
     FORKING.acquire();
-    UNLOCKED.store(false, Ordering::Relaxed);
+    HOLDER.store(os::thread_token(), Ordering::Relaxed);
     HELD.store(0, Ordering::Relaxed);
     for part in 0..PARTS {
         if part == Part::Pools as usize {
@@ -160,15 +162,17 @@ fn ends_within() -> bool {
     is_within
 }
 
-/// Gives the locks back. Returns the signals to be blocked from now on; none where there were no locks.
+/// Gives the locks back. Returns the signals to be blocked from now on; none where there were no locks: the process had one
+/// thread, or (with musl, which runs the handlers that it has at the end) another thread has registered them since the fork began.
 ///
 /// # Safety
 ///
-/// Follows [`before`] in the forking thread or its copy in the child.
+/// Runs after the fork, in the forking thread or its copy in the child.
 unsafe fn unlock() -> Option<SignalMask> {
-    if UNLOCKED.load(Ordering::Relaxed) {
+    if HOLDER.load(Ordering::Relaxed) != os::thread_token() {
         return None;
     }
+    HOLDER.store(0, Ordering::Relaxed);
     sync::hold_all_no_more();
     let held = HELD.load(Ordering::Relaxed);
     for part in (0..PARTS).rev().filter(|part| held >> part & 1 != 0) {
@@ -206,7 +210,7 @@ unsafe extern "C" fn in_child() {
     // SAFETY: the C library runs this after `before`, in the copy of the thread.
     let blocked = unsafe { unlock() };
     for handlers in (0..PARTS).rev().filter_map(joined) {
-        (handlers.in_child)(blocked.is_none());
+        (handlers.in_child)(ALONE.load(Ordering::Relaxed));
     }
     if let Some(blocked) = blocked {
         os::reset_streams();

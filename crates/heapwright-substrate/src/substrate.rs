@@ -17,8 +17,8 @@ use crate::fork::{self, Part};
 use crate::options::{self, Hardening, Options};
 use crate::os;
 use crate::purge_delay;
-use crate::sync::Lock;
 use crate::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::{self, Lock};
 use crate::ticks;
 
 const NEW: u8 = 0;
@@ -57,30 +57,67 @@ fn open_first(chosen: &Options) -> bool {
     opened
 }
 
-/// Registers what the C library may allocate for, once. The caller holds no lock.
-///
-/// A thread that comes while another one registers waits for it, because a fork without the
-/// handlers would copy locks that somebody holds; but not for ever, for in a child
-/// that was forked at that moment it is never finished. A call from inside (the
-/// C library allocates) goes on.
-pub fn begun() {
-    const DONE: usize = 1;
-    const PATIENCE: usize = 10_000;
-    static STATE: AtomicUsize = AtomicUsize::new(0);
-    let me = os::thread_token();
-    for _ in 0..PATIENCE {
-        match STATE.compare_exchange(0, me, Ordering::Acquire, Ordering::Acquire) {
-            Ok(_) => {
-                fork::register();
-                fork::join(Part::Substrate, &HANDLERS);
-                STATE.store(DONE, Ordering::Release);
-                return;
-            }
-            Err(DONE) => return,
-            Err(thread) if thread == me => return,
-            Err(_) => os::yield_now(),
+/// What one thread registers, once, while others wait: a fork that finds some handlers unregistered copies locks that
+/// somebody holds.
+pub struct Registration(AtomicUsize);
+
+impl Registration {
+    /// Nothing is registered.
+    pub const fn new() -> Self {
+        Self(AtomicUsize::new(0))
+    }
+
+    /// Calls `register` in the first thread that comes. A thread that comes meanwhile waits, and a call from inside (the C
+    /// library allocates) returns at once. In a child that was forked meanwhile the thread that registers is missing: there
+    /// the caller does so. A wait ends after a second, because the other thread may wait for what the caller holds. The caller
+    /// holds no lock of ours.
+    #[inline]
+    pub fn once(&self, register: impl FnOnce()) {
+        if self.0.load(Ordering::Acquire) != Self::DONE {
+            self.first(register);
         }
     }
+
+    /// No thread's token.
+    const DONE: usize = 1;
+
+    #[cold]
+    fn first(&self, register: impl FnOnce()) {
+        const PATIENCE_NS: u64 = 1_000_000_000;
+        let me = os::thread_token();
+        let mut until = 0;
+        let mut by = 0;
+        loop {
+            match self.0.compare_exchange(by, me, Ordering::Acquire, Ordering::Acquire) {
+                Ok(_) => {
+                    register();
+                    return self.0.store(Self::DONE, Ordering::Release);
+                }
+                Err(Self::DONE) => return,
+                Err(thread) if thread == me => return,
+                Err(thread) if !is_original_process() => by = thread,
+                Err(_) if sync::is_interrupted() => return,
+                Err(_) => {
+                    let now = os::now_ns();
+                    if until == 0 {
+                        until = now + PATIENCE_NS;
+                    } else if now > until {
+                        return;
+                    }
+                    os::yield_now();
+                }
+            }
+        }
+    }
+}
+
+/// Registers what the C library may allocate for, once: see [`Registration::once`].
+pub fn begun() {
+    static REGISTRATION: Registration = Registration::new();
+    REGISTRATION.once(|| {
+        fork::register();
+        fork::join(Part::Substrate, &HANDLERS);
+    });
 }
 
 /// [`open`] as the options of the process say, and [`begun`]: all there is to do for

@@ -18,6 +18,7 @@ use std::vec::Vec;
 use loom::sync::{Arc, Mutex};
 use loom::thread;
 
+use super::super::cell::{Ptr, Small};
 use super::super::region::Region;
 use super::*;
 use heapwright_substrate::sync::atomic::AtomicU64;
@@ -59,7 +60,13 @@ impl Scene {
             marks: bits(),
             slot: number(0),
             same_slot: number(0),
-            region: Region { next: pointer(), end: pointer(), slot: number(SLOT), page: number(0) },
+            region: Region {
+                next: pointer(),
+                end: pointer(),
+                hole: Ptr::new(core::ptr::null_mut()),
+                slot: Small::new(SLOT),
+                page: Small::new(0),
+            },
             cycles: number(0),
             lists: Mutex::new(()),
         };
@@ -69,7 +76,7 @@ impl Scene {
 
     /// Makes it a page of such slots.
     fn open(&self, slot: usize) {
-        self.held.open(&self.marks, 0, || {
+        self.held.open(&self.marks, Words::ALL, 0, || {
             self.slot.set(slot);
             self.same_slot.set(slot);
         });
@@ -99,7 +106,7 @@ impl Scene {
     }
 
     fn sweep(&self, sticky: StickyMarks) {
-        self.held.sweep(&self.marks, self.cycles.get(), sticky);
+        self.held.sweep(&self.marks, Words::ALL, self.cycles.get(), sticky);
     }
 
     /// As `Heap::find_fresh`.

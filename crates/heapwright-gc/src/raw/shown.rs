@@ -33,8 +33,13 @@ pub const TRACER: [(usize, usize); 3] =
     [place!(Tracer, next), place!(Tracer, end), place!(Tracer, by_slot)];
 /// The bit of a mutator's barrier that says that objects are being moved.
 pub const MOVING: u32 = super::super::cycle::MOVING;
-/// Where next, end, slot and page are in a region.
-pub const REGION: [(usize, usize); 4] =
-    [place!(Region, next), place!(Region, end), place!(Region, slot), place!(Region, page)];
+/// Where next, end, hole, slot and page are in a region.
+pub const REGION: [(usize, usize); 5] = [
+    place!(Region, next),
+    place!(Region, end),
+    place!(Region, hole),
+    place!(Region, slot),
+    place!(Region, page),
+];
 /// The size of a region.
 pub const REGION_SIZE: usize = size_of::<Region>();

@@ -85,6 +85,9 @@ impl DebugHeap {
         if !substrate::open(options::get) {
             return None;
         }
+        // Before another thread can find the heap, and fork.
+        substrate::begun();
+        join_forks();
         let slot = {
             let _one = self.starting.lock();
             let slot = self.heap.load(Ordering::Acquire);
@@ -97,8 +100,6 @@ impl DebugHeap {
             self.heap.store(ptr::from_ref(slot).cast_mut(), Ordering::Release);
             slot
         };
-        substrate::begun();
-        join_forks();
         Some(&slot.value)
     }
 

@@ -1,7 +1,7 @@
 //! Beginnings and ends: of the heap, of a thread's cache, of a thread.
 //!
 //! ```text
-//! process:  NEW --first call--> STARTING --substrate open--> READY
+//! process:  NEW --first call--> STARTING --substrate open--> READY --join in forks--> the first call returns
 //!                                                        \-> FAILED (no memory)
 //! thread:   own word  nothing --first slow call--> cache --thread ends--> exited      (`own_word`)
 //! ```
@@ -9,7 +9,7 @@
 //! The first call may come before `main`, before constructors, before the C
 //! library has set `environ`. So nothing here allocates through `malloc`. The fork
 //! hooks are registered only after the heap is READY: if the C library allocates for
-//! them, that is an ordinary allocation. The hook for threads that end must be there
+//! them, that is an ordinary allocation. Other threads wait until they are registered. The hook for threads that end must be there
 //! before: another thread that sees READY gets a cache at once, and asks for it. (A
 //! pthread key is a number in a table of the C library's; no memory is asked for.)
 //!
@@ -26,7 +26,7 @@ use crate::hardened;
 use crate::memory_limit;
 use crate::options::{self, Options};
 use crate::os::{self, Exit, rseq};
-use crate::substrate;
+use crate::substrate::{self, Registration};
 use crate::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering, fence};
 use crate::sync::{self, Lock};
 
@@ -41,6 +41,8 @@ const FAILED: u8 = 2;
 
 static STATE: AtomicU8 = AtomicU8::new(NEW);
 static STARTING: Lock<()> = Lock::new(());
+/// Threads wait here before they get a cache: with a block of their own they might fork.
+static JOINING: Registration = Registration::new();
 /// Threads that have a cache of their own.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static LATE: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
@@ -83,6 +85,7 @@ fn mine_slow(has_exited: bool) -> Mine {
     if STATE.load(Ordering::Acquire) != READY && (sync::is_interrupted() || !start()) {
         return Mine::Nothing;
     }
+    JOINING.once(join);
     if hardened::is_on() {
         return Mine::Hardened(if has_exited { None } else { hardened_cache() });
     }
@@ -270,7 +273,7 @@ pub(super) fn is_late(cache: &Cache) -> bool {
 #[cold]
 #[inline(never)]
 fn start() -> bool {
-    let starting = STARTING.lock();
+    let _starting = STARTING.lock();
     match STATE.load(Ordering::Acquire) {
         READY => return true,
         FAILED => return false,
@@ -306,7 +309,11 @@ fn start() -> bool {
     }
     os::on_thread_exit(Exit::Cache, thread_exit);
     STATE.store(READY, Ordering::Release);
-    drop(starting);
+    true
+}
+
+/// Joins in forks, and begins what may need the C library's memory. The heap has started, and the caller holds no lock.
+fn join() {
     substrate::begun();
     fork::join(Part::Heap, &HANDLERS);
     trace::begun();
@@ -315,12 +322,10 @@ fn start() -> bool {
         crate::debug::begun();
         // A profile may be begun later where other locks are held (`status`).
         crate::samples::join();
+        if foreign::peer().is_none() && !debug_hooks::is_debugging() && !hardened::is_on() {
+            sampling::begun(options::get());
+        }
     }
-    #[cfg(feature = "debug")]
-    if !peered && !debug_hooks::is_debugging() && !hardened::is_on() {
-        sampling::begun(options::get());
-    }
-    true
 }
 
 /// Runs when a thread that has a cache ends, or one whose area of restartable sequences is ours.

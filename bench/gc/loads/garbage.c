@@ -1,0 +1,42 @@
+// garbage [threads=T] [size=BYTES] [kind=traced|leaf] [total=MIB] [limit=KIB]
+//
+// Objects of one size that nobody keeps: what it costs to have one, its share of the collections included. Of
+// each a word is written, so that nobody need clear or fetch the rest for this program's sake.
+
+#include "threads.h"
+
+static size_t size, count;
+static uint32_t kind;
+
+static inline void load_trace(door_tracer *tracer, void *object) {
+    (void)tracer;
+    (void)object;
+}
+
+static uint64_t work(struct door *door, size_t thread) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t *volatile object = door_new(door, size, kind);
+        object[0] = i + thread;
+        sum += object[0];
+    }
+    return sum;
+}
+
+int main(int argc, char **argv) {
+    static const char *const kinds[] = { "traced", "leaf", NULL };
+    program_name = "garbage";
+    settings_begin(argc, argv);
+    size_t threads = setting("threads", 1, 1, MOST_THREADS);
+    size = setting("size", 20000, 8, (size_t)1 << 30);
+    kind = setting_choice("kind", kinds) == 0 ? DOOR_TRACED : DOOR_LEAF;
+    count = (setting("total", 4096, 1, 1 << 20) << 20) / size;
+    door_open(setting("limit", 131072, 0, SIZE_MAX >> 10) << 10);
+    begin();
+    uint64_t sum = workers_run(threads, work);
+    result_begin(sum);
+    object_field(count * threads);
+    door_fields();
+    result_end();
+    return 0;
+}
