@@ -7,6 +7,7 @@
 #   at every allocation, verified, with a scanned stack, moving; and without a collector, but
 #   for the file that nobody closes
 #   its dump, read by `heapwright heap`, has the types and sizes that docs/gc.md shows
+#   its time line, drawn by `heapwright run --timeline`, is what Chrome and Perfetto read
 #   a program that leaves a duty out is caught where docs/gc.md says so
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -98,6 +99,14 @@ for part in ("pair", "symbol", "closure", "</svg>"):
     if part not in page:
         sys.exit(f"the page of toy.heap has no {part}")
 PYTHON
+runs=$((runs + 1))
+
+# Its collections, drawn: JSON in Chrome's form, whose spans nest on each thread, and which has every kind of them.
+for words in "" "generations moving" "small stress at-once"; do
+    # shellcheck disable=SC2086
+    (cd "$SCRATCH" && HEAPWRIGHT_LIBRARY=$HEAPWRIGHT_SO "$heapwright" run --timeline toy.json -- ./toy stats $words >out 2>told)
+    python3 ci/timeline.py "$SCRATCH/toy.json" "$(sed -n 's/^\([0-9]*\) collections, \([0-9]*\) pauses.*/\1 \2/p' "$SCRATCH/told")" "$words"
+done
 runs=$((runs + 1))
 
 # What is left out, and what says so (docs/gc.md, "When a duty is left out").

@@ -4,7 +4,7 @@
 //
 //   warm-up | 40 single rounds, a part each | 20,000 rounds in one part
 //
-// A round allocates 8 objects whose size is a constant, 8 whose size is not, and stores and
+// A round allocates 8 objects whose size is a constant, 8 whose size is not, and stores, has each barrier without a store, and
 // polls 8 times.
 
 #include <heapwright_gc.h>
@@ -18,6 +18,9 @@ __attribute__((noinline)) void part(void) { __asm__ volatile(""); }
 __attribute__((noinline)) void *call_gc_new(hw_gc_mutator *m) { return hw_gc_new(m, 32, HW_GC_TRACED); }
 __attribute__((noinline)) void *call_gc_new_sized(hw_gc_mutator *m, size_t n) { return hw_gc_new(m, n, HW_GC_LEAF); }
 __attribute__((noinline)) void call_gc_write(hw_gc_mutator *m, void **slot, void *child) { hw_gc_write(m, slot, slot, child); }
+__attribute__((noinline)) void call_gc_barrier(hw_gc_mutator *m, void **slot, void *child) { hw_gc_barrier(m, slot, slot, child); }
+__attribute__((noinline)) void call_gc_touch(hw_gc_mutator *m, void *parent) { hw_gc_touch(m, parent); }
+__attribute__((noinline)) void call_gc_touch_slot(hw_gc_mutator *m, void *parent, void **slot) { hw_gc_touch_slot(m, parent, slot); }
 __attribute__((noinline)) void call_gc_poll(hw_gc_mutator *m) { hw_gc_poll(m); }
 
 static void rounds(long count) {
@@ -26,6 +29,9 @@ static void rounds(long count) {
             object[0] = call_gc_new(mutator);
             object[1] = call_gc_new_sized(mutator, size);
             call_gc_write(mutator, &object[2], object[1]);
+            call_gc_barrier(mutator, &object[2], object[1]);
+            call_gc_touch(mutator, object[1]);
+            call_gc_touch_slot(mutator, object[1], &object[2]);
             call_gc_poll(mutator);
         }
 }

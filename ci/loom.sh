@@ -73,7 +73,7 @@ mutant $world "a thread that stops does not fence" '(store\(state, Ordering::Rel
 mutant $world "the collector does not fence" 'fence\(Ordering::SeqCst\);(\s+self\.each)' '$1'
 mutant $world "a thread that comes in does not look at stop" 'if self\.stop\.load\(Ordering::Acquire\) == 0 \{' 'if true {'
 mutant $world "a thread that comes in does not acquire" 'self\.stop\.load\(Ordering::Acquire\) == 0' 'self.stop.load(Ordering::Relaxed) == 0'
-mutant $world "a thread that comes in stays in while it waits" 'self\.leave\(handshake\);(\s+while)' '$1'
+mutant $world "a thread that comes in stays in while it waits" 'self\.leave\(handshake\);(\s+false)' '$1'
 mutant $world "a thread that has rested does not acquire" 'self\.stop\.load\(Ordering::Acquire\) != 0' 'self.stop.load(Ordering::Relaxed) != 0'
 mutant $world "a thread that has rested does not look again" 'while (self\.stop\.load\(Ordering::Acquire\) != 0)' 'if $1'
 mutant $world "a thread that stops does not release" 'store\(state, Ordering::Release\)' 'store(state, Ordering::Relaxed)'

@@ -37,6 +37,31 @@
 #define HW_COUNT_STACKS 1
 
 /**
+ * A span begins.
+ */
+#define HW_GC_EVENT_BEGINS 0
+
+/**
+ * A span ends.
+ */
+#define HW_GC_EVENT_ENDS 1
+
+/**
+ * Of an event's flags: the collection is a minor one.
+ */
+#define HW_GC_EVENT_MINOR 1
+
+/**
+ * Of an event's flags: the world stands still during the call.
+ */
+#define HW_GC_EVENT_STOPPED 2
+
+/**
+ * Of an event's flags: the collection moves objects.
+ */
+#define HW_GC_EVENT_COMPACTS 4
+
+/**
  * An object may hold references. It arrives zeroed.
  */
 #define HW_GC_TRACED 0
@@ -52,9 +77,15 @@
 #define HW_GC_FREED 2
 
 /**
+ * To be added to any: a bit of the runtime's own, which trace_kind of hw_gc_runtime is handed. Objects with it lie in
+ * pages of their own.
+ */
+#define HW_GC_USER 4
+
+/**
  * Regions of a mutator: pools times kinds.
  */
-#define HW_GC_REGIONS 256
+#define HW_GC_REGIONS 512
 
 /**
  * Sizes that have a place: multiples of 8 up to 32 KiB.
@@ -91,6 +122,11 @@
  * Of a mutator's barrier: objects are being moved.
  */
 #define HW_GC_MOVING 4
+
+/**
+ * Priorities of finalizers: 0, the highest, up to this less 1.
+ */
+#define HW_GC_PRIORITIES 4
 
 /**
  * How many buckets the histogram of sizes has.
@@ -188,6 +224,93 @@ enum hw_gc_layout
 typedef enum hw_gc_layout hw_gc_layout;
 #else
 typedef uint32_t hw_gc_layout;
+#endif /* __STDC_VERSION__ >= 202311L */
+#endif /* __cplusplus */
+
+/**
+ * What begins and ends: see hw_gc_event.
+ */
+enum hw_gc_span
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif /* defined(__cplusplus) || __STDC_VERSION__ >= 202311L */
+ {
+  /**
+   * A collection. Begins with the bytes allocated since the last one, ends with those found live; the world
+   * stands still only as it begins.
+   */
+  HW_GC_SPAN_COLLECTION = 1,
+  /**
+   * All marking of a collection. Between its ends the runtime is asked what objects and roots lead to; when it ends,
+   * everything that they lead to was reported, so a runtime may sweep what is its own. Ends with the bytes
+   * marked.
+   */
+  HW_GC_SPAN_TRACE = 2,
+  /**
+   * A pause. Begins when all mutators stand still, with the nanoseconds that took; ends when they
+   * were let go, with those that it lasted.
+   */
+  HW_GC_SPAN_PAUSE = 3,
+  /**
+   * A step of marking.
+   */
+  HW_GC_SPAN_MARK = 4,
+  /**
+   * Roots are reported: handles, the runtime's, stacks.
+   */
+  HW_GC_SPAN_ROOTS = 5,
+  /**
+   * Values of ephemerons are marked, weak references to what is dead are cleared, finalizers become due.
+   */
+  HW_GC_SPAN_WEAK = 6,
+  /**
+   * A step of moving objects. Ends with the bytes moved.
+   */
+  HW_GC_SPAN_MOVE = 7,
+  /**
+   * Sweeping: by steps, and by those that take pages.
+   */
+  HW_GC_SPAN_SWEEP = 8,
+  /**
+   * An object wider than the widest slot, of at least large_bytes of hw_gc_runtime: its allocation, and its
+   * death, which the sweep finds; with its address and bytes. One that moves ends, and begins elsewhere.
+   */
+  HW_GC_SPAN_LARGE = 9
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum hw_gc_span hw_gc_span;
+#else
+typedef uint32_t hw_gc_span;
+#endif /* __STDC_VERSION__ >= 202311L */
+#endif /* __cplusplus */
+
+/**
+ * What a mutator's thread is at, for its heap.
+ */
+enum hw_gc_thread_state
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : uint32_t
+#endif /* defined(__cplusplus) || __STDC_VERSION__ >= 202311L */
+ {
+  /**
+   * It has left, or was not there yet: it touches no object.
+   */
+  HW_GC_THREAD_STATE_AWAY = 0,
+  /**
+   * It may touch objects, and is waited for.
+   */
+  HW_GC_THREAD_STATE_AT_WORK = 1,
+  /**
+   * It waits until the world goes on.
+   */
+  HW_GC_THREAD_STATE_STOPPED = 2
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum hw_gc_thread_state hw_gc_thread_state;
+#else
+typedef uint32_t hw_gc_thread_state;
 #endif /* __STDC_VERSION__ >= 202311L */
 #endif /* __cplusplus */
 
@@ -647,6 +770,11 @@ typedef struct hw_gc_options {
    * (hw_gc_mark_slot). hw_gc_compact does it at once.
    */
   bool compact;
+  /**
+   * Whether objects of a runtime without trace are looked through word for word: each that may be an address within an
+   * object keeps it, and keeps it in place. Without this they hold no references.
+   */
+  bool conservative;
 } hw_gc_options;
 
 /**
@@ -667,49 +795,6 @@ typedef struct hw_gc_tracer {
    */
   size_t by_slot;
 } hw_gc_tracer;
-
-/**
- * What the runtime of a language does for its heap. Zero what is not used, trace alone must
- * be there if objects are traced. data is handed to each callback. No callback may allocate,
- * collect, throw or jump out.
- */
-typedef struct hw_gc_runtime {
-  /**
-   * sizeof(hw_gc_runtime).
-   */
-  size_t size;
-  /**
-   * Handed to each callback.
-   */
-  void *data;
-  /**
-   * Reports every reference that object holds: hw_gc_mark for each.
-   */
-  void (*trace)(struct hw_gc_tracer *tracer, void *object, void *data);
-  /**
-   * Reports the roots that are neither handles nor on a stack that is scanned.
-   */
-  void (*roots)(struct hw_gc_tracer *tracer, void *data);
-  /**
-   * An object of kind HW_GC_FREED has died; size is that of its slot. It looks at no other
-   * object.
-   */
-  void (*free)(void *object, size_t size, void *data);
-  /**
-   * The name of an object's type, for dumps and verifiers: a string that stays.
-   */
-  const char *(*type_name)(const void *object, void *data);
-  /**
-   * How many bytes an object that is to be moved is to have where it goes: it goes to the pool
-   * that suits. 0: as many as it has.
-   */
-  size_t (*wanted)(const void *object, void *data);
-  /**
-   * An object has moved to a slot of size bytes; where it was, from, is only an address. It may be
-   * changed, but no reference is stored into it.
-   */
-  void (*moved)(void *object, const void *from, size_t size, void *data);
-} hw_gc_runtime;
 
 /**
  * Stretches of free slots: allocating moves next. For heapwright_gc.h.
@@ -755,7 +840,7 @@ typedef struct hw_gc_mutator {
    */
   struct hw_gc_heap *heap;
   /**
-   * A region for each pool and kind: pool * 4 + kind.
+   * A region for each pool and kind: pool * 8 + kind.
    */
   struct hw_gc_region regions[HW_GC_REGIONS];
   /**
@@ -767,12 +852,213 @@ typedef struct hw_gc_mutator {
    * Where the mark of an object is: a bit for 16 bytes of its address.
    */
   const uint8_t *marks;
+  /**
+   * The runtime's word: see hw_gc_data.
+   */
+  void *data;
 } hw_gc_mutator;
+
+/**
+ * One end of a span of a heap's collections. Later versions add fields at the end.
+ */
+typedef struct hw_gc_event {
+  /**
+   * Bytes of this struct.
+   */
+  size_t size;
+  /**
+   * What begins or ends: a hw_gc_span.
+   */
+  uint32_t span;
+  /**
+   * HW_GC_EVENT_BEGINS or HW_GC_EVENT_ENDS.
+   */
+  uint32_t edge;
+  /**
+   * HW_GC_EVENT_MINOR, HW_GC_EVENT_STOPPED, HW_GC_EVENT_COMPACTS.
+   */
+  uint32_t flags;
+  /**
+   * The thread that calls, as the system numbers it.
+   */
+  uint32_t thread;
+  /**
+   * When, in nanoseconds of the system's monotonic clock.
+   */
+  uint64_t time_ns;
+  /**
+   * The number of the collection that began last, from 1.
+   */
+  uint64_t collection;
+  /**
+   * Bytes, of what the span says.
+   */
+  uint64_t bytes;
+  /**
+   * Nanoseconds, of what the span says.
+   */
+  uint64_t ns;
+  /**
+   * The heap.
+   */
+  struct hw_gc_heap *heap;
+  /**
+   * The mutator of the thread that calls; NULL where that is not known: a sweep's end, a large object's death.
+   */
+  struct hw_gc_mutator *mutator;
+  /**
+   * The large object. When it has died this is only an address.
+   */
+  void *object;
+} hw_gc_event;
+
+/**
+ * What the runtime of a language does for its heap. Zero what is not used, trace alone must
+ * be there if objects are traced, or trace_kind. data is handed to each callback. No callback may allocate,
+ * collect, throw or jump out, but for out_of_memory.
+ */
+typedef struct hw_gc_runtime {
+  /**
+   * sizeof(hw_gc_runtime).
+   */
+  size_t size;
+  /**
+   * Handed to each callback.
+   */
+  void *data;
+  /**
+   * Reports every reference that object holds: hw_gc_mark for each.
+   */
+  void (*trace)(struct hw_gc_tracer *tracer, void *object, void *data);
+  /**
+   * Reports the roots that are neither handles nor on a stack that is scanned.
+   */
+  void (*roots)(struct hw_gc_tracer *tracer, void *data);
+  /**
+   * An object of kind HW_GC_FREED has died; size is that of its slot. It looks at no other
+   * object.
+   */
+  void (*free)(void *object, size_t size, void *data);
+  /**
+   * The name of an object's type, for dumps and verifiers: a string that stays.
+   */
+  const char *(*type_name)(const void *object, void *data);
+  /**
+   * How many bytes an object that is to be moved is to have where it goes: it goes to the pool
+   * that suits. 0: as many as it has.
+   */
+  size_t (*wanted)(const void *object, void *data);
+  /**
+   * An object has moved to a slot of size bytes; where it was, from, is only an address. It may be
+   * changed, but no reference is stored into it.
+   */
+  void (*moved)(void *object, const void *from, size_t size, void *data);
+  /**
+   * Hears of collections. Called by the thread that collects, sweeps or allocates, which holds no lock of the
+   * heap's. It may look at objects, call hw_gc_stats and hw_gc_attached, malloc, and write files; it allocates nothing in
+   * this heap, stores no references, collects nothing, attaches and detaches nothing, enters and leaves nothing. While the world
+   * stands still (HW_GC_EVENT_STOPPED) it takes no lock that a thread may hold at a safepoint, and is part of
+   * the pause. A collection's events come one after the other, but that the end of a pause is told when the world goes on already.
+   */
+  void (*event)(const struct hw_gc_event *event, void *data);
+  /**
+   * As trace, which is used where there is one, and is handed the object's kind, too.
+   */
+  void (*trace_kind)(struct hw_gc_tracer *tracer,
+                     void *object,
+                     uint32_t kind,
+                     void *data);
+  /**
+   * Marking met a reference that leads to no object of the heap: to static data, to memory of malloc, to another heap. The
+   * runtime may mark what is its own there, and report what that leads to, as trace does. Called as trace is, by any
+   * thread, once for each such reference and not for each target, NULL and what is no multiple of 8 excepted; between
+   * the ends of HW_GC_SPAN_TRACE and only there. A minor collection reports what young objects and roots lead
+   * to.
+   */
+  void (*outside)(struct hw_gc_tracer *tracer, void *reference, void *data);
+  /**
+   * There is no memory for an object, or none under the limit after collecting. true: try again, for the runtime
+   * has let something go, or raised the limit; false: the allocation gives NULL. Called where the allocation was, so it
+   * may collect, run finalizers, and longjmp out of it; what it allocates in this heap may bring it here again.
+   */
+  bool (*out_of_memory)(struct hw_gc_mutator *mutator,
+                        size_t size,
+                        uint32_t kind,
+                        void *data);
+  /**
+   * Bytes from which on a large object is an event (HW_GC_SPAN_LARGE). 0: none is.
+   */
+  size_t large_bytes;
+} hw_gc_runtime;
+
+/**
+ * What hw_gc_attached calls for each mutator: state is a hw_gc_thread_state.
+ */
+typedef void (*hw_gc_mutator_visitor)(struct hw_gc_mutator *mutator,
+                                      uint32_t state,
+                                      void *context);
 
 /**
  * What hw_gc_run_finalizers calls.
  */
 typedef void (*hw_gc_finalizer)(void *object, void *context);
+
+/**
+ * What hw_gc_tell_when_due calls.
+ */
+typedef void (*hw_gc_some_are_due)(void *context);
+
+/**
+ * What looks through a table of the runtime's own: see hw_gc_add_weak_pass.
+ */
+typedef void (*hw_gc_weak_pass)(struct hw_gc_tracer *tracer, void *context);
+
+/**
+ * How a collection went. Sizes in bytes, times in nanoseconds.
+ */
+typedef struct hw_gc_outcome {
+  /**
+   * Bytes of this struct, as the library knows it.
+   */
+  size_t size;
+  /**
+   * What lives: of slots, and what the runtime has in malloc for them as far as is known.
+   */
+  size_t live_bytes;
+  /**
+   * What was allocated since the collection before.
+   */
+  size_t allocated_bytes;
+  /**
+   * What was marked.
+   */
+  size_t marked_bytes;
+  /**
+   * What may be live and garbage when the next one ends, by the heap's own rule.
+   */
+  size_t goal_bytes;
+  /**
+   * How long the collector worked: CPU time of the marking thread, and sweeping since the collection before.
+   */
+  uint64_t collector_ns;
+  /**
+   * How long the program did since the collection before, by the clock.
+   */
+  uint64_t mutator_ns;
+  /**
+   * Collections so far, this one included.
+   */
+  uint64_t cycles;
+  /**
+   * Whether it was a minor one.
+   */
+  bool minor;
+} hw_gc_outcome;
+
+/**
+ * What hw_gc_set_policy has asked: how many bytes may be live and garbage when the next collection ends.
+ */
+typedef size_t (*hw_gc_policy)(const struct hw_gc_outcome *outcome, void *context);
 
 /**
  * What there is of a pool.
@@ -962,6 +1248,15 @@ typedef struct hw_gc_statistics {
    * The most of them for one pause.
    */
   uint64_t safepoint_max_ns;
+  /**
+   * Bytes of the collector's own lists: what is still to be marked, old objects that were stored into, weak references and
+   * ephemerons while marking goes on. What is above 256 KiB of them counts against most.
+   */
+  uint64_t lists_bytes;
+  /**
+   * The most that they ever had.
+   */
+  uint64_t lists_peak_bytes;
 } hw_gc_statistics;
 
 /**
@@ -1450,20 +1745,6 @@ struct hw_gc_heap *hw_gc_create(const struct hw_gc_options *options,
                                 const struct hw_gc_runtime *runtime);
 
 /**
- * Changes how much memory a heap may have, as hw_gc_options say it: factor_percent of what is live, least bytes between two
- * collections in any case, most bytes in all; 0 is the default of each. It holds from now on. A heap that is larger
- * than most already gets no page until a collection has made room. Any thread may call it.
- *
- * The program's duties:
- *
- * heap is of hw_gc_create and was not destroyed.
- */
-void hw_gc_set_target(struct hw_gc_heap *heap,
-                      uint32_t factor_percent,
-                      size_t least,
-                      size_t most);
-
-/**
  * Ends a heap: objects of kind HW_GC_FREED are freed, and all its memory goes back. NULL is
  * ignored.
  *
@@ -1498,11 +1779,11 @@ void hw_gc_detach(struct hw_gc_mutator *mutator);
 
 /**
  * Gives memory for an object of size bytes, aligned to 8 bytes (to 16 in the fine layout).
- * kind is HW_GC_TRACED or HW_GC_LEAF, and HW_GC_FREED or not. The inline hw_gc_new does the
+ * kind is HW_GC_TRACED or HW_GC_LEAF, and HW_GC_FREED or not, and HW_GC_USER or not. The inline hw_gc_new does the
  * same, faster. May collect.
  *
  * Returns NULL with errno ENOMEM if there is no memory, or none under the limit after a
- * collection.
+ * collection, and the runtime's out_of_memory, if it has one, has given up.
  *
  * The program's duties:
  *
@@ -1539,15 +1820,39 @@ void hw_gc_wrote(struct hw_gc_mutator *mutator,
                  void *child);
 
 /**
- * Reports that something was stored into parent, or will be before the next safepoint: for a memcpy of
- * many references, or a store of which nobody knows what it stores.
+ * What hw_gc_touch of heapwright_gc.h calls where there is something to report: something was stored into parent, or will be before
+ * the next safepoint.
  *
  * The program's duties:
  *
  * mutator is this thread's; parent is an object of its heap.
  */
-void hw_gc_touch(struct hw_gc_mutator *mutator,
-                 void *parent);
+void hw_gc_touched(struct hw_gc_mutator *mutator,
+                   void *parent);
+
+/**
+ * What hw_gc_touch_slot of heapwright_gc.h calls where there is something to report: as hw_gc_touched, of one slot of parent.
+ *
+ * The program's duties:
+ *
+ * As hw_gc_touched; slot lies in parent.
+ */
+void hw_gc_touched_slot(struct hw_gc_mutator *mutator,
+                        void *parent,
+                        void **slot);
+
+/**
+ * From now on stores into the object need not be reported: it is looked at in every collection, a minor one as well, and what
+ * it leads to stays where it is. For objects that foreign code writes into. It lasts as long as the object.
+ *
+ * Returns false with errno ENOMEM if there is no memory.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; object is an object of its heap.
+ */
+bool hw_gc_unprotect(struct hw_gc_mutator *mutator,
+                     void *object);
 
 /**
  * Reports a reference: what hw_gc_mark calls when there is no room.
@@ -1698,13 +2003,39 @@ void hw_gc_safepoint(struct hw_gc_mutator *mutator);
 void hw_gc_leave(struct hw_gc_mutator *mutator);
 
 /**
- * The thread is back. Waits while a collection is at work.
+ * The thread is back, or another one in its place, which then has the mutator. Waits while a collection is at work.
  *
  * The program's duties:
  *
- * Follows hw_gc_leave.
+ * Follows hw_gc_leave; the thread has no other mutator of the heap.
  */
 void hw_gc_enter(struct hw_gc_mutator *mutator);
+
+/**
+ * As hw_gc_enter, but does not wait: for a thread that has something else to do meanwhile.
+ *
+ * Returns whether the thread is back; if not, a collection is at work.
+ *
+ * The program's duties:
+ *
+ * As hw_gc_enter.
+ */
+bool hw_gc_try_enter(struct hw_gc_mutator *mutator);
+
+/**
+ * Visits all mutators of a heap, each with the hw_gc_thread_state that it had a moment ago: so that a runtime
+ * finds its threads by their words (hw_gc_data) and needs no list of its own. Also in roots, and when an
+ * event comes. Nobody attaches or detaches meanwhile, so visit is short, and does neither.
+ *
+ * Returns how many there are.
+ *
+ * The program's duties:
+ *
+ * heap is of hw_gc_create and was not destroyed.
+ */
+size_t hw_gc_attached(struct hw_gc_heap *heap,
+                      hw_gc_mutator_visitor visit,
+                      void *context);
 
 /**
  * Collects for about budget_ns nanoseconds: sweeps, marks, and begins a collection if one is due.
@@ -1727,6 +2058,16 @@ bool hw_gc_step(struct hw_gc_mutator *mutator,
  * mutator is this thread's; the duties listed in heapwright_gc.h.
  */
 void hw_gc_collect(struct hw_gc_mutator *mutator);
+
+/**
+ * A minor collection from the beginning to the end; or a major one, if that is due, or the heap does not know what is old: it has no
+ * generations, or has not collected yet. Returns whether it was a minor one.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; the duties listed in heapwright_gc.h.
+ */
+bool hw_gc_collect_minor(struct hw_gc_mutator *mutator);
 
 /**
  * Collects, moves objects to where they lie close together, and gives pages back that have none any
@@ -1910,6 +2251,36 @@ bool hw_gc_finalize(struct hw_gc_mutator *mutator,
                     void *context);
 
 /**
+ * As hw_gc_finalize, with a priority and a context that is an object of the heap, or NULL. The context is kept for as long as the object
+ * lives or the finalizer is due, also if it leads to the object. Finalizers of priority 0 come first; one of a lower
+ * priority is not due while one of a higher priority is whose object leads to its own.
+ *
+ * Returns false with errno ENOMEM if there is no memory, EINVAL without a function or of a priority that does not exist.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; object and context are objects of its heap.
+ */
+bool hw_gc_finalize_with(struct hw_gc_mutator *mutator,
+                         void *object,
+                         hw_gc_finalizer run,
+                         void *context,
+                         uint32_t priority);
+
+/**
+ * Has tell called, once a collection, when finalizers have become due or guardians have something to retrieve: by the thread that collected, when
+ * the others have gone on. It calls nothing of the heap: it sets a flag, or wakes a thread. NULL: nobody is told. Any thread may call
+ * this.
+ *
+ * The program's duties:
+ *
+ * heap is of hw_gc_create and was not destroyed; tell may be called until this is called again, or the heap ends.
+ */
+void hw_gc_tell_when_due(struct hw_gc_heap *heap,
+                         hw_gc_some_are_due tell,
+                         void *context);
+
+/**
  * Forgets all finalizers of object that are not due yet. Takes time for each that any object has.
  *
  * Returns how many there were.
@@ -1922,7 +2293,7 @@ size_t hw_gc_finalize_cancel(struct hw_gc_mutator *mutator,
                              void *object);
 
 /**
- * Runs up to most finalizers that are due, in the order in which they were asked for. They may
+ * Runs up to most finalizers that are due, by priority, and of one priority in the order in which they were asked for. They may
  * allocate. Returns how many.
  *
  * The program's duties:
@@ -1931,6 +2302,122 @@ size_t hw_gc_finalize_cancel(struct hw_gc_mutator *mutator,
  */
 size_t hw_gc_run_finalizers(struct hw_gc_mutator *mutator,
                             size_t most);
+
+/**
+ * Makes an object a guardian (Dybvig, Bruggeman, Eby: "Guardians in a generation-based garbage collector", 1993), and returns its
+ * number, which the runtime keeps in the object: what is registered with it can be retrieved from it when nothing else leads there any
+ * more, for as long as something leads to the guardian. When the object has died the number is worth nothing.
+ *
+ * Returns 0 with errno ENOMEM if there is no memory.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; object is an object of its heap.
+ */
+uint32_t hw_gc_guardian_new(struct hw_gc_mutator *mutator,
+                            void *object);
+
+/**
+ * Registers object with a guardian. When nothing leads to it any more, representative can be retrieved: object itself, or another, which
+ * is kept until then. An object may be registered several times, and is retrieved as often. Weak references to what is retrieved
+ * stay.
+ *
+ * Returns false with errno ENOMEM if there is no memory, or no such guardian.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; both are objects of its heap; guardian is of hw_gc_guardian_new, and its object lives.
+ */
+bool hw_gc_guard(struct hw_gc_mutator *mutator,
+                 uint32_t guardian,
+                 void *object,
+                 void *representative);
+
+/**
+ * The next object that a guardian retrieves, which is the caller's to keep; NULL: there is none. Constant time.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; guardian is of hw_gc_guardian_new, and its object lives.
+ */
+void *hw_gc_retrieve(struct hw_gc_mutator *mutator,
+                     uint32_t guardian);
+
+/**
+ * Has a table of the runtime's own looked through in each collection: pass is called when all is marked, before finalizers are due, and again
+ * when objects have moved, while all mutators stand still. For each object in the table it asks hw_gc_where, and drops the entry,
+ * or notes the new address. Objects in the table are not kept. It calls nothing else of the heap. Any thread may call this.
+ *
+ * Returns false with errno ENOMEM if there is no memory, EINVAL without a function.
+ *
+ * The program's duties:
+ *
+ * heap is of hw_gc_create and was not destroyed; pass may be called until it is removed, or the heap ends.
+ */
+bool hw_gc_add_weak_pass(struct hw_gc_heap *heap,
+                         hw_gc_weak_pass pass,
+                         void *context);
+
+/**
+ * Ends a hw_gc_add_weak_pass with the same function and context. Returns whether there was one.
+ *
+ * The program's duties:
+ *
+ * heap is of hw_gc_create and was not destroyed.
+ */
+bool hw_gc_remove_weak_pass(struct hw_gc_heap *heap,
+                            hw_gc_weak_pass pass,
+                            void *context);
+
+/**
+ * In a weak pass: where an object is; NULL: it is dead. What is no object of the heap stays what it is.
+ *
+ * The program's duties:
+ *
+ * tracer is what the running pass was given.
+ */
+void *hw_gc_where(struct hw_gc_tracer *tracer,
+                  void *object);
+
+/**
+ * Changes how much memory a heap may have, as hw_gc_options say it: factor_percent of what is live, least bytes between two
+ * collections in any case, most bytes in all; 0 is the default of each. It holds from now on. A heap that is larger
+ * than most already gets no page until a collection has made room. Any thread may call it.
+ *
+ * The program's duties:
+ *
+ * heap is of hw_gc_create and was not destroyed.
+ */
+void hw_gc_set_target(struct hw_gc_heap *heap,
+                      uint32_t factor_percent,
+                      size_t least,
+                      size_t most);
+
+/**
+ * From now on the heap may grow by the square root of what lives, of how fast it allocates, and of how slowly it is marked, and not by
+ * factor_percent (MemBalancer's rule: Kirisame, Shenoy, Panchekha, OOPSLA 2022): of several heaps with the same bytes,
+ * those get more memory that save more time with it. A heap of which bytes live, and which allocates as fast as it is
+ * marked, may double. 0: by the factor again. Any thread may call it.
+ *
+ * The program's duties:
+ *
+ * heap is of hw_gc_create and was not destroyed.
+ */
+void hw_gc_balance(struct hw_gc_heap *heap,
+                   size_t bytes);
+
+/**
+ * Has policy asked after each collection how many bytes may be live and garbage when the next one ends: while all mutators stand
+ * still, so it calls nothing of the heap and takes no lock that a mutator may hold. 0: what the heap itself would choose.
+ * least and most of hw_gc_options hold in any case. NULL: nobody is asked. Any thread may call it.
+ *
+ * The program's duties:
+ *
+ * heap is of hw_gc_create and was not destroyed; policy may be called until this is called again, or the heap ends.
+ */
+void hw_gc_set_policy(struct hw_gc_heap *heap,
+                      hw_gc_policy policy,
+                      void *context);
 
 /**
  * The object of a heap that an address lies in, or NULL. Any address may be asked about.
@@ -1948,6 +2435,43 @@ void *hw_gc_find(struct hw_gc_heap *heap,
  * no collected heap.
  */
 size_t hw_gc_object_size(const void *object);
+
+/**
+ * The kind of an object, as the allocation was given it: HW_GC_LEAF, HW_GC_FREED, HW_GC_USER. UINT32_MAX for what is
+ * in no collected heap.
+ */
+uint32_t hw_gc_object_kind(const void *object);
+
+/**
+ * Whether an object is old: a minor collection takes it for live, and does not look at it unless something was stored into it. Constant
+ * time for most; all mutators stand still for an object that has survived one collection, or was stored into.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; it is a safepoint, so the duties listed in heapwright_gc.h.
+ */
+bool hw_gc_is_old(struct hw_gc_mutator *mutator,
+                  void *object);
+
+/**
+ * Whether an object does not move because it, or another in its page, is pinned.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's.
+ */
+bool hw_gc_is_pinned(struct hw_gc_mutator *mutator, void *object);
+
+/**
+ * Where the object is now that was at address, if it has moved; NULL: it has not, or nobody knows any more, because the collection
+ * that moved it has been swept.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's.
+ */
+void *hw_gc_moved(struct hw_gc_mutator *mutator,
+                  void *address);
 
 /**
  * Bytes of the slot that an object of size bytes gets.

@@ -20,8 +20,8 @@
  *     heap's own that only mark (see markers in hw_gc_options).
  *  3. Initialising. A traced object arrives zeroed, and trace understands zeroes.
  *  4. Barriers. If the heap is incremental or has generations, every store of a reference into an object goes
- *     through hw_gc_write, but for stores into an object that was allocated since the last
- *     time something might have been collected.
+ *     through hw_gc_write, or beside hw_gc_barrier, hw_gc_touch or hw_gc_touch_slot, but for stores into an object that was
+ *     allocated since the last time something might have been collected, or of which hw_gc_unprotect was told.
  *  5. Safepoints. An attached thread allocates, polls, or has left (hw_gc_leave) before long, or
  *     all others wait for it. A mutator is one thread's; a thread has one a heap.
  *  6. Freeing. The runtime's free looks at no other object, and allocates nothing.
@@ -55,10 +55,10 @@ extern "C" {
 #endif
 
 /* Memory for an object; see hw_gc_alloc. Where size and kind are constants: nine
- * instructions. */
+ * instructions. With an out_of_memory that never returns false this never returns NULL. */
 HW_GC_INLINE void *hw_gc_new(hw_gc_mutator *mutator, size_t size, uint32_t kind) {
     if (HW_GC_LIKELY(size <= 32768)) {
-        char *first = (char *)&mutator->regions[kind & 3u];
+        char *first = (char *)&mutator->regions[kind & 7u];
         hw_gc_region *region = (hw_gc_region *)(void *)(first + mutator->places[(size + 7) / 8]);
         char *object = region->next;
         uintptr_t next = (uintptr_t)object + region->slot;
@@ -79,21 +79,45 @@ HW_GC_INLINE void *hw_gc_new(hw_gc_mutator *mutator, size_t size, uint32_t kind)
     return hw_gc_alloc(mutator, size, kind);
 }
 
-/* Stores child into *slot, which lies in parent. */
-HW_GC_INLINE void hw_gc_write(hw_gc_mutator *mutator, void *parent, void **slot, void *child) {
-    uint32_t barrier;
-    *slot = child;
-    barrier = *(volatile uint32_t *)&mutator->barrier;
+/* Whether an object has its mark. */
+HW_GC_INLINE int hw_gc_has_mark(hw_gc_mutator *mutator, void *object) {
+    uintptr_t at = (uintptr_t)object;
+    return *(const volatile uint8_t *)(mutator->marks + (at >> 7)) >> (at >> 4 & 7) & 1;
+}
+
+/* The barrier without the store: child is stored into *slot, which lies in parent, just before this or after it, with
+ * no safepoint in between. For stores that are not plain ones: atomic exchanges, several words at a time. */
+HW_GC_INLINE void hw_gc_barrier(hw_gc_mutator *mutator, void *parent, void **slot, void *child) {
+    uint32_t barrier = *(volatile uint32_t *)&mutator->barrier;
     if (!HW_GC_LIKELY(barrier == 0)) {
-        uintptr_t at = (uintptr_t)parent;
         if (barrier & HW_GC_MOVING) {
             hw_gc_wrote(mutator, parent, slot, child);
             return;
         }
         /* Only parents with a mark matter: those that were looked at, or are old. */
-        if (at == 0 || *(const volatile uint8_t *)(mutator->marks + (at >> 7)) >> (at >> 4 & 7) & 1)
-            hw_gc_shade(mutator, parent, child);
+        if (parent == NULL || hw_gc_has_mark(mutator, parent)) hw_gc_shade(mutator, parent, child);
     }
+}
+
+/* Stores child into *slot, which lies in parent. */
+HW_GC_INLINE void hw_gc_write(hw_gc_mutator *mutator, void *parent, void **slot, void *child) {
+    *slot = child;
+    hw_gc_barrier(mutator, parent, slot, child);
+}
+
+/* The same where it is not known what is stored, or many references are, as by memcpy: something is stored into parent, just before
+ * this or after it, with no safepoint in between. All of parent is looked at again. */
+HW_GC_INLINE void hw_gc_touch(hw_gc_mutator *mutator, void *parent) {
+    uint32_t barrier = *(volatile uint32_t *)&mutator->barrier;
+    if (!HW_GC_LIKELY(barrier == 0) && (barrier & HW_GC_MOVING || hw_gc_has_mark(mutator, parent)))
+        hw_gc_touched(mutator, parent);
+}
+
+/* The same for one slot of parent: while marking goes in steps, that alone is looked at again. */
+HW_GC_INLINE void hw_gc_touch_slot(hw_gc_mutator *mutator, void *parent, void **slot) {
+    uint32_t barrier = *(volatile uint32_t *)&mutator->barrier;
+    if (!HW_GC_LIKELY(barrier == 0) && (barrier & HW_GC_MOVING || hw_gc_has_mark(mutator, parent)))
+        hw_gc_touched_slot(mutator, parent, slot);
 }
 
 /* Reports a reference: an object's address. NULL, and words that are no multiple of 8 (small
@@ -119,6 +143,12 @@ HW_GC_INLINE void hw_gc_mark_slot(hw_gc_tracer *tracer, void **slot) {
         hw_gc_mark_slot_moving(tracer, slot);
     }
 }
+
+/* The runtime's word of a mutator: NULL at first. For its own struct of the thread, say; heapwright does not look at it. */
+HW_GC_INLINE void *hw_gc_data(const hw_gc_mutator *mutator) { return mutator->data; }
+
+/* Sets it. */
+HW_GC_INLINE void hw_gc_set_data(hw_gc_mutator *mutator, void *data) { mutator->data = data; }
 
 /* Stands still if a collection asks for it. */
 HW_GC_INLINE void hw_gc_poll(hw_gc_mutator *mutator) {

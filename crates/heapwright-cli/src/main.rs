@@ -25,7 +25,7 @@
 //! process/        starting a program, standing in for it, ending as it ended
 //! statistics      the files a run leaves, collected
 //! report/         from debug records to what is reported
-//! heap/           from a heap dump to what holds what
+//! heap/           from a heap dump to what holds what, and time lines
 //! symbols/        from addresses to functions and lines
 //! bench/          the race: allocators, programs, rounds, and what it shows
 //! trace/          traces, read and written

@@ -195,7 +195,7 @@ pub(super) fn next_clear(
 pub(super) fn each_set(bits: &Bits, size: usize, mut with: impl FnMut(usize) -> bool) {
     if are_few(size) {
         let slots = (0..WORDS * WORD_BYTES).step_by(size).take((WORDS * WORD_BYTES / size).max(1));
-        slots.filter(|&at| is_set(bits, at)).all(|at| with(at));
+        slots.filter(|&at| is_set(bits, at)).all(with);
         return;
     }
     for (number, word) in bits.iter().enumerate() {

@@ -26,6 +26,7 @@ use heapwright_substrate::os;
 use heapwright_substrate::sync::atomic::AtomicU32;
 
 use super::cell::Num;
+use super::events::Span;
 use super::heap::Heap;
 use super::held::StickyMarks;
 use super::layout::PAGE_LISTS;
@@ -182,10 +183,33 @@ impl Heap {
                 }
             }
         }
+        self.finish_moving(me);
+        self.sweep_all();
+    }
+
+    fn finish_moving(&self, me: &Mutator) {
         while self.cycle.phase() == Phase::Moving && self.may_collect() {
             self.move_some(me, 0);
         }
+    }
+
+    /// A minor cycle from its beginning to its end, and all of its sweep: or a major one, if that is due, or ages are not known. Whether it
+    /// was a minor one. What is under way is finished first.
+    pub(super) fn collect_young(&self, me: &Mutator) -> bool {
+        let mut begun = self.cycle.phase() != Phase::Marking;
+        let mut cycles = self.cycle.number();
+        while self.may_collect() {
+            self.advance(me, Budget::NONE, true);
+            if self.cycle.number() != cycles {
+                cycles = self.cycle.number();
+                if core::mem::replace(&mut begun, true) {
+                    break;
+                }
+            }
+        }
+        self.finish_moving(me);
         self.sweep_all();
+        self.generations.is_minor()
     }
 
     /// Works for about as long as the budget says: sweeps, marks, and begins a cycle if
@@ -214,6 +238,7 @@ impl Heap {
             return self.rest(me);
         }
         let began = Began::now(asked);
+        self.sizing.begin_step();
         // Another mutator may have gone on while this one stopped the world; or something could not be
         // remembered since marks were looked at, and they must go first.
         let lost = self.cycle.phase() == Phase::Idle
@@ -223,20 +248,24 @@ impl Heap {
             self.world.go_on();
             return;
         }
+        self.pause_begins(me, &began);
         self.each_mutator(|mutator| {
             mutator.settle();
             mutator.tracer.publish();
             mutator.tracer.dirty_slots.give(&self.dirty_slots);
         });
         if self.cycle.phase() == Phase::Idle {
-            self.begin();
+            self.begin(me);
         }
         self.marking.set_deadline(budget.deadline);
-        if self.mark(me, budget) {
+        if self.during(Span::Mark, me, || self.mark(me, budget)) {
             self.finish(me);
         }
-        self.pauses.add(&began);
+        self.sizing.end_step();
+        let pause = self.pauses.add(&began);
         self.world.go_on();
+        self.pause_ends(me, &began, pause);
+        self.due.tell();
     }
 
     /// See [`Mutator::step`](super::raw::Mutator::step).
@@ -257,7 +286,7 @@ impl Heap {
     }
 
     /// From now on there are marks.
-    fn begin(&self) {
+    fn begin(&self, me: &Mutator) {
         self.cycle.enter(Phase::Marking);
         let minor = self.generations.begin();
         self.set_barrier(
@@ -269,6 +298,7 @@ impl Heap {
             self.moving.note_begin();
             self.forget_remembered();
         }
+        self.collection_begins(me);
         self.pacing.note_begin();
     }
 
@@ -281,6 +311,7 @@ impl Heap {
 
     /// All is marked. From now on pages are swept.
     fn finish(&self, me: &Mutator) {
+        self.trace_ends(me);
         if self.options().verify & super::raw::VERIFY_BARRIERS != 0 {
             self.verify_barriers(me);
         }
@@ -296,20 +327,24 @@ impl Heap {
         drop(lists);
         let allocated = self.pacing.end_allocating();
         let marked = self.marking.take_counts(&mut live);
+        self.marking.trim(self.pacing.live());
         let slots = old_bytes + marked;
         let first = self.cycle.number() == 0;
         let survival = self.generations.end_marking(first, allocated, marked, young_bytes);
         // How many external bytes go with dead objects is known when the sweep is over; until then
         // the share of dead bytes of slots is taken for it.
-        self.set_goal(self.pacing.estimate_live(slots, allocated));
+        let all = self.pacing.estimate_live(slots, allocated);
+        self.size(all, allocated, marked);
+        self.set_goal(all);
         self.choose_next(survival);
         self.cycle.end_marking();
         let moves = self.moving.is_on();
         self.cycle.enter(if moves { Phase::Moving } else { Phase::Sweeping });
         self.supply.lists.lock().begin_sweep(&live);
+        self.sweep_begins();
         if moves && !self.moves_in_steps() {
             // No stores are reported.
-            self.move_stopped(me, 0);
+            self.during(Span::Move, me, || self.move_stopped(me, 0));
         }
         if self.options().verify & super::raw::VERIFY_HEAP != 0 {
             self.verify(me);

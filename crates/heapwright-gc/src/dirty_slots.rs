@@ -38,6 +38,16 @@ pub(super) unsafe fn whole(object: *mut u8, tracer: &Tracer) {
     tracer.trace(object);
 }
 
+/// Traces a slot.
+///
+/// # Safety
+///
+/// A place for a reference in an object of the tracer's heap.
+pub(super) unsafe fn one(slot: *mut u8, tracer: &Tracer) {
+    // SAFETY: as the caller promises.
+    unsafe { tracer.mark_slot(slot.cast()) };
+}
+
 impl Heap {
     /// Something is stored in `place`, in the object `parent`, before the next safepoint: `place` is traced
     /// again if it was before. While all is marked, or objects are moved.

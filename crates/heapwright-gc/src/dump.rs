@@ -24,9 +24,8 @@ use heapwright_substrate::os;
 use heapwright_substrate::size_class::UNIT;
 
 use super::bits::WORDS;
-use super::cycle::Phase;
 use super::heap::Heap;
-use super::held::{State, StickyMarks};
+use super::held::State;
 use super::layout::{self, LARGE, Layout};
 use super::mutator::Mutator;
 use super::page::{Evacuation, Page};
@@ -108,13 +107,6 @@ impl Heap {
         })
     }
 
-    /// Whether the object that begins at byte `offset` of a page is old.
-    fn is_old(&self, page: &Page, offset: usize) -> bool {
-        let all = self.generations.sticky_marks() == StickyMarks::Everything
-            && self.cycle.phase() != Phase::Marking;
-        self.generations.has_ages() && page.is_marked(offset) && (all || page.has_survived(offset))
-    }
-
     fn write_start(&self, writer: &mut record::Writer<'_, impl FnMut(&[u8]) -> bool>) {
         let statistics = self.statistics();
         let mut pools = [0; LARGE];
@@ -154,7 +146,7 @@ impl Heap {
             for offset in page.objects().filter(|&offset| self.holds(page, offset)) {
                 let number = offset / slot.max(1);
                 occupancy[number / 64] |= 1 << (number % 64);
-                old += u32::from(self.is_old(page, offset));
+                old += u32::from(self.is_seen_old(page, offset));
             }
         }
         let of_page = |number: usize| if empty { 0 } else { number as u64 };
@@ -206,7 +198,7 @@ impl Heap {
                 used: if page.is_large() { page.slot.get() as u64 } else { 0 },
                 kind,
                 type_id,
-                old: self.is_old(page, offset),
+                old: self.is_seen_old(page, offset),
             });
             if layout::is_traced(kind.into()) {
                 tracer.looking(|tracer| tracer.trace(object), &mut |reference| {

@@ -10,7 +10,7 @@
 use heapwright_substrate::describe::{self, Front};
 use heapwright_substrate::fork::{self, Handlers, Part};
 use heapwright_substrate::os;
-use heapwright_substrate::sync::atomic::{AtomicBool, Ordering};
+use heapwright_substrate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::cell::Num;
 use super::heap::{self, Heap};
@@ -28,6 +28,15 @@ const NO_PART: usize = 0;
 const STOPPED: usize = 1;
 /// It has, but a mutator did not stop.
 const MOVES: usize = 2;
+
+/// How many forks this process is away from the first one: what was known of threads and processes holds for one
+/// number.
+static FORKS: AtomicUsize = AtomicUsize::new(0);
+
+/// How many forks led to this process. Any number of threads may ask.
+pub(super) fn forks() -> usize {
+    FORKS.load(Ordering::Relaxed)
+}
 
 /// A heap's part in forks. Zero has none.
 pub(super) struct ForkPart {
@@ -124,6 +133,7 @@ unsafe fn unlock() {
 }
 
 fn in_child(alone: bool) {
+    FORKS.fetch_add(1, Ordering::Relaxed);
     if alone {
         return;
     }

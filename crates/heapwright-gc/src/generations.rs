@@ -9,6 +9,9 @@
 //!          somebody wants one: then no marks are left, or those that are get cleared, a few pages at a time
 //! ```
 //!
+//! Minor collections that do not pay, as in a heap with hardly more memory than what lives, are left out for a while
+//! (see `minors`).
+//!
 //! Where a runtime has scopes in which collections are minor (requests), marks stay although a major
 //! collection is due, because a scope may begin at any time.
 //!
@@ -28,6 +31,7 @@ use super::cycle::{Phase, STORES};
 use super::growth::{self, Outcome};
 use super::heap::Heap;
 use super::held::{State, StickyMarks};
+use super::minors::Minors;
 use super::mutator::Mutator;
 use super::remembered::Remembered;
 
@@ -53,8 +57,9 @@ pub(super) struct Generations {
     young: Num,
     /// Bytes that were allocated before the last cycle.
     allocated_last: Num,
-    /// Cycles that were minor.
+    /// Cycles that were minor, and whether they pay.
     minors: Num,
+    pay: Minors,
 }
 
 /// Bytes allocated between two cycles, and how many of them the second found live.
@@ -162,6 +167,8 @@ impl Generations {
         let before = self.allocated_last.replace(allocated);
         self.young.set(marked.min(allocated));
         self.minors.add(usize::from(minor));
+        let live = if minor { self.live_at_major.get() } else { marked };
+        self.pay.note(minor, allocated, marked, live);
         if minor || first {
             Survival { allocated, survived: marked }
         } else {
@@ -174,7 +181,9 @@ impl Generations {
     fn choose_next(&self, live: usize, goal: usize, survival: Survival) -> StickyMarks {
         let Survival { allocated, survived } = survival;
         let live_at_major = self.live_at_major.get();
-        let due = growth::is_major_due(Outcome { live, live_at_major, goal, allocated, survived });
+        let outcome = Outcome { live, live_at_major, goal, allocated, survived };
+        let rest = !self.is_minor() && self.pay.rest();
+        let due = rest || growth::is_major_due(outcome);
         // Where there are scopes, one may begin at any time.
         let scopes = self.has_scopes.get() != 0;
         if due && scopes {
@@ -190,6 +199,7 @@ impl Generations {
     /// Forgets all.
     pub(super) fn end(&self) {
         self.remembered.end();
+        self.pay.end();
         for number in [
             &self.minor,
             &self.sticky,

@@ -53,11 +53,14 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// How many bytes may be live and garbage when the next cycle ends. What may be allocated in any
-    /// case is for each of the `mutators`, so that two of them on one heap collect no more often
+    /// How many bytes may be live and garbage when the next cycle ends, by the factor or with so much `room` (see `sizing`). What may
+    /// be allocated in any case is for each of the `mutators`, so that two of them on one heap collect no more often
     /// than on two.
-    pub(super) fn goal(&self, live: usize, mutators: usize) -> usize {
-        let grown = live.saturating_mul(self.factor) / 100;
+    pub(super) fn goal(&self, live: usize, mutators: usize, room: Option<usize>) -> usize {
+        let grown = match room {
+            Some(room) => live.saturating_add(room),
+            None => live.saturating_mul(self.factor) / 100,
+        };
         let least = self.least.saturating_mul(mutators.max(1));
         let goal = grown.max(live.saturating_add(least));
         goal.min(self.most).max(live)
@@ -188,11 +191,13 @@ mod tests {
 
     #[test]
     fn the_goal_is_a_factor_of_what_is_live_within_bounds() {
-        assert_eq!(TARGET.goal(100 << 20, 1), 200 << 20);
-        assert_eq!(TARGET.goal(1 << 20, 1), 5 << 20);
-        assert_eq!(Target { most: 150 << 20, ..TARGET }.goal(100 << 20, 1), 150 << 20);
-        assert_eq!(Target { most: 50 << 20, ..TARGET }.goal(100 << 20, 1), 100 << 20);
-        assert!(TARGET.goal(usize::MAX / 2, 1) > usize::MAX / 2);
+        assert_eq!(TARGET.goal(100 << 20, 1, None), 200 << 20);
+        assert_eq!(TARGET.goal(1 << 20, 1, None), 5 << 20);
+        assert_eq!(Target { most: 150 << 20, ..TARGET }.goal(100 << 20, 1, None), 150 << 20);
+        assert_eq!(Target { most: 50 << 20, ..TARGET }.goal(100 << 20, 1, None), 100 << 20);
+        assert!(TARGET.goal(usize::MAX / 2, 1, None) > usize::MAX / 2);
+        assert_eq!(TARGET.goal(100 << 20, 1, Some(10 << 20)), 110 << 20);
+        assert_eq!(TARGET.goal(100 << 20, 1, Some(0)), 104 << 20);
     }
 
     #[test]

@@ -3,9 +3,10 @@
 //! ```text
 //!   algorithm   cycle         phases, steps, barriers           generations   sticky marks, minor or major
 //!               pacing        allowance, debt                   moving        plan, evacuation
+//!               sizing        factor, balance, policy
 //!   space       supply        pages, their lists                handles       roots, one word each
 //!   mechanism   world         stops at safepoints                  marking       gang, helpers, mark chunks
-//!               weak, dirty_slots, finalizers: what is looked at when marking ends, or again
+//!               weak, dirty_slots, finalizers, guardians, weak_passes, unprotected: what is looked at when marking ends, or again
 //! ```
 //!
 //! Each part owns its fields. `Heap` only joins them: what needs several parts is a method of `Heap` in the
@@ -13,7 +14,7 @@
 //!
 //! Heaps are made once and recycled, never freed, so an id that was read from the address
 //! map a moment ago leads to a heap. Locks, in the order in which they are taken: members, the plan,
-//! finalizers, page lists; the gang's and the handles' alone.
+//! finalizers, guardians, weak passes, objects without barriers, page lists; the gang's, the handles' and the time line's alone.
 
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
@@ -28,10 +29,13 @@ use heapwright_substrate::sync::atomic::{AtomicU32, Ordering};
 use super::bag::Bag;
 use super::cell::Num;
 use super::cycle::Cycle;
+use super::due::Due;
+use super::events::Events;
 use super::finalizers::Finalizers;
 use super::fork::ForkPart;
 use super::generations::Generations;
 use super::growth::Target;
+use super::guardians::Guardians;
 use super::handles::Handles;
 use super::held::State;
 use super::layout::{self, KINDS, Sizes};
@@ -42,8 +46,11 @@ use super::pacing::Pacing;
 use super::page::Page;
 use super::page_supply::{PageSupply, Wanted};
 use super::raw::{Options, Runtime};
+use super::sizing::Sizing;
 use super::statistics::Pauses;
+use super::unprotected::Unprotected;
 use super::weak::Weak;
+use super::weak_passes::WeakPasses;
 use super::world::World;
 
 /// What a heap was made with.
@@ -70,6 +77,11 @@ pub(super) struct Heap {
     /// Places to be traced again: see `dirty_slots`.
     pub(super) dirty_slots: Bag,
     pub(super) finalizers: Lock<Finalizers>,
+    pub(super) guardians: Guardians,
+    pub(super) due: Due,
+    pub(super) weak_passes: WeakPasses,
+    pub(super) unprotected: Unprotected,
+    pub(super) sizing: Sizing,
 
     /// Its part in a fork.
     pub(super) fork: ForkPart,
@@ -80,6 +92,7 @@ pub(super) struct Heap {
     /// Whether it is in use.
     open: Num,
     pub(super) pauses: Pauses,
+    pub(super) events: Events,
 }
 
 // SAFETY: the setup is written before any other thread knows the heap, and after all have
@@ -142,6 +155,8 @@ impl Heap {
             HEAPS.give(slot);
             return None;
         }
+        heap.sizing.begin();
+        heap.begin_events();
         heap.open.set(1);
         Some(slot)
     }
@@ -166,6 +181,9 @@ impl Heap {
                         super::bits::clear(page.marks());
                         page.each_dead(|object| heap.runtime().free(object, page.slot.get()));
                     }
+                    if page.is_large() {
+                        heap.large_ends(page);
+                    }
                 }
                 State::Empty => {}
             }
@@ -177,12 +195,18 @@ impl Heap {
         heap.moving.end();
         heap.dirty_slots.end();
         heap.finalizers.lock().end();
+        heap.guardians.end();
+        heap.due.end();
+        heap.weak_passes.end();
+        heap.unprotected.end();
+        heap.sizing.end();
         heap.marking.end();
         heap.generations.end();
         heap.cycle.end();
         heap.fork.end();
         heap.pacing.end();
         heap.pauses.clear();
+        heap.events.end();
         HEAPS.give(slot);
     }
 
@@ -254,7 +278,9 @@ impl Heap {
 
     /// What a page of a page list is to be, whose slots have so many bytes.
     fn page_wanted(&self, page_list: usize, slot: usize) -> Wanted {
-        let (cycle, limit) = (self.cycle.number(), self.target().most);
+        let most = self.target().most;
+        let limit = most.saturating_sub(self.marking.chunks.beyond_a_few());
+        let cycle = self.cycle.number();
         Wanted { heap: self.id(), page_list, slot, cycle, limit }
     }
 
@@ -300,9 +326,15 @@ impl Heap {
 
     /// Holds the locks across a fork.
     pub(super) fn before_fork(&self) {
+        self.events.timeline.before_fork();
         self.moving.before_fork();
         self.dirty_slots.before_fork();
         self.finalizers.acquire();
+        self.guardians.before_fork();
+        self.due.before_fork();
+        self.weak_passes.before_fork();
+        self.unprotected.before_fork();
+        self.sizing.before_fork();
         self.supply.before_fork();
         self.marking.before_fork();
         self.generations.remembered.before_fork();
@@ -331,6 +363,21 @@ impl Heap {
         // SAFETY: its lock was taken before the fork by this thread, or by the one that it is a
         // copy of.
         unsafe { self.supply.after_fork() };
+        // SAFETY: its lock was taken before the fork by this thread, or by the one that it is a
+        // copy of.
+        unsafe { self.sizing.after_fork() };
+        // SAFETY: its lock was taken before the fork by this thread, or by the one that it is a
+        // copy of.
+        unsafe { self.unprotected.after_fork() };
+        // SAFETY: its lock was taken before the fork by this thread, or by the one that it is a
+        // copy of.
+        unsafe { self.weak_passes.after_fork() };
+        // SAFETY: its lock was taken before the fork by this thread, or by the one that it is a
+        // copy of.
+        unsafe { self.due.after_fork() };
+        // SAFETY: its lock was taken before the fork by this thread, or by the one that it is a
+        // copy of.
+        unsafe { self.guardians.after_fork() };
         // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
         unsafe { self.finalizers.release() };
         // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
@@ -339,6 +386,9 @@ impl Heap {
         // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
         // copy of.
         unsafe { self.moving.after_fork() };
+        // SAFETY: its lock was taken before the fork by this thread, or by the one that it is a
+        // copy of.
+        unsafe { self.events.timeline.after_fork() };
     }
 
     /// Calls `with` for each mutator. While none comes or goes.

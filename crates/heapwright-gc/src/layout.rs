@@ -15,7 +15,7 @@
 //! large objects, which are always empty, so that nobody need compare first. What is larger than the
 //! largest slot is a slab of one (see `large`), in a pool of its own, the last.
 //!
-//! A pool and a kind (traced or leaf, to be freed or not) together are a *page list*: objects of a size that are looked at
+//! A pool and a kind (traced or leaf, to be freed or not, and a bit of the runtime's) together are a *page list*: objects of a size that are looked at
 //! alike lie in pages of their own, so that neither marking nor sweeping asks an
 //! object what it is.
 //!
@@ -34,7 +34,7 @@ pub(super) const POOLS: usize = 64;
 /// The pool of large objects.
 pub(super) const LARGE: usize = POOLS - 1;
 /// Kinds of objects.
-pub(super) const KINDS: usize = 4;
+pub(super) const KINDS: usize = 8;
 /// Pools times kinds.
 pub(super) const PAGE_LISTS: usize = POOLS * KINDS;
 /// The largest slot that any layout has.

@@ -23,14 +23,15 @@
 //! - `mutator`, `region`, `page_search`, `native_stack`: how a thread allocates; `world`: how threads stand still
 //! - `marking`, `tracer`, `gang`, `helpers`, `local_marks`, `mark_chunks`: marking, by one or several
 //! - `dirty_slots`: places to be traced again, because something was stored there
-//! - `generations`: sticky marks, minor and major collections; `remembered`: old objects that minor ones look at
-//! - `pacing`: how much may be allocated before a collection, and what pays for it
+//! - `generations`: sticky marks, minor and major collections; `minors`: whether minor ones pay; `remembered`: old objects that minor ones look at
+//! - `pacing`: how much may be allocated before a collection, and what pays for it; `sizing`: by which rule
 //! - `cycle`, `sweep`: a collection's steps, and its end
 //! - `moving`: how objects of sparse pages come together; `plan`: of which; `references`: what leads there
-//! - `weak`: what leads to objects without keeping them; `bag`: what a collection puts down meanwhile
-//! - `handles`, `finalizers`: what keeps objects, and what is done when nothing does
+//! - `weak`, `ephemerons`: what leads to objects without keeping them; `bag`: what a collection puts down meanwhile
+//! - `handles`, `finalizers`, `guardians`, `due`: what keeps objects, and what is done when nothing does
+//! - `weak_passes`: the runtime's own tables; `unprotected`: objects without barriers; `ages`: what is known of an object
 //! - `find`: the page, slot and object of an address
-//! - `walk`, `dump`, `verify`, `statistics`: seeing
+//! - `walk`, `dump`, `verify`, `statistics`, `events`, `timeline`: seeing
 //! - [`raw`]: the interface for runtimes; the C interface is made of it
 //!
 //! Fork: see `fork`.
@@ -56,6 +57,8 @@
 struct Document;
 
 #[cfg(not(loom))]
+mod ages;
+#[cfg(not(loom))]
 mod array;
 #[cfg(not(loom))]
 mod bag;
@@ -66,7 +69,13 @@ mod cycle;
 #[cfg(not(loom))]
 mod dirty_slots;
 #[cfg(not(loom))]
+mod due;
+#[cfg(not(loom))]
 mod dump;
+#[cfg(not(loom))]
+mod ephemerons;
+#[cfg(not(loom))]
+mod events;
 #[cfg(not(loom))]
 mod finalizers;
 #[cfg(not(loom))]
@@ -78,6 +87,8 @@ mod gang;
 mod generations;
 #[cfg(not(loom))]
 mod growth;
+#[cfg(not(loom))]
+mod guardians;
 #[cfg(not(loom))]
 mod handles;
 #[cfg(not(loom))]
@@ -93,6 +104,8 @@ mod local_marks;
 mod mark_chunks;
 #[cfg(not(loom))]
 mod marking;
+#[cfg(not(loom))]
+mod minors;
 #[cfg(not(loom))]
 mod moving;
 #[cfg(not(loom))]
@@ -123,6 +136,8 @@ mod region;
 #[cfg(not(loom))]
 mod remembered;
 #[cfg(not(loom))]
+mod sizing;
+#[cfg(not(loom))]
 mod statistics;
 #[cfg(not(loom))]
 mod sweep;
@@ -134,7 +149,11 @@ mod testing;
 #[cfg(all(test, not(loom)))]
 mod tests;
 #[cfg(not(loom))]
+mod timeline;
+#[cfg(not(loom))]
 mod tracer;
+#[cfg(not(loom))]
+mod unprotected;
 #[cfg(not(loom))]
 mod verify;
 mod waiting;
@@ -142,6 +161,8 @@ mod waiting;
 mod walk;
 #[cfg(not(loom))]
 mod weak;
+#[cfg(not(loom))]
+mod weak_passes;
 mod world;
 
 #[cfg(not(loom))]
@@ -150,7 +171,11 @@ use heapwright_substrate::address_map::{Kind, MAP};
 use heapwright_substrate::describe::{self, BlockState, Description};
 
 #[cfg(not(loom))]
-pub use finalizers::Finalizer;
+pub use due::SomeAreDue;
+#[cfg(not(loom))]
+pub use events::{BEGINS, COMPACTS, ENDS, EVENT_SIZE, Event, MINOR, STOPPED, Span};
+#[cfg(not(loom))]
+pub use finalizers::{Finalizer, PRIORITIES};
 #[cfg(not(loom))]
 pub use growth::Decision;
 #[cfg(all(feature = "derive", not(loom)))]
@@ -180,7 +205,11 @@ pub use realm::{
     weak::{Ephemeron, Weak},
 };
 #[cfg(not(loom))]
+pub use sizing::{Outcome, Policy};
+#[cfg(not(loom))]
 pub use statistics::{PAUSE_BUCKETS, PoolStatistics, Statistics};
+#[cfg(not(loom))]
+pub use weak_passes::WeakPass;
 
 /// An object that may hold references. It arrives zeroed.
 pub const TRACED: u32 = 0;
@@ -188,9 +217,12 @@ pub const TRACED: u32 = 0;
 pub const LEAF: u32 = 1;
 /// Of either kind: the runtime wants to hear when it has died.
 pub const FREED: u32 = 2;
+/// Of any kind: a bit of the runtime's own, which [`Runtime::trace_kind`](raw::Runtime#structfield.trace_kind) is handed.
+/// Objects with it lie in pages of their own.
+pub const USER: u32 = 4;
 
 #[cfg(not(loom))]
-const KIND_MASK: u32 = 3;
+const KIND_MASK: u32 = 7;
 
 /// How an address in a page is described.
 #[cfg(not(loom))]

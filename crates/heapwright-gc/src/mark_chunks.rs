@@ -7,7 +7,8 @@
 //! ```
 //!
 //! Chunks (see `gang`) hold what is still to be looked at, and what `bag` puts down. An empty one goes
-//! back to the gang's list; all memory goes back when the heap ends.
+//! back to the gang's list. When marking ends, runs all of whose chunks are empty go back, but for a few: a heap
+//! that had a million ephemerons once has no memory for them afterwards. The runs count in what the heap may have.
 //!
 //! Called by `tracer` and `bag`.
 
@@ -19,22 +20,36 @@ use heapwright_substrate::size_class::UNIT;
 use heapwright_substrate::sync::Lock;
 use heapwright_substrate::sync::atomic::{AtomicPtr, Ordering};
 
-#[cfg(test)]
 use super::cell::Num;
-use super::gang::{Chunk, Gang};
+use super::gang::{Chunk, Chunks, Gang};
 
 /// The memory of one heap's chunks. Zero has none.
 pub(super) struct MarkChunks {
     /// The chunk that is there when there is no memory.
     reserve: AtomicPtr<Chunk>,
     runs: Lock<Runs>,
+    /// Bytes of all runs, and the most they ever were.
+    bytes: Num,
+    peak: Num,
     /// A test's: there is no memory.
     #[cfg(test)]
     pub(super) starved: Num,
 }
 
 /// Runs that chunks were cut from, linked through their first words.
-struct Runs(*mut u8);
+struct Runs(*mut Run);
+
+/// What a run begins with, where its first chunk would be.
+struct Run {
+    next: *mut Run,
+    /// How many of its chunks are empty, while that is counted.
+    empty: usize,
+}
+
+/// Chunks of a run.
+const CHUNKS: usize = UNIT / size_of::<Chunk>() - 1;
+/// Bytes of runs that are kept in any case.
+const KEPT: usize = 4 * UNIT;
 
 // SAFETY: memory that is the heap's, under its lock.
 unsafe impl Send for Runs {}
@@ -76,29 +91,100 @@ impl MarkChunks {
     #[cold]
     fn make(&self, gang: &Gang) -> Option<*mut Chunk> {
         let side = Side::take(UNIT)?;
+        let run: *mut Run = side.at().cast();
         let mut runs = self.runs.lock();
-        // SAFETY: fresh memory, whose first chunk's place is the link's alone.
-        unsafe { side.at().cast::<*mut u8>().write(runs.0) };
-        runs.0 = side.at();
+        // SAFETY: fresh memory, whose first chunk's place is the run's alone.
+        unsafe { run.write(Run { next: runs.0, empty: 0 }) };
+        runs.0 = run;
+        self.bytes.add(UNIT);
+        self.peak.set(self.peak.get().max(self.bytes.get()));
         drop(runs);
         let chunks: *mut Chunk = side.at().cast();
-        let count = UNIT / size_of::<Chunk>();
-        for n in 2..count {
+        for n in 2..=CHUNKS {
             // SAFETY: fresh memory that nobody else knows.
             unsafe { gang.give_empty(chunks.wrapping_add(n)) };
         }
         Some(chunks.wrapping_add(1))
     }
 
+    /// Bytes that it has, and the most it ever had.
+    pub(super) fn bytes(&self) -> [usize; 2] {
+        [self.bytes.get(), self.peak.get()]
+    }
+
+    /// Bytes that it has more than any heap.
+    pub(super) fn beyond_a_few(&self) -> usize {
+        self.bytes.get().saturating_sub(KEPT)
+    }
+
+    /// Gives the runs back whose chunks are all empty, as far as there are more than a few and more than a part of the `heap`'s
+    /// bytes. Linear in the number of chunks. While nobody marks.
+    pub(super) fn trim(&self, gang: &Gang, heap: usize) {
+        let most = KEPT.max(heap / 256);
+        if self.bytes.get() <= most {
+            return;
+        }
+        /// The run of a chunk.
+        fn run_of(chunk: *mut Chunk) -> *mut Run {
+            chunk.cast::<u8>().map_addr(|at| at & !(UNIT - 1)).cast()
+        }
+        let mut runs = self.runs.lock();
+        let mut chunks = Chunks::none();
+        while let Some(chunk) = gang.take_empty() {
+            // SAFETY: the run that the chunk was cut from, under the lock.
+            unsafe { (*run_of(chunk)).empty += 1 };
+            // SAFETY: taken just now.
+            unsafe { chunks.push(chunk) };
+        }
+        // Runs that go have all their chunks in the list, and these go with them: marked by a count that none has.
+        let mut link = &raw mut runs.0;
+        // SAFETY: a link of the list, under the lock.
+        while let run = unsafe { link.read() }
+            && !run.is_null()
+        {
+            // SAFETY: a run of the list, under the lock.
+            let Run { next, empty } = unsafe { run.read() };
+            if empty == CHUNKS && self.bytes.get() > most {
+                // SAFETY: a link of the list, under the lock.
+                unsafe { link.write(next) };
+                // SAFETY: a run that is in no list any more.
+                unsafe { (*run).empty = usize::MAX };
+                self.bytes.sub(UNIT);
+            } else {
+                // SAFETY: a run of the list, under the lock.
+                unsafe { (*run).empty = 0 };
+                // SAFETY: a run of the list, under the lock; nothing is read.
+                link = unsafe { &raw mut (*run).next };
+            }
+        }
+        // A run's memory goes with the last of its chunks.
+        let mut gone = Chunks::none();
+        while let Some(chunk) = chunks.pop() {
+            // SAFETY: the run that the chunk was cut from, which is there until it is given back below.
+            if unsafe { (*run_of(chunk)).empty } == 0 {
+                // SAFETY: taken above.
+                unsafe { gang.give_empty(chunk) };
+            } else if run_of(chunk).addr() + size_of::<Chunk>() == chunk.addr() {
+                // SAFETY: taken above; the first of its run's.
+                unsafe { gone.push(chunk) };
+            }
+        }
+        while let Some(chunk) = gone.pop() {
+            Side::give_at(run_of(chunk).cast());
+        }
+    }
+
     /// Gives all memory back. No chunk is in use any more.
     pub(super) fn end(&self) {
         let mut runs = self.runs.lock();
         while !runs.0.is_null() {
-            // SAFETY: the first word of a run leads to the next one.
-            let next = unsafe { runs.0.cast::<*mut u8>().read() };
-            Side::give_at(runs.0);
+            // SAFETY: a run leads to the next one.
+            let next = unsafe { (*runs.0).next };
+            Side::give_at(runs.0.cast());
             runs.0 = next;
         }
+        self.bytes.set(0);
+        self.peak.set(0);
     }
 
     /// Holds the lock across a fork.

@@ -22,6 +22,7 @@ use heapwright_substrate::sync::atomic::{AtomicU32, Ordering};
 
 use super::bits::{self, Bits};
 use super::cell::Num;
+use super::events::Span;
 use super::gang::{Chunk, Gang};
 use super::heap::Heap;
 use super::helpers::Helpers;
@@ -71,6 +72,11 @@ impl Marking {
     /// A step begins.
     pub(super) fn set_deadline(&self, deadline: u64) {
         self.deadline.set(deadline as usize);
+    }
+
+    /// Gives chunks back that a heap of so many bytes is not likely to need. While nobody marks.
+    pub(super) fn trim(&self, heap: usize) {
+        self.chunks.trim(&self.gang, heap);
     }
 
     /// A page is to be looked through.
@@ -145,7 +151,7 @@ impl Marking {
 impl Heap {
     /// Marks. Whether all is marked that roots lead to, now.
     pub(super) fn mark(&self, me: &Mutator, budget: Budget) -> bool {
-        let mut reported = false;
+        let (mut reported, mut passed) = (false, false);
         self.weak.stop_watching();
         me.tracer.mark_as(Marks::Alone);
         self.trace_dirty_slots(&me.tracer);
@@ -163,16 +169,31 @@ impl Heap {
             } else if self.generations.is_minor() && self.trace_remembered(&me.tracer) {
                 // And another chunk, when what these lead to is marked.
             } else if !reported {
-                self.trace_roots(&me.tracer);
+                self.during(Span::Roots, me, || self.trace_roots(&me.tracer));
                 reported = true;
-            } else if !self.mark_values(me) {
-                self.clear_weak();
-                if self.judge_finalizers(&me.tracer) == 0 {
-                    self.clear_ephemerons();
-                    return true;
-                }
+            } else if self.during(Span::Weak, me, || self.settle_weak(me, &mut passed)) {
+                return true;
             }
         }
+    }
+
+    /// What weak references lead to, ephemerons, guardians and finalizers, when nothing else is left to mark. Whether that is so
+    /// still. The runtime's weak passes run once: `passed` says that they did.
+    fn settle_weak(&self, me: &Mutator, passed: &mut bool) -> bool {
+        if self.mark_values(me) || self.mark_contexts(&me.tracer) || self.ask_guardians(me) {
+            return false;
+        }
+        if !core::mem::replace(passed, true) {
+            self.run_weak_passes(&me.tracer);
+        }
+        self.clear_weak();
+        if self.judge_finalizers(&me.tracer) != 0 {
+            return false;
+        }
+        self.clear_ephemerons();
+        self.sweep_guardians();
+        self.sweep_unprotected();
+        true
     }
 
     /// Marks what is known to be left, with all threads that stand still, and with helpers.
@@ -221,6 +242,7 @@ impl Heap {
     pub(super) fn trace_roots(&self, tracer: &Tracer) {
         self.handles.each(|object| tracer.edge(object));
         self.finalizers.lock().each_due(|object| tracer.edge(object));
+        self.trace_unprotected(tracer);
         tracer.tracing_roots(|tracer| self.runtime().roots(tracer));
         self.each_mutator(|mutator| {
             // Each stack's references in a chunk of its own: what one mutator made lies together, in its
@@ -233,7 +255,20 @@ impl Heap {
 
     /// Finalizers whose object nothing leads to are due. How many.
     fn judge_finalizers(&self, tracer: &Tracer) -> usize {
-        self.finalizers.lock().judge(|object| !self.is_marked(object), |object| tracer.edge(object))
+        let due = self
+            .finalizers
+            .lock()
+            .judge(|object| !self.is_marked(object), |object| tracer.edge(object));
+        if due > 0 {
+            self.due.note();
+        }
+        due
+    }
+
+    /// Marks the contexts of finalizers whose objects are marked. Whether there were any.
+    fn mark_contexts(&self, tracer: &Tracer) -> bool {
+        let is_unmarked = |object| self.is_unmarked(object);
+        self.finalizers.lock().mark_contexts(is_unmarked, |context| tracer.edge(context))
     }
 
     /// Bytes marked in this cycle.
@@ -256,6 +291,11 @@ impl Heap {
     fn mark_of(&self, object: *mut u8) -> Option<(&'static Bits, usize)> {
         let (unit, _) = tracer::list_of(object.addr(), self.tag())?;
         Some((page::marks(unit), object.addr() - MAP.address_of(unit).addr()))
+    }
+
+    /// Whether a reference leads to an object of the heap, or where one could be.
+    pub(super) fn is_object(&self, reference: *mut u8) -> bool {
+        tracer::list_of(reference.addr(), self.tag()).is_some()
     }
 
     /// Whether an object of the heap has its mark.

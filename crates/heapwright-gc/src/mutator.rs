@@ -1,7 +1,7 @@
 //! A mutator: a thread's access to one heap, and how it allocates.
 //!
 //! ```text
-//!   public   poll | barrier | heap | regions: 256 x { next, end, hole, slot, page } | table
+//!   public   poll | barrier | heap | regions: 512 x { next, end, hole, slot, page } | table | data
 //!   private  handshake | tracer | which regions are in use | handles | stack | ...
 //! ```
 //!
@@ -14,9 +14,11 @@
 use core::ptr;
 
 use heapwright_substrate::ids::{Recycled, Slot};
+use heapwright_substrate::os;
 use heapwright_substrate::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 
 use super::cell::{Num, Ptr};
+use super::fork;
 use super::handles;
 use super::heap::Heap;
 use super::layout::{self, KINDS, LARGE, PAGE_LISTS, REGION_BYTES, STEPS};
@@ -61,6 +63,8 @@ pub(super) struct Mutator {
     pub(super) places: [AtomicU16; STEPS],
     /// Where the marks would be of address 0: a bit for 16 bytes.
     pub(super) marks: Ptr<u8>,
+    /// The runtime's word.
+    pub(super) data: Ptr<core::ffi::c_void>,
 
     pub(super) handshake: Handshake,
     pub(super) tracer: Tracer,
@@ -78,6 +82,8 @@ pub(super) struct Mutator {
     pub(super) stack: NativeStack,
     /// The thread it is of.
     pub(super) thread: Num,
+    /// The system's number of it, and the process that was known in (see `fork`); 0: not known.
+    system_thread: Num,
     /// Its number among all mutators.
     pub(super) number: Num,
 }
@@ -111,7 +117,7 @@ impl Mutator {
             to.store(place, Ordering::Relaxed);
         }
         me.number.set(slot.id() as usize);
-        me.thread.set(heapwright_substrate::os::thread_token());
+        me.note_thread();
         me.marks.set(tracer::marks_of_nothing());
         me.tracer.belong(heap);
         for (page_list, region) in me.regions.iter().enumerate() {
@@ -149,10 +155,31 @@ impl Mutator {
         self.deferred.set(0);
         self.owed.set(0);
         self.unpaid.set(0);
+        self.data.set(ptr::null_mut());
+        self.system_thread.set(0);
         self.stack.clear();
         self.handles.balance.set(0);
         self.weak.balance.set(0);
         self.tracer.room.forget();
+    }
+
+    /// The calling thread has it from now on.
+    pub(super) fn note_thread(&self) {
+        let thread = os::thread_token();
+        if self.thread.replace(thread) != thread {
+            self.system_thread.set(0);
+        }
+    }
+
+    /// The system's number of the calling thread, whose it is.
+    pub(super) fn system_thread(&self) -> u32 {
+        let (known, process) = (self.system_thread.get(), fork::forks() + 1);
+        if known >> 32 == process {
+            return known as u32;
+        }
+        let thread = os::thread_id();
+        self.system_thread.set(process << 32 | thread as usize);
+        thread
     }
 
     /// The mutator of a handshake.
@@ -256,6 +283,7 @@ impl Mutator {
         let heap = self.heap();
         if page_list / KINDS == LARGE {
             let page = heap.new_large(size, page_list)?;
+            heap.large_begins(self, page);
             page.scanned_to.set(usize::MAX);
             return Some((page.base(), page, 0));
         }
@@ -395,6 +423,7 @@ impl Mutator {
         for attempt in 0..=ATTEMPTS {
             loop {
                 if let Some(page) = heap.new_large(size, page_list) {
+                    heap.large_begins(self, page);
                     return page.base();
                 }
                 if !heap.sweep_for(page::large_footprint(size)) {

@@ -75,8 +75,8 @@ pub(super) struct Live {
 
 impl Pacing {
     /// Decides what may be allocated before the next cycle ends. Old garbage gets no allowance.
-    fn set_goal(&self, target: &Target, live: Live, mutators: usize) {
-        let goal = target.goal(live.known, mutators);
+    fn set_goal(&self, target: &Target, live: Live, mutators: usize, room: Option<usize>) {
+        let goal = target.goal(live.known, mutators, room);
         self.live.set(live.all);
         self.goal.set(goal);
         let least = if live.minor { (goal - live.known) / growth::LEAST_OF_ALLOWANCE } else { 0 };
@@ -251,7 +251,7 @@ impl Heap {
         self.each_mutator(|_| mutators += 1);
         let known = self.generations.known_live(live);
         let live = Live { all: live, known, minor: self.generations.is_minor() };
-        self.pacing.set_goal(&self.target(), live, mutators);
+        self.pacing.set_goal(&self.target(), live, mutators, self.sizing.room());
     }
 
     /// The sweep is over: the external bytes that are live are known.
@@ -382,7 +382,7 @@ mod tests {
         let allocated = pacing.end_allocating();
         let live = pacing.estimate_live(100, allocated);
         assert_eq!((allocated, live, pacing.used()), (300, 133, 0));
-        pacing.set_goal(&TARGET, Live { all: live, known: live, minor: false }, 1);
+        pacing.set_goal(&TARGET, Live { all: live, known: live, minor: false }, 1, None);
         assert_eq!((pacing.goal(), pacing.allowance(), pacing.live_slots()), (266, 133, 100));
         // What is freed belonged to dead objects, and frees nothing of what was added since.
         pacing.add_external(10);

@@ -12,7 +12,7 @@
 //! it is *claimed*, and its record the mutator's.
 //!
 //! When a cycle ends every list of available pages is forgotten and every cursor is at its
-//! page list's start: 256 words, however large the heap. Pages that come later are put in
+//! page list's start: 512 words, however large the heap. Pages that come later are put in
 //! front of the cursor.
 //!
 //! Called by `mutator`, `cycle` and `sweep`.

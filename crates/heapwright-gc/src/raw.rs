@@ -39,13 +39,14 @@
 //! allocation would need.
 //!
 //! - `heap`, `mutator`: the two objects; the mutator's methods stand by concept in `barriers`, `roots`,
-//!   `finalizers`, `safepoints`, `collecting` and `inspection`
-//! - `options`, `runtime`: what a heap is made with
+//!   `finalizers`, `guardians`, `safepoints`, `collecting` and `inspection`
+//! - `options`, `runtime`: what a heap is made with; `states`: what threads are at
 //! - [`shown`]: the offsets that the C header relies on
 
 mod barriers;
 mod collecting;
 mod finalizers;
+mod guardians;
 mod heap;
 mod inspection;
 mod mutator;
@@ -54,11 +55,13 @@ mod roots;
 mod runtime;
 mod safepoints;
 pub mod shown;
+mod states;
 
 pub use super::tracer::Tracer;
 pub use heap::Heap;
-pub use inspection::object_size;
+pub use inspection::{object_kind, object_size};
 pub use mutator::Mutator;
 pub use options::{Options, STRESS, VERIFY_BARRIERS, VERIFY_HEAP};
 pub use runtime::Runtime;
 pub use safepoints::save_and_leave;
+pub use states::ThreadState;

@@ -54,15 +54,27 @@ impl Began {
     pub(super) fn now(asked: u64) -> Self {
         Self { asked, stood: os::now_ns(), cpu: os::thread_cpu_ns() }
     }
+
+    /// When all mutators stood still.
+    pub(super) fn stood(&self) -> u64 {
+        self.stood
+    }
+
+    /// Nanoseconds that took, from the collector's call.
+    pub(super) fn waited(&self) -> u64 {
+        self.stood.saturating_sub(self.asked)
+    }
 }
 
 impl Pauses {
-    /// Notes a pause, which ends now.
-    pub(super) fn add(&self, began: &Began) {
+    /// Notes a pause, which ends now. Returns how long it was by the clock.
+    pub(super) fn add(&self, began: &Began) -> u64 {
+        let wall = os::now_ns().saturating_sub(began.stood);
         self.count.add(1);
-        self.wall.add(os::now_ns().saturating_sub(began.stood));
+        self.wall.add(wall);
         self.cpu.add(os::thread_cpu_ns().saturating_sub(began.cpu));
-        self.stopping.add(began.stood.saturating_sub(began.asked));
+        self.stopping.add(began.waited());
+        wall
     }
 
     /// Does what sweeps, on whichever thread, and adds the time it took.
@@ -71,6 +83,11 @@ impl Pauses {
         let result = sweep();
         self.sweep.add_shared(os::now_ns().saturating_sub(began) as usize);
         result
+    }
+
+    /// Nanoseconds of sweeping so far.
+    pub(super) fn swept_ns(&self) -> usize {
+        self.sweep.get()
     }
 
     /// Forgets all.
@@ -180,6 +197,11 @@ pub struct Statistics {
     pub safepoint_ns: u64,
     /// The most of them for one pause.
     pub safepoint_max_ns: u64,
+    /// Bytes of the collector's own lists: what is still to be marked, old objects that were stored into, weak references and
+    /// ephemerons while marking goes on. What is above 256 KiB of them counts against the limit.
+    pub lists_bytes: u64,
+    /// The most that they ever had.
+    pub lists_peak_bytes: u64,
 }
 
 impl Heap {
@@ -215,6 +237,7 @@ impl Heap {
         handles = handles.wrapping_add(self.handles.balance());
         let pauses = &self.pauses;
         let live_bytes = self.pacing.live() as u64;
+        let [lists_bytes, lists_peak_bytes] = self.marking.chunks.bytes();
         Statistics {
             cycles: self.cycle.number() as u64,
             pauses: pauses.count.get() as u64,
@@ -248,6 +271,8 @@ impl Heap {
             pause_wall_histogram: pauses.wall.histogram(),
             safepoint_ns: pauses.stopping.sum.get() as u64,
             safepoint_max_ns: pauses.stopping.most.get() as u64,
+            lists_bytes: lists_bytes as u64,
+            lists_peak_bytes: lists_peak_bytes as u64,
         }
     }
 }

@@ -59,6 +59,9 @@ impl Heap {
             }
         } else if page.is_large() || found.evacuated {
             drop(lists);
+            if page.is_large() {
+                self.large_ends(page);
+            }
             self.supply.release(page);
         } else {
             lists.put_empty(&self.supply.pages, page);
@@ -87,6 +90,7 @@ impl Heap {
         if self.cycle.end_sweep() {
             self.know_external();
             self.choose_to_move();
+            self.sweep_ends();
         }
     }
 

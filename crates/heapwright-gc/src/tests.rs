@@ -14,10 +14,14 @@
     reason = "a runtime is unsafe from end to end: each test says once what it promises"
 )]
 
+mod ages;
 mod dump;
+mod events;
 mod generations;
+mod inaccessible;
 mod moving;
 mod once_wrong;
+mod runtimes;
 mod weak;
 
 extern crate std;

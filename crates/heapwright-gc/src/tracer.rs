@@ -16,7 +16,7 @@
 //! is popped (`draining`).
 //!
 //! An edge that does not lead to a page of this heap is passed over: null, small numbers,
-//! static data, another heap's objects. An object's address is its slot's first byte.
+//! static data, another heap's objects; but the runtime may hear of it. An object's address is its slot's first byte.
 //!
 //! Each mutator and each helper has a tracer. While the world goes on it takes what barriers shade; while
 //! the world stands still it works in the gang. What is marked it counts by page list, so
@@ -215,12 +215,12 @@ impl Tracer {
         let offset = object.addr().wrapping_sub(MAP.base().addr());
         let unit = offset >> UNIT_SHIFT;
         if unit >= MAP.limit() {
-            return false;
+            return self.outside(object);
         }
         // SAFETY: below the limit.
         let page_list = unsafe { MAP.entry_from(MAP.base(), unit) }.page_list(heap.tag());
         if page_list >= PAGE_LISTS {
-            return false;
+            return self.outside(object);
         }
         let word = mark_word(MAP.side_bitmap(0).cast(), offset);
         // SAFETY: the side bitmaps of all units below the limit are one array of words.
@@ -269,6 +269,14 @@ impl Tracer {
         traced
     }
 
+    /// A reference leads to no object of the heap. False.
+    #[cold]
+    #[inline(never)]
+    fn outside(&self, reference: *mut u8) -> bool {
+        self.heap().runtime().outside(self, reference);
+        false
+    }
+
     /// Chooses what is to be done with what is marked.
     fn choose_notes(&self) {
         let heap = self.heap();
@@ -314,6 +322,11 @@ impl Tracer {
         if bits::set(page::marks(unit), address - MAP.address_of(unit).addr()) {
             self.push(object.map_addr(|at| at | MARKED));
         }
+    }
+
+    /// An object that has its mark is to be looked at once more.
+    pub(super) fn look_once_more(&self, object: *mut u8) {
+        self.push(object.map_addr(|at| at | MARKED));
     }
 
     /// A barrier's part: marks an object at once, and keeps it to be looked at. By any

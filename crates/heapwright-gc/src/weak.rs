@@ -19,23 +19,18 @@
 //!
 //! **Ephemerons** are looked through once when nothing else is left to mark. If a value is found
 //! that is to be marked, those that still wait are put into a table by their keys, and each object
-//! that is marked from then on is looked up there: chains of them cost no more than their length, in
-//! whatever order they are reported (the idea is Hayes', "Ephemerons: a new finalization mechanism", 1997;
-//! the table as in Racket CS and V8). Where there is no memory for the table they are
-//! looked through again and again; where there is none to put one down its value is marked: a
-//! collection that frees less, and the next one frees it.
+//! that is marked from then on is looked up there (see `ephemerons`).
 //!
 //! With generations nothing changes: an object with a weak reference to something young is traced like
 //! any other.
 //!
 //! Called by `cycle`; filled by `tracer`.
 
-use heapwright_substrate::chunk::Side;
 use heapwright_substrate::sync::Lock;
 
-use super::array::Array;
 use super::bag::{self, Bag};
 use super::cell::Num;
+use super::ephemerons::{Noted, Waiting};
 use super::handles::Handles;
 use super::heap::Heap;
 use super::mutator::Mutator;
@@ -54,97 +49,13 @@ pub(super) struct Weak {
     pub(super) cleared: Num,
 }
 
-/// Ephemerons whose keys had no mark when they were looked at.
-struct Waiting {
-    entries: Array<Ephemeron>,
-    /// By a hash of the key: the number of the first entry, from 1.
-    heads: Side,
-    mask: usize,
-}
-
-// SAFETY: slots are memory of the heap that this is part of; the lock orders all else.
-unsafe impl Send for Waiting {}
-
-#[derive(Clone, Copy)]
-struct Ephemeron {
-    key: *mut *mut u8,
-    value: *mut *mut u8,
-    /// The number of the next entry with the same hash, from 1.
-    next: u32,
-}
-
-impl Ephemeron {
-    fn key(self) -> *mut u8 {
-        // SAFETY: reported by `trace` of an object that is marked, and so is there until the sweep.
-        unsafe { self.key.read() }
-    }
-
-    fn value(self) -> *mut u8 {
-        // SAFETY: reported by `trace` of an object that is marked, and so is there until the sweep.
-        unsafe { self.value.read() }
-    }
-
-    /// The key is dead.
-    fn clear(self) {
-        // SAFETY: reported by `trace` of an object that is marked, and the world stands still.
-        unsafe { self.key.write(core::ptr::null_mut()) };
-        // SAFETY: reported by `trace` of an object that is marked, and the world stands still.
-        unsafe { self.value.write(core::ptr::null_mut()) };
-    }
-}
-
-impl Waiting {
-    const NONE: Self = Self { entries: Array::new(), heads: Side::NONE, mask: 0 };
-
-    fn place(&self, key: *mut u8) -> *mut u32 {
-        let hash = (key.addr() >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        self.heads.at().cast::<u32>().wrapping_add(hash & self.mask)
-    }
-
-    /// Puts all entries into the table. False: there is no memory for one.
-    fn index(&mut self) -> bool {
-        let places = (2 * self.entries.len()).next_power_of_two();
-        self.heads.give();
-        let Some(heads) = Side::take(places * size_of::<u32>()) else {
-            self.heads = Side::NONE;
-            return false;
-        };
-        (self.heads, self.mask) = (heads, places - 1);
-        for number in 0..self.entries.len() {
-            let place = self.place(self.entries[number].key());
-            // SAFETY: within the table, which is zeroed at first.
-            self.entries[number].next = unsafe { place.read() };
-            // SAFETY: a place of the table, which is the caller's alone.
-            unsafe { place.write(number as u32 + 1) };
-        }
-        true
-    }
-
-    /// The number of the first entry with the hash of this key, from 1.
-    fn first(&self, key: *mut u8) -> u32 {
-        // SAFETY: within the table.
-        unsafe { self.place(key).read() }
-    }
-
-    /// The entry of a number.
-    fn entry(&self, number: u32) -> Option<Ephemeron> {
-        self.entries.get(number.checked_sub(1)? as usize).copied()
-    }
-
-    fn end(&mut self) {
-        self.entries.end();
-        self.heads.give();
-        *self = Self::NONE;
-    }
-}
-
 impl Weak {
     /// Where weak slots are put down.
     pub(super) fn slots(&self) -> &Bag {
         &self.slots
     }
 
-    /// Where ephemerons are put down: their keys' slots and their values'.
+    /// Where ephemerons are put down, as [`Noted`].
     pub(super) fn ephemerons(&self) -> &Bag {
         &self.ephemerons
     }
@@ -209,29 +120,28 @@ impl Heap {
         let mut waiting = self.weak.waiting.lock();
         let mut found = false;
         // What is marked already must not be left to be looked at: if that were all, nobody would.
-        let mut mark = |ephemeron: Ephemeron| {
+        let mut mark = |ephemeron: Noted| {
             if self.is_unmarked(ephemeron.value()) {
                 found = true;
                 me.tracer.edge(ephemeron.value());
             }
         };
         while let Some(chunk) = self.weak.ephemerons.take() {
-            bag::each(chunk, |[key, value]: [*mut *mut u8; 2]| {
-                let ephemeron = Ephemeron { key, value, next: 0 };
-                if !waiting.entries.push(ephemeron) {
+            if !waiting.add(chunk, &mut mark) {
+                self.give_back(chunk);
+            }
+        }
+        waiting.retain(
+            |ephemeron| {
+                let waits = self.is_unmarked(ephemeron.key());
+                if !waits && !ephemeron.key().is_null() {
                     mark(ephemeron);
                 }
-            });
-            self.give_back(chunk);
-        }
-        waiting.entries.retain(|ephemeron| {
-            let waits = self.is_unmarked(ephemeron.key());
-            if !waits && !ephemeron.key().is_null() {
-                mark(ephemeron);
-            }
-            waits
-        });
-        let watch = found && !waiting.entries.is_empty() && waiting.index();
+                waits
+            },
+            |chunk| self.give_back(chunk),
+        );
+        let watch = found && waiting.count() > 0 && waiting.index();
         self.weak.watching.set(usize::from(watch));
         found
     }
@@ -245,7 +155,7 @@ impl Heap {
             if entry.key() == key {
                 tracer.edge(entry.value());
             }
-            number = entry.next;
+            number = entry.next();
         }
     }
 
@@ -280,10 +190,14 @@ impl Heap {
     /// Ephemerons whose keys are dead become null. When everything is marked.
     pub(super) fn clear_ephemerons(&self) {
         let mut waiting = self.weak.waiting.lock();
-        for ephemeron in waiting.entries.iter() {
-            ephemeron.clear();
-        }
-        self.weak.cleared.add(waiting.entries.len());
+        self.weak.cleared.add(waiting.count());
+        waiting.retain(
+            |ephemeron| {
+                ephemeron.clear();
+                false
+            },
+            |chunk| self.give_back(chunk),
+        );
         waiting.end();
     }
 }

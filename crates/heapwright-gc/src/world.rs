@@ -171,17 +171,22 @@ impl World {
 
     /// The mutator comes to work. Waits while the world stands still.
     pub(crate) fn enter(&self, handshake: &Handshake) {
-        loop {
-            Self::come_in(handshake);
-            // Acquire: what the last collector did is done.
-            if self.stop.load(Ordering::Acquire) == 0 {
-                return;
-            }
-            self.leave(handshake);
+        while !self.try_enter(handshake) {
             while self.stop.load(Ordering::Relaxed) != 0 {
                 wait(&self.stop, 1, UNTIL_IT_GOES_ON);
             }
         }
+    }
+
+    /// The mutator comes to work, unless the world stands still. Whether it did.
+    pub(crate) fn try_enter(&self, handshake: &Handshake) -> bool {
+        Self::come_in(handshake);
+        // Acquire: what the last collector did is done.
+        if self.stop.load(Ordering::Acquire) == 0 {
+            return true;
+        }
+        self.leave(handshake);
+        false
     }
 
     /// The mutator is at work, unless `stop` is set: which is to be read next.

@@ -29,3 +29,11 @@ pub(crate) fn fail(value: c_int) -> *mut libc::c_void {
     set(value);
     core::ptr::null_mut()
 }
+
+/// What was asked for, or errno `ENOMEM`.
+pub(crate) fn or_no_memory(done: bool) -> bool {
+    if !done {
+        fail(libc::ENOMEM);
+    }
+    done
+}

@@ -10,6 +10,8 @@
 //!   tracing      what a runtime reports               handles      strong and weak cells
 //!   safepoints   where threads stand still            collecting   when, and how far
 //!   off_heap     memory outside that objects keep     finalizers   what is called for the dead
+//!   guardians    what is retrieved when nothing else leads to it
+//!   sizing       how much it may grow                 weak_passes  tables of the runtime's own
 //!   inspection   what a heap says of itself
 //! ```
 
@@ -33,6 +35,12 @@ pub mod collecting;
 pub mod off_heap;
 
 pub mod finalizers;
+
+pub mod guardians;
+
+pub mod weak_passes;
+
+pub mod sizing;
 
 pub mod inspection;
 
@@ -87,6 +95,7 @@ pub unsafe extern "C" fn hw_gc_create(
         generations: false,
         markers: 0,
         compact: false,
+        conservative: false,
     };
     // SAFETY: as the caller promises; zero is valid for all fields.
     unsafe { read_known(options, &raw mut chosen) };
@@ -114,6 +123,7 @@ pub unsafe extern "C" fn hw_gc_create(
         generations: chosen.generations,
         markers: chosen.markers,
         compact: chosen.compact,
+        conservative: chosen.conservative,
         ..Options::new()
     };
     match Heap::new(options, kept) {
@@ -137,24 +147,6 @@ unsafe fn read_known<T>(from: *const T, to: *mut T) {
     let both = size.min(size_of::<T>());
     // SAFETY: both have as many bytes.
     unsafe { ptr::copy_nonoverlapping(from.cast::<u8>(), to.cast::<u8>(), both) };
-}
-
-/// Changes how much memory a heap may have, as hw_gc_options say it: factor_percent of what is live, least bytes between two
-/// collections in any case, most bytes in all; 0 is the default of each. It holds from now on. A heap that is larger
-/// than most already gets no page until a collection has made room. Any thread may call it.
-///
-/// # Safety
-///
-/// heap is of hw_gc_create and was not destroyed.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn hw_gc_set_target(
-    heap: *mut GcHeap,
-    factor_percent: u32,
-    least: usize,
-    most: usize,
-) {
-    // SAFETY: as the caller promises.
-    unsafe { heap_of(heap) }.set_target(factor_percent, least, most);
 }
 
 /// Ends a heap: objects of kind HW_GC_FREED are freed, and all its memory goes back. NULL is
@@ -208,11 +200,11 @@ pub unsafe extern "C" fn hw_gc_detach(mutator: *mut GcMutator) {
 }
 
 /// Gives memory for an object of size bytes, aligned to 8 bytes (to 16 in the fine layout).
-/// kind is HW_GC_TRACED or HW_GC_LEAF, and HW_GC_FREED or not. The inline hw_gc_new does the
+/// kind is HW_GC_TRACED or HW_GC_LEAF, and HW_GC_FREED or not, and HW_GC_USER or not. The inline hw_gc_new does the
 /// same, faster. May collect.
 ///
 /// Returns NULL with errno ENOMEM if there is no memory, or none under the limit after a
-/// collection.
+/// collection, and the runtime's out_of_memory, if it has one, has given up.
 ///
 /// # Safety
 ///
@@ -272,14 +264,47 @@ pub unsafe extern "C" fn hw_gc_wrote(
     unsafe { mutator.wrote(parent.cast(), slot.cast(), child.cast()) };
 }
 
-/// Reports that something was stored into parent, or will be before the next safepoint: for a memcpy of
-/// many references, or a store of which nobody knows what it stores.
+/// What hw_gc_touch of heapwright_gc.h calls where there is something to report: something was stored into parent, or will be before
+/// the next safepoint.
 ///
 /// # Safety
 ///
 /// mutator is this thread's; parent is an object of its heap.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hw_gc_touch(mutator: *mut GcMutator, parent: *mut c_void) {
+pub unsafe extern "C" fn hw_gc_touched(mutator: *mut GcMutator, parent: *mut c_void) {
     // SAFETY: as the caller promises.
     unsafe { of(mutator) }.touch(parent.cast());
+}
+
+/// What hw_gc_touch_slot of heapwright_gc.h calls where there is something to report: as hw_gc_touched, of one slot of parent.
+///
+/// # Safety
+///
+/// As hw_gc_touched; slot lies in parent.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_touched_slot(
+    mutator: *mut GcMutator,
+    parent: *mut c_void,
+    slot: *mut *mut c_void,
+) {
+    // SAFETY: by the contract the mutator is attached, and the caller's.
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: the slot lies in the parent, as the caller promises.
+    unsafe { mutator.touch_slot(parent.cast(), slot.cast()) };
+}
+
+/// From now on stores into the object need not be reported: it is looked at in every collection, a minor one as well, and what
+/// it leads to stays where it is. For objects that foreign code writes into. It lasts as long as the object.
+///
+/// Returns false with errno ENOMEM if there is no memory.
+///
+/// # Safety
+///
+/// mutator is this thread's; object is an object of its heap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_unprotect(mutator: *mut GcMutator, object: *mut c_void) -> bool {
+    // SAFETY: by the contract the mutator is attached, and the caller's.
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: by the contract an object of its heap.
+    errno::or_no_memory(unsafe { mutator.unprotect(object.cast()) })
 }

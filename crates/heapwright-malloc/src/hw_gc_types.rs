@@ -6,9 +6,10 @@
 
 use core::ffi::{c_char, c_void};
 
+use crate::hw_gc_event_types::GcEvent;
 use crate::mirror::{field, mirror, same};
 use heapwright::gc::raw::{Options, Runtime, shown};
-use heapwright::gc::{PoolStatistics, Statistics};
+use heapwright::gc::{FREED, LEAF, Outcome, PoolStatistics, Statistics, TRACED, USER};
 
 /// A collected heap. Make one with hw_gc_create.
 pub struct GcHeap {
@@ -21,8 +22,11 @@ pub const GC_TRACED: u32 = 0;
 pub const GC_LEAF: u32 = 1;
 /// To be added to either: the runtime's free is called when the object has died.
 pub const GC_FREED: u32 = 2;
+/// To be added to any: a bit of the runtime's own, which trace_kind of hw_gc_runtime is handed. Objects with it lie in
+/// pages of their own.
+pub const GC_USER: u32 = 4;
 /// Regions of a mutator: pools times kinds.
-pub const GC_REGIONS: usize = 256;
+pub const GC_REGIONS: usize = 512;
 /// Sizes that have a place: multiples of 8 up to 32 KiB.
 pub const GC_PLACES: usize = 4097;
 /// Pools a heap can have, and that of large objects.
@@ -42,6 +46,8 @@ pub const GC_STRESS: u32 = 4;
 pub const GC_MOVING: u32 = 4;
 
 const _: () = assert!(shown::MOVING == GC_MOVING);
+const _: () =
+    assert!(GC_TRACED == TRACED && GC_LEAF == LEAF && GC_FREED == FREED && GC_USER == USER);
 
 /// Stretches of free slots: allocating moves next. For heapwright_gc.h.
 #[repr(C)]
@@ -68,13 +74,15 @@ pub struct GcMutator {
     pub barrier: u32,
     /// The heap.
     pub heap: *mut GcHeap,
-    /// A region for each pool and kind: pool * 4 + kind.
+    /// A region for each pool and kind: pool * 8 + kind.
     pub regions: [GcRegion; GC_REGIONS],
     /// Where the region is for an object that is traced, by (size + 7) / 8: bytes from the
     /// first. For up to 32 KiB.
     pub places: [u16; GC_PLACES],
     /// Where the mark of an object is: a bit for 16 bytes of its address.
     pub marks: *const u8,
+    /// The runtime's word: see hw_gc_data.
+    pub data: *mut c_void,
 }
 
 const _: () = {
@@ -85,6 +93,7 @@ const _: () = {
     assert!(same(shown::MUTATOR[3], field!(GcMutator, regions)));
     assert!(same(shown::MUTATOR[4], field!(GcMutator, places)));
     assert!(same(shown::MUTATOR[5], field!(GcMutator, marks)));
+    assert!(same(shown::MUTATOR[6], field!(GcMutator, data)));
     assert!(same(shown::REGION[0], field!(GcRegion, next)));
     assert!(same(shown::REGION[1], field!(GcRegion, end)));
     assert!(same(shown::REGION[2], field!(GcRegion, hole)));
@@ -112,8 +121,8 @@ const _: () = {
 };
 
 /// What the runtime of a language does for its heap. Zero what is not used, trace alone must
-/// be there if objects are traced. data is handed to each callback. No callback may allocate,
-/// collect, throw or jump out.
+/// be there if objects are traced, or trace_kind. data is handed to each callback. No callback may allocate,
+/// collect, throw or jump out, but for out_of_memory.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct GcRuntime {
@@ -145,9 +154,48 @@ pub struct GcRuntime {
             data: *mut c_void,
         ),
     >,
+    /// Hears of collections. Called by the thread that collects, sweeps or allocates, which holds no lock of the
+    /// heap's. It may look at objects, call hw_gc_stats and hw_gc_attached, malloc, and write files; it allocates nothing in
+    /// this heap, stores no references, collects nothing, attaches and detaches nothing, enters and leaves nothing. While the world
+    /// stands still (HW_GC_EVENT_STOPPED) it takes no lock that a thread may hold at a safepoint, and is part of
+    /// the pause. A collection's events come one after the other, but that the end of a pause is told when the world goes on already.
+    pub event: Option<unsafe extern "C" fn(event: *const GcEvent, data: *mut c_void)>,
+    /// As trace, which is used where there is one, and is handed the object's kind, too.
+    pub trace_kind: Option<
+        unsafe extern "C" fn(
+            tracer: *mut GcTracer,
+            object: *mut c_void,
+            kind: u32,
+            data: *mut c_void,
+        ),
+    >,
+    /// Marking met a reference that leads to no object of the heap: to static data, to memory of malloc, to another heap. The
+    /// runtime may mark what is its own there, and report what that leads to, as trace does. Called as trace is, by any
+    /// thread, once for each such reference and not for each target, NULL and what is no multiple of 8 excepted; between
+    /// the ends of HW_GC_SPAN_TRACE and only there. A minor collection reports what young objects and roots lead
+    /// to.
+    pub outside: Option<
+        unsafe extern "C" fn(tracer: *mut GcTracer, reference: *mut c_void, data: *mut c_void),
+    >,
+    /// There is no memory for an object, or none under the limit after collecting. true: try again, for the runtime
+    /// has let something go, or raised the limit; false: the allocation gives NULL. Called where the allocation was, so it
+    /// may collect, run finalizers, and longjmp out of it; what it allocates in this heap may bring it here again.
+    pub out_of_memory: Option<
+        unsafe extern "C" fn(
+            mutator: *mut GcMutator,
+            size: usize,
+            kind: u32,
+            data: *mut c_void,
+        ) -> bool,
+    >,
+    /// Bytes from which on a large object is an event (HW_GC_SPAN_LARGE). 0: none is.
+    pub large_bytes: usize,
 }
 
-mirror!(GcRuntime, Runtime; size data trace roots free type_name wanted moved);
+mirror! {
+    GcRuntime, Runtime;
+    size data trace roots free type_name wanted moved event trace_kind outside out_of_memory large_bytes
+}
 
 /// Which slot sizes a heap has.
 #[derive(Clone, Copy)]
@@ -198,12 +246,15 @@ pub struct GcOptions {
     /// pages than it may have: those that are led to by handles and by slots alone
     /// (hw_gc_mark_slot). hw_gc_compact does it at once.
     pub compact: bool,
+    /// Whether objects of a runtime without trace are looked through word for word: each that may be an address within an
+    /// object keeps it, and keeps it in place. Without this they hold no references.
+    pub conservative: bool,
 }
 
 mirror! {
     GcOptions, Options;
     size layout factor_percent verify least most step_ns incremental generations markers
-    compact
+    compact conservative
 }
 
 /// What there is of a pool.
@@ -314,6 +365,11 @@ pub struct GcStatistics {
     pub safepoint_ns: u64,
     /// The most of them for one pause.
     pub safepoint_max_ns: u64,
+    /// Bytes of the collector's own lists: what is still to be marked, old objects that were stored into, weak references and
+    /// ephemerons while marking goes on. What is above 256 KiB of them counts against most.
+    pub lists_bytes: u64,
+    /// The most that they ever had.
+    pub lists_peak_bytes: u64,
 }
 
 mirror! {
@@ -322,7 +378,7 @@ mirror! {
     allocated_bytes pause_ns sweep_ns pause_max_ns pause_histogram phase pools mutators
     finalizers_pending handles pool minor_cycles old_bytes cleared compactions moved_objects
     moved_bytes evacuated_pages kept_pages pause_wall_max_ns pause_wall_histogram safepoint_ns
-    safepoint_max_ns
+    safepoint_max_ns lists_bytes lists_peak_bytes
 }
 
 /// What hw_gc_walk calls for each object. Return false to stop the walk.
@@ -332,3 +388,47 @@ pub type GcVisitor = Option<
 
 /// What hw_gc_run_finalizers calls.
 pub type GcFinalizer = Option<unsafe extern "C" fn(object: *mut c_void, context: *mut c_void)>;
+
+/// What hw_gc_tell_when_due calls.
+pub type GcSomeAreDue = Option<unsafe extern "C" fn(context: *mut c_void)>;
+
+/// What looks through a table of the runtime's own: see hw_gc_add_weak_pass.
+pub type GcWeakPass = Option<unsafe extern "C" fn(tracer: *mut GcTracer, context: *mut c_void)>;
+
+/// Priorities of finalizers: 0, the highest, up to this less 1.
+pub const GC_PRIORITIES: usize = 4;
+
+const _: () = assert!(GC_PRIORITIES == heapwright::gc::PRIORITIES);
+
+/// How a collection went. Sizes in bytes, times in nanoseconds.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct GcOutcome {
+    /// Bytes of this struct, as the library knows it.
+    pub size: usize,
+    /// What lives: of slots, and what the runtime has in malloc for them as far as is known.
+    pub live_bytes: usize,
+    /// What was allocated since the collection before.
+    pub allocated_bytes: usize,
+    /// What was marked.
+    pub marked_bytes: usize,
+    /// What may be live and garbage when the next one ends, by the heap's own rule.
+    pub goal_bytes: usize,
+    /// How long the collector worked: CPU time of the marking thread, and sweeping since the collection before.
+    pub collector_ns: u64,
+    /// How long the program did since the collection before, by the clock.
+    pub mutator_ns: u64,
+    /// Collections so far, this one included.
+    pub cycles: u64,
+    /// Whether it was a minor one.
+    pub minor: bool,
+}
+
+mirror! {
+    GcOutcome, Outcome;
+    size live_bytes allocated_bytes marked_bytes goal_bytes collector_ns mutator_ns cycles minor
+}
+
+/// What hw_gc_set_policy has asked: how many bytes may be live and garbage when the next collection ends.
+pub type GcPolicy =
+    Option<unsafe extern "C" fn(outcome: *const GcOutcome, context: *mut c_void) -> usize>;

@@ -114,6 +114,11 @@ fn a_thread_counts_what_it_asks_for() {
 }
 
 #[test]
+fn collected_heaps_answer() {
+    fine("hw_gc.c", &ON_HEAPWRIGHT[1..]);
+}
+
+#[test]
 fn pools_and_arenas_answer() {
     fine("hw_pools.c", &ON_HEAPWRIGHT[1..]);
 }
@@ -152,4 +157,9 @@ fn a_block_of_another_heap_is_refused() {
 #[test]
 fn the_header_is_cxx_as_well() {
     fine("hw_api_cxx.cc", &ON_HEAPWRIGHT[1..]);
+}
+
+#[test]
+fn a_runtime_hears_of_collections_and_is_asked_what_it_alone_knows() {
+    fine("hw_gc_runtime.c", &ON_HEAPWRIGHT[1..]);
 }

@@ -4,8 +4,8 @@
 //! `unsafe`. The library fills a [`Stats`]; the command decodes one. Both
 //! sides share this one definition, so a field cannot mean two things. The
 //! other kinds of file are described where they are: [`debug`], in which the debug
-//! allocator reports mistakes, [`trace`], which has every call of a run, and [`heap`],
-//! which describes a collected heap. What both find out of the kernel's files stands here too: [`control_group`].
+//! allocator reports mistakes, [`trace`], which has every call of a run, [`heap`],
+//! which describes a collected heap, and [`timeline`], which has its collections. What both find out of the kernel's files stands here too: [`control_group`].
 //!
 //! ```text
 //! a stats file (little endian)
@@ -31,6 +31,7 @@ mod leb;
 mod problem;
 mod stats;
 pub mod status;
+pub mod timeline;
 pub mod trace;
 
 pub use problem::{Fault, Problem};

@@ -6,6 +6,7 @@
 //!   heapwright_record::debug   a debug record   of entries
 //!   heapwright_record::trace   a trace          of chunks with operations
 //!   heapwright_record::heap    a heap dump      of frames with entries
+//!   heapwright_record::timeline    a time line  of events, without frames
 //! ```
 //!
 //! The formats share their header and frames (`frame`), so they can be damaged in the same
@@ -36,7 +37,7 @@ impl Format {
     }
 }
 
-/// What is wrong with a debug record, a trace or a heap dump.
+/// What is wrong with a debug record, a trace, a heap dump or a time line.
 ///
 /// Its text is one line that names the kind of file.
 ///
@@ -127,7 +128,13 @@ mod tests {
 
     #[test]
     fn problems_are_one_line_that_names_the_file() {
-        for format in [&crate::debug::FORMAT, &crate::trace::FORMAT, &crate::heap::FORMAT] {
+        let formats = [
+            &crate::debug::FORMAT,
+            &crate::trace::FORMAT,
+            &crate::heap::FORMAT,
+            &crate::timeline::FORMAT,
+        ];
+        for format in formats {
             for fault in [
                 Fault::Short,
                 Fault::Other,

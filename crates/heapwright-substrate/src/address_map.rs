@@ -94,7 +94,7 @@ pub const SLAB_KINDS: usize = CLASSES * CLASS_STEP;
 
 /// As many kinds as a collected heap has page lists: see `gc::layout`.
 const COLLECTED: u32 = 0x500;
-const PAGE_LISTS: u32 = 0x100;
+const PAGE_LISTS: u32 = 0x200;
 const LARGE_HEAD: u32 = 0x700;
 const FREE: u32 = 0x701;
 const METADATA: u32 = 0x702;
@@ -185,7 +185,7 @@ impl Entry {
     /// The first unit of a page on a page list of the collected heap `owner`.
     #[inline]
     pub const fn collected(owner: u32, page_list: usize) -> Self {
-        Self(Self::tag(owner) | COLLECTED | page_list as u32)
+        Self(Self::tag(owner) | (COLLECTED + page_list as u32))
     }
 
     /// A later unit of the page of a collected heap that begins at unit `head`.

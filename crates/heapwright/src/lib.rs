@@ -102,6 +102,7 @@ pub mod options {
     //! | `stats` | `exit`, `off` | print where the memory is when the program ends |
     //! | `stats_file` | a path | write it to `PATH.<pid>` for the command to read |
     //! | `trace` | a path | write every call to `PATH.<pid>` for `heapwright replay` |
+    //! | `timeline` | a path | write the collections of collected heaps to `PATH.<pid>` for `heapwright run --timeline` and `heapwright heap --timeline` |
     //! | `purge` | milliseconds, `MIN..MAX`, `never` | how long free pages wait before they go back; between bounds, the longer, the more of them the program touches again soon after |
     //! | `huge_pages` | `dense`, `never` | huge pages under slabs that will be filled, or nowhere |
     //! | `window` | bytes, with `k`, `m`, `g`, `t` | the most address space to reserve |

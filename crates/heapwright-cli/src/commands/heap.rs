@@ -1,11 +1,12 @@
-//! `heapwright heap DUMP`: what a collected heap holds, and what holds that.
+//! `heapwright heap DUMP`: what a collected heap holds, and what holds that. `--timeline`: its collections, to be drawn.
 
 use super::OutputsArgs;
-use crate::heap::{self, Wanted};
+use crate::heap::{self, Wanted, timeline};
 use crate::output::{self, Look, WithPage, html, json, text};
 use crate::process::Exit;
+use crate::wrong::wrong;
 use anyhow::Context;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 /// The exit code where the dump could not be read, or has not what was asked for.
@@ -33,7 +34,8 @@ Examples:
   heapwright heap --format html -o heap.html app.heap    with a picture of the pages
   heapwright heap --type Table --top 5 app.heap          of one type, and what refers to it
   heapwright heap --path 0x7f1200340120 app.heap         what keeps this object
-  heapwright heap --format json app.heap | jq '.types[:3]'")]
+  heapwright heap --format json app.heap | jq '.types[:3]'
+  heapwright heap --timeline -o trace.json app.4242      of option timeline=app, for ui.perfetto.dev")]
 pub(crate) struct Args {
     #[command(flatten)]
     output_args: OutputsArgs<WithPage>,
@@ -50,6 +52,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     path: Vec<u64>,
 
+    /// DUMP is a record of option timeline=PREFIX: write its collections as a Chrome trace, which
+    /// https://ui.perfetto.dev draws, to stdout or the FILE of -o
+    #[arg(long, conflicts_with_all = ["type_", "path", "formats", "top"])]
+    timeline: bool,
+
     /// The file to summarise
     #[arg(value_name = "DUMP")]
     dump: PathBuf,
@@ -64,6 +71,9 @@ fn address(text: &str) -> Result<u64, String> {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
+    if args.timeline {
+        return draw(args);
+    }
     let output_args = args.output_args.all()?;
     let wanted = Wanted {
         top: if args.top == 0 { MOST } else { args.top },
@@ -91,4 +101,26 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         }
     }
     Ok(Exit::Code(if summary.whole { 0 } else { NOT_WHOLE }))
+}
+
+/// Writes a time line as a Chrome trace.
+fn draw(args: &Args) -> anyhow::Result<Exit> {
+    let [(_, file)] = &mut args.output_args.all()?[..] else {
+        return Err(wrong("a time line goes to one file".to_owned()));
+    };
+    let (timeline, problem) = timeline::read(&args.dump)
+        .map_err(|error| anyhow::anyhow!("{}: {error}", args.dump.display()))?;
+    if let Some(problem) = &problem {
+        eprintln!("heapwright: {}: {problem}", args.dump.display());
+    }
+    let all = [timeline];
+    match file.take() {
+        Some(file) => {
+            let mut out = BufWriter::new(output::emptied(file)?);
+            output::chrome(&all, &mut out)?;
+            out.flush().context("the time line could not be written")?;
+        }
+        None => output::to_stdout(|out: &mut dyn Write| output::chrome(&all, out))?,
+    }
+    Ok(Exit::Code(if problem.is_some() { NOT_WHOLE } else { 0 }))
 }

@@ -1,13 +1,14 @@
-//! `heapwright run [--stats] -- CMD`: a program on heapwright.
+//! `heapwright run [--stats] [--timeline FILE] -- CMD`: a program on heapwright.
 //!
-//! Without `--stats` this process becomes the program. With it, the program is
-//! a child with a private folder to leave its statistics in, and this process
+//! Without these this process becomes the program. With one, the program is
+//! a child with a private folder to leave its statistics and time line in, and this process
 //! ends as the child ended, after the report.
 //!
 //! `--hardened` and `--on-misuse` are options of the library in shorter words. They stand behind what HEAPWRIGHT says
 //! already, so they win over that, and before those of `--option`, which may not say the same once more.
 
 use super::{OutputArgs, ProgramArgs};
+use crate::heap::timeline;
 use crate::inspect::{self, Verdict};
 use crate::output::{self, Look, Plain, Run, json, text};
 use crate::preload::{self, Options};
@@ -16,9 +17,12 @@ use crate::statistics::{Collected, Folder};
 use crate::wrong::wrong;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Write};
-use std::path::Path;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// The name of the time line's files before the pid.
+const TIMELINE: &str = "timeline";
 
 /// Run a program on heapwright and, if asked to, report what its memory did.
 ///
@@ -34,6 +38,7 @@ Examples:
   heapwright run --stats -- python3 -c 'print(1)'
   heapwright run --format json -o memory.json -- make -j4
   heapwright run --option purge=0 -- ./program
+  heapwright run --timeline trace.json -- ./interpreter      for ui.perfetto.dev
   heapwright run --hardened -- ./server
   heapwright run --hardened=full --on-misuse report -- ./server")]
 pub(crate) struct Args {
@@ -58,6 +63,11 @@ pub(crate) struct Args {
     /// [default: abort]
     #[arg(long, value_enum, value_name = "WHAT", requires = "hardened")]
     on_misuse: Option<OnMisuse>,
+
+    /// Write the collections of the program's collected heaps to FILE, as a Chrome trace, which
+    /// https://ui.perfetto.dev and chrome://tracing draw
+    #[arg(long, value_name = "FILE")]
+    timeline: Option<PathBuf>,
 
     #[command(flatten)]
     output_args: OutputArgs<Plain>,
@@ -85,6 +95,11 @@ enum OnMisuse {
 }
 
 impl Args {
+    /// Whether statistics are to be reported.
+    fn wants_stats(&self) -> bool {
+        self.stats || self.output_args.format.is_some() || self.output_args.output.is_some()
+    }
+
     /// The options of the library that flags of their own stand for.
     fn flags(&self) -> anyhow::Result<Vec<String>> {
         let mode = self.hardened.map(|how| match how {
@@ -118,7 +133,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
         options.add(option)?;
     }
     preload::refuse_bad(&library, &options, &given)?;
-    if args.stats || args.output_args.format.is_some() || args.output_args.output.is_some() {
+    if args.wants_stats() || args.timeline.is_some() {
         return report(&args, &library, options);
     }
     let program = command(&args.program.command, &library, &options)?;
@@ -151,20 +166,39 @@ pub(crate) fn not_started(name: &OsStr, error: &io::Error) -> Exit {
     Exit::Code(code)
 }
 
-/// Runs the program and reports what its memory did.
+/// Runs the program and reports what its memory did, and draws its collections.
 fn report(args: &Args, library: &Path, mut options: Options) -> anyhow::Result<Exit> {
-    if args.program.options.iter().any(|option| option.contains("stats_file=")) {
+    let set = |key: &str| args.program.options.iter().any(|option| option.contains(key));
+    if args.wants_stats() && set("stats_file=") {
         let why = "--stats sets option stats_file itself; leave one of them out";
+        return Err(wrong(why.to_owned()));
+    }
+    if args.timeline.is_some() && set("timeline=") {
+        let why = "--timeline sets option timeline itself; leave one of them out";
         return Err(wrong(why.to_owned()));
     }
     // Before the program runs, so that a bad FILE does not cost a run.
     let file = args.output_args.file()?;
+    let drawing = args.timeline.as_deref().map(super::open).transpose()?;
     let folder = Folder::new()?;
-    options.stats_file(&folder.prefix());
+    if args.wants_stats() {
+        options.stats_file(&folder.prefix());
+    }
+    if drawing.is_some() {
+        options.timeline(&folder.path().join(TIMELINE));
+    }
     let outcome = match process::watch(command(&args.program.command, library, &options)?) {
         Ok(outcome) => outcome,
         Err(error) => return Ok(not_started(&args.program.command[0], &error)),
     };
+    if let Some(drawing) = drawing
+        && let Err(error) = draw(&args.program.command[0], &outcome, &folder, drawing)
+    {
+        eprintln!("heapwright: the time line could not be written: {error}");
+    }
+    if !args.wants_stats() {
+        return Ok(Exit::from(outcome.end));
+    }
     let Collected { main, others, unreadable } = folder.collect(outcome.pid);
     drop(folder);
     let stats = match main {
@@ -178,6 +212,23 @@ fn report(args: &Args, library: &Path, mut options: Options) -> anyhow::Result<E
         eprintln!("heapwright: the report could not be written: {error:#}");
     }
     Ok(Exit::from(outcome.end))
+}
+
+/// Draws what the run's processes collected.
+fn draw(name: &OsStr, outcome: &Outcome, folder: &Folder, file: File) -> io::Result<()> {
+    let name = name.to_string_lossy();
+    let (all, notes) = timeline::collect(folder.path(), TIMELINE, outcome.pid, &name);
+    for note in notes {
+        eprintln!("heapwright: {note}");
+    }
+    if all.iter().all(|timeline| timeline.events.is_empty()) {
+        eprintln!(
+            "heapwright: the time line is empty: {name} collected nothing in a collected heap of heapwright's"
+        );
+    }
+    let mut out = BufWriter::new(output::emptied(file)?);
+    output::chrome(&all, &mut out)?;
+    out.flush()
 }
 
 fn write(run: &Run, format: Plain, file: Option<File>) -> io::Result<()> {

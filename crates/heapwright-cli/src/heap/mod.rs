@@ -14,6 +14,8 @@
 //! some 40 more an object and 4 a reference, which are given back. Nothing recurses: a
 //! list of ten million objects is one path.
 //!
+//! `timeline` reads the other file of a collected heap: its collections, one after the other.
+//!
 //! A dump that is cut or damaged is summarised as far as it goes, and says so in its notes.
 
 mod dominators;
@@ -23,6 +25,7 @@ mod input;
 mod pages;
 mod paths;
 mod summary;
+pub(crate) mod timeline;
 
 pub(crate) use pages::{PageRow, SEGMENTS};
 pub(crate) use summary::{

@@ -15,6 +15,7 @@
 //! rules      what there is to find          sentences   about what was found
 //! prometheus metrics of processes that run
 //! bars       bar charts            units   bytes, counts, durations
+//! timeline   collections, for Chrome and Perfetto
 //! look       what the terminal can show    recorded   a trace in a line
 //! ```
 //!
@@ -46,6 +47,7 @@ pub(crate) mod sarif;
 mod sentences;
 pub(crate) mod text;
 mod time;
+mod timeline;
 mod units;
 mod words;
 mod xml;
@@ -59,6 +61,7 @@ pub(crate) use render::{Format, render};
 pub(crate) use run::Run;
 pub(crate) use sentences::findings as finding_sentences;
 pub(crate) use time::rfc3339;
+pub(crate) use timeline::chrome;
 pub(crate) use words::{fault_stack, frame, printable, printable_text, sentence};
 
 use std::fs::File;

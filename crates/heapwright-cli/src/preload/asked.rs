@@ -20,7 +20,7 @@ use std::process::{Command, Stdio};
 
 /// Options that name files which a process writes, and what is said in their place: there
 /// nothing can be written.
-const FILES: [&str; 3] = ["stats_file", "trace", "record"];
+const FILES: [&str; 4] = ["stats_file", "trace", "timeline", "record"];
 const NO_FILE: &str = "/dev/null/x";
 
 /// The longest path the library takes.

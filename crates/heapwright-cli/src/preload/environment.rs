@@ -81,6 +81,11 @@ impl Options {
         self.path("trace=", prefix);
     }
 
+    /// Asks for a time line `prefix.<pid>` from each process.
+    pub(crate) fn timeline(&mut self, prefix: &Path) {
+        self.path("timeline=", prefix);
+    }
+
     /// Asks for a heap profile `prefix.<pid>` from each process.
     pub(crate) fn profile(&mut self, prefix: &Path) {
         self.path("profile=", prefix);

@@ -19,6 +19,7 @@ use heapwright_substrate::address_map::MAP;
 use heapwright_substrate::os;
 
 use super::super::cycle::Phase;
+use super::super::events::Span;
 use super::super::handles::Cell;
 use super::super::heap::Heap;
 use super::super::held::{State, StickyMarks};
@@ -45,12 +46,14 @@ impl Heap {
             return self.rest(me);
         }
         let began = Began::now(asked);
+        self.pause_begins(me, &began);
         if self.cycle.phase() == Phase::Moving {
             self.each_mutator(Mutator::settle);
-            self.move_stopped(me, deadline);
+            self.during(Span::Move, me, || self.move_stopped(me, deadline));
         }
-        self.pauses.add(&began);
+        let pause = self.pauses.add(&began);
         self.world.go_on();
+        self.pause_ends(me, &began, pause);
     }
 
     /// As [`Heap::move_some`], while the world stands still.
@@ -61,6 +64,7 @@ impl Heap {
             return;
         }
         self.pin_roots(me);
+        self.pin_what_unprotected_lead_to(&me.tracer);
         let mut plan = self.moving.plan.lock();
         let steps = deadline != 0;
         while let Some(&number) = plan.pages.get(plan.through) {
@@ -131,7 +135,11 @@ impl Heap {
         };
         self.handles.each_cell(change);
         self.weak.handles.each_cell(change);
-        self.finalizers.lock().each_object(|object| self.forwarded(object).unwrap_or(object));
+        let now = |object| self.forwarded(object).unwrap_or(object);
+        self.finalizers.lock().each_object(now);
+        self.guardians.each_object(now);
+        self.unprotected.each_object(now);
+        self.run_weak_passes(&me.tracer);
         me.tracer.looking_at(Slots::Change, |tracer| self.runtime().roots(tracer), &mut |_| {});
     }
 

@@ -27,6 +27,18 @@ impl Mutator {
         self.heap().collect(self.inner());
     }
 
+    /// A minor collection from its beginning to its end; or a major one, if that is due, or the heap does not know what is old: it has no
+    /// generations, or has not collected yet. Whether it was a minor one.
+    ///
+    /// # Safety
+    ///
+    /// The duties of the [module](super).
+    #[inline]
+    pub unsafe fn collect_young(&self) -> bool {
+        let _noted = self.inner().stack.enter();
+        self.heap().collect_young(self.inner())
+    }
+
     /// A collection from its beginning to its end, after which objects lie close together, and pages
     /// without objects have been given back. What is pinned, or reported by value, has not moved, nor what
     /// lies in its page.

@@ -16,7 +16,27 @@ impl Mutator {
     /// `object` is one of this heap; the duties of the [module](super) hold for `run`, but it
     /// may allocate.
     pub unsafe fn finalize(&self, object: *mut u8, run: Finalizer, context: *mut c_void) -> bool {
-        self.heap().finalizers.lock().add(Entry { object, run, context })
+        let entry = Entry { object, run, context, traced: false, priority: 0 };
+        self.heap().finalizers.lock().add(entry)
+    }
+
+    /// As [`Mutator::finalize`], with a priority, 0 (the highest) up to [`PRIORITIES`](super::super::PRIORITIES) - 1, and a context that
+    /// is an object of the heap, or null. It is kept for as long as the object lives or the finalizer is due, also if it leads
+    /// to the object. A finalizer of a lower priority is not due while one of a higher priority is whose object leads to its own.
+    /// False: there is no memory, or no such priority.
+    ///
+    /// # Safety
+    ///
+    /// As [`Mutator::finalize`]; `context` is an object of this heap, or null.
+    pub unsafe fn finalize_with(
+        &self,
+        object: *mut u8,
+        run: Finalizer,
+        context: *mut u8,
+        priority: u8,
+    ) -> bool {
+        let entry = Entry { object, run, context: context.cast(), traced: true, priority };
+        self.heap().finalizers.lock().add(entry)
     }
 
     /// Forgets all finalizers of an object that are not due yet. Returns how many. Linear in the
@@ -47,10 +67,26 @@ impl Mutator {
                 unsafe { &*root }.store(next.object, Ordering::Relaxed);
                 // The finalizer has its address.
                 let pinned = self.heap().pin(next.object);
+                let context = if next.traced { next.context.cast() } else { ptr::null_mut() };
+                // Its context needs a handle, too; where there is no memory for one, nothing is collected meanwhile.
+                // SAFETY: the duties of the caller.
+                let kept = unsafe { self.new_root(context) };
+                if kept.is_none() {
+                    self.defer();
+                }
+                let context_pinned = self.heap().pin(context);
                 // SAFETY: registered with `finalize`, for a live object.
                 unsafe { (next.run)(next.object.cast(), next.context) };
                 if pinned {
                     self.heap().unpin(next.object);
+                }
+                if context_pinned {
+                    self.heap().unpin(context);
+                }
+                match kept {
+                    // SAFETY: made above, and not used any more.
+                    Some(kept) => unsafe { self.free_root(kept) },
+                    None => self.resume(),
                 }
             }
             // SAFETY: made above, and not used any more.

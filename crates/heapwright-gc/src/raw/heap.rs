@@ -9,10 +9,13 @@ use core::ptr;
 
 use heapwright_substrate::ids::Slot;
 
+use super::super::due::SomeAreDue;
 use super::super::heap as inner;
 use super::super::layout::LARGE;
 use super::super::mutator as attached;
+use super::super::sizing::Policy;
 use super::super::statistics::Statistics;
+use super::super::weak_passes::WeakPass;
 use super::{Mutator, Options, Runtime};
 
 /// A collected heap.
@@ -60,7 +63,7 @@ impl Heap {
         inner::Heap::make(options, runtime).map(|slot| Self { slot })
     }
 
-    fn inner(&self) -> &'static inner::Heap {
+    pub(in super::super) fn inner(&self) -> &'static inner::Heap {
         &self.slot.value
     }
 
@@ -122,6 +125,64 @@ impl Heap {
     pub fn set_target(&self, factor_percent: u32, least: usize, most: usize) {
         let asked = Options { factor_percent, least, most, ..Options::new() };
         self.inner().set_target(asked.factor_percent(), asked.least_bytes(), asked.most_bytes());
+    }
+
+    /// Has `policy` asked after each collection how many bytes may be live and garbage when the next one ends: while the world
+    /// stands still, so it calls nothing of the heap and takes no lock that a mutator may hold. `least` and `most` hold in any case. `None`:
+    /// nobody is asked. Any thread may call this.
+    ///
+    /// # Safety
+    ///
+    /// `policy` and `context` are there until this is called again or the heap ends.
+    pub unsafe fn set_policy(&self, policy: Option<Policy>, context: *mut c_void) {
+        self.inner().sizing.choose(policy, context);
+    }
+
+    /// From now on the heap may grow by the square root of what lives, of how fast it allocates, and of how slowly it is
+    /// marked, and not by a factor (MemBalancer's rule: Kirisame, Shenoy, Panchekha, OOPSLA 2022): of several heaps with the same
+    /// `bytes`, those get more memory that save more time with it. A heap of which `bytes` live, and which allocates as fast as it is
+    /// marked, may double. 0: by the factor again. Any thread may call this.
+    ///
+    /// ```
+    /// # use heapwright::gc::raw::{Heap, Options, Runtime};
+    /// let heaps = [(); 3].map(|()| Heap::new(Options::new(), Runtime::new()).expect("memory"));
+    /// heaps.iter().for_each(|heap| heap.balance(16 << 20));
+    /// ```
+    pub fn balance(&self, bytes: usize) {
+        self.inner().sizing.balance(bytes);
+    }
+
+    /// Has a table of the runtime's own looked through in each collection: `pass` is called when all is marked, and again when objects
+    /// have moved, while the world stands still. For each object in the table it asks [`Tracer::where_is`](super::Tracer::where_is), and
+    /// drops the entry, or notes the new address. Objects in the table are not kept. It calls nothing else of the heap.
+    /// False: there is no memory. Any thread may call this.
+    ///
+    /// # Safety
+    ///
+    /// `pass` and `context` are there until [`Heap::remove_weak_pass`] or the heap ends.
+    pub unsafe fn add_weak_pass(&self, pass: WeakPass, context: *mut c_void) -> bool {
+        self.inner().weak_passes.add(pass, context)
+    }
+
+    /// Ends an [`Heap::add_weak_pass`]. Whether there was one.
+    pub fn remove_weak_pass(&self, pass: WeakPass, context: *mut c_void) -> bool {
+        self.inner().weak_passes.remove(pass, context)
+    }
+
+    /// Has `tell` called, once a collection, when finalizers have become due or guardians have something to retrieve: by the thread that
+    /// collected, when the others have gone on. It does not call the heap. `None`: nobody is told.
+    ///
+    /// # Safety
+    ///
+    /// `tell` and `context` are there until this is called again or the heap ends.
+    pub unsafe fn tell_when_due(&self, tell: Option<SomeAreDue>, context: *mut c_void) {
+        self.inner().due.choose(tell, context);
+    }
+
+    /// How many objects can be retrieved from guardians, and how many have no barriers.
+    #[must_use]
+    pub fn guarded(&self) -> (usize, usize) {
+        (self.inner().guardians.pending(), self.inner().unprotected.count())
     }
 
     /// Gives all pages without objects to the system's side of the process. Returns bytes.

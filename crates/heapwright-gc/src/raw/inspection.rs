@@ -27,6 +27,32 @@ impl Mutator {
         self.heap().dump(self.inner(), sink)
     }
 
+    /// Whether an object is old: a minor collection takes it for live, and does not look at it unless something was stored into
+    /// it. Constant time for most; the world stands still for an object that has survived one collection, or was
+    /// stored into, and then it takes time for each object that was.
+    ///
+    /// # Safety
+    ///
+    /// The duties of the [module](super): it is a safepoint.
+    #[must_use]
+    pub unsafe fn is_old(&self, object: *mut u8) -> bool {
+        let _noted = self.inner().stack.enter();
+        self.heap().is_old(self.inner(), object)
+    }
+
+    /// Whether an object does not move because it, or another in its page, is pinned.
+    #[must_use]
+    pub fn is_pinned(&self, object: *mut u8) -> bool {
+        self.heap().is_pinned(object)
+    }
+
+    /// Where the object is now that was at `address`, if it has moved: until the collection that moved it has been
+    /// swept. Later nobody knows.
+    #[must_use]
+    pub fn moved(&self, address: *mut u8) -> Option<*mut u8> {
+        self.heap().forwarded(address)
+    }
+
     /// Looks at every object that roots lead to, and says what is wrong. Returns how many things are.
     ///
     /// # Safety
@@ -34,6 +60,15 @@ impl Mutator {
     /// The duties of the [module](super).
     pub unsafe fn verify(&self) -> usize {
         self.heap().verify_now(self.inner())
+    }
+}
+
+/// The kind of an object of any collected heap, as `alloc` was given it. `None` for anything else. Constant time.
+#[must_use]
+pub fn object_kind(object: *const u8) -> Option<u32> {
+    match MAP.lookup(object.addr()).1.kind() {
+        Kind::Collected(page_list) => Some((page_list % KINDS) as u32),
+        _ => None,
     }
 }
 

@@ -28,7 +28,7 @@ impl Mutator {
         Self { slot, one: PhantomData }
     }
 
-    pub(super) fn inner(&self) -> &'static inner::Mutator {
+    pub(in super::super) fn inner(&self) -> &'static inner::Mutator {
         &self.slot.value
     }
 
@@ -79,15 +79,49 @@ impl Mutator {
     }
 
     /// Memory for an object of `size` bytes: zeroed if it is traced. Null: there is none under
-    /// the limit, even after a collection.
+    /// the limit, even after a collection, and the runtime's handler has given up
+    /// ([`Runtime::out_of_memory`](super::Runtime#structfield.out_of_memory)).
     ///
     /// # Safety
     ///
-    /// The duties of the [module](super). `kind` is `TRACED` or `LEAF`, and `FREED` or not.
+    /// The duties of the [module](super). `kind` is `TRACED` or `LEAF`, and `FREED` or not, and `USER` or not.
     #[inline]
     #[must_use]
     pub unsafe fn alloc(&self, size: usize, kind: u32) -> *mut u8 {
-        self.inner().alloc(size, (kind & KIND_MASK) as usize)
+        let object = self.inner().alloc(size, (kind & KIND_MASK) as usize);
+        if object.is_null() {
+            return self.out_of_memory(size, kind);
+        }
+        object
+    }
+
+    /// There is no memory: the runtime's handler is asked, again and again until there is, or it gives up.
+    ///
+    /// The frames from here up to the runtime's call hold nothing that must be given back, so the handler may jump out.
+    #[cold]
+    #[inline(never)]
+    fn out_of_memory(&self, size: usize, kind: u32) -> *mut u8 {
+        let me = ptr::from_ref(self.inner()).cast_mut().cast();
+        while self.heap().runtime().out_of_memory(me, size, kind) {
+            let object = self.inner().alloc(size, (kind & KIND_MASK) as usize);
+            if !object.is_null() {
+                return object;
+            }
+        }
+        ptr::null_mut()
+    }
+
+    /// The runtime's word, which [`Mutator::set_data`] has set: null at first. No lock, no call.
+    #[inline]
+    #[must_use]
+    pub fn data(&self) -> *mut c_void {
+        self.inner().data.get()
+    }
+
+    /// Sets the runtime's word: for its own struct of the thread, say. The heap does not look at it.
+    #[inline]
+    pub fn set_data(&self, data: *mut c_void) {
+        self.inner().data.set(data);
     }
 
     /// The object is to have `size` bytes. Whether it has them where it is. If not, or if a smaller

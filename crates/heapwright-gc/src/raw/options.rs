@@ -44,6 +44,9 @@ pub struct Options {
     /// reference is reported where it is ([`Tracer::mark_slot`](super::Tracer::mark_slot),
     /// [`Tracer::mark_range`](super::Tracer::mark_range), handles), or what it leads to stays where it is.
     pub compact: bool,
+    /// Whether objects of a runtime without a `trace` are looked through word for word: each that may be an address
+    /// within an object keeps it, and keeps it in place. Without this they hold no references.
+    pub conservative: bool,
 }
 
 impl Options {
@@ -62,6 +65,7 @@ impl Options {
             generations: false,
             markers: 0,
             compact: false,
+            conservative: false,
         }
     }
 

@@ -59,6 +59,16 @@ impl Mutator {
         self.heap().pin(object)
     }
 
+    /// From now on stores into this object need not be reported: it is looked at in every collection, a minor one as well, and what it leads to
+    /// stays where it is. For as long as it lives. False: there is no memory.
+    ///
+    /// # Safety
+    ///
+    /// `object` is one of this heap; the other duties of the [module](super).
+    pub unsafe fn unprotect(&self, object: *mut u8) -> bool {
+        self.heap().unprotected.add(object)
+    }
+
     /// Ends a [`Mutator::pin`]. Before the object dies.
     ///
     /// # Safety

@@ -1,14 +1,17 @@
 //! The runtime's callbacks, as the C interface has them, and how they are called.
 //!
 //! Each is called as its duties allow (see [`raw`](super)): those that look at objects by any thread,
-//! `free` by the thread that sweeps or ends the heap, `wanted` and `moved` while the world stands still.
+//! `free` by the thread that sweeps or ends the heap, `wanted` and `moved` while the world stands still, `event` where
+//! the thread holds no lock.
 //!
-//! Called by `tracer`, `cycle`, `sweep`, `moving`, `heap`, `dump` and `verify`.
+//! Called by `tracer`, `cycle`, `sweep`, `moving`, `heap`, `dump`, `verify` and `events`.
 
 use core::ffi::{c_char, c_void};
 use core::ptr;
 
-use super::Tracer;
+use super::super::TRACED;
+use super::super::events::Event;
+use super::{Tracer, object_kind};
 
 /// What the language's runtime does for its heap. The C interface's struct.
 #[derive(Clone, Copy)]
@@ -35,6 +38,36 @@ pub struct Runtime {
     pub moved: Option<
         unsafe extern "C" fn(to: *mut c_void, from: *const c_void, size: usize, data: *mut c_void),
     >,
+    /// Hears of collections: see [`Event`]. Called by the thread that collects, sweeps or allocates, which holds no lock
+    /// of the heap's. It may look at objects, ask for statistics, call `malloc` and write files; it
+    /// allocates nothing in this heap, stores no references, collects nothing, joins and leaves nothing, and does not unwind.
+    /// While the world stands still ([`STOPPED`](super::super::STOPPED)) it takes no lock that a thread may hold at
+    /// a safepoint, and takes part of the pause.
+    pub event: Option<unsafe extern "C" fn(event: &Event, data: *mut c_void)>,
+    /// As `trace`, which is used where there is one, and is handed the object's kind, too.
+    pub trace_kind: Option<
+        unsafe extern "C" fn(tracer: &Tracer, object: *mut c_void, kind: u32, data: *mut c_void),
+    >,
+    /// Marking met a reference that leads to no object of the heap: to static data, to memory of `malloc`, to another heap. The
+    /// runtime may mark what is its own there, and report what that leads to, by value or by its slots. Called as
+    /// `trace` is, by any thread, once for each such reference and not for each target, null and what is no
+    /// multiple of 8 excepted; between the ends of [`Span::Trace`](super::super::Span::Trace) and only there.
+    /// A minor collection reports what young objects and roots lead to.
+    pub outside:
+        Option<unsafe extern "C" fn(tracer: &Tracer, reference: *mut c_void, data: *mut c_void)>,
+    /// There is no memory for an object, or none under the limit after collecting. True: try again, for the
+    /// runtime has let something go, or raised the limit; false: the allocation gives null. Called where the allocation
+    /// was, so it may collect, run finalizers and, from C, `longjmp` out of it; what it allocates in this heap may bring it here again.
+    pub out_of_memory: Option<
+        unsafe extern "C" fn(
+            mutator: *mut c_void,
+            size: usize,
+            kind: u32,
+            data: *mut c_void,
+        ) -> bool,
+    >,
+    /// Bytes from which on a large object is an event, [`Span::Large`](super::super::Span::Large). 0: none is.
+    pub large_bytes: usize,
 }
 
 impl Runtime {
@@ -50,15 +83,47 @@ impl Runtime {
             type_name: None,
             wanted: None,
             moved: None,
+            event: None,
+            trace_kind: None,
+            outside: None,
+            out_of_memory: None,
+            large_bytes: 0,
         }
     }
 
+    /// Has the references of an object reported. False: the runtime has no function for it.
     #[inline]
-    pub(crate) fn trace(&self, tracer: &Tracer, object: *mut u8) {
+    pub(crate) fn trace(&self, tracer: &Tracer, object: *mut u8) -> bool {
         if let Some(trace) = self.trace {
             // SAFETY: an object of the heap; the rest is the runtime's duty.
             unsafe { trace(tracer, object.cast(), self.data) };
+        } else if let Some(trace) = self.trace_kind {
+            let kind = object_kind(object).unwrap_or(TRACED);
+            // SAFETY: an object of the heap; the rest is the runtime's duty.
+            unsafe { trace(tracer, object.cast(), kind, self.data) };
+        } else {
+            return false;
         }
+        true
+    }
+
+    /// Whether the runtime wants to hear of references that lead to no object of the heap.
+    pub(crate) fn hears_of_outside(&self) -> bool {
+        self.outside.is_some()
+    }
+
+    /// A reference leads to no object of the heap.
+    pub(crate) fn outside(&self, tracer: &Tracer, reference: *mut u8) {
+        if let Some(outside) = self.outside {
+            // SAFETY: the runtime's duty.
+            unsafe { outside(tracer, reference.cast(), self.data) };
+        }
+    }
+
+    /// Whether to try again, where there was no memory for an object.
+    pub(crate) fn out_of_memory(&self, mutator: *mut c_void, size: usize, kind: u32) -> bool {
+        // SAFETY: the mutator of the calling thread, which may collect; the rest is the runtime's duty.
+        self.out_of_memory.is_some_and(|asked| unsafe { asked(mutator, size, kind, self.data) })
     }
 
     pub(crate) fn roots(&self, tracer: &Tracer) {
@@ -87,6 +152,14 @@ impl Runtime {
         if let Some(moved) = self.moved {
             // SAFETY: an object of the heap, where it is now; the rest is the runtime's duty.
             unsafe { moved(to.cast(), from.cast(), size, self.data) };
+        }
+    }
+
+    /// A span begins or ends.
+    pub(crate) fn event(&self, of: &Event) {
+        if let Some(event) = self.event {
+            // SAFETY: the runtime's duty.
+            unsafe { event(of, self.data) };
         }
     }
 

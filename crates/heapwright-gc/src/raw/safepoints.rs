@@ -57,12 +57,24 @@ impl Mutator {
         self.heap().world.leave(&self.inner().handshake);
     }
 
-    /// It is back.
+    /// As [`Mutator::enter`], unless the world stands still: then it does not wait. Whether it is back.
     ///
     /// # Safety
     ///
-    /// Follows [`Mutator::leave`].
+    /// Follows [`Mutator::leave`], or one of these that said false.
+    #[must_use]
+    pub unsafe fn try_enter(&self) -> bool {
+        self.inner().note_thread();
+        self.heap().world.try_enter(&self.inner().handshake)
+    }
+
+    /// It is back, in this thread or another one, which has no other mutator of the heap.
+    ///
+    /// # Safety
+    ///
+    /// Follows [`Mutator::leave`], and what the thread did that left.
     pub unsafe fn enter(&self) {
+        self.inner().note_thread();
         self.heap().world.enter(&self.inner().handshake);
     }
 }

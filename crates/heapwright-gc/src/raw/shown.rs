@@ -18,14 +18,15 @@ macro_rules! place {
 
 /// Regions of a mutator: pools times kinds.
 pub const REGIONS: usize = PAGE_LISTS;
-/// Where poll, barrier, heap, regions, places and marks are in a mutator: offset and size.
-pub const MUTATOR: [(usize, usize); 6] = [
+/// Where poll, barrier, heap, regions, places, marks and data are in a mutator: offset and size.
+pub const MUTATOR: [(usize, usize); 7] = [
     place!(Mutator, poll),
     place!(Mutator, barrier),
     place!(Mutator, heap),
     place!(Mutator, regions),
     place!(Mutator, places),
     place!(Mutator, marks),
+    place!(Mutator, data),
 ];
 /// Where next, end and by_slot are in a tracer.
 pub const TRACER: [(usize, usize); 3] =

@@ -385,3 +385,35 @@ fn weak_references_go_before_finalizers_which_run_in_the_order_of_asking() {
     }
     leave(mutator);
 }
+
+#[test]
+fn what_ephemerons_cost_while_marking_goes_back_and_is_little() {
+    const COUNT: usize = if cfg!(miri) { 600 } else { 60_000 };
+    let options = Options { least: 1 << 30, markers: 1, ..Options::new() };
+    let heap = Heap::new(options, Runtime { trace: Some(trace), ..Runtime::new() }).unwrap();
+    let mutator = heap.attach().unwrap();
+    let list = root(&mutator, core::ptr::null_mut());
+    for n in 0..COUNT {
+        let [owner, key, value] = core::array::from_fn(|_| node(&mutator, n));
+        store(&mutator, owner, PAIRS, key);
+        store(&mutator, owner, PAIRS + 1, value);
+        // SAFETY: roots are read and written as their owner likes.
+        unsafe {
+            store(&mutator, owner, STRONG, *list);
+            *list = owner;
+        }
+    }
+    collect(&mutator);
+    let now = heap.statistics();
+    assert_eq!(now.cleared as usize, COUNT);
+    if !cfg!(miri) {
+        assert!(
+            (now.lists_peak_bytes as usize) < 18 * COUNT + (600 << 10),
+            "{}",
+            now.lists_peak_bytes
+        );
+        assert!(now.lists_peak_bytes as usize > 16 * COUNT);
+        assert!(now.lists_bytes <= 256 << 10, "{}", now.lists_bytes);
+    }
+    leave(mutator);
+}

@@ -15,7 +15,7 @@ use core::ptr;
 
 use heapwright_substrate::os;
 
-use super::super::page;
+use super::super::{page, raw};
 use super::{Budget, KEYS, MARKED, MOVABLE, RANGE, Slots, TAGS, Tracer, fetch};
 
 /// Edges that wait for their lines.
@@ -124,7 +124,18 @@ impl Tracer {
     /// Has the runtime report the references of an object.
     #[inline]
     pub(crate) fn trace(&self, object: *mut u8) {
-        self.heap().runtime().trace(self, object);
+        let heap = self.heap();
+        if !heap.runtime().trace(self, object) && heap.options().conservative {
+            self.trace_words(object);
+        }
+    }
+
+    /// Takes each aligned word of an object for a reference that it may be.
+    #[cold]
+    fn trace_words(&self, object: *mut u8) {
+        let size = raw::object_size(object);
+        // SAFETY: an object of the heap, which has so many bytes.
+        unsafe { self.scan(object, object.wrapping_add(size)) };
     }
 
     /// An item that is no plain edge.

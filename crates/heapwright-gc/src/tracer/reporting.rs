@@ -18,6 +18,7 @@
 
 use core::ptr;
 
+use super::super::ephemerons::Noted;
 use super::{Look, MOVABLE, Slots, TAGS, Tracer};
 
 /// References that are reported before they are handed to the closure that looks.
@@ -184,7 +185,8 @@ impl Tracer {
         }
         if !self.look.get().is_null()
             || !heap.is_unmarked(held_by)
-            || !self.ephemerons.push(heap, heap.weak.ephemerons(), [key, value])
+            || !Noted::new(key, value)
+                .is_some_and(|noted| self.ephemerons.push(heap, heap.weak.ephemerons(), noted))
         {
             self.edge(held);
         }
@@ -205,6 +207,13 @@ impl Tracer {
         if let Some(object) = self.heap().find(word) {
             self.push(object);
         }
+    }
+
+    /// In a [weak pass](super::raw::Heap::add_weak_pass): where an object is now; null: it is dead. What is no object of
+    /// the heap stays what it is.
+    #[must_use]
+    pub fn where_is(&self, object: *mut u8) -> *mut u8 {
+        self.heap().where_is(object)
     }
 
     /// Reports every word of `[from, to)`, as [`Tracer::mark_maybe`].

@@ -34,6 +34,20 @@ pub unsafe extern "C" fn hw_gc_collect(mutator: *mut GcMutator) {
     unsafe { mutator.collect() };
 }
 
+/// A minor collection from the beginning to the end; or a major one, if that is due, or the heap does not know what is old: it has no
+/// generations, or has not collected yet. Returns whether it was a minor one.
+///
+/// # Safety
+///
+/// mutator is this thread's; the duties listed in heapwright_gc.h.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_collect_minor(mutator: *mut GcMutator) -> bool {
+    // SAFETY: as the caller promises.
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: as the caller promises.
+    unsafe { mutator.collect_young() }
+}
+
 /// Collects, moves objects to where they lie close together, and gives pages back that have none any
 /// more. What is pinned, reported by hw_gc_mark, or may be led to by a stack that is scanned
 /// stays, with what else lies in its page.

@@ -2,9 +2,9 @@
 
 use core::ffi::c_void;
 
-use super::of;
+use super::{heap_of, of};
 use crate::errno;
-use crate::hw_gc_types::{GcFinalizer, GcMutator};
+use crate::hw_gc_types::{GcFinalizer, GcHeap, GcMutator, GcSomeAreDue};
 
 /// Asks for run to be called with object and context once nothing leads to the object any more.
 /// Then it and all it leads to are kept until run has been called, by hw_gc_run_finalizers.
@@ -35,6 +35,54 @@ pub unsafe extern "C" fn hw_gc_finalize(
     added
 }
 
+/// As hw_gc_finalize, with a priority and a context that is an object of the heap, or NULL. The context is kept for as long as the object
+/// lives or the finalizer is due, also if it leads to the object. Finalizers of priority 0 come first; one of a lower
+/// priority is not due while one of a higher priority is whose object leads to its own.
+///
+/// Returns false with errno ENOMEM if there is no memory, EINVAL without a function or of a priority that does not exist.
+///
+/// # Safety
+///
+/// mutator is this thread's; object and context are objects of its heap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_finalize_with(
+    mutator: *mut GcMutator,
+    object: *mut c_void,
+    run: GcFinalizer,
+    context: *mut c_void,
+    priority: u32,
+) -> bool {
+    let (Some(run), 0..heapwright::gc::PRIORITIES) = (run, priority as usize) else {
+        errno::fail(libc::EINVAL);
+        return false;
+    };
+    // SAFETY: as the caller promises.
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: as the caller promises.
+    errno::or_no_memory(unsafe {
+        mutator.finalize_with(object.cast(), run, context.cast(), priority as u8)
+    })
+}
+
+/// Has tell called, once a collection, when finalizers have become due or guardians have something to retrieve: by the thread that collected, when
+/// the others have gone on. It calls nothing of the heap: it sets a flag, or wakes a thread. NULL: nobody is told. Any thread may call
+/// this.
+///
+/// # Safety
+///
+/// heap is of hw_gc_create and was not destroyed; tell may be called until this is called again, or the heap ends.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_tell_when_due(
+    heap: *mut GcHeap,
+    tell: GcSomeAreDue,
+    context: *mut c_void,
+) {
+    // SAFETY: as the caller promises.
+    let heap = unsafe { heap_of(heap) };
+    // SAFETY: as the caller promises.
+    unsafe { heap.tell_when_due(tell, context) };
+}
+
 /// Forgets all finalizers of object that are not due yet. Takes time for each that any object has.
 ///
 /// Returns how many there were.
@@ -53,7 +101,7 @@ pub unsafe extern "C" fn hw_gc_finalize_cancel(
     unsafe { mutator.cancel_finalizers(object.cast()) }
 }
 
-/// Runs up to most finalizers that are due, in the order in which they were asked for. They may
+/// Runs up to most finalizers that are due, by priority, and of one priority in the order in which they were asked for. They may
 /// allocate. Returns how many.
 ///
 /// # Safety

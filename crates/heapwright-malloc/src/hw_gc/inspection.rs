@@ -29,6 +29,51 @@ pub extern "C" fn hw_gc_object_size(object: *const c_void) -> usize {
     raw::object_size(object.cast())
 }
 
+/// The kind of an object, as the allocation was given it: HW_GC_LEAF, HW_GC_FREED, HW_GC_USER. UINT32_MAX for what is
+/// in no collected heap.
+#[unsafe(no_mangle)]
+pub extern "C" fn hw_gc_object_kind(object: *const c_void) -> u32 {
+    raw::object_kind(object.cast()).unwrap_or(u32::MAX)
+}
+
+/// Whether an object is old: a minor collection takes it for live, and does not look at it unless something was stored into it. Constant
+/// time for most; all mutators stand still for an object that has survived one collection, or was stored into.
+///
+/// # Safety
+///
+/// mutator is this thread's; it is a safepoint, so the duties listed in heapwright_gc.h.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_is_old(mutator: *mut GcMutator, object: *mut c_void) -> bool {
+    // SAFETY: as the caller promises.
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: as the caller promises.
+    unsafe { mutator.is_old(object.cast()) }
+}
+
+/// Whether an object does not move because it, or another in its page, is pinned.
+///
+/// # Safety
+///
+/// mutator is this thread's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_is_pinned(mutator: *mut GcMutator, object: *mut c_void) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { of(mutator) }.is_pinned(object.cast())
+}
+
+/// Where the object is now that was at address, if it has moved; NULL: it has not, or nobody knows any more, because the collection
+/// that moved it has been swept.
+///
+/// # Safety
+///
+/// mutator is this thread's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_moved(mutator: *mut GcMutator, address: *mut c_void) -> *mut c_void {
+    // SAFETY: as the caller promises.
+    let now = unsafe { of(mutator) }.moved(address.cast());
+    now.map_or(ptr::null_mut(), <*mut u8>::cast)
+}
+
 /// Bytes of the slot that an object of size bytes gets.
 ///
 /// # Safety

@@ -8,9 +8,10 @@
 
 use core::ffi::c_void;
 
-use super::of;
-use crate::hw_gc_types::GcMutator;
-use heapwright::gc::raw::{self};
+use super::{heap_of, of};
+use crate::hw_gc_event_types::GcMutatorVisitor;
+use crate::hw_gc_types::{GcHeap, GcMutator};
+use heapwright::gc::raw::{self, ThreadState};
 
 /// From now on the calling thread's stack below base, and its registers, are scanned: every
 /// word that is an address within an object keeps it. NULL: no more.
@@ -68,15 +69,55 @@ pub unsafe extern "C" fn hw_gc_leave(mutator: *mut GcMutator) {
     core::arch::naked_asm!(jump!(), sym raw::save_and_leave)
 }
 
-/// The thread is back. Waits while a collection is at work.
+/// The thread is back, or another one in its place, which then has the mutator. Waits while a collection is at work.
 ///
 /// # Safety
 ///
-/// Follows hw_gc_leave.
+/// Follows hw_gc_leave; the thread has no other mutator of the heap.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_enter(mutator: *mut GcMutator) {
     // SAFETY: as the caller promises.
     let mutator = unsafe { of(mutator) };
     // SAFETY: as the caller promises.
     unsafe { mutator.enter() };
+}
+
+/// As hw_gc_enter, but does not wait: for a thread that has something else to do meanwhile.
+///
+/// Returns whether the thread is back; if not, a collection is at work.
+///
+/// # Safety
+///
+/// As hw_gc_enter.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_try_enter(mutator: *mut GcMutator) -> bool {
+    // SAFETY: as the caller promises.
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: as the caller promises.
+    unsafe { mutator.try_enter() }
+}
+
+/// Visits all mutators of a heap, each with the hw_gc_thread_state that it had a moment ago: so that a runtime
+/// finds its threads by their words (hw_gc_data) and needs no list of its own. Also in roots, and when an
+/// event comes. Nobody attaches or detaches meanwhile, so visit is short, and does neither.
+///
+/// Returns how many there are.
+///
+/// # Safety
+///
+/// heap is of hw_gc_create and was not destroyed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_attached(
+    heap: *mut GcHeap,
+    visit: GcMutatorVisitor,
+    context: *mut c_void,
+) -> usize {
+    // SAFETY: as the caller promises.
+    let heap = unsafe { heap_of(heap) };
+    heap.attached(|mutator: *mut c_void, state: ThreadState| {
+        if let Some(visit) = visit {
+            // SAFETY: as the caller promises.
+            unsafe { visit(mutator.cast(), state as u32, context) };
+        }
+    })
 }

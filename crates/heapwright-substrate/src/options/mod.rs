@@ -68,6 +68,8 @@ pub struct Options {
     pub cache: CacheModel,
     /// Where to write every call; ends with a zero.
     trace: [u8; PATH_MAX],
+    /// Where to write the collections of collected heaps; ends with a zero.
+    timeline: [u8; PATH_MAX],
     /// Milliseconds free pages wait at least; negative: for ever.
     pub purge_ms: i32,
     /// And at most.
@@ -124,6 +126,7 @@ impl Options {
         stats_file: [0; PATH_MAX],
         cache: CacheModel::Auto,
         trace: [0; PATH_MAX],
+        timeline: [0; PATH_MAX],
         purge_ms: purge_delay::DEFAULT_MIN_MS,
         purge_max_ms: purge_delay::DEFAULT_MAX_MS,
         huge_pages: true,
@@ -227,9 +230,9 @@ enum Wrong {
 }
 
 #[cfg(not(feature = "debug"))]
-const KNOWN: &str = "mode, cache, stats, stats_file, trace, limit, publish, purge, huge_pages, window, page; with mode=hardened also detect, on_misuse";
+const KNOWN: &str = "mode, cache, stats, stats_file, trace, timeline, limit, publish, purge, huge_pages, window, page; with mode=hardened also detect, on_misuse";
 #[cfg(feature = "debug")]
-const KNOWN: &str = "mode, cache, stats, stats_file, trace, sample, profile, limit, publish, purge, huge_pages, window, page, guard; with mode=hardened also detect, on_misuse; with mode=debug or guard=sample also traces, memory, record, sites; with mode=debug also detect, stop, retain, slots, log, quiet, fill, leaks, leak_signal, growth, reachable";
+const KNOWN: &str = "mode, cache, stats, stats_file, trace, timeline, sample, profile, limit, publish, purge, huge_pages, window, page, guard; with mode=hardened also detect, on_misuse; with mode=debug or guard=sample also traces, memory, record, sites; with mode=debug also detect, stop, retain, slots, log, quiet, fill, leaks, leak_signal, growth, reachable";
 
 /// Parses the string; `complain` hears of every option that is ignored.
 fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
@@ -382,6 +385,7 @@ fn set(options: &mut Options, name: &[u8], value: &[u8]) -> Result<(), Wrong> {
         }
         (b"stats_file", path) => set_path(&mut options.stats_file, path)?,
         (b"trace", path) => set_path(&mut options.trace, path)?,
+        (b"timeline", path) => set_path(&mut options.timeline, path)?,
         (b"purge", b"never") => (options.purge_ms, options.purge_max_ms) = (-1, -1),
         (b"purge", value) => match range(value) {
             Some((min, max)) => (options.purge_ms, options.purge_max_ms) = (min, max),
@@ -646,6 +650,11 @@ pub fn trace_file() -> Option<&'static [u8]> {
     path(&get().trace).map(CStr::to_bytes)
 }
 
+/// The prefix of the file that collections are to be written to (`timeline=PREFIX`).
+pub fn timeline_file() -> Option<&'static [u8]> {
+    path(&get().timeline).map(CStr::to_bytes)
+}
+
 /// The prefix of the file that the heap profile is written to when the program ends (`profile=PREFIX`).
 #[cfg(feature = "debug")]
 #[must_use]
@@ -753,6 +762,7 @@ mod tests {
             "publish=maybe",
             "stats_file=",
             "trace=",
+            "timeline=",
             "=",
             "purge=-1",
         ] {

@@ -382,7 +382,6 @@ pub fn nap() {
 pub fn each_data_segment(_visit: &mut dyn FnMut(usize, usize)) {}
 
 /// The thread's number: its token does.
-#[cfg(feature = "debug")]
 pub fn thread_id() -> u32 {
     (thread_token() >> 4) as u32 | 1
 }

@@ -56,7 +56,6 @@ pub fn thread_token() -> usize {
 }
 
 /// The system's number of the calling thread.
-#[cfg(feature = "debug")]
 pub fn thread_id() -> u32 {
     // SAFETY: no preconditions.
     keeping_errno(|| unsafe { libc::syscall(libc::SYS_gettid) }) as u32

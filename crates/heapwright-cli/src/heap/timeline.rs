@@ -1,0 +1,104 @@
+//! Time lines that processes left: what `timeline=PREFIX` had the library write, read whole.
+//!
+//! The program could have put anything there: a file that is none is a note, one that is cut is read as far as it goes.
+
+use heapwright_record::timeline::{Event, Events};
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// More than a person looks at: 64 bytes an event.
+const LONGEST: u64 = 1 << 30;
+
+/// The events of one process.
+#[derive(Debug, Default)]
+pub(crate) struct Timeline {
+    /// The process; 0: not known.
+    pub(crate) pid: u32,
+    /// What it is called.
+    pub(crate) name: String,
+    /// By time.
+    pub(crate) events: Vec<Event>,
+}
+
+/// Reads one file. Its name ends with the process's id. Also what is wrong behind the events that were read.
+pub(crate) fn read(path: &Path) -> anyhow::Result<(Timeline, Option<String>)> {
+    let mut bytes = Vec::new();
+    File::options()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)?
+        .take(LONGEST)
+        .read_to_end(&mut bytes)?;
+    let mut events = Events::of(&bytes)?;
+    let mut all: Vec<Event> = events.by_ref().collect();
+    all.sort_by_key(|event| event.time);
+    let pid = path.extension().and_then(|pid| pid.to_str()?.parse().ok()).unwrap_or_default();
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let problem = events.problem().map(|problem| problem.to_string());
+    Ok((Timeline { pid, name, events: all }, problem))
+}
+
+/// Reads what a run's processes left in a folder, as `STEM.<pid>`, by when they began; and what is wrong with it. `main` is
+/// the process that was started, whose name is `name`.
+pub(crate) fn collect(
+    folder: &Path,
+    stem: &str,
+    main: u32,
+    name: &str,
+) -> (Vec<Timeline>, Vec<String>) {
+    let (mut all, mut notes) = (Vec::new(), Vec::new());
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.file_stem().and_then(|stem| stem.to_str()) != Some(stem) {
+            continue;
+        }
+        match read(&path) {
+            Ok((mut timeline, problem)) => {
+                let pid = timeline.pid;
+                timeline.name =
+                    if pid == main { name.to_owned() } else { format!("process {pid}") };
+                notes.extend(problem.map(|problem| format!("process {pid}: {problem}")));
+                all.push(timeline);
+            }
+            Err(error) => notes.push(format!("{}: {error}", path.display())),
+        }
+    }
+    all.sort_by_key(|timeline| timeline.events.first().map(|event| event.time));
+    notes.sort();
+    (all, notes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::Folder;
+    use heapwright_record::timeline::{HEADER, span};
+
+    #[test]
+    fn a_folder_of_time_lines_is_read_in_order() {
+        let folder = Folder::new().expect("made");
+        let put = |name: &str, times: &[u64], cut: usize| {
+            let mut bytes = HEADER.to_vec();
+            for &time in times {
+                bytes.extend(Event { span: span::PAUSE, time, ..Event::default() }.encode());
+            }
+            bytes.truncate(bytes.len() - cut);
+            fs::write(folder.path().join(name), bytes).expect("written");
+        };
+        put("timeline.12", &[50, 40, 60], 0);
+        put("timeline.7", &[10, 20, 30], 5);
+        put("stats.9", &[1], 0);
+        fs::write(folder.path().join("timeline.3"), "rubbish of some length").expect("written");
+        let (all, notes) = collect(folder.path(), "timeline", 12, "./program");
+        let read: Vec<_> = all
+            .iter()
+            .map(|of| (of.pid, &*of.name, of.events.iter().map(|event| event.time).collect()))
+            .collect();
+        assert_eq!(read, [(7, "process 7", vec![10, 20]), (12, "./program", vec![40, 50, 60])]);
+        assert_eq!(notes.len(), 2);
+        assert!(notes[0].ends_with("not a time line of heapwright"), "{notes:?}");
+        assert!(notes[1].starts_with("process 7: the file ends in the middle of an event"));
+    }
+}

@@ -1,0 +1,161 @@
+//! `heapwright run --timeline` and `heapwright heap --timeline`: the collections of a real program, drawn.
+
+mod common;
+
+use common::{Folder, done, heapwright, run, stderr, stdout, text};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The Lisp of the tutorial, linked with the library of the command.
+fn toy(folder: &Folder) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let library = stdout(&done(heapwright().arg("library"))).trim().to_owned();
+    let program = folder.path("toy");
+    let output = done(
+        Command::new("cc")
+            .args(["-std=c99", "-O1", "-I"])
+            .arg(root.join("include"))
+            .arg(root.join("docs/toy-vm/toy.c"))
+            .arg("-o")
+            .arg(&program)
+            .args([&library, "-pthread"]),
+    );
+    assert!(output.status.success(), "{}", stderr(&output));
+    program
+}
+
+fn events(json: &str) -> Vec<Value> {
+    let all: Value = serde_json::from_str(json).expect("is JSON");
+    all["traceEvents"].as_array().expect("is a list").clone()
+}
+
+/// How many events have a name that ends so.
+fn count(events: &[Value], phase: &str, end: &str) -> usize {
+    let is =
+        |of: &&Value| of["ph"] == phase && of["name"].as_str().is_some_and(|n| n.ends_with(end));
+    events.iter().filter(is).count()
+}
+
+#[test]
+fn a_programs_collections_are_drawn() {
+    let folder = Folder::new();
+    let toy = toy(&folder);
+    let file = folder.path("toy.json");
+    let output = done(
+        run(&["--timeline", text(&file)], &[text(&toy), "generations", "moving", "stats"])
+            .current_dir(folder.path("")),
+    );
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(stdout(&output).ends_with("0 files are open\n"), "the program's own");
+    let events = events(&std::fs::read_to_string(&file).expect("written"));
+    let said = stderr(&output);
+    let collections: usize =
+        said.split_once(" collections").expect("is said").0.trim().parse().expect("a number");
+    let drawn = count(&events, "b", " collection");
+    assert!(
+        (collections..collections + 10).contains(&drawn),
+        "{drawn}, {collections} were counted"
+    );
+    assert_eq!(drawn, count(&events, "e", " collection"));
+    for name in ["pause", "mark", "roots", "weak", "move", "to safepoint"] {
+        assert!(count(&events, "X", name) > 0, "{name}");
+    }
+    let process = &events[0];
+    assert_eq!((&process["ph"], &process["name"]), (&"M".into(), &"process_name".into()));
+    assert_eq!(process["args"]["name"], text(&toy));
+}
+
+#[test]
+fn a_time_line_that_a_program_left_is_drawn_afterwards() {
+    let folder = Folder::new();
+    let toy = toy(&folder);
+    let prefix = format!("timeline={}", folder.path("left").display());
+    let output =
+        done(run(&["--option", &prefix], &[text(&toy), "small"]).current_dir(folder.path("")));
+    assert!(output.status.success(), "{}", stderr(&output));
+    let left: Vec<PathBuf> = std::fs::read_dir(folder.path(""))
+        .expect("is read")
+        .map(|entry| entry.expect("is read").path())
+        .filter(|path| text(path).contains("left."))
+        .collect();
+    let [left] = &left[..] else { panic!("{left:?}") };
+    let drawn = done(heapwright().args(["heap", "--timeline"]).arg(left));
+    assert_eq!((drawn.status.code(), &*stderr(&drawn)), (Some(0), ""));
+    assert!(count(&events(&stdout(&drawn)), "X", " pause") > 0);
+    // In a file; one that is cut is drawn as far as it goes, and says so.
+    let bytes = std::fs::read(left).expect("is read");
+    let cut = folder.file("cut.7", &bytes[..bytes.len() - 9]);
+    let file = folder.path("cut.json");
+    let drawn = done(heapwright().args(["heap", "--timeline", "-o"]).args([&file, &cut]));
+    assert_eq!(drawn.status.code(), Some(1));
+    assert!(stderr(&drawn).contains("in the middle of an event"), "{}", stderr(&drawn));
+    assert!(count(&events(&std::fs::read_to_string(&file).expect("written")), "X", " pause") > 0);
+    let other = folder.file("other", "rubbish of some length");
+    let refused = done(heapwright().args(["heap", "--timeline"]).arg(&other));
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("not a time line of heapwright"), "{}", stderr(&refused));
+}
+
+/// Collects, forks, and collects in both.
+const FORKS: &str = r#"
+#include <heapwright_gc.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+    hw_gc_runtime runtime = { .size = sizeof runtime };
+    hw_gc_heap *heap = hw_gc_create(NULL, &runtime);
+    hw_gc_mutator *mutator = hw_gc_attach(heap);
+    for (int n = 0; n < 3; n++) hw_gc_collect(mutator);
+    pid_t child = fork();
+    for (int n = 0; n < (child == 0 ? 4 : 2); n++) hw_gc_collect(mutator);
+    if (child == 0) _exit(0);
+    return waitpid(child, NULL, 0) != child;
+}
+"#;
+
+#[test]
+fn each_process_draws_its_own_though_one_ends_without_a_word() {
+    let folder = Folder::new();
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
+    let library = stdout(&done(heapwright().arg("library"))).trim().to_owned();
+    // The library stands behind the source.
+    let (include, library) = (format!("-I{}", include.display()), format!("-Wl,{library}"));
+    let program = folder.compile("forks", &[&include, "-Wl,--no-as-needed", &library], FORKS);
+    let file = folder.path("forks.json");
+    let output = done(&mut run(&["--timeline", text(&file)], &[text(&program)]));
+    assert!(output.status.success(), "{}", stderr(&output));
+    let events = events(&std::fs::read_to_string(&file).expect("written"));
+    let names: Vec<_> = events.iter().filter(|event| event["ph"] == "M").collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    let mut drawn: Vec<usize> = names
+        .iter()
+        .map(|name| {
+            let own: Vec<Value> =
+                events.iter().filter(|event| event["pid"] == name["pid"]).cloned().collect();
+            let threads: std::collections::HashSet<_> =
+                own[1..].iter().map(|e| &e["tid"]).collect();
+            // The first thread of a process has the process's number, in the child as well.
+            assert_eq!(threads.into_iter().collect::<Vec<_>>(), [&name["pid"]]);
+            count(&own, "b", " collection")
+        })
+        .collect();
+    drawn.sort_unstable();
+    assert_eq!(drawn, [4, 5]);
+}
+
+#[test]
+fn a_program_without_a_collected_heap_has_an_empty_one() {
+    let folder = Folder::new();
+    let file = folder.path("true.json");
+    let output = done(&mut run(&["--timeline", text(&file)], &["true"]));
+    assert_eq!(output.status.code(), Some(0));
+    assert!(
+        stderr(&output).starts_with("heapwright: the time line is empty: true"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(events(&std::fs::read_to_string(&file).expect("written")).is_empty());
+    let twice = done(&mut run(&["--timeline", text(&file), "--option", "timeline=/x"], &["true"]));
+    assert_eq!(twice.status.code(), Some(2));
+}

@@ -1,0 +1,45 @@
+//! Ages and places: what the heap knows of one object.
+//!
+//! ```text
+//!   old      a minor collection does not look at it      its mark stayed, or was taken because it is remembered
+//!   pinned   it stays where it is                        its page has pins
+//!   moved    it was there when objects moved             its first word says where it is
+//! ```
+//!
+//! Called by `raw` and `dump`.
+
+use super::cycle::Phase;
+use super::heap::Heap;
+use super::held::StickyMarks;
+use super::mutator::Mutator;
+use super::page::Page;
+
+impl Heap {
+    /// Whether an object is old: the next collection, if it is a minor one, takes it for live. Stops the world for an object
+    /// that has survived and has no mark, because it is young or something was stored into it.
+    pub(super) fn is_old(&self, me: &Mutator, object: *mut u8) -> bool {
+        let Some(page) = self.page_of(object.addr()) else { return false };
+        let offset = object.addr() - page.base().addr();
+        if !self.generations.has_ages() || page.slot_of(offset) != Some(offset) {
+            return false;
+        }
+        self.is_seen_old(page, offset)
+            || page.has_survived(offset)
+                && self.stopped(me, || {
+                    self.with_marks_of_remembered(|| self.is_seen_old(page, offset))
+                })
+    }
+
+    /// Whether the object that begins at byte `offset` of a page is old, but for those whose marks were taken because they are
+    /// remembered.
+    pub(super) fn is_seen_old(&self, page: &Page, offset: usize) -> bool {
+        let all = self.generations.sticky_marks() == StickyMarks::Everything
+            && self.cycle.phase() != Phase::Marking;
+        self.generations.has_ages() && page.is_marked(offset) && (all || page.has_survived(offset))
+    }
+
+    /// Whether an object is in a page with a pinned one, so that it does not move.
+    pub(super) fn is_pinned(&self, object: *mut u8) -> bool {
+        self.page_of(object.addr()).is_some_and(|page| page.pins.get() > 0)
+    }
+}

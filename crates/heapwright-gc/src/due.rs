@@ -1,0 +1,76 @@
+//! The runtime is told that finalizers are due, or that guardians have something to retrieve.
+//!
+//! ```text
+//!   marking ends: some are due --note--> the world goes on --tell--> runtime's function: sets a flag, wakes a thread
+//! ```
+//!
+//! Once a collection, by the thread that collected, after it let the others go: so the function may take a lock that a
+//! mutator holds, though it may not allocate or collect.
+//!
+//! Noted by `marking` and `guardians`, told by `cycle`.
+
+use core::ffi::c_void;
+
+use heapwright_substrate::sync::Lock;
+
+use super::cell::Num;
+
+/// What is called with the context when some are due.
+pub type SomeAreDue = unsafe extern "C" fn(context: *mut c_void);
+
+/// Whom to tell. Zero is nobody.
+pub(super) struct Due {
+    noted: Num,
+    whom: Lock<Whom>,
+}
+
+#[derive(Clone, Copy)]
+struct Whom(Option<SomeAreDue>, *mut c_void);
+
+// SAFETY: a context is the runtime's, which promises that its function may be called by any thread.
+unsafe impl Send for Whom {}
+
+impl Due {
+    /// Some are due.
+    pub(super) fn note(&self) {
+        self.noted.set(1);
+    }
+
+    /// Chooses whom to tell; nobody.
+    pub(super) fn choose(&self, whom: Option<SomeAreDue>, context: *mut c_void) {
+        *self.whom.lock() = Whom(whom, context);
+    }
+
+    /// Tells it, if something was noted. By the thread that noted it, after the world has gone on.
+    pub(super) fn tell(&self) {
+        if self.noted.take() == 0 {
+            return;
+        }
+        let Whom(whom, context) = *self.whom.lock();
+        if let Some(whom) = whom {
+            // SAFETY: the runtime's duty.
+            unsafe { whom(context) };
+        }
+    }
+
+    /// Forgets all.
+    pub(super) fn end(&self) {
+        self.noted.set(0);
+        self.choose(None, core::ptr::null_mut());
+    }
+
+    /// Holds the lock across a fork.
+    pub(super) fn before_fork(&self) {
+        self.whom.acquire();
+    }
+
+    /// Gives it back on either side of a fork.
+    ///
+    /// # Safety
+    ///
+    /// Follows [`Due::before_fork`] in the forking thread or its copy.
+    pub(super) unsafe fn after_fork(&self) {
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+        unsafe { self.whom.release() };
+    }
+}

@@ -1,0 +1,197 @@
+//! Ephemerons whose keys have no mark yet: where they wait, and how they are found by their keys.
+//!
+//! ```text
+//!   word 0   the key's slot                          16 bytes an ephemeron, in the chunks of the mark stack
+//!        1   the value's slot, in words from the key's | the number of the next with the same hash, from 1
+//!
+//!   chunk    | 0 | 1 | 2 | ... | 509 |  --full-->  chunk  | 510 | ...           numbered without gaps
+//!   table    a number for each hash of a key: 4 bytes
+//! ```
+//!
+//! Tracers put ephemerons down in chunks ([`bag`](super::bag)); these chunks themselves become the waiting ones. So an
+//! ephemeron costs 16 bytes while marking goes on, and 4 to 8 more where the table is needed, and nothing when it is over:
+//! chunks go back, as does the memory of the chunks where there is much of it (see `mark_chunks`).
+//!
+//! Chains of ephemerons cost no more than their length, in whatever order they are reported (the idea is
+//! Hayes', "Ephemerons: a new finalization mechanism", 1997; the table as in Racket CS and V8). Where there is no memory for
+//! the table they are looked through again and again.
+//!
+//! Part of `weak`.
+
+use heapwright_substrate::chunk::Side;
+
+use super::array::Array;
+use super::bag;
+use super::gang::{Chunk, ITEMS};
+
+/// Ephemerons of a chunk.
+const IN_CHUNK: usize = ITEMS / 2;
+const WORD: isize = size_of::<usize>() as isize;
+
+/// An ephemeron, as it was reported: see the picture.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(super) struct Noted {
+    key: *mut *mut u8,
+    value: i32,
+    next: u32,
+}
+
+const _: () = assert!(size_of::<Noted>() == 2 * size_of::<usize>());
+
+impl Noted {
+    /// An ephemeron by its slots. `None`: they lie too far apart (16 GiB).
+    pub(super) fn new(key: *mut *mut u8, value: *mut *mut u8) -> Option<Self> {
+        let apart = value.addr().wrapping_sub(key.addr()).cast_signed() / WORD;
+        i32::try_from(apart).ok().map(|value| Self { key, value, next: 0 })
+    }
+
+    fn value_slot(self) -> *mut *mut u8 {
+        self.key.wrapping_offset(self.value as isize)
+    }
+
+    /// What the key's slot holds.
+    pub(super) fn key(self) -> *mut u8 {
+        // SAFETY: reported by `trace` of an object that is marked, and so is there until the sweep.
+        unsafe { self.key.read() }
+    }
+
+    /// What the value's slot holds.
+    pub(super) fn value(self) -> *mut u8 {
+        // SAFETY: reported by `trace` of an object that is marked, and so is there until the sweep.
+        unsafe { self.value_slot().read() }
+    }
+
+    /// The number of the next one with the same hash, from 1.
+    pub(super) fn next(self) -> u32 {
+        self.next
+    }
+
+    /// The key is dead.
+    pub(super) fn clear(self) {
+        for slot in [self.key, self.value_slot()] {
+            // SAFETY: reported by `trace` of an object that is marked, and the world stands still.
+            unsafe { slot.write(core::ptr::null_mut()) };
+        }
+    }
+}
+
+/// Ephemerons whose keys had no mark when they were looked at.
+pub(super) struct Waiting {
+    chunks: Array<*mut Chunk>,
+    count: usize,
+    /// By a hash of the key: the number of the first, from 1.
+    heads: Side,
+    mask: usize,
+}
+
+// SAFETY: slots and chunks are memory of the heap that this is part of; the lock around it orders all else.
+unsafe impl Send for Waiting {}
+
+impl Waiting {
+    const NONE: Self = Self { chunks: Array::new(), count: 0, heads: Side::NONE, mask: 0 };
+
+    /// How many wait.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    fn at(&self, number: usize) -> *mut Noted {
+        let chunk: *mut Chunk = self.chunks[number / IN_CHUNK];
+        // SAFETY: in bounds of the chunk, and nothing is read.
+        let items = unsafe { &raw mut (*chunk).items };
+        items.cast::<Noted>().wrapping_add(number % IN_CHUNK)
+    }
+
+    fn get(&self, number: usize) -> Noted {
+        // SAFETY: below the count, so it was written.
+        unsafe { self.at(number).read() }
+    }
+
+    fn set(&self, number: usize, ephemeron: Noted) {
+        // SAFETY: in a chunk of these.
+        unsafe { self.at(number).write(ephemeron) };
+    }
+
+    /// Adds the ephemerons of a chunk that was taken from a bag. Whether it keeps the chunk. Those for which there is no memory
+    /// are handed to `refused`.
+    pub(super) fn add(&mut self, chunk: *mut Chunk, mut refused: impl FnMut(Noted)) -> bool {
+        let mut kept = false;
+        bag::each(chunk, |ephemeron: Noted| {
+            if self.count == self.chunks.len() * IN_CHUNK {
+                // The chunk itself is the next: what is written there was read before.
+                if kept || !self.chunks.push(chunk) {
+                    return refused(ephemeron);
+                }
+                kept = true;
+            }
+            self.count += 1;
+            self.set(self.count - 1, ephemeron);
+        });
+        kept
+    }
+
+    /// Keeps those of which `keep` says so. Chunks that are not needed any more go to `give`.
+    pub(super) fn retain(
+        &mut self,
+        mut keep: impl FnMut(Noted) -> bool,
+        mut give: impl FnMut(*mut Chunk),
+    ) {
+        let mut kept = 0;
+        for number in 0..self.count {
+            let ephemeron = self.get(number);
+            if keep(ephemeron) {
+                self.set(kept, ephemeron);
+                kept += 1;
+            }
+        }
+        self.count = kept;
+        while self.chunks.len() > kept.div_ceil(IN_CHUNK) {
+            if let Some(chunk) = self.chunks.pop() {
+                give(chunk);
+            }
+        }
+    }
+
+    fn place(&self, key: *mut u8) -> *mut u32 {
+        let hash = (key.addr() >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        self.heads.at().cast::<u32>().wrapping_add(hash & self.mask)
+    }
+
+    /// Puts all into the table. False: there is no memory for one.
+    pub(super) fn index(&mut self) -> bool {
+        let places = self.count.next_power_of_two();
+        self.heads.give();
+        let Some(heads) = Side::take(places * size_of::<u32>()) else { return false };
+        (self.heads, self.mask) = (heads, places - 1);
+        for number in 0..self.count {
+            let ephemeron = self.get(number);
+            let place = self.place(ephemeron.key());
+            // SAFETY: within the table, which is zeroed at first.
+            let next = unsafe { place.read() };
+            self.set(number, Noted { next, ..ephemeron });
+            // SAFETY: a place of the table, which is the caller's alone.
+            unsafe { place.write(number as u32 + 1) };
+        }
+        true
+    }
+
+    /// The number of the first with the hash of this key, from 1.
+    pub(super) fn first(&self, key: *mut u8) -> u32 {
+        // SAFETY: within the table.
+        unsafe { self.place(key).read() }
+    }
+
+    /// The one of a number.
+    pub(super) fn entry(&self, number: u32) -> Option<Noted> {
+        let number = number.checked_sub(1)? as usize;
+        (number < self.count).then(|| self.get(number))
+    }
+
+    /// Gives its own memory back. Its chunks were given back, or go with the heap's.
+    pub(super) fn end(&mut self) {
+        self.chunks.end();
+        self.heads.give();
+        *self = Self::NONE;
+    }
+}

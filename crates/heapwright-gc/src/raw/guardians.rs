@@ -1,0 +1,37 @@
+//! Guardians: made, registered with, asked.
+
+use super::Mutator;
+
+impl Mutator {
+    /// Makes an object a guardian, and returns its number: what is registered with it can be retrieved from it when nothing
+    /// else leads there any more, for as long as something leads to the guardian. The number is worth nothing when the object
+    /// has died. `None` where there is no memory.
+    ///
+    /// # Safety
+    ///
+    /// `object` is one of this heap.
+    pub unsafe fn new_guardian(&self, object: *mut u8) -> Option<u32> {
+        self.heap().guardians.make(object)
+    }
+
+    /// Registers an object with a guardian. When nothing leads to it any more, `representative` can be retrieved: the object
+    /// itself, or another, which is kept until then as the value of an ephemeron is whose key is the object. False: there is no memory,
+    /// or no such guardian.
+    ///
+    /// # Safety
+    ///
+    /// Both are objects of this heap; `guardian` is of [`Mutator::new_guardian`], and its object lives.
+    pub unsafe fn guard(&self, guardian: u32, object: *mut u8, representative: *mut u8) -> bool {
+        self.heap().guardians.register(guardian, object, representative)
+    }
+
+    /// The next object that a guardian retrieves, in the order in which they were found inaccessible. Constant time. The caller keeps it.
+    ///
+    /// # Safety
+    ///
+    /// `guardian` is of [`Mutator::new_guardian`], and its object lives.
+    #[must_use]
+    pub unsafe fn retrieve(&self, guardian: u32) -> Option<*mut u8> {
+        self.heap().guardians.take(guardian)
+    }
+}

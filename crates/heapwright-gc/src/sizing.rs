@@ -1,0 +1,223 @@
+//! Sizing: how much a heap may grow, decided anew after each collection: by a fixed factor, by balance, or by the runtime.
+//!
+//! ```text
+//!   fixed     live * factor                          (see `growth`)
+//!   balance   live + sqrt(live * g / s * balance)    g: bytes allocated in a second of the program's
+//!                                                    s: bytes marked in a second of the collector's
+//!   policy    what the runtime answers
+//! ```
+//!
+//! **Balance** is MemBalancer's square-root rule (Kirisame, Shenoy, Panchekha: "Optimal heap limits for reducing browser memory use",
+//! OOPSLA 2022): of several heaps, each of which has that limit with the same `balance`, none could have a byte of another's
+//! and save more time with it than the other loses. A fixed factor gives a large heap in which nothing happens much, and a
+//! small one that is busy little. `balance` is in bytes: a heap of which so many live, and which allocates as fast as it is marked,
+//! may double.
+//!
+//! What is measured goes into sums of which older ones count half at each collection. The collector's time is the CPU time of the thread that
+//! marks and the time of the sweep; the program's is all else by the clock, so that a heap that rests gives memory up at its
+//! next collection. With generations minor collections decide nothing here: the room is that of the last major one.
+//!
+//! Asked by `cycle` when marking has ended. Whatever is answered, `least` and `most` hold.
+
+use core::ffi::c_void;
+
+use heapwright_substrate::os;
+use heapwright_substrate::sync::Lock;
+
+use super::cell::Num;
+use super::heap::Heap;
+
+/// How a collection went: what a policy decides by. Sizes in bytes, times in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Outcome {
+    /// Bytes of this struct, as the library knows it.
+    pub size: usize,
+    /// What lives: of slots, and what the runtime has in malloc for them as far as is known.
+    pub live_bytes: usize,
+    /// What was allocated since the collection before.
+    pub allocated_bytes: usize,
+    /// What was marked.
+    pub marked_bytes: usize,
+    /// What may be live and garbage when the next one ends, by the heap's own rule.
+    pub goal_bytes: usize,
+    /// How long the collector worked: CPU time of the marking thread, and sweeping since the collection before.
+    pub collector_ns: u64,
+    /// How long the program did since the collection before, by the clock.
+    pub mutator_ns: u64,
+    /// Collections so far, this one included.
+    pub cycles: u64,
+    /// Whether it was a minor one.
+    pub minor: bool,
+}
+
+/// What is asked after a collection: how many bytes may be live and garbage when the next one ends. 0: as the heap's own rule says.
+pub type Policy = unsafe extern "C" fn(outcome: *const Outcome, context: *mut c_void) -> usize;
+
+/// How one heap is sized. Zero: by the factor.
+pub(super) struct Sizing {
+    policy: Lock<Asked>,
+    /// The rule's only number; 0: the factor.
+    balance: Num,
+    /// What may be allocated until the next collection ends, and 1; 0: as the factor says.
+    room: Num,
+    /// When marking ended last; nanoseconds of sweeping until then.
+    ended: Num,
+    swept: Num,
+    /// CPU time of marking in this cycle: of steps that are over, and when the one under way began.
+    marking: Num,
+    step: Num,
+    /// Sums, of older cycles a part.
+    allocated: Num,
+    marked: Num,
+    collector: Num,
+    mutator: Num,
+}
+
+#[derive(Clone, Copy)]
+struct Asked(Option<Policy>, *mut c_void);
+
+// SAFETY: a context is the runtime's, which promises that its function may be called by any thread.
+unsafe impl Send for Asked {}
+
+/// What may be allocated by the square-root rule.
+fn room(live: usize, balance: usize, sums: [usize; 4]) -> usize {
+    let [allocated, marked, collector, mutator] = sums.map(|sum| sum.max(1) as f64);
+    // g / s: how many bytes are allocated while one is marked.
+    let speed = allocated / mutator * collector / marked;
+    ((live as f64 * balance as f64 * speed) as u128).isqrt() as usize
+}
+
+impl Sizing {
+    /// A heap begins.
+    pub(super) fn begin(&self) {
+        self.ended.set(os::now_ns() as usize);
+    }
+
+    /// Chooses the policy; none.
+    pub(super) fn choose(&self, policy: Option<Policy>, context: *mut c_void) {
+        *self.policy.lock() = Asked(policy, context);
+        self.room.set(0);
+    }
+
+    /// From now on the heap is sized by the square-root rule; 0: by the factor.
+    pub(super) fn balance(&self, bytes: usize) {
+        self.balance.set(bytes);
+        self.room.set(0);
+    }
+
+    /// What may be allocated until the next collection ends. `None`: as the factor says.
+    pub(super) fn room(&self) -> Option<usize> {
+        self.room.get().checked_sub(1)
+    }
+
+    /// A step of marking begins, while the world stands still.
+    pub(super) fn begin_step(&self) {
+        self.step.set(os::thread_cpu_ns() as usize);
+    }
+
+    /// It ends.
+    pub(super) fn end_step(&self) {
+        self.marking.add((os::thread_cpu_ns() as usize).saturating_sub(self.step.take()));
+    }
+
+    /// Forgets all.
+    pub(super) fn end(&self) {
+        self.choose(None, core::ptr::null_mut());
+        for number in [
+            &self.balance,
+            &self.room,
+            &self.ended,
+            &self.swept,
+            &self.marking,
+            &self.step,
+            &self.allocated,
+            &self.marked,
+            &self.collector,
+            &self.mutator,
+        ] {
+            number.set(0);
+        }
+    }
+
+    /// Holds the lock across a fork.
+    pub(super) fn before_fork(&self) {
+        self.policy.acquire();
+    }
+
+    /// Gives it back on either side of a fork.
+    ///
+    /// # Safety
+    ///
+    /// Follows [`Sizing::before_fork`] in the forking thread or its copy.
+    pub(super) unsafe fn after_fork(&self) {
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+        unsafe { self.policy.release() };
+    }
+}
+
+impl Heap {
+    /// Marking has ended: decides how much the heap may grow, if `live` bytes live.
+    pub(super) fn size(&self, live: usize, allocated: usize, marked: usize) {
+        let sizing = &self.sizing;
+        let Asked(policy, context) = *sizing.policy.lock();
+        if policy.is_none() && sizing.balance.get() == 0 {
+            return;
+        }
+        let now = os::now_ns() as usize;
+        let sweep = self.pauses.swept_ns();
+        let step = (os::thread_cpu_ns() as usize).saturating_sub(sizing.step.get());
+        let collector =
+            sizing.marking.take() + step + (sweep - sizing.swept.replace(sweep).min(sweep));
+        // What is left of the step is the next cycle's.
+        sizing.step.add(step);
+        let mutator = now.saturating_sub(sizing.ended.replace(now)).saturating_sub(collector);
+        let minor = self.generations.is_minor();
+        let news = [allocated, marked, collector, mutator];
+        let sums = [&sizing.allocated, &sizing.marked, &sizing.collector, &sizing.mutator];
+        for (sum, more) in sums.iter().zip(news) {
+            sum.add(more);
+        }
+        if !minor && sizing.balance.get() != 0 {
+            let values = sums.map(Num::get);
+            sizing.room.set(1 + room(live, sizing.balance.get(), values));
+            sums.iter().for_each(|sum| sum.set(sum.get() / 2));
+        }
+        let Some(policy) = policy else { return };
+        let outcome = Outcome {
+            size: size_of::<Outcome>(),
+            live_bytes: live,
+            allocated_bytes: allocated,
+            marked_bytes: marked,
+            goal_bytes: self.target().goal(live, 1, sizing.room()),
+            collector_ns: collector as u64,
+            mutator_ns: mutator as u64,
+            cycles: self.cycle.number() as u64 + 1,
+            minor,
+        };
+        // SAFETY: the runtime's duty.
+        let goal = unsafe { policy(&raw const outcome, context) };
+        let chosen = if goal == 0 { 0 } else { 1 + goal.saturating_sub(live) };
+        if goal != 0 || sizing.balance.get() == 0 {
+            sizing.room.set(chosen);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn room_is_the_root_of_what_lives_and_of_speeds() {
+        const MIB: usize = 1 << 20;
+        // As fast allocated as marked: a heap of `balance` bytes doubles.
+        assert_eq!(room(16 * MIB, 16 * MIB, [100, 100, 5, 5]), 16 * MIB);
+        assert_eq!(room(64 * MIB, 16 * MIB, [100, 100, 5, 5]), 32 * MIB);
+        // Four times as fast: twice as much room. A hundredth as fast: a tenth.
+        assert_eq!(room(16 * MIB, 16 * MIB, [400, 100, 5, 5]), 32 * MIB);
+        assert_eq!(room(100 * MIB, 100 * MIB, [100, 100, 5, 500]), 10 * MIB);
+        assert_eq!(room(0, 16 * MIB, [0; 4]), 0);
+        assert!(room(usize::MAX, usize::MAX, [usize::MAX, 1, usize::MAX, 1]) > 0);
+    }
+}

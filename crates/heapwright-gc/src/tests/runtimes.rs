@@ -1,0 +1,338 @@
+//! What runtimes have of their own: kinds, memory outside of the heap, words and states of threads, a handler for want of memory.
+
+extern crate std;
+
+use core::ffi::c_void;
+use core::ptr;
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicUsize;
+use std::vec::Vec;
+
+use super::super::raw::{
+    self, Heap, Mutator, Options, Runtime, ThreadState, Tracer, VERIFY_BARRIERS, VERIFY_HEAP,
+};
+use super::super::{BEGINS, ENDS, Event, FREED, LEAF, Span, TRACED, USER};
+
+/// Words of an object.
+const WORDS: usize = 4;
+
+/// What the runtime of these tests has seen.
+#[derive(Default)]
+struct Seen {
+    /// How many objects were traced of each kind, since the trace began.
+    kinds: Mutex<HashMap<u32, usize>>,
+    /// The runtime's own space: words outside of the heap, each with a mark of its own.
+    space: Mutex<HashMap<usize, bool>>,
+    /// References to anything else outside.
+    strange: Mutex<Vec<usize>>,
+    /// Whether a trace is under way, and a pause.
+    tracing: Mutex<bool>,
+    pausing: Mutex<bool>,
+    roots: Mutex<Vec<usize>>,
+    /// How often there was no memory, and how often that helped.
+    asked: Mutex<usize>,
+    let_go: Mutex<Vec<usize>>,
+}
+
+fn seen<'a>(data: *mut c_void) -> &'a Seen {
+    // SAFETY: the test's, which outlives its heap.
+    unsafe { &*data.cast::<Seen>() }
+}
+
+unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, kind: u32, data: *mut c_void) {
+    *seen(data).kinds.lock().unwrap().entry(kind).or_default() += 1;
+    // SAFETY: every traced object of these tests is as many words.
+    unsafe { tracer.mark_range(object.cast(), WORDS) };
+}
+
+unsafe extern "C" fn outside(tracer: &Tracer, reference: *mut c_void, data: *mut c_void) {
+    let seen = seen(data);
+    assert!(*seen.tracing.lock().unwrap(), "only while it traces");
+    assert!(*seen.pausing.lock().unwrap(), "not within a barrier, while others are at work");
+    match seen.space.lock().unwrap().get_mut(&reference.addr()) {
+        Some(mark) => {
+            if !core::mem::replace(mark, true) {
+                // SAFETY: a word of the test's.
+                tracer.mark(unsafe { reference.cast::<*mut u8>().read() });
+            }
+        }
+        None => seen.strange.lock().unwrap().push(reference.addr()),
+    }
+}
+
+unsafe extern "C" fn event(event: &Event, data: *mut c_void) {
+    let seen = seen(data);
+    if event.span == Span::Pause as u32 {
+        *seen.pausing.lock().unwrap() = event.edge == BEGINS;
+    }
+    if event.span == Span::Trace as u32 {
+        *seen.tracing.lock().unwrap() = event.edge == BEGINS;
+        if event.edge == BEGINS {
+            seen.kinds.lock().unwrap().clear();
+            seen.strange.lock().unwrap().clear();
+            seen.space.lock().unwrap().values_mut().for_each(|mark| *mark = false);
+        } else if event.flags & super::super::MINOR == 0 {
+            // What was not reported is dead: the runtime's own sweep.
+            seen.space.lock().unwrap().retain(|_, mark| *mark);
+        }
+    }
+    assert!(event.edge == BEGINS || event.edge == ENDS);
+}
+
+unsafe extern "C" fn roots(tracer: &Tracer, data: *mut c_void) {
+    for &root in seen(data).roots.lock().unwrap().iter() {
+        tracer.mark(ptr::with_exposed_provenance_mut(root));
+    }
+}
+
+fn runtime(of: &Seen) -> Runtime {
+    Runtime {
+        data: ptr::from_ref(of).cast_mut().cast(),
+        trace_kind: Some(trace),
+        outside: Some(outside),
+        event: Some(event),
+        roots: Some(roots),
+        ..Runtime::new()
+    }
+}
+
+#[test]
+fn trace_is_handed_the_kind_and_kinds_lie_apart() {
+    let of = Seen::default();
+    let heap = Heap::new(Options { markers: 1, ..Options::new() }, runtime(&of)).unwrap();
+    let mutator = heap.attach().unwrap();
+    // SAFETY: what is wanted is led to by handles.
+    unsafe {
+        for kind in 0..8 {
+            for _ in 0..=kind {
+                let object = mutator.alloc(8 * WORDS, kind);
+                if kind & LEAF == 0 {
+                    object.write_bytes(0, 8 * WORDS);
+                }
+                assert_eq!(raw::object_kind(object), Some(kind));
+                mutator.new_root(object).unwrap();
+            }
+        }
+        // An object of its own pages has a kind, too.
+        let large = mutator.alloc(1 << 20, LEAF | FREED | USER);
+        assert_eq!(raw::object_kind(large), Some(7));
+        mutator.collect();
+        let kinds = [(TRACED, 1), (FREED, 3), (USER, 5), (FREED | USER, 7)];
+        assert_eq!(*of.kinds.lock().unwrap(), HashMap::from(kinds));
+        let mut pages = HashMap::new();
+        mutator.walk(|object, _, kind| {
+            assert_eq!(*pages.entry(object.addr() >> 16).or_insert(kind), kind);
+            true
+        });
+        mutator.detach();
+    }
+    assert_eq!(raw::object_kind(ptr::from_ref(&of).cast()), None);
+}
+
+#[test]
+fn references_to_outside_are_reported_and_what_is_there_leads_back() {
+    for (incremental, generations) in [(false, false), (true, false), (true, true)] {
+        let of = Seen::default();
+        // Its own space: two words, of which one leads to an object.
+        let own: [AtomicUsize; 2] = Default::default();
+        let address = |n: usize| own[n].as_ptr();
+        let verify = VERIFY_HEAP | VERIFY_BARRIERS;
+        let options =
+            Options { incremental, generations, verify, least: 64 << 10, ..Options::new() };
+        let heap = Heap::new(options, runtime(&of)).unwrap();
+        let mutator = heap.attach().unwrap();
+        // SAFETY: what is wanted is led to by the handle, or by what it leads to outside.
+        unsafe {
+            let root = mutator.new_root(mutator.alloc(8 * WORDS, TRACED)).unwrap();
+            let object = root.read().cast::<*mut u8>();
+            let kept = mutator.alloc(8 * WORDS, LEAF);
+            kept.cast::<usize>().write(42);
+            address(0).write(kept.expose_provenance());
+            for n in 0..2 {
+                of.space.lock().unwrap().insert(address(n).addr(), false);
+            }
+            let (first, strange) = (address(0).cast::<u8>(), ptr::from_ref(&of).cast_mut().cast());
+            mutator.write(object.cast(), object, first);
+            mutator.write(object.cast(), object.wrapping_add(1), strange);
+            for _ in 0..3 {
+                mutator.collect();
+            }
+            // The one that nothing led to went with the runtime's own sweep, the other's object is there.
+            let left: Vec<_> = of.space.lock().unwrap().keys().copied().collect();
+            assert_eq!(left, [first.addr()]);
+            assert_eq!(heap.find(kept), Some(kept));
+            assert_eq!(kept.cast::<usize>().read(), 42);
+            let seen: Vec<_> = of.strange.lock().unwrap().clone();
+            if !generations {
+                assert_eq!(seen, [strange.addr()]);
+            }
+            // Nothing leads there any more.
+            mutator.write(object.cast(), object, ptr::null_mut());
+            for _ in 0..2 {
+                mutator.collect();
+            }
+            assert!(of.space.lock().unwrap().is_empty());
+            assert_eq!(heap.find(kept), None);
+            mutator.detach();
+        }
+    }
+}
+
+#[test]
+fn a_store_of_what_is_outside_is_reported_though_the_parent_was_traced() {
+    let of = Seen::default();
+    let options = Options { incremental: true, markers: 1, ..Options::new() };
+    let heap = Heap::new(options, runtime(&of)).unwrap();
+    let mutator = heap.attach().unwrap();
+    let word = std::boxed::Box::new(0usize);
+    let own = ptr::from_ref(&*word).cast_mut().cast::<u8>();
+    // SAFETY: what is wanted is led to by the handle.
+    unsafe {
+        // A long list, so that marking takes steps.
+        let root = mutator.new_root(ptr::null_mut()).unwrap();
+        for _ in 0..if cfg!(miri) { 3000 } else { 200_000 } {
+            let object = mutator.alloc(8 * WORDS, TRACED).cast::<*mut u8>();
+            object.write(*root);
+            *root = object.cast();
+        }
+        mutator.collect();
+        let first = root.read();
+        of.space.lock().unwrap().insert(own.addr(), false);
+        mutator.ask();
+        let mut steps = 0;
+        while heap.inner().cycle.phase() != super::super::cycle::Phase::Marking
+            || !heap.inner().is_marked(first)
+        {
+            mutator.step(1);
+            steps += 1;
+            assert!(steps < 1_000_000, "the step that marks the first object");
+        }
+        assert!(!of.space.lock().unwrap()[&own.addr()]);
+        mutator.write(first, first.cast::<*mut u8>().wrapping_add(2), own);
+        while !mutator.step(1_000_000) {}
+        assert!(of.space.lock().unwrap()[&own.addr()], "reported, or it would have been swept");
+        mutator.detach();
+    }
+}
+
+unsafe extern "C" fn let_one_go(_: *mut c_void, size: usize, kind: u32, data: *mut c_void) -> bool {
+    let seen = seen(data);
+    assert_eq!((size, kind), (1 << 20, LEAF));
+    *seen.asked.lock().unwrap() += 1;
+    let Some(root) = seen.let_go.lock().unwrap().pop() else { return false };
+    // SAFETY: a handle's cell, which only this thread writes.
+    unsafe { ptr::with_exposed_provenance_mut::<*mut u8>(root).write(ptr::null_mut()) };
+    true
+}
+
+#[test]
+fn the_handler_is_asked_until_there_is_memory_or_it_gives_up() {
+    let of = Seen::default();
+    let options = Options { most: 8 << 20, markers: 1, ..Options::new() };
+    let runtime = Runtime { out_of_memory: Some(let_one_go), ..runtime(&of) };
+    let heap = Heap::new(options, runtime).unwrap();
+    let mutator = heap.attach().unwrap();
+    // SAFETY: what is wanted is led to by handles.
+    unsafe {
+        let mut made = 0;
+        loop {
+            let object = mutator.alloc(1 << 20, LEAF);
+            if object.is_null() {
+                break;
+            }
+            made += 1;
+            let root = mutator.new_root(object).unwrap();
+            // The handler may let half of them go.
+            if made <= 4 {
+                of.let_go.lock().unwrap().push(root.expose_provenance());
+            }
+        }
+        assert!(of.let_go.lock().unwrap().is_empty());
+        // Each that it let go was one more; the last call was in vain.
+        assert_eq!(*of.asked.lock().unwrap(), 5);
+        assert!((8..=12).contains(&made), "{made}");
+        // A limit that is raised is as good.
+        heap.set_target(0, 0, 16 << 20);
+        assert!(!mutator.alloc(1 << 20, LEAF).is_null());
+        mutator.detach();
+    }
+}
+
+/// A mutator on its way to another thread.
+struct Handed(*mut c_void);
+
+// SAFETY: used by one thread at a time.
+unsafe impl Send for Handed {}
+
+#[test]
+fn a_mutator_has_a_word_and_a_state() {
+    let heap = Heap::new(Options::new(), Runtime::new()).unwrap();
+    let mutator = heap.attach().unwrap();
+    assert!(mutator.data().is_null());
+    let word = ptr::without_provenance_mut(0x1230);
+    mutator.set_data(word);
+    assert_eq!(mutator.data(), word);
+    let states = || {
+        let mut all = Vec::new();
+        assert_eq!(heap.attached(|_, state| all.push(state)), all.len());
+        all
+    };
+    assert_eq!(
+        (mutator.state(), states()),
+        (ThreadState::AtWork, Vec::from([ThreadState::AtWork]))
+    );
+    // SAFETY: the heap has no objects.
+    unsafe {
+        mutator.away(|| assert_eq!(states(), [ThreadState::Away]));
+        // While the world stands still nobody comes back, and nobody waits that does not want to.
+        mutator.leave();
+        std::thread::scope(|scope| {
+            let heap = &heap;
+            let other = scope.spawn(move || {
+                let other = heap.attach().unwrap();
+                other.leave();
+                Handed(other.into_ptr())
+            });
+            let other = Mutator::from_ptr(other.join().unwrap().0);
+            mutator.enter();
+            heap.inner().stopped(mutator.inner(), || {
+                assert!(!other.try_enter());
+                assert_eq!(states(), [ThreadState::Away, ThreadState::AtWork]);
+            });
+            mutator.leave();
+            assert!(other.try_enter(), "the world goes on");
+            other.detach();
+            mutator.enter();
+        });
+        mutator.detach();
+        // The next one begins without a word.
+        let mutator = heap.attach().unwrap();
+        assert!(mutator.data().is_null());
+        mutator.detach();
+    }
+}
+
+#[test]
+fn a_mutator_that_is_away_may_come_back_in_another_thread() {
+    let heap = Heap::new(Options::new(), Runtime::new()).unwrap();
+    let mutator = heap.attach().unwrap();
+    // SAFETY: the heap has no objects that are wanted.
+    unsafe {
+        mutator.leave();
+        let handed = Handed(mutator.into_ptr());
+        std::thread::scope(|scope| {
+            let heap = &heap;
+            scope.spawn(move || {
+                let Handed(at) = { handed };
+                let mutator = Mutator::from_ptr(at);
+                mutator.enter();
+                assert!(heap.is_attached());
+                assert!(!mutator.alloc(64, TRACED).is_null());
+                mutator.collect();
+                mutator.detach();
+            });
+        });
+    }
+    assert!(!heap.is_attached());
+}

@@ -1,0 +1,123 @@
+//! The time line: a heap's events in a file, for `heapwright run --timeline`.
+//!
+//! ```text
+//!   events --note--> | event | event | ... 32 ... | --flush--> PREFIX.<pid>      option timeline=PREFIX
+//! ```
+//!
+//! Events are kept while the world stands still and written when it goes on, so that the writing is in no pause, and
+//! a program that is killed leaves all but the last step. The file is opened for each piece: nothing of it is open in between,
+//! and each process has its own, a forked child too. The format is `heapwright-record`'s.
+//!
+//! Filled by `events`.
+
+use heapwright_record::timeline as record;
+use heapwright_substrate::files::Prefix;
+use heapwright_substrate::sync::Lock;
+use heapwright_substrate::{options, os};
+
+use super::cell::Num;
+use super::events::Event;
+use super::fork;
+
+/// Events that are kept at most: a step has a few.
+const KEPT: usize = 32;
+
+/// A heap's part of the time line. Zero writes none.
+pub(super) struct Timeline {
+    wanted: Num,
+    kept: Lock<Kept>,
+}
+
+/// Events that were not written yet.
+struct Kept {
+    bytes: [u8; KEPT * record::EVENT_BYTES],
+    length: usize,
+    /// The process they are of, as `fork` counts, and what its file's name begins with.
+    process: usize,
+    prefix: Prefix,
+}
+
+impl Timeline {
+    /// The heap is made. Whether a time line is wanted.
+    pub(super) fn begin(&self) -> bool {
+        let Some(prefix) = options::timeline_file() else { return false };
+        self.kept.lock().prefix.set(prefix);
+        self.wanted.set(1);
+        true
+    }
+
+    /// The heap ends: what is kept is written.
+    pub(super) fn end(&self) {
+        self.flush();
+        self.kept.lock().prefix = Prefix::none();
+        self.wanted.set(0);
+    }
+
+    /// Adds an event of a heap.
+    pub(super) fn note(&self, heap: u32, event: &Event) {
+        if self.wanted.get() == 0 {
+            return;
+        }
+        let mut kept = self.kept.lock();
+        let process = fork::forks();
+        if kept.process != process {
+            // A forked child: what is here was its parent's.
+            (kept.process, kept.length) = (process, 0);
+        }
+        if kept.length == kept.bytes.len() {
+            kept.write();
+        }
+        let encoded = record::Event {
+            span: event.span as u16,
+            ends: event.edge == super::events::ENDS,
+            flags: event.flags,
+            thread: event.thread,
+            heap,
+            time: event.time_ns,
+            collection: event.collection,
+            bytes: event.bytes,
+            ns: event.ns,
+            object: event.object.addr() as u64,
+        }
+        .encode();
+        let from = kept.length;
+        kept.length += encoded.len();
+        kept.bytes[from..from + encoded.len()].copy_from_slice(&encoded);
+    }
+
+    /// Writes what is kept. While the world goes on, or the heap is full of events.
+    pub(super) fn flush(&self) {
+        if self.wanted.get() != 0 {
+            self.kept.lock().write();
+        }
+    }
+
+    /// Holds the lock across a fork.
+    pub(super) fn before_fork(&self) {
+        self.kept.acquire();
+    }
+
+    /// Gives it back on either side of a fork.
+    ///
+    /// # Safety
+    ///
+    /// Follows [`Timeline::before_fork`] in the forking thread or its copy.
+    pub(super) unsafe fn after_fork(&self) {
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+        unsafe { self.kept.release() };
+    }
+}
+
+impl Kept {
+    /// Appends it to the process's file. What cannot be written is lost, with no word: the program's own work goes on.
+    fn write(&mut self) {
+        let length = core::mem::take(&mut self.length);
+        if length == 0 || self.process != fork::forks() {
+            return;
+        }
+        let path = self.prefix.of(os::process_id());
+        if os::append_file(&path, &record::HEADER, true) {
+            os::append_file(&path, &self.bytes[..length], false);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Objects without barriers: stores into them are not reported, so they are looked at again and again.
+//!
+//! ```text
+//!   unprotected   | object | object | ...      not roots; what dies is dropped when marking ends
+//!
+//!   minor collection     each that is old is traced, whether something was stored into it or not
+//!   marking in steps     each that was traced is traced again in the last step, with the roots
+//!   moving               what they lead to stays where it is
+//! ```
+//!
+//! For objects that foreign code writes into (Ruby's WB-unprotected objects, Koichi Sasada's RGenGC, 2013): a runtime may have
+//! barriers for most of its types, and say of the others that they have none. Each costs a call of `trace` in each minor collection.
+//!
+//! Called by `marking` and `moving`.
+
+use heapwright_substrate::sync::Lock;
+
+use super::array::Array;
+use super::heap::Heap;
+use super::tracer::{Slots, Tracer};
+
+/// A heap's objects without barriers. Zero has none.
+pub(super) struct Unprotected {
+    objects: Lock<Objects>,
+}
+
+struct Objects(Array<*mut u8>);
+
+// SAFETY: objects are memory of the heap that this is part of; the lock around this orders all else.
+unsafe impl Send for Objects {}
+
+impl Unprotected {
+    /// Adds an object. False: there is no memory.
+    pub(super) fn add(&self, object: *mut u8) -> bool {
+        self.objects.lock().0.push(object)
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.objects.lock().0.len()
+    }
+
+    /// Changes each object's address to what `with` says.
+    pub(super) fn each_object(&self, with: impl Fn(*mut u8) -> *mut u8) {
+        self.objects.lock().0.iter_mut().for_each(|object| *object = with(*object));
+    }
+
+    /// Forgets all.
+    pub(super) fn end(&self) {
+        self.objects.lock().0.end();
+    }
+
+    /// Holds the lock across a fork.
+    pub(super) fn before_fork(&self) {
+        self.objects.acquire();
+    }
+
+    /// Gives it back on either side of a fork.
+    ///
+    /// # Safety
+    ///
+    /// Follows [`Unprotected::before_fork`] in the forking thread or its copy.
+    pub(super) unsafe fn after_fork(&self) {
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+        unsafe { self.objects.release() };
+    }
+}
+
+impl Heap {
+    /// Has those traced again that have their marks: old ones, and those that an earlier step traced. With the roots.
+    pub(super) fn trace_unprotected(&self, tracer: &Tracer) {
+        if self.generations.is_minor() || self.options().incremental {
+            for &object in self.unprotected.objects.lock().0.iter() {
+                if self.is_marked(object) {
+                    tracer.look_once_more(object);
+                }
+            }
+        }
+    }
+
+    /// Drops those that are dead. When everything is marked.
+    pub(super) fn sweep_unprotected(&self) {
+        self.unprotected.objects.lock().0.retain(|object| !self.is_unmarked(object));
+    }
+
+    /// What they lead to stays where it is. Before objects move, while the world stands still.
+    pub(super) fn pin_what_unprotected_lead_to(&self, tracer: &Tracer) {
+        let objects = self.unprotected.objects.lock();
+        let report = |tracer: &Tracer| objects.0.iter().for_each(|&object| tracer.trace(object));
+        tracer.looking_at(Slots::Plain, report, &mut |child| self.keep_in_place(child));
+    }
+}

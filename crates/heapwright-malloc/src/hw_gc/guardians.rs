@@ -1,0 +1,64 @@
+//! Guardians, as Scheme has them: objects that are asked for what has become inaccessible.
+
+use core::ffi::c_void;
+use core::ptr;
+
+use super::of;
+use crate::errno;
+use crate::hw_gc_types::GcMutator;
+
+/// Makes an object a guardian (Dybvig, Bruggeman, Eby: "Guardians in a generation-based garbage collector", 1993), and returns its
+/// number, which the runtime keeps in the object: what is registered with it can be retrieved from it when nothing else leads there any
+/// more, for as long as something leads to the guardian. When the object has died the number is worth nothing.
+///
+/// Returns 0 with errno ENOMEM if there is no memory.
+///
+/// # Safety
+///
+/// mutator is this thread's; object is an object of its heap.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_guardian_new(mutator: *mut GcMutator, object: *mut c_void) -> u32 {
+    // SAFETY: as the caller promises.
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: as the caller promises.
+    let made = unsafe { mutator.new_guardian(object.cast()) };
+    made.unwrap_or_else(|| {
+        errno::fail(libc::ENOMEM);
+        0
+    })
+}
+
+/// Registers object with a guardian. When nothing leads to it any more, representative can be retrieved: object itself, or another, which
+/// is kept until then. An object may be registered several times, and is retrieved as often. Weak references to what is retrieved
+/// stay.
+///
+/// Returns false with errno ENOMEM if there is no memory, or no such guardian.
+///
+/// # Safety
+///
+/// mutator is this thread's; both are objects of its heap; guardian is of hw_gc_guardian_new, and its object lives.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_guard(
+    mutator: *mut GcMutator,
+    guardian: u32,
+    object: *mut c_void,
+    representative: *mut c_void,
+) -> bool {
+    // SAFETY: as the caller promises.
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: as the caller promises.
+    errno::or_no_memory(unsafe { mutator.guard(guardian, object.cast(), representative.cast()) })
+}
+
+/// The next object that a guardian retrieves, which is the caller's to keep; NULL: there is none. Constant time.
+///
+/// # Safety
+///
+/// mutator is this thread's; guardian is of hw_gc_guardian_new, and its object lives.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_retrieve(mutator: *mut GcMutator, guardian: u32) -> *mut c_void {
+    // SAFETY: as the caller promises.
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: as the caller promises.
+    unsafe { mutator.retrieve(guardian) }.map_or(ptr::null_mut(), <*mut u8>::cast)
+}

@@ -1,0 +1,67 @@
+//! Tables of the runtime's own, which keep none of the objects in them.
+
+use core::ffi::c_void;
+
+use super::{heap_of, tracer_of};
+use crate::errno;
+use crate::hw_gc_types::{GcHeap, GcTracer, GcWeakPass};
+
+type Pass = unsafe extern "C" fn(tracer: &heapwright::gc::raw::Tracer, context: *mut c_void);
+
+/// The library's type of a pass.
+fn pass_of(pass: GcWeakPass) -> Option<Pass> {
+    // SAFETY: both are pointers to functions that take pointers to the same.
+    unsafe { core::mem::transmute::<GcWeakPass, Option<Pass>>(pass) }
+}
+
+/// Has a table of the runtime's own looked through in each collection: pass is called when all is marked, before finalizers are due, and again
+/// when objects have moved, while all mutators stand still. For each object in the table it asks hw_gc_where, and drops the entry,
+/// or notes the new address. Objects in the table are not kept. It calls nothing else of the heap. Any thread may call this.
+///
+/// Returns false with errno ENOMEM if there is no memory, EINVAL without a function.
+///
+/// # Safety
+///
+/// heap is of hw_gc_create and was not destroyed; pass may be called until it is removed, or the heap ends.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_add_weak_pass(
+    heap: *mut GcHeap,
+    pass: GcWeakPass,
+    context: *mut c_void,
+) -> bool {
+    let Some(pass) = pass_of(pass) else {
+        errno::fail(libc::EINVAL);
+        return false;
+    };
+    // SAFETY: as the caller promises.
+    let heap = unsafe { heap_of(heap) };
+    // SAFETY: as the caller promises.
+    errno::or_no_memory(unsafe { heap.add_weak_pass(pass, context) })
+}
+
+/// Ends a hw_gc_add_weak_pass with the same function and context. Returns whether there was one.
+///
+/// # Safety
+///
+/// heap is of hw_gc_create and was not destroyed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_remove_weak_pass(
+    heap: *mut GcHeap,
+    pass: GcWeakPass,
+    context: *mut c_void,
+) -> bool {
+    let Some(pass) = pass_of(pass) else { return false };
+    // SAFETY: as the caller promises.
+    unsafe { heap_of(heap) }.remove_weak_pass(pass, context)
+}
+
+/// In a weak pass: where an object is; NULL: it is dead. What is no object of the heap stays what it is.
+///
+/// # Safety
+///
+/// tracer is what the running pass was given.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_where(tracer: *mut GcTracer, object: *mut c_void) -> *mut c_void {
+    // SAFETY: as the caller promises.
+    unsafe { tracer_of(tracer) }.where_is(object.cast()).cast()
+}

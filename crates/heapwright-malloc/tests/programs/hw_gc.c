@@ -1,0 +1,253 @@
+/* The collected heap of heapwright_gc.h, as a runtime calls it: barriers without a store, finalizers, guardians, weak passes, ages,
+ * objects without barriers or trace, sizing. */
+#include "check.h"
+#include <heapwright_gc.h>
+
+struct pair {
+    void *first, *second;
+    size_t value;
+};
+
+static void trace(hw_gc_tracer *tracer, void *object, void *data)
+{
+    struct pair *pair = object;
+    (void)data;
+    hw_gc_mark_slot(tracer, &pair->first);
+    hw_gc_mark_slot(tracer, &pair->second);
+}
+
+static hw_gc_heap *heap;
+static hw_gc_mutator *mutator;
+
+static void begin(hw_gc_options options, bool traced)
+{
+    hw_gc_runtime runtime = { .size = sizeof runtime, .trace = traced ? trace : NULL };
+    options.size = sizeof options;
+    options.verify |= HW_GC_VERIFY_HEAP | HW_GC_VERIFY_BARRIERS;
+    heap = hw_gc_create(&options, &runtime);
+    CHECK(heap != NULL);
+    mutator = hw_gc_attach(heap);
+    CHECK(mutator != NULL);
+}
+
+static void end(void)
+{
+    hw_gc_detach(mutator);
+    hw_gc_destroy(heap);
+}
+
+static struct pair *pair(size_t value)
+{
+    struct pair *made = hw_gc_new(mutator, sizeof *made, HW_GC_TRACED);
+    CHECK(made != NULL);
+    made->value = value;
+    return made;
+}
+
+static void **root(void *object)
+{
+    void **cell = hw_gc_root_new(mutator, object);
+    CHECK(cell != NULL);
+    return cell;
+}
+
+static hw_gc_statistics now(void)
+{
+    static hw_gc_statistics statistics;
+    hw_gc_stats(heap, &statistics, sizeof statistics);
+    return statistics;
+}
+
+/* Stores that are reported before they happen and after, as a runtime can: a step of marking between any two. */
+static void barriers(bool incremental, bool generations)
+{
+    enum { PLACES = 64, ROUNDS = 600 };
+    begin((hw_gc_options){ .incremental = incremental, .generations = generations, .least = 64 << 10 }, true);
+    struct pair **kept[PLACES];
+    size_t expected[PLACES] = { 0 };
+    for (size_t n = 0; n < PLACES; n++) kept[n] = (struct pair **)root(pair(n));
+    for (size_t round = 1; round <= ROUNDS; round++) {
+        size_t place = round * 7 % PLACES;
+        struct pair *child = pair(round), *parent = *kept[place];
+        switch (round % 6) {
+        case 0: hw_gc_barrier(mutator, parent, &parent->first, child), parent->first = child; break;
+        case 1: parent->first = child, hw_gc_barrier(mutator, parent, &parent->first, child); break;
+        case 2: hw_gc_touch(mutator, parent), parent->first = child; break;
+        case 3: parent->first = child, hw_gc_touch(mutator, parent); break;
+        case 4: hw_gc_touch_slot(mutator, parent, &parent->first), parent->first = child; break;
+        case 5: parent->first = child, hw_gc_touch_slot(mutator, parent, &parent->first); break;
+        }
+        expected[place] = round;
+        if (round % 30 == 0) hw_gc_ask(mutator);
+        hw_gc_step(mutator, 1);
+        place = round % PLACES;
+        CHECK(expected[place] == 0 || ((struct pair *)(*kept[place])->first)->value == expected[place]);
+    }
+    CHECK(now().cycles > 5);
+    end();
+}
+
+static void add(void *object, void *context)
+{
+    struct pair *log = ((struct pair *)context)->second;
+    log->value = log->value * 10 + ((struct pair *)object)->value;
+}
+
+static void count(void *context) { ++*(int *)context; }
+
+static void finalizers(void)
+{
+    begin((hw_gc_options){ .markers = 1 }, true);
+    int told = 0;
+    hw_gc_tell_when_due(heap, count, &told);
+    struct pair **log = (struct pair **)root(pair(0)), **context = (struct pair **)root(pair(0));
+    (*context)->second = *log;
+    for (uint32_t n = 0; n < HW_GC_PRIORITIES; n++)
+        CHECK(hw_gc_finalize_with(mutator, pair(n + 1), add, *context, HW_GC_PRIORITIES - 1 - n));
+    CHECK(!hw_gc_finalize_with(mutator, *log, add, NULL, HW_GC_PRIORITIES) && errno == EINVAL);
+    CHECK(!hw_gc_finalize_with(mutator, *log, NULL, NULL, 0) && errno == EINVAL);
+    *context = NULL;
+    hw_gc_collect(mutator);
+    CHECK(told == 1);
+    CHECK(hw_gc_run_finalizers(mutator, 10) == HW_GC_PRIORITIES);
+    CHECK((*log)->value == 4321);
+    end();
+}
+
+static void guardians(void)
+{
+    begin((hw_gc_options){ .markers = 1 }, true);
+    struct pair **guardian = (struct pair **)root(pair(0)), **kept = (struct pair **)root(pair(1));
+    uint32_t number = hw_gc_guardian_new(mutator, *guardian);
+    CHECK(number != 0);
+    CHECK(hw_gc_guard(mutator, number, *kept, *kept));
+    CHECK(!hw_gc_guard(mutator, number + 1, *kept, *kept));
+    hw_gc_collect(mutator);
+    CHECK(hw_gc_retrieve(mutator, number) == NULL);
+    *kept = NULL;
+    hw_gc_collect(mutator);
+    struct pair *found = hw_gc_retrieve(mutator, number);
+    CHECK(found != NULL && found->value == 1);
+    CHECK(hw_gc_retrieve(mutator, number) == NULL);
+    end();
+}
+
+struct table {
+    void *entry[1000];
+    size_t count;
+};
+
+static void look_through(hw_gc_tracer *tracer, void *context)
+{
+    struct table *table = context;
+    size_t kept = 0;
+    for (size_t n = 0; n < table->count; n++) {
+        void *object = hw_gc_where(tracer, table->entry[n]);
+        if (object != NULL) table->entry[kept++] = object;
+    }
+    table->count = kept;
+}
+
+static void weak_passes(void)
+{
+    static struct table table;
+    void **kept[10];
+    begin((hw_gc_options){ .markers = 1 }, true);
+    CHECK(!hw_gc_add_weak_pass(heap, NULL, NULL) && errno == EINVAL);
+    CHECK(hw_gc_add_weak_pass(heap, look_through, &table));
+    for (table.count = 0; table.count < 1000; table.count++) {
+        /* Wide, so that they lie in many pages. */
+        table.entry[table.count] = hw_gc_new(mutator, 4096, HW_GC_TRACED);
+        if (table.count % 100 == 0) kept[table.count / 100] = root(table.entry[table.count]);
+    }
+    hw_gc_compact(mutator);
+    CHECK(table.count == 10 && now().moved_objects > 0);
+    for (size_t n = 0; n < 10; n++) CHECK(table.entry[n] == *kept[n]);
+    CHECK(hw_gc_remove_weak_pass(heap, look_through, &table));
+    CHECK(!hw_gc_remove_weak_pass(heap, look_through, &table));
+    end();
+}
+
+static void ages(void)
+{
+    begin((hw_gc_options){ .generations = true, .least = 1 << 20 }, true);
+    struct pair **old = (struct pair **)root(pair(1));
+    CHECK(!hw_gc_collect_minor(mutator));
+    for (int n = 0; n < 4000; n++) pair(0);
+    struct pair *list = NULL;
+    void **kept = root(NULL);
+    for (int n = 0; n < 20000; n++) *kept = pair(0), ((struct pair *)*kept)->first = list, list = *kept;
+    bool minor = false;
+    for (int n = 0; n < 40 && !minor; n++) {
+        for (int garbage = 0; garbage < 6000; garbage++) pair(0);
+        minor = hw_gc_collect_minor(mutator);
+    }
+    CHECK(minor && now().minor_cycles > 0);
+    CHECK(hw_gc_is_old(mutator, *old) && !hw_gc_is_old(mutator, pair(2)));
+    CHECK(!hw_gc_is_pinned(mutator, *old));
+    CHECK(hw_gc_pin(mutator, *old) && hw_gc_is_pinned(mutator, *old));
+    hw_gc_unpin(mutator, *old);
+    CHECK(hw_gc_moved(mutator, *old) == NULL);
+    CHECK(hw_gc_unprotect(mutator, *old));
+    for (size_t n = 0; n < 20; n++) {
+        (*old)->first = pair(n);
+        hw_gc_collect_minor(mutator);
+        CHECK(((struct pair *)(*old)->first)->value == n);
+    }
+    end();
+}
+
+static void without_trace(void)
+{
+    begin((hw_gc_options){ .conservative = true }, false);
+    void **kept = root(NULL);
+    for (size_t n = 0; n < 1000; n++) {
+        struct pair *made = pair(n);
+        made->first = *kept == NULL ? NULL : (char *)*kept + sizeof(void *);
+        *kept = made;
+    }
+    hw_gc_collect(mutator);
+    size_t left = 0;
+    for (struct pair *at = *kept; at != NULL; at = at->first == NULL ? NULL : hw_gc_find(heap, at->first)) left++;
+    CHECK(left == 1000);
+    end();
+}
+
+static size_t eight_mib(const hw_gc_outcome *outcome, void *context)
+{
+    hw_gc_outcome *last = context;
+    CHECK(outcome->size == sizeof *outcome);
+    *last = *outcome;
+    return 8 << 20;
+}
+
+static void sizing(void)
+{
+    hw_gc_outcome last = { 0 };
+    begin((hw_gc_options){ .least = 64 << 10 }, true);
+    hw_gc_set_policy(heap, eight_mib, &last);
+    hw_gc_collect(mutator);
+    CHECK(last.cycles == 1 && now().goal_bytes == 8 << 20);
+    hw_gc_set_target(heap, 0, 64 << 10, 1 << 20);
+    CHECK(now().goal_bytes == 1 << 20);
+    hw_gc_set_policy(heap, NULL, NULL);
+    hw_gc_set_target(heap, 0, 64 << 10, 0);
+    hw_gc_balance(heap, 16 << 20);
+    hw_gc_collect(mutator);
+    CHECK(now().goal_bytes < 1 << 20);
+    end();
+}
+
+int main(void)
+{
+    barriers(true, false);
+    barriers(false, true);
+    barriers(true, true);
+    finalizers();
+    guardians();
+    weak_passes();
+    ages();
+    without_trace();
+    sizing();
+    return 0;
+}
