@@ -30,6 +30,7 @@
 #include "lprefix.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -84,7 +85,7 @@ static void markweakvalue (hw_gc_tracer *t, TValue *v) {
     marktv(t, v);
 }
 
-static void marknodekey (hw_gc_tracer *t, const Node *n) {
+HW_GC_INLINE void marknodekey (hw_gc_tracer *t, const Node *n) {
   hw_gc_mark(t, keyiscollectable(n) ? (void *)gckey(n) : NULL);
 }
 
@@ -258,14 +259,6 @@ static void roots (hw_gc_tracer *t, void *data) {
   for (i = 0; i < LUA_NUMTAGS; i++) markgc(t, g->mt[i]);
   for (i = 0; i < hw->nfixed; i++) markgc(t, hw->fixed[i]);
   for (f = hw->due; f != NULL; f = f->next) markgc(t, f->object);
-  /* After a step marks say which strings live, because nothing was swept. All other collections clear
-     the places of those that do not: as keys, because what finalizers lead to lives. */
-  if (!hw->stepping) {
-    for (i = 0; i < hw->strings.size; i++) {
-      if (hw->strings.string[i] != NULL)
-        hw_gc_mark_ephemeron(t, (void **)&hw->strings.string[i], &nothing);
-    }
-  }
 }
 
 static void freed (void *object, size_t size, void *data) {
@@ -290,64 +283,62 @@ static const char *type_name (const void *object, void *data) {
 ** =======================================================
 */
 
+/* Where the search for a hash begins, and what of it is in the word. */
 #define place(tb,h)	cast_int(((h) * 0x9E3779B1u) >> (tb)->shift)
+#define tag(h)		((uint64_t)((h) & 0xffff) << 48)
+#define WAS		1  /* a word that had a string */
+#define ADDRESS		(((uint64_t)1 << 48) - 1)
+#define stringof(w)	((TString *)(uintptr_t)((w) & ADDRESS))
 
 /* A table with room for 'live' strings and as many more. False: there is no memory. */
 static int rebuild (global_State *g, int live) {
   Strings *tb = &g->hw.strings, old = *tb;
   int i, size = 128, shift = 25;
-  TString **string;
-  unsigned int *hash;
-  while (size / 2 < live) {
+  uint64_t *word;
+  while (size / 2 <= live) {
     if (shift == 2) return 0;
     size *= 2; shift--;
   }
-  string = cast(TString **, (*g->frealloc)(g->ud, NULL, 0, size * sizeof(*string)));
-  hash = cast(unsigned int *, (*g->frealloc)(g->ud, NULL, 0, size * sizeof(*hash)));
-  if (string == NULL || hash == NULL) {
-    if (string) (*g->frealloc)(g->ud, string, size * sizeof(*string), 0);
-    if (hash) (*g->frealloc)(g->ud, hash, size * sizeof(*hash), 0);
-    return 0;
-  }
-  memset(string, 0, size * sizeof(*string));
-  memset(hash, 0, size * sizeof(*hash));
-  tb->string = string; tb->hash = hash; tb->size = size; tb->shift = shift; tb->used = 0;
+  word = cast(uint64_t *, (*g->frealloc)(g->ud, NULL, 0, size * sizeof(*word)));
+  if (word == NULL) return 0;
+  memset(word, 0, size * sizeof(*word));
+  tb->word = word; tb->size = size; tb->shift = shift; tb->used = 0;
   for (i = 0; i < old.size; i++) {
-    if (old.string[i] != NULL) {
-      /* Without the lowest bit: so it is looked for, too. */
-      int at = place(tb, old.hash[i]);
-      while (hash[at] != 0) at = (at + 1) & (size - 1);
-      string[at] = old.string[i];
-      hash[at] = old.hash[i];
+    uint64_t w = old.word[i];
+    if (w > WAS) {
+      int at = place(tb, stringof(w)->hash);
+      while (word[at] != 0) at = (at + 1) & (size - 1);
+      word[at] = w;
       tb->used++;
     }
   }
-  if (old.size > 0) {
-    (*g->frealloc)(g->ud, old.string, old.size * sizeof(*string), 0);
-    (*g->frealloc)(g->ud, old.hash, old.size * sizeof(*hash), 0);
-  }
+  if (old.size > 0) (*g->frealloc)(g->ud, old.word, old.size * sizeof(*word), 0);
   return 1;
 }
 
-static int livestrings (const Strings *tb) {
+/* Room for one more. */
+static void morestrings (lua_State *L) {
+  Strings *tb = &G(L)->hw.strings;
   int i, live = 0;
-  for (i = 0; i < tb->size; i++) live += (tb->string[i] != NULL);
-  return live;
+  for (i = 0; i < tb->size; i++) live += (tb->word[i] > WAS);
+  if (!rebuild(G(L), live) && tb->used >= tb->size - 1)
+    luaM_error(L);
 }
 
 TString *luaC_intern (lua_State *L, const char *str, size_t l, unsigned int h) {
-  global_State *g = G(L);
-  Strings *tb = &g->hw.strings;
-  unsigned int hash = h | 1, epoch = g->hw.epoch;
+  Strings *tb = &G(L)->hw.strings;
+  const uint64_t wanted = tag(h);
+  unsigned int epoch = G(L)->hw.epoch;
   TString *ts;
-  int at;
-  if (l_unlikely(tb->used >= tb->size - tb->size / 4) && !rebuild(g, livestrings(tb))
-      && tb->used >= tb->size - 1)
-    luaM_error(L);
-  for (at = place(tb, hash); tb->hash[at] != 0; at = (at + 1) & (tb->size - 1)) {
-    if (tb->hash[at] == hash && (ts = tb->string[at]) != NULL && ts->shrlen == l
-        && memcmp(str, getstr(ts), l) == 0)
-      return ts;
+  int at, was = -1;
+  uint64_t w;
+  if (l_unlikely(tb->used >= tb->size / 8 * 5)) morestrings(L);
+  for (at = place(tb, h); (w = tb->word[at]) != 0; at = (at + 1) & (tb->size - 1)) {
+    if (w == WAS) was = at;
+    else if (((w ^ wanted) & ~ADDRESS) == 0) {
+      ts = stringof(w);
+      if (ts->shrlen == l && memcmp(str, getstr(ts), l) == 0) return ts;
+    }
   }
   ts = gco2ts(luaC_newobj(L, LUA_VSHRSTR, sizelstring(l)));
   ts->hash = h;
@@ -355,28 +346,40 @@ TString *luaC_intern (lua_State *L, const char *str, size_t l, unsigned int h) {
   ts->shrlen = cast_byte(l);
   memcpy(getstr(ts), str, l);
   getstr(ts)[l] = '\0';
-  if (l_unlikely(epoch != g->hw.epoch)) {  /* the table is another one? */
-    for (at = place(tb, hash); tb->hash[at] != 0; at = (at + 1) & (tb->size - 1)) ;
+  if (l_unlikely(epoch != G(L)->hw.epoch)) {  /* it collected, at the limit: all may be elsewhere */
+    was = -1;
+    for (at = place(tb, h); tb->word[at] != 0; at = (at + 1) & (tb->size - 1)) ;
   }
-  tb->string[at] = ts;
-  tb->hash[at] = hash;
-  tb->used++;
+  if (was >= 0) at = was;
+  else tb->used++;
+  tb->word[at] = wanted | (uintptr_t)ts;
   return ts;
 }
 
-/* Forgets the strings that a collection found dead. Returns how many live. */
-static int forgetstrings (global_State *g) {
+/*
+** Forgets the strings that a collection found dead. After luaC_step's marks say which live, because
+** nothing was swept; other collections have swept. 'fresh' is what was allocated since.
+*/
+static void forgetstrings (global_State *g, const void *fresh) {
   Strings *tb = &g->hw.strings;
   const uint8_t *marks = g->hw.mutator->marks;
-  int i, live = 0;
-  if (!g->hw.stepping) return livestrings(tb);
-  for (i = 0; i < tb->size; i++) {
-    size_t at = (size_t)tb->string[i];
-    if (at == 0) continue;
-    if (marks[at >> 7] >> (at >> 4 & 7) & 1) live++;
-    else tb->string[i] = NULL;
+  uint64_t next = 0;
+  int i, live = 0, used = 0;
+  for (i = tb->size - 1; i >= 0; i--) {
+    uint64_t w = tb->word[i];
+    if (w > WAS) {
+      size_t at = (size_t)stringof(w);
+      int lives = g->hw.stepping ? marks[at >> 7] >> (at >> 4 & 7) & 1
+                : (void *)at != fresh && hw_gc_find(g->hw.heap, (void *)at) != NULL;
+      if (lives) live++;
+      else w = WAS;
+    }
+    if (w == WAS && next == 0) w = 0;  /* no search goes on from here */
+    used += (w != 0);
+    tb->word[i] = next = w;
   }
-  return live;
+  tb->used = used;
+  if (live < tb->size / 8) rebuild(g, live);
 }
 
 /* }====================================================== */
@@ -524,16 +527,13 @@ static void prepare (lua_State *L, int isemergency) {
   hw->prepared = 1;
 }
 
-/* A collection has marked. */
-static void settle (global_State *g) {
+/* A collection has marked. 'fresh' was allocated since, or is NULL. */
+static void settle (global_State *g, const void *fresh) {
   Heapwright *hw = &g->hw;
   hw_gc_statistics s;
-  int live;
   hw->collected = hw->prepared = 0;
   settleweak(hw);
-  live = forgetstrings(g);
-  if (live < hw->strings.size / 8 || hw->strings.used - live > hw->strings.size / 4)
-    rebuild(g, live);
+  forgetstrings(g, fresh);
   hw_gc_stats(hw->heap, &s, offsetof(hw_gc_statistics, goal_bytes));
   hw->counted = s.live_bytes;
   hw->epoch++;
@@ -556,7 +556,7 @@ static void collect (lua_State *L) {
   hw->stepping = 1;
   /* With no time left it marks, whatever that takes, and sweeps nothing. */
   hw_gc_step(hw->mutator, 1);
-  if (hw->collected) settle(g);
+  if (hw->collected) settle(g, NULL);
   hw->stepping = 0;
   /* The sweep at once: until it has been at a page, stores into its objects are remembered each time. */
   hw_gc_step(hw->mutator, UINT64_MAX / 2);
@@ -590,7 +590,7 @@ void luaC_fullgc (lua_State *L, int isemergency) {
   global_State *g = G(L);
   prepare(L, isemergency);
   hw_gc_collect(g->hw.mutator);
-  if (g->hw.collected) settle(g);
+  if (g->hw.collected) settle(g, NULL);
   if (!isemergency) callall(L);
 }
 
@@ -598,7 +598,7 @@ void *luaC_tryalloc (lua_State *L, size_t sz, unsigned int kind) {
   global_State *g = G(L);
   Heapwright *hw = &g->hw;
   void *o = hw_gc_alloc(hw->mutator, sz, kind);
-  if (l_unlikely(hw->collected)) settle(g);  /* at the limit */
+  if (l_unlikely(hw->collected)) settle(g, o);  /* at the limit */
   hw->owed = hw->stress | hw_gc_owed(hw->mutator);
   return o;
 }
@@ -643,7 +643,7 @@ void luaC_settarget (lua_State *L) {
 */
 
 /*
-** LUA_HEAPWRIGHT=factor=150,least=1048576,most=0,generations=1,markers=1,stress,verify
+** LUA_HEAPWRIGHT=factor=150,least=1048576,most=0,generations=1,markers=1,stress,verify,stats
 ** (see docs/gc-lua.md)
 */
 static size_t option (const char *name, size_t otherwise) {
@@ -704,11 +704,22 @@ lua_State *luaC_firstthread (global_State *g) {
   return cast(lua_State *, hw_gc_alloc(g->hw.mutator, sizeof(lua_State), HW_GC_TRACED));
 }
 
+/* A line on what the collector did: LUA_HEAPWRIGHT=stats. */
+static void tell (hw_gc_heap *heap) {
+  hw_gc_statistics s;
+  hw_gc_stats(heap, &s, sizeof s);
+  fprintf(stderr, "heapwright: %llu collections, %llu of them minor; %.1f MiB at most; stopped for %.1f ms, "
+          "%.2f at most; swept for %.1f ms\n", (unsigned long long)s.cycles,
+          (unsigned long long)s.minor_cycles, s.peak_bytes / 1048576.0, s.pause_ns / 1e6,
+          s.pause_wall_max_ns / 1e6, s.sweep_ns / 1e6);
+}
+
 /* Ends a state, whose finalizers were called. */
 void luaC_freeheap (global_State *g) {
   Heapwright *hw = &g->hw;
   Strings *tb = &hw->strings;
   Finalizable *f;
+  if (hw->heap && option("stats", 0)) tell(hw->heap);
   if (hw->mutator) hw_gc_detach(hw->mutator);
   if (hw->heap) hw_gc_destroy(hw->heap);
   while ((f = hw->finalizable) != NULL) {
@@ -716,8 +727,7 @@ void luaC_freeheap (global_State *g) {
     (*g->frealloc)(g->ud, f, sizeof(*f), 0);
   }
   if (hw->fixed) (*g->frealloc)(g->ud, hw->fixed, hw->sizefixed * sizeof(*hw->fixed), 0);
-  if (tb->string) (*g->frealloc)(g->ud, tb->string, tb->size * sizeof(*tb->string), 0);
-  if (tb->hash) (*g->frealloc)(g->ud, tb->hash, tb->size * sizeof(*tb->hash), 0);
+  if (tb->word) (*g->frealloc)(g->ud, tb->word, tb->size * sizeof(*tb->word), 0);
   (*g->frealloc)(g->ud, g, sizeof(*g), 0);
 }
 

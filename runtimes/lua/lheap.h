@@ -15,6 +15,8 @@
 #ifndef lheap_h
 #define lheap_h
 
+#include <stdint.h>
+
 #include "heapwright_gc.h"
 #include "lobject.h"
 
@@ -28,15 +30,14 @@ typedef struct Finalizable {
 } Finalizable;
 
 /*
-** Short strings, by open addressing. A place is free (no hash), taken, or was taken (a hash, no
-** string): so a collection may clear it without moving others.
+** Short strings, by open addressing: words of an address (48 bits) and a part of its string's hash. 0 is a
+** free place, 1 one that had a string, which a search must pass over.
 */
 typedef struct Strings {
-  TString **string;
-  unsigned int *hash;  /* with the lowest bit set */
-  int size;  /* places: 0 or a power of two */
+  uint64_t *word;
+  int size;  /* words: a power of two */
   int shift;  /* 32 - log2 of it */
-  int used;  /* places that are taken, or were */
+  int used;  /* words that are not 0 */
 } Strings;
 
 typedef struct Heapwright {
