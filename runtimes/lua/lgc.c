@@ -85,8 +85,12 @@ static void markweakvalue (hw_gc_tracer *t, TValue *v) {
     marktv(t, v);
 }
 
-HW_GC_INLINE void marknodekey (hw_gc_tracer *t, const Node *n) {
-  hw_gc_mark(t, keyiscollectable(n) ? (void *)gckey(n) : NULL);
+/* Most keys are names of fields, which have their mark already. */
+HW_GC_INLINE void marknodekey (hw_gc_tracer *t, const uint8_t *marks, const Node *n) {
+  if (keyiscollectable(n)) {
+    size_t at = (size_t)gckey(n);
+    if (!(marks[at >> 7] >> (at >> 4 & 7) & 1)) hw_gc_mark(t, gckey(n));
+  }
 }
 
 static void traceweaktable (hw_gc_tracer *t, global_State *g, Table *h,
@@ -123,7 +127,7 @@ static void traceweaktable (hw_gc_tracer *t, global_State *g, Table *h,
       markweakvalue(t, gval(n));
     }
     else {
-      marknodekey(t, n);
+      marknodekey(t, g->hw.mutator->marks, n);
       if (weakvalue) markweakvalue(t, gval(n));
       else marktv(t, gval(n));
     }
@@ -131,6 +135,7 @@ static void traceweaktable (hw_gc_tracer *t, global_State *g, Table *h,
 }
 
 static void tracetable (hw_gc_tracer *t, global_State *g, Table *h) {
+  const uint8_t *marks = g->hw.mutator->marks;
   Node *n, *last;
   TValue *v, *end;
   if (h->array) markgc(t, h->array);
@@ -157,7 +162,7 @@ static void tracetable (hw_gc_tracer *t, global_State *g, Table *h) {
     if (isempty(gval(n)))
       clearkey(n);
     else {
-      marknodekey(t, n);
+      marknodekey(t, marks, n);
       marktv(t, gval(n));
     }
   }
