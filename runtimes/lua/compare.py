@@ -55,7 +55,7 @@ def main():
     parser.add_argument("--quick", action="store_true", help="one round of one setting: that it works")
     parser.add_argument("--all", action="store_true", help="print each setting's figures as well")
     parser.add_argument("--markers", type=int, default=1, help="threads that mark")
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     here = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bench")
     own, ours, rounds = (OWN[:1] + OWN[-1:], OURS[:2], 1) if given.quick else (OWN, OURS, given.rounds)
     plain = {name: value for name, value in os.environ.items() if name not in ("LD_PRELOAD", "HEAPWRIGHT")}

@@ -256,6 +256,7 @@ static void roots (hw_gc_tracer *t, void *data) {
   if (!hw->collected && !hw->prepared) {  /* in an allocation, at the limit */
     settleweak(hw);
     hw->weak = NULL;
+    memset(hw->spare, 0, sizeof hw->spare);
   }
   hw->collected = 1;
   markgc(t, g->mainthread);
@@ -264,6 +265,7 @@ static void roots (hw_gc_tracer *t, void *data) {
   for (i = 0; i < LUA_NUMTAGS; i++) markgc(t, g->mt[i]);
   for (i = 0; i < hw->nfixed; i++) markgc(t, hw->fixed[i]);
   for (f = hw->due; f != NULL; f = f->next) markgc(t, f->object);
+  markgc(t, hw->pending);
 }
 
 static void freed (void *object, size_t size, void *data) {
@@ -529,6 +531,7 @@ static void prepare (lua_State *L, int isemergency) {
   /* Weak tables are traced each time: what they lead to may die when they are old. */
   for (o = hw->weak; o != NULL; o = gco2t(o)->gclist) luaC_touch(L, o);
   hw->weak = NULL;
+  memset(hw->spare, 0, sizeof hw->spare);  /* they are garbage now */
   hw->prepared = 1;
 }
 

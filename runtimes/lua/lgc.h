@@ -113,6 +113,32 @@ HW_GC_INLINE GCObject *luaC_newobj (lua_State *L, int tt, size_t sz) {
 #define luaC_newvector(L,n,t) \
 	cast(t *, luaC_alloc(L, cast_sizet(n) * sizeof(t), HW_GC_LEAF))
 
+/*
+** Vectors that tables are through with are used again until the next collection: the heap itself gets back
+** nothing before. Nodes by the logarithm of their number; arrays, if their size is a power of two, likewise.
+*/
+#define luaC_nodelist(lsize)	(lsize)
+#define luaC_arraylist(n) \
+	((n) != 0 && ((n) & ((n) - 1)) == 0 ? 32 + __builtin_ctz(n) : -1)
+
+HW_GC_INLINE void *luaC_takespare (lua_State *L, int list, size_t bytes) {
+  Heapwright *hw = &G(L)->hw;
+  void *v;
+  if (list < 0 || (v = hw->spare[list]) == NULL) return NULL;
+  hw->spare[list] = *(void **)v;
+  hw->counted += bytes;
+  return v;
+}
+
+HW_GC_INLINE void luaC_givespare (lua_State *L, int list, void *v, size_t bytes) {
+  Heapwright *hw = &G(L)->hw;
+  if (v == NULL) return;
+  hw->counted -= bytes;
+  if (list < 0) return;
+  *(void **)v = hw->spare[list];
+  hw->spare[list] = v;
+}
+
 /* The same, or NULL. */
 #define luaC_tryvector(L,n,t) \
 	cast(t *, luaC_tryalloc(L, cast_sizet(n) * sizeof(t), HW_GC_LEAF))

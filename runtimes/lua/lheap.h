@@ -10,6 +10,7 @@
 **   finalizable        objects with a finalizer, the last one first
 **   due                objects whose finalizer is to be called, in that order
 **   strings            the short strings, without keeping them
+**   spare              vectors that no table has any more, until the next collection
 */
 
 #ifndef lheap_h
@@ -62,6 +63,8 @@ typedef struct Heapwright {
   Finalizable *finalizable, *due, *batch;
   Finalizable **lastdue;
   Strings strings;
+  Node *pending;  /* of a table that is resized: nothing leads there yet */
+  void *spare[64];  /* vectors that tables are through with */
 } Heapwright;
 
 /*
