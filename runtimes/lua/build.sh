@@ -7,7 +7,7 @@
 # CC and CFLAGS may be set. OUT/headers are those of the second, for C modules.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-source=$(cd "$1" && pwd) archive=$2 out=$3
+source=$(cd "$1" && pwd) archive=$(cd "$(dirname "$2")" && pwd)/$(basename "$2") out=$3
 
 grep -q '^#define LUA_VERSION_RELEASE.*"4"' "$source/lua.h" && grep -q '^#define LUA_VERSION_MINOR.*"4"' "$source/lua.h" || {
     echo "build.sh: the patch is for Lua 5.4.4, and $source is another" >&2

@@ -242,9 +242,11 @@ static void settletable (Table *h) {
   }
 }
 
+/* Those that the last collection traced. */
 static void settleweak (Heapwright *hw) {
   GCObject *o;
   for (o = hw->weak; o != NULL; o = gco2t(o)->gclist) settletable(gco2t(o));
+  hw->weak = NULL;
 }
 
 static void roots (hw_gc_tracer *t, void *data) {
@@ -254,8 +256,6 @@ static void roots (hw_gc_tracer *t, void *data) {
   lua_State *th;
   int i;
   if (!hw->collected && !hw->prepared) {  /* in an allocation, at the limit */
-    settleweak(hw);
-    hw->weak = NULL;
     memset(hw->spare, 0, sizeof hw->spare);
   }
   hw->collected = 1;
@@ -522,15 +522,11 @@ void luaC_dirty_ (lua_State *L) {
 static void prepare (lua_State *L, int isemergency) {
   global_State *g = G(L);
   Heapwright *hw = &g->hw;
-  GCObject *o;
   lua_State *th;
   if (!isemergency) luaD_shrinkstack(L);
   luaS_clearcache(g);
   luaC_dirty_(L);
   for (th = hw->running; th != NULL; th = th->from) luaC_dirty_(th);
-  /* Weak tables are traced each time: what they lead to may die when they are old. */
-  for (o = hw->weak; o != NULL; o = gco2t(o)->gclist) luaC_touch(L, o);
-  hw->weak = NULL;
   memset(hw->spare, 0, sizeof hw->spare);  /* they are garbage now */
   hw->prepared = 1;
 }
@@ -568,6 +564,7 @@ static void collect (lua_State *L) {
   hw->stepping = 0;
   /* The sweep at once: until it has been at a page, stores into its objects are remembered each time. */
   hw_gc_step(hw->mutator, UINT64_MAX / 2);
+  if (hw->collected) settle(g, NULL);  /* another one was due */
   callall(L);
 }
 

@@ -5,7 +5,7 @@
 **   owed               what luaC_checkGC looks at; set on the slow path of allocation alone
 **   epoch              the number of the last collection; threads that ran since have it in them
 **   running            the thread that runs, and through its 'from' those that wait for it
-**   weak               tables that the last collection found weak, linked by 'gclist'
+**   weak               tables that the collection under way found weak, linked by 'gclist'
 **   fixed              objects that are never collected (reserved words, names of metamethods)
 **   finalizable        objects with a finalizer, the last one first
 **   due                objects whose finalizer is to be called, in that order

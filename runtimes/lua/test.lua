@@ -60,6 +60,28 @@ for round = 1, 12 do
   fill(500)
 end
 
+-- A variable that is old, and so is its thread, is set by it once more; then the thread is gone.
+local last = {}
+do
+  local waiting = {}
+  for i = 1, 50 do
+    waiting[i] = coroutine.wrap(function()
+      local value = { 0 }
+      coroutine.yield(function() return value[1] end)
+      value = { i }
+      coroutine.yield()
+    end)
+    last[i] = waiting[i]()
+  end
+  collectgarbage()
+  collectgarbage()
+  for i = 1, 50 do waiting[i]() end
+end
+for round = 1, 4 do
+  fill()
+  for i = 1, 50 do assert(last[i]() == i) end
+end
+
 -- Weak tables that are old, in which what is young dies; keys, values, both.
 local keys = setmetatable({}, { __mode = "k" })
 local values = setmetatable({}, { __mode = "v" })
