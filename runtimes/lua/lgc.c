@@ -370,7 +370,7 @@ TString *luaC_intern (lua_State *L, const char *str, size_t l, unsigned int h) {
 static void forgetstrings (global_State *g, const void *fresh) {
   Strings *tb = &g->hw.strings;
   const uint8_t *marks = g->hw.mutator->marks;
-  uint64_t next = 0;
+  uint64_t next = tb->word[0];  /* a search goes on there from the end */
   int i, live = 0, used = 0;
   for (i = tb->size - 1; i >= 0; i--) {
     uint64_t w = tb->word[i];

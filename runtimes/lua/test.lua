@@ -147,6 +147,15 @@ collectgarbage()
 for i = 1, 2000 do assert(names["k" .. i] == nil); names["k" .. i] = -i end
 for k, v in pairs(names) do assert(k == "k" .. -v) end
 
+-- Among many that die, those that stay are found again, wherever they lie in the table of strings.
+for round = 1, 600 do
+  local t = {}
+  for i = 1, 40 do t["r" .. round .. "n" .. i] = i end
+  for i = 1, 60 do local _ = "d" .. round .. "x" .. i end
+  collectgarbage()
+  for i = 1, 40 do assert(t["r" .. round .. "n" .. i] == i) end
+end
+
 -- Arrays and nodes of old tables are replaced.
 local old = {}
 collectgarbage()
