@@ -21,10 +21,9 @@ import sys
 import tempfile
 
 BENCHMARKS = ["trees", "life", "strings", "tables", "closures", "coroutines"]
-OWN = [f"'incremental', {pause}, {mul}" for pause in (125, 150, 200, 300, 400, 600) for mul in (100, 400)] + [
-    f"'generational', {minor}, {major}" for minor, major in ((20, 100), (20, 50), (50, 100), (100, 200))]
-OURS = [f"factor={factor},least={least}" for factor in (120, 140, 170, 200, 250, 300, 400, 600) for least in (1 << 20, 4 << 20)] + [
-    f"factor={factor},generations=0" for factor in (150, 200, 300)]
+OWN = [f"'incremental', {pause}, 100" for pause in (125, 150, 200, 300, 400, 600)] + [
+    f"'generational', {minor}, 100" for minor in (20, 50)]
+OURS = [f"factor={factor},least={4 << 20}" for factor in (120, 140, 200, 250, 300, 400)] + [f"factor=200,least={1 << 20}"]
 
 
 def run(command, environment):
