@@ -3,11 +3,11 @@
 # date of its last run in which all held.
 #
 #   ci/deep.sh               all
-#   ci/deep.sh PART...       only these: ci strangers chaos repeat fork
+#   ci/deep.sh PART...       only these: ci strangers chaos repeat fork lua
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
-PARTS=(ci fork chaos repeat strangers)
+PARTS=(ci fork chaos repeat strangers lua)
 [ $# -eq 0 ] || PARTS=("$@")
 # Every step of .ci/run with all slices.
 part_ci() { HEAPWRIGHT_SLICE=all FUZZ_SECONDS=${FUZZ_SECONDS:-300} GC_FUZZ_SECONDS=${GC_FUZZ_SECONDS:-300} MIRI_SEEDS=${MIRI_SEEDS:-8} STEP_LIMIT=14400 bash .ci/run; }
@@ -21,10 +21,12 @@ part_fork() {
 part_chaos() { ci/chaos.sh 600; }
 part_repeat() { ci/repeat.sh 200; }
 part_strangers() { ci/strangers.sh; }
+# Lua on the collected heap, with its suite.
+part_lua() { ci/lua.sh; }
 
 failed=()
 for part in "${PARTS[@]}"; do
-    declare -F "part_$part" >/dev/null || { echo "ci/deep.sh: there is no part '$part'; parts: ci fork chaos repeat strangers" >&2; exit 2; }
+    declare -F "part_$part" >/dev/null || { echo "ci/deep.sh: there is no part '$part'; parts: ci fork chaos repeat strangers lua" >&2; exit 2; }
     printf '##### %s\n' "$part"
     "part_$part" || failed+=("$part")
 done
