@@ -5,7 +5,7 @@
 # packages that this reaches.)
 #
 #   ci/old-glibc.sh [FILE]             leaves the library there
-#   HEAPWRIGHT_GLIBC_ROOTS="FOLDER..." roots in which other glibcs are installed, with what programs are compiled with: there too
+#   HEAPWRIGHT_GLIBC_ROOTS="FOLDER..." roots in which other glibcs are installed, with headers, start files and libgcc_s: there too
 #
 # What is newer is weak, and bound without a version: there it is used, elsewhere the library does without. Thread functions and
 # dlsym were in libpthread.so.0 and libdl.so.2 until 2.34, which newer systems still have, empty.
@@ -102,7 +102,7 @@ if [ ! -d "$AT/root" ]; then
     # In the archive, where a release goes when it is no longer cared for, its lists are past their date.
     download() {
         echo "deb http://$1 bullseye main" >"$AT/sources.list"
-        apt-get "${options[@]}" "${@:2}" update && (cd "$AT" && apt-get "${options[@]}" download libc6 libc6-dev libcrypt1 perl-base)
+        apt-get "${options[@]}" "${@:2}" update && (cd "$AT" && apt-get "${options[@]}" download libc6 libc6-dev libgcc-s1 libcrypt1 perl-base)
     }
     {
         download deb.debian.org/debian || download archive.debian.org/debian -o Acquire::Check-Valid-Until=false
@@ -120,18 +120,20 @@ in_root() { find -L "$1" -name "$2" ! -path '*/libx32/*' ! -path '*/lib32/*' -pr
 # programs_on ROOT: the tests' programs, compiled for the glibc there.
 programs_on() {
     local root=$1 program files loader version part
+    [ -n "$(in_root "$root" libgcc_s.so.1)" ] || die "no libgcc_s.so.1 in $root: threads cannot end there"
     loader=$(in_root "$root" ld-linux-x86-64.so.2)
     files=$(dirname "$(in_root "$root" libc.so.6)")
     version=$("$loader" --library-path "$files" "$files/libc.so.6" | sed -n '1s/.*version \([0-9.]*[0-9]\).*/\1/p')
-    local link=()
+    # (What it lacks is found in this system's: the kernel's headers.)
+    local headers link=()
+    headers=$(dirname "$(in_root "$root" gnu-versions.h)")
     for part in crt1.o crti.o libpthread.so.0 libdl.so.2 libc.so.6 libc_nonshared.a crtn.o; do link+=("$(in_root "$root" $part)"); done
     WANTED=
     for program in malloc_basic calloc_zero alignment_sweep free_errno thread_storm thread_keys thread_detached fork_memory fork_storm signals; do
-        cc -std=gnu11 -O1 -w -fno-builtin -fno-pie -no-pie -fno-stack-protector -isystem "$(dirname "$(in_root "$root" gnu-versions.h)")" \
+        cc -std=gnu11 -O1 -w -fno-builtin -fno-pie -no-pie -fno-stack-protector -isystem "$headers/x86_64-linux-gnu" -isystem "$headers" \
             -Iinclude -nostdlib -o "$SCRATCH/$program" "crates/heapwright-malloc/tests/programs/$program.c" \
             "${link[@]:0:2}" -Wl,-rpath-link,"$files" "${link[@]:2}" -lgcc ||
             die "$program does not compile for glibc $version"
-        # How old loaders are told: by the environment, which is that of this program alone.
         answers "glibc $version, $program" env LD_PRELOAD="$OLD" "$loader" --library-path "$files" "$SCRATCH/$program"
     done
 }
