@@ -107,7 +107,7 @@ if [ -n "$APK" ]; then
     apk add "$package" >"$SCRATCH/said" 2>&1 || { cat "$SCRATCH/said"; die "apk-tools does not install it"; }
     [ -z "$(apk audit --packages)" ] || die "apk-tools finds changes"
 else
-    tar -xzf "$package" --ignore-zeros --exclude=.PKGINFO -C "$root"
+    tar -xzf "$package" --warning=no-unknown-keyword --ignore-zeros --exclude=.PKGINFO -C "$root"
 fi
 # says NAME TEXT... -- COMMAND...: what the command prints in the root has each of the texts in it.
 says() {
@@ -129,7 +129,7 @@ printf '#include <heapwright.h>\n#include <stdlib.h>\nint main(void) { return !h
 if [ -n "$APK" ]; then
     apk del heapwright >/dev/null
 else
-    tar -tzf "$package" --ignore-zeros | grep -v '/$' | (cd "$root" && xargs rm -f)
+    tar -tzf "$package" --warning=no-unknown-keyword --ignore-zeros | grep -v '/$' | (cd "$root" && xargs rm -f)
 fi
 files | diff "$SCRATCH/before" - || die "the package's removal leaves the root another one"
 say "ok   .apk: installed in a root of musl's${APK:+ by apk-tools}, used, removed without a trace"
