@@ -36,12 +36,12 @@ done >"$SCRATCH/runs"
 
 # ratio LOAD PEER COLUMN: the median of what a peer takes to what mallocng takes in the same round.
 ratio() {
-    awk -v load="$1" -v peer="$2" -v column="$3" '
-        $1 == load && $2 == "mallocng" { base[$3] = $column }
-        $1 == load && $2 == peer { mine[$3] = $column }
+    awk -v of="$1" -v peer="$2" -v column="$3" '
+        $1 == of && $2 == "mallocng" { base[$3] = $column }
+        $1 == of && $2 == peer { mine[$3] = $column }
         END { for (round in mine) printf "%.3f\n", mine[round] / (base[round] ? base[round] : 1) }' "$SCRATCH/runs" | median
 }
-of() { awk -v load="$1" -v peer=mallocng -v column="$2" '$1 == load && $2 == peer { print $column }' "$SCRATCH/runs" | median; }
+of() { awk -v of="$1" -v peer=mallocng -v column="$2" '$1 == of && $2 == peer { print $column }' "$SCRATCH/runs" | median; }
 printf '%-10s %22s | %s\n%-10s %10s %11s |' "" "mallocng" "ratio to mallocng: CPU time, peak memory" load "CPU ms" "peak KiB"
 for peer in "${PEERS[@]:1}"; do printf '  %-13s' "$peer"; done
 printf '\n'
