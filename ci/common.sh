@@ -34,8 +34,10 @@ packages() {
         die "please install: ${missing[*]}"
     say "installing ${missing[*]}"
     export DEBIAN_FRONTEND=noninteractive
-    apt-get install -y -qq --no-install-recommends "${missing[@]}" >"$SCRATCH/apt" 2>&1 ||
-        { apt-get update -qq && apt-get install -y -qq --no-install-recommends "${missing[@]}"; } >"$SCRATCH/apt" 2>&1 ||
+    # Another step may install something, too.
+    local install=(apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=600 "${missing[@]}")
+    "${install[@]}" >"$SCRATCH/apt" 2>&1 ||
+        { apt-get update -qq && "${install[@]}"; } >"$SCRATCH/apt" 2>&1 ||
         { cat "$SCRATCH/apt" >&2; die "cannot install ${missing[*]}"; }
 }
 

@@ -5,8 +5,8 @@
 #
 #   ci/musl-figures.sh [ROUNDS]        default: 9; half a minute a round
 #
-# What was asked: a third of mallocng's time on loads that mainly allocate (tree, vectors, boxes; words and handover spend half of their time and more elsewhere), and at most 1.5 of its peak
-# memory on many large buffers. What is missed is said.
+# What was asked: a third of mallocng's time on the loads that allocate much, and at most 1.5 of its peak memory on those that hold
+# large buffers. Each is judged by that, and named where it is missed; docs/platforms.md says how far an allocator could come.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 . ci/musl-common.sh
@@ -21,7 +21,9 @@ for peer in "${PEERS[@]}"; do
     musl_loads "$feature" "$SCRATCH/$peer"
 done
 
-LOADS=(tree words vectors handover boxes buffers growing)
+SMALL=(tree words vectors handover boxes) # by time
+LARGE=(buffers growing)                   # by memory
+LOADS=("${SMALL[@]}" "${LARGE[@]}")
 for ((round = 0; round < ROUNDS; round++)); do
     for load in "${LOADS[@]}"; do
         for peer in "${PEERS[@]}"; do
@@ -34,12 +36,12 @@ done >"$SCRATCH/runs"
 
 # ratio LOAD PEER COLUMN: the median of what a peer takes to what mallocng takes in the same round.
 ratio() {
-    awk -v load="$1" -v peer="$2" -v column="$3" '
-        $1 == load && $2 == "mallocng" { base[$3] = $column }
-        $1 == load && $2 == peer { mine[$3] = $column }
+    awk -v of="$1" -v peer="$2" -v column="$3" '
+        $1 == of && $2 == "mallocng" { base[$3] = $column }
+        $1 == of && $2 == peer { mine[$3] = $column }
         END { for (round in mine) printf "%.3f\n", mine[round] / (base[round] ? base[round] : 1) }' "$SCRATCH/runs" | median
 }
-of() { awk -v load="$1" -v peer=mallocng -v column="$2" '$1 == load && $2 == peer { print $column }' "$SCRATCH/runs" | median; }
+of() { awk -v of="$1" -v peer=mallocng -v column="$2" '$1 == of && $2 == peer { print $column }' "$SCRATCH/runs" | median; }
 printf '%-10s %22s | %s\n%-10s %10s %11s |' "" "mallocng" "ratio to mallocng: CPU time, peak memory" load "CPU ms" "peak KiB"
 for peer in "${PEERS[@]:1}"; do printf '  %-13s' "$peer"; done
 printf '\n'
@@ -48,9 +50,15 @@ for load in "${LOADS[@]}"; do
     for peer in "${PEERS[@]:1}"; do printf '  %.2f  %.2f   ' "$(ratio "$load" "$peer" 4)" "$(ratio "$load" "$peer" 6)"; done
     printf '\n'
 done
-missed=0
-for load in tree vectors boxes; do
-    awk -v r="$(ratio $load heapwright 4)" 'BEGIN { exit r > 1 / 3 }' || { say "missed: $load takes more than a third of mallocng's time"; missed=1; }
-done
-awk -v r="$(ratio buffers heapwright 6)" 'BEGIN { exit r > 1.5 }' || { say "missed: buffers takes more than 1.5 of mallocng's peak"; missed=1; }
-[ $missed -eq 1 ] || say "what was asked is met"
+# judge TEXT COLUMN MOST LOAD...: which loads have at most that ratio, and which have not.
+judge() {
+    local text=$1 column=$2 most=$3 load ratio met=() missed=()
+    shift 3
+    for load in "$@"; do
+        ratio=$(ratio "$load" heapwright "$column")
+        if awk -v ratio="$ratio" -v most="$most" 'BEGIN { exit ratio > most }'; then met+=("$load ($ratio)"); else missed+=("$load ($ratio)"); fi
+    done
+    say "$text: met by ${met[*]:-none}; missed by ${missed[*]:-none}"
+}
+judge "a third of mallocng's time (0.333)" 4 0.3334 "${SMALL[@]}"
+judge "1.5 of mallocng's peak" 6 1.5 "${LARGE[@]}"

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # libheapwright.so for old systems: linked, from the archive, against stubs that have glibc 2.17's names and versions, so that no
-# symbol of a later glibc is needed. Checks that (objdump -T), and runs it on this system's glibc and on Debian 11's, 2.31, with
-# that system's perl, in each mode. (2.28 and 2.17 themselves are in no archive that this reaches.)
+# symbol of a later glibc is needed. Checks that (objdump -T), and runs it in each mode: on this system's glibc and on Debian 11's,
+# 2.31, with that system's perl and with the tests' C programs, which are compiled for it. (Older ones are in no archive of
+# packages that this reaches.)
 #
 #   ci/old-glibc.sh [FILE]             leaves the library there
+#   HEAPWRIGHT_GLIBC_ROOTS="FOLDER..." roots in which other glibcs are installed, with headers, start files and libgcc_s: there too
 #
 # What is newer is weak, and bound without a version: there it is used, elsewhere the library does without. Thread functions and
 # dlsym were in libpthread.so.0 and libdl.so.2 until 2.34, which newer systems still have, empty.
@@ -84,7 +86,7 @@ answers() {
             failures=$((failures + 1))
         fi
     done
-    [ "$(HEAPWRIGHT=stats=exit "$@" 2>&1 >/dev/null | grep -c 'live blocks')" -eq 1 ] || die "$name: the library does not answer"
+    [[ $(HEAPWRIGHT=stats=exit "$@" 2>&1 >/dev/null) == *'live blocks'* ]] || die "$name: the library does not answer"
 }
 WORK='my %h; push @{$h{$_ % 97}}, "x" x ($_ % 300) for 1 .. 20000; my $n = 0; for my $l (values %h) { $n += length for @$l } print "$n\n";'
 WANTED=$(perl -e "$WORK")
@@ -100,7 +102,7 @@ if [ ! -d "$AT/root" ]; then
     # In the archive, where a release goes when it is no longer cared for, its lists are past their date.
     download() {
         echo "deb http://$1 bullseye main" >"$AT/sources.list"
-        apt-get "${options[@]}" "${@:2}" update && (cd "$AT" && apt-get "${options[@]}" download libc6 libcrypt1 perl-base)
+        apt-get "${options[@]}" "${@:2}" update && (cd "$AT" && apt-get "${options[@]}" download libc6 libc6-dev libgcc-s1 libcrypt1 perl-base)
     }
     {
         download deb.debian.org/debian || download archive.debian.org/debian -o Acquire::Check-Valid-Until=false
@@ -113,6 +115,30 @@ FILES=$AT/root/lib/x86_64-linux-gnu
 [[ $("$FILES"/ld-2.31.so --library-path "$FILES" "$FILES/libc.so.6") == *'version 2.31'* ]] || die "this is not glibc 2.31"
 ON_OLD=("$FILES/ld-2.31.so" --library-path "$FILES" --preload "$OLD" "$AT/root/usr/bin/perl" -e "$WORK")
 answers "glibc 2.31, perl" "${ON_OLD[@]}"
+# Where the C library's file of a name is, in a root.
+in_root() { find -L "$1" -name "$2" ! -path '*/libx32/*' ! -path '*/lib32/*' -print -quit; }
+# programs_on ROOT: the tests' programs, compiled for the glibc there.
+programs_on() {
+    local root=$1 program files loader version part
+    [ -n "$(in_root "$root" libgcc_s.so.1)" ] || die "no libgcc_s.so.1 in $root: threads cannot end there"
+    loader=$(in_root "$root" ld-linux-x86-64.so.2)
+    files=$(dirname "$(in_root "$root" libc.so.6)")
+    version=$("$loader" --library-path "$files" "$files/libc.so.6" | sed -n '1s/.*version \([0-9.]*[0-9]\).*/\1/p')
+    # (What it lacks is found in this system's: the kernel's headers.)
+    local headers link=()
+    headers=$(dirname "$(in_root "$root" gnu-versions.h)")
+    for part in crt1.o crti.o libpthread.so.0 libdl.so.2 libc.so.6 libc_nonshared.a crtn.o; do link+=("$(in_root "$root" $part)"); done
+    WANTED=
+    for program in malloc_basic calloc_zero alignment_sweep free_errno thread_storm thread_keys thread_detached fork_memory fork_storm signals; do
+        cc -std=gnu11 -O1 -w -fno-builtin -fno-pie -no-pie -fno-stack-protector -isystem "$headers/x86_64-linux-gnu" -isystem "$headers" \
+            -Iinclude -nostdlib -o "$SCRATCH/$program" "crates/heapwright-malloc/tests/programs/$program.c" \
+            "${link[@]:0:2}" -Wl,-rpath-link,"$files" "${link[@]:2}" -lgcc ||
+            die "$program does not compile for glibc $version"
+        answers "glibc $version, $program" env LD_PRELOAD="$OLD" "$loader" --library-path "$files" "$SCRATCH/$program"
+    done
+}
+programs_on "$AT/root"
+for root in ${HEAPWRIGHT_GLIBC_ROOTS:-}; do programs_on "$root"; done
 # It registers no area for restartable sequences: ours are, where the kernel has them.
 if [[ $(LD_PRELOAD=$OLD HEAPWRIGHT=cache=percpu,stats=exit perl -e "$WORK" 2>&1) =~ rseq\ commits\ +[1-9] ]]; then
     [[ $(HEAPWRIGHT=cache=percpu,stats=exit "${ON_OLD[@]}" 2>&1) =~ rseq\ commits\ +[1-9] ]] || { say "FAIL no sequences on glibc 2.31"; failures=$((failures + 1)); }

@@ -58,7 +58,7 @@ done
 
 # build FOLDER: builds what is shipped into FOLDER. No path of this machine stays in it.
 build() {
-    local work=$1/target package shared=$1/target shared_flags= variable
+    local work=$1/target package shared=$1/target shared_flags= launcher_flags= variable
     mkdir -p "$1"
     (
         unset "${!HEAPWRIGHT_EMBED_@}" "${!CARGO_PROFILE_@}"
@@ -81,7 +81,9 @@ build() {
             done
         )
         export CARGO_TARGET_DIR=$work
-        cargo build --quiet --release --locked -p heapwright-launcher
+        # It has start code of its own, and Rust would link musl's beside it.
+        [ "$libc" != musl ] || launcher_flags="-C link-self-contained=no"
+        RUSTFLAGS="$RUSTFLAGS $launcher_flags" cargo build --quiet --release --locked -p heapwright-launcher
         shared=$shared/$target/release
         export HEAPWRIGHT_EMBED_LIBRARY=$shared/libheapwright.so HEAPWRIGHT_EMBED_CHECK_LIBRARY=$shared/libheapwright_check.so
         export HEAPWRIGHT_EMBED_LAUNCHER=$work/$target/release/heapwright-launcher
@@ -148,6 +150,12 @@ package_of() {
         -e "s|@MAINTAINER@|$MAINTAINER|" \
         -e "s|@MTIME@|$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)|" packaging/nfpm.yaml.in |
         awk -v depends="$depends" '$0 == "@DEPENDS@" { print depends; next } { print }' >"$SCRATCH/$format.yaml"
+    # nfpm writes a tree's folders into an .apk with Go's bit for folders among the permissions, and apk-tools refuses the file: so
+    # each file is named there, and the folders follow from the files.
+    if [ "$format" = apk ]; then
+        sed -i '/^contents:/,/type: tree/d' "$SCRATCH/apk.yaml"
+        (cd "$folder" && echo contents: && find usr ! -type d -printf "  - src: $folder/%p\n    dst: /%p\n") >>"$SCRATCH/apk.yaml"
+    fi
     find_nfpm
     "$NFPM" package --config "$SCRATCH/$format.yaml" --packager "$format" --target "$out/" >/dev/null
 }

@@ -10,19 +10,23 @@
 # - PKGBUILD installs what it says from the archive of the sources; the formula is Ruby.
 # - The image (packaging/image.sh): at most 5 MB as a layer packed by zstd, and it runs by chroot.
 #
-# What is built is what .ci/run has built: the packages' files, not their speed, are looked at here.
+# What is built is what .ci/run has built, for the packages' files, not their speed, are looked at here; or what is in HEAPWRIGHT_BUILT,
+# such as ci/package.sh builds.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-preload_library
-hardened_library
-check_library
-cargo build --quiet --release --locked -p heapwright-cli
-built=$SCRATCH/built
-mkdir "$built"
-cp "$HEAPWRIGHT_SO" "$(dirname "$HEAPWRIGHT_SO")/libheapwright.a" "$HEAPWRIGHT_HARDENED_SO" "$HEAPWRIGHT_CHECK_SO" "$built/"
-cp "$CARGO_TARGET_DIR"/release/{heapwright,cargo-heapwright} "$built/"
-export HEAPWRIGHT_BUILT=$built HEAPWRIGHT_RELEASE_URL=https://example.invalid/heapwright
+if [ -z "${HEAPWRIGHT_BUILT:-}" ]; then
+    preload_library
+    hardened_library
+    check_library
+    cargo build --quiet --release --locked -p heapwright-cli
+    HEAPWRIGHT_BUILT=$SCRATCH/built
+    mkdir "$HEAPWRIGHT_BUILT"
+    cp "$HEAPWRIGHT_SO" "$(dirname "$HEAPWRIGHT_SO")/libheapwright.a" "$HEAPWRIGHT_HARDENED_SO" "$HEAPWRIGHT_CHECK_SO" "$HEAPWRIGHT_BUILT/"
+    cp "$CARGO_TARGET_DIR"/release/{heapwright,cargo-heapwright} "$HEAPWRIGHT_BUILT/"
+fi
+HEAPWRIGHT_BUILT=$(cd "$HEAPWRIGHT_BUILT" && pwd)
+export HEAPWRIGHT_BUILT HEAPWRIGHT_RELEASE_URL=https://example.invalid/heapwright
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 machine=$(uname -m)
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
@@ -92,7 +96,7 @@ mkdir -p "$SCRATCH/src" "$SCRATCH/pkg"
     echo "${sha256sums[0]}  $out/heapwright-$pkgver.tar.xz" | sha256sum --quiet -c
     tar -xf "$out/heapwright-$pkgver.tar.xz" -C "$SCRATCH/src"
     mkdir -p "$SCRATCH/src/heapwright-$pkgver/target"
-    ln -s "$built" "$SCRATCH/src/heapwright-$pkgver/target/release"
+    ln -s "$HEAPWRIGHT_BUILT" "$SCRATCH/src/heapwright-$pkgver/target/release"
     cd "$SCRATCH/src"
     pkgdir=$SCRATCH/pkg
     package >/dev/null

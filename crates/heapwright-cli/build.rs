@@ -207,6 +207,19 @@ fn build(part: &Part, out: &Path) -> PathBuf {
         .args(["--target", &target])
         .stdin(Stdio::null())
         .stdout(Stdio::null());
+    let mut flags = nested_flags(env::var("CARGO_ENCODED_RUSTFLAGS"));
+    if target.contains("-musl") {
+        // By itself Rust makes static programs there. The libraries are loaded by others; the launcher has start code of
+        // its own.
+        let is_library = part.target == "--lib";
+        flags.extend(
+            [
+                "-C",
+                if is_library { "target-feature=-crt-static" } else { "link-self-contained=no" },
+            ]
+            .map(String::from),
+        );
+    }
     for (name, _) in env::vars_os() {
         if name.to_str().is_some_and(describes_outer_build) {
             cargo.env_remove(&name);
@@ -215,7 +228,7 @@ fn build(part: &Part, out: &Path) -> PathBuf {
     cargo
         .env("CARGO_PROFILE_RELEASE_STRIP", "debuginfo")
         .env("CARGO_BUILD_BUILD_DIR", &work)
-        .env("CARGO_ENCODED_RUSTFLAGS", nested_flags(env::var("CARGO_ENCODED_RUSTFLAGS")));
+        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\x1f"));
     match cargo.status() {
         Ok(status) if status.success() => work.join(&*target).join("release").join(part.file),
         Ok(_) => fail(&format!("{} does not build; see above", part.package)),
@@ -255,11 +268,10 @@ fn describes_outer_build(name: &str) -> bool {
 
 /// The outer build's compiler flags without those a preload library or a
 /// program without a C library cannot be built with.
-fn nested_flags(encoded: Result<String, env::VarError>) -> String {
-    const SEPARATOR: char = '\x1f';
+fn nested_flags(encoded: Result<String, env::VarError>) -> Vec<String> {
     let encoded = encoded.unwrap_or_default();
-    let mut kept: Vec<&str> = Vec::new();
-    let mut flags = encoded.split(SEPARATOR).filter(|flag| !flag.is_empty());
+    let mut kept = Vec::new();
+    let mut flags = encoded.split('\x1f').filter(|flag| !flag.is_empty());
     while let Some(flag) = flags.next() {
         let (value, argument) = match flag {
             "-C" | "-Z" | "--codegen" | "--cfg" => match flags.next() {
@@ -280,11 +292,11 @@ fn nested_flags(encoded: Result<String, env::VarError>) -> String {
             || value.contains("+crt-static")
             || value == "loom";
         if !unfit {
-            kept.push(flag);
-            kept.extend(argument);
+            kept.push(flag.to_string());
+            kept.extend(argument.map(String::from));
         }
     }
-    kept.join(&SEPARATOR.to_string())
+    kept
 }
 
 /// A file's text; Cargo runs this script again when it changes.
