@@ -53,7 +53,7 @@ pub(crate) struct Args {
     path: Vec<u64>,
 
     /// DUMP is a record of option timeline=PREFIX: write its collections as a Chrome trace, which
-    /// https://ui.perfetto.dev draws, to stdout or the FILE of -o
+    /// ui.perfetto.dev draws, to stdout or the FILE of -o
     #[arg(long, conflicts_with_all = ["type_", "path", "formats", "top"])]
     timeline: bool,
 

@@ -65,7 +65,7 @@ pub(crate) struct Args {
     on_misuse: Option<OnMisuse>,
 
     /// Write the collections of the program's collected heaps to FILE, as a Chrome trace, which
-    /// https://ui.perfetto.dev and chrome://tracing draw
+    /// ui.perfetto.dev and chrome://tracing draw
     #[arg(long, value_name = "FILE")]
     timeline: Option<PathBuf>,
 

@@ -209,7 +209,7 @@ impl Tracer {
         }
     }
 
-    /// In a [weak pass](super::raw::Heap::add_weak_pass): where an object is now; null: it is dead. What is no object of
+    /// In a [weak pass](crate::raw::Heap::add_weak_pass): where an object is now; null: it is dead. What is no object of
     /// the heap stays what it is.
     #[must_use]
     pub fn where_is(&self, object: *mut u8) -> *mut u8 {
