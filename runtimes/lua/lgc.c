@@ -543,7 +543,8 @@ static void settle (global_State *g, const void *fresh) {
   hw->epoch++;
   hw->steps = 0;
   hw->owed = hw->stress;
-  gather(hw);
+  /* While the state closes all are gathered, and each is freed when it was called. */
+  if (!(g->gcstp & GCSTPCLS)) gather(hw);
 }
 
 /*

@@ -43,7 +43,7 @@ const KNOWN: usize = 64;
 
 /// A buffer that knows what it was given lately. Zero is empty, and knows nothing.
 pub(super) struct Recent {
-    known: [Num; KNOWN],
+    known: [Known; KNOWN],
     buffer: Buffer,
 }
 
@@ -89,10 +89,19 @@ impl Buffer {
     }
 }
 
+/// Something that was put down: where, and of which kind. Zero is nothing.
+struct Known {
+    address: Num,
+    kind: Num,
+}
+
 impl Recent {
-    /// Whether something at this address was put down just now; if not, it is about to be.
-    pub(super) fn has(&self, address: usize) -> bool {
-        self.known[address / 16 % KNOWN].replace(address) == address
+    /// Whether something at this address was put down just now, of this `kind`, any number; if not, it is about to be. (An
+    /// object, its first slot, and what has no size share an address, and one is not the other.)
+    pub(super) fn has(&self, address: usize, kind: usize) -> bool {
+        let known = &self.known[address / 16 % KNOWN];
+        let same_kind = known.kind.replace(kind) == kind;
+        known.address.replace(address) == address && same_kind
     }
 
     /// As [`Buffer::push`].
@@ -114,7 +123,7 @@ impl Recent {
     }
 
     fn forget(&self) {
-        self.known.iter().for_each(|address| address.set(0));
+        self.known.iter().for_each(|known| known.address.set(0));
     }
 }
 

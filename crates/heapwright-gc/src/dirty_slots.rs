@@ -64,7 +64,7 @@ impl Heap {
         let recent = &me.tracer.dirty_slots;
         if !tracer::list_of(parent.addr(), self.tag()).is_some_and(traced)
             || !was_scanned()
-            || recent.has(place.addr())
+            || recent.has(place.addr(), trace as usize)
         {
             return;
         }

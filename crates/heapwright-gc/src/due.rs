@@ -46,8 +46,9 @@ impl Due {
         if self.noted.take() == 0 {
             return;
         }
-        let Whom(whom, context) = *self.whom.lock();
-        if let Some(whom) = whom {
+        // Under the lock: who has chosen another one knows that this one is not under way.
+        let asked = self.whom.lock();
+        if let Whom(Some(whom), context) = *asked {
             // SAFETY: the runtime's duty.
             unsafe { whom(context) };
         }

@@ -232,19 +232,30 @@ impl Heap {
 
     /// A page is one large object from now on.
     pub(super) fn large_begins(&self, me: &Mutator, page: &Page) {
-        self.large(BEGINS, Some(me), page);
+        self.large(BEGINS, 0, Some(me), page);
+    }
+
+    /// The same, because an object was moved there: while the world stands still.
+    pub(super) fn large_was_moved(&self, me: &Mutator, page: &Page) {
+        self.large(BEGINS, STOPPED, Some(me), page);
     }
 
     /// It is none any more.
     pub(super) fn large_ends(&self, page: &Page) {
-        self.large(ENDS, None, page);
+        self.large(ENDS, 0, None, page);
     }
 
     #[inline]
-    fn large(&self, edge: u32, me: Option<&Mutator>, page: &Page) {
+    fn large(&self, edge: u32, flags: u32, me: Option<&Mutator>, page: &Page) {
         let (least, bytes) = (self.runtime().large_bytes, page.slot.get());
         if self.is_heard() && least != 0 && bytes >= least {
-            self.tell(Span::Large, edge, 0, me, Said { bytes, object: page.base(), ..Said::now() });
+            self.tell(
+                Span::Large,
+                edge,
+                flags,
+                me,
+                Said { bytes, object: page.base(), ..Said::now() },
+            );
         }
     }
 

@@ -326,7 +326,6 @@ impl Heap {
 
     /// Holds the locks across a fork.
     pub(super) fn before_fork(&self) {
-        self.events.timeline.before_fork();
         self.moving.before_fork();
         self.dirty_slots.before_fork();
         self.finalizers.acquire();
@@ -336,10 +335,11 @@ impl Heap {
         self.unprotected.before_fork();
         self.sizing.before_fork();
         self.supply.before_fork();
+        self.weak.before_fork();
         self.marking.before_fork();
         self.generations.remembered.before_fork();
         self.handles.before_fork();
-        self.weak.before_fork();
+        self.events.timeline.before_fork();
     }
 
     /// Gives them back on either side of a fork.
@@ -348,9 +348,9 @@ impl Heap {
     ///
     /// Follows [`Heap::before_fork`] in the forking thread or its copy.
     pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+        // SAFETY: its lock was taken before the fork by this thread, or by the one that it is a
         // copy of.
-        unsafe { self.weak.after_fork() };
+        unsafe { self.events.timeline.after_fork() };
         // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
         // copy of.
         unsafe { self.handles.after_fork() };
@@ -360,6 +360,9 @@ impl Heap {
         // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
         // copy of.
         unsafe { self.marking.after_fork() };
+        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
+        // copy of.
+        unsafe { self.weak.after_fork() };
         // SAFETY: its lock was taken before the fork by this thread, or by the one that it is a
         // copy of.
         unsafe { self.supply.after_fork() };
@@ -386,9 +389,6 @@ impl Heap {
         // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
         // copy of.
         unsafe { self.moving.after_fork() };
-        // SAFETY: its lock was taken before the fork by this thread, or by the one that it is a
-        // copy of.
-        unsafe { self.events.timeline.after_fork() };
     }
 
     /// Calls `with` for each mutator. While none comes or goes.

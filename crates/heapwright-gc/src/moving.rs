@@ -86,6 +86,8 @@ pub(super) struct Moving {
     plan: Lock<Plan>,
     /// Pages in which there may be objects that have not reported what they lead to.
     fresh: Lock<Fresh>,
+    /// Large objects that a step has made by moving some, by their pages' numbers: told of when nothing is locked.
+    larges: Lock<Fresh>,
     references: References,
     /// Bytes of pages that the last compaction left, and whether its sweep is over.
     left: Num,
@@ -149,6 +151,16 @@ impl Moving {
         self.stage.get() != NO_PLAN
     }
 
+    /// A page is one large object from now on, which is being moved there. (Where there is no memory to note it, nobody is told.)
+    pub(super) fn note_large(&self, page: &Page) {
+        let _noted = self.larges.lock().0.push(page.number.get() as u32);
+    }
+
+    /// One that was noted, by its page's number: it is told of next.
+    fn next_large(&self) -> Option<u32> {
+        self.larges.lock().0.pop()
+    }
+
     /// Whether the next collection is to be a major one, because of this.
     pub(super) fn wants_major(&self) -> bool {
         self.wanted.get() != 0
@@ -180,6 +192,7 @@ impl Moving {
     pub(super) fn end(&self) {
         self.plan.lock().end();
         self.fresh.lock().0.end();
+        self.larges.lock().0.end();
         self.references.end();
         for number in [
             &self.wanted,
@@ -200,6 +213,7 @@ impl Moving {
     pub(super) fn before_fork(&self) {
         self.plan.acquire();
         self.fresh.acquire();
+        self.larges.acquire();
         self.references.before_fork();
     }
 
@@ -212,6 +226,8 @@ impl Moving {
         // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
         // copy of.
         unsafe { self.references.after_fork() };
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+        unsafe { self.larges.release() };
         // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
         unsafe { self.fresh.release() };
         // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.

@@ -168,6 +168,8 @@ impl Mutator {
         let thread = os::thread_token();
         if self.thread.replace(thread) != thread {
             self.system_thread.set(0);
+            // Another thread's frames are none of this one's.
+            self.stack.clear();
         }
     }
 
@@ -248,7 +250,8 @@ impl Mutator {
     fn next_stretch(&self, page_list: usize) -> bool {
         let region = &self.regions[page_list];
         let Some(page) = self.heap().supply.pages.get(region.page.get()) else { return false };
-        let from = region.end.get().addr() - page.base().addr();
+        // Where it is used up that is its end; where objects were moved into it meanwhile, its slots are not.
+        let from = region.next.get().addr() - page.base().addr();
         self.open_stretch(page_list, page, from) || self.leave_page(page_list, page)
     }
 
@@ -283,7 +286,7 @@ impl Mutator {
         let heap = self.heap();
         if page_list / KINDS == LARGE {
             let page = heap.new_large(size, page_list)?;
-            heap.large_begins(self, page);
+            heap.moving.note_large(page);
             page.scanned_to.set(usize::MAX);
             return Some((page.base(), page, 0));
         }

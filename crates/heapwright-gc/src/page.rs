@@ -279,9 +279,18 @@ impl Page {
         bits::each_set(self.marks(), self.slot.get(), with);
     }
 
-    /// Its objects are about to be moved: `taken` alone says where there are any.
+    /// Its objects are about to be moved: `taken` alone says where there are any, and the first word of a free slot is zero, so
+    /// that nobody takes it for where an object went.
     pub(super) fn begin_moving(&self) {
         self.held.forget_cursor(self.slot.get());
+        let mut from = 0;
+        while let Some((at, stop)) = self.next_free(from, usize::MAX / 2) {
+            for offset in (at..stop).step_by(self.slot.get().max(1)) {
+                // SAFETY: a free slot of a page that the collector has while the world stands still: no mutator has claimed it.
+                unsafe { self.base().wrapping_add(offset).cast::<usize>().write(0) };
+            }
+            from = stop;
+        }
     }
 
     /// An object has moved: its slot is not taken any more, and has no mark. (What died is taken, for it
@@ -295,9 +304,12 @@ impl Page {
     /// slot says so, until the page is swept. Of a page that is evacuated, or about to be.
     pub(super) fn moved_to(&self, offset: usize) -> Option<*mut u8> {
         let first = self.base().wrapping_add(offset).cast::<*mut u8>();
-        let moved = !bits::is_set(self.held.taken(), offset);
+        if bits::is_set(self.held.taken(), offset) {
+            return None;
+        }
         // SAFETY: the collector that moved the object wrote it there, and nothing was allocated here since.
-        moved.then(|| unsafe { first.read() })
+        let to = unsafe { first.read() };
+        (!to.is_null()).then_some(to)
     }
 
     /// Where the slot begins whose bit is that of `granule`.

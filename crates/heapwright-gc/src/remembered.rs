@@ -150,7 +150,7 @@ impl Heap {
         let known = if self.has_marks_that_stay(head) {
             !self.take_mark(parent)
         } else {
-            stores.has(parent.addr())
+            stores.has(parent.addr(), 0)
         };
         if !known && !stores.push(self, self.generations.remembered.stores(), parent.addr()) {
             self.generations.remembered.lose();

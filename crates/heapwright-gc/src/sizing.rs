@@ -160,7 +160,9 @@ impl Heap {
     /// Marking has ended: decides how much the heap may grow, if `live` bytes live.
     pub(super) fn size(&self, live: usize, allocated: usize, marked: usize) {
         let sizing = &self.sizing;
-        let Asked(policy, context) = *sizing.policy.lock();
+        // Under the lock: who has chosen another policy knows that this one is not being asked.
+        let asked = sizing.policy.lock();
+        let Asked(policy, context) = *asked;
         if policy.is_none() && sizing.balance.get() == 0 {
             return;
         }

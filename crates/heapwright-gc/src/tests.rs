@@ -15,6 +15,7 @@
 )]
 
 mod ages;
+mod between_steps;
 mod dump;
 mod events;
 mod generations;

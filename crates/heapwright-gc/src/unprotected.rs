@@ -88,5 +88,7 @@ impl Heap {
         let objects = self.unprotected.objects.lock();
         let report = |tracer: &Tracer| objects.0.iter().for_each(|&object| tracer.trace(object));
         tracer.looking_at(Slots::Plain, report, &mut |child| self.keep_in_place(child));
+        // What is weak shows nothing to a look, and follows its objects: nobody else has noted what was stored there since.
+        tracer.looking_at(Slots::Note, report, &mut |child| self.keep_in_place(child));
     }
 }

@@ -120,14 +120,19 @@ impl Heap {
         let mut waiting = self.weak.waiting.lock();
         let mut found = false;
         // What is marked already must not be left to be looked at: if that were all, nobody would.
-        let mut mark = |ephemeron: Noted| {
-            if self.is_unmarked(ephemeron.value()) {
+        let mut mark = |object: *mut u8| {
+            if self.is_unmarked(object) {
                 found = true;
-                me.tracer.edge(ephemeron.value());
+                me.tracer.edge(object);
             }
         };
         while let Some(chunk) = self.weak.ephemerons.take() {
-            if !waiting.add(chunk, &mut mark) {
+            // Those for which there is no memory live this time: nobody would empty them.
+            let refused = |ephemeron: Noted| {
+                mark(ephemeron.key());
+                mark(ephemeron.value());
+            };
+            if !waiting.add(chunk, refused) {
                 self.give_back(chunk);
             }
         }
@@ -135,7 +140,7 @@ impl Heap {
             |ephemeron| {
                 let waits = self.is_unmarked(ephemeron.key());
                 if !waits && !ephemeron.key().is_null() {
-                    mark(ephemeron);
+                    mark(ephemeron.value());
                 }
                 waits
             },

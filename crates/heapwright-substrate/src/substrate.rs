@@ -59,54 +59,66 @@ fn open_first(chosen: &Options) -> bool {
 
 /// What one thread registers, once, while others wait: a fork that finds some handlers unregistered copies locks that
 /// somebody holds.
-pub struct Registration(AtomicUsize);
+pub struct Registration {
+    /// The process whose thread registers; 0: none does; [`Self::DONE`].
+    process: AtomicU32,
+    /// That thread.
+    thread: AtomicUsize,
+}
 
 impl Registration {
     /// Nothing is registered.
     pub const fn new() -> Self {
-        Self(AtomicUsize::new(0))
+        Self { process: AtomicU32::new(0), thread: AtomicUsize::new(0) }
     }
 
     /// Calls `register` in the first thread that comes. A thread that comes meanwhile waits, and a call from inside (the C
     /// library allocates) returns at once. In a child that was forked meanwhile the thread that registers is missing: there
-    /// the caller does so. A wait ends after a second, because the other thread may wait for what the caller holds. The caller
-    /// holds no lock of ours.
+    /// the first that comes does so. A wait ends after a second, because the other thread may wait for what the caller
+    /// holds. The caller holds no lock of ours, but for one that holds all across a fork.
     #[inline]
     pub fn once(&self, register: impl FnOnce()) {
-        if self.0.load(Ordering::Acquire) != Self::DONE {
+        if self.process.load(Ordering::Acquire) != Self::DONE {
             self.first(register);
         }
     }
 
-    /// No thread's token.
-    const DONE: usize = 1;
+    /// No process's number.
+    const DONE: u32 = u32::MAX;
 
     #[cold]
     fn first(&self, register: impl FnOnce()) {
         const PATIENCE_NS: u64 = 1_000_000_000;
-        let me = os::thread_token();
+        let (here, me) = (os::process_id(), os::thread_token());
         let mut until = 0;
-        let mut by = 0;
         loop {
-            match self.0.compare_exchange(by, me, Ordering::Acquire, Ordering::Acquire) {
-                Ok(_) => {
-                    register();
-                    return self.0.store(Self::DONE, Ordering::Release);
-                }
-                Err(Self::DONE) => return,
-                Err(thread) if thread == me => return,
-                Err(thread) if !is_original_process() => by = thread,
-                Err(_) if sync::is_interrupted() => return,
-                Err(_) => {
-                    let now = os::now_ns();
-                    if until == 0 {
-                        until = now + PATIENCE_NS;
-                    } else if now > until {
+            match self.process.load(Ordering::Acquire) {
+                Self::DONE => return,
+                process if process == here => {
+                    if self.thread.load(Ordering::Relaxed) == me
+                        || sync::holds_all()
+                        || sync::is_interrupted()
+                    {
                         return;
                     }
-                    os::yield_now();
+                }
+                before => {
+                    let (set, fetch) = (Ordering::Acquire, Ordering::Relaxed);
+                    if self.process.compare_exchange(before, here, set, fetch).is_ok() {
+                        self.thread.store(me, Ordering::Relaxed);
+                        register();
+                        return self.process.store(Self::DONE, Ordering::Release);
+                    }
+                    continue;
                 }
             }
+            let now = os::now_ns();
+            if until == 0 {
+                until = now + PATIENCE_NS;
+            } else if now > until {
+                return;
+            }
+            os::yield_now();
         }
     }
 }
@@ -177,4 +189,56 @@ unsafe fn unlock() {
 fn in_child(_alone: bool) {
     PROCESS.store(os::process_id(), Ordering::Relaxed);
     ticks::forget_after_fork();
+}
+
+#[cfg(all(test, not(loom), not(miri)))]
+mod tests {
+    use super::*;
+    extern crate std;
+    use std::sync::mpsc;
+    use std::thread;
+
+    /// Forks; returns what `child` has returned there.
+    fn forked(child: impl FnOnce() -> bool) -> bool {
+        // SAFETY: the child calls what takes no lock of another thread's, and ends.
+        match unsafe { libc::fork() } {
+            // SAFETY: it ends there, with no other effect.
+            0 => unsafe { libc::_exit(child().into()) },
+            child => {
+                let mut status = 0;
+                // SAFETY: the status is ours to write.
+                assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+                libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 1
+            }
+        }
+    }
+
+    #[test]
+    fn a_child_registers_where_the_thread_that_did_is_missing() {
+        static REGISTRATION: Registration = Registration::new();
+        let registers = || {
+            let mut registered = false;
+            REGISTRATION.once(|| registered = true);
+            registered
+        };
+        let (begun, is_begun) = mpsc::channel();
+        let (end, is_to_end) = mpsc::channel::<()>();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                REGISTRATION.once(|| {
+                    // A call from inside goes on.
+                    assert!(!registers());
+                    begun.send(()).unwrap();
+                    is_to_end.recv().unwrap();
+                });
+            });
+            is_begun.recv().unwrap();
+            let before = std::time::Instant::now();
+            // In the child it is done once, and the child's own child has nothing left to do.
+            assert!(forked(|| registers() && !registers() && !forked(registers)));
+            assert!(before.elapsed().as_millis() < 900, "nobody was waited for");
+            end.send(()).unwrap();
+        });
+        assert!(!registers());
+    }
 }

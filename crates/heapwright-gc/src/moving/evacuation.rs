@@ -76,9 +76,15 @@ impl Heap {
                 break;
             }
         }
-        self.change_roots(me);
         let through = plan.through == plan.pages.len();
+        // The runtime is asked with no lock held: it may look at the mutators.
         drop(plan);
+        self.change_roots(me);
+        while let Some(number) = self.moving.next_large() {
+            if let Some(page) = self.supply.pages.get(number as usize) {
+                self.large_was_moved(me, page);
+            }
+        }
         if through {
             self.end_moving();
         }

@@ -61,6 +61,11 @@ impl Mutator {
             // its finalizer runs. Without one, none runs.
             let (handles, own) = (&self.heap().handles, &self.inner().handles);
             let Some(root) = handles.make(own, ptr::null_mut()) else { break };
+            let Some(kept) = handles.make(own, ptr::null_mut()) else {
+                // SAFETY: made above, and not used any more.
+                unsafe { handles.free(own, root) };
+                break;
+            };
             let next = self.heap().finalizers.lock().next();
             if let Some(next) = &next {
                 // SAFETY: a cell of the heap, which is this one's.
@@ -68,12 +73,8 @@ impl Mutator {
                 // The finalizer has its address.
                 let pinned = self.heap().pin(next.object);
                 let context = if next.traced { next.context.cast() } else { ptr::null_mut() };
-                // Its context needs a handle, too; where there is no memory for one, nothing is collected meanwhile.
-                // SAFETY: the duties of the caller.
-                let kept = unsafe { self.new_root(context) };
-                if kept.is_none() {
-                    self.defer();
-                }
+                // SAFETY: a cell of the heap, which is this one's.
+                unsafe { &*kept }.store(context, Ordering::Relaxed);
                 let context_pinned = self.heap().pin(context);
                 // SAFETY: registered with `finalize`, for a live object.
                 unsafe { (next.run)(next.object.cast(), next.context) };
@@ -83,12 +84,9 @@ impl Mutator {
                 if context_pinned {
                     self.heap().unpin(context);
                 }
-                match kept {
-                    // SAFETY: made above, and not used any more.
-                    Some(kept) => unsafe { self.free_root(kept) },
-                    None => self.resume(),
-                }
             }
+            // SAFETY: made above, and not used any more.
+            unsafe { handles.free(own, kept) };
             // SAFETY: made above, and not used any more.
             unsafe { handles.free(own, root) };
             if next.is_none() {

@@ -68,7 +68,8 @@ impl Mutator {
         self.heap().world.try_enter(&self.inner().handshake)
     }
 
-    /// It is back, in this thread or another one, which has no other mutator of the heap.
+    /// It is back, in this thread or another one, which has no other mutator of the heap. In another one the stack is not scanned
+    /// until [`Mutator::scan_stack`] says where it ends.
     ///
     /// # Safety
     ///

@@ -183,11 +183,13 @@ impl Tracer {
         if held_by.is_null() || goes_on.contains(&false) {
             return;
         }
-        if !self.look.get().is_null()
-            || !heap.is_unmarked(held_by)
-            || !Noted::new(key, value)
-                .is_some_and(|noted| self.ephemerons.push(heap, heap.weak.ephemerons(), noted))
-        {
+        if !self.look.get().is_null() || !heap.is_unmarked(held_by) {
+            return self.edge(held);
+        }
+        let noted = Noted::new(key, value);
+        if !noted.is_some_and(|noted| self.ephemerons.push(heap, heap.weak.ephemerons(), noted)) {
+            // Nobody would empty it: so it lives this time.
+            self.edge(held_by);
             self.edge(held);
         }
     }

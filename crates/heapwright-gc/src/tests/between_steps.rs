@@ -1,0 +1,203 @@
+//! What was once wrong with what a runtime does between two steps of marking or moving, each in the smallest setting that shows it.
+
+extern crate std;
+
+use core::ffi::c_void;
+use core::ptr;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use std::vec::Vec;
+
+use super::super::cycle::Phase;
+use super::super::page::Evacuation;
+use super::super::raw::{Heap, Mutator, Options, Runtime, Tracer};
+use super::super::{FREED, LEAF, TRACED};
+
+type Root = *mut *mut u8;
+
+/// Objects of which one in [`KEPT`] is kept: sparse pages.
+const MANY: usize = if cfg!(miri) { 3000 } else { 40_000 };
+const KEPT: usize = 25;
+
+/// Traces seven slots.
+unsafe extern "C" fn trace_slots(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
+    for n in 0..7 {
+        // SAFETY: objects that are traced have 64 bytes here.
+        unsafe { tracer.mark_slot(object.cast::<*mut u8>().wrapping_add(n)) };
+    }
+}
+
+/// Counts what dies.
+unsafe extern "C" fn count(_: *mut c_void, _: usize, counter: *mut c_void) {
+    // SAFETY: each test gives its heap a counter that is there as long.
+    unsafe { &*counter.cast::<AtomicUsize>() }.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Many small objects of which a few are kept, and the heap in the midst of moving them together.
+fn half_moved(heap: &Heap, mutator: &Mutator, kind: u32) -> Vec<Root> {
+    let mut roots = Vec::new();
+    mutator.defer();
+    for n in 0..MANY {
+        // SAFETY: what is wanted of the objects is led to by handles.
+        let object = unsafe { mutator.alloc(64, kind) };
+        if n % KEPT == 0 {
+            // SAFETY: just allocated.
+            roots.push(unsafe { mutator.new_root(object) }.unwrap());
+        }
+    }
+    mutator.resume();
+    // SAFETY: as for the allocations.
+    unsafe { mutator.ask_compact() };
+    let inner = heap.inner();
+    while inner.cycle.phase() != Phase::Moving || inner.moving.evacuated.get() == 0 {
+        // SAFETY: as for the allocations.
+        unsafe { mutator.step(1) };
+    }
+    roots
+}
+
+fn in_steps(runtime: Runtime) -> Heap {
+    let options = Options { incremental: true, compact: true, step_ns: 1, ..Options::new() };
+    Heap::new(options, runtime).unwrap()
+}
+
+#[test]
+fn a_slot_that_was_touched_and_its_object_are_two_places() {
+    let freed = AtomicUsize::new(0);
+    let data = ptr::from_ref(&freed).cast_mut().cast();
+    let runtime = Runtime { trace: Some(trace_slots), free: Some(count), data, ..Runtime::new() };
+    let heap = Heap::new(Options { incremental: true, ..Options::new() }, runtime).unwrap();
+    let inner = heap.inner();
+    // SAFETY: the parent and what there is to mark beside it are led to by handles, and stores are reported.
+    unsafe {
+        let mutator = heap.attach().unwrap();
+        let list = mutator.new_root(ptr::null_mut()).unwrap();
+        let parent = mutator.new_root(mutator.alloc(64, TRACED)).unwrap();
+        for _ in 0..MANY / 2 {
+            let object = mutator.alloc(64, TRACED).cast::<*mut u8>();
+            object.write(*list);
+            *list = object.cast();
+        }
+        mutator.collect();
+        mutator.ask();
+        while inner.cycle.phase() != Phase::Marking || !inner.is_marked(*parent) {
+            mutator.step(1);
+        }
+        mutator.defer();
+        let child = mutator.alloc(64, LEAF | FREED);
+        mutator.resume();
+        let slots = (*parent).cast::<*mut u8>();
+        mutator.touch_slot(*parent, slots);
+        slots.write(ptr::null_mut());
+        mutator.touch(*parent);
+        slots.add(1).write(child);
+        let cycles = inner.cycle.number();
+        while inner.cycle.number() == cycles || !mutator.step(1_000_000) {
+            mutator.step(1_000_000);
+        }
+        assert_eq!(freed.load(Ordering::Relaxed), 0, "it is led to");
+        mutator.detach();
+    }
+}
+
+#[test]
+fn a_slot_that_was_never_handed_out_is_no_object() {
+    let freed = AtomicUsize::new(0);
+    let data = ptr::from_ref(&freed).cast_mut().cast();
+    let heap = in_steps(Runtime { free: Some(count), data, ..Runtime::new() });
+    // SAFETY: all that is wanted is led to by handles.
+    unsafe {
+        let mutator = heap.attach().unwrap();
+        let mut roots = half_moved(&heap, &mutator, LEAF | FREED);
+        let mut allocated = MANY;
+        for _ in 0..5 {
+            // The next allocation pays for that by moving, maybe into the region that it is at.
+            mutator.external(300 << 10);
+            let object = mutator.alloc(64, LEAF | FREED);
+            allocated += 1;
+            roots.push(mutator.new_root(object).unwrap());
+        }
+        while !mutator.step(1_000_000) {}
+        roots.into_iter().for_each(|root| mutator.free_root(root));
+        (0..3).for_each(|_| mutator.collect());
+        assert_eq!(freed.load(Ordering::Relaxed), allocated);
+        mutator.detach();
+    }
+}
+
+/// Traces a weak slot.
+unsafe extern "C" fn trace_weak(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
+    // SAFETY: objects that are traced begin with one here.
+    unsafe { tracer.mark_weak(object.cast()) };
+}
+
+#[test]
+fn a_weak_slot_of_an_object_without_barriers_follows_and_nothing_that_was_free_has_moved() {
+    let heap = in_steps(Runtime { trace: Some(trace_weak), ..Runtime::new() });
+    let inner = heap.inner();
+    // SAFETY: all that is wanted is led to by handles; the object into which is stored without a report is one without barriers.
+    unsafe {
+        let mutator = heap.attach().unwrap();
+        let holder = mutator.new_root(mutator.alloc(128, TRACED)).unwrap();
+        assert!(mutator.unprotect(*holder) && mutator.pin(*holder));
+        let roots = half_moved(&heap, &mutator, LEAF);
+        let is_to_move = |root: &Root| {
+            inner.page_of((**root).addr()).unwrap().evacuation() == Evacuation::Candidate
+        };
+        let target = roots.iter().copied().find(is_to_move).unwrap();
+        let slot = (*holder).cast::<*mut u8>();
+        slot.write(*target);
+        while inner.cycle.phase() == Phase::Moving {
+            mutator.step(1);
+        }
+        assert!(slot.read() == *target || slot.read().is_null());
+        let evacuated =
+            |page: &&super::super::page::Page| page.evacuation() == Evacuation::Evacuated;
+        let mut moved = 0;
+        for page in inner.supply.pages.all().filter(evacuated) {
+            for n in 0..page.slots() {
+                let from = page.base().wrapping_add(n * page.slot.get());
+                if let Some(to) = mutator.moved(from) {
+                    assert!(roots.iter().any(|&root| *root == to), "{from:p} is not at {to:p}");
+                    moved += 1;
+                }
+            }
+        }
+        assert!(moved > 0);
+        mutator.detach();
+    }
+}
+
+/// Traces an ephemeron.
+unsafe extern "C" fn trace_ephemeron(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
+    let key = object.cast::<*mut u8>();
+    // SAFETY: objects that are traced begin with a key and a value here.
+    unsafe { tracer.mark_ephemeron(key, key.wrapping_add(1)) };
+}
+
+#[test]
+fn an_ephemeron_for_which_there_is_no_memory_keeps_its_key_this_time() {
+    let heap =
+        Heap::new(Options::new(), Runtime { trace: Some(trace_ephemeron), ..Runtime::new() });
+    let heap = heap.unwrap();
+    // SAFETY: the ephemeron is led to by a handle.
+    unsafe {
+        let mutator = heap.attach().unwrap();
+        let ephemeron = mutator.new_root(mutator.alloc(64, TRACED)).unwrap();
+        mutator.defer();
+        let (key, value) = (mutator.alloc(64, LEAF), mutator.alloc(64, LEAF));
+        let slots = (*ephemeron).cast::<*mut u8>();
+        slots.write(key);
+        slots.add(1).write(value);
+        mutator.resume();
+        heap.inner().marking.chunks.starved.set(1);
+        mutator.collect();
+        heap.inner().marking.chunks.starved.set(0);
+        assert_eq!(
+            (heap.find(slots.read()), heap.find(slots.add(1).read())),
+            (Some(key), Some(value))
+        );
+        mutator.collect();
+        assert!(slots.read().is_null(), "its key is dead");
+        mutator.detach();
+    }
+}
