@@ -82,13 +82,13 @@
 //!
 //! ```
 //! # use heapwright::{Rootable, gc::{Cell, Gc, SendRealm}};
-//! # type Root = Rootable!['gc => Cell<Option<Gc<'gc, (u32, String)>>>];
-//! let mut realm = SendRealm::<Root>::sendable(|mc| Cell::new(Some(mc.alloc((7, "seven".to_string())))));
+//! # type Root = Rootable!['gc => Cell<Option<Gc<'gc, (u32, &'static str)>>>];
+//! let mut realm = SendRealm::<Root>::sendable(|mc| Cell::new(Some(mc.alloc((7, "seven")))));
 //! let seven = std::thread::spawn(move || {
 //!     realm.collect();
-//!     realm.mutate(|_, root| root.get().map(|pair| pair.1.clone()))
+//!     realm.mutate(|_, root| root.get().map(|pair| pair.1))
 //! });
-//! assert_eq!(seven.join().unwrap().as_deref(), Some("seven"));
+//! assert_eq!(seven.join().unwrap(), Some("seven"));
 //! ```
 //!
 //! **What does not**: a root that leads to something that is not `Send`,

@@ -25,17 +25,17 @@ const FIRST: usize = 4;
 ///
 /// ```
 /// # use heapwright::{Rootable, gc::{Gc, Realm, Vector}};
-/// type Root = Rootable!['gc => Vector<'gc, Gc<'gc, String>>];
+/// type Root = Rootable!['gc => Vector<'gc, Gc<'gc, &'static str>>];
 /// let mut realm = Realm::<Root>::new(|mc| Vector::new(mc));
 /// realm.mutate(|mc, words| {
 ///     for word in ["one", "two", "three"] {
-///         words.push(mc, mc.alloc(word.to_string()));
+///         words.push(mc, mc.alloc(word));
 ///     }
-///     assert_eq!(words.get(1).unwrap().as_str(), "two");
+///     assert_eq!(*words.get(1).unwrap(), "two");
 /// });
 /// realm.collect();
 /// realm.mutate(|mc, words| {
-///     assert_eq!(words.pop(mc).unwrap().as_str(), "three");
+///     assert_eq!(*words.pop(mc).unwrap(), "three");
 ///     assert_eq!(words.len(), 2);
 /// });
 /// ```
