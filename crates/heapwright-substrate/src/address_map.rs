@@ -512,7 +512,7 @@ mod tests {
         }
         assert!(Entry::collected_rest(1).page_list(Entry::tag(1)) >= PAGE_LISTS as usize);
         assert!(Entry::FOREIGN.page_list(Entry::tag(1)) >= PAGE_LISTS as usize);
-        assert_eq!(Entry(Entry::tag(1) | 0x6ff).kind(), Kind::Foreign);
+        assert_eq!(Entry(Entry::tag(1) | 0x7df).kind(), Kind::Foreign);
     }
 
     #[test]
