@@ -46,6 +46,11 @@ impl Noted {
         i32::try_from(apart).ok().map(|value| Self { key, value, next: 0 })
     }
 
+    /// A key's slot alone: its own value.
+    pub(super) fn of_key(key: *mut *mut u8) -> Self {
+        Self { key, value: 0, next: 0 }
+    }
+
     fn value_slot(self) -> *mut *mut u8 {
         self.key.wrapping_offset(self.value as isize)
     }

@@ -167,6 +167,36 @@ fn a_weak_slot_of_an_object_without_barriers_follows_and_nothing_that_was_free_h
     }
 }
 
+/// Traces an ephemeron's key, whose value is in static data.
+unsafe extern "C" fn trace_far(tracer: &Tracer, object: *mut c_void, value: *mut c_void) {
+    // SAFETY: objects that are traced begin with a key here, and the value's slot is there as long as the heap.
+    unsafe { tracer.mark_ephemeron(object.cast(), value.cast()) };
+}
+
+#[test]
+fn an_ephemeron_whose_value_is_far_from_its_key_loses_its_key_and_keeps_its_value() {
+    let mut value: *mut u8 = ptr::null_mut();
+    let data = (&raw mut value).cast();
+    let heap =
+        Heap::new(Options::new(), Runtime { trace: Some(trace_far), data, ..Runtime::new() });
+    let heap = heap.unwrap();
+    // SAFETY: the ephemeron is led to by a handle.
+    unsafe {
+        let mutator = heap.attach().unwrap();
+        let ephemeron = mutator.new_root(mutator.alloc(64, TRACED)).unwrap();
+        mutator.defer();
+        let slot = (*ephemeron).cast::<*mut u8>();
+        slot.write(mutator.alloc(64, LEAF));
+        data.cast::<*mut u8>().write(mutator.alloc(64, LEAF));
+        mutator.resume();
+        (0..3).for_each(|_| mutator.collect());
+        assert!(slot.read().is_null(), "its key is dead");
+        let value = data.cast::<*mut u8>().read();
+        assert_eq!(heap.find(value), Some(value));
+        mutator.detach();
+    }
+}
+
 /// Traces an ephemeron.
 unsafe extern "C" fn trace_ephemeron(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
     let key = object.cast::<*mut u8>();

@@ -180,14 +180,22 @@ impl Tracer {
         let held = unsafe { value.read() };
         // Both are noted, whatever is in the other.
         let goes_on = [self.goes_on_with(key, held_by), self.goes_on_with(value, held)];
-        if held_by.is_null() || goes_on.contains(&false) {
+        if goes_on.contains(&false) {
+            return;
+        }
+        // A value's slot that is far from its key's (no object's, but static data) is not noted, so it keeps its value.
+        let noted = Noted::new(key, value);
+        if noted.is_none() {
+            self.edge(held);
+        }
+        if held_by.is_null() {
             return;
         }
         if !self.look.get().is_null() || !heap.is_unmarked(held_by) {
             return self.edge(held);
         }
-        let noted = Noted::new(key, value);
-        if !noted.is_some_and(|noted| self.ephemerons.push(heap, heap.weak.ephemerons(), noted)) {
+        let noted = noted.unwrap_or(Noted::of_key(key));
+        if !self.ephemerons.push(heap, heap.weak.ephemerons(), noted) {
             // Nobody would empty it: so it lives this time.
             self.edge(held_by);
             self.edge(held);
