@@ -23,7 +23,8 @@ use super::super::raw::Tracer;
 /// - If the type is `Send` with `'static` for its realm's lifetime, values of it may go to another thread with
 ///   their realm, whatever that lifetime is.
 /// - It is implemented only where the type is well-formed, whatever lifetime a realm has: the implementation
-///   repeats the bounds of the type's definition, and each of its type parameters is [`Trace`] or `'static`. A
+///   writes the bounds of the type's definition again, inferred bounds, too (an `impl` takes these for granted where
+///   they are not written, as of `struct S<'a, 'gc>(&'a &'gc ())`, and nobody is asked for them), and each of its type parameters is [`Trace`] or `'static`. A
 ///   root that is well-formed for `'static` alone would tell [`Realm::mutate`](super::super::Realm::mutate)'s
 ///   function that its lifetime is that.
 /// - If the value is dropped, its `Drop` uses nothing in it that is not `'static`: what a `Gc` led to may
