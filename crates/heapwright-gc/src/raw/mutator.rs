@@ -66,7 +66,7 @@ impl Mutator {
     /// The mutator is the calling thread's from now on: it came from another one, and is used by one at a time.
     #[inline]
     pub(crate) fn note_thread(&self) {
-        self.inner().thread.set(heapwright_substrate::os::thread_token());
+        self.inner().note_thread();
     }
 
     /// The calling thread leaves the heap.

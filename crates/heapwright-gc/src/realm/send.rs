@@ -238,6 +238,28 @@ impl Mutation<'_> {
     }
 }
 
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use heapwright_substrate::os;
+
+    use super::super::Rootable;
+    use super::SendRealm;
+
+    #[test]
+    fn a_realm_knows_whose_it_is() {
+        type Root = dyn for<'gc> Rootable<'gc, Root = u32>;
+        let mut realm = SendRealm::<Root>::sendable(|_| 7);
+        let thread = |realm: &mut SendRealm<Root>| {
+            realm.step(core::time::Duration::ZERO);
+            realm.mutator.inner().system_thread()
+        };
+        assert_eq!(thread(&mut realm), os::thread_id());
+        std::thread::spawn(move || assert_eq!(thread(&mut realm), os::thread_id())).join().unwrap();
+    }
+}
+
 #[cold]
 #[inline(never)]
 fn refuse(name: &str) -> ! {
