@@ -15,8 +15,9 @@
 //! is named; so the function that a realm is mutated with would learn them of its own lifetime. In a function that has no
 //! such argument they hold only if they are written, and then they are the implementation's, and asked for.
 //!
-//! Whether values may be dropped on any thread is asked of the compiler: they may if the type is `Send`
-//! once its lifetimes are `'static`, for which references are (see `heapwright_gc`'s `realm::send`).
+//! Whether values may be used on any thread, by a finalizer or when they are dropped, is asked of the compiler: they may
+//! if the type is `Send` once its lifetimes are `'static`, for which references are (see `heapwright_gc`'s
+//! `realm::send`).
 #![forbid(unsafe_code)]
 
 use proc_macro2::TokenStream;
@@ -153,12 +154,13 @@ fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
         // and so holds none; and the type has no `Drop` that could use one.
         unsafe impl #parameters ::heapwright::gc::Trace for #name #arguments #clause {
             const TRACED: bool = #traced;
-            const DROPS_ANYWHERE: bool = {
+            const SENDS: bool = {
                 #[allow(unused_imports)]
                 use ::heapwright::__MayNotBeSend as _;
-                !::heapwright::__needs_drop::<Self>()
-                    || <::heapwright::__IsSend<#name #lasting>>::YES
+                <::heapwright::__IsSend<#name #lasting>>::YES
             };
+            const DROPS_ANYWHERE: bool =
+                !::heapwright::__needs_drop::<Self>() || <Self as ::heapwright::gc::Trace>::SENDS;
 
             #[inline]
             #[allow(unused_variables, clippy::match_single_binding)]
