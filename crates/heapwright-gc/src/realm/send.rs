@@ -249,6 +249,14 @@ impl Mutation<'_> {
     }
 }
 
+#[cold]
+#[inline(never)]
+fn refuse(name: &str, what: &str) -> ! {
+    panic!(
+        "this realm may go to another thread, and of {name} it is not known whether it may be {what}: `#[derive(Trace)]` knows it of types that are `Send` and have no parameters"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     extern crate std;
@@ -269,12 +277,4 @@ mod tests {
         assert_eq!(thread(&mut realm), os::thread_id());
         std::thread::spawn(move || assert_eq!(thread(&mut realm), os::thread_id())).join().unwrap();
     }
-}
-
-#[cold]
-#[inline(never)]
-fn refuse(name: &str, what: &str) -> ! {
-    panic!(
-        "this realm may go to another thread, and of {name} it is not known whether it may be {what}: `#[derive(Trace)]` knows it of types that are `Send` and have no parameters"
-    )
 }
