@@ -6,11 +6,18 @@
 //!   unsafe impl Trace for Node<'_>     each field's `trace`, but for those that are skipped
 //!   no Drop                            a second implementation of a trait that every type with Drop has
 //!   file: 'static                      so that no reference of a realm is in what is skipped
+//!   fn check() { wf::<Node>() }        well-formed by the bounds that it says itself
 //! ```
 //!
-//! The three together are what `Trace`'s contract asks for, so the derived `unsafe impl` is sound whatever the
-//! type. Whether values may be dropped on any thread is asked of the compiler: they may if the type is `Send`
-//! once its lifetimes are `'static`, for which references are (see `heapwright_gc`'s `realm::send`).
+//! The four together are what `Trace`'s contract asks for, so the derived `unsafe impl` is sound whatever the
+//! type. The fourth is because the compiler infers bounds of a struct from its fields (`'gc: 'a` from a
+//! `&'a &'gc ()`). In an implementation they hold without being written, and nobody asks for them where a realm's root
+//! is named; so the function that a realm is mutated with would learn them of its own lifetime. In a function that has no
+//! such argument they hold only if they are written, and then they are the implementation's, and asked for.
+//!
+//! Whether values may be used on any thread, by a finalizer or when they are dropped, is asked of the compiler: they may
+//! if the type is `Send` once its lifetimes are `'static`, for which references are (see `heapwright_gc`'s
+//! `realm::send`).
 #![forbid(unsafe_code)]
 
 use proc_macro2::TokenStream;
@@ -24,8 +31,9 @@ use syn::{Data, DeriveInput, Field, Fields, GenericParam, Token, WherePredicate,
 ///
 /// # Errors
 ///
-/// A compile error for unions, for fields of which neither is true, and for types that implement
-/// `Drop`.
+/// A compile error for unions, for fields of which neither is true, for types that implement `Drop`, and for those
+/// whose lifetimes and parameters need bounds that they do not write, but leave to be inferred (`'gc: 'a` of a struct
+/// with a field of a type that asks for it).
 #[proc_macro_derive(Trace, attributes(trace))]
 pub fn derive_trace(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = syn::parse_macro_input!(input as DeriveInput);
@@ -146,12 +154,13 @@ fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
         // and so holds none; and the type has no `Drop` that could use one.
         unsafe impl #parameters ::heapwright::gc::Trace for #name #arguments #clause {
             const TRACED: bool = #traced;
-            const DROPS_ANYWHERE: bool = {
+            const SENDS: bool = {
                 #[allow(unused_imports)]
                 use ::heapwright::__MayNotBeSend as _;
-                !::heapwright::__needs_drop::<Self>()
-                    || <::heapwright::__IsSend<#name #lasting>>::YES
+                <::heapwright::__IsSend<#name #lasting>>::YES
             };
+            const DROPS_ANYWHERE: bool =
+                !::heapwright::__needs_drop::<Self>() || <Self as ::heapwright::gc::Trace>::SENDS;
 
             #[inline]
             #[allow(unused_variables, clippy::match_single_binding)]
@@ -167,6 +176,14 @@ fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
             #[allow(drop_bounds)]
             impl<T: ::heapwright::__Drop + ?Sized> __DropIsNotForValuesInARealm_FinalizeIs_OrAFieldOfItsOwn for T {}
             impl #parameters __DropIsNotForValuesInARealm_FinalizeIs_OrAFieldOfItsOwn for #name #arguments #clause {}
+
+            #[allow(dead_code)]
+            fn well_formed<T: ?Sized>() {}
+            /// Has no argument whose type would imply bounds: all that the type needs are written.
+            #[allow(dead_code, clippy::extra_unused_lifetimes, clippy::needless_lifetimes)]
+            fn check #parameters () #clause {
+                well_formed::<#name #arguments>()
+            }
         };
     })
 }

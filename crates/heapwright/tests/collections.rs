@@ -17,6 +17,7 @@
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::fmt::Write;
+use std::hash::{Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -468,6 +469,39 @@ fn what_is_not_there_is_said_to_be() {
         assert_eq!(format!("{set:?}"), "{\"x\"}");
         assert_eq!(set.get("x").map(Str::as_str), Some("x"));
     });
+}
+
+#[test]
+fn a_hash_that_panics_loses_no_key() {
+    thread_local!(static UNLUCKY: std::cell::Cell<u32> = const { std::cell::Cell::new(u32::MAX) });
+    #[derive(Debug, Trace, Clone, Copy, PartialEq, Eq)]
+    struct Key(u32);
+    impl Hash for Key {
+        fn hash<H: Hasher>(&self, state: &mut H) {
+            assert!(self.0 != UNLUCKY.get(), "unlucky");
+            self.0.hash(state);
+        }
+    }
+    for holes in [false, true] {
+        let mut realm = Realm::<Rootable!['gc => Map<'gc, Key, u32>]>::new(|mc| Map::new(mc));
+        realm.mutate(|mc, map| {
+            // As many as a map without an index has room for; or twice, of which some are holes.
+            let count = if holes { 14 } else { 8 };
+            (0..count).for_each(|n| _ = map.insert(mc, Key(n), n));
+            if holes {
+                map.remove(mc, &Key(5));
+            }
+            UNLUCKY.set(4);
+            let panicked = catch_unwind(AssertUnwindSafe(|| map.insert(mc, Key(count), count)));
+            UNLUCKY.set(u32::MAX);
+            assert!(panicked.is_err());
+            let kept = |n: &u32| !holes || *n != 5;
+            assert!((0..count).filter(kept).all(|n| map.get(&Key(n)) == Some(n)));
+            (0..=count).for_each(|n| _ = map.insert(mc, Key(n), n + 100));
+            assert_eq!(map.len(), count as usize + 1);
+            assert!((0..=count).all(|n| map.get(&Key(n)) == Some(n + 100)));
+        });
+    }
 }
 
 /// What finalizers did, in order.

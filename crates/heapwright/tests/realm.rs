@@ -11,11 +11,15 @@ use std::cell::Cell as Count;
 use std::collections::{BTreeMap, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use heapwright::Rootable;
 use heapwright::gc::raw::{Options, STRESS, VERIFY_BARRIERS, VERIFY_HEAP};
-use heapwright::gc::{Cell, Ephemeron, Gc, Layout, Lock, Realm, Slice, Str, Trace, Weak};
+use heapwright::gc::{
+    Cell, Ephemeron, Gc, Layout, Lock, Mutation, Object, Realm, Slice, Str, Trace, Tracer, Vector,
+    Weak,
+};
 use proptest::prelude::*;
 
 /// Counts how many live.
@@ -315,6 +319,105 @@ fn a_mutation_that_panics_leaves_a_realm_that_collects() {
     assert_eq!(count.get(), 20);
     drop(realm);
     assert_eq!(count.get(), 0);
+}
+
+/// Counts how often it is traced, by the number in it: what has no such number was traced as what it is not.
+struct Spy(usize);
+
+const SPY: usize = 0x5059 << 32;
+static SEEN: [AtomicUsize; 5] = [const { AtomicUsize::new(0) }; 5];
+static WRONG: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: there are no references in it.
+unsafe impl Trace for Spy {
+    const TRACED: bool = true;
+    fn trace(&self, _: &Tracer) {
+        let seen = SEEN.get(self.0.wrapping_sub(SPY)).unwrap_or(&WRONG);
+        seen.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn seen(number: usize) -> usize {
+    SEEN[number].load(Ordering::Relaxed)
+}
+
+#[derive(Trace)]
+enum Either {
+    Spied(Cell<Spy>),
+    Numbers([usize; 2]),
+}
+
+#[derive(Trace)]
+#[repr(C)]
+struct Spied {
+    either: Lock<Either>,
+    sized_nothing: Cell<[Spy; 0]>,
+    behind: Cell<Spy>,
+    number: Spy,
+}
+
+fn change<'gc>(mc: &Mutation<'gc>, parent: impl Object<'gc>, of: &Spied, nothing: bool) {
+    if nothing {
+        of.sized_nothing.set(mc, parent, []);
+        of.behind.set(mc, parent, Spy(SPY + 1));
+        return;
+    }
+    if let Either::Spied(cell) = &*of.either.borrow() {
+        cell.set(mc, parent, Spy(SPY));
+    }
+    *of.either.borrow_mut(mc, parent) = Either::Numbers([7; 2]);
+}
+
+#[test]
+fn what_was_reported_is_traced_as_what_it_is_afterwards() {
+    #[derive(Trace)]
+    struct Root<'gc> {
+        of: Spied,
+        much: Vector<'gc, Gc<'gc, [u64; 128]>>,
+        /// What is reported last is traced first.
+        slice: Slice<'gc, Spied>,
+    }
+    let spied = |number| Spied {
+        either: Lock::new(Either::Spied(Cell::new(Spy(SPY)))),
+        sized_nothing: Cell::new([]),
+        behind: Cell::new(Spy(SPY + 1)),
+        number: Spy(SPY + number),
+    };
+    let options = Options { incremental: true, markers: 1, ..Options::new() };
+    for slice in [false, true] {
+        for nothing in [false, true] {
+            let mut realm = Realm::<Rootable!['gc => Root<'gc>]>::with(options, |mc| Root {
+                of: spied(2),
+                slice: mc.alloc_slice(3, |n| spied(if n == 1 { 3 } else { 4 })),
+                much: Vector::new(mc),
+            });
+            let objects = if cfg!(miri) { 500 } else { 4000 };
+            realm.mutate(|mc, root| {
+                (0..objects).for_each(|n| root.much.push(mc, mc.alloc([n; 128])));
+            });
+            realm.collect();
+            // Until both were traced, and not all is marked.
+            let before = [2, 3].map(seen);
+            realm.ask();
+            while [2, 3].map(seen).iter().zip(before).any(|(now, before)| *now == before) {
+                assert!(!realm.step(Duration::from_nanos(1)), "all is marked");
+            }
+            let before = [0, 1, 2, 3, 4].map(seen);
+            realm.mutate(|mc, root| {
+                if slice {
+                    change(mc, root.slice, &root.slice[1], nothing);
+                } else {
+                    change(mc, root, &root.of, nothing);
+                }
+            });
+            while !realm.step(Duration::from_millis(1)) {}
+            assert_eq!(WRONG.load(Ordering::Relaxed), 0, "numbers were traced as a spy");
+            let once_more: Vec<bool> =
+                before.iter().enumerate().map(|(n, before)| seen(n) > *before).collect();
+            // The object or the element once more, and no other.
+            assert_eq!(once_more, [nothing, true, !slice, slice, false]);
+        }
+    }
 }
 
 #[test]

@@ -5,6 +5,10 @@
     clippy::disallowed_macros,
     reason = "tests run on std, whose allocator is not this one"
 )]
+#![allow(
+    clippy::redundant_closure,
+    reason = "`Vector::new` is a function of one realm's lifetime, the closure one of every"
+)]
 #![forbid(unsafe_code)]
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,7 +19,9 @@ use std::time::Duration;
 
 use heapwright::Rootable;
 use heapwright::gc::raw::Options;
-use heapwright::gc::{Cell, Deque, Gc, Map, Realm, SendRealm, Static, Str, Trace, Vector, Weak};
+use heapwright::gc::{
+    Cell, Deque, Finalize, Gc, Map, Mutation, Realm, SendRealm, Static, Str, Trace, Vector, Weak,
+};
 
 /// Leads to itself, and drops something.
 #[derive(Trace)]
@@ -147,6 +153,10 @@ fn anywhere<T: Trace>() -> bool {
     T::DROPS_ANYWHERE
 }
 
+fn sends<T: Trace>() -> bool {
+    T::SENDS
+}
+
 #[test]
 fn what_may_be_dropped_elsewhere_is_known_of_types() {
     assert!(anywhere::<Node<'_>>(), "it is `Send` with what leads to itself");
@@ -181,4 +191,75 @@ fn a_realm_that_goes_elsewhere_takes_nothing_that_must_not_be_dropped_there() {
     }
     goes.mutate(|mc, _| _ = mc.alloc(Of { value: 7 }));
     thread::spawn(move || goes.collect()).join().unwrap();
+}
+
+/// Nothing is to be dropped, and it is not `Send`.
+#[derive(Trace)]
+struct Shared(#[trace(skip)] &'static std::cell::Cell<u64>);
+
+impl<'gc> Finalize<'gc> for Shared {
+    fn finalize(this: Gc<'gc, Self>, _: &Mutation<'gc>) {
+        this.0.set(this.0.get() + 1);
+    }
+}
+
+/// Leads to one that is not.
+#[derive(Trace)]
+struct Leads<'gc>(Gc<'gc, Shared>);
+
+impl<'gc> Finalize<'gc> for Leads<'gc> {
+    fn finalize(this: Gc<'gc, Self>, mc: &Mutation<'gc>) {
+        Finalize::finalize(this.0, mc);
+    }
+}
+
+#[derive(Trace)]
+struct Tells<'gc> {
+    told: Vector<'gc, u32>,
+    node: Option<Gc<'gc, Node<'gc>>>,
+}
+
+impl<'gc> Finalize<'gc> for Tells<'gc> {
+    fn finalize(this: Gc<'gc, Self>, mc: &Mutation<'gc>) {
+        this.told.push(mc, this.node.map_or(0, |node| node.number as u32));
+    }
+}
+
+#[test]
+fn a_realm_that_goes_elsewhere_finalizes_nothing_that_must_not_be_used_there() {
+    assert!(sends::<Tells<'_>>() && sends::<Node<'_>>(), "it is `Send` with what it leads to");
+    assert!(!sends::<Shared>() && !sends::<Leads<'_>>() && !sends::<Local>());
+    assert!(!sends::<Of<u32>>(), "of a type with parameters it is not known");
+    let count = Box::leak(Box::new(std::cell::Cell::new(0)));
+    let mut stays = Realm::<Rootable!['gc => u8]>::new(|_| 0);
+    stays.mutate(|mc, _| mc.finalize(mc.alloc(Leads(mc.alloc(Shared(count))))));
+    stays.collect();
+    assert_eq!((stays.run_finalizers(9), count.get()), (1, 1));
+    let mut goes = SendRealm::<Rootable!['gc => Vector<'gc, u32>]>::sendable(|mc| Vector::new(mc));
+    for leads in [false, true] {
+        let refused = catch_unwind(AssertUnwindSafe(|| {
+            goes.mutate(|mc, _| {
+                let shared = mc.alloc(Shared(count));
+                if leads {
+                    mc.finalize(mc.alloc(Leads(shared)));
+                } else {
+                    mc.finalize(shared);
+                }
+            });
+        }));
+        let message = *refused.unwrap_err().downcast::<String>().expect("a formatted message");
+        let name = if leads { "Leads" } else { "Shared" };
+        assert!(message.contains(name) && message.contains("Trace::SENDS"), "{message}");
+    }
+    goes.mutate(|mc, told| {
+        let (text, children, next) = (String::new(), Vec::new(), Cell::new(None));
+        let node = Some(mc.alloc(Node { number: 7, text, children, next }));
+        mc.finalize(mc.alloc(Tells { told: *told.as_ref(), node }));
+    });
+    let told = thread::spawn(move || {
+        goes.collect();
+        assert_eq!(goes.run_finalizers(9), 1);
+        goes.mutate(|_, told| told.last())
+    });
+    assert_eq!((told.join().unwrap(), count.get()), (Some(7), 1));
 }

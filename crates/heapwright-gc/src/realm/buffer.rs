@@ -16,7 +16,8 @@
 //!   `Copy`, so there is nothing to drop, and bits that were a `T` once are one as long as what they lead to
 //!   lives;
 //! - *a store is reported before it is made, and made at once*: a place that is noted as dirty is traced
-//!   after the mutation, and holds by then what was live in it.
+//!   after the mutation, and holds by then what was live in it. It is the whole place, whose type nothing changes
+//!   (see `cells`).
 //!
 //! `first` gives values numbers that stay when values before them are taken: the position that the index of
 //! a map holds.
@@ -28,7 +29,7 @@ use core::ptr::{self, NonNull};
 use super::super::raw::Tracer;
 use super::Mutation;
 use super::cells::Cell;
-use super::pointer::{Gc, Header, Type, kind_of, out_of_memory};
+use super::pointer::{Gc, Header, Type, is_reported, kind_of, out_of_memory, report};
 use super::trace::Trace;
 
 /// What the places stand behind.
@@ -179,7 +180,9 @@ impl<T: Copy + Trace> Buffer<'_, T> {
     /// Reports that value `n`, which there is room for, is about to be stored.
     #[inline]
     fn touch(self, mc: &Mutation<'_>, place: *mut T) {
-        mc.touch_place::<T>(self.object(), place);
+        if const { is_reported::<T>() } {
+            mc.touch(self.object(), (place.cast(), report::<T>));
+        }
     }
 
     /// Writes a place that may hold no value yet, and reports it before.

@@ -3,12 +3,24 @@
 //! A store into an object that the collector has looked at already, or that is old, has to be reported.
 //! The caller of a store says in which object the cell lies; that it does lie there is looked at, which is a
 //! subtraction and two comparisons, and most often known when compiling.
+//!
+//! What is reported is not the cell. It is traced after the mutation, which may have stored something in a `Lock`
+//! *around* the cell meanwhile: of an enum another variant, in which there is none.
+//!
+//! ```text
+//!   a Gc's object       | header | [ Lock  [ Cell ] ] | [ Cell ] |      traced again: the whole object
+//!   a Slice's           | header | length | [ Cell ] | [ Lock [ Cell ] ] | ...    the element that the cell is in
+//! ```
+//!
+//! The types of both stay: nothing is stored around them. So values of which many places change one by one are better kept
+//! in a `Slice` than in an array in a `Gc`.
 
 use core::cell::{self, UnsafeCell};
 use core::fmt;
 
 use super::super::raw::Tracer;
 use super::Mutation;
+use super::pointer::is_reported;
 use super::slice::Object;
 use super::trace::Trace;
 
@@ -190,9 +202,9 @@ unsafe impl<T: Trace> Trace for Lock<T> {
 /// Something in `parent` is about to be stored to.
 #[inline]
 fn touch<'gc, P: Object<'gc>, T: Trace>(mc: &Mutation<'gc>, parent: P, cell: &T) {
-    assert!(
-        parent.has(core::ptr::from_ref(cell).addr(), size_of::<T>()),
-        "the cell lies in another object"
-    );
-    mc.touch(parent.start(), cell);
+    let at = core::ptr::from_ref(cell).addr();
+    assert!(parent.has(at, size_of::<T>()), "the cell lies in another object");
+    if const { is_reported::<T>() } {
+        mc.touch(parent.start(), parent.retraced(at));
+    }
 }

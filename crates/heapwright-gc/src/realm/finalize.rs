@@ -22,6 +22,9 @@
 //!   called twice.
 //! - *Resurrection.* What a finalizer stores where the root leads lives on, as any value does, and with it all
 //!   that it leads to. Weak references that were emptied stay so.
+//! - *Threads.* In a [`SendRealm`](super::send::SendRealm) it may be called by another thread than the one that made
+//!   the value, which nothing but the registration may have kept since: so only types are registered that are `Send`
+//!   ([`Trace::SENDS`]).
 //! - *Panics* go to the caller of [`Realm::run_finalizers`]; that finalizer is used up, the others are still due.
 //!
 //! Why it is sound: a finalizer is registered for a `Gc<'gc, T>` in a mutation, which is to say for every
@@ -112,8 +115,9 @@ impl<'gc> Mutation<'gc> {
     ///
     /// # Panics
     ///
-    /// If there is no memory.
+    /// If there is no memory. In a [`SendRealm`](super::super::SendRealm), if the type is not [`Trace::SENDS`].
     pub fn finalize<T: Finalize<'gc> + 'gc>(&self, value: Gc<'gc, T>) {
+        self.admit_finalizer::<T>();
         // SAFETY: the realm's mutator, which outlives this.
         let mutator = unsafe { &*self.mutator };
         let context = ptr::from_ref(Of::<T>::FINALIZER).cast_mut().cast();

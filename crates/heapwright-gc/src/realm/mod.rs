@@ -102,6 +102,39 @@
 //! ```
 //!
 //! ```compile_fail
+//! # use heapwright::gc::{Gc, Trace};
+//! #[derive(Trace)]
+//! struct Inner<'a, 'gc: 'a>(Gc<'gc, u32>, Gc<'a, u32>);
+//! // nor may a type of its own leave to be inferred what is not asked for there, `'gc: 'a`:
+//! #[derive(Trace)]
+//! struct Outer<'a, 'gc>(Option<Inner<'a, 'gc>>);
+//! ```
+//!
+//! ```compile_fail
+//! # use heapwright::{Rootable, gc::{Gc, Realm, Trace}};
+//! #[derive(Trace)]
+//! struct Inner<'a, 'gc: 'a>(Gc<'gc, u32>, Gc<'a, u32>);
+//! #[derive(Trace)]
+//! struct Outer<'a, 'gc: 'a>(Option<Inner<'a, 'gc>>);
+//! // written, it is asked for, and this root has it for 'static alone
+//! let mut realm = Realm::<Rootable!['gc => Outer<'static, 'gc>]>::new(|_| Outer(None));
+//! let kept: Gc<'static, String> = realm.mutate(|mc, _| mc.alloc(String::from("kept")));
+//! ```
+//!
+//! ```
+//! # #[cfg(feature = "derive")] {
+//! # use heapwright::{Rootable, gc::{Gc, Realm, Trace}};
+//! # #[derive(Trace)]
+//! # struct Inner<'a, 'gc: 'a>(Gc<'gc, u32>, Gc<'a, u32>);
+//! # #[derive(Trace)]
+//! # struct Outer<'a, 'gc: 'a>(Option<Inner<'a, 'gc>>);
+//! // as of every lifetime, which is longer than itself
+//! let mut realm = Realm::<Rootable!['gc => Outer<'gc, 'gc>]>::new(|_| Outer(None));
+//! assert!(realm.mutate(|_, root| root.0.is_none()));
+//! # }
+//! ```
+//!
+//! ```compile_fail
 //! # use heapwright::gc::{Realm, Rootable};
 //! struct Like<T>(T);
 //! impl<'gc> Rootable<'gc> for Like<for<'a> fn(&'a u8)> { type Root = [usize; 2]; }

@@ -16,6 +16,7 @@ use heapwright_substrate::chunk::Side;
 use heapwright_substrate::sync::Lock;
 
 use super::super::array::Array;
+use super::super::dirty_slots::TraceSlot;
 use super::super::raw::Tracer;
 use super::super::{FREED, LEAF, TRACED};
 use super::Mutation;
@@ -259,29 +260,30 @@ impl<'gc> Mutation<'gc> {
         unsafe { &*self.mutator }.pin(value.object());
     }
 
-    /// Reports that something is about to be stored in a place of an object.
+    /// Reports that something is about to be stored in an object, of which `place` is traced again: with the
+    /// pointer's provenance, and by `trace`. When that is, after this mutation, there is a value at `place` for which
+    /// `trace` is.
     #[inline]
-    pub(super) fn touch<T: Trace>(&self, object: *mut u8, place: &T) {
-        self.touch_place::<T>(object, ptr::from_ref(place).cast_mut());
+    pub(super) fn touch(&self, object: *mut u8, (place, trace): (*mut u8, TraceSlot)) {
+        // SAFETY: the realm's mutator, which outlives this.
+        unsafe { &*self.mutator }.touch_at(object, place, trace);
     }
+}
 
-    /// As [`Mutation::touch`], of a place that may hold no value yet, but does before anything is collected.
-    #[inline]
-    pub(super) fn touch_place<T: Trace>(&self, object: *mut u8, place: *mut T) {
-        /// # Safety
-        ///
-        /// A `T` lies there.
-        unsafe fn report<T: Trace>(place: *mut u8, tracer: &Tracer) {
-            // SAFETY: by the contract; no mutation runs.
-            unsafe { &*place.cast::<T>() }.trace(tracer);
-        }
-        if T::TRACED {
-            // With the heap's provenance: this reference is gone when it is looked at.
-            let at = object.with_addr(place.addr());
-            // SAFETY: the realm's mutator, which outlives this.
-            unsafe { &*self.mutator }.touch_at(object, at, report::<T>);
-        }
-    }
+/// Reports the references of a value.
+///
+/// # Safety
+///
+/// A `T` lies there, and no mutation runs.
+pub(super) unsafe fn report<T: Trace>(place: *mut u8, tracer: &Tracer) {
+    // SAFETY: by the contract.
+    unsafe { &*place.cast::<T>() }.trace(tracer);
+}
+
+/// Whether a store of such a value has to be reported. One without size holds no reference, and its address is
+/// that of what stands behind it.
+pub(super) const fn is_reported<T: Trace>() -> bool {
+    T::TRACED && size_of::<T>() != 0
 }
 
 #[cold]

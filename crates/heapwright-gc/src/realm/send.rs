@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A realm is given to another thread with all that is in it, so all of it must be [`Send`]; but for the references,
-//! which go with what they lead to. Three things say so:
+//! which go with what they lead to. Four things say so:
 //!
 //! - *What stays* in a realm from one [`mutate`](Realm::mutate) to the next, the root leads to, and the root's
 //!   type names the types of all that it may lead to. A `Gc<'static, T>` is `Send` if `T` is; nobody ever has
@@ -18,6 +18,9 @@
 //!   sweeps, on whichever thread. So a value that has something to drop is let in only if it may be dropped
 //!   anywhere ([`Trace::DROPS_ANYWHERE`]): a constant of its type, so for most types nothing is left to be
 //!   asked when the program runs. Of those that it is not known of the first one panics.
+//! - *What is kept by its finalizer* alone, until that is called, whichever thread calls it, is of any type, too. So a
+//!   type has finalizers only if it is `Send`, with `'static` for its lifetime, as what the root leads to is
+//!   ([`Trace::SENDS`], a constant as well): then all that its values lead to is.
 //! - *In a mutation* nothing goes anywhere: a `Gc<'gc, T>` is neither `Send` nor `Sync`.
 //!
 //! **Async.** A future that has a realm is as `Send` as the realm: it may be held across an `.await`, on any
@@ -187,8 +190,8 @@ mod sealed {
 /// ```
 pub type SendRealm<R> = Realm<R, AnyThread>;
 
-// SAFETY: all that the root leads to is `Send` but for references, which go with it; other values that were put into it
-// may be dropped by any thread (`admit`). The heap and its mutator are used by one thread at a time, which
+// SAFETY: all that the root leads to is `Send` but for references, which go with it; so is what finalizers lead to
+// (`admit_finalizer`); other values that were put into it may be dropped by any thread (`admit`). The heap and its mutator are used by one thread at a time, which
 // `note_thread` names.
 unsafe impl<R> Send for Realm<R, AnyThread>
 where
@@ -233,16 +236,45 @@ impl Mutation<'_> {
     #[inline]
     pub(super) fn admit<T: Trace>(&self) {
         if const { !T::DROPS_ANYWHERE } && self.sends {
-            refuse(core::any::type_name::<T>());
+            refuse(core::any::type_name::<T>(), "dropped there (`Trace::DROPS_ANYWHERE`)");
+        }
+    }
+
+    /// Panics if values of this type may not have a finalizer in the realm.
+    #[inline]
+    pub(super) fn admit_finalizer<T: Trace>(&self) {
+        if const { !T::SENDS } && self.sends {
+            refuse(core::any::type_name::<T>(), "finalized there (`Trace::SENDS`)");
         }
     }
 }
 
 #[cold]
 #[inline(never)]
-fn refuse(name: &str) -> ! {
+fn refuse(name: &str, what: &str) -> ! {
     panic!(
-        "this realm may go to another thread, and of {name} it is not known whether it may be dropped there \
-         (`Trace::DROPS_ANYWHERE`): `#[derive(Trace)]` knows it of types that are `Send` and have no parameters"
+        "this realm may go to another thread, and of {name} it is not known whether it may be {what}: `#[derive(Trace)]` knows it of types that are `Send` and have no parameters"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+
+    use heapwright_substrate::os;
+
+    use super::super::Rootable;
+    use super::SendRealm;
+
+    #[test]
+    fn a_realm_knows_whose_it_is() {
+        type Root = dyn for<'gc> Rootable<'gc, Root = u32>;
+        let mut realm = SendRealm::<Root>::sendable(|_| 7);
+        let thread = |realm: &mut SendRealm<Root>| {
+            realm.step(core::time::Duration::ZERO);
+            realm.mutator.inner().system_thread()
+        };
+        assert_eq!(thread(&mut realm), os::thread_id());
+        std::thread::spawn(move || assert_eq!(thread(&mut realm), os::thread_id())).join().unwrap();
+    }
 }

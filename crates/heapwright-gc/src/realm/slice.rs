@@ -342,10 +342,12 @@ unsafe impl Trace for Str<'_> {
 pub trait Object<'gc>: Copy + sealed::Object {}
 
 impl<'gc, T> Object<'gc> for Gc<'gc, T> {}
-impl<'gc, T> Object<'gc> for Slice<'gc, T> {}
+impl<'gc, T: Trace> Object<'gc> for Slice<'gc, T> {}
 
 pub(super) mod sealed {
-    use super::{Gc, Head, Slice};
+    use super::super::super::dirty_slots::{self, TraceSlot};
+    use super::super::pointer::report;
+    use super::{Gc, Slice, Trace};
 
     /// What the barrier needs to know of an object.
     pub trait Object {
@@ -353,6 +355,9 @@ pub(super) mod sealed {
         fn start(self) -> *mut u8;
         /// Whether so many bytes from an address on lie in its value.
         fn has(self, at: usize, size: usize) -> bool;
+        /// What is traced again for a store at an address in its value, which is not its end: a place whose type no
+        /// store changes, and how one of that type is traced.
+        fn retraced(self, at: usize) -> (*mut u8, TraceSlot);
     }
 
     impl<T> Object for Gc<'_, T> {
@@ -365,9 +370,14 @@ pub(super) mod sealed {
         fn has(self, at: usize, size: usize) -> bool {
             self.covers(at, size)
         }
+
+        #[inline]
+        fn retraced(self, _: usize) -> (*mut u8, TraceSlot) {
+            (self.object(), dirty_slots::whole)
+        }
     }
 
-    impl<T> Object for Slice<'_, T> {
+    impl<T: Trace> Object for Slice<'_, T> {
         #[inline]
         fn start(self) -> *mut u8 {
             self.object()
@@ -375,9 +385,15 @@ pub(super) mod sealed {
 
         #[inline]
         fn has(self, at: usize, size: usize) -> bool {
-            let from = at.wrapping_sub(self.at.addr().get() + size_of::<Head>());
+            let from = at.wrapping_sub(self.values().addr());
             let has = size_of::<T>() * self.length();
             from <= has && size <= has - from
+        }
+
+        #[inline]
+        fn retraced(self, at: usize) -> (*mut u8, TraceSlot) {
+            let element = (at - self.values().addr()).checked_div(size_of::<T>()).unwrap_or(0);
+            (self.values().wrapping_add(element).cast(), report::<T>)
         }
     }
 }

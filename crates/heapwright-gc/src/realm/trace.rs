@@ -20,10 +20,12 @@ use super::super::raw::Tracer;
 /// - [`Trace::TRACED`] is true if there may be one.
 /// - [`Trace::DROPS_ANYWHERE`] is true only if dropping a value on another thread than the one that made it is
 ///   sound, as it is for types that are `Send` but for their references into the realm.
+/// - [`Trace::SENDS`] is true only if the type is `Send` with `'static` for its realm's lifetime.
 /// - If the type is `Send` with `'static` for its realm's lifetime, values of it may go to another thread with
 ///   their realm, whatever that lifetime is.
 /// - It is implemented only where the type is well-formed, whatever lifetime a realm has: the implementation
-///   repeats the bounds of the type's definition, and each of its type parameters is [`Trace`] or `'static`. A
+///   writes the bounds of the type's definition again, inferred bounds, too (an `impl` takes these for granted where
+///   they are not written, as of `struct S<'a, 'gc>(&'a &'gc ())`, and nobody is asked for them), and each of its type parameters is [`Trace`] or `'static`. A
 ///   root that is well-formed for `'static` alone would tell [`Realm::mutate`](super::super::Realm::mutate)'s
 ///   function that its lifetime is that.
 /// - If the value is dropped, its `Drop` uses nothing in it that is not `'static`: what a `Gc` led to may
@@ -45,6 +47,12 @@ pub unsafe trait Trace {
     /// As it stands it says so of all types that have nothing to drop; `#[derive(Trace)]` finds out whether a
     /// type is `Send`, if it has no type parameters.
     const DROPS_ANYWHERE: bool = !core::mem::needs_drop::<Self>();
+
+    /// Whether a value of this type may be used by another thread than the one that made it, as what the root of a
+    /// [`SendRealm`](super::super::SendRealm) leads to may be: such a realm takes no
+    /// [finalizer](super::super::Finalize) of a type for which this is false. As it stands it is; `#[derive(Trace)]`
+    /// finds out whether a type is `Send`, if it has no type parameters.
+    const SENDS: bool = false;
 
     /// Reports all references.
     fn trace(&self, tracer: &Tracer);

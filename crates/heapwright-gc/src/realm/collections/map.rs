@@ -327,17 +327,19 @@ where
         // No holes, so numbers stay, and words are placed anew as they are.
         let made = mc.buffer_of(full, twice);
         let body = self.0.as_ref();
-        match body.index.get() {
+        let index = match body.index.get() {
             Some(old) => {
-                let index = self.make_index(mc, made.capacity());
+                let index = make_index(mc, made.capacity());
                 old.iter()
                     .map(Cell::get)
                     .filter(|&word| word != 0)
                     .for_each(|word| place(index.as_slice(), word));
+                Some(index)
             }
-            None if made.capacity() > SMALL => self.index_all(mc, made),
-            None => {}
-        }
+            None if made.capacity() > SMALL => Some(self.index_all(mc, made)),
+            None => None,
+        };
+        body.index.set(mc, self.0, index);
         body.entries.set(mc, self.0, Some(made));
         made
     }
@@ -350,33 +352,25 @@ where
         let entries = (0..).map_while(|n| old.and_then(|old| old.get(n)));
         entries.filter(Option::is_some).for_each(|entry| _ = made.push_back(mc, entry));
         let body = self.0.as_ref();
-        if capacity > SMALL {
-            self.index_all(mc, made);
-        } else {
-            body.index.set(mc, self.0, None);
-        }
+        let index = (capacity > SMALL).then(|| self.index_all(mc, made));
+        body.index.set(mc, self.0, index);
         body.entries.set(mc, self.0, Some(made));
         // What hashing and comparing may have done to the map meanwhile is undone.
         body.live.put(made.len());
         made
     }
 
-    /// An index for so many entries, of which seven eighths are in use at most.
-    fn make_index(self, mc: &Mutation<'gc>, capacity: usize) -> Index<'gc> {
-        let index = mc.alloc_slice((capacity + capacity / 7).next_power_of_two(), |_| Cell::new(0));
-        self.0.as_ref().index.set(mc, self.0, Some(index));
-        index
-    }
-
-    /// An index of all these entries, none of which is a hole.
-    fn index_all(self, mc: &Mutation<'gc>, entries: Entries<'gc, K, V>) {
-        let index = self.make_index(mc, entries.capacity());
+    /// An index of all these entries, none of which is a hole. The map has it only when it is whole: a key's hash may
+    /// panic.
+    fn index_all(self, mc: &Mutation<'gc>, entries: Entries<'gc, K, V>) -> Index<'gc> {
+        let index = make_index(mc, entries.capacity());
         for n in 0..entries.len() {
             if let Some(Some((key, _))) = entries.get(n) {
                 let number = entries.first().wrapping_add(n) as u32;
                 place(index.as_slice(), self.hash(&key) | u64::from(number));
             }
         }
+        index
     }
 
     /// Forgets all keys, and the memory for them. Constant time.
@@ -428,6 +422,11 @@ where
     pub fn values(self) -> impl Iterator<Item = V> + use<'gc, K, V, S> {
         self.iter().map(|(_, value)| value)
     }
+}
+
+/// An index for so many entries, of which seven eighths are in use at most.
+fn make_index<'gc>(mc: &Mutation<'gc>, capacity: usize) -> Index<'gc> {
+    mc.alloc_slice((capacity + capacity / 7).next_power_of_two(), |_| Cell::new(0))
 }
 
 /// Places a word in an index that has room.
