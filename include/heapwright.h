@@ -1903,8 +1903,8 @@ void hw_gc_mark_weak(struct hw_gc_tracer *tracer,
  *
  * The program's duties:
  *
- * tracer is what the running callback was given; key and value lie in the object that is being
- * traced.
+ * tracer is what the running callback was given; key lies in the object that is being traced, and value too, or in static
+ * data: then the value is kept for as long as the object is.
  */
 void hw_gc_mark_ephemeron(struct hw_gc_tracer *tracer,
                           void **key,

@@ -171,7 +171,8 @@ impl Tracer {
     ///
     /// # Safety
     ///
-    /// Both lie in the object that is being traced.
+    /// `key` lies in the object that is being traced, and `value` too, or in static data: then the value is kept for as long as
+    /// the object is.
     pub unsafe fn mark_ephemeron(&self, key: *mut *mut u8, value: *mut *mut u8) {
         let heap = self.heap();
         // SAFETY: by the contract.

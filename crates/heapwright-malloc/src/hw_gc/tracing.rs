@@ -70,8 +70,8 @@ pub unsafe extern "C" fn hw_gc_mark_weak(tracer: *mut GcTracer, slot: *mut *mut 
 ///
 /// # Safety
 ///
-/// tracer is what the running callback was given; key and value lie in the object that is being
-/// traced.
+/// tracer is what the running callback was given; key lies in the object that is being traced, and value too, or in static
+/// data: then the value is kept for as long as the object is.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_mark_ephemeron(
     tracer: *mut GcTracer,
