@@ -185,7 +185,7 @@ fn objects_without_a_trace_are_looked_through_word_for_word() {
             let words = at.cast::<[usize; 4]>().read();
             assert_eq!([words[0], words[1], words[3]], [n, usize::MAX, 77], "where it was");
             if n > 0 {
-                at = heap.find(ptr::with_exposed_provenance(words[2])).expect("it is kept");
+                at = heap.find(at.with_addr(words[2])).expect("it is kept");
             }
         }
         mutator.free_root(root);

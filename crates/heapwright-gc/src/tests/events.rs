@@ -15,7 +15,7 @@ use super::super::{BEGINS, COMPACTS, ENDS, EVENT_SIZE, Event, LEAF, MINOR, STOPP
 
 /// References of an object.
 const WORDS: usize = 4;
-const ROUNDS: usize = if cfg!(miri) { 600 } else { 15_000 };
+const ROUNDS: usize = if cfg!(miri) { 60 } else { 15_000 };
 
 #[derive(Default)]
 struct Seen(Mutex<Vec<Event>>);
