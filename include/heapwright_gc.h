@@ -106,17 +106,17 @@ HW_GC_INLINE void hw_gc_write(hw_gc_mutator *mutator, void *parent, void **slot,
 }
 
 /* The same where it is not known what is stored, or many references are, as by memcpy: something is stored into parent, just before
- * this or after it, with no safepoint in between. All of parent is looked at again. */
+ * this or after it, with no safepoint in between. All of parent, which is not NULL, is looked at again. */
 HW_GC_INLINE void hw_gc_touch(hw_gc_mutator *mutator, void *parent) {
     uint32_t barrier = *(volatile uint32_t *)&mutator->barrier;
-    if (!HW_GC_LIKELY(barrier == 0) && parent != NULL && (barrier & HW_GC_MOVING || hw_gc_has_mark(mutator, parent)))
+    if (!HW_GC_LIKELY(barrier == 0) && (barrier & HW_GC_MOVING || hw_gc_has_mark(mutator, parent)))
         hw_gc_touched(mutator, parent);
 }
 
 /* The same for one slot of parent: while marking goes in steps, that alone is looked at again. */
 HW_GC_INLINE void hw_gc_touch_slot(hw_gc_mutator *mutator, void *parent, void **slot) {
     uint32_t barrier = *(volatile uint32_t *)&mutator->barrier;
-    if (!HW_GC_LIKELY(barrier == 0) && parent != NULL && (barrier & HW_GC_MOVING || hw_gc_has_mark(mutator, parent)))
+    if (!HW_GC_LIKELY(barrier == 0) && (barrier & HW_GC_MOVING || hw_gc_has_mark(mutator, parent)))
         hw_gc_touched_slot(mutator, parent, slot);
 }
 

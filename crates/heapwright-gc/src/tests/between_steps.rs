@@ -60,11 +60,11 @@ fn half_moved(heap: &Heap, mutator: &Mutator, kind: u32) -> Vec<Root> {
         }
     }
     mutator.resume();
-    // SAFETY: as for the allocations.
+    // SAFETY: what is wanted of the objects is led to by handles.
     unsafe { mutator.ask_compact() };
     let inner = heap.inner();
     while inner.cycle.phase() != Phase::Moving || inner.moving.evacuated.get() == 0 {
-        // SAFETY: as for the allocations.
+        // SAFETY: what is wanted of the objects is led to by handles.
         unsafe { mutator.step(1) };
     }
     roots
