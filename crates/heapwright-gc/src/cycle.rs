@@ -169,10 +169,23 @@ impl Heap {
 
     /// A cycle from its beginning to its end, and all of its sweep.
     pub(super) fn collect(&self, me: &Mutator) {
+        self.collect_whole(me, self.options().generations);
+    }
+
+    /// A minor cycle from its beginning to its end, and all of its sweep: or a major one, if that is due, or ages are not known. Whether it
+    /// was a minor one. What is under way is finished first.
+    pub(super) fn collect_young(&self, me: &Mutator) -> bool {
+        self.collect_whole(me, false);
+        self.generations.is_minor()
+    }
+
+    /// What is under way to its end, then a cycle from its beginning, and all of its sweep. Whether each is to be a `major` one, or
+    /// what is due.
+    fn collect_whole(&self, me: &Mutator, major: bool) {
         let mut begun = self.cycle.phase() != Phase::Marking;
         let mut cycles = self.cycle.number();
         while self.may_collect() {
-            if self.options().generations {
+            if major {
                 self.generations.want_major();
             }
             self.advance(me, Budget::NONE, true);
@@ -183,33 +196,10 @@ impl Heap {
                 }
             }
         }
-        self.finish_moving(me);
-        self.sweep_all();
-    }
-
-    fn finish_moving(&self, me: &Mutator) {
         while self.cycle.phase() == Phase::Moving && self.may_collect() {
             self.move_some(me, 0);
         }
-    }
-
-    /// A minor cycle from its beginning to its end, and all of its sweep: or a major one, if that is due, or ages are not known. Whether it
-    /// was a minor one. What is under way is finished first.
-    pub(super) fn collect_young(&self, me: &Mutator) -> bool {
-        let mut begun = self.cycle.phase() != Phase::Marking;
-        let mut cycles = self.cycle.number();
-        while self.may_collect() {
-            self.advance(me, Budget::NONE, true);
-            if self.cycle.number() != cycles {
-                cycles = self.cycle.number();
-                if core::mem::replace(&mut begun, true) {
-                    break;
-                }
-            }
-        }
-        self.finish_moving(me);
         self.sweep_all();
-        self.generations.is_minor()
     }
 
     /// Works for about as long as the budget says: sweeps, marks, and begins a cycle if
@@ -238,7 +228,6 @@ impl Heap {
             return self.rest(me);
         }
         let began = Began::now(asked);
-        self.sizing.begin_step();
         // Another mutator may have gone on while this one stopped the world; or something could not be
         // remembered since marks were looked at, and they must go first.
         let lost = self.cycle.phase() == Phase::Idle
@@ -259,10 +248,10 @@ impl Heap {
         }
         self.marking.set_deadline(budget.deadline);
         if self.during(Span::Mark, me, || self.mark(me, budget)) {
-            self.finish(me);
+            self.finish(me, &began);
         }
-        self.sizing.end_step();
-        let pause = self.pauses.add(&began);
+        let (pause, cpu) = self.pauses.add(&began);
+        self.sizing.end_step(cpu);
         self.world.go_on();
         self.pause_ends(me, &began, pause);
         self.due.tell();
@@ -310,7 +299,7 @@ impl Heap {
     }
 
     /// All is marked. From now on pages are swept.
-    fn finish(&self, me: &Mutator) {
+    fn finish(&self, me: &Mutator, began: &Began) {
         self.trace_ends(me);
         if self.options().verify & super::raw::VERIFY_BARRIERS != 0 {
             self.verify_barriers(me);
@@ -334,7 +323,7 @@ impl Heap {
         // How many external bytes go with dead objects is known when the sweep is over; until then
         // the share of dead bytes of slots is taken for it.
         let all = self.pacing.estimate_live(slots, allocated);
-        self.size(all, allocated, marked);
+        self.size(all, allocated, marked, began);
         self.set_goal(all);
         self.choose_next(survival);
         self.cycle.end_marking();

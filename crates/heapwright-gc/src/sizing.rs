@@ -26,6 +26,7 @@ use heapwright_substrate::sync::Lock;
 
 use super::cell::Num;
 use super::heap::Heap;
+use super::statistics::Began;
 
 /// How a collection went: what a policy decides by. Sizes in bytes, times in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -64,9 +65,8 @@ pub(super) struct Sizing {
     /// When marking ended last; nanoseconds of sweeping until then.
     ended: Num,
     swept: Num,
-    /// CPU time of marking in this cycle: of steps that are over, and when the one under way began.
+    /// CPU time of marking in this cycle, of steps that are over.
     marking: Num,
-    step: Num,
     /// Sums, of older cycles a part.
     allocated: Num,
     marked: Num,
@@ -111,14 +111,9 @@ impl Sizing {
         self.room.get().checked_sub(1)
     }
 
-    /// A step of marking begins, while the world stands still.
-    pub(super) fn begin_step(&self) {
-        self.step.set(os::thread_cpu_ns() as usize);
-    }
-
-    /// It ends.
-    pub(super) fn end_step(&self) {
-        self.marking.add((os::thread_cpu_ns() as usize).saturating_sub(self.step.take()));
+    /// A step of marking has ended, which took so many nanoseconds of CPU time.
+    pub(super) fn end_step(&self, cpu: u64) {
+        self.marking.add(cpu as usize);
     }
 
     /// Forgets all.
@@ -130,7 +125,6 @@ impl Sizing {
             &self.ended,
             &self.swept,
             &self.marking,
-            &self.step,
             &self.allocated,
             &self.marked,
             &self.collector,
@@ -157,8 +151,8 @@ impl Sizing {
 }
 
 impl Heap {
-    /// Marking has ended: decides how much the heap may grow, if `live` bytes live.
-    pub(super) fn size(&self, live: usize, allocated: usize, marked: usize) {
+    /// Marking has ended, in the step that `began`: decides how much the heap may grow, if `live` bytes live.
+    pub(super) fn size(&self, live: usize, allocated: usize, marked: usize, began: &Began) {
         let sizing = &self.sizing;
         // Under the lock: who has chosen another policy knows that this one is not being asked.
         let asked = sizing.policy.lock();
@@ -168,11 +162,10 @@ impl Heap {
         }
         let now = os::now_ns() as usize;
         let sweep = self.pauses.swept_ns();
-        let step = (os::thread_cpu_ns() as usize).saturating_sub(sizing.step.get());
-        let collector =
-            sizing.marking.take() + step + (sweep - sizing.swept.replace(sweep).min(sweep));
-        // What is left of the step is the next cycle's.
-        sizing.step.add(step);
+        // What the step takes from now on is the next cycle's: all of it is added when it ends.
+        let step = began.cpu() as usize;
+        let marking = sizing.marking.replace(step.wrapping_neg()).wrapping_add(step);
+        let collector = marking + (sweep - sizing.swept.replace(sweep).min(sweep));
         let mutator = now.saturating_sub(sizing.ended.replace(now)).saturating_sub(collector);
         let minor = self.generations.is_minor();
         let news = [allocated, marked, collector, mutator];

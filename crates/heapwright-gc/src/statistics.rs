@@ -55,6 +55,11 @@ impl Began {
         Self { asked, stood: os::now_ns(), cpu: os::thread_cpu_ns() }
     }
 
+    /// CPU time of the collector's thread since then, in nanoseconds.
+    pub(super) fn cpu(&self) -> u64 {
+        os::thread_cpu_ns().saturating_sub(self.cpu)
+    }
+
     /// When all mutators stood still.
     pub(super) fn stood(&self) -> u64 {
         self.stood
@@ -67,14 +72,14 @@ impl Began {
 }
 
 impl Pauses {
-    /// Notes a pause, which ends now. Returns how long it was by the clock.
-    pub(super) fn add(&self, began: &Began) -> u64 {
-        let wall = os::now_ns().saturating_sub(began.stood);
+    /// Notes a pause, which ends now. Returns how long it was by the clock, and in CPU time of the collector's thread.
+    pub(super) fn add(&self, began: &Began) -> (u64, u64) {
+        let (wall, cpu) = (os::now_ns().saturating_sub(began.stood), began.cpu());
         self.count.add(1);
         self.wall.add(wall);
-        self.cpu.add(os::thread_cpu_ns().saturating_sub(began.cpu));
+        self.cpu.add(cpu);
         self.stopping.add(began.waited());
-        wall
+        (wall, cpu)
     }
 
     /// Does what sweeps, on whichever thread, and adds the time it took.

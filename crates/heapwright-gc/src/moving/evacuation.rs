@@ -51,7 +51,7 @@ impl Heap {
             self.each_mutator(Mutator::settle);
             self.during(Span::Move, me, || self.move_stopped(me, deadline));
         }
-        let pause = self.pauses.add(&began);
+        let (pause, _) = self.pauses.add(&began);
         self.world.go_on();
         self.pause_ends(me, &began, pause);
     }
