@@ -6,7 +6,7 @@
 //!                                          ^ its place; value n lies at (start + n) mod capacity
 //! ```
 //!
-//! This is the one file of the collections with unsafe code: all others are made of [`Buffer`]s and
+//! This is the one file of the collections with unsafe code but for `Trace`: all others are made of [`Buffer`]s and
 //! [`Cell`](super::cells::Cell)s, and forbid it. What it promises to them:
 //!
 //! - *values are copied in and out*, never lent, so no store can change what somebody reads;

@@ -200,6 +200,7 @@ mod buffer;
 pub(super) mod cells;
 pub(super) mod collections;
 pub(super) mod finalize;
+mod growing;
 pub(super) mod pointer;
 pub(super) mod send;
 pub(super) mod slice;

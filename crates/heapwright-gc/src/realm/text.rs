@@ -12,9 +12,7 @@
 use core::fmt::{self, Write};
 
 use super::Mutation;
-use super::buffer::Buffer;
-use super::cells::Cell;
-use super::pointer::Gc;
+use super::growing::Growing;
 use super::slice::Str;
 use super::trace::Trace;
 use crate::raw::Tracer;
@@ -40,7 +38,7 @@ const FIRST: usize = 24;
 ///     assert!(line.is_empty());
 /// });
 /// ```
-pub struct StrBuilder<'gc>(Gc<'gc, Cell<Option<Buffer<'gc, u8>>>>);
+pub struct StrBuilder<'gc>(Growing<'gc, u8>);
 
 impl<'gc> StrBuilder<'gc> {
     /// An empty one, without memory for text.
@@ -50,17 +48,13 @@ impl<'gc> StrBuilder<'gc> {
     /// If there is no memory.
     #[must_use]
     pub fn new(mc: &Mutation<'gc>) -> Self {
-        Self(mc.alloc(Cell::new(None)))
-    }
-
-    fn buffer(self) -> Option<Buffer<'gc, u8>> {
-        self.0.as_ref().get()
+        Self(Growing::new(mc, None))
     }
 
     /// Its length in bytes.
     #[must_use]
     pub fn len(self) -> usize {
-        self.buffer().map_or(0, Buffer::len)
+        self.0.len()
     }
 
     /// Whether there is no text.
@@ -79,7 +73,7 @@ impl<'gc> StrBuilder<'gc> {
     #[must_use]
     pub fn as_str(self) -> &'gc str {
         // SAFETY: bytes that were added are never changed where they lie: `push_str` adds behind them.
-        let bytes = self.buffer().map_or(&[][..], |buffer| unsafe { buffer.as_slice() });
+        let bytes = self.0.buffer().map_or(&[][..], |buffer| unsafe { buffer.as_slice() });
         // SAFETY: made of whole texts.
         unsafe { str::from_utf8_unchecked(bytes) }
     }
@@ -90,15 +84,11 @@ impl<'gc> StrBuilder<'gc> {
     ///
     /// If there is no memory.
     pub fn push_str(self, mc: &Mutation<'gc>, text: &str) {
-        if self.buffer().is_some_and(|buffer| buffer.extend(mc, text.as_bytes())) {
-            return;
+        if !self.0.buffer().is_some_and(|buffer| buffer.extend(mc, text.as_bytes())) {
+            let least = self.len().saturating_add(text.len()).max(FIRST);
+            let larger = self.0.grow(mc, least.max(self.0.capacity() * 2));
+            _ = larger.extend(mc, text.as_bytes());
         }
-        let (length, old) = (self.len(), self.buffer());
-        let least = length.saturating_add(text.len()).max(FIRST);
-        let capacity = least.max(old.map_or(0, Buffer::capacity) * 2);
-        let made = old.map_or_else(|| mc.buffer(capacity), |old| mc.buffer_of(old, capacity));
-        _ = made.extend(mc, text.as_bytes());
-        self.0.as_ref().set(mc, self.0, Some(made));
     }
 
     /// Adds a character at the end.
@@ -117,7 +107,7 @@ impl<'gc> StrBuilder<'gc> {
 
     /// Forgets the text and its memory. Constant time.
     pub fn clear(self, mc: &Mutation<'gc>) {
-        self.0.as_ref().set(mc, self.0, None);
+        self.0.replace(mc, None);
     }
 
     /// The text as a string of its own. Linear.

@@ -9,13 +9,8 @@
 use core::fmt;
 
 use super::super::Mutation;
-use super::super::buffer::Buffer;
-use super::super::cells::Cell;
-use super::super::pointer::Gc;
+use super::super::growing::Growing;
 use super::super::trace::Trace;
-
-/// Values that there is room for at first.
-const FIRST: usize = 4;
 
 /// A queue with two ends in a realm, shared by all that have a copy of this reference.
 ///
@@ -35,7 +30,7 @@ const FIRST: usize = 4;
 /// assert_eq!(all, [1, 2, 3]);
 /// assert_eq!(realm.mutate(|mc, queue| queue.pop_front(mc)), Some(1));
 /// ```
-pub struct Deque<'gc, T>(pub(super) Gc<'gc, Cell<Option<Buffer<'gc, T>>>>);
+pub struct Deque<'gc, T>(pub(super) Growing<'gc, T>);
 
 impl<'gc, T: Copy + Trace + 'gc> Deque<'gc, T> {
     /// An empty one, without memory for values.
@@ -45,19 +40,14 @@ impl<'gc, T: Copy + Trace + 'gc> Deque<'gc, T> {
     /// If there is no memory.
     #[must_use]
     pub fn new(mc: &Mutation<'gc>) -> Self {
-        Self(mc.alloc(Cell::new(None)))
-    }
-
-    #[inline]
-    fn buffer(self) -> Option<Buffer<'gc, T>> {
-        self.0.as_ref().get()
+        Self(Growing::new(mc, None))
     }
 
     /// How many values there are.
     #[inline]
     #[must_use]
     pub fn len(self) -> usize {
-        self.buffer().map_or(0, Buffer::len)
+        self.0.len()
     }
 
     /// Whether there is none.
@@ -77,7 +67,7 @@ impl<'gc, T: Copy + Trace + 'gc> Deque<'gc, T> {
     #[inline]
     #[must_use]
     pub fn get(self, n: usize) -> Option<T> {
-        self.buffer()?.get(n)
+        self.0.buffer()?.get(n)
     }
 
     /// The value at the front.
@@ -101,20 +91,8 @@ impl<'gc, T: Copy + Trace + 'gc> Deque<'gc, T> {
     /// If there is no such value.
     #[inline]
     pub fn set(self, mc: &Mutation<'gc>, n: usize, value: T) {
-        let is_set = self.buffer().is_some_and(|buffer| buffer.set(mc, n, value));
+        let is_set = self.0.buffer().is_some_and(|buffer| buffer.set(mc, n, value));
         assert!(is_set, "there is no value {n} in a queue of {}", self.len());
-    }
-
-    /// A larger buffer.
-    #[cold]
-    #[inline(never)]
-    fn grow(self, mc: &Mutation<'gc>) -> Buffer<'gc, T> {
-        let made = match self.buffer() {
-            Some(full) => mc.buffer_of(full, (full.capacity() * 2).max(FIRST)),
-            None => mc.buffer(FIRST),
-        };
-        self.0.as_ref().set(mc, self.0, Some(made));
-        made
     }
 
     /// Puts a value at the back. Amortised constant time.
@@ -124,8 +102,8 @@ impl<'gc, T: Copy + Trace + 'gc> Deque<'gc, T> {
     /// If there is no memory.
     #[inline]
     pub fn push_back(self, mc: &Mutation<'gc>, value: T) {
-        if !self.buffer().is_some_and(|buffer| buffer.push_back(mc, value)) {
-            self.grow(mc).push_back(mc, value);
+        if !self.0.buffer().is_some_and(|buffer| buffer.push_back(mc, value)) {
+            self.0.double(mc).push_back(mc, value);
         }
     }
 
@@ -136,26 +114,26 @@ impl<'gc, T: Copy + Trace + 'gc> Deque<'gc, T> {
     /// If there is no memory.
     #[inline]
     pub fn push_front(self, mc: &Mutation<'gc>, value: T) {
-        if !self.buffer().is_some_and(|buffer| buffer.push_front(mc, value)) {
-            self.grow(mc).push_front(mc, value);
+        if !self.0.buffer().is_some_and(|buffer| buffer.push_front(mc, value)) {
+            self.0.double(mc).push_front(mc, value);
         }
     }
 
     /// Takes the value at the back. Constant time.
     #[inline]
     pub fn pop_back(self, _: &Mutation<'gc>) -> Option<T> {
-        self.buffer()?.pop_back()
+        self.0.buffer()?.pop_back()
     }
 
     /// Takes the value at the front. Constant time.
     #[inline]
     pub fn pop_front(self, _: &Mutation<'gc>) -> Option<T> {
-        self.buffer()?.pop_front()
+        self.0.buffer()?.pop_front()
     }
 
     /// Forgets all values, and the memory for them. Constant time.
     pub fn clear(self, mc: &Mutation<'gc>) {
-        self.0.as_ref().set(mc, self.0, None);
+        self.0.replace(mc, None);
     }
 
     /// The values, from the front.

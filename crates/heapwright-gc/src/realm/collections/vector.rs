@@ -9,14 +9,9 @@ use core::cmp::Ordering;
 use core::fmt;
 
 use super::super::Mutation;
-use super::super::buffer::Buffer;
-use super::super::cells::Cell;
-use super::super::pointer::Gc;
+use super::super::growing::Growing;
 use super::super::slice::Slice;
 use super::super::trace::Trace;
-
-/// Values that there is room for at first.
-const FIRST: usize = 4;
 
 /// A growable array in a realm, shared by all that have a copy of this reference.
 ///
@@ -39,7 +34,7 @@ const FIRST: usize = 4;
 ///     assert_eq!(words.len(), 2);
 /// });
 /// ```
-pub struct Vector<'gc, T>(pub(super) Gc<'gc, Cell<Option<Buffer<'gc, T>>>>);
+pub struct Vector<'gc, T>(pub(super) Growing<'gc, T>);
 
 impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
     /// An empty one, without memory for values.
@@ -49,7 +44,7 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
     /// If there is no memory.
     #[must_use]
     pub fn new(mc: &Mutation<'gc>) -> Self {
-        Self(mc.alloc(Cell::new(None)))
+        Self(Growing::new(mc, None))
     }
 
     /// An empty one with room for so many values.
@@ -60,7 +55,7 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
     #[must_use]
     pub fn with_capacity(mc: &Mutation<'gc>, capacity: usize) -> Self {
         let buffer = (capacity > 0).then(|| mc.buffer(capacity));
-        Self(mc.alloc(Cell::new(buffer)))
+        Self(Growing::new(mc, buffer))
     }
 
     /// One with these values.
@@ -76,16 +71,11 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
         made
     }
 
-    #[inline]
-    fn buffer(self) -> Option<Buffer<'gc, T>> {
-        self.0.as_ref().get()
-    }
-
     /// How many values there are.
     #[inline]
     #[must_use]
     pub fn len(self) -> usize {
-        self.buffer().map_or(0, Buffer::len)
+        self.0.len()
     }
 
     /// Whether there is none.
@@ -98,7 +88,7 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
     /// How many there is room for.
     #[must_use]
     pub fn capacity(self) -> usize {
-        self.buffer().map_or(0, Buffer::capacity)
+        self.0.capacity()
     }
 
     /// Whether both are the same array.
@@ -111,7 +101,7 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
     #[inline]
     #[must_use]
     pub fn get(self, n: usize) -> Option<T> {
-        self.buffer()?.get(n)
+        self.0.buffer()?.get(n)
     }
 
     /// The first value.
@@ -135,7 +125,7 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
     /// If there is no such value.
     #[inline]
     pub fn set(self, mc: &Mutation<'gc>, n: usize, value: T) {
-        let is_set = self.buffer().is_some_and(|buffer| buffer.set(mc, n, value));
+        let is_set = self.0.buffer().is_some_and(|buffer| buffer.set(mc, n, value));
         assert!(is_set, "there is no value {n} in an array of {}", self.len());
     }
 
@@ -152,18 +142,6 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
         self.set(mc, b, one);
     }
 
-    /// A larger buffer.
-    #[cold]
-    #[inline(never)]
-    fn grow(self, mc: &Mutation<'gc>, capacity: usize) -> Buffer<'gc, T> {
-        let made = match self.buffer() {
-            Some(full) => mc.buffer_of(full, capacity),
-            None => mc.buffer(capacity),
-        };
-        self.0.as_ref().set(mc, self.0, Some(made));
-        made
-    }
-
     /// Makes room for so many more.
     ///
     /// # Panics
@@ -172,7 +150,7 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
     pub fn reserve(self, mc: &Mutation<'gc>, more: usize) {
         let wanted = self.len().saturating_add(more);
         if wanted > self.capacity() {
-            self.grow(mc, wanted.max(self.capacity() * 2));
+            self.0.grow(mc, wanted.max(self.capacity() * 2));
         }
     }
 
@@ -183,16 +161,15 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
     /// If there is no memory.
     #[inline]
     pub fn push(self, mc: &Mutation<'gc>, value: T) {
-        if !self.buffer().is_some_and(|buffer| buffer.push_back(mc, value)) {
-            let buffer = self.grow(mc, (self.capacity() * 2).max(FIRST));
-            buffer.push_back(mc, value);
+        if !self.0.buffer().is_some_and(|buffer| buffer.push_back(mc, value)) {
+            self.0.double(mc).push_back(mc, value);
         }
     }
 
     /// Takes the last value. Constant time.
     #[inline]
     pub fn pop(self, _: &Mutation<'gc>) -> Option<T> {
-        self.buffer()?.pop_back()
+        self.0.buffer()?.pop_back()
     }
 
     /// Adds all values of an iterator at the end.
@@ -213,7 +190,7 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
     /// If there is no memory.
     pub fn extend_from_slice(self, mc: &Mutation<'gc>, values: &[T]) {
         self.reserve(mc, values.len());
-        _ = self.buffer().is_some_and(|buffer| buffer.extend(mc, values));
+        _ = self.0.buffer().is_some_and(|buffer| buffer.extend(mc, values));
     }
 
     /// Puts a value before value `n`, or at the end. Linear in the number of those behind it.
@@ -255,14 +232,14 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
 
     /// Forgets all values from number `length` on. Constant time: values are `Copy`, and have no `Drop`.
     pub fn truncate(self, _: &Mutation<'gc>, length: usize) {
-        if let Some(buffer) = self.buffer() {
+        if let Some(buffer) = self.0.buffer() {
             buffer.truncate(length);
         }
     }
 
     /// Forgets all values, and the memory for them. Constant time.
     pub fn clear(self, mc: &Mutation<'gc>) {
-        self.0.as_ref().set(mc, self.0, None);
+        self.0.replace(mc, None);
     }
 
     /// Keeps the values that `keep` wants, in their order. Linear.
@@ -287,7 +264,7 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
         if self.is_empty() {
             self.clear(mc);
         } else if self.len() < self.capacity() {
-            self.grow(mc, self.len());
+            self.0.grow(mc, self.len());
         }
     }
 
@@ -298,9 +275,9 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
     ///
     /// If there is no memory.
     pub fn sort_by(self, mc: &Mutation<'gc>, compare: impl FnMut(&T, &T) -> Ordering) {
-        if let Some(buffer) = self.buffer() {
+        if let Some(buffer) = self.0.buffer() {
             let sorted = mc.sorted(buffer, compare);
-            self.0.as_ref().set(mc, self.0, Some(sorted));
+            self.0.replace(mc, Some(sorted));
         }
     }
 
@@ -317,7 +294,7 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
     /// If there is no memory.
     #[must_use]
     pub fn to_slice(self, mc: &Mutation<'gc>) -> Slice<'gc, T> {
-        let (buffer, length) = (self.buffer(), self.len());
+        let (buffer, length) = (self.0.buffer(), self.len());
         let value = |n| buffer.and_then(|buffer| buffer.get(n));
         mc.alloc_slice(length, |n| value(n).expect("nobody changes it meanwhile"))
     }
