@@ -6,7 +6,7 @@ use crate::output::{self, Look, WithPage, html, json, text};
 use crate::process::Exit;
 use crate::wrong::wrong;
 use anyhow::Context;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 /// The exit code where the dump could not be read, or has not what was asked for.
@@ -116,9 +116,7 @@ fn draw(args: &Args) -> anyhow::Result<Exit> {
     let all = [timeline];
     match file.take() {
         Some(file) => {
-            let mut out = BufWriter::new(output::emptied(file)?);
-            output::chrome(&all, &mut out)?;
-            out.flush().context("the time line could not be written")?;
+            output::save_chrome(&all, file).context("the time line could not be written")?;
         }
         None => output::to_stdout(|out: &mut dyn Write| output::chrome(&all, out))?,
     }

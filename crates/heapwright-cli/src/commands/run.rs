@@ -17,7 +17,7 @@ use crate::statistics::{Collected, Folder};
 use crate::wrong::wrong;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -226,9 +226,7 @@ fn draw(name: &OsStr, outcome: &Outcome, folder: &Folder, file: File) -> io::Res
             "heapwright: the time line is empty: {name} collected nothing in a collected heap of heapwright's"
         );
     }
-    let mut out = BufWriter::new(output::emptied(file)?);
-    output::chrome(&all, &mut out)?;
-    out.flush()
+    output::save_chrome(&all, file)
 }
 
 fn write(run: &Run, format: Plain, file: Option<File>) -> io::Result<()> {

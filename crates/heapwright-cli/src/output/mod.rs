@@ -61,7 +61,7 @@ pub(crate) use render::{Format, render};
 pub(crate) use run::Run;
 pub(crate) use sentences::findings as finding_sentences;
 pub(crate) use time::rfc3339;
-pub(crate) use timeline::chrome;
+pub(crate) use timeline::{chrome, save_chrome};
 pub(crate) use words::{fault_stack, frame, printable, printable_text, sentence};
 
 use std::fs::File;

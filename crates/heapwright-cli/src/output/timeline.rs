@@ -16,7 +16,15 @@ use crate::heap::timeline::Timeline;
 use heapwright_record::timeline::{COMPACTS, Event, MINOR, span};
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+
+/// Writes the time lines of some processes into a file, in place of what is in it.
+pub(crate) fn save_chrome(all: &[Timeline], file: File) -> io::Result<()> {
+    let mut out = BufWriter::new(super::emptied(file)?);
+    chrome(all, &mut out)?;
+    out.flush()
+}
 
 /// Writes the time lines of some processes as one file.
 pub(crate) fn chrome(all: &[Timeline], out: &mut dyn Write) -> io::Result<()> {
@@ -44,6 +52,15 @@ fn kind(flags: u32) -> &'static str {
         (true, _) => "minor",
         (false, true) => "compacting",
         (false, false) => "major",
+    }
+}
+
+/// What a span is called.
+fn name(of: &Event) -> String {
+    match of.span {
+        span::PAUSE => format!("{} pause", kind(of.flags)),
+        span::COLLECTION => format!("{} collection", kind(of.flags)),
+        other => span::word(other).to_owned(),
     }
 }
 
@@ -97,13 +114,7 @@ impl Writer<'_> {
                 }
                 (_, false) => {
                     if event.span == span::PAUSE {
-                        self.complete(
-                            pid,
-                            "to safepoint",
-                            event,
-                            event.time - event.ns.min(event.time),
-                            event.time,
-                        )?;
+                        self.complete(pid, "to safepoint", event, began(event), event.time)?;
                     }
                     open.entry((event.heap, event.thread)).or_default().push(*event);
                 }
@@ -111,14 +122,14 @@ impl Writer<'_> {
                     let open = open.entry((event.heap, event.thread)).or_default();
                     if let Some(at) = open.iter().rposition(|begun| begun.span == event.span) {
                         let begun = open.remove(at);
-                        self.complete(pid, span::word(event.span), event, begun.time, event.time)?;
+                        self.complete(pid, &name(event), event, begun.time, event.time)?;
                     }
                 }
             }
         }
         let last = timeline.events.last().map_or(self.begin, |event| event.time);
         for begun in open.into_values().flatten() {
-            self.complete(pid, span::word(begun.span), &begun, begun.time, last)?;
+            self.complete(pid, &name(&begun), &begun, begun.time, last)?;
         }
         let mut left: Vec<Event> = collections.into_values().collect();
         left.sort_by_key(|event| (event.heap, core::cmp::Reverse(event.span)));
@@ -130,11 +141,6 @@ impl Writer<'_> {
 
     /// Something that a thread did from one time to another.
     fn complete(&mut self, pid: u32, name: &str, of: &Event, from: u64, to: u64) -> io::Result<()> {
-        let name = if of.span == span::PAUSE && name == span::word(span::PAUSE) {
-            format!("{} pause", kind(of.flags))
-        } else {
-            name.to_owned()
-        };
         let mut args = json!({"heap": of.heap, "collection": of.collection});
         if of.bytes != 0 {
             args["bytes"] = of.bytes.into();
@@ -148,13 +154,9 @@ impl Writer<'_> {
 
     /// One end of a collection, or of its marking or sweep; and what it says of bytes.
     fn of_collection(&mut self, pid: u32, event: &Event, ends: bool) -> io::Result<()> {
-        let name = match event.span {
-            span::COLLECTION => format!("{} collection", kind(event.flags)),
-            other => span::word(other).to_owned(),
-        };
         let id = u64::from(event.heap) << 40 | event.collection;
         self.put(&json!({
-            "ph": if ends { "e" } else { "b" }, "name": name, "cat": "collection",
+            "ph": if ends { "e" } else { "b" }, "name": name(event), "cat": "collection",
             "id2": {"local": format!("{id:#x}")}, "pid": pid, "tid": event.thread, "ts": self.at(event.time),
             "args": {"heap": event.heap, "collection": event.collection},
         }))?;

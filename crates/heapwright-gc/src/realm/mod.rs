@@ -181,7 +181,7 @@
 //! - `pointer`: references, and what stands before each object
 //! - `cells`: interior mutability with a write barrier
 //! - `slice`: arrays and strings in a slot of their own; `text`: how strings are built
-//! - `buffer`: room for values; `collections`: vector, deque, map and set, made of it without unsafe code
+//! - `buffer`: room for values, `growing`: that grows; `collections`: vector, deque, map and set, made of it without unsafe code
 //! - `trace`: the trait; `standard`: the types of core and std that implement it
 //! - `weak`: references that keep nothing; `finalize`: what is done when nothing else leads to a value
 //! - `send`: realms that go from thread to thread
