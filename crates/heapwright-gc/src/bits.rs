@@ -39,6 +39,8 @@ pub(super) type Bits = [AtomicU64; WORDS];
 const FEW: usize = 8;
 /// Bytes of a page that a word's bits stand for.
 const WORD_BYTES: usize = 64 * GRANULE;
+/// Bytes of a page.
+const PAGE_BYTES: usize = WORDS * WORD_BYTES;
 
 /// Which words of a page's bitmaps its slots have their bits in.
 #[derive(Clone, Copy)]
@@ -52,9 +54,13 @@ impl Words {
     /// All.
     pub(super) const ALL: Self = Self { step: WORD_BYTES, count: WORDS };
 
-    /// Those of a page of `slots` slots of `size` bytes.
-    pub(super) fn of(size: usize, slots: usize) -> Self {
-        if slots <= FEW { Self { step: size, count: slots } } else { Self::ALL }
+    /// Those of a page whose slots have `size` bytes: as many as fit, or one that is larger.
+    pub(super) fn of(size: usize) -> Self {
+        if are_few(size) {
+            Self { step: size, count: (PAGE_BYTES / size).max(1) }
+        } else {
+            Self::ALL
+        }
     }
 
     /// Whether these are all words.
@@ -63,13 +69,13 @@ impl Words {
     }
 
     fn each(self) -> impl Iterator<Item = usize> {
-        (0..self.count).map(move |n| n * self.step / WORD_BYTES % WORDS)
+        (0..self.count).map(move |n| n * self.step / WORD_BYTES)
     }
 }
 
 /// Whether a page's slots of `size` bytes are few.
 fn are_few(size: usize) -> bool {
-    size * (FEW + 1) > WORDS * WORD_BYTES
+    size.saturating_mul(FEW + 1) > PAGE_BYTES
 }
 
 /// The word and the mask of the bit of the slot that begins at byte `offset` of its page.
@@ -194,7 +200,7 @@ pub(super) fn next_clear(
 /// Calls `with` for each slot of `size` bytes that has its bit, until it says false.
 pub(super) fn each_set(bits: &Bits, size: usize, mut with: impl FnMut(usize) -> bool) {
     if are_few(size) {
-        let slots = (0..WORDS * WORD_BYTES).step_by(size).take((WORDS * WORD_BYTES / size).max(1));
+        let slots = (0..Words::of(size).count).map(|n| n * size);
         slots.filter(|&at| is_set(bits, at)).all(with);
         return;
     }
@@ -338,7 +344,7 @@ mod tests {
             every_other.clone().for_each(|at| _ = set(&other, at));
             let stay = every_other.filter(|&at| is_set(&bits, at)).count();
             let mut both = [0; WORDS];
-            let words = Words::of(size, slots);
+            let words = Words::of(size);
             prop_assert_eq!(copy_and_compare(&bits, &other, &mut both, words), (live, stay));
             prop_assert_eq!((count(&bits), count(&other)), (live, live));
             let old = none();

@@ -32,7 +32,7 @@ use heapwright_substrate::size_class::UNIT;
 use super::bits::{self, Bits, WORDS, Words};
 use super::cell::Num;
 use super::held::{Held, State, StickyMarks};
-use super::layout::{KINDS, LARGE, slots_in_page};
+use super::layout::{KINDS, LARGE};
 use super::references::Incoming;
 
 /// Bytes that a large object has of memory: whole units, because what is behind it may have been
@@ -144,8 +144,7 @@ impl Page {
     }
 
     fn make(&self, unit: usize, page_list: usize, slot: usize, cycle: usize, place: impl FnOnce()) {
-        let slots = if page_list / KINDS == LARGE { 1 } else { slots_in_page(slot) };
-        self.held.open(marks(unit), Words::of(slot, slots), cycle, || {
+        self.held.open(marks(unit), Words::of(slot), cycle, || {
             place();
             self.page_list.set(page_list);
             self.slot.set(slot);
@@ -221,7 +220,7 @@ impl Page {
 
     /// Where its slots have their bits.
     pub(super) fn words(&self) -> Words {
-        Words::of(self.slot.get(), self.slots())
+        Words::of(self.slot.get())
     }
 
     /// Where its last slot ends.
