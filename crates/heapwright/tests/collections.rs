@@ -22,12 +22,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use heapwright::Rootable;
-use heapwright::gc::raw::{Options, STRESS, VERIFY_BARRIERS, VERIFY_HEAP};
+use heapwright::gc::raw::Options;
 use heapwright::gc::{
-    Cell, Deque, Finalize, Gc, Layout, Map, Mutation, Realm, Set, Str, StrBuilder, Trace, Vector,
-    Weak,
+    Cell, Deque, Finalize, Gc, Map, Mutation, Realm, Set, Str, StrBuilder, Trace, Vector, Weak,
 };
 use proptest::prelude::*;
+
+#[path = "common/realms.rs"]
+mod realms;
+
+use realms::{config, ways_to_collect};
 
 /// A value that is an object of its own: what is lost is found to be, because its number is another one.
 type Value<'gc> = Gc<'gc, (u32, Str<'gc>)>;
@@ -343,34 +347,13 @@ fn run(options: Options, ops: &[Op]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: if cfg!(miri) { 2 } else { 48 },
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(config())]
     #[test]
     fn collections_are_as_std_s_under_every_way_to_collect(
-        incremental in any::<bool>(),
-        generations in any::<bool>(),
-        stress in any::<bool>(),
-        ruby in any::<bool>(),
-        compact in any::<bool>(),
+        options in ways_to_collect(64 << 10),
         ops in ops(),
     ) {
-        let verify = if cfg!(miri) { 0 } else { VERIFY_HEAP | VERIFY_BARRIERS };
-        run(
-            Options {
-                incremental,
-                generations,
-                compact,
-                verify: verify | if stress && !cfg!(miri) { STRESS } else { 0 },
-                layout: if ruby { Layout::Ruby } else { Layout::Fine },
-                least: 64 << 10,
-                step_ns: 2_000,
-                ..Options::new()
-            },
-            &ops,
-        );
+        run(options, &ops);
     }
 }
 

@@ -15,12 +15,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use heapwright::Rootable;
-use heapwright::gc::raw::{Options, STRESS, VERIFY_BARRIERS, VERIFY_HEAP};
+use heapwright::gc::raw::Options;
 use heapwright::gc::{
-    Cell, Ephemeron, Gc, Layout, Lock, Mutation, Object, Realm, Slice, Str, Trace, Tracer, Vector,
-    Weak,
+    Cell, Ephemeron, Gc, Lock, Mutation, Object, Realm, Slice, Str, Trace, Tracer, Vector, Weak,
 };
 use proptest::prelude::*;
+
+#[path = "common/realms.rs"]
+mod realms;
+
+use realms::{config, ways_to_collect};
 
 /// Counts how many live.
 struct Lives(Rc<Count<usize>>);
@@ -252,34 +256,13 @@ fn check(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig {
-        cases: if cfg!(miri) { 2 } else { 48 },
-        failure_persistence: None,
-        ..ProptestConfig::default()
-    })]
+    #![proptest_config(config())]
     #[test]
     fn a_realm_keeps_what_its_root_leads_to_and_nothing_else(
-        incremental in any::<bool>(),
-        generations in any::<bool>(),
-        stress in any::<bool>(),
-        ruby in any::<bool>(),
-        compact in any::<bool>(),
+        options in ways_to_collect(128 << 10),
         ops in ops(),
     ) {
-        let verify = if cfg!(miri) { 0 } else { VERIFY_HEAP | VERIFY_BARRIERS };
-        run(
-            Options {
-                incremental,
-                generations,
-                compact,
-                verify: verify | if stress && !cfg!(miri) { STRESS } else { 0 },
-                layout: if ruby { Layout::Ruby } else { Layout::Fine },
-                least: 128 << 10,
-                step_ns: 2_000,
-                ..Options::new()
-            },
-            ops,
-        );
+        run(options, ops);
     }
 }
 
