@@ -1769,6 +1769,18 @@ void hw_gc_destroy(struct hw_gc_heap *heap);
 struct hw_gc_mutator *hw_gc_attach(struct hw_gc_heap *heap);
 
 /**
+ * A mutator that no thread has yet: as after hw_gc_leave. It is for the thread that calls hw_gc_enter. For a runtime whose threads take turns, or that
+ * makes what a thread needs before the thread. Waits while a collection is at work.
+ *
+ * Returns NULL with errno ENOMEM if there is no memory.
+ *
+ * The program's duties:
+ *
+ * heap is of hw_gc_create and was not destroyed.
+ */
+struct hw_gc_mutator *hw_gc_attach_away(struct hw_gc_heap *heap);
+
+/**
  * The calling thread leaves its heap.
  *
  * The program's duties:
@@ -2201,6 +2213,17 @@ bool hw_gc_major_owed(struct hw_gc_mutator *mutator);
  */
 void hw_gc_external(struct hw_gc_mutator *mutator,
                     ptrdiff_t bytes);
+
+/**
+ * As hw_gc_external, for a thread without a mutator; nobody pays for the bytes at once. Any thread may call this, also from the
+ * runtime's free.
+ *
+ * The program's duties:
+ *
+ * heap is of hw_gc_create and was not destroyed.
+ */
+void hw_gc_account(struct hw_gc_heap *heap,
+                   ptrdiff_t bytes);
 
 /**
  * As malloc; the bytes count in the heap's budget.

@@ -49,14 +49,16 @@ extern "C" {
 #if defined(__GNUC__)
 #define HW_GC_INLINE static __inline__ __attribute__((always_inline, unused))
 #define HW_GC_LIKELY(x) __builtin_expect(!!(x), 1)
+#define HW_GC_ASSUME(x) ((x) ? (void)0 : __builtin_unreachable())
 #else
 #define HW_GC_INLINE static inline
 #define HW_GC_LIKELY(x) (x)
+#define HW_GC_ASSUME(x) ((void)0)
 #endif
 
-/* Memory for an object; see hw_gc_alloc. Where size and kind are constants: nine
- * instructions. With an out_of_memory that never returns false this never returns NULL. */
-HW_GC_INLINE void *hw_gc_new(hw_gc_mutator *mutator, size_t size, uint32_t kind) {
+/* Memory for an object from what the mutator has at hand; NULL: it has none of that size. It never collects and takes no lock: for a
+ * runtime that has something to do before it calls hw_gc_alloc. */
+HW_GC_INLINE void *hw_gc_try(hw_gc_mutator *mutator, size_t size, uint32_t kind) {
     if (HW_GC_LIKELY(size <= 32768)) {
         char *first = (char *)&mutator->regions[kind & 7u];
         hw_gc_region *region = (hw_gc_region *)(void *)(first + mutator->places[(size + 7) / 8]);
@@ -64,6 +66,7 @@ HW_GC_INLINE void *hw_gc_new(hw_gc_mutator *mutator, size_t size, uint32_t kind)
         uintptr_t next = (uintptr_t)object + region->slot;
         if (HW_GC_LIKELY(next <= (uintptr_t)region->end)) {
             region->next = object + region->slot;
+            HW_GC_ASSUME(object != NULL);
             return object;
         }
         if (HW_GC_LIKELY(region->hole != NULL)) {
@@ -76,7 +79,14 @@ HW_GC_INLINE void *hw_gc_new(hw_gc_mutator *mutator, size_t size, uint32_t kind)
             return hole;
         }
     }
-    return hw_gc_alloc(mutator, size, kind);
+    return NULL;
+}
+
+/* Memory for an object; see hw_gc_alloc. Where size and kind are constants: nine
+ * instructions. With an out_of_memory that never returns false this never returns NULL. */
+HW_GC_INLINE void *hw_gc_new(hw_gc_mutator *mutator, size_t size, uint32_t kind) {
+    void *object = hw_gc_try(mutator, size, kind);
+    return HW_GC_LIKELY(object != NULL) ? object : hw_gc_alloc(mutator, size, kind);
 }
 
 /* Whether an object has its mark. */

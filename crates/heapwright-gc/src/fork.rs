@@ -68,12 +68,12 @@ pub(super) fn join() {
     }
 }
 
-/// The handshake of the calling thread in a heap's world.
+/// The handshake of the calling thread in a heap's world. Of several that it had in turns (see `hw_gc_enter`), the one that it has not left.
 fn own_handshake(heap: &Heap) -> Option<&'static Handshake> {
     let me = os::thread_token();
-    let mut found = None;
+    let mut found: Option<&'static Handshake> = None;
     heap.each_mutator(|mutator: &'static Mutator| {
-        if mutator.thread.get() == me {
+        if mutator.thread.get() == me && found.is_none_or(|found| !found.is_in()) {
             found = Some(&mutator.handshake);
         }
     });

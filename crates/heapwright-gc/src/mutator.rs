@@ -163,6 +163,13 @@ impl Mutator {
         self.tracer.room.forget();
     }
 
+    /// It has left, and no thread has it: the one that enters next will.
+    pub(super) fn give_up(&self) {
+        self.heap().world.leave(&self.handshake);
+        self.thread.set(0);
+        self.system_thread.set(0);
+    }
+
     /// The calling thread has it from now on.
     pub(super) fn note_thread(&self) {
         let thread = os::thread_token();

@@ -186,6 +186,23 @@ pub unsafe extern "C" fn hw_gc_attach(heap: *mut GcHeap) -> *mut GcMutator {
     }
 }
 
+/// A mutator that no thread has yet: as after hw_gc_leave. It is for the thread that calls hw_gc_enter. For a runtime whose threads take turns, or that
+/// makes what a thread needs before the thread. Waits while a collection is at work.
+///
+/// Returns NULL with errno ENOMEM if there is no memory.
+///
+/// # Safety
+///
+/// heap is of hw_gc_create and was not destroyed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_attach_away(heap: *mut GcHeap) -> *mut GcMutator {
+    // SAFETY: as the caller promises.
+    match unsafe { heap_of(heap) }.attach_away() {
+        Some(mutator) => mutator.into_ptr().cast(),
+        None => errno::fail(libc::ENOMEM).cast(),
+    }
+}
+
 /// The calling thread leaves its heap.
 ///
 /// # Safety

@@ -83,6 +83,42 @@ impl Heap {
         attached::Mutator::attach(self.inner()).map(Mutator::new)
     }
 
+    /// A mutator that no thread has yet: as after [`Mutator::leave`], for the thread that calls [`Mutator::enter`]. Waits while the world
+    /// stands still. `None` where there is no memory.
+    ///
+    /// ```
+    /// # use heapwright::gc::raw::{Heap, Options, Runtime};
+    /// let heap = Heap::new(Options::new(), Runtime::new()).expect("memory");
+    /// let main = heap.attach().expect("memory");
+    /// let away = heap.attach_away().expect("memory");
+    /// // SAFETY: nobody waits for a mutator that is away; this thread leaves before it takes it.
+    /// unsafe {
+    ///     main.collect();
+    ///     main.detach();
+    ///     away.enter();
+    ///     away.detach();
+    /// }
+    /// ```
+    #[must_use]
+    pub fn attach_away(&self) -> Option<Mutator> {
+        let slot = attached::Mutator::attach(self.inner())?;
+        slot.value.give_up();
+        Some(Mutator::new(slot))
+    }
+
+    /// The runtime has `bytes` more elsewhere that go with objects of the heap, or less: as [`Mutator::external`], for a thread that has
+    /// no mutator. No allocation pays for them, but the next collection is due the sooner. Any thread may call this.
+    ///
+    /// ```
+    /// # use heapwright::gc::raw::{Heap, Options, Runtime};
+    /// let heap = Heap::new(Options::new(), Runtime::new()).expect("memory");
+    /// heap.account(1 << 20);
+    /// assert_eq!(heap.statistics().external_bytes, 1 << 20);
+    /// ```
+    pub fn account(&self, bytes: isize) {
+        self.inner().pacing.add_external(bytes);
+    }
+
     /// The object that an address lies in: any address at all. Constant time, but for objects that
     /// mutators have just allocated: then their number.
     #[must_use]

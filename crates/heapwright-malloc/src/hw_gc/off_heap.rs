@@ -2,9 +2,9 @@
 
 use core::ffi::c_void;
 
-use super::of;
+use super::{heap_of, of};
 use crate::errno;
-use crate::hw_gc_types::GcMutator;
+use crate::hw_gc_types::{GcHeap, GcMutator};
 use heapwright::heap;
 
 /// The runtime has bytes more, or less, in malloc that go with objects of the heap: they count
@@ -17,6 +17,18 @@ use heapwright::heap;
 pub unsafe extern "C" fn hw_gc_external(mutator: *mut GcMutator, bytes: isize) {
     // SAFETY: as the caller promises.
     unsafe { of(mutator) }.external(bytes);
+}
+
+/// As hw_gc_external, for a thread without a mutator; nobody pays for the bytes at once. Any thread may call this, also from the
+/// runtime's free.
+///
+/// # Safety
+///
+/// heap is of hw_gc_create and was not destroyed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_account(heap: *mut GcHeap, bytes: isize) {
+    // SAFETY: as the caller promises.
+    unsafe { heap_of(heap) }.account(bytes);
 }
 
 /// As malloc; the bytes count in the heap's budget.

@@ -1,0 +1,24 @@
+#!/bin/sh
+# Builds the collector for a Ruby that was configured with --with-modular-gc.
+#
+#   runtimes/ruby/build.sh SOURCE BUILD LIBRARY OUT
+#
+#       SOURCE   Ruby's source, 3.4.5     BUILD   where it was configured
+#       LIBRARY  libheapwright.so         OUT     the folder of --with-modular-gc
+#
+# CC and CFLAGS may be set. Then: RUBY_GC_LIBRARY=heapwright ruby ...
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+source=$(cd "$1" && pwd) build=$(cd "$2" && pwd) library=$3 out=$4
+
+grep -q '^#define RUBY_PATCHLEVEL_STR\|RUBY_VERSION_TEENY 5' "$source/version.h" && grep -q 'RUBY_API_VERSION_MINOR 4' "$source/include/ruby/version.h" || {
+    echo "build.sh: the port is for Ruby 3.4.5, and $source is another" >&2
+    exit 1
+}
+arch=$(cd "$build/.ext/include" && ls -d */ | grep -v '^ruby/' | head -n 1)
+mkdir -p "$out"
+cp "$library" "$out/libheapwright.so"
+# shellcheck disable=SC2086
+${CC:-cc} ${CFLAGS:--O3 -fno-plt} -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare -std=gnu11 -fPIC -shared -DBUILDING_MODULAR_GC \
+    -I"$build/.ext/include/$arch" -I"$source/include" -I"$source" -I"$build" -I"$here/../../include" \
+    -o "$out/librubygc.heapwright.so" "$here"/*.c -L"$out" -l:libheapwright.so -Wl,-rpath,'$ORIGIN'

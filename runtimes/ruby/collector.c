@@ -1,0 +1,711 @@
+/*
+** Boot, Ractors, allocation, collections, marking, barriers and forks.
+**
+**   new_obj --> slots at hand (hw_gc_try)                      no lock, no call
+**          \--> VM's lock --> hw_gc_alloc --> may collect      the thread is the only one at work, or has stopped
+**                                                              the others by the VM's barrier
+**
+** **Stopping.** Ruby's threads are stopped by Ruby: who holds the VM's lock and waits at its barrier is the only one
+** at work. Mutators are not polled, so a collection begins only in a thread that has done so. While there is one
+** Ractor, its GVL does, and hw_gc_alloc collects where it is called. With several an allocation collects nothing
+** (it is deferred); where a collection is owed, the barrier comes first, and the other mutators are away during it.
+**
+** **Marking.** Ruby reports references by functions that know of no tracer: it is in a variable of the thread. What
+** most objects are (arrays, strings, floats) is reported here, with Ruby's public definitions; the rest by
+** rb_gc_mark_children. All references are reported by value, so nothing moves.
+**
+** **Kinds.** An object is freed by rb_gc_obj_free, which must look at it: kind HW_GC_FREED. Floats and those internal
+** objects that never have anything to free are swept by their bitmaps alone.
+*/
+#include "heapwright.h"
+
+#include "interface.h"
+
+#define FIRST_IMEMO_TYPE(flags) (((flags) >> FL_USHIFT) & 15)
+
+_Thread_local hw_gc_tracer *ruby_tracer __attribute__((tls_model("initial-exec")));
+_Thread_local VALUE ruby_traced __attribute__((tls_model("initial-exec")));
+_Thread_local bool ruby_is_freeing __attribute__((tls_model("initial-exec")));
+
+static struct objspace the;
+
+/* ---- marking ---------------------------------------------------------- */
+
+static void
+trace(hw_gc_tracer *tracer, void *object, void *data)
+{
+    VALUE obj = (VALUE)object;
+    VALUE flags = RBASIC(obj)->flags;
+
+    if (flags == 0) return; /* not an object yet */
+    if (!(flags & FL_EXIVAR)) {
+        switch (flags & RUBY_T_MASK) {
+          case T_STRING:
+            if (flags & RSTRING_NOEMBED && flags & STRING_IS_SHARED) break;
+            hw_gc_mark(tracer, (void *)RBASIC(obj)->klass);
+            return;
+          case T_ARRAY: {
+            const VALUE *at, *end;
+            if (flags & RARRAY_EMBED_FLAG) {
+                at = RARRAY(obj)->as.ary;
+                end = at + ((flags & RARRAY_EMBED_LEN_MASK) >> RARRAY_EMBED_LEN_SHIFT);
+            }
+            else if (flags & ARRAY_IS_SHARED) {
+                break;
+            }
+            else {
+                at = RARRAY(obj)->as.heap.ptr;
+                end = at + RARRAY(obj)->as.heap.len;
+            }
+            hw_gc_mark(tracer, (void *)RBASIC(obj)->klass);
+            for (; at < end; at++) {
+                if (!RB_SPECIAL_CONST_P(*at)) hw_gc_mark(tracer, (void *)*at);
+            }
+            return;
+          }
+          default:
+            break;
+        }
+    }
+    ruby_tracer = tracer;
+    ruby_traced = obj;
+    rb_gc_mark_children(data, obj);
+}
+
+static void
+roots(hw_gc_tracer *tracer, void *data)
+{
+    struct objspace *o = data;
+
+    ruby_tracer = tracer;
+    ruby_traced = 0;
+    rb_gc_mark_roots(o, NULL);
+    ruby_finalizers_roots(o, tracer);
+    for (struct visits *visits = o->visits; visits; visits = visits->next) {
+        for (size_t i = 0; i < visits->count; i++) hw_gc_mark(tracer, (void *)visits->objects[i]);
+    }
+}
+
+void
+rb_gc_impl_mark(void *objspace, VALUE obj)
+{
+    hw_gc_mark(ruby_tracer, (void *)obj);
+}
+
+void
+rb_gc_impl_mark_and_move(void *objspace, VALUE *place)
+{
+    hw_gc_mark(ruby_tracer, (void *)*place);
+}
+
+void
+rb_gc_impl_mark_and_pin(void *objspace, VALUE obj)
+{
+    hw_gc_mark(ruby_tracer, (void *)obj);
+}
+
+void
+rb_gc_impl_mark_maybe(void *objspace, VALUE obj)
+{
+    hw_gc_mark_maybe(ruby_tracer, (void *)obj);
+}
+
+/* Nothing moves. */
+bool
+rb_gc_impl_object_moved_p(void *objspace, VALUE obj)
+{
+    return false;
+}
+
+VALUE
+rb_gc_impl_location(void *objspace, VALUE obj)
+{
+    return obj;
+}
+
+/* ---- freeing ---------------------------------------------------------- */
+
+/* Whether nothing goes with an object but its slot. */
+static inline bool
+is_bare(VALUE flags)
+{
+    if (flags & (FL_EXIVAR | FL_SEEN_OBJ_ID | FL_FINALIZE)) return false;
+    switch (flags & RUBY_T_MASK) {
+      case T_STRING:
+        return !(flags & (RSTRING_NOEMBED | STRING_IS_INTERNED));
+      case T_ARRAY:
+        return flags & RARRAY_EMBED_FLAG;
+      case T_FLOAT:
+      case T_RATIONAL:
+      case T_COMPLEX:
+        return true;
+      default:
+        return false;
+    }
+}
+
+static void
+freed(void *object, size_t size, void *data)
+{
+    struct objspace *o = data;
+    VALUE obj = (VALUE)object;
+    VALUE flags = RBASIC(obj)->flags;
+
+    if (o->ended) return; /* what was to be freed then has been */
+    o->freed_objects++;
+    if (RB_UNLIKELY(rb_gc_event_hook_required_p(RUBY_INTERNAL_EVENT_FREEOBJ)) && flags != 0) {
+        rb_gc_event_hook(obj, RUBY_INTERNAL_EVENT_FREEOBJ);
+    }
+    else if (flags == 0 || is_bare(flags)) {
+        return;
+    }
+    bool outer = o->during_gc;
+    o->during_gc = ruby_is_freeing = true;
+    if (flags & (FL_SEEN_OBJ_ID | FL_FINALIZE)) ruby_object_died(o, obj);
+    rb_gc_obj_free_vm_weak_references(obj);
+    rb_gc_obj_free(o, obj);
+    ruby_is_freeing = false;
+    o->during_gc = outer;
+    if (o->freed_bytes >= FEW_EXTERNAL) {
+        hw_gc_account(o->heap, -(ptrdiff_t)o->freed_bytes);
+        o->freed_bytes = 0;
+    }
+}
+
+/* ---- what is heard of collections -------------------------------------- */
+
+static void
+heard(const hw_gc_event *event, void *data)
+{
+    struct objspace *o = data;
+    bool begins = event->edge == HW_GC_EVENT_BEGINS;
+
+    switch (event->span) {
+      case HW_GC_SPAN_COLLECTION:
+        if (begins) {
+            o->last_was_minor = event->flags & HW_GC_EVENT_MINOR;
+            o->last_reason = o->reason;
+            if (!o->last_was_minor) st_clear(o->weak);
+            rb_gc_event_hook(0, RUBY_INTERNAL_EVENT_GC_START);
+        }
+        else {
+            rb_gc_event_hook(0, RUBY_INTERNAL_EVENT_GC_END_SWEEP);
+        }
+        break;
+      case HW_GC_SPAN_TRACE:
+        if (!begins) rb_gc_event_hook(0, RUBY_INTERNAL_EVENT_GC_END_MARK);
+        break;
+      case HW_GC_SPAN_PAUSE:
+        o->during_gc = begins;
+        rb_gc_event_hook(0, begins ? RUBY_INTERNAL_EVENT_GC_ENTER : RUBY_INTERNAL_EVENT_GC_EXIT);
+        break;
+      default:
+        break;
+    }
+}
+
+/* ---- stopping ----------------------------------------------------------- */
+
+hw_gc_mutator *
+ruby_mutator(struct objspace *o)
+{
+    struct cache *cache = rb_gc_multi_ractor_p() ? rb_gc_get_ractor_newobj_cache() : o->first;
+
+    if (!cache->entered) {
+        hw_gc_enter(cache->mutator);
+        cache->entered = true;
+    }
+    return cache->mutator;
+}
+
+static void
+others(struct objspace *o, hw_gc_mutator *mine, void (*with)(hw_gc_mutator *))
+{
+    for (struct cache *cache = o->caches; cache; cache = cache->next) {
+        if (cache->entered && cache->mutator != mine) with(cache->mutator);
+    }
+}
+
+void
+ruby_stopped(struct objspace *o, enum reason reason, void (*with)(struct objspace *, hw_gc_mutator *, void *),
+             void *context)
+{
+    unsigned int lock = rb_gc_vm_lock();
+    bool several = rb_gc_multi_ractor_p();
+    hw_gc_mutator *mutator = ruby_mutator(o);
+
+    rb_gc_vm_barrier();
+    rb_gc_save_machine_context();
+    if (several) others(o, mutator, hw_gc_leave);
+    o->reason = reason;
+    with(o, mutator, context);
+    if (several) others(o, mutator, hw_gc_enter);
+    rb_gc_vm_unlock(lock);
+}
+
+static void
+collect_all(struct objspace *o, hw_gc_mutator *mutator, void *context)
+{
+    ruby_tell_external(o);
+    if (o->full_mark_allowed || o->stress != Qfalse) hw_gc_collect(mutator);
+    else hw_gc_collect_minor(mutator);
+    ruby_tell_external(o);
+}
+
+static void
+collect_minor(struct objspace *o, hw_gc_mutator *mutator, void *context)
+{
+    ruby_tell_external(o);
+    hw_gc_collect_minor(mutator);
+    ruby_tell_external(o);
+}
+
+static void
+collect_owed(struct objspace *o, hw_gc_mutator *mutator, void *context)
+{
+    hw_gc_step(mutator, *(uint64_t *)context);
+    ruby_tell_external(o);
+}
+
+static bool
+may_collect(struct objspace *o)
+{
+    return !o->disabled && !o->during_gc;
+}
+
+/* Makes what is owed of collections, as malloc's memory has grown. The thread has the GVL. */
+void
+ruby_collect_owed(struct objspace *o)
+{
+    static const uint64_t step = 2000000;
+    uint64_t budget = step;
+
+    if (may_collect(o)) ruby_stopped(o, BY_MALLOC, collect_owed, &budget);
+}
+
+void
+rb_gc_impl_start(void *objspace, bool full_mark, bool immediate_mark, bool immediate_sweep, bool compact)
+{
+    struct objspace *o = objspace;
+
+    if (o->during_gc) return;
+    ruby_stopped(o, BY_METHOD, full_mark ? collect_all : collect_minor, NULL);
+    ruby_run_jobs(o);
+}
+
+bool
+rb_gc_impl_during_gc_p(void *objspace)
+{
+    return ((struct objspace *)objspace)->during_gc;
+}
+
+void
+rb_gc_impl_gc_enable(void *objspace)
+{
+    ((struct objspace *)objspace)->disabled = false;
+}
+
+void
+rb_gc_impl_gc_disable(void *objspace, bool finish_current_gc)
+{
+    struct objspace *o = objspace;
+    uint64_t all = UINT64_MAX / 4;
+
+    if (finish_current_gc && may_collect(o) && hw_gc_owed(o->first->mutator)) {
+        ruby_stopped(o, BY_METHOD, collect_owed, &all);
+    }
+    o->disabled = true;
+}
+
+bool
+rb_gc_impl_gc_enabled_p(void *objspace)
+{
+    return !((struct objspace *)objspace)->disabled;
+}
+
+void
+rb_gc_impl_stress_set(void *objspace, VALUE flag)
+{
+    struct objspace *o = objspace;
+
+    o->stress = flag;
+    o->slow = RTEST(flag);
+}
+
+VALUE
+rb_gc_impl_stress_get(void *objspace)
+{
+    return ((struct objspace *)objspace)->stress;
+}
+
+/* ---- allocating ---------------------------------------------------------- */
+
+/* Objects of which Ruby says so need no free: see rb_imemo_free. */
+static inline uint32_t
+kind_of(VALUE flags)
+{
+    switch (flags & RUBY_T_MASK) {
+      case T_FLOAT:
+        return HW_GC_LEAF;
+      case T_BIGNUM:
+      case T_SYMBOL:
+        return HW_GC_LEAF | HW_GC_FREED;
+      case T_IMEMO:
+        return IMEMO_IS_FREED >> FIRST_IMEMO_TYPE(flags) & 1 ? HW_GC_FREED : HW_GC_TRACED;
+      default:
+        return HW_GC_FREED;
+    }
+}
+
+RBIMPL_ATTR_NOINLINE()
+static VALUE *
+allocate(struct objspace *o, struct cache *cache, size_t size, uint32_t kind)
+{
+    unsigned int lock = rb_gc_cr_lock();
+    bool several = rb_gc_multi_ractor_p();
+    bool may = may_collect(o);
+
+    if (!cache->entered) {
+        hw_gc_enter(cache->mutator);
+        cache->entered = true;
+    }
+    if (o->first == cache) ruby_tell_external(o);
+    if (may && o->stress != Qfalse) {
+        ruby_stopped(o, BY_STRESS, collect_all, NULL);
+    }
+    else if (may && several && hw_gc_owed(cache->mutator)) {
+        uint64_t budget = UINT64_MAX / 4;
+        ruby_stopped(o, BY_NEWOBJ, collect_owed, &budget);
+    }
+    bool collects = may && !several;
+    if (collects) {
+        o->reason = BY_NEWOBJ;
+        rb_gc_save_machine_context();
+    }
+    else {
+        hw_gc_defer(cache->mutator);
+    }
+    void *object = hw_gc_alloc(cache->mutator, size, kind);
+    if (!collects) hw_gc_resume(cache->mutator);
+    rb_gc_cr_unlock(lock);
+    if (object == NULL) rb_memerror();
+    return object;
+}
+
+VALUE
+rb_gc_impl_new_obj(void *objspace, void *cache_pointer, VALUE klass, VALUE flags, VALUE v1, VALUE v2, VALUE v3,
+                   bool wb_protected, size_t size)
+{
+    struct objspace *o = objspace;
+    struct cache *cache = cache_pointer;
+    uint32_t kind = kind_of(flags);
+    VALUE *object = RB_LIKELY(!o->slow) ? hw_gc_try(cache->mutator, size, kind) : NULL;
+
+    if (RB_UNLIKELY(object == NULL)) object = allocate(o, cache, size, kind);
+    cache->allocated++;
+    if (RB_UNLIKELY(!wb_protected)) flags |= NO_BARRIERS;
+    object[0] = flags;
+    object[1] = klass;
+    object[2] = v1;
+    object[3] = v2;
+    object[4] = v3;
+    if (RB_UNLIKELY(!wb_protected) && !hw_gc_unprotect(cache->mutator, object)) rb_memerror();
+    return (VALUE)object;
+}
+
+size_t
+rb_gc_impl_obj_slot_size(VALUE obj)
+{
+    return hw_gc_object_size((void *)obj);
+}
+
+size_t *
+rb_gc_impl_heap_sizes(void *objspace)
+{
+    return ((struct objspace *)objspace)->sizes;
+}
+
+size_t
+rb_gc_impl_heap_id_for_size(void *objspace, size_t size)
+{
+    return ((struct objspace *)objspace)->pool_of[(size + 7) / 8];
+}
+
+bool
+rb_gc_impl_size_allocatable_p(size_t size)
+{
+    return size <= WIDEST;
+}
+
+/* ---- barriers ------------------------------------------------------------- */
+
+/* What all mutators have in common is read of the main Ractor's; only who has something to report asks for its own. */
+static inline bool
+matters(hw_gc_mutator *any, VALUE parent)
+{
+    uint32_t barrier = *(volatile uint32_t *)&any->barrier;
+    return RB_UNLIKELY(barrier != 0) && hw_gc_has_mark(any, (void *)parent);
+}
+
+void
+rb_gc_impl_writebarrier(void *objspace, VALUE a, VALUE b)
+{
+    struct objspace *o = objspace;
+
+    if (matters(o->first->mutator, a)) hw_gc_shade(ruby_mutator(o), (void *)a, (void *)b);
+}
+
+void
+rb_gc_impl_writebarrier_unprotect(void *objspace, VALUE obj)
+{
+    struct objspace *o = objspace;
+
+    if (RBASIC(obj)->flags & NO_BARRIERS) return;
+    RBASIC(obj)->flags |= NO_BARRIERS;
+    if (!hw_gc_unprotect(ruby_mutator(o), (void *)obj)) rb_memerror();
+}
+
+void
+rb_gc_impl_writebarrier_remember(void *objspace, VALUE obj)
+{
+    struct objspace *o = objspace;
+
+    if (matters(o->first->mutator, obj)) hw_gc_touched(ruby_mutator(o), (void *)obj);
+}
+
+void
+rb_gc_impl_copy_attributes(void *objspace, VALUE dest, VALUE obj)
+{
+    if (RBASIC(obj)->flags & NO_BARRIERS) rb_gc_impl_writebarrier_unprotect(objspace, dest);
+    rb_gc_impl_copy_finalizer(objspace, dest, obj);
+}
+
+/* ---- boot ------------------------------------------------------------------ */
+
+static const char *
+type_name(const void *object, void *data)
+{
+    switch (RBASIC((VALUE)object)->flags & RUBY_T_MASK) {
+#define NAME(type) case type: return #type + 2;
+        NAME(T_OBJECT) NAME(T_CLASS) NAME(T_MODULE) NAME(T_FLOAT) NAME(T_STRING) NAME(T_REGEXP) NAME(T_ARRAY)
+        NAME(T_HASH) NAME(T_STRUCT) NAME(T_BIGNUM) NAME(T_FILE) NAME(T_DATA) NAME(T_MATCH) NAME(T_COMPLEX)
+        NAME(T_RATIONAL) NAME(T_SYMBOL) NAME(T_IMEMO) NAME(T_ICLASS)
+#undef NAME
+      default:
+        return "?";
+    }
+}
+
+/* A number in an environment variable; otherwise as it was. */
+static void
+number(const char *name, double *value)
+{
+    const char *text = getenv(name);
+    char *end;
+
+    if (text == NULL || *text == '\0') return;
+    double given = strtod(text, &end);
+    if (*end == '\0' && given > 0) *value = given;
+    else fprintf(stderr, "heapwright: %s=%s is no number above 0, and is passed over\n", name, text);
+}
+
+/* RUBY_HEAPWRIGHT=word,word,...: what Ruby has no variable for. */
+static void
+configure(hw_gc_options *options)
+{
+    const char *text = getenv("RUBY_HEAPWRIGHT");
+
+    while (text != NULL && *text != '\0') {
+        size_t length = strcspn(text, ",");
+        char word[32] = {0};
+        unsigned long value = 0;
+        if (length < sizeof word) memcpy(word, text, length);
+        char *equals = strchr(word, '=');
+        if (equals != NULL) {
+            *equals = '\0';
+            value = strtoul(equals + 1, NULL, 10);
+        }
+        if (!strcmp(word, "step")) {
+            options->incremental = true;
+            options->step_ns = value * 1000;
+        }
+        else if (!strcmp(word, "generations")) options->generations = value != 0;
+        else if (!strcmp(word, "markers")) options->markers = (uint32_t)value;
+        else if (!strcmp(word, "fine")) options->layout = HW_GC_LAYOUT_FINE;
+        else if (!strcmp(word, "verify")) options->verify |= HW_GC_VERIFY_HEAP | HW_GC_VERIFY_BARRIERS;
+        else if (length > 0) {
+            fprintf(stderr, "heapwright: RUBY_HEAPWRIGHT has the words step=MICROSECONDS, generations=0, markers=N, "
+                            "fine and verify; '%.*s' is none of them\n", (int)length, text);
+        }
+        text += length;
+        text += *text == ',';
+    }
+}
+
+void *
+rb_gc_impl_objspace_alloc(void)
+{
+    return &the;
+}
+
+void
+rb_gc_impl_objspace_init(void *objspace)
+{
+    struct objspace *o = objspace;
+    hw_gc_options options = {
+        .size = sizeof options,
+        .layout = HW_GC_LAYOUT_RUBY,
+        .generations = true,
+        .markers = 1,
+    };
+    hw_gc_runtime runtime = {
+        .size = sizeof runtime,
+        .data = o,
+        .trace = trace,
+        .roots = roots,
+        .free = freed,
+        .type_name = type_name,
+        .event = heard,
+    };
+    double factor = 0, least = 0;
+
+    number("RUBY_GC_HEAP_OLDOBJECT_LIMIT_FACTOR", &factor);
+    number("RUBY_GC_MALLOC_LIMIT", &least);
+    if (factor > 1) options.factor_percent = (uint32_t)(factor * 100);
+    options.least = (size_t)least;
+    configure(&options);
+    o->heap = hw_gc_create(&options, &runtime);
+    if (o->heap == NULL) {
+        fprintf(stderr, "heapwright: there is no memory for a collected heap\n");
+        exit(1);
+    }
+    for (size_t size = 40; size <= WIDEST && o->pools < MOST_POOLS; size += 8) {
+        size_t slot = hw_gc_slot_size(o->heap, size);
+        if (o->pools == 0 || o->sizes[o->pools - 1] != slot) o->sizes[o->pools++] = slot;
+    }
+    for (size_t at = 0, pool = 0; at <= WIDEST / 8; at++) {
+        while (pool + 1 < o->pools && o->sizes[pool] < at * 8) pool++;
+        o->pool_of[at] = (uint8_t)pool;
+    }
+    o->full_mark_allowed = o->measures = true;
+    o->stress = Qfalse;
+    ruby_finalizers_init(o);
+    hw_gc_add_weak_pass(o->heap, ruby_weak_pass, o);
+}
+
+void
+rb_gc_impl_set_params(void *objspace)
+{
+    /* The environment was read when the heap was made. */
+}
+
+void *
+rb_gc_impl_ractor_cache_alloc(void *objspace, void *ractor)
+{
+    struct objspace *o = objspace;
+    struct cache *cache = calloc(1, sizeof *cache);
+
+    if (cache == NULL) rb_memerror();
+    cache->mutator = o->first ? hw_gc_attach_away(o->heap) : hw_gc_attach(o->heap);
+    if (cache->mutator == NULL) rb_memerror();
+    if (o->first == NULL) {
+        cache->entered = true;
+        o->first = cache;
+    }
+    cache->next = o->caches;
+    o->caches = cache;
+    return cache;
+}
+
+void
+rb_gc_impl_ractor_cache_free(void *objspace, void *cache_pointer)
+{
+    struct objspace *o = objspace;
+    struct cache *cache = cache_pointer;
+
+    for (struct cache **at = &o->caches; *at; at = &(*at)->next) {
+        if (*at == cache) {
+            *at = cache->next;
+            break;
+        }
+    }
+    o->allocated_by_ended += cache->allocated;
+    if (cache == o->first) {
+        /* The process ends; others still read of it. */
+        cache->next = o->caches;
+        o->caches = cache;
+        return;
+    }
+    if (!cache->entered) hw_gc_enter(cache->mutator);
+    hw_gc_detach(cache->mutator);
+    free(cache);
+}
+
+void
+rb_gc_impl_objspace_free(void *objspace)
+{
+    struct objspace *o = objspace;
+
+    while (o->caches) {
+        struct cache *cache = o->caches;
+        o->caches = cache->next;
+        if (!cache->entered) hw_gc_enter(cache->mutator);
+        hw_gc_detach(cache->mutator);
+        free(cache);
+    }
+    o->first = NULL;
+    o->ended = true;
+    hw_gc_destroy(o->heap);
+    o->heap = NULL;
+}
+
+const char *
+rb_gc_impl_active_gc_name(void)
+{
+    return "heapwright";
+}
+
+/* ---- forks ------------------------------------------------------------------ */
+
+/* The heap takes part in forks by itself: it waits for the mutators that are at work, so these are away meanwhile, but that of
+   the thread that forks, which may be another one than it was made by. */
+void
+rb_gc_impl_before_fork(void *objspace)
+{
+    struct objspace *o = objspace;
+
+    o->fork_lock = rb_gc_vm_lock();
+    rb_gc_vm_barrier();
+    hw_gc_mutator *mutator = ruby_mutator(o);
+    others(o, mutator, hw_gc_leave);
+    hw_gc_leave(mutator);
+    hw_gc_enter(mutator);
+}
+
+void
+rb_gc_impl_after_fork(void *objspace, rb_pid_t pid)
+{
+    struct objspace *o = objspace;
+    hw_gc_mutator *mutator = ruby_mutator(o);
+
+    if (pid == 0) {
+        /* The other Ractors are gone, and their mutators. */
+        struct cache **at = &o->caches;
+        while (*at) {
+            struct cache *cache = *at;
+            if (cache->mutator == mutator) {
+                at = &cache->next;
+                o->first = cache;
+            }
+            else {
+                *at = cache->next;
+                o->allocated_by_ended += cache->allocated;
+                free(cache);
+            }
+        }
+    }
+    else {
+        others(o, mutator, hw_gc_enter);
+    }
+    rb_gc_vm_unlock(o->fork_lock);
+}

@@ -1,0 +1,144 @@
+/*
+** What the files of the port share: the state of the one heap of a Ruby process.
+**
+**   Ruby                                        here
+**   objspace                                    struct objspace: one collected heap
+**   a Ractor's cache of free slots              struct cache: a mutator of that heap
+**   the GVL, the VM's lock and its barrier      what stops threads: see collector.c
+**   T_NONE, the flags 0                         memory that was handed out and is not an object yet
+**   T_ZOMBIE                                    none: a slot goes at once, what is left to do is a job
+**
+**   collector.c    boot, Ractors, allocation, collections, marking, barriers, forks
+**   finalizers.c   finalizers, postponed frees, object ids, weak slots
+**   malloc.c       the memory that objects have outside of the heap
+**   statistics.c   GC.stat and its kin, and what a program may ask about an object
+**   walking.c      all objects, one by one; the end of a process
+*/
+#ifndef RUBY_HEAPWRIGHT_H
+#define RUBY_HEAPWRIGHT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ruby/ruby.h"
+#include "ruby/debug.h"
+
+#include "gc/gc.h"
+#include "gc/gc_impl.h"
+
+#include "heapwright_gc.h"
+
+/* The widest slot that Ruby is offered: what is wider it embeds no more, and asks malloc for. */
+#define WIDEST 640
+/* Bytes of malloc's memory that the heap need not know of at once. */
+#define FEW_EXTERNAL (64 << 10)
+/* More pools than any layout has of that width. */
+#define MOST_POOLS 40
+
+/* An object that has no barriers: Ruby leaves this flag to the collector. */
+#define NO_BARRIERS ((VALUE)RUBY_FL_UNUSED6)
+
+/* Why a collection was made, for GC.latest_gc_info. */
+enum reason { BY_NOTHING, BY_NEWOBJ, BY_MALLOC, BY_METHOD, BY_STRESS };
+
+/* A Ractor's way into the heap. */
+struct cache {
+    hw_gc_mutator *mutator;
+    struct cache *next;
+    size_t allocated; /* objects */
+    bool entered;     /* one of its threads has come */
+};
+
+/* What is to be done when no collection is under way: a finalizer of Ruby's, or a free that may not happen in a sweep. */
+struct job {
+    struct job *next;
+    void (*dfree)(void *);
+    void *data;
+    VALUE id, blocks;
+};
+
+/* Objects that a walk has yet to visit: roots. */
+struct visits {
+    struct visits *next;
+    VALUE *objects;
+    size_t count, room;
+};
+
+struct objspace {
+    hw_gc_heap *heap;
+    struct cache *caches;
+    struct cache *first; /* the main Ractor's: what all mutators have in common is read there */
+
+    bool disabled, during_gc, full_mark_allowed, measures, slow, ended;
+    VALUE stress;
+    unsigned int fork_lock;
+    enum reason reason, last_reason;
+    bool last_was_minor;
+
+    size_t sizes[MOST_POOLS + 1];
+    uint8_t pool_of[WIDEST / 8 + 1];
+    size_t pools;
+
+    _Atomic ptrdiff_t external; /* bytes of malloc that the heap was not told of */
+    size_t freed_objects, freed_bytes;
+    size_t allocated_by_ended;
+
+    struct visits *visits;
+    st_table *finalizers, *id_of, *object_of;
+    unsigned long long next_id;
+    struct job *_Atomic jobs;
+    atomic_bool finalizing;
+    rb_postponed_job_handle_t run_jobs;
+
+    st_table *weak; /* place outside of the heap -> the object that has it */
+    pthread_mutex_t weak_lock;
+    VALUE *unfreed; /* objects with an id or a finalizer whose deaths the sweep does not tell */
+    size_t unfreeds, unfreed_room;
+};
+
+/* The object that is traced, and where its references go. One thread marks at a time that has the VM's lock, and the
+   heap's own threads. */
+extern _Thread_local hw_gc_tracer *ruby_tracer;
+extern _Thread_local VALUE ruby_traced;
+/* This thread frees what goes with a dead object. */
+extern _Thread_local bool ruby_is_freeing;
+
+/* finalizers.c */
+void ruby_finalizers_init(struct objspace *o);
+void ruby_finalizers_roots(struct objspace *o, hw_gc_tracer *tracer);
+void ruby_weak_pass(hw_gc_tracer *tracer, void *context);
+void ruby_object_died(struct objspace *o, VALUE object);
+void ruby_run_jobs(void *context);
+void ruby_run_all_finalizers(struct objspace *o);
+
+/* collector.c: brings the VM to a stop and calls with, which may collect; ends what it began. */
+void ruby_stopped(struct objspace *o, enum reason reason, void (*with)(struct objspace *, hw_gc_mutator *, void *),
+                  void *context);
+hw_gc_mutator *ruby_mutator(struct objspace *o);
+/* Makes what is owed of collections. The thread has the GVL. */
+void ruby_collect_owed(struct objspace *o);
+
+/* malloc.c: tells the heap what malloc's memory came to. */
+void ruby_tell_external(struct objspace *o);
+
+/* Appends to a vector that malloc has. False: there is no memory. */
+static inline bool
+ruby_push(void **vector, size_t *count, size_t *room, size_t size, const void *element)
+{
+    if (*count == *room) {
+        size_t more = *room ? *room * 2 : 64;
+        void *grown = realloc(*vector, more * size);
+        if (grown == NULL) return false;
+        *vector = grown;
+        *room = more;
+    }
+    memcpy((char *)*vector + *count * size, element, size);
+    (*count)++;
+    return true;
+}
+
+#endif

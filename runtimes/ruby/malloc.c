@@ -1,0 +1,106 @@
+/*
+** The memory that objects have outside of the heap: malloc, and how much of it there is.
+**
+**   malloc, realloc, free --> external (a sum, any thread) --> hw_gc_account --> a collection is owed the sooner
+**
+** Any thread may call these, with the GVL or without; only one that has it may collect. Sizes are what malloc
+** says a block has, on both sides, because Ruby seldom says a size when it frees. The heap is told from time to
+** time; what a sweep frees is told in the sweep, so that it counts as dead.
+*/
+#include <errno.h>
+#include <malloc.h>
+
+#include "heapwright.h"
+
+int ruby_thread_has_gvl_p(void);
+
+void
+ruby_tell_external(struct objspace *o)
+{
+    ptrdiff_t bytes = atomic_exchange_explicit(&o->external, 0, memory_order_relaxed);
+
+    if (bytes != 0) hw_gc_account(o->heap, bytes);
+}
+
+static inline void
+add(struct objspace *o, ptrdiff_t bytes)
+{
+    ptrdiff_t was = atomic_fetch_add_explicit(&o->external, bytes, memory_order_relaxed);
+
+    if (RB_UNLIKELY(was + bytes < -FEW_EXTERNAL)) ruby_tell_external(o);
+}
+
+/* There is more than there was: time to collect? */
+static inline void
+grown(struct objspace *o)
+{
+    if (RB_LIKELY(atomic_load_explicit(&o->external, memory_order_relaxed) < FEW_EXTERNAL && !o->slow)) return;
+    if (o->heap == NULL || o->first == NULL) return;
+    ruby_tell_external(o);
+    if (!ruby_native_thread_p() || !ruby_thread_has_gvl_p() || o->disabled || o->during_gc) return;
+    if (o->slow) rb_gc_impl_start(o, true, true, true, false);
+    else if (hw_gc_owed(o->first->mutator)) ruby_collect_owed(o);
+}
+
+void *
+rb_gc_impl_malloc(void *objspace, size_t size)
+{
+    struct objspace *o = objspace;
+
+    grown(o);
+    void *block = malloc(size);
+    if (RB_LIKELY(block != NULL)) add(o, (ptrdiff_t)malloc_usable_size(block));
+    return block;
+}
+
+void *
+rb_gc_impl_calloc(void *objspace, size_t size)
+{
+    struct objspace *o = objspace;
+
+    grown(o);
+    void *block = calloc(1, size);
+    if (RB_LIKELY(block != NULL)) add(o, (ptrdiff_t)malloc_usable_size(block));
+    return block;
+}
+
+void *
+rb_gc_impl_realloc(void *objspace, void *block, size_t size, size_t old_size)
+{
+    struct objspace *o = objspace;
+
+    if (block == NULL) return rb_gc_impl_malloc(o, size);
+    if (size == 0) {
+        /* Ruby's own: a block of its smallest size, which may be freed. */
+        void *least = rb_gc_impl_malloc(o, 1);
+        if (least != NULL) rb_gc_impl_free(o, block, old_size);
+        return least;
+    }
+    grown(o);
+    ptrdiff_t before = (ptrdiff_t)malloc_usable_size(block);
+    void *moved = realloc(block, size);
+    if (RB_LIKELY(moved != NULL)) add(o, (ptrdiff_t)malloc_usable_size(moved) - before);
+    return moved;
+}
+
+void
+rb_gc_impl_free(void *objspace, void *block, size_t old_size)
+{
+    struct objspace *o = objspace;
+
+    if (block == NULL) return;
+    size_t size = malloc_usable_size(block);
+    free(block);
+    /* A sweep's frees are of dead objects: see freed. The thread that sweeps has the VM's lock. */
+    if (ruby_is_freeing) o->freed_bytes += size;
+    else add(o, -(ptrdiff_t)size);
+}
+
+void
+rb_gc_impl_adjust_memory_usage(void *objspace, ssize_t bytes)
+{
+    struct objspace *o = objspace;
+
+    add(o, bytes);
+    if (bytes > 0) grown(o);
+}

@@ -1,0 +1,311 @@
+/*
+** GC.stat and its kin, GC.config, and what a program may ask about an object.
+**
+** Names are Ruby's where a figure means the same; what has no counterpart here is 0, so that what reads a hash finds its keys.
+*/
+#include "heapwright.h"
+
+struct figure {
+    const char *name;
+    size_t value;
+};
+
+/* The figure of a symbol, or all of them in a hash. Qundef: there is none of that name. */
+static VALUE
+answer(VALUE hash_or_symbol, const struct figure *figures, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        VALUE name = ID2SYM(rb_intern(figures[i].name));
+        if (hash_or_symbol == name) return SIZET2NUM(figures[i].value);
+        if (!SYMBOL_P(hash_or_symbol)) rb_hash_aset(hash_or_symbol, name, SIZET2NUM(figures[i].value));
+    }
+    return SYMBOL_P(hash_or_symbol) ? Qundef : hash_or_symbol;
+}
+
+static hw_gc_statistics
+statistics(struct objspace *o)
+{
+    hw_gc_statistics s;
+
+    ruby_tell_external(o);
+    hw_gc_stats(o->heap, &s, sizeof s);
+    return s;
+}
+
+static size_t
+allocated(struct objspace *o)
+{
+    size_t sum = o->allocated_by_ended;
+
+    for (struct cache *cache = o->caches; cache; cache = cache->next) sum += cache->allocated;
+    return sum;
+}
+
+VALUE
+rb_gc_impl_stat(void *objspace, VALUE hash_or_symbol)
+{
+    struct objspace *o = objspace;
+    hw_gc_statistics s = statistics(o);
+    size_t pages = 0, slots = 0, live = 0, grown = 0, made = allocated(o);
+
+    for (uint32_t i = 0; i < s.pools; i++) {
+        pages += s.pool[i].pages;
+        slots += s.pool[i].slots;
+        live += s.pool[i].live;
+        grown += s.pool[i].grown_pages;
+    }
+    size_t in_use = slots < made ? slots : made;
+    const struct figure figures[] = {
+        { "count", s.cycles },
+        { "time", (s.pause_ns + s.sweep_ns) / 1000000 },
+        { "marking_time", s.pause_ns / 1000000 },
+        { "sweeping_time", s.sweep_ns / 1000000 },
+        { "heap_allocated_pages", pages + s.empty_bytes / 65536 },
+        { "heap_empty_pages", s.empty_bytes / 65536 },
+        { "heap_allocatable_slots", (s.goal_bytes > s.live_bytes ? s.goal_bytes - s.live_bytes : 0) / 40 },
+        { "heap_available_slots", slots },
+        { "heap_live_slots", in_use < live ? in_use : live },
+        { "heap_free_slots", slots > live ? slots - live : 0 },
+        { "heap_final_slots", 0 },
+        { "heap_marked_slots", live },
+        { "heap_eden_pages", pages },
+        { "total_allocated_pages", pages + grown },
+        { "total_freed_pages", grown },
+        { "total_allocated_objects", made },
+        { "total_freed_objects", made > live ? made - live : 0 },
+        { "malloc_increase_bytes", s.external_bytes },
+        { "malloc_increase_bytes_limit", s.goal_bytes },
+        { "minor_gc_count", s.minor_cycles },
+        { "major_gc_count", s.cycles - s.minor_cycles },
+        { "compact_count", s.compactions },
+        { "read_barrier_faults", 0 },
+        { "total_moved_objects", s.moved_objects },
+        { "remembered_wb_unprotected_objects", 0 },
+        { "remembered_wb_unprotected_objects_limit", 0 },
+        { "old_objects", s.old_bytes / 40 },
+        { "old_objects_limit", s.goal_bytes / 40 },
+        { "oldmalloc_increase_bytes", s.external_bytes },
+        { "oldmalloc_increase_bytes_limit", s.goal_bytes },
+        { "weak_references_count", o->weak->num_entries },
+        /* heapwright's own. */
+        { "longest_pause_ns", s.pause_wall_max_ns },
+        { "live_bytes", s.live_bytes },
+        { "peak_bytes", s.peak_bytes },
+    };
+    return answer(hash_or_symbol, figures, sizeof figures / sizeof *figures);
+}
+
+static VALUE
+stat_of_pool(const hw_gc_pool_statistics *pool, VALUE hash_or_symbol)
+{
+    const struct figure figures[] = {
+        { "slot_size", pool->slot_size },
+        { "heap_eden_pages", pool->pages },
+        { "heap_eden_slots", pool->slots },
+        { "total_allocated_pages", pool->pages + pool->grown_pages },
+        { "force_major_gc_count", 0 },
+        { "force_incremental_marking_finish_count", 0 },
+        { "total_allocated_objects", pool->slots },
+        { "total_freed_objects", pool->slots - pool->live },
+    };
+    return answer(hash_or_symbol, figures, sizeof figures / sizeof *figures);
+}
+
+VALUE
+rb_gc_impl_stat_heap(void *objspace, VALUE number, VALUE hash_or_symbol)
+{
+    struct objspace *o = objspace;
+    hw_gc_statistics s = statistics(o);
+
+    if (!NIL_P(number)) {
+        size_t pool = NUM2SIZET(number);
+        if (pool >= o->pools) {
+            rb_raise(rb_eArgError, "heap index out of range: there are %" PRIuSIZE, o->pools);
+        }
+        if (!SYMBOL_P(hash_or_symbol) && !RB_TYPE_P(hash_or_symbol, T_HASH)) {
+            rb_raise(rb_eTypeError, "non-hash or symbol given");
+        }
+        return stat_of_pool(&s.pool[pool], hash_or_symbol);
+    }
+    if (!RB_TYPE_P(hash_or_symbol, T_HASH)) rb_raise(rb_eTypeError, "non-hash given");
+    for (size_t pool = 0; pool < o->pools; pool++) {
+        VALUE of_pool = rb_hash_aref(hash_or_symbol, SIZET2NUM(pool));
+        if (!RB_TYPE_P(of_pool, T_HASH)) {
+            of_pool = rb_hash_new();
+            rb_hash_aset(hash_or_symbol, SIZET2NUM(pool), of_pool);
+        }
+        stat_of_pool(&s.pool[pool], of_pool);
+    }
+    return hash_or_symbol;
+}
+
+size_t
+rb_gc_impl_gc_count(void *objspace)
+{
+    return statistics(objspace).cycles;
+}
+
+/* Times are always measured; without leave they are not told. */
+void
+rb_gc_impl_set_measure_total_time(void *objspace, VALUE flag)
+{
+    ((struct objspace *)objspace)->measures = RTEST(flag);
+}
+
+bool
+rb_gc_impl_get_measure_total_time(void *objspace)
+{
+    return ((struct objspace *)objspace)->measures;
+}
+
+unsigned long long
+rb_gc_impl_get_total_time(void *objspace)
+{
+    hw_gc_statistics s = statistics(objspace);
+    return s.pause_ns + s.sweep_ns;
+}
+
+static VALUE
+symbol(const char *name)
+{
+    return name ? ID2SYM(rb_intern(name)) : Qnil;
+}
+
+VALUE
+rb_gc_impl_latest_gc_info(void *objspace, VALUE hash_or_key)
+{
+    static const char *const reasons[] = { NULL, "newobj", "malloc", "method", "stress" };
+    static const char *const states[] = { "none", "marking", "sweeping", "sweeping" };
+    struct objspace *o = objspace;
+    hw_gc_statistics s = statistics(o);
+    bool major = s.cycles > 0 && !o->last_was_minor;
+    const struct {
+        const char *name;
+        VALUE value;
+    } facts[] = {
+        { "major_by", major ? symbol(o->last_reason == BY_METHOD || o->last_reason == BY_STRESS ? "force" : "oldgen") : Qnil },
+        { "need_major_by", hw_gc_major_owed(o->first->mutator) ? symbol("oldgen") : Qnil },
+        { "gc_by", symbol(reasons[o->last_reason]) },
+        { "have_finalizer", atomic_load(&o->jobs) ? Qtrue : Qfalse },
+        { "immediate_sweep", o->last_reason == BY_METHOD || o->last_reason == BY_STRESS ? Qtrue : Qfalse },
+        { "state", symbol(states[s.phase & 3]) },
+        { "weak_references_count", SIZET2NUM(o->weak->num_entries) },
+        { "retained_weak_references_count", SIZET2NUM(o->weak->num_entries) },
+    };
+
+    if (!SYMBOL_P(hash_or_key) && !RB_TYPE_P(hash_or_key, T_HASH)) rb_raise(rb_eTypeError, "non-hash or symbol given");
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
+        if (hash_or_key == symbol(facts[i].name)) return facts[i].value;
+        if (!SYMBOL_P(hash_or_key)) rb_hash_aset(hash_or_key, symbol(facts[i].name), facts[i].value);
+    }
+    return SYMBOL_P(hash_or_key) ? Qundef : hash_or_key;
+}
+
+/* ---- GC.config ----------------------------------------------------------------- */
+
+VALUE
+rb_gc_impl_config_get(void *objspace)
+{
+    VALUE hash = rb_hash_new();
+
+    rb_hash_aset(hash, symbol("rgengc_allow_full_mark"), ((struct objspace *)objspace)->full_mark_allowed ? Qtrue : Qfalse);
+    return hash;
+}
+
+void
+rb_gc_impl_config_set(void *objspace, VALUE hash)
+{
+    struct objspace *o = objspace;
+
+    if (!RB_TYPE_P(hash, T_HASH)) rb_raise(rb_eArgError, "expected keyword arguments");
+    VALUE allowed = rb_hash_lookup2(hash, symbol("rgengc_allow_full_mark"), Qundef);
+    if (allowed == Qundef || RTEST(allowed) == o->full_mark_allowed) return;
+    o->full_mark_allowed = RTEST(allowed);
+    if (o->full_mark_allowed) hw_gc_resume_majors(ruby_mutator(o));
+    else hw_gc_defer_majors(ruby_mutator(o));
+}
+
+/* ---- objects --------------------------------------------------------------------- */
+
+size_t
+rb_gc_impl_obj_flags(void *objspace, VALUE obj, ID *flags, size_t most)
+{
+    struct objspace *o = objspace;
+    size_t count = 0;
+
+    if (!(RBASIC(obj)->flags & NO_BARRIERS) && count < most) flags[count++] = rb_intern("wb_protected");
+    if (hw_gc_has_mark(o->first->mutator, (void *)obj) && hw_gc_is_old(ruby_mutator(o), (void *)obj)) {
+        if (count < most) flags[count++] = rb_intern("old");
+        if (count < most) flags[count++] = rb_intern("uncollectible");
+        if (count < most) flags[count++] = rb_intern("marked");
+    }
+    return count;
+}
+
+bool
+rb_gc_impl_pointer_to_heap_p(void *objspace, const void *pointer)
+{
+    return pointer != NULL && hw_gc_find(((struct objspace *)objspace)->heap, pointer) == pointer;
+}
+
+/* Whether it is dead, though nothing has freed it yet: tables of the VM that do not keep their objects ask. */
+bool
+rb_gc_impl_garbage_object_p(void *objspace, VALUE obj)
+{
+    return hw_gc_find(((struct objspace *)objspace)->heap, (void *)obj) != (void *)obj || RBASIC(obj)->flags == 0;
+}
+
+/* Hooks are looked at where something happens. */
+void
+rb_gc_impl_set_event_hook(void *objspace, const rb_event_flag_t event)
+{
+}
+
+/* ---- constants and methods ------------------------------------------------------------ */
+
+static void
+count_wrong(struct objspace *o, hw_gc_mutator *mutator, void *wrong)
+{
+    *(size_t *)wrong = hw_gc_verify(mutator);
+}
+
+static VALUE
+verify(VALUE self)
+{
+    size_t wrong = 0;
+
+    ruby_stopped(rb_gc_get_objspace(), BY_METHOD, count_wrong, &wrong);
+    if (wrong > 0) rb_bug("heapwright: %" PRIuSIZE " references lead to no object", wrong);
+    return Qnil;
+}
+
+void
+rb_gc_impl_init(void)
+{
+    struct objspace *o = rb_gc_get_objspace();
+    VALUE constants = rb_hash_new();
+    const struct figure figures[] = {
+        { "BASE_SLOT_SIZE", o->sizes[0] },
+        { "RVALUE_OVERHEAD", 0 },
+        { "RVARGC_MAX_ALLOCATE_SIZE", o->sizes[o->pools - 1] },
+        { "HEAP_COUNT", o->pools },
+        { "SIZE_POOL_COUNT", o->pools },
+        { "HEAP_PAGE_SIZE", 65536 },
+        { "HEAP_PAGE_OBJ_LIMIT", 65536 / o->sizes[0] },
+        { "RVALUE_OLD_AGE", 2 },
+    };
+
+    answer(constants, figures, sizeof figures / sizeof *figures);
+    OBJ_FREEZE(constants);
+    rb_define_const(rb_mGC, "INTERNAL_CONSTANTS", constants);
+    VALUE words = rb_ary_new();
+    OBJ_FREEZE(words);
+    rb_define_const(rb_mGC, "OPTS", words);
+
+    rb_define_singleton_method(rb_mGC, "verify_internal_consistency", verify, 0);
+    rb_define_singleton_method(rb_mGC, "compact", rb_f_notimplement, 0);
+    rb_define_singleton_method(rb_mGC, "auto_compact", rb_f_notimplement, 0);
+    rb_define_singleton_method(rb_mGC, "auto_compact=", rb_f_notimplement, 1);
+    rb_define_singleton_method(rb_mGC, "latest_compact_info", rb_f_notimplement, 0);
+    rb_define_singleton_method(rb_mGC, "verify_compaction_references", rb_f_notimplement, -1);
+}
