@@ -54,22 +54,23 @@ apt_aside() {
 # command_or_package COMMAND PACKAGE: installs PACKAGE unless COMMAND is there.
 command_or_package() { command -v "$1" >/dev/null || packages "$2"; }
 
-# source_package NAME: unpacks Debian's source package of this release into $SOURCES/NAME, once; a line, and not 0, where there is
-# none to be had. The list of sources and all of apt's state for it are ours: the system's stay as they are.
+# source_package NAME [SUITE VERSION]: unpacks Debian's source package of this release, or of another, into $SOURCES/NAME, once; a line, and
+# not 0, where there is none to be had. The list of sources and all of apt's state for it are ours: the system's stay as they are.
 source_package() {
-    local apt=$SOURCES.apt name=$1
+    local name=$1 suite=${2:-} version=${3:+=$3}
+    local apt=$SOURCES.apt$suite
     [ ! -d "$SOURCES/$name" ] || return 0
     command -v apt-get >/dev/null || { say "no source of $name: there is no apt-get"; return 1; }
     command_or_package dpkg-source dpkg-dev
     mkdir -p "$apt/lists/partial" "$apt/archives/partial" "$apt/$name" "$SOURCES"
-    (. /etc/os-release; echo "deb-src http://deb.debian.org/debian $VERSION_CODENAME main") >"$apt/sources.list"
+    (. /etc/os-release; echo "deb-src http://deb.debian.org/debian ${suite:-$VERSION_CODENAME} main") >"$apt/sources.list"
     local options=(-qq -o Dir::Etc::sourcelist="$apt/sources.list" -o Dir::Etc::sourceparts=/dev/null
         -o Dir::State::lists="$apt/lists" -o Dir::Cache="$apt" -o APT::Sandbox::User=root
         -o Acquire::Retries=2 -o Acquire::http::Timeout=20)
     say "fetching the source of $name"
     {
         { [ -n "$(find "$apt/lists" -name '*Sources*')" ] || apt-get "${options[@]}" update; } &&
-            (cd "$apt/$name" && apt-get "${options[@]}" source --download-only "$name") &&
+            (cd "$apt/$name" && apt-get "${options[@]}" source --download-only "$name$version") &&
             rm -rf "$apt/unpacked" &&
             dpkg-source --no-check -x "$apt/$name"/*.dsc "$apt/unpacked" &&
             mv "$apt/unpacked" "$SOURCES/$name"

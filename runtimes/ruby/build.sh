@@ -17,8 +17,11 @@ grep -q '^#define RUBY_PATCHLEVEL_STR\|RUBY_VERSION_TEENY 5' "$source/version.h"
 }
 arch=$(cd "$build/.ext/include" && ls -d */ | grep -v '^ruby/' | head -n 1)
 mkdir -p "$out"
-cp "$library" "$out/libheapwright.so"
+# What runs now keeps what it has loaded.
+cp "$library" "$out/libheapwright.so.new"
+mv "$out/libheapwright.so.new" "$out/libheapwright.so"
 # shellcheck disable=SC2086
 ${CC:-cc} ${CFLAGS:--O3 -fno-plt} -Wall -Wextra -Wno-unused-parameter -Wno-sign-compare -std=gnu11 -fPIC -shared -DBUILDING_MODULAR_GC \
     -I"$build/.ext/include/$arch" -I"$source/include" -I"$source" -I"$build" -I"$here/../../include" \
-    -o "$out/librubygc.heapwright.so" "$here"/*.c -L"$out" -l:libheapwright.so -Wl,-rpath,'$ORIGIN'
+    -o "$out/librubygc.heapwright.so.new" "$here"/*.c -L"$out" -l:libheapwright.so -Wl,-rpath,'$ORIGIN'
+mv "$out/librubygc.heapwright.so.new" "$out/librubygc.heapwright.so"

@@ -152,7 +152,6 @@ freed(void *object, size_t size, void *data)
     VALUE flags = RBASIC(obj)->flags;
 
     if (o->ended) return; /* what was to be freed then has been */
-    o->freed_objects++;
     if (RB_UNLIKELY(rb_gc_event_hook_required_p(RUBY_INTERNAL_EVENT_FREEOBJ)) && flags != 0) {
         rb_gc_event_hook(obj, RUBY_INTERNAL_EVENT_FREEOBJ);
     }
@@ -189,14 +188,18 @@ heard(const hw_gc_event *event, void *data)
             rb_gc_event_hook(0, RUBY_INTERNAL_EVENT_GC_START);
         }
         else {
+            o->compare = !o->last_was_minor;
             rb_gc_event_hook(0, RUBY_INTERNAL_EVENT_GC_END_SWEEP);
         }
         break;
       case HW_GC_SPAN_TRACE:
-        if (!begins) rb_gc_event_hook(0, RUBY_INTERNAL_EVENT_GC_END_MARK);
+        if (begins) break;
+        for (size_t pool = 0; pool < o->pools; pool++) o->allocated_before[pool] = ruby_allocated(o, pool);
+        rb_gc_event_hook(0, RUBY_INTERNAL_EVENT_GC_END_MARK);
         break;
       case HW_GC_SPAN_PAUSE:
         o->during_gc = begins;
+        ruby_profiler_heard(o, begins);
         rb_gc_event_hook(0, begins ? RUBY_INTERNAL_EVENT_GC_ENTER : RUBY_INTERNAL_EVENT_GC_EXIT);
         break;
       default:
@@ -289,6 +292,7 @@ rb_gc_impl_start(void *objspace, bool full_mark, bool immediate_mark, bool immed
     struct objspace *o = objspace;
 
     if (o->during_gc) return;
+    o->immediate_sweep = immediate_sweep;
     ruby_stopped(o, BY_METHOD, full_mark ? collect_all : collect_minor, NULL);
     ruby_run_jobs(o);
 }
@@ -369,7 +373,13 @@ allocate(struct objspace *o, struct cache *cache, size_t size, uint32_t kind)
         hw_gc_enter(cache->mutator);
         cache->entered = true;
     }
-    if (o->first == cache) ruby_tell_external(o);
+    if (RB_UNLIKELY(o->compare)) {
+        o->compare = false;
+        ruby_compare_external(o);
+    }
+    else {
+        ruby_tell_external(o);
+    }
     if (may && o->stress != Qfalse) {
         ruby_stopped(o, BY_STRESS, collect_all, NULL);
     }
@@ -399,10 +409,11 @@ rb_gc_impl_new_obj(void *objspace, void *cache_pointer, VALUE klass, VALUE flags
     struct objspace *o = objspace;
     struct cache *cache = cache_pointer;
     uint32_t kind = kind_of(flags);
+    if (size < NARROWEST) size = NARROWEST; /* some ask for two words, and get what Ruby's own would give */
     VALUE *object = RB_LIKELY(!o->slow) ? hw_gc_try(cache->mutator, size, kind) : NULL;
 
     if (RB_UNLIKELY(object == NULL)) object = allocate(o, cache, size, kind);
-    cache->allocated++;
+    cache->allocated[o->pool_of[(size + 7) / 8]]++;
     if (RB_UNLIKELY(!wb_protected)) flags |= NO_BARRIERS;
     object[0] = flags;
     object[1] = klass;
@@ -579,7 +590,7 @@ rb_gc_impl_objspace_init(void *objspace)
         fprintf(stderr, "heapwright: there is no memory for a collected heap\n");
         exit(1);
     }
-    for (size_t size = 40; size <= WIDEST && o->pools < MOST_POOLS; size += 8) {
+    for (size_t size = NARROWEST; size <= WIDEST && o->pools < MOST_POOLS; size += 8) {
         size_t slot = hw_gc_slot_size(o->heap, size);
         if (o->pools == 0 || o->sizes[o->pools - 1] != slot) o->sizes[o->pools++] = slot;
     }
@@ -617,6 +628,15 @@ rb_gc_impl_ractor_cache_alloc(void *objspace, void *ractor)
     return cache;
 }
 
+static void
+forget_cache(struct objspace *o, struct cache *cache)
+{
+    for (size_t pool = 0; pool < o->pools; pool++) {
+        o->allocated_by_ended[pool] += cache->allocated[pool];
+        cache->allocated[pool] = 0;
+    }
+}
+
 void
 rb_gc_impl_ractor_cache_free(void *objspace, void *cache_pointer)
 {
@@ -629,7 +649,7 @@ rb_gc_impl_ractor_cache_free(void *objspace, void *cache_pointer)
             break;
         }
     }
-    o->allocated_by_ended += cache->allocated;
+    forget_cache(o, cache);
     if (cache == o->first) {
         /* The process ends; others still read of it. */
         cache->next = o->caches;
@@ -699,7 +719,7 @@ rb_gc_impl_after_fork(void *objspace, rb_pid_t pid)
             }
             else {
                 *at = cache->next;
-                o->allocated_by_ended += cache->allocated;
+                forget_cache(o, cache);
                 free(cache);
             }
         }

@@ -230,11 +230,8 @@ rb_gc_impl_copy_finalizer(void *objspace, VALUE dest, VALUE obj)
     st_data_t blocks;
 
     if (!FL_TEST(obj, FL_FINALIZE) || !st_lookup(o->finalizers, obj, &blocks)) return;
-    /* A list of its own: what is added to one is not the other's. */
-    VALUE copy = rb_ary_dup((VALUE)blocks);
-    rb_obj_hide(copy);
     note(o, dest);
-    st_insert(o->finalizers, dest, copy);
+    st_insert(o->finalizers, dest, blocks); /* the same list, so that what is added to one is the other's, too */
     FL_SET(dest, FL_FINALIZE);
 }
 

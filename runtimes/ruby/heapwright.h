@@ -11,6 +11,7 @@
 **   collector.c    boot, Ractors, allocation, collections, marking, barriers, forks
 **   finalizers.c   finalizers, postponed frees, object ids, weak slots
 **   malloc.c       the memory that objects have outside of the heap
+**   profiler.c     GC::Profiler
 **   statistics.c   GC.stat and its kin, and what a program may ask about an object
 **   walking.c      all objects, one by one; the end of a process
 */
@@ -32,6 +33,8 @@
 
 #include "heapwright_gc.h"
 
+/* The narrowest slot: flags, class and three words. */
+#define NARROWEST 40
 /* The widest slot that Ruby is offered: what is wider it embeds no more, and asks malloc for. */
 #define WIDEST 640
 /* Bytes of malloc's memory that the heap need not know of at once. */
@@ -49,8 +52,8 @@ enum reason { BY_NOTHING, BY_NEWOBJ, BY_MALLOC, BY_METHOD, BY_STRESS };
 struct cache {
     hw_gc_mutator *mutator;
     struct cache *next;
-    size_t allocated; /* objects */
-    bool entered;     /* one of its threads has come */
+    size_t allocated[MOST_POOLS]; /* objects, by pool */
+    bool entered;                 /* one of its threads has come */
 };
 
 /* What is to be done when no collection is under way: a finalizer of Ruby's, or a free that may not happen in a sweep. */
@@ -73,19 +76,21 @@ struct objspace {
     struct cache *caches;
     struct cache *first; /* the main Ractor's: what all mutators have in common is read there */
 
-    bool disabled, during_gc, full_mark_allowed, measures, slow, ended;
+    bool disabled, during_gc, full_mark_allowed, measures, slow, ended, compare;
     VALUE stress;
     unsigned int fork_lock;
     enum reason reason, last_reason;
-    bool last_was_minor;
+    bool last_was_minor, immediate_sweep;
 
     size_t sizes[MOST_POOLS + 1];
     uint8_t pool_of[WIDEST / 8 + 1];
     size_t pools;
 
     _Atomic ptrdiff_t external; /* bytes of malloc that the heap was not told of */
-    size_t freed_objects, freed_bytes;
-    size_t allocated_by_ended;
+    size_t freed_bytes; /* of malloc's, by the sweep, that the heap was not told of */
+    size_t allocated_by_ended[MOST_POOLS];
+    size_t allocated_before[MOST_POOLS]; /* when the last marking ended */
+    uint64_t unmeasured_ns, unmeasured_from; /* what GC.measure_total_time = false hides */
 
     struct visits *visits;
     st_table *finalizers, *id_of, *object_of;
@@ -122,8 +127,17 @@ hw_gc_mutator *ruby_mutator(struct objspace *o);
 /* Makes what is owed of collections. The thread has the GVL. */
 void ruby_collect_owed(struct objspace *o);
 
+/* statistics.c */
+size_t ruby_allocated(struct objspace *o, size_t pool);
+size_t ruby_slots(struct objspace *o);
+/* profiler.c */
+void ruby_profiler_init(void);
+void ruby_profiler_heard(struct objspace *o, bool begins);
+
 /* malloc.c: tells the heap what malloc's memory came to. */
 void ruby_tell_external(struct objspace *o);
+/* Puts right what it came to, after a collection. */
+void ruby_compare_external(struct objspace *o);
 
 /* Appends to a vector that malloc has. False: there is no memory. */
 static inline bool

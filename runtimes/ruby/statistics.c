@@ -32,13 +32,46 @@ statistics(struct objspace *o)
     return s;
 }
 
-static size_t
-allocated(struct objspace *o)
+/* Objects that a pool has ever given. */
+size_t
+ruby_allocated(struct objspace *o, size_t pool)
 {
-    size_t sum = o->allocated_by_ended;
+    size_t sum = o->allocated_by_ended[pool];
 
-    for (struct cache *cache = o->caches; cache; cache = cache->next) sum += cache->allocated;
+    for (struct cache *cache = o->caches; cache; cache = cache->next) sum += cache->allocated[pool];
     return sum;
+}
+
+/* Slots in the heap's pages. */
+size_t
+ruby_slots(struct objspace *o)
+{
+    hw_gc_statistics s = statistics(o);
+    size_t slots = 0;
+
+    for (size_t i = 0; i < o->pools; i++) slots += s.pool[i].slots;
+    return slots;
+}
+
+/* Objects of a pool: those that the last collection found live, and what was allocated since. */
+static size_t
+live_in(struct objspace *o, const hw_gc_statistics *s, size_t pool)
+{
+    size_t live = s->pool[pool].live + ruby_allocated(o, pool) - o->allocated_before[pool];
+
+    return live < s->pool[pool].slots ? live : s->pool[pool].slots;
+}
+
+static uint64_t
+all_ns(const hw_gc_statistics *s)
+{
+    return s->pause_ns + s->sweep_ns;
+}
+
+static uint64_t
+measured_ns(struct objspace *o, const hw_gc_statistics *s)
+{
+    return (o->measures ? all_ns(s) : o->unmeasured_from) - o->unmeasured_ns;
 }
 
 VALUE
@@ -46,33 +79,33 @@ rb_gc_impl_stat(void *objspace, VALUE hash_or_symbol)
 {
     struct objspace *o = objspace;
     hw_gc_statistics s = statistics(o);
-    size_t pages = 0, slots = 0, live = 0, grown = 0, made = allocated(o);
+    size_t pages = 0, slots = 0, live = 0, made = 0;
+    uint64_t ns = measured_ns(o, &s), sweep = s.sweep_ns < ns ? s.sweep_ns : ns;
 
-    for (uint32_t i = 0; i < s.pools; i++) {
+    for (size_t i = 0; i < o->pools; i++) {
         pages += s.pool[i].pages;
         slots += s.pool[i].slots;
-        live += s.pool[i].live;
-        grown += s.pool[i].grown_pages;
+        live += live_in(o, &s, i);
+        made += ruby_allocated(o, i);
     }
-    size_t in_use = slots < made ? slots : made;
     const struct figure figures[] = {
         { "count", s.cycles },
-        { "time", (s.pause_ns + s.sweep_ns) / 1000000 },
-        { "marking_time", s.pause_ns / 1000000 },
-        { "sweeping_time", s.sweep_ns / 1000000 },
-        { "heap_allocated_pages", pages + s.empty_bytes / 65536 },
+        { "time", ns / 1000000 },
+        { "marking_time", (ns - sweep) / 1000000 },
+        { "sweeping_time", sweep / 1000000 },
+        { "heap_allocated_pages", pages },
         { "heap_empty_pages", s.empty_bytes / 65536 },
-        { "heap_allocatable_slots", (s.goal_bytes > s.live_bytes ? s.goal_bytes - s.live_bytes : 0) / 40 },
+        { "heap_allocatable_slots", (s.goal_bytes > s.live_bytes ? s.goal_bytes - s.live_bytes : 0) / o->sizes[0] },
         { "heap_available_slots", slots },
-        { "heap_live_slots", in_use < live ? in_use : live },
-        { "heap_free_slots", slots > live ? slots - live : 0 },
+        { "heap_live_slots", live },
+        { "heap_free_slots", slots - live },
         { "heap_final_slots", 0 },
         { "heap_marked_slots", live },
         { "heap_eden_pages", pages },
-        { "total_allocated_pages", pages + grown },
-        { "total_freed_pages", grown },
+        { "total_allocated_pages", pages },
+        { "total_freed_pages", 0 },
         { "total_allocated_objects", made },
-        { "total_freed_objects", made > live ? made - live : 0 },
+        { "total_freed_objects", made - live },
         { "malloc_increase_bytes", s.external_bytes },
         { "malloc_increase_bytes_limit", s.goal_bytes },
         { "minor_gc_count", s.minor_cycles },
@@ -82,8 +115,8 @@ rb_gc_impl_stat(void *objspace, VALUE hash_or_symbol)
         { "total_moved_objects", s.moved_objects },
         { "remembered_wb_unprotected_objects", 0 },
         { "remembered_wb_unprotected_objects_limit", 0 },
-        { "old_objects", s.old_bytes / 40 },
-        { "old_objects_limit", s.goal_bytes / 40 },
+        { "old_objects", s.old_bytes / o->sizes[0] },
+        { "old_objects_limit", s.goal_bytes / o->sizes[0] },
         { "oldmalloc_increase_bytes", s.external_bytes },
         { "oldmalloc_increase_bytes_limit", s.goal_bytes },
         { "weak_references_count", o->weak->num_entries },
@@ -96,17 +129,18 @@ rb_gc_impl_stat(void *objspace, VALUE hash_or_symbol)
 }
 
 static VALUE
-stat_of_pool(const hw_gc_pool_statistics *pool, VALUE hash_or_symbol)
+stat_of_pool(struct objspace *o, const hw_gc_statistics *s, size_t pool, VALUE hash_or_symbol)
 {
+    size_t made = ruby_allocated(o, pool);
     const struct figure figures[] = {
-        { "slot_size", pool->slot_size },
-        { "heap_eden_pages", pool->pages },
-        { "heap_eden_slots", pool->slots },
-        { "total_allocated_pages", pool->pages + pool->grown_pages },
+        { "slot_size", s->pool[pool].slot_size },
+        { "heap_eden_pages", s->pool[pool].pages },
+        { "heap_eden_slots", s->pool[pool].slots },
+        { "total_allocated_pages", s->pool[pool].pages },
         { "force_major_gc_count", 0 },
         { "force_incremental_marking_finish_count", 0 },
-        { "total_allocated_objects", pool->slots },
-        { "total_freed_objects", pool->slots - pool->live },
+        { "total_allocated_objects", made },
+        { "total_freed_objects", made - live_in(o, s, pool) },
     };
     return answer(hash_or_symbol, figures, sizeof figures / sizeof *figures);
 }
@@ -118,14 +152,12 @@ rb_gc_impl_stat_heap(void *objspace, VALUE number, VALUE hash_or_symbol)
     hw_gc_statistics s = statistics(o);
 
     if (!NIL_P(number)) {
-        size_t pool = NUM2SIZET(number);
-        if (pool >= o->pools) {
-            rb_raise(rb_eArgError, "heap index out of range: there are %" PRIuSIZE, o->pools);
-        }
+        long pool = NUM2LONG(number);
+        if (pool < 0 || (size_t)pool >= o->pools) rb_raise(rb_eArgError, "heap index out of range");
         if (!SYMBOL_P(hash_or_symbol) && !RB_TYPE_P(hash_or_symbol, T_HASH)) {
             rb_raise(rb_eTypeError, "non-hash or symbol given");
         }
-        return stat_of_pool(&s.pool[pool], hash_or_symbol);
+        return stat_of_pool(o, &s, (size_t)pool, hash_or_symbol);
     }
     if (!RB_TYPE_P(hash_or_symbol, T_HASH)) rb_raise(rb_eTypeError, "non-hash given");
     for (size_t pool = 0; pool < o->pools; pool++) {
@@ -134,7 +166,7 @@ rb_gc_impl_stat_heap(void *objspace, VALUE number, VALUE hash_or_symbol)
             of_pool = rb_hash_new();
             rb_hash_aset(hash_or_symbol, SIZET2NUM(pool), of_pool);
         }
-        stat_of_pool(&s.pool[pool], of_pool);
+        stat_of_pool(o, &s, pool, of_pool);
     }
     return hash_or_symbol;
 }
@@ -145,11 +177,17 @@ rb_gc_impl_gc_count(void *objspace)
     return statistics(objspace).cycles;
 }
 
-/* Times are always measured; without leave they are not told. */
+/* Times are always measured, but only those are told that Ruby wanted to be. */
 void
 rb_gc_impl_set_measure_total_time(void *objspace, VALUE flag)
 {
-    ((struct objspace *)objspace)->measures = RTEST(flag);
+    struct objspace *o = objspace;
+    hw_gc_statistics s = statistics(o);
+
+    if (RTEST(flag) == o->measures) return;
+    if (o->measures) o->unmeasured_from = all_ns(&s);
+    else o->unmeasured_ns += all_ns(&s) - o->unmeasured_from;
+    o->measures = RTEST(flag);
 }
 
 bool
@@ -162,7 +200,7 @@ unsigned long long
 rb_gc_impl_get_total_time(void *objspace)
 {
     hw_gc_statistics s = statistics(objspace);
-    return s.pause_ns + s.sweep_ns;
+    return measured_ns(objspace, &s);
 }
 
 static VALUE
@@ -187,7 +225,7 @@ rb_gc_impl_latest_gc_info(void *objspace, VALUE hash_or_key)
         { "need_major_by", hw_gc_major_owed(o->first->mutator) ? symbol("oldgen") : Qnil },
         { "gc_by", symbol(reasons[o->last_reason]) },
         { "have_finalizer", atomic_load(&o->jobs) ? Qtrue : Qfalse },
-        { "immediate_sweep", o->last_reason == BY_METHOD || o->last_reason == BY_STRESS ? Qtrue : Qfalse },
+        { "immediate_sweep", o->last_reason == BY_STRESS || (o->last_reason == BY_METHOD && o->immediate_sweep) ? Qtrue : Qfalse },
         { "state", symbol(states[s.phase & 3]) },
         { "weak_references_count", SIZET2NUM(o->weak->num_entries) },
         { "retained_weak_references_count", SIZET2NUM(o->weak->num_entries) },
@@ -302,6 +340,7 @@ rb_gc_impl_init(void)
     OBJ_FREEZE(words);
     rb_define_const(rb_mGC, "OPTS", words);
 
+    ruby_profiler_init();
     rb_define_singleton_method(rb_mGC, "verify_internal_consistency", verify, 0);
     rb_define_singleton_method(rb_mGC, "compact", rb_f_notimplement, 0);
     rb_define_singleton_method(rb_mGC, "auto_compact", rb_f_notimplement, 0);

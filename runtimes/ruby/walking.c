@@ -69,14 +69,26 @@ begin_walk(struct walk *w)
     ruby_stopped(w->o, BY_NOTHING, walk, &w->visits);
 }
 
-void
-rb_gc_impl_each_object(void *objspace, void (*with)(VALUE, void *), void *data)
+static size_t
+each_object(struct objspace *objspace, void (*with)(VALUE, void *), void *data)
 {
     struct walk w = { .o = objspace, .with = with, .data = data };
 
     begin_walk(&w);
     visit_each((VALUE)&w);
+    size_t count = w.visits.count;
     end_walk((VALUE)&w);
+    return count;
+}
+
+/* A slot that holds no object: all are alike. Ruby counts them by their flags. */
+void
+rb_gc_impl_each_object(void *objspace, void (*with)(VALUE, void *), void *data)
+{
+    static const VALUE nothing[5];
+    size_t objects = each_object(objspace, with, data), slots = ruby_slots(objspace);
+
+    for (; objects < slots; objects++) with((VALUE)nothing, data);
 }
 
 /* Of runs of slots, each has one: any number is right. This callback may throw: it yields to a block. */
@@ -102,7 +114,7 @@ rb_gc_impl_prepare_heap(void *objspace)
     struct objspace *o = objspace;
 
     for (int i = 0; i < 2; i++) rb_gc_impl_start(o, true, true, true, false);
-    rb_gc_impl_each_object(o, prepare, NULL);
+    each_object(o, prepare, NULL);
     hw_gc_trim(o->heap);
 }
 
@@ -130,7 +142,7 @@ rb_gc_impl_shutdown_call_finalizer(void *objspace)
     }
     ruby_run_all_finalizers(o);
     o->disabled = true;
-    rb_gc_impl_each_object(o, free_one, o);
+    each_object(o, free_one, o);
     ruby_run_all_finalizers(o);
     atomic_store(&o->finalizing, false);
 }
@@ -146,5 +158,5 @@ free_any(VALUE obj, void *context)
 void
 rb_gc_impl_shutdown_free_objects(void *objspace)
 {
-    rb_gc_impl_each_object(objspace, free_any, objspace);
+    each_object(objspace, free_any, objspace);
 }

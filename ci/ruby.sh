@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# Ruby 3.4 on the collected heap (runtimes/ruby): Debian's source is fetched and configured, and the collector compiles against it without a
+# warning.
+#
+#   ci/ruby.sh                           that
+#   ci/ruby.sh suite                     builds Ruby; its bootstrap tests and the core of its suite pass; some under GC.stress, some verified
+#   ci/ruby.sh bench [ROUNDS] [NAME...]  builds Ruby; the benchmarks beside Ruby's own collector (compare.py), as a table
+#   ci/ruby.sh life [SECONDS]            builds Ruby; a server with threads, sockets and forked workers under load: its memory stays as it is
+#
+# OPTCARROT is a folder of github.com/mame/optcarrot, for bench. RUBY_BUILD is where Ruby is built, which takes a quarter of an hour: kept
+# from run to run. Nothing of Ruby's is kept in this repository. Where its source cannot be had, this says so and is content.
+set -euo pipefail
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+preload_library
+command_or_package gcc gcc
+command_or_package make make
+command_or_package ruby ruby
+SOURCES=$CARGO_TARGET_DIR/ruby/sources
+source_package ruby3.4 experimental 3.4.5-1~exp1 || { say "skipped: no source of ruby3.4 3.4.5"; exit 0; }
+source=$SOURCES/ruby3.4 build=${RUBY_BUILD:-$CARGO_TARGET_DIR/ruby/build} collectors=${RUBY_BUILD:-$CARGO_TARGET_DIR/ruby}.collectors
+mkdir -p "$build" "$collectors"
+
+if [ ! -f "$build/Makefile" ]; then
+    say "configuring Ruby"
+    (cd "$build" && "$source/configure" --quiet --with-modular-gc="$collectors" --disable-install-doc --disable-yjit --disable-rjit \
+        >"$SCRATCH/configured" 2>&1) || { tail -n 20 "$SCRATCH/configured" >&2; die "Ruby cannot be configured"; }
+fi
+CFLAGS="-O3 -fno-plt -Werror" sh runtimes/ruby/build.sh "$source" "$build" "$HEAPWRIGHT_SO" "$collectors" >"$SCRATCH/built" 2>&1 ||
+    { cat "$SCRATCH/built" >&2; die "the collector does not compile"; }
+missing=$(grep -o 'rb_gc_impl_[a-z_]*' "$source/gc/gc_impl.h" | sort -u | while read -r function; do
+    nm -D --defined-only "$collectors/librubygc.heapwright.so" | grep -q " $function\$" || echo "$function"
+done)
+[ -z "$missing" ] || die "the collector does not define $missing"
+say "ok   the collector compiles against Ruby's headers, and has every function that Ruby asks for"
+[ $# -gt 0 ] || exit 0
+
+if [ ! -x "$build/ruby" ]; then
+    say "building Ruby (a quarter of an hour)"
+    make -C "$build" -j"$(nproc)" >"$SCRATCH/made" 2>&1 || { tail -n 20 "$SCRATCH/made" >&2; die "Ruby does not build"; }
+fi
+ruby="$build/ruby -I$source/lib -I$build -I$build/.ext/common -I$(dirname "$(find "$build/.ext" -name etc.so | head -n 1)")"
+[ "$(RUBY_GC_LIBRARY=heapwright $ruby -e 'print GC.config[:implementation]')" = heapwright ] || die "Ruby does not load the collector"
+
+case $1 in
+suite)
+    RUBY_GC_LIBRARY=heapwright make -C "$build" btest-ruby >"$SCRATCH/btest" 2>&1 || { tail -n 30 "$SCRATCH/btest" >&2; die "bootstrap tests fail"; }
+    say "ok   bootstrap tests: $(grep -ao 'PASS all [0-9]*' "$SCRATCH/btest")"
+    # What is excluded, and why, is in runtimes/ruby/excludes.
+    tests=${RUBY_TESTS:-ruby objspace -ext-/gc -ext-/tracepoint -ext-/postponed_job}
+    RUBY_GC_LIBRARY=heapwright make -C "$build" test-all \
+        TESTS="-j$(nproc) --timeout-scale=4 --excludes-dir=$PWD/runtimes/ruby/excludes $tests" >"$SCRATCH/tested" 2>&1 ||
+        { grep -a -A 12 '^ *[0-9]*) \(Fail\|Err\|Time\)' "$SCRATCH/tested" >&2; tail -n 5 "$SCRATCH/tested" >&2; die "Ruby's suite fails"; }
+    say "ok   Ruby's suite: $(grep -a '^[0-9]* tests, ' "$SCRATCH/tested" | tail -n 1)"
+    for options in verify verify,generations=0 verify,step=500 step=100; do
+        RUBY_HEAPWRIGHT=$options RUBY_GC_LIBRARY=heapwright timeout 600 $ruby runtimes/ruby/test.rb >"$SCRATCH/told" 2>&1 &&
+            [ "$(tail -n 1 "$SCRATCH/told")" = ok ] || { tail -n 20 "$SCRATCH/told" >&2; die "runtimes/ruby/test.rb fails with $options"; }
+    done
+    say "ok   the port's test, verified, in four ways to collect"
+    ;;
+bench)
+    rounds=${2:-7}
+    shift $(($# < 2 ? $# : 2))
+    python3 runtimes/ruby/compare.py "$ruby" --rounds "$rounds" --stdlib "$source/lib" ${OPTCARROT:+--optcarrot "$OPTCARROT"} "$@"
+    ;;
+life)
+    RUBY_GC_LIBRARY=heapwright $ruby runtimes/ruby/life.rb "${2:-600}"
+    ;;
+*) die "there is no part '$1'; parts: suite bench life" ;;
+esac

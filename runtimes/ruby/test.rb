@@ -1,0 +1,150 @@
+# What is the port's own, to be run in every way to collect (RUBY_HEAPWRIGHT=verify,...). Ruby's suite does not look for these: objects
+# whose deaths the sweep does not tell, weak places of old maps, forks in other threads than the first, Ractors that collect.
+require "weakref"
+require "objspace"
+
+def check(what, holds = yield)
+  raise "not so: #{what}" unless holds
+end
+
+def garbage(count = 20_000)
+  kept = nil
+  count.times { |i| kept = [i.to_s * 3, { i => kept && kept[0] }, i * 1.0e300] }
+  kept
+end
+
+def noting(list) = proc { |id| list << id } # not a closure of the object
+
+check("the collector", GC.config[:implementation] == "heapwright")
+
+# Finalizers get ids, also of what has no other business with the sweep; ids are never used twice.
+ids, finalized = [], []
+[-> { Object.new }, -> { 1.0e300 * rand }, -> { "string" * 20 }, -> { [1] * 100 }, -> { 2**80 + rand(9) }].each do |make|
+  20.times do
+    object = make.call
+    ids << object.object_id
+    ObjectSpace.define_finalizer(object, noting(finalized)) unless object.frozen?
+  end
+end
+garbage
+3.times { GC.start }
+check("most finalizers ran: #{finalized.size}", finalized.size > 48)
+check("with the ids of their objects") { (finalized - ids).empty? && finalized.uniq.size == finalized.size }
+check("ids are new") { (Array.new(1000) { Object.new.object_id } & ids).empty? }
+live = Array.new(10) { Object.new }
+check("an id leads back") { live.all? { |object| ObjectSpace._id2ref(object.object_id).equal?(object) } }
+begin
+  ObjectSpace._id2ref(finalized.first)
+  raise "a recycled id leads somewhere"
+rescue RangeError => error
+  check("it says so", error.message.include?("recycled"))
+end
+
+# Weak maps, young and old, and keys that are taken out while collections go on.
+map, keys = ObjectSpace::WeakMap.new, ObjectSpace::WeakKeyMap.new
+4.times { GC.start }
+kept = Array.new(500) { |i| "key #{i}" }
+kept.each_with_index { |key, i| map[key] = "value"; keys[key] = i }
+500.times { |i| map[Object.new] = Object.new; keys["other #{i}"] = i }
+garbage
+4.times { GC.start(full_mark: false) }
+kept.first(100).each { |key| keys.delete(key) }
+garbage
+GC.start
+check("what is kept is found") { kept.drop(100).each_with_index.all? { |key, i| keys[key] == i + 100 } }
+check("what is not goes: #{map.size}", map.size < 520)
+weak = Array.new(100) { WeakRef.new(Object.new) }
+GC.start
+check("weak references", weak.count(&:weakref_alive?) < 10)
+
+# Tables of the VM that keep nothing: interned strings, symbols, variables of objects that have no room for them, methods of singletons.
+10.times do |turn|
+  2000.times do |i|
+    -"interned #{turn} #{i % 700}"
+    "symbol_#{turn}_#{i}".to_sym if i % 3 == 0
+    string = "has variables"
+    string.instance_variable_set(:@it, [i])
+    string.instance_variable_set(:@that, i)
+    object = Object.new
+    def object.own = 1
+    object.own
+  end
+  check("an interned string is one") { (-"interned 0 1").equal?(-"interned 0 1") }
+end
+check("a symbol is one") { "sym#{1}bol".to_sym.equal?(:sym1bol) }
+
+# Objects without barriers, stored to behind the collector's back.
+match = nil
+2000.times { |i| match = "text #{i}".match(/(\d+)/) if i % 50 == 0; garbage(50) if i % 100 == 0 }
+check("a match", match[1] == "1950")
+enumerator = Enumerator.new { |out| 100_000.times { |i| out << i.to_s } }
+500.times { |i| check("an enumerator's stack") { enumerator.next == i.to_s } ; garbage(20) if i % 50 == 0 }
+
+# Walking: also where the block allocates, collects, throws, and breaks.
+ObjectSpace.each_object(Module) { |mod| mod.name; "x" * 100 }
+check("it breaks", ObjectSpace.each_object(String) { |string| break 7 if string } == 7)
+begin
+  ObjectSpace.each_object(Class) { GC.start; raise ArgumentError }
+rescue ArgumentError
+  nil
+end
+counts = ObjectSpace.count_objects
+check("counts add up") { counts[:TOTAL] - counts[:FREE] == counts.sum { |name, count| name.start_with?("T_") ? count : 0 } }
+
+# Switches.
+GC.disable
+count = GC.count
+garbage
+check("disabled", GC.count == count)
+GC.enable
+GC.config(rgengc_allow_full_mark: false)
+3.times { garbage } # what was chosen before may be a full mark yet
+before = GC.stat(:major_gc_count)
+10.times { garbage }
+majors = GC.stat(:major_gc_count) - before
+check("full marks: #{majors}", majors == 0 || ENV["RUBY_HEAPWRIGHT"].to_s.include?("generations=0"))
+GC.config(rgengc_allow_full_mark: true)
+GC.stress = true
+[1, 2].map { |i| { i => i.to_s } }
+GC.stress = false
+Process.warmup
+
+# Forks: of a thread that is not the first, with threads at work; the child collects, finalizes, and forks again.
+workers = Array.new(3) { Thread.new { garbage(30_000) } }
+status = Thread.new do
+  child = fork do
+    garbage
+    GC.start
+    grandchild = fork { garbage; exit!(3) }
+    Process.wait(grandchild)
+    exit!($?.exitstatus == 3 && Thread.list.size == 1 ? 5 : 6)
+  end
+  Process.wait(child)
+  $?.exitstatus
+end.value
+workers.each(&:join)
+check("the children collect: #{status}", status == 5)
+
+# Ractors: each has a mutator; collections stop all of them.
+Warning[:experimental] = false
+ractors = Array.new(4) do |number|
+  Ractor.new(number) do |own|
+    sum = 0
+    300.times do |i|
+      list = Array.new(200) { |j| "#{own} #{i} #{j}" }
+      sum += list.sum(&:size)
+      GC.start if i % 100 == own
+    end
+    sum
+  end
+end
+garbage(50_000)
+sums = ractors.map(&:take)
+check("Ractors: #{sums}", sums.uniq.size == 1 && sums[0] > 0)
+child = fork { garbage; GC.start; exit!(0) }
+Process.wait(child)
+check("a fork after Ractors", $?.success?)
+garbage
+
+GC.verify_internal_consistency
+puts "ok"
