@@ -10,10 +10,10 @@
 ** The sum is too high where a block is freed by free, and not by Ruby's function: Ruby's own parser does so, and extensions do. After each major
 ** collection it is compared with all that malloc has in use, where malloc can say that.
 */
+#include "heapwright.h"
+
 #include <dlfcn.h>
 #include <malloc.h>
-
-#include "heapwright.h"
 
 int ruby_thread_has_gvl_p(void);
 
