@@ -55,7 +55,7 @@ add_job(struct objspace *o, struct job job)
     *added = job;
     added->next = atomic_load(&o->jobs);
     while (!atomic_compare_exchange_weak(&o->jobs, &added->next, added)) continue;
-    rb_postponed_job_trigger(o->run_jobs);
+    if (!o->ending) rb_postponed_job_trigger(o->run_jobs);
 }
 
 void

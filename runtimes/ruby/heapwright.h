@@ -18,15 +18,15 @@
 #ifndef RUBY_HEAPWRIGHT_H
 #define RUBY_HEAPWRIGHT_H
 
+#include "ruby/ruby.h" /* first: it says what the C library's headers declare */
+#include "ruby/debug.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "ruby/ruby.h"
-#include "ruby/debug.h"
 
 #include "gc/gc.h"
 #include "gc/gc_impl.h"
@@ -76,7 +76,7 @@ struct objspace {
     struct cache *caches;
     struct cache *first; /* the main Ractor's: what all mutators have in common is read there */
 
-    bool disabled, during_gc, full_mark_allowed, measures, slow, ended, compare;
+    bool disabled, during_gc, full_mark_allowed, measures, slow, ending, ended, compare;
     VALUE stress;
     unsigned int fork_lock;
     enum reason reason, last_reason;

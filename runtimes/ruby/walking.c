@@ -155,8 +155,12 @@ free_any(VALUE obj, void *context)
     if (rb_gc_obj_free(context, obj)) RBASIC(obj)->flags = 0;
 }
 
+/* RUBY_FREE_AT_EXIT. There is hardly a VM any more: nobody would run what waits, and the process ends. */
 void
 rb_gc_impl_shutdown_free_objects(void *objspace)
 {
-    each_object(objspace, free_any, objspace);
+    struct objspace *o = objspace;
+
+    o->ending = true;
+    each_object(o, free_any, o);
 }
