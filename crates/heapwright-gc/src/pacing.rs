@@ -203,12 +203,17 @@ impl Pacing {
         allocated
     }
 
-    /// Estimates the external bytes that are live, if `slots` bytes of slots are, of those that
-    /// were and the `allocated` ones: the same share. Returns what is live in all.
+    /// Estimates the external bytes that are live, if `slots` bytes of slots are, of those that were and the `allocated` ones. Returns what
+    /// is live in all. What was live has kept its external bytes but for the share by which it has shrunk; of those that were added, what
+    /// was allocated and lives has its share. (One share for both would take long-lived buffers for garbage, and garbage's for live.)
     pub(super) fn estimate_live(&self, slots: usize, allocated: usize) -> usize {
-        let before = self.live_slots() + allocated;
-        let share = slots.min(before) as f64 / before.max(1) as f64;
-        self.external_live.set((self.external.get() as f64 * share) as usize);
+        let (was, external) = (self.live_slots(), self.external.get());
+        let added = self.external_added.get().min(external);
+        let share = |of: usize, part: usize, whole: usize| {
+            (of as f64 * part.min(whole) as f64 / whole.max(1) as f64) as usize
+        };
+        let old = if was == 0 { external - added } else { share(external - added, slots, was) };
+        self.external_live.set(old + share(added, slots.saturating_sub(was), allocated));
         self.external_added.set(0);
         slots + self.external_live.get()
     }
