@@ -11,8 +11,7 @@
 ** (it is deferred); where a collection is owed, the barrier comes first, and the other mutators are away during it.
 **
 ** **Marking.** Ruby reports references by functions that know of no tracer: it is in a variable of the thread. What
-** most objects are (arrays, strings, floats) is reported here, with Ruby's public definitions; the rest by
-** rb_gc_mark_children. All references are reported by value, so nothing moves.
+** most objects are (arrays, strings, plain objects) is reported here; the rest by rb_gc_mark_children. All references are reported by value, so nothing moves.
 **
 ** **Kinds.** An object is freed by rb_gc_obj_free, which must look at it: kind HW_GC_FREED. Floats and those internal
 ** objects that never have anything to free are swept by their bitmaps alone.
@@ -30,6 +29,14 @@ _Thread_local bool ruby_is_freeing __attribute__((tls_model("initial-exec")));
 static struct objspace the;
 
 /* ---- marking ---------------------------------------------------------- */
+
+static inline void
+mark_all(hw_gc_tracer *tracer, const VALUE *at, const VALUE *end)
+{
+    for (; at < end; at++) {
+        if (!RB_SPECIAL_CONST_P(*at)) hw_gc_mark(tracer, (void *)*at);
+    }
+}
 
 static void
 trace(hw_gc_tracer *tracer, void *object, void *data)
@@ -58,9 +65,24 @@ trace(hw_gc_tracer *tracer, void *object, void *data)
                 end = at + RARRAY(obj)->as.heap.len;
             }
             hw_gc_mark(tracer, (void *)RBASIC(obj)->klass);
-            for (; at < end; at++) {
-                if (!RB_SPECIAL_CONST_P(*at)) hw_gc_mark(tracer, (void *)*at);
-            }
+            mark_all(tracer, at, end);
+            return;
+          }
+          case T_OBJECT: {
+            if (HAS_TABLE(obj)) break;
+            VALUE klass = RBASIC(obj)->klass;
+            attr_index_t count = VARIABLES(obj);
+            const VALUE *at = flags & ROBJECT_EMBED ? ROBJECT(obj)->as.ary : ROBJECT(obj)->as.heap.ivptr;
+            hw_gc_mark(tracer, (void *)klass);
+            mark_all(tracer, at, at + count);
+            /* By this Ruby chooses the slots of later ones. */
+            if (RCLASS_EXT(klass)->max_iv_count < count) RCLASS_EXT(klass)->max_iv_count = count;
+            return;
+          }
+          case T_STRUCT: {
+            const VALUE *at = RSTRUCT_CONST_PTR(obj);
+            hw_gc_mark(tracer, (void *)RBASIC(obj)->klass);
+            mark_all(tracer, at, at + RSTRUCT_LEN(obj));
             return;
           }
           default:
@@ -127,7 +149,7 @@ rb_gc_impl_location(void *objspace, VALUE obj)
 
 /* Whether nothing goes with an object but its slot. */
 static inline bool
-is_bare(VALUE flags)
+is_bare(VALUE obj, VALUE flags)
 {
     if (flags & (FL_EXIVAR | FL_SEEN_OBJ_ID | FL_FINALIZE)) return false;
     switch (flags & RUBY_T_MASK) {
@@ -135,6 +157,12 @@ is_bare(VALUE flags)
         return !(flags & (RSTRING_NOEMBED | STRING_IS_INTERNED));
       case T_ARRAY:
         return flags & RARRAY_EMBED_FLAG;
+      case T_OBJECT:
+        return flags & ROBJECT_EMBED && !HAS_TABLE(obj);
+      case T_STRUCT:
+        return flags & RSTRUCT_EMBED_LEN_MASK;
+      case T_HASH:
+        return !(flags & HASH_IS_LARGE);
       case T_FLOAT:
       case T_RATIONAL:
       case T_COMPLEX:
@@ -155,7 +183,7 @@ freed(void *object, size_t size, void *data)
     if (RB_UNLIKELY(rb_gc_event_hook_required_p(RUBY_INTERNAL_EVENT_FREEOBJ)) && flags != 0) {
         rb_gc_event_hook(obj, RUBY_INTERNAL_EVENT_FREEOBJ);
     }
-    else if (flags == 0 || is_bare(flags)) {
+    else if (flags == 0 || is_bare(obj, flags)) {
         return;
     }
     bool outer = o->during_gc;
@@ -568,6 +596,8 @@ rb_gc_impl_objspace_init(void *objspace)
         .layout = HW_GC_LAYOUT_RUBY,
         .generations = true,
         .markers = 1,
+        .factor_percent = 140,
+        .least = 2 << 20,
     };
     hw_gc_runtime runtime = {
         .size = sizeof runtime,
@@ -583,7 +613,7 @@ rb_gc_impl_objspace_init(void *objspace)
     number("RUBY_GC_HEAP_OLDOBJECT_LIMIT_FACTOR", &factor);
     number("RUBY_GC_MALLOC_LIMIT", &least);
     if (factor > 1) options.factor_percent = (uint32_t)(factor * 100);
-    options.least = (size_t)least;
+    if (least > 0) options.least = (size_t)least;
     configure(&options);
     o->heap = hw_gc_create(&options, &runtime);
     if (o->heap == NULL) {

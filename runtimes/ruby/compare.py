@@ -18,7 +18,7 @@ def command(ruby, name, options):
             return None
         folder = options.optcarrot
         return ruby + [f"{folder}/bin/optcarrot", "--benchmark", "--frames", "120", f"{folder}/examples/Lan_Master.nes"]
-    arguments = {"parse": ["2"], "rdoc": ["120"], "gcbench": [], "trees": ["15"], "templates": ["1500"], "requests": ["12000"], "nbody": ["300000"]}[name]
+    arguments = {"parse": ["2"], "rdoc": ["300"], "gcbench": [], "trees": ["15"], "templates": ["1500"], "requests": ["12000"], "nbody": ["300000"]}[name]
     if name in ("parse", "rdoc") and options.stdlib:
         arguments = arguments + [options.stdlib]
     return ruby + [f"{HERE}/bench/{name}.rb"] + arguments
