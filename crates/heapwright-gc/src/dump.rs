@@ -153,7 +153,7 @@ impl Heap {
         let reported = record::Page {
             number: page.number.get() as u64,
             address: page.base().addr() as u64,
-            bytes: (page.units.get() * UNIT) as u64,
+            bytes: (if page.is_large() { page.footprint() } else { UNIT }) as u64,
             pool: page.pool() as u32,
             kind: page.kind() as u8,
             state: match (empty, page.is_large()) {

@@ -19,7 +19,7 @@
 //! per-pool growth and stable heaps as there; sparse pages are evacuated a few at a time.
 //!
 //! - `layout`, `growth`, `bits`: arithmetic; `cell`, `array`, `table`, `waiting`: what all are made of
-//! - `page`, `pages`, `page_lists`, `page_supply`: pages, which are where, and where they come from; `held`: what a page holds, for any thread
+//! - `page`, `pages`, `page_lists`, `page_supply`, `large`: pages, which are where, and where they come from; `held`: what a page holds, for any thread
 //! - `mutator`, `region`, `page_search`, `native_stack`: how a thread allocates; `world`: how threads stand still
 //! - `marking`, `tracer`, `gang`, `helpers`, `local_marks`, `mark_chunks`: marking, by one or several
 //! - `dirty_slots`: places to be traced again, because something was stored there
@@ -96,6 +96,8 @@ mod heap;
 mod held;
 #[cfg(not(loom))]
 mod helpers;
+#[cfg(not(loom))]
+mod large;
 #[cfg(not(loom))]
 mod layout;
 #[cfg(not(loom))]

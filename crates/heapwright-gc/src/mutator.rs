@@ -21,9 +21,10 @@ use super::cell::{Num, Ptr};
 use super::fork;
 use super::handles;
 use super::heap::Heap;
+use super::large;
 use super::layout::{self, KINDS, LARGE, PAGE_LISTS, REGION_BYTES, STEPS};
 use super::native_stack::NativeStack;
-use super::page::{self, Page};
+use super::page::Page;
 use super::page_search::ATTEMPTS;
 use super::region::{Hole, Region};
 use super::tracer::{self, Tracer};
@@ -429,7 +430,7 @@ impl Mutator {
                     heap.large_begins(self, page);
                     return page.base();
                 }
-                if !heap.sweep_for(page::large_footprint(size)) {
+                if !heap.sweep_for(large::footprint(size)) {
                     break;
                 }
             }

@@ -20,6 +20,7 @@ mod dump;
 mod events;
 mod generations;
 mod inaccessible;
+mod large;
 mod moving;
 mod once_wrong;
 mod runtimes;
