@@ -31,7 +31,7 @@
 //! - `handles`, `finalizers`, `guardians`, `due`: what keeps objects, and what is done when nothing does
 //! - `weak_passes`: the runtime's own tables; `unprotected`: objects without barriers; `ages`: what is known of an object
 //! - `find`: the page, slot and object of an address
-//! - `walk`, `dump`, `verify`, `statistics`, `events`, `timeline`: seeing
+//! - `walk`, `kept`, `dump`, `verify`, `statistics`, `events`, `timeline`: seeing
 //! - [`raw`]: the interface for runtimes; the C interface is made of it
 //!
 //! Fork: see `fork`.
@@ -96,6 +96,8 @@ mod heap;
 mod held;
 #[cfg(not(loom))]
 mod helpers;
+#[cfg(not(loom))]
+mod kept;
 #[cfg(not(loom))]
 mod large;
 #[cfg(not(loom))]
