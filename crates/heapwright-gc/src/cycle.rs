@@ -314,6 +314,7 @@ impl Heap {
             if minor { (lists.old, lists.old_bytes) } else { ([0; PAGE_LISTS], 0) };
         let young_bytes = lists.young_bytes;
         drop(lists);
+        self.pacing.note_progress(&self.target(), minor);
         let allocated = self.pacing.end_allocating();
         let marked = self.marking.take_counts(&mut live);
         self.marking.trim(self.pacing.live());

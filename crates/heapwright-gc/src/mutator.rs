@@ -434,10 +434,12 @@ impl Mutator {
                     break;
                 }
             }
-            if attempt < ATTEMPTS {
-                heap.collect(self);
+            if attempt == ATTEMPTS || heap.pacing.is_in_vain(&heap.target()) {
+                break;
             }
+            heap.collect(self);
         }
+        heap.pacing.note_refusal();
         ptr::null_mut()
     }
 }

@@ -61,6 +61,9 @@ pub(super) struct Pacing {
     /// What its pages have, as when a page last came, and the most that pages and malloc ever had.
     pages: Num,
     peak: Num,
+    /// What was allocated since the last major cycle, in minor ones; and major ones in a row between which that was hardly anything.
+    before_minors: Num,
+    futile: Num,
 }
 
 /// What a cycle found live, in bytes.
@@ -181,12 +184,41 @@ impl Pacing {
 
     /// Whether a cycle is to begin.
     pub(super) fn is_due(&self, target: &Target) -> bool {
-        self.wanted.get() != 0 || self.used() >= target.trigger(self.allowance.get())
+        self.wanted.get() != 0
+            || self.used() >= target.trigger(self.allowance.get()) && !self.is_in_vain(target)
     }
 
     /// Whether enough was allocated since the last cycle that another may find something.
-    pub(super) fn is_worth_collecting(&self) -> bool {
-        self.used() >= self.allowance.get() / 4
+    pub(super) fn is_worth_collecting(&self, target: &Target) -> bool {
+        self.used() >= self.allowance.get() / 4 && !self.is_in_vain(target)
+    }
+
+    /// Whether cycles are in vain: the last ones came for hardly anything, and since then there was no more.
+    pub(super) fn is_in_vain(&self, target: &Target) -> bool {
+        growth::is_in_vain(self.futile.get(), self.used(), target.most)
+    }
+
+    /// A cycle has found everything that lives. Before what was allocated is forgotten.
+    pub(super) fn note_progress(&self, target: &Target, minor: bool) {
+        let allocated = self.before_minors.get() + self.used();
+        self.before_minors.set(if minor { allocated } else { 0 });
+        if minor || allocated == 0 {
+            // Of no cycle that another one follows at once, there is nothing to say.
+        } else if growth::is_hardly_anything(allocated, target.most) {
+            self.futile.add(1);
+        } else {
+            self.futile.set(0);
+        }
+    }
+
+    /// An allocation was refused, after which the runtime may have let go of something.
+    pub(super) fn note_refusal(&self) {
+        self.futile.set(growth::after_refusal(self.futile.get()));
+    }
+
+    /// The runtime collects when it likes: that says nothing of its allocations.
+    pub(super) fn forget_progress(&self) {
+        self.futile.set(0);
     }
 
     /// Marking begins.
@@ -238,6 +270,8 @@ impl Pacing {
             &self.debt,
             &self.pages,
             &self.peak,
+            &self.before_minors,
+            &self.futile,
         ] {
             number.set(0);
         }

@@ -24,6 +24,7 @@ mod large;
 mod moving;
 mod once_wrong;
 mod runtimes;
+mod tight;
 mod weak;
 
 extern crate std;
