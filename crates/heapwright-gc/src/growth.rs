@@ -34,10 +34,6 @@
 //! eighth of the allowance, which the pages that the sweep frees repay. So that
 //! allocation never has to finish a sweep.
 //!
-//! A heap whose limit leaves hardly any room would collect for each few objects, for as long as it takes until one is refused after
-//! all. It is given up sooner: where several major cycles in a row came within a fiftieth of the limit each, an allocation that
-//! needs another one is refused. (The JVM's collectors do by time: `GCTimeLimit`, `GCHeapFreeLimit`. This is by bytes, and so the same in each run.)
-//!
 //! Arithmetic alone.
 #![forbid(unsafe_code)]
 
@@ -185,27 +181,6 @@ pub(super) fn sweep_share(unswept: usize, allowance: usize) -> usize {
     unswept.div_ceil(takes).max(4)
 }
 
-/// Major cycles in a row between which a mutator got hardly anything, after which a heap is given up: an allocation is refused.
-const FUTILE: usize = 8;
-/// The part of the limit that is hardly anything.
-const HARDLY: usize = 50;
-
-/// Whether `bytes` are hardly anything to have been allocated between two cycles of a heap with a limit of `most`: each cycle looks at
-/// all that lives.
-pub(super) fn is_hardly_anything(bytes: usize, most: usize) -> bool {
-    most != usize::MAX && bytes < most / HARDLY
-}
-
-/// Whether to refuse what another cycle might make room for, after so many `futile` ones in a row; `used` was allocated since the last.
-pub(super) fn is_in_vain(futile: usize, used: usize, most: usize) -> bool {
-    futile >= FUTILE && is_hardly_anything(used, most)
-}
-
-/// Of `futile` cycles in a row, as many as let the next allocation try one.
-pub(super) fn after_refusal(futile: usize) -> usize {
-    futile.min(FUTILE - 1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -241,16 +216,6 @@ mod tests {
         // Where little lives a major one costs little.
         assert!(is_major_due(Outcome { live_at_major: mib(10), live: mib(10), ..outcome }));
         assert!(!is_major_due(Outcome { allocated: 0, survived: 0, ..outcome }), "not known yet");
-    }
-
-    #[test]
-    fn a_heap_is_given_up_when_cycles_come_in_a_row_for_hardly_anything() {
-        let most = 100 << 20;
-        assert!(is_hardly_anything(most / 51, most) && !is_hardly_anything(most / 50, most));
-        assert!(!is_hardly_anything(0, usize::MAX), "no limit");
-        assert!(is_in_vain(FUTILE, 0, most) && !is_in_vain(FUTILE - 1, 0, most));
-        assert!(!is_in_vain(FUTILE, most / 50, most), "there may be something to free");
-        assert!(!is_in_vain(after_refusal(FUTILE), 0, most));
     }
 
     #[test]

@@ -24,7 +24,7 @@
 //! - `marking`, `tracer`, `gang`, `helpers`, `local_marks`, `mark_chunks`: marking, by one or several
 //! - `dirty_slots`: places to be traced again, because something was stored there
 //! - `generations`: sticky marks, minor and major collections; `minors`: whether minor ones pay; `remembered`: old objects that minor ones look at
-//! - `pacing`: how much may be allocated before a collection, and what pays for it; `sizing`: by which rule
+//! - `pacing`: how much may be allocated before a collection, and what pays for it; `sizing`: by which rule; `overhead`: when it is given up
 //! - `cycle`, `sweep`: a collection's steps, and its end
 //! - `moving`: how objects of sparse pages come together; `plan`: of which; `references`: what leads there
 //! - `weak`, `ephemerons`: what leads to objects without keeping them; `bag`: what a collection puts down meanwhile
@@ -116,6 +116,8 @@ mod moving;
 mod mutator;
 #[cfg(not(loom))]
 mod native_stack;
+#[cfg(not(loom))]
+mod overhead;
 #[cfg(not(loom))]
 mod pacing;
 #[cfg(not(loom))]

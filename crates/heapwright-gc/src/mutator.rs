@@ -394,6 +394,15 @@ impl Mutator {
         });
     }
 
+    /// Bytes that it has claimed and not allocated. While it stands still.
+    pub(super) fn unused(&self) -> usize {
+        let mut bytes = 0;
+        self.each_region(|_, region, page| {
+            bytes += page.free_from(region.next.get().addr() - page.base().addr());
+        });
+        bytes
+    }
+
     /// Lets go of all regions; of their pages as well, if they are to be `available`.
     pub(super) fn drop_regions(&self, available: bool) {
         self.each_region(|page_list, region, page| {

@@ -28,6 +28,7 @@ use super::cycle::Phase;
 use super::growth::{self, Target};
 use super::heap::Heap;
 use super::mutator::Mutator;
+use super::overhead::Overhead;
 use super::page::Page;
 use super::tracer::Budget;
 
@@ -61,9 +62,7 @@ pub(super) struct Pacing {
     /// What its pages have, as when a page last came, and the most that pages and malloc ever had.
     pages: Num,
     peak: Num,
-    /// What was allocated since the last major cycle, in minor ones; and major ones in a row between which that was hardly anything.
-    before_minors: Num,
-    futile: Num,
+    overhead: Overhead,
 }
 
 /// What a cycle found live, in bytes.
@@ -193,32 +192,25 @@ impl Pacing {
         self.used() >= self.allowance.get() / 4 && !self.is_in_vain(target)
     }
 
-    /// Whether cycles are in vain: the last ones came for hardly anything, and since then there was no more.
+    /// Whether another cycle would be in vain (see `overhead`).
     pub(super) fn is_in_vain(&self, target: &Target) -> bool {
-        growth::is_in_vain(self.futile.get(), self.used(), target.most)
+        self.overhead.is_in_vain(target.most, self.used())
     }
 
-    /// A cycle has found everything that lives. Before what was allocated is forgotten.
-    pub(super) fn note_progress(&self, target: &Target, minor: bool) {
-        let allocated = self.before_minors.get() + self.used();
-        self.before_minors.set(if minor { allocated } else { 0 });
-        if minor || allocated == 0 {
-            // Of no cycle that another one follows at once, there is nothing to say.
-        } else if growth::is_hardly_anything(allocated, target.most) {
-            self.futile.add(1);
-        } else {
-            self.futile.set(0);
-        }
+    /// A cycle has found what lives. Of what counts as allocated, so much is `unused`. Before it is forgotten.
+    pub(super) fn note_cycle(&self, target: &Target, unused: usize, minor: bool) {
+        let allocated = self.used().saturating_sub(unused);
+        self.overhead.note_cycle(target.most, allocated, self.live.get(), minor);
     }
 
     /// An allocation was refused, after which the runtime may have let go of something.
     pub(super) fn note_refusal(&self) {
-        self.futile.set(growth::after_refusal(self.futile.get()));
+        self.overhead.note_refusal();
     }
 
-    /// The runtime collects when it likes: that says nothing of its allocations.
-    pub(super) fn forget_progress(&self) {
-        self.futile.set(0);
+    /// The runtime has collected.
+    pub(super) fn note_request(&self) {
+        self.overhead.forget();
     }
 
     /// Marking begins.
@@ -270,11 +262,10 @@ impl Pacing {
             &self.debt,
             &self.pages,
             &self.peak,
-            &self.before_minors,
-            &self.futile,
         ] {
             number.set(0);
         }
+        self.overhead.end();
     }
 }
 
@@ -307,14 +298,10 @@ impl Heap {
 
     /// Notes that a claimed page is let go of, whose slots from byte `from` on were not looked
     /// at: they are not allocated after all.
-    pub(super) fn note_released(&self, page: &Page, mut from: usize) {
-        let mut free = 0;
-        while let Some((at, stop)) = page.next_free(from, usize::MAX / 2) {
-            free += (stop - at) / page.slot.get();
-            from = stop;
-        }
-        page.live.set(page.slots() - free);
-        self.pacing.sub_allocated(free * page.slot.get());
+    pub(super) fn note_released(&self, page: &Page, from: usize) {
+        let free = page.free_from(from);
+        page.live.set(page.slots() - free / page.slot.get().max(1));
+        self.pacing.sub_allocated(free);
     }
 
     /// What a mutator owes for `bytes` that it is about to take.

@@ -231,6 +231,16 @@ impl Page {
         bits::next_clear(self.held.taken(), from, self.slot.get(), self.end(), most)
     }
 
+    /// Bytes of free slots at or behind byte `from`.
+    pub(super) fn free_from(&self, mut from: usize) -> usize {
+        let mut free = 0;
+        while let Some((at, stop)) = self.next_free(from, usize::MAX / 2) {
+            free += stop - at;
+            from = stop;
+        }
+        free
+    }
+
     /// The slot that byte `offset` lies in: where it begins. `None` in the tail that no slot fills.
     /// Whatever becomes of the page meanwhile, it is within a unit.
     pub(super) fn slot_of(&self, offset: usize) -> Option<usize> {

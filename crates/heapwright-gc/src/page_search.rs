@@ -5,7 +5,7 @@
 //!   3  the empty pages                   4  a new page, up to the goal or the pool's grant (marking, moving: the limit)
 //!   5  on credit, while the pool's sweep is under way; the free slots of a larger pool
 //!   6  a collection, if enough was allocated since the last     7  a new page, up to the limit
-//!   8  collections, but not if the last ones came in a row for hardly anything (see `growth`)
+//!   8  collections, but not if the last ones came in a row for hardly anything (see `overhead`)
 //! ```
 //!
 //! Each page that is claimed is paid for: a little sweeping of every pool, and, while the
