@@ -50,7 +50,7 @@ ours() {
     "${COMPILE[@]}" -DDOOR_HEAPWRIGHT -Iinclude -o "$PROGRAMS/$1" "bench/gc/loads/$2.c" \
         -L"$PROGRAMS" -lheapwright -Wl,-rpath,"$PROGRAMS"
 }
-for load in gcbench splay strings scaling fillers quads garbage; do
+for load in gcbench splay strings scaling fillers quads garbage ephemerons finalizers; do
     ours $load-heapwright $load
     [[ " ${without[*]-} " == *" bdwgc "* ]] ||
         "${COMPILE[@]}" -DDOOR_BDWGC -o "$PROGRAMS/$load-bdwgc" "bench/gc/loads/$load.c" -lgc
@@ -86,7 +86,7 @@ if [ -n "$all" ]; then
         'fast path' 'p99 of thread CPU time of fine' 'requests/s of fine' 'peak RSS of fine' \
         'document: peak' 'template, parse' 'template, render' 'template, both' 'hardly allocates' \
         'pool of the classes' 'p99.9' 'worst' 'stopping the world' 'scaling of 2 threads' 'fillers.*generations' \
-        '8 mutators to 2' 'quads.*CPU time' 'garbage, leaf'; do
+        '8 mutators to 2' 'quads.*CPU time' 'garbage, leaf' 'ephemerons.*CPU time' 'finalizers.*CPU time'; do
         grep -qE "^\\| [^|]*$line" "$SCRATCH/report" || { cat "$SCRATCH/report" >&2; die "no figure says '$line'"; }
     done
 fi

@@ -17,6 +17,12 @@
 //                        stores a reference in an object
 //   door_mark(tracer, object)
 //                        from load_trace only
+//   door_set_key(entry, slot, key), door_is_key(there, key)
+//                        the key of a new entry, which does not keep it, and whether it is that one; NULL: it is dead
+//   door_ephemeron(tracer, key slot, value slot)
+//                        from load_trace only
+//   door_finalize(door, object, run), door_run_finalizers(door)
+//                        asks for one, and runs those that are due
 //   door_fields()        what the collector counted, as fields of the result
 //
 // A load defines load_trace, which marks what an object refers to. Under bdwgc nobody

@@ -41,6 +41,7 @@ static inline void door_open(size_t limit) {
     size_t begins = setting("begin", 100, 0, 100), divisor = setting("divisor", 0, 0, 1000);
     GC_set_all_interior_pointers((int)setting("interior", 0, 0, 1));
     GC_set_warn_proc(door_quiet);
+    GC_set_finalize_on_demand(1);
     GC_INIT();
     if (divisor != 0)
         GC_set_free_space_divisor(divisor);
@@ -85,6 +86,32 @@ static inline void door_write(struct door *door, void *parent, void **slot, void
 static inline void door_mark(door_tracer *tracer, void *object) {
     (void)tracer;
     (void)object;
+}
+
+static inline void door_set_key(void *entry, void **slot, void *key) {
+    (void)entry;
+    *slot = (void *)GC_HIDE_POINTER(key);
+    if (GC_general_register_disappearing_link(slot, key) == GC_NO_MEMORY)
+        die(3, "out of memory");
+}
+
+static inline bool door_is_key(const void *there, const void *key) { return there == (void *)GC_HIDE_POINTER(key); }
+
+static inline void door_ephemeron(door_tracer *tracer, void **key, void **value) {
+    (void)tracer;
+    (void)key;
+    (void)value;
+}
+
+static inline bool door_finalize(struct door *door, void *object, void (*run)(void *, void *)) {
+    (void)door;
+    GC_register_finalizer_no_order(object, run, NULL, NULL, NULL);
+    return true;
+}
+
+static inline void door_run_finalizers(struct door *door) {
+    (void)door;
+    GC_invoke_finalizers();
 }
 
 static inline void door_fields(void) {

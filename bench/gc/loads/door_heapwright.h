@@ -50,6 +50,14 @@ static inline hw_gc_options door_options(void) {
     };
 }
 
+// At the limit, what is due goes before an object is refused.
+static bool door_out_of_memory(hw_gc_mutator *mutator, size_t size, uint32_t kind, void *data) {
+    (void)size;
+    (void)kind;
+    (void)data;
+    return hw_gc_run_finalizers(mutator, SIZE_MAX) > 0;
+}
+
 static inline void door_heap_new(const hw_gc_options *options, const hw_gc_runtime *runtime) {
     door_heap = hw_gc_create(options, runtime);
     if (door_heap == NULL)
@@ -64,7 +72,7 @@ static inline void door_open(size_t limit) {
         options.least = limit / 100 * begins;
     if (limit != 0 && options.factor_percent == 0)
         options.factor_percent = 1000;
-    hw_gc_runtime runtime = { .size = sizeof runtime, .trace = door_trace };
+    hw_gc_runtime runtime = { .size = sizeof runtime, .trace = door_trace, .out_of_memory = door_out_of_memory };
     door_heap_new(&options, &runtime);
 }
 
@@ -90,6 +98,21 @@ static inline void door_write(struct door *door, void *parent, void **slot, void
 }
 
 static inline void door_mark(door_tracer *tracer, void *object) { hw_gc_mark(tracer, object); }
+
+static inline void door_set_key(void *entry, void **slot, void *key) {
+    (void)entry;
+    *slot = key;
+}
+
+static inline bool door_is_key(const void *there, const void *key) { return there == key; }
+
+static inline void door_ephemeron(door_tracer *tracer, void **key, void **value) { hw_gc_mark_ephemeron(tracer, key, value); }
+
+static inline bool door_finalize(struct door *door, void *object, void (*run)(void *, void *)) {
+    return hw_gc_finalize(&door->mutator, object, run, NULL);
+}
+
+static inline void door_run_finalizers(struct door *door) { hw_gc_run_finalizers(&door->mutator, SIZE_MAX); }
 
 static inline void door_fields(void) {
     hw_gc_statistics told;

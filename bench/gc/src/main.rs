@@ -15,7 +15,7 @@
 //! program prints, how rounds turn and how a figure is judged is `figures`' (bench/figures). The
 //! loads, and what is asked of them: [`peers`] (gcbench, splay, strings), [`request`],
 //! [`layouts`] (document, template, quiet), [`heap`] (boot, pauses, scaling), [`grown`]
-//! (generations, compact), [`holes`] (fillers, quads, garbage).
+//! (generations, compact), [`holes`] (fillers, quads, garbage), [`weak`] (ephemerons, finalizers).
 
 mod grown;
 mod heap;
@@ -27,6 +27,7 @@ mod peers;
 mod report;
 mod request;
 mod run;
+mod weak;
 
 use std::process::ExitCode;
 
@@ -37,7 +38,7 @@ use report::Report;
 type Load = (&'static str, fn(&Options, &mut Report) -> Result<(), String>);
 
 /// In the order in which they run, that of the table.
-const LOADS: [Load; 15] = [
+const LOADS: [Load; 17] = [
     ("gcbench", peers::gcbench),
     ("splay", peers::splay),
     ("strings", peers::strings),
@@ -53,6 +54,8 @@ const LOADS: [Load; 15] = [
     ("fillers", holes::fillers),
     ("quads", holes::quads),
     ("garbage", holes::garbage),
+    ("ephemerons", weak::ephemerons),
+    ("finalizers", weak::finalizers),
 ];
 
 fn all(options: &Options) -> Result<bool, String> {

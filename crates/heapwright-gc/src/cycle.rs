@@ -304,7 +304,9 @@ impl Heap {
         if self.options().verify & super::raw::VERIFY_BARRIERS != 0 {
             self.verify_barriers(me);
         }
+        let (target, mut unused) = (self.target(), 0);
         self.each_mutator(|mutator| {
+            unused += mutator.unused();
             mutator.drop_regions(false);
             self.marking.keep_counts(&mutator.tracer);
         });
@@ -314,6 +316,7 @@ impl Heap {
             if minor { (lists.old, lists.old_bytes) } else { ([0; PAGE_LISTS], 0) };
         let young_bytes = lists.young_bytes;
         drop(lists);
+        self.pacing.note_cycle(&target, unused, minor);
         let allocated = self.pacing.end_allocating();
         let marked = self.marking.take_counts(&mut live);
         self.marking.trim(self.pacing.live());

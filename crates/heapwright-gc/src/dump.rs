@@ -8,7 +8,7 @@
 //! is what is written, and how the runtime's names become numbers: by the addresses of the strings,
 //! in a table of side memory that has room for a few thousand types. Nothing else is allocated, and
 //! nothing of the heap is changed, but that what is remembered has its mark meanwhile
-//! ([`Heap::with_marks_of_remembered`]).
+//! ([`Heap::with_marks_of_remembered`]). What guardians and finalizers keep for an object is said among what it leads to (see `kept`).
 //!
 //! **Old** is what the next minor collection takes for live. Where a page awaits its sweep, that is
 //! what the sweep will say; while a minor collection marks, what it has found so far that had survived
@@ -26,6 +26,7 @@ use heapwright_substrate::size_class::UNIT;
 use super::bits::WORDS;
 use super::heap::Heap;
 use super::held::State;
+use super::kept::AllKept;
 use super::layout::{self, LARGE, Layout};
 use super::mutator::Mutator;
 use super::page::{Evacuation, Page};
@@ -97,8 +98,9 @@ impl Heap {
                     self.write_page(&mut writer, page);
                 }
                 let mut names = Names { table, count: 0 };
+                let Some(kept) = AllKept::of(self) else { return false };
                 self.each_page(|page| {
-                    self.write_objects(&mut writer, &me.tracer, &mut names, page);
+                    self.write_objects(&mut writer, &me.tracer, &mut names, &kept, page);
                     writer.is_good()
                 });
                 self.write_roots(&mut writer, &me.tracer);
@@ -153,7 +155,7 @@ impl Heap {
         let reported = record::Page {
             number: page.number.get() as u64,
             address: page.base().addr() as u64,
-            bytes: (page.units.get() * UNIT) as u64,
+            bytes: (if page.is_large() { page.footprint() } else { UNIT }) as u64,
             pool: page.pool() as u32,
             kind: page.kind() as u8,
             state: match (empty, page.is_large()) {
@@ -180,6 +182,7 @@ impl Heap {
         writer: &mut record::Writer<'_, impl FnMut(&[u8]) -> bool>,
         tracer: &Tracer,
         names: &mut Names<'_>,
+        kept: &AllKept,
         page: &Page,
     ) {
         let kind = page.kind() as u8;
@@ -200,13 +203,15 @@ impl Heap {
                 type_id,
                 old: self.is_seen_old(page, offset),
             });
+            let mut leads_to = |reference: *mut u8| {
+                if self.object_at(reference).is_some() {
+                    writer.reference(reference.addr() as u64);
+                }
+            };
             if layout::is_traced(kind.into()) {
-                tracer.looking(|tracer| tracer.trace(object), &mut |reference| {
-                    if self.object_at(reference).is_some() {
-                        writer.reference(reference.addr() as u64);
-                    }
-                });
+                tracer.looking(|tracer| tracer.trace(object), &mut leads_to);
             }
+            kept.by(object).iter().for_each(|kept| leads_to(kept.object));
         }
     }
 

@@ -25,6 +25,7 @@
 use core::ffi::c_void;
 
 use super::array::Array;
+use super::kept::Kept;
 
 /// What is called with the object and the context.
 pub type Finalizer = unsafe extern "C" fn(object: *mut c_void, context: *mut c_void);
@@ -173,6 +174,15 @@ impl Finalizers {
         for entry in self.levels.iter().flat_map(Level::left) {
             with(entry.object);
             entry.traced_context().into_iter().for_each(&mut with);
+        }
+    }
+
+    /// Calls `with` for the contexts of those that are not due.
+    pub(super) fn each_kept(&self, with: &mut impl FnMut(Kept)) {
+        for entry in self.waiting.iter() {
+            if let Some(object) = entry.traced_context() {
+                with(Kept { by: entry.object, and: core::ptr::null_mut(), object });
+            }
         }
     }
 

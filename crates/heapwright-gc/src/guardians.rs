@@ -28,6 +28,7 @@ use heapwright_substrate::sync::Lock;
 
 use super::array::Array;
 use super::heap::Heap;
+use super::kept::Kept;
 use super::mutator::Mutator;
 
 /// A heap's guardians. Zero has none.
@@ -213,6 +214,23 @@ impl Inner {
         });
     }
 
+    fn each_kept(&mut self, with: &mut impl FnMut(Kept)) {
+        let Self { guardians, registered, retrieved, .. } = self;
+        for &Registered { object, representative, guardian } in registered.iter() {
+            if let Some(guardian) = place(guardians, guardian) {
+                with(Kept { by: object, and: guardian.object, object: representative });
+            }
+        }
+        for guardian in guardians.iter().filter(|guardian| !guardian.object.is_null()) {
+            let mut number = guardian.first;
+            while let Some(entry) = place(retrieved, number) {
+                let object = entry.representative;
+                with(Kept { by: guardian.object, and: core::ptr::null_mut(), object });
+                number = entry.next;
+            }
+        }
+    }
+
     fn each_object(&mut self, with: impl Fn(*mut u8) -> *mut u8) {
         self.guardians.iter_mut().for_each(|guardian| guardian.object = with(guardian.object));
         for entry in self.registered.iter_mut() {
@@ -244,6 +262,11 @@ impl Guardians {
     /// How many can be retrieved, of all guardians.
     pub(super) fn pending(&self) -> usize {
         self.inner.lock().pending
+    }
+
+    /// Calls `with` for all that guardians keep.
+    pub(super) fn each_kept(&self, with: &mut impl FnMut(Kept)) {
+        self.inner.lock().each_kept(with);
     }
 
     /// Changes the address of each object to what `with` says.

@@ -278,10 +278,13 @@ impl Heap {
 
     /// What a page of a page list is to be, whose slots have so many bytes.
     fn page_wanted(&self, page_list: usize, slot: usize) -> Wanted {
-        let most = self.target().most;
-        let limit = most.saturating_sub(self.marking.chunks.beyond_a_few());
-        let cycle = self.cycle.number();
+        let (cycle, limit) = (self.cycle.number(), self.page_limit());
         Wanted { heap: self.id(), page_list, slot, cycle, limit }
+    }
+
+    /// Bytes that its pages may have, with what the runtime has in malloc.
+    pub(super) fn page_limit(&self) -> usize {
+        self.target().most.saturating_sub(self.marking.chunks.beyond_a_few())
     }
 
     /// A fresh page for a page list, if the heap has less than `most` bytes with it.

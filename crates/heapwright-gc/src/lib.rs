@@ -19,19 +19,19 @@
 //! per-pool growth and stable heaps as there; sparse pages are evacuated a few at a time.
 //!
 //! - `layout`, `growth`, `bits`: arithmetic; `cell`, `array`, `table`, `waiting`: what all are made of
-//! - `page`, `pages`, `page_lists`, `page_supply`: pages, which are where, and where they come from; `held`: what a page holds, for any thread
+//! - `page`, `pages`, `page_lists`, `page_supply`, `large`: pages, which are where, and where they come from; `held`: what a page holds, for any thread
 //! - `mutator`, `region`, `page_search`, `native_stack`: how a thread allocates; `world`: how threads stand still
 //! - `marking`, `tracer`, `gang`, `helpers`, `local_marks`, `mark_chunks`: marking, by one or several
 //! - `dirty_slots`: places to be traced again, because something was stored there
 //! - `generations`: sticky marks, minor and major collections; `minors`: whether minor ones pay; `remembered`: old objects that minor ones look at
-//! - `pacing`: how much may be allocated before a collection, and what pays for it; `sizing`: by which rule
+//! - `pacing`: how much may be allocated before a collection, and what pays for it; `sizing`: by which rule; `overhead`: when it is given up
 //! - `cycle`, `sweep`: a collection's steps, and its end
 //! - `moving`: how objects of sparse pages come together; `plan`: of which; `references`: what leads there
 //! - `weak`, `ephemerons`: what leads to objects without keeping them; `bag`: what a collection puts down meanwhile
 //! - `handles`, `finalizers`, `guardians`, `due`: what keeps objects, and what is done when nothing does
 //! - `weak_passes`: the runtime's own tables; `unprotected`: objects without barriers; `ages`: what is known of an object
 //! - `find`: the page, slot and object of an address
-//! - `walk`, `dump`, `verify`, `statistics`, `events`, `timeline`: seeing
+//! - `walk`, `kept`, `dump`, `verify`, `statistics`, `events`, `timeline`: seeing
 //! - [`raw`]: the interface for runtimes; the C interface is made of it
 //!
 //! Fork: see `fork`.
@@ -97,6 +97,10 @@ mod held;
 #[cfg(not(loom))]
 mod helpers;
 #[cfg(not(loom))]
+mod kept;
+#[cfg(not(loom))]
+mod large;
+#[cfg(not(loom))]
 mod layout;
 #[cfg(not(loom))]
 mod local_marks;
@@ -112,6 +116,8 @@ mod moving;
 mod mutator;
 #[cfg(not(loom))]
 mod native_stack;
+#[cfg(not(loom))]
+mod overhead;
 #[cfg(not(loom))]
 mod pacing;
 #[cfg(not(loom))]

@@ -44,6 +44,7 @@
 
 use heapwright_substrate::address_map::MAP;
 use heapwright_substrate::chunk::Side;
+use heapwright_substrate::size_class::UNIT;
 use heapwright_substrate::sync::Lock;
 
 use super::array::Array;
@@ -53,7 +54,7 @@ use super::dirty_slots;
 use super::heap::Heap;
 use super::layout::{self, LARGE, PAGE_LISTS};
 use super::mutator::Mutator;
-use super::page::{self, Evacuation, Page};
+use super::page::{Evacuation, Page};
 use super::plan::{Census, Choice};
 use super::references::References;
 use super::tracer::{self, Tracer};
@@ -335,8 +336,8 @@ impl Heap {
     pub(super) fn resize(&self, object: *mut u8, size: usize) -> bool {
         let Some(page) = self.page_of(object.addr()) else { return false };
         let pool = self.sizes().pool(size);
-        if page.is_large() && self.is_large_of(size, page.footprint()) {
-            page.resize_large(size);
+        let in_place = || self.supply.resize_large(&self.pacing, page, size, self.page_limit());
+        if page.is_large() && self.is_large_of(size, page.units.get()) && in_place() {
             return true;
         }
         if pool != page.pool() || page.is_large() {
@@ -345,8 +346,8 @@ impl Heap {
         size <= page.slot.get()
     }
 
-    /// Whether an object of `size` bytes is a large one that has a `footprint` of so many.
-    pub(super) fn is_large_of(&self, size: usize, footprint: usize) -> bool {
-        self.sizes().pool(size) == LARGE && page::large_footprint(size) == footprint
+    /// Whether an object of `size` bytes is a large one of so many units.
+    pub(super) fn is_large_of(&self, size: usize, units: usize) -> bool {
+        self.sizes().pool(size) == LARGE && size.div_ceil(UNIT) == units
     }
 }

@@ -21,9 +21,10 @@ use super::cell::{Num, Ptr};
 use super::fork;
 use super::handles;
 use super::heap::Heap;
+use super::large;
 use super::layout::{self, KINDS, LARGE, PAGE_LISTS, REGION_BYTES, STEPS};
 use super::native_stack::NativeStack;
-use super::page::{self, Page};
+use super::page::Page;
 use super::page_search::ATTEMPTS;
 use super::region::{Hole, Region};
 use super::tracer::{self, Tracer};
@@ -400,6 +401,15 @@ impl Mutator {
         });
     }
 
+    /// Bytes that it has claimed and not allocated. While it stands still.
+    pub(super) fn unused(&self) -> usize {
+        let mut bytes = 0;
+        self.each_region(|_, region, page| {
+            bytes += page.free_from(region.next.get().addr() - page.base().addr());
+        });
+        bytes
+    }
+
     /// Lets go of all regions; of their pages as well, if they are to be `available`.
     pub(super) fn drop_regions(&self, available: bool) {
         self.each_region(|page_list, region, page| {
@@ -436,14 +446,16 @@ impl Mutator {
                     heap.large_begins(self, page);
                     return page.base();
                 }
-                if !heap.sweep_for(page::large_footprint(size)) {
+                if !heap.sweep_for(large::footprint(size)) {
                     break;
                 }
             }
-            if attempt < ATTEMPTS {
-                heap.collect(self);
+            if attempt == ATTEMPTS || heap.pacing.is_in_vain(&heap.target()) {
+                break;
             }
+            heap.collect(self);
         }
+        heap.pacing.note_refusal();
         ptr::null_mut()
     }
 }

@@ -28,6 +28,7 @@ use super::cycle::Phase;
 use super::growth::{self, Target};
 use super::heap::Heap;
 use super::mutator::Mutator;
+use super::overhead::Overhead;
 use super::page::Page;
 use super::tracer::Budget;
 
@@ -61,6 +62,7 @@ pub(super) struct Pacing {
     /// What its pages have, as when a page last came, and the most that pages and malloc ever had.
     pages: Num,
     peak: Num,
+    overhead: Overhead,
 }
 
 /// What a cycle found live, in bytes.
@@ -181,12 +183,34 @@ impl Pacing {
 
     /// Whether a cycle is to begin.
     pub(super) fn is_due(&self, target: &Target) -> bool {
-        self.wanted.get() != 0 || self.used() >= target.trigger(self.allowance.get())
+        self.wanted.get() != 0
+            || self.used() >= target.trigger(self.allowance.get()) && !self.is_in_vain(target)
     }
 
     /// Whether enough was allocated since the last cycle that another may find something.
-    pub(super) fn is_worth_collecting(&self) -> bool {
-        self.used() >= self.allowance.get() / 4
+    pub(super) fn is_worth_collecting(&self, target: &Target) -> bool {
+        self.used() >= self.allowance.get() / 4 && !self.is_in_vain(target)
+    }
+
+    /// Whether another cycle would be in vain (see `overhead`).
+    pub(super) fn is_in_vain(&self, target: &Target) -> bool {
+        self.overhead.is_in_vain(target.most, self.used())
+    }
+
+    /// A cycle has found what lives. Of what counts as allocated, so much is `unused`. Before it is forgotten.
+    pub(super) fn note_cycle(&self, target: &Target, unused: usize, minor: bool) {
+        let allocated = self.used().saturating_sub(unused);
+        self.overhead.note_cycle(target.most, allocated, self.live.get(), minor);
+    }
+
+    /// An allocation was refused, after which the runtime may have let go of something.
+    pub(super) fn note_refusal(&self) {
+        self.overhead.note_refusal();
+    }
+
+    /// The runtime has collected.
+    pub(super) fn note_request(&self) {
+        self.overhead.forget();
     }
 
     /// Marking begins.
@@ -246,6 +270,7 @@ impl Pacing {
         ] {
             number.set(0);
         }
+        self.overhead.end();
     }
 }
 
@@ -278,14 +303,10 @@ impl Heap {
 
     /// Notes that a claimed page is let go of, whose slots from byte `from` on were not looked
     /// at: they are not allocated after all.
-    pub(super) fn note_released(&self, page: &Page, mut from: usize) {
-        let mut free = 0;
-        while let Some((at, stop)) = page.next_free(from, usize::MAX / 2) {
-            free += (stop - at) / page.slot.get();
-            from = stop;
-        }
-        page.live.set(page.slots() - free);
-        self.pacing.sub_allocated(free * page.slot.get());
+    pub(super) fn note_released(&self, page: &Page, from: usize) {
+        let free = page.free_from(from);
+        page.live.set(page.slots() - free / page.slot.get().max(1));
+        self.pacing.sub_allocated(free);
     }
 
     /// What a mutator owes for `bytes` that it is about to take.

@@ -7,7 +7,7 @@
 //!   marks   4096 bits, in the address map's side bitmap
 //! ```
 //!
-//! A large object is a page of several units with one slot.
+//! A large object is a page of one unit or several with one slot (see `large`).
 //!
 //! A slot holds an object exactly if it lies below the *cursor*, or its bit in *taken* is
 //! set. A mutator that has the page hands its clear stretches out in the order of
@@ -34,12 +34,6 @@ use super::cell::Num;
 use super::held::{Held, State, StickyMarks};
 use super::layout::{KINDS, LARGE};
 use super::references::Incoming;
-
-/// Bytes that a large object has of memory: whole units, because what is behind it may have been
-/// touched before.
-pub(super) fn large_footprint(size: usize) -> usize {
-    size.next_multiple_of(UNIT)
-}
 
 /// What moving objects (see `moving`) has to do with a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +72,7 @@ pub(super) struct Page {
     pub(super) page_list: Num,
     /// Objects that the last sweep found, or slots that were not free when a mutator let go.
     pub(super) live: Num,
-    /// Where memory begins that nobody has written since it was zero.
+    /// Where memory begins that nobody has written since it was zero; of a large object, that is not there either.
     pub(super) zero_from: Num,
     /// The next and the previous page of its page list, or the next record without a page.
     pub(super) next: Num,
@@ -210,7 +204,11 @@ impl Page {
 
     /// Bytes that an object of it has of memory.
     pub(super) fn footprint(&self) -> usize {
-        if self.is_large() { large_footprint(self.slot.get()) } else { self.slot.get() }
+        if self.is_large() {
+            self.zero_from.get().min(self.units.get() * UNIT)
+        } else {
+            self.slot.get()
+        }
     }
 
     /// How many slots it has.
@@ -231,6 +229,16 @@ impl Page {
     /// The first stretch of free slots at or behind byte `from`: at most `most` bytes.
     pub(super) fn next_free(&self, from: usize, most: usize) -> Option<(usize, usize)> {
         bits::next_clear(self.held.taken(), from, self.slot.get(), self.end(), most)
+    }
+
+    /// Bytes of free slots at or behind byte `from`.
+    pub(super) fn free_from(&self, mut from: usize) -> usize {
+        let mut free = 0;
+        while let Some((at, stop)) = self.next_free(from, usize::MAX / 2) {
+            free += stop - at;
+            from = stop;
+        }
+        free
     }
 
     /// The slot that byte `offset` lies in: where it begins. `None` in the tail that no slot fills.

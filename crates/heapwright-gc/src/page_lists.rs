@@ -5,7 +5,7 @@
 //!                             ^ sweep: what follows has not been swept in this cycle
 //!   available  page -> page -> page                           swept, with free slots, nobody's
 //!
-//!   empty      page -> page -> page                           wholly free, any pool's
+//!   empty      page -> page -> page                           wholly free, any pool's; large ones: see `large`
 //! ```
 //!
 //! A page that a mutator allocates from, or sweeps, is on its page list and in no other:
@@ -21,6 +21,7 @@ use heapwright_substrate::size_class::UNIT;
 
 use super::growth::{self, Decision, Swept};
 use super::held::State;
+use super::large::FreeLarge;
 use super::layout::{KINDS, LARGE, PAGE_LISTS, POOLS, slots_in_page};
 use super::page::{Found, Page};
 use super::pages::Pages;
@@ -72,8 +73,10 @@ pub(super) struct PageLists {
     pub(super) empty_since: u32,
     /// Pages in use, but for large objects.
     pub(super) in_use: usize,
-    /// Bytes of large objects, in whole units.
+    /// Bytes of large objects, in whole system pages.
     pub(super) large: usize,
+    /// Large objects' pages that are empty.
+    pub(super) free_large: FreeLarge,
     /// Pages that have not been swept in this cycle.
     pub(super) unswept: usize,
     /// The page lists that have some, as bits.
@@ -117,6 +120,7 @@ impl PageLists {
             empty_since: 0,
             in_use: 0,
             large: 0,
+            free_large: FreeLarge::NONE,
             unswept: 0,
             to_sweep: [0; PAGE_LISTS / 64],
             old: [0; PAGE_LISTS],
@@ -134,6 +138,7 @@ impl PageLists {
         self.pool.copy_from_slice(&FRESH.pool);
         (self.empty, self.empty_pages, self.empty_low, self.empty_since) = (0, 0, 0, 0);
         (self.in_use, self.large, self.unswept, self.debt, self.turn) = (0, 0, 0, 0, 0);
+        self.free_large = FreeLarge::NONE;
         self.to_sweep.fill(0);
         self.old.fill(0);
         (self.old_bytes, self.young_bytes) = (0, 0);
@@ -141,7 +146,18 @@ impl PageLists {
 
     /// Bytes the heap has.
     pub(super) fn bytes(&self) -> usize {
-        (self.in_use + self.empty_pages) * UNIT + self.large
+        self.in_use * UNIT + self.large + self.empty_bytes()
+    }
+
+    /// Bytes of the pages that are empty.
+    pub(super) fn empty_bytes(&self) -> usize {
+        self.empty_pages * UNIT + self.free_large.bytes()
+    }
+
+    /// A large object has so many bytes more of memory.
+    pub(super) fn large_grows(&mut self, page: &Page, bytes: usize) {
+        self.large += bytes;
+        self.old_bytes += page.old() * bytes;
     }
 
     /// Puts a page on its page list, in front of the cursor: it counts as swept.

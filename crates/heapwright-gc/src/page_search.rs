@@ -5,6 +5,7 @@
 //!   3  the empty pages                   4  a new page, up to the goal or the pool's grant (marking, moving: the limit)
 //!   5  on credit, while the pool's sweep is under way; the free slots of a larger pool
 //!   6  a collection, if enough was allocated since the last     7  a new page, up to the limit
+//!   8  collections, but not if the last ones came in a row for hardly anything (see `overhead`)
 //! ```
 //!
 //! Each page that is claimed is paid for: a little sweeping of every pool, and, while the
@@ -38,7 +39,7 @@ impl Mutator {
         Some(page)
     }
 
-    /// Steps 1 to 7.
+    /// Steps 1 to 8.
     fn look_for_page(&self, page_list: usize) -> Option<&'static Page> {
         let heap = self.heap();
         let up_to_the_limit =
@@ -56,9 +57,8 @@ impl Mutator {
                     return page;
                 }
             }
-            let worth =
-                attempt == 0 && self.deferred.get() == 0 && heap.pacing.is_worth_collecting();
-            if worth {
+            let may = attempt == 0 && self.deferred.get() == 0;
+            if may && heap.pacing.is_worth_collecting(&heap.target()) {
                 heap.collect_or_begin(self);
                 continue;
             }
@@ -66,10 +66,17 @@ impl Mutator {
                 return Some(page);
             }
             // The limit, or no memory: everything that is to be had.
+            if heap.pacing.is_in_vain(&heap.target()) {
+                break;
+            }
             heap.collect(self);
         }
         // What the last of them freed.
-        up_to_the_limit()
+        let page = up_to_the_limit();
+        if page.is_none() {
+            heap.pacing.note_refusal();
+        }
+        page
     }
 
     /// Steps 1 to 5.

@@ -4,7 +4,7 @@
 //!   chunk --new_page--> in use --swept, no object--> empty --take_empty--> in use, of any pool
 //!     ^                   |                            |
 //!     +---- release ------+                            +--not needed for a purge delay--> chunk
-//!      a large one, or evacuated                                          decay, trim
+//!      evacuated, or very large                                          decay, trim
 //! ```
 //!
 //! [`PageSupply`] owns the records of all pages and the lists they are on. A record and a list change
@@ -12,8 +12,6 @@
 //! have `pacing` says; it is asked under that lock.
 //!
 //! Called by `mutator`, `sweep`, `moving` and `heap`.
-
-use core::ptr;
 
 use heapwright_substrate::address_map::{Entry, MAP};
 use heapwright_substrate::chunk::{self, Want};
@@ -26,9 +24,9 @@ use heapwright_substrate::sync::atomic::Ordering;
 
 use super::bits;
 use super::held::State;
-use super::layout::{self, KINDS};
+use super::layout::KINDS;
 use super::pacing::Pacing;
-use super::page::{self, Page};
+use super::page::Page;
 use super::page_lists::PageLists;
 use super::pages::Pages;
 
@@ -63,11 +61,11 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    fn entry(&self) -> Entry {
+    pub(super) fn entry(&self) -> Entry {
         Entry::collected(self.heap, self.page_list)
     }
 
-    fn open(&self, page: &Page, run: &chunk::Run, units: usize) {
+    pub(super) fn open(&self, page: &Page, run: &chunk::Run, units: usize) {
         MAP.record(run.unit).heap.store(page.number.get() as u32, Ordering::Relaxed);
         page.open(run.unit, units, self.page_list, self.slot, run.zero, self.cycle);
     }
@@ -78,8 +76,10 @@ impl PageSupply {
     /// the runtime has in malloc for dead objects does not count there.
     pub(super) fn new_page(&self, pacing: &Pacing, wanted: Wanted, most: usize) -> Option<&Page> {
         let mut lists = self.lists.lock();
-        if !pacing.admits(lists.bytes() + UNIT, most, wanted.limit) {
-            return None;
+        while !pacing.admits(lists.bytes() + UNIT, most, wanted.limit) {
+            if !self.give_free_large(&mut lists) {
+                return None;
+            }
         }
         let page = self.pages.make()?;
         // Not `Dense`: huge pages under a heap that has just begun cost more to clear than they
@@ -113,35 +113,6 @@ impl PageSupply {
         Some(page)
     }
 
-    /// A page that is one large object.
-    pub(super) fn new_large(&self, pacing: &Pacing, wanted: Wanted) -> Option<&Page> {
-        let size = wanted.slot;
-        let units = size.checked_add(UNIT - 1)? / UNIT;
-        let traced = layout::is_traced(wanted.page_list);
-        let want = if traced { Want::Zero } else { Want::Any };
-        let lists = self.lists.lock();
-        if !pacing.is_below(lists.bytes() + page::large_footprint(size), wanted.limit) {
-            return None;
-        }
-        let page = self.pages.make()?;
-        // Nobody finds the object until it is whole: its slot is not taken before.
-        let Some(run) = runs::take(units, 1, want, wanted.entry(), Entry::collected_rest) else {
-            self.pages.give(page);
-            return None;
-        };
-        wanted.open(page, &run, units);
-        drop(lists);
-        if traced && !run.zero {
-            // SAFETY: the run was just taken, and nobody else knows the object.
-            unsafe { ptr::write_bytes(page.base(), 0, size) };
-        }
-        page.take_large();
-        let mut lists = self.lists.lock();
-        lists.add(&self.pages, page);
-        pacing.note_pages(lists.bytes());
-        Some(page)
-    }
-
     /// Gives a page's units back: it is none any more. The record stays.
     pub(super) fn give_units(page: &Page) {
         page.held.close(State::None);
@@ -149,7 +120,7 @@ impl PageSupply {
         runs::give(page.unit.get(), page.units.get());
     }
 
-    /// Gives a page back in which nothing lives: a large one, or one that was evacuated. It is claimed.
+    /// Gives a page back in which nothing lives, and that is not to wait: see `sweep`. It is claimed.
     pub(super) fn release(&self, page: &Page) {
         let mut lists = self.lists.lock();
         lists.remove(&self.pages, page);
@@ -158,7 +129,7 @@ impl PageSupply {
     }
 
     /// Gives one empty page back. False: there is none.
-    fn give_empty(&self, lists: &mut PageLists) -> bool {
+    pub(super) fn give_empty(&self, lists: &mut PageLists) -> bool {
         let Some(page) = lists.take_empty(&self.pages) else { return false };
         Self::give_units(page);
         self.pages.give(page);
@@ -173,6 +144,7 @@ impl PageSupply {
         if chunk::waited(lists.empty_since, now) < delay {
             return;
         }
+        self.give_unneeded(&mut lists, DECAYS);
         for _ in 0..lists.empty_low.min(DECAYS) {
             if !self.give_empty(&mut lists) {
                 break;
@@ -184,11 +156,9 @@ impl PageSupply {
 
     /// Gives all empty pages back. Returns bytes.
     pub(super) fn trim(&self) -> usize {
-        let mut bytes = 0;
         let mut lists = self.lists.lock();
-        while self.give_empty(&mut lists) {
-            bytes += UNIT;
-        }
+        let bytes = lists.empty_bytes();
+        while self.give_empty(&mut lists) || self.give_free_large(&mut lists) {}
         lists.empty_low = 0;
         bytes
     }

@@ -148,7 +148,7 @@ pub struct Statistics {
     pub in_use_bytes: u64,
     /// Bytes of pages that are wholly free.
     pub empty_bytes: u64,
-    /// Bytes of large objects, in whole units.
+    /// Bytes of large objects, in whole pages of the system.
     pub large_bytes: u64,
     /// The most bytes the heap ever had, external ones included.
     pub peak_bytes: u64,
@@ -231,7 +231,7 @@ impl Heap {
                 spare: 0,
             };
         }
-        let (in_use, empty_pages, large) = (lists.in_use, lists.empty_pages, lists.large);
+        let (in_use, empty, large) = (lists.in_use, lists.empty_bytes(), lists.large);
         let old_bytes = lists.old_bytes as u64;
         drop(lists);
         let (mut mutators, mut handles) = (0, 0usize);
@@ -250,7 +250,7 @@ impl Heap {
             external_bytes: self.pacing.external() as u64,
             goal_bytes: self.pacing.goal() as u64,
             in_use_bytes: (in_use * UNIT) as u64,
-            empty_bytes: (empty_pages * UNIT) as u64,
+            empty_bytes: empty as u64,
             large_bytes: large as u64,
             peak_bytes: self.pacing.peak() as u64,
             allocated_bytes: self.pacing.allocated_ever() as u64,

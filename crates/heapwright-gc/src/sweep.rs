@@ -5,7 +5,7 @@
 //!                       by turns of all page lists, a share for each page that is taken, or
 //!                       in a step (`cycle`)
 //!
-//!   no object left      onto the list of empty pages; a large one: back to the chunk
+//!   no object left      onto the list of empty pages; a large one, or one that was evacuated: see `large`, `page_supply`
 //!   some slots free     available
 //!   full                stays on its page list
 //! ```
@@ -17,7 +17,6 @@
 //! next cycle is: so that cycle need not begin with the rest of this one.
 
 use heapwright_substrate::os;
-use heapwright_substrate::size_class::UNIT;
 
 use super::cycle::Phase;
 use super::growth;
@@ -57,11 +56,12 @@ impl Heap {
             if found.live < page.slots() {
                 lists.put_available(page);
             }
-        } else if page.is_large() || found.evacuated {
+        } else if page.is_large() {
             drop(lists);
-            if page.is_large() {
-                self.large_ends(page);
-            }
+            self.large_ends(page);
+            self.supply.retire(page);
+        } else if found.evacuated {
+            drop(lists);
             self.supply.release(page);
         } else {
             lists.put_empty(&self.supply.pages, page);
@@ -134,17 +134,14 @@ impl Heap {
         self.sweep_some(usize::MAX)
     }
 
-    /// Sweeps until pages that are empty, and large objects that went, have `bytes`, and gives
-    /// them back, for something larger. Whether anything came of it.
+    /// Sweeps until pages that are empty, and large objects that went, have `bytes`. Whether anything came of it.
     pub(super) fn sweep_for(&self, bytes: usize) -> bool {
         let before = self.supply.lists.lock().bytes();
         let found = || {
             let lists = self.supply.lists.lock();
-            lists.empty_pages * UNIT + before.saturating_sub(lists.bytes())
+            lists.empty_bytes() + before.saturating_sub(lists.bytes())
         };
         self.pauses.while_sweeping(|| while found() < bytes && self.sweep_next() {});
-        let any = found() > 0;
-        self.supply.trim();
-        any
+        found() > 0
     }
 }

@@ -20,9 +20,11 @@ mod dump;
 mod events;
 mod generations;
 mod inaccessible;
+mod large;
 mod moving;
 mod once_wrong;
 mod runtimes;
+mod tight;
 mod weak;
 
 extern crate std;

@@ -25,6 +25,7 @@ use heapwright_substrate::text::Line;
 use super::array::Array;
 use super::bits::{self, Bits};
 use super::heap::Heap;
+use super::kept::AllKept;
 use super::layout;
 use super::mutator::Mutator;
 use super::tracer::Tracer;
@@ -39,6 +40,8 @@ const BEEN: usize = 1;
 /// Where a path begins.
 const SOURCES: [&str; 4] =
     ["a handle", "a finalizer that is due", "the runtime's roots", "a stack"];
+/// Where those begin whose object is kept by no object, but for one (see `kept`).
+const KEPT: &str = "a guardian, or a finalizer that is not due,";
 
 /// A walk under way.
 struct Walk<'a> {
@@ -127,6 +130,38 @@ impl Walk<'_> {
         Line::new().text("  led to by ").text(self.source).write();
     }
 
+    /// Whether an object was reached.
+    fn has_seen(&self, object: *mut u8) -> bool {
+        self.heap.object_at(object).is_some_and(|(page, offset)| {
+            let bits = self.seen.at().cast::<Bits>().wrapping_add(page.number.get() - 1);
+            // SAFETY: the side has a bitmap for each page, zeroed at first.
+            bits::is_set(unsafe { &*bits }, offset)
+        })
+    }
+
+    /// What guardians and finalizers keep for objects that were reached, and what these lead to: until there is
+    /// nothing new.
+    fn follow_kept(&mut self, tracer: &Tracer) {
+        let Some(mut kept) = AllKept::of(self.heap) else {
+            self.out_of_memory = true;
+            return;
+        };
+        self.source = KEPT;
+        let mut again = true;
+        while core::mem::take(&mut again) {
+            kept.retain(|kept| {
+                let lives =
+                    self.has_seen(kept.by) && (kept.and.is_null() || self.has_seen(kept.and));
+                if lives {
+                    again = true;
+                    self.reach(kept.object);
+                    self.run(tracer);
+                }
+                !lives
+            });
+        }
+    }
+
     fn run(&mut self, tracer: &Tracer) {
         while let Some(entry) = self.stack.pop() {
             if entry.addr() & BEEN != 0 {
@@ -172,6 +207,7 @@ impl Heap {
             me.tracer.looking(report, &mut |reference| walk.reach(reference));
             walk.run(&me.tracer);
         }
+        walk.follow_kept(&me.tracer);
         if walk.out_of_memory {
             Line::new().text("no memory to verify all of a collected heap").write();
         }

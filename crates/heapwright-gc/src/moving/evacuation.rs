@@ -158,7 +158,7 @@ impl Heap {
         // A large object that is dead, or has the units that it is to have.
         let suits = || {
             let size = || self.runtime().wanted(page.base()).unwrap_or(page.slot.get());
-            !page.is_marked(0) || self.is_large_of(size(), page.footprint())
+            !page.is_marked(0) || self.is_large_of(size(), page.units.get())
         };
         if long || page.pins.get() > 0 || page.is_large() && suits() {
             page.set_evacuation(Evacuation::No);

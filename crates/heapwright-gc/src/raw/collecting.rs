@@ -25,6 +25,7 @@ impl Mutator {
     pub unsafe fn collect(&self) {
         let _noted = self.inner().stack.enter();
         self.heap().collect(self.inner());
+        self.heap().pacing.note_request();
     }
 
     /// A minor collection from its beginning to its end; or a major one, if that is due, or the heap does not know what is old: it has no
@@ -50,6 +51,7 @@ impl Mutator {
     pub unsafe fn compact(&self) {
         let _noted = self.inner().stack.enter();
         self.heap().compact(self.inner());
+        self.heap().pacing.note_request();
     }
 
     /// From now on a collection is due that compacts as [`Mutator::compact`] does, but for giving back

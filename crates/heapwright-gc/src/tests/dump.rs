@@ -2,6 +2,7 @@
 
 extern crate std;
 
+use core::ffi::c_void;
 use std::collections::HashMap;
 use std::vec::Vec;
 
@@ -334,4 +335,113 @@ fn pages_of_a_plan_are_told() {
     // SAFETY: everything wanted is led to by handles.
     assert_eq!(unsafe { world.mutator.verify() }, 0);
     world.end();
+}
+
+/// What each object leads to, as a dump says it.
+fn references_of(mutator: &Mutator) -> HashMap<usize, Vec<usize>> {
+    let mut bytes = Vec::new();
+    // SAFETY: everything wanted is led to by handles, and the sink calls nothing of the heap.
+    assert!(unsafe {
+        mutator.dump(|piece| {
+            bytes.extend_from_slice(piece);
+            true
+        })
+    });
+    let mut found: HashMap<usize, Vec<usize>> = HashMap::new();
+    let mut object = 0;
+    for entry in record::Reader::new(&bytes).unwrap() {
+        match entry {
+            record::Entry::Object(at) => object = at.address as usize,
+            record::Entry::Reference(to) => found.entry(object).or_default().push(to as usize),
+            _ => {}
+        }
+    }
+    found
+}
+
+unsafe extern "C" fn no_finalizer(_: *mut c_void, _: *mut c_void) {}
+
+#[test]
+fn what_guardians_and_finalizers_keep_is_led_to() {
+    let options = Options { verify: VERIFY_HEAP, ..Options::new() };
+    let heap = Heap::new(options, Runtime { trace: Some(trace), ..Runtime::new() }).unwrap();
+    let mutator = heap.attach().unwrap();
+    mutator.defer();
+    let [guardian, registered, representative, context, below, dead] =
+        core::array::from_fn(|_| node(&mutator, 1));
+    // SAFETY: the context has a reference.
+    unsafe { references(context).write(below) };
+    let cells = [guardian, registered].map(|object| {
+        // SAFETY: they live.
+        unsafe { mutator.new_root(object) }.unwrap()
+    });
+    // SAFETY: all of these objects live.
+    unsafe {
+        let number = mutator.new_guardian(guardian).unwrap();
+        assert!(mutator.guard(number, registered, representative));
+        assert!(mutator.guard(number, dead, dead));
+        assert!(mutator.finalize_with(registered, no_finalizer, context, 0));
+    }
+    mutator.resume();
+    for _ in 0..2 {
+        let found = references_of(&mutator);
+        let mut of_registered = found[&registered.addr()].clone();
+        of_registered.sort_unstable();
+        let mut kept = std::vec![representative.addr(), context.addr()];
+        kept.sort_unstable();
+        assert_eq!(of_registered, kept);
+        assert_eq!(found[&context.addr()], [below.addr()]);
+        // What can be retrieved, once nothing leads to it.
+        let retrieved: Vec<usize> = found.get(&guardian.addr()).cloned().unwrap_or_default();
+        assert!(retrieved.is_empty() || retrieved == [dead.addr()]);
+        // SAFETY: what is wanted is led to by roots.
+        unsafe { mutator.collect() };
+    }
+    assert_eq!(references_of(&mutator)[&guardian.addr()], [dead.addr()]);
+    for cell in cells {
+        // SAFETY: made here, and freed once.
+        unsafe { mutator.free_root(cell) };
+    }
+    // SAFETY: nothing is used any more.
+    unsafe { mutator.detach() };
+}
+
+#[test]
+fn the_verifier_follows_what_guardians_and_finalizers_keep() {
+    for through in 0..3 {
+        let heap =
+            Heap::new(Options::new(), Runtime { trace: Some(trace), ..Runtime::new() }).unwrap();
+        let mutator = heap.attach().unwrap();
+        mutator.defer();
+        let [guardian, object, kept] = core::array::from_fn(|_| node(&mutator, 1));
+        // SAFETY: they live.
+        let cells = [guardian, object].map(|object| unsafe { mutator.new_root(object) }.unwrap());
+        // SAFETY: all of these objects live.
+        unsafe {
+            let number = mutator.new_guardian(guardian).unwrap();
+            match through {
+                0 => assert!(mutator.guard(number, object, kept)),
+                1 => assert!(mutator.guard(number, kept, kept)),
+                _ => assert!(mutator.finalize_with(object, no_finalizer, kept, 0)),
+            }
+        }
+        mutator.resume();
+        // SAFETY: what is wanted is led to by roots; what the guardian keeps can be retrieved from now on.
+        unsafe { mutator.collect() };
+        // SAFETY: as above.
+        assert_eq!(unsafe { mutator.verify() }, 0);
+        // A reference that leads into the midst of an object is none.
+        // SAFETY: what is kept has a reference.
+        unsafe { references(kept).write(object.wrapping_add(8)) };
+        // SAFETY: as above.
+        assert_eq!(unsafe { mutator.verify() }, 1, "{through}");
+        // SAFETY: the same slot.
+        unsafe { references(kept).write(core::ptr::null_mut()) };
+        for cell in cells {
+            // SAFETY: made here, and freed once.
+            unsafe { mutator.free_root(cell) };
+        }
+        // SAFETY: nothing is used any more.
+        unsafe { mutator.detach() };
+    }
 }

@@ -196,7 +196,7 @@ pub struct Page {
     pub number: u64,
     /// Its first byte.
     pub address: u64,
-    /// All its bytes.
+    /// All its bytes; of a large object, those that may be in memory.
     pub bytes: u64,
     /// The pool that it is of.
     pub pool: u32,

@@ -1,0 +1,121 @@
+// ephemerons [threads=T] [keys=K] [rounds=N] [limit=KIB]
+//
+// A table from objects to what is known of them, which keeps neither: K keys are there at a time, each round one of them
+// gives way to a new one, and with it goes what the table has for it. In each round another key is looked up. Whoever goes
+// through a bucket drops entries whose key is dead, as runtimes' tables do.
+//
+// With heapwright an entry is an ephemeron. bdwgc has none: there the key is hidden, its slot is a disappearing link, and the value is
+// an ordinary reference; values here do not lead to keys, so that this keeps nothing.
+
+#include "threads.h"
+
+struct object {
+    uint64_t number, spare;
+};
+
+struct entry {
+    uint64_t head;
+    void *key;
+    struct object *value;
+    struct entry *next;
+};
+
+// Keys, or buckets.
+struct array {
+    uint64_t head;
+    void *at[];
+};
+
+enum { ARRAY = 1, ENTRY = 2 };
+
+static size_t keys, rounds;
+
+static inline void load_trace(door_tracer *tracer, void *object) {
+    struct entry *entry = object;
+    if (entry->head == ENTRY) {
+        door_ephemeron(tracer, &entry->key, (void **)&entry->value);
+        door_mark(tracer, entry->next);
+    } else if (entry->head == ARRAY) {
+        struct array *array = object;
+        for (size_t i = 0; i < keys; i++)
+            door_mark(tracer, array->at[i]);
+    }
+}
+
+static struct array *array_new(struct door *door) {
+    struct array *array = door_new(door, sizeof *array + keys * sizeof(void *), DOOR_TRACED);
+    array->head = ARRAY;
+    return array;
+}
+
+static struct object *object_new(struct door *door, uint64_t number) {
+    struct object *object = door_new(door, sizeof *object, DOOR_LEAF);
+    object->number = number;
+    return object;
+}
+
+static inline size_t bucket_of(uint64_t number) { return number * 0x9e3779b97f4a7c15u % keys; }
+
+// The first entry of a bucket, without dead ones before it, and what leads to it.
+static struct entry *first_live(struct door *door, void *parent, void **slot) {
+    struct entry *entry = *slot;
+    if (entry == NULL || entry->key != NULL)
+        return entry;
+    while (entry != NULL && entry->key == NULL)
+        entry = entry->next;
+    door_write(door, parent, slot, entry);
+    return entry;
+}
+
+static struct object *look_up(struct door *door, struct array *buckets, struct object *key) {
+    void *parent = buckets, **slot = &buckets->at[bucket_of(key->number)];
+    for (;;) {
+        struct entry *entry = first_live(door, parent, slot);
+        if (entry == NULL || door_is_key(entry->key, key))
+            return entry == NULL ? NULL : entry->value;
+        parent = entry;
+        slot = (void **)&entry->next;
+    }
+}
+
+static void add(struct door *door, struct array *buckets, struct object *key, struct object *value) {
+    void **slot = &buckets->at[bucket_of(key->number)];
+    struct entry *entry = door_new(door, sizeof *entry, DOOR_TRACED);
+    entry->head = ENTRY;
+    entry->value = value;
+    entry->next = first_live(door, buckets, slot);
+    door_set_key(entry, &entry->key, key);
+    door_write(door, buckets, slot, entry);
+}
+
+static uint64_t work(struct door *door, size_t thread) {
+    uint64_t random = thread + 1, sum = 0;
+    struct array *kept = array_new(door), *buckets = array_new(door);
+    for (uint64_t i = 0; i < keys + rounds; i++) {
+        struct object *key = object_new(door, i), *value = object_new(door, i);
+        door_write(door, kept, &kept->at[i % keys], key);
+        add(door, buckets, key, value);
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        struct object *other = kept->at[(random >> 32) % (i < keys ? i + 1 : keys)];
+        struct object *found = look_up(door, buckets, other);
+        if (found == NULL || found->number != other->number)
+            die(1, "a key that lives has lost its value");
+        sum += found->number;
+    }
+    return sum * (thread + 1);
+}
+
+int main(int argc, char **argv) {
+    program_name = "ephemerons";
+    settings_begin(argc, argv);
+    size_t threads = setting("threads", 1, 1, MOST_THREADS);
+    keys = setting("keys", 100000, 1, 1 << 24);
+    rounds = setting("rounds", 1000000, 0, 1 << 28);
+    door_open(setting("limit", 0, 0, SIZE_MAX >> 10) << 10);
+    begin();
+    result_begin(workers_run(threads, work));
+    object_field(3 * (keys + rounds) * threads);
+    door_fields();
+    result_end();
+    return 0;
+}

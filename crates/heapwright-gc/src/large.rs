@@ -1,0 +1,309 @@
+//! Large objects: pages of one slot, as many units as it takes, of which only what is touched is memory.
+//!
+//! ```text
+//!   33,000 bytes   | object ................ | never touched      |     one unit: 64 KiB of addresses
+//!                  |<---- footprint: 36 KiB, counted ------>|           whole system pages
+//!
+//!   dies --swept--> waits, by footprint --> the next of about its size        no call of the system, no lock but the heap's
+//!                     | | | | | | | | |     not needed for a purge delay, or in the way: chunk
+//! ```
+//!
+//! Addresses cost nothing, so an object takes whole units of them and nobody else has the rest. What counts against the heap's
+//! limit, and for its pace, is what may be in memory: the page's first bytes, as many as any object in it ever had. A run that
+//! the chunk had used before may have pages everywhere: those behind the object are given back at once, if they are an eighth of it.
+//!
+//! A page of up to [`MOST`] grains whose object died stays with the heap, in a list of those with the same footprint. An object takes one whose
+//! footprint is at most an eighth larger than it needs; else a smaller one of as many units, which grows; else a new run. Where the limit does
+//! not let the heap grow, any of as many units will do. Pages that wait count as empty ones do, and give way to pages for small objects.
+//!
+//! (Segregated fits, as in Wilson et al., 1995, of memory that is there and not of addresses. Slots in pages of several units
+//! were the other way: see docs/decisions.md.)
+//!
+//! Part of `page_supply` and `page_lists`.
+
+use core::ptr;
+
+use heapwright_substrate::address_map::{Entry, MAP};
+use heapwright_substrate::chunk::{self, Want};
+use heapwright_substrate::os::{Memory, SYSTEM};
+use heapwright_substrate::runs;
+use heapwright_substrate::size_class::UNIT;
+
+use super::held::State;
+use super::layout;
+use super::pacing::Pacing;
+use super::page::Page;
+use super::page_lists::PageLists;
+use super::page_supply::{PageSupply, Wanted};
+use super::pages::Pages;
+
+/// Bytes by which the footprints of two lists differ.
+const GRAIN: usize = 4 << 10;
+const GRAINS: usize = UNIT / GRAIN;
+/// Grains of the largest page that waits: 256 KiB.
+const MOST: usize = 64;
+/// The part of an object that may be in memory, and is not used.
+const WASTE: usize = 8;
+
+/// Bytes that an object of `size` bytes has of memory: whole system pages.
+pub(super) fn footprint(size: usize) -> usize {
+    size.checked_next_multiple_of(SYSTEM.page_size()).unwrap_or(usize::MAX)
+}
+
+/// Pages of one slot that wait for an object, by footprint. Under the lock of the page lists.
+pub(super) struct FreeLarge {
+    first: [usize; MOST],
+    /// Which lists have pages, as bits.
+    any: u64,
+    /// Bytes of all of them.
+    bytes: usize,
+    /// The fewest since they were last looked after.
+    low: usize,
+}
+
+/// The lists of `from..to` grains, as bits.
+fn lists(from: usize, to: usize) -> u64 {
+    let below = |grains: usize| match grains {
+        0..MOST => (1 << grains) - 1,
+        _ => u64::MAX,
+    };
+    below(to.saturating_sub(1)) & !below(from.saturating_sub(1))
+}
+
+impl FreeLarge {
+    pub(super) const NONE: Self = Self { first: [0; MOST], any: 0, bytes: 0, low: 0 };
+
+    /// Bytes of them.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether a page is such as may wait.
+    fn suits(page: &Page) -> bool {
+        page.units.get() <= MOST / GRAINS
+    }
+
+    fn list_of(page: &Page) -> usize {
+        page.footprint().div_ceil(GRAIN) - 1
+    }
+
+    fn put(&mut self, page: &Page) {
+        let list = Self::list_of(page);
+        page.next.set(self.first[list]);
+        self.first[list] = page.number.get();
+        self.any |= 1 << list;
+        self.bytes += page.footprint();
+    }
+
+    /// The last that came, of the list that `choose` chooses among those with pages.
+    fn take<'a>(
+        &mut self,
+        pages: &'a Pages,
+        among: u64,
+        choose: fn(u64) -> u32,
+    ) -> Option<&'a Page> {
+        let among = self.any & among;
+        if among == 0 {
+            return None;
+        }
+        let list = choose(among) as usize;
+        let page = pages.get(self.first[list])?;
+        self.first[list] = page.next.get();
+        if page.next.get() == 0 {
+            self.any &= !(1 << list);
+        }
+        self.bytes -= page.footprint();
+        self.low = self.low.min(self.bytes);
+        Some(page)
+    }
+
+    /// One of so many units, for an object that needs so many bytes of memory: with hardly more, or with less.
+    fn take_for<'a>(&mut self, pages: &'a Pages, units: usize, bytes: usize) -> Option<&'a Page> {
+        let (grains, end) = (bytes.div_ceil(GRAIN), units * GRAINS + 1);
+        let fits = lists(grains, end.min(grains + grains / WASTE + 1));
+        self.take(pages, fits, u64::trailing_zeros)
+            .or_else(|| self.take(pages, lists(end - GRAINS, grains), |lists| lists.ilog2()))
+    }
+
+    /// One of so many units, with as much memory as it may be.
+    fn take_larger<'a>(
+        &mut self,
+        pages: &'a Pages,
+        units: usize,
+        bytes: usize,
+    ) -> Option<&'a Page> {
+        let all = lists(bytes.div_ceil(GRAIN), units * GRAINS + 1);
+        self.take(pages, all, u64::trailing_zeros)
+    }
+
+    /// The largest.
+    fn take_any<'a>(&mut self, pages: &'a Pages) -> Option<&'a Page> {
+        self.take(pages, u64::MAX, |lists| lists.ilog2())
+    }
+
+    /// How many bytes were not needed since this was last asked.
+    fn unneeded(&mut self) -> usize {
+        core::mem::replace(&mut self.low, self.bytes)
+    }
+}
+
+impl PageSupply {
+    /// A page that is one large object: one that waits, or a new one.
+    pub(super) fn new_large(&self, pacing: &Pacing, wanted: Wanted) -> Option<&Page> {
+        let size = wanted.slot;
+        let units = size.checked_add(UNIT - 1)? / UNIT;
+        let page = self
+            .reuse(pacing, wanted, units, FreeLarge::take_for)
+            .or_else(|| self.take_new(pacing, wanted, units, false))
+            .or_else(|| self.reuse(pacing, wanted, units, FreeLarge::take_larger))
+            .or_else(|| self.take_new(pacing, wanted, units, true))?;
+        page.take_large();
+        Some(page)
+    }
+
+    /// One that waits, as `take` chooses it.
+    fn reuse(
+        &self,
+        pacing: &Pacing,
+        wanted: Wanted,
+        units: usize,
+        take: for<'a> fn(&mut FreeLarge, &'a Pages, usize, usize) -> Option<&'a Page>,
+    ) -> Option<&Page> {
+        let needs = footprint(wanted.slot);
+        if units > MOST / GRAINS {
+            return None;
+        }
+        let mut lists = self.lists.lock();
+        let page = take(&mut lists.free_large, &self.pages, units, needs)?;
+        let dirty = page.footprint();
+        if !pacing.is_below(lists.bytes() + needs.max(dirty), wanted.limit) {
+            lists.free_large.put(page);
+            return None;
+        }
+        page.zero_from.set(needs.max(dirty));
+        MAP.set_entries(page.unit.get(), 1, wanted.entry());
+        page.assign(wanted.page_list, wanted.slot, wanted.cycle);
+        // Nobody looks before the object is whole: a sweep of a collection that has yet to begin would be the first.
+        lists.add(&self.pages, page);
+        pacing.note_pages(lists.bytes());
+        drop(lists);
+        zero(page, dirty);
+        Some(page)
+    }
+
+    /// One of a new run. If it may not be had, empty pages go back for it, one by one, if they `give_way`.
+    fn take_new(
+        &self,
+        pacing: &Pacing,
+        wanted: Wanted,
+        units: usize,
+        give_way: bool,
+    ) -> Option<&Page> {
+        let needs = footprint(wanted.slot);
+        let traced = layout::is_traced(wanted.page_list);
+        let want = if traced { Want::Zero } else { Want::Any };
+        let mut lists = self.lists.lock();
+        // Nobody finds the object until it is whole: its slot is not taken before.
+        let take = || runs::take(units, 1, want, wanted.entry(), Entry::collected_rest);
+        let page = self.pages.make()?;
+        let run = loop {
+            let may = pacing.is_below(lists.bytes().saturating_add(needs), wanted.limit);
+            if let Some(run) = may.then(take).flatten() {
+                break run;
+            }
+            let gave =
+                give_way && (self.give_free_large(&mut lists) || self.give_empty(&mut lists));
+            if !gave {
+                self.pages.give(page);
+                return None;
+            }
+        };
+        wanted.open(page, &run, units);
+        drop(lists);
+        let is_clean = run.zero || give_rest(page, needs);
+        page.zero_from.set(if is_clean { needs } else { usize::MAX });
+        if !run.zero {
+            zero(page, wanted.slot);
+        }
+        let mut lists = self.lists.lock();
+        lists.add(&self.pages, page);
+        pacing.note_pages(lists.bytes());
+        Some(page)
+    }
+
+    /// The object of a page has died, which is claimed: the page waits for another, or goes back.
+    pub(super) fn retire(&self, page: &Page) {
+        if !FreeLarge::suits(page) {
+            return self.release(page);
+        }
+        let mut lists = self.lists.lock();
+        lists.remove(&self.pages, page);
+        page.held.close(State::Empty);
+        lists.free_large.put(page);
+    }
+
+    /// The object of a page is to have `size` bytes, in as many units. False: the heap may not have as much.
+    pub(super) fn resize_large(
+        &self,
+        pacing: &Pacing,
+        page: &Page,
+        size: usize,
+        limit: usize,
+    ) -> bool {
+        let mut lists = self.lists.lock();
+        let (has, needs) = (page.footprint(), footprint(size));
+        if needs > has {
+            if !pacing.is_below(lists.bytes() + needs - has, limit) {
+                return false;
+            }
+            page.zero_from.set(needs);
+            lists.large_grows(page, needs - has);
+            pacing.note_pages(lists.bytes());
+        }
+        page.resize_large(size);
+        true
+    }
+
+    /// Gives one page that waits back. False: there is none.
+    pub(super) fn give_free_large(&self, lists: &mut PageLists) -> bool {
+        let Some(page) = lists.free_large.take_any(&self.pages) else { return false };
+        Self::give_units(page);
+        self.pages.give(page);
+        true
+    }
+
+    /// Gives pages back that waited in vain since the last time, but not more than `most`.
+    pub(super) fn give_unneeded(&self, lists: &mut PageLists, most: usize) {
+        let keep = lists.free_large.bytes - lists.free_large.unneeded();
+        for _ in 0..most {
+            if lists.free_large.bytes <= keep || !self.give_free_large(lists) {
+                break;
+            }
+        }
+    }
+}
+
+/// Zeroes the object of a page, if it is traced, as far as it may not be zero: up to byte `dirty`.
+fn zero(page: &Page, dirty: usize) {
+    if layout::is_traced(page.page_list.get()) {
+        // SAFETY: a page that was just taken; its object is not known to anybody.
+        unsafe { ptr::write_bytes(page.base(), 0, dirty.min(page.slot.get())) };
+    }
+}
+
+/// Gives the memory of a page back to the kernel that its object does not need, if it is much. Whether there is none any more.
+fn give_rest(page: &Page, needs: usize) -> bool {
+    let rest = page.units.get() * UNIT - needs;
+    // SAFETY: whole system pages at the end of a run that was just taken, which nobody uses.
+    rest == 0 || rest >= needs / WASTE && unsafe { purge(page.base().wrapping_add(needs), rest) }
+}
+
+/// As [`chunk::purge_pages`]. Whether they are gone.
+///
+/// # Safety
+///
+/// The same.
+unsafe fn purge(at: *mut u8, size: usize) -> bool {
+    // SAFETY: by the contract.
+    unsafe { chunk::purge_pages(at, size) == size }
+}

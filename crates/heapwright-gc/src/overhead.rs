@@ -1,0 +1,130 @@
+//! Overhead: when a heap whose limit leaves hardly any room is given up.
+//!
+//! ```text
+//!   major cycle --- 1 % of the limit --- cycle --- 2 % --- cycle --- 1 % --- ...     futile: each looks at all that lives
+//!                                                                   8 in a row, which looked at 1 GiB --> refuse
+//! ```
+//!
+//! Such a heap would collect for each few objects, for as long as it takes until one is refused after all, or without an end
+//! if all of them die. So an allocation that needs another cycle after that many is refused. Each that follows may try one again,
+//! because the runtime may have let go of something; as soon as mutators get more than hardly anything, all is as before.
+//!
+//! What mutators got between two cycles is the measure, not what a cycle found free: that may lie where nobody can use it. In bytes
+//! and not in time, so that a program does the same in each run. (The JVM's collectors give up by time: `GCTimeLimit`,
+//! `GCHeapFreeLimit`; Go limits the processor time of its collector, and lets the heap grow past the limit.)
+//!
+//! Minor cycles do with little, and count as none; nor do those that the runtime asks for.
+//!
+//! Part of `pacing`.
+
+use super::cell::Num;
+
+/// Major cycles in a row after which a heap is given up, and bytes that they looked at.
+const FUTILE: usize = 8;
+const LOOKED_AT: usize = 1 << 30;
+/// The part of the limit that is hardly anything.
+const HARDLY: usize = 32;
+
+/// The account of one heap. Zero has none.
+pub(super) struct Overhead {
+    /// What was allocated since the last major cycle, in minor ones.
+    before_minors: Num,
+    /// Major cycles in a row between which hardly anything was allocated, and what they looked at.
+    futile: Num,
+    looked_at: Num,
+}
+
+/// Whether `bytes` are hardly anything, of a limit of `most`.
+fn is_hardly_anything(bytes: usize, most: usize) -> bool {
+    most != usize::MAX && bytes < most / HARDLY
+}
+
+impl Overhead {
+    /// A cycle has found what lives, `live` bytes if it was a major one; `allocated` were since the one before.
+    pub(super) fn note_cycle(&self, most: usize, allocated: usize, live: usize, minor: bool) {
+        let allocated = self.before_minors.get() + allocated;
+        self.before_minors.set(if minor { allocated } else { 0 });
+        if minor || allocated == 0 {
+            // Of a cycle that follows another one at once there is nothing to say.
+        } else if is_hardly_anything(allocated, most) {
+            self.futile.add(1);
+            self.looked_at.set(self.looked_at.get().saturating_add(live));
+        } else {
+            self.forget();
+        }
+    }
+
+    /// Whether another cycle would be in vain. `used` bytes were allocated since the last one.
+    pub(super) fn is_in_vain(&self, most: usize, used: usize) -> bool {
+        self.futile.get() >= FUTILE
+            && self.looked_at.get() >= LOOKED_AT
+            && is_hardly_anything(used, most)
+    }
+
+    /// An allocation was refused: the next one may try a cycle.
+    pub(super) fn note_refusal(&self) {
+        self.futile.set(self.futile.get().min(FUTILE - 1));
+    }
+
+    /// Forgets what was: the runtime collects when it likes, or mutators got something.
+    pub(super) fn forget(&self) {
+        self.futile.set(0);
+        self.looked_at.set(0);
+    }
+
+    /// Forgets all.
+    pub(super) fn end(&self) {
+        self.before_minors.set(0);
+        self.forget();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MOST: usize = 256 << 20;
+
+    fn fresh() -> Overhead {
+        // SAFETY: zero has no accounts.
+        unsafe { core::mem::zeroed() }
+    }
+
+    #[test]
+    fn a_heap_is_given_up_when_cycles_come_in_a_row_for_hardly_anything() {
+        let overhead = fresh();
+        let in_vain = || overhead.is_in_vain(MOST, 0);
+        for _ in 0..FUTILE {
+            assert!(!in_vain());
+            // One that follows at once is none, nor is a minor one.
+            overhead.note_cycle(MOST, 0, MOST, false);
+            overhead.note_cycle(MOST, MOST / 200, 0, true);
+            overhead.note_cycle(MOST, MOST / 200, MOST, false);
+        }
+        assert!(in_vain());
+        assert!(!overhead.is_in_vain(MOST, MOST / 32), "there may be something to free");
+        // The next one tries, and is refused at once.
+        overhead.note_refusal();
+        assert!(!in_vain());
+        overhead.note_cycle(MOST, 1, MOST, false);
+        assert!(in_vain());
+        // What minor ones got counts.
+        overhead.note_cycle(MOST, MOST / 32, 0, true);
+        overhead.note_cycle(MOST, 1, MOST, false);
+        assert!(!in_vain());
+    }
+
+    #[test]
+    fn a_small_heap_may_try_for_longer_and_one_without_a_limit_for_ever() {
+        let (small, free) = (fresh(), fresh());
+        let tries = (0..).take_while(|_| {
+            small.note_cycle(1 << 20, 1, 1 << 20, false);
+            free.note_cycle(usize::MAX, 1, 1 << 30, false);
+            !small.is_in_vain(1 << 20, 0)
+        });
+        assert_eq!(tries.count(), 1023);
+        assert!(!free.is_in_vain(usize::MAX, 0));
+        small.end();
+        assert!(!small.is_in_vain(1 << 20, 0));
+    }
+}

@@ -1,0 +1,123 @@
+//! Limits that leave hardly any room: a heap refuses, and does not collect for each few objects for ever.
+
+extern crate std;
+
+use core::ptr;
+
+use super::super::TRACED;
+use super::super::raw::{Heap, Mutator, Options, Runtime};
+use super::{Head, references, trace};
+
+const MOST: usize = 8 << 20;
+/// Bytes of an object's slot.
+const SLOT: usize = 4096;
+
+/// An object with one reference. Null: it was refused.
+fn link(mutator: &Mutator, to: *mut u8) -> *mut u8 {
+    // SAFETY: what is wanted is led to by a root.
+    let at = unsafe { mutator.alloc(SLOT, TRACED) };
+    if !at.is_null() {
+        // SAFETY: fresh, and large enough.
+        unsafe { at.cast::<Head>().write(Head { serial: 0, count: 1 }) };
+        // SAFETY: as above.
+        unsafe { references(at).write(to) };
+    }
+    at
+}
+
+/// A heap that is full of one list, whose first object a root leads to.
+fn full(generations: bool) -> (Heap, Mutator, *mut *mut u8) {
+    let options = Options { most: MOST, least: MOST, generations, ..Options::new() };
+    let heap = Heap::new(options, Runtime { trace: Some(trace), ..Runtime::new() }).unwrap();
+    let mutator = heap.attach().unwrap();
+    // SAFETY: null is no object.
+    let cell = unsafe { mutator.new_root(ptr::null_mut()) }.unwrap();
+    loop {
+        // SAFETY: the root's cell.
+        let at = link(&mutator, unsafe { cell.read() });
+        if at.is_null() {
+            return (heap, mutator, cell);
+        }
+        // SAFETY: the root's cell.
+        unsafe { cell.write(at) };
+    }
+}
+
+/// Lets go of so many bytes of the list.
+fn let_go(cell: *mut *mut u8, bytes: usize) {
+    for _ in 0..bytes / SLOT {
+        // SAFETY: the root's cell; the list is longer.
+        unsafe { cell.write(references(cell.read()).read()) };
+    }
+}
+
+/// Allocates garbage, at most so many bytes: whether nothing was refused.
+fn churn(mutator: &Mutator, bytes: usize) -> bool {
+    (0..bytes / SLOT).all(|_| !link(mutator, ptr::null_mut()).is_null())
+}
+
+fn leave(mutator: Mutator, cell: *mut *mut u8) {
+    // SAFETY: made by `full`, and freed once.
+    unsafe { mutator.free_root(cell) };
+    // SAFETY: nothing is used any more.
+    unsafe { mutator.detach() };
+}
+
+#[test]
+#[cfg(not(miri))]
+fn a_heap_whose_limit_is_too_tight_refuses_soon() {
+    let (heap, mutator, cell) = full(false);
+    // Garbage alone: without an end there would be none.
+    let_go(cell, MOST / 100);
+    let before = heap.statistics().cycles;
+    assert!(!churn(&mutator, 20 * MOST));
+    let took = heap.statistics().cycles - before;
+    assert!((100..200).contains(&took), "{took} collections");
+    // What comes then is refused as well, sooner, and not without a try.
+    for _ in 0..5 {
+        let before = heap.statistics().cycles;
+        assert!(!churn(&mutator, 20 * MOST));
+        let took = heap.statistics().cycles - before;
+        assert!((1..6).contains(&took), "{took} collections");
+    }
+    // Once something is let go, everything is as it was.
+    let_go(cell, MOST / 2);
+    assert!(churn(&mutator, 4 * MOST));
+    leave(mutator, cell);
+}
+
+#[test]
+#[cfg(not(miri))]
+fn minor_collections_that_do_with_little_go_on() {
+    let (heap, mutator, cell) = full(true);
+    let_go(cell, MOST / 100);
+    let before = heap.statistics();
+    assert!(churn(&mutator, MOST));
+    let after = heap.statistics();
+    assert!(after.minor_cycles - before.minor_cycles > 20);
+    leave(mutator, cell);
+}
+
+#[test]
+#[cfg(not(miri))]
+fn a_heap_with_a_little_room_goes_on() {
+    let (_heap, mutator, cell) = full(false);
+    let_go(cell, MOST / 20);
+    assert!(churn(&mutator, 20 * MOST));
+    leave(mutator, cell);
+}
+
+#[test]
+#[cfg(not(miri))]
+fn collections_that_the_runtime_asks_for_count_as_none() {
+    let (_heap, mutator, cell) = full(false);
+    let_go(cell, MOST / 100);
+    for _ in 0..20 {
+        // Garbage, but less than there is room for.
+        assert!(churn(&mutator, MOST / 200));
+        // SAFETY: what is wanted is led to by a root.
+        unsafe { mutator.collect() };
+    }
+    assert!(churn(&mutator, MOST / 200));
+    leave(mutator, cell);
+}
