@@ -2,8 +2,8 @@
 # aarch64: everything compiles for it; the core's unit tests, small programs and
 # the race's workloads in miniature run on it, under the preload library and
 # qemu-user, with 4, 16 and 64 KiB pages and with an address space of 39 bits.
-# What they print must be the same as without the library. HEAPWRIGHT_SLICE takes a third of the unit tests
-# of half of the crates, and a sixth of the workloads.
+# What they print must be the same as without the library. HEAPWRIGHT_SLICE takes the unit tests
+# of half of the crates, and half of the workloads.
 #
 # qemu-user has no restartable sequences: those of per-CPU caches run in a small system under qemu-system (ci/aarch64-system.sh).
 #
@@ -45,21 +45,14 @@ COMMAND=$CARGO_TARGET_DIR/$TARGET/debug/heapwright
 
 say "the core's unit tests"
 export PROPTEST_CASES=${PROPTEST_CASES:-16}
-# unit_tests PACKAGE: this run's part of them.
-unit_tests() {
-    local names
-    mapfile -t names < <(cargo test --quiet --locked -p "$1" --lib --target $TARGET -- --list 2>/dev/null |
-        sed -n 's/: test$//p' | sort | awk -v slice="$SLICE" 'slice == "all" || NR % 3 == int(slice / 2)')
-    [ ${#names[@]} -gt 0 ] || die "$1 has no tests"
-    HEAPWRIGHT=$SMALL_WINDOW timeout 1200 cargo test --quiet --locked -p "$1" --lib --target $TARGET -- --exact "${names[@]}"
+unit_tests() { # PACKAGE...
+    local package
+    for package in "$@"; do
+        HEAPWRIGHT=$SMALL_WINDOW timeout 1200 cargo test --quiet --locked -p "$package" --lib --target $TARGET
+    done
 }
-# (What compiles them for this machine takes longer than what runs them.)
-TESTED=(heapwright-record heapwright-substrate heapwright-stacks heapwright-gc heapwright)
-case $SLICE in
-    0 | 2 | 4) TESTED=("${TESTED[@]:0:3}") ;;
-    1 | 3 | 5) TESTED=("${TESTED[@]:3}") ;;
-esac
-for package in "${TESTED[@]}"; do unit_tests "$package"; done
+if in_half 0; then unit_tests heapwright-record heapwright-substrate heapwright-stacks; fi
+if in_half 1; then unit_tests heapwright-gc heapwright; fi
 
 aarch64-linux-gnu-gcc -O2 -pthread -o "$SCRATCH/limits" ci/limits.c
 WORKLOADS=(random-400k large realloc larson xmalloc mstress)
@@ -97,14 +90,14 @@ for pages in 4096 16384 65536; do
     row "pages of $pages: threads" $SMALL_WINDOW "-p $pages" "$SCRATCH/limits" work
     for workload in "${WORKLOADS[@]}"; do
         number=$((number + 1))
-        in_slice $number || continue
+        in_half $number || continue
         row "pages of $pages: $workload" $SMALL_WINDOW "-p $pages" "$COMMAND" workload "$workload" --scale 0
     done
 done
 for options in mode=debug mode=hardened cache=shared:2 cache=percpu; do
     for pages in 4096 16384 65536; do
         number=$((number + 1))
-        in_slice $number || continue
+        in_half $number || continue
         row "pages of $pages, $options: threads" "$options,$SMALL_WINDOW" "-p $pages" "$SCRATCH/limits" work
     done
 done
@@ -112,13 +105,13 @@ done
 for library in hardened check; do
     for pages in 4096 16384 65536; do
         number=$((number + 1))
-        in_slice $number || continue
+        in_half $number || continue
         PRELOADED=${SO%.so}_$library.so row "pages of $pages, libheapwright-$library.so: threads" $SMALL_WINDOW "-p $pages" "$SCRATCH/limits" work
     done
 done
 for workload in "${WORKLOADS[@]}"; do
     number=$((number + 1))
-    in_slice $number || continue
+    in_half $number || continue
     row "debug heap: $workload" "mode=debug,$SMALL_WINDOW" "" "$COMMAND" workload "$workload" --scale 0
 done
 row "39-bit addresses, the default window" "" "-R 0x8000000000" "$SCRATCH/limits" work

@@ -1,33 +1,36 @@
 #!/usr/bin/env bash
-# Clippy with every warning an error: the workspace with its tests, the core
-# with each feature alone (in CI one or two of them in a slice) and with none, the C library alone
-# (as it is shipped), and the benchmarks.
+# Clippy with every warning an error: the workspace with its tests, the library with all features; then each crate and each feature
+# alone and with none, where a name that another feature or crate brings would be missing, the C library as it is shipped, and the
+# benchmarks. HEAPWRIGHT_SLICE takes a sixth of what is alone.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
 clippy() { say "clippy $*"; cargo clippy --quiet --locked "$@" -- -D warnings; }
 clippy --workspace --all-targets
-# Every target with all features; then the library alone with each one, where a name that another
-# feature brings would be missing.
 clippy -p heapwright --all-targets --features allocator-api2-02,allocator-api2-03,allocator-api2-04,debug,derive,std,observe,symbols
-clippy -p heapwright --all-targets --features checked
-clippy -p heapwright --no-default-features
-FEATURES=(allocator-api2-02 allocator-api2-03 allocator-api2-04 debug derive,std observe symbols)
-for at in "${!FEATURES[@]}"; do
-    in_slice "$at" || continue
-    clippy -p heapwright --features "${FEATURES[$at]}"
-done
-clippy -p heapwright-gc --all-targets
-clippy -p heapwright-gc --all-targets --features derive,std
-clippy -p heapwright-stacks --all-targets
-clippy -p heapwright-substrate --all-targets
-clippy -p heapwright-substrate --all-targets --features debug,testing
-clippy -p heapwright-malloc
-clippy -p heapwright-malloc --features observe
-clippy -p heapwright-hardened --all-targets
-clippy -p heapwright-check --all-targets
-bench=(--manifest-path bench/Cargo.toml --target-dir "$CARGO_TARGET_DIR/bench")
+
+number=0
+# alone WORDS...: in one slice of six.
+alone() {
+    number=$((number + 1))
+    ! in_slice $number || clippy "$@"
+}
+BENCH=(--manifest-path bench/Cargo.toml --target-dir "$CARGO_TARGET_DIR/bench")
 # (The tests in what `schedules` includes of the library are loom's, which it has not.)
-clippy "${bench[@]}" --workspace --exclude schedules --all-targets
-clippy "${bench[@]}" -p schedules
+alone "${BENCH[@]}" --workspace --exclude schedules --all-targets
+alone -p heapwright --all-targets --features checked
+alone "${BENCH[@]}" -p schedules
+for features in allocator-api2-02 allocator-api2-03 allocator-api2-04 debug derive,std observe symbols; do
+    alone -p heapwright --features $features
+done
+alone -p heapwright --no-default-features
+alone -p heapwright-gc --all-targets
+alone -p heapwright-gc --all-targets --features derive,std
+alone -p heapwright-stacks --all-targets
+alone -p heapwright-substrate --all-targets
+alone -p heapwright-substrate --all-targets --features debug,testing
+alone -p heapwright-malloc
+alone -p heapwright-malloc --features observe
+alone -p heapwright-hardened --all-targets
+alone -p heapwright-check --all-targets

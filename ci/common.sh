@@ -86,6 +86,9 @@ SLICE=${HEAPWRIGHT_SLICE:-all}
 [[ $SLICE =~ ^([0-5]|all)$ ]] || die "HEAPWRIGHT_SLICE is '$SLICE'; it can be 0 to 5, or all"
 # in_slice NUMBER: whether the thing with that number belongs to this run.
 in_slice() { [ "$SLICE" = all ] || [ $(($1 % SLICES)) -eq "$SLICE" ]; }
+# in_half NUMBER: the same for a step that .ci/run has in one slice of three only (its table ROTATES), so twice in six: what is cut in
+# it is cut in two.
+in_half() { [ "$SLICE" = all ] || [ $(($1 % 2)) -eq $((SLICE * 2 / SLICES)) ]; }
 # slice_lines: of the lines of standard input, those that belong to this run.
 slice_lines() { awk -v slice="$SLICE" -v slices=$SLICES 'slice == "all" || NR % slices == slice'; }
 

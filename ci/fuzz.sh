@@ -2,7 +2,7 @@
 # Fuzzing, for a bounded time a target: sequences of operations against a model,
 # right and wrong ones on debug heaps, and any bytes as a stats file and as a
 # debug record, a trace or a heap dump. FUZZ_SECONDS sets the time
-# (default 40). One target a slice (HEAPWRIGHT_SLICE).
+# (default 40). HEAPWRIGHT_SLICE takes half of the targets.
 #
 # The flags are those that `cargo fuzz` gives the compiler (without a sanitizer): coverage
 # counters, and what is compared. So nothing has to be installed but a nightly compiler.
@@ -16,7 +16,7 @@ command_or_package c++ g++
 
 targets=() number=0
 for target in operations debug_heap record debug_record trace heap_dump; do
-    ! in_slice $number || targets+=("$target")
+    ! in_half $number || targets+=("$target")
     number=$((number + 1))
 done
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Fuzzed sequences of calls of the collected heap's C interface, under AddressSanitizer, for
-# a bounded time: see ci/gc-fuzz.c. GC_FUZZ_SECONDS sets the time (default 60). Then the proof that it
+# a bounded time: see ci/gc-fuzz.c. GC_FUZZ_SECONDS sets the time (default 120). Then the proof that it
 # can fail: without the write barrier it must find something.
 #
 # The sanitizer's malloc is the program's; the library's own is not used here.
@@ -25,7 +25,7 @@ fuzz() { # FILE SECONDS
     (cd "$SCRATCH" && "$1" corpus -max_total_time="$2" -max_len=2048 -rss_limit_mb=4096 -print_final_stats=1) >"$SCRATCH/log" 2>&1
 }
 build "$SCRATCH/gc-fuzz"
-fuzz "$SCRATCH/gc-fuzz" "${GC_FUZZ_SECONDS:-60}" || { tail -n 60 "$SCRATCH/log"; die "the collected heap's interface: something was found"; }
+fuzz "$SCRATCH/gc-fuzz" "${GC_FUZZ_SECONDS:-120}" || { tail -n 60 "$SCRATCH/log"; die "the collected heap's interface: something was found"; }
 grep stat::number_of_executed_units "$SCRATCH/log"
 
 rm -rf "$SCRATCH/corpus"

@@ -3,8 +3,7 @@
 # from Debian's source, once), in C programs that it is linked into statically, and as the global allocator of static Rust
 # programs, for x86-64 and aarch64 (under qemu-user); the libraries with bounds, and the command, with programs for musl; threads
 # that end, forks, signals, small stacks, and stack traces. What programs print must be the same as with musl's own malloc.
-# HEAPWRIGHT_SLICE 0 to 2 takes x86-64's libraries, 3 to 5 static Rust programs and aarch64; both the unit tests of half of the crates, and a
-# sixth of the modes.
+# HEAPWRIGHT_SLICE 0 to 2 takes x86-64's libraries, 3 to 5 static Rust programs and aarch64; both the unit tests of half of the crates.
 #
 # ci/musl-figures.sh measures.
 set -euo pipefail
@@ -16,8 +15,6 @@ packages musl musl-dev musl-tools qemu-user linux-libc-dev bzip2
 musl_targets
 WORK=$CARGO_TARGET_DIR/musl
 mkdir -p "$WORK"
-# part NUMBER: whether this half is run.
-part() { [ "$SLICE" = all ] || [ $((SLICE / 3)) -eq "$1" ]; }
 
 failures=0
 # verdict NAME STATUS [FILE...]: one row, and the ends of files if it failed.
@@ -38,12 +35,6 @@ same() {
     [ $code -ne 0 ] || { [ "$(cat "$SCRATCH/out")" = "$wanted" ] && [ ! -s "$SCRATCH/err" ]; } || code=1
     verdict "$name" $code "$SCRATCH/out" "$SCRATCH/err"
 }
-number=0
-# next_in_slice: whether the next of the rows that are many belongs to this run.
-next_in_slice() {
-    number=$((number + 1))
-    in_slice $number
-}
 
 # Of the tests' programs those that musl's headers and its own malloc are enough for.
 PROGRAMS=(alignment_sweep calloc_zero free_errno malloc_basic signals thread_handover thread_keys thread_storm thread_detached
@@ -60,7 +51,6 @@ build() {
 c_programs() {
     local program options
     for program in "${PROGRAMS[@]}"; do
-        [ $# -eq 0 ] || next_in_slice || continue
         build "$program"
         build "$program+static" -static "$MUSL_LIBRARIES/libheapwright.a"
         # (gcc's -static-pie, said to the linker: the compilers for musl pass it on to none.)
@@ -74,7 +64,6 @@ c_programs() {
         same "$program: static" "" env HEAPWRIGHT="$WINDOW" "$@" "$SCRATCH/$program+static"
         same "$program: static-pie" "" env HEAPWRIGHT="$WINDOW" "$@" "$SCRATCH/$program+pie"
         for options in mode=fast mode=debug mode=hardened cache=percpu; do
-            [ $options = mode=fast ] || next_in_slice || continue
             preloaded "$program: preloaded, $options" $options "$MUSL_LIBRARIES/libheapwright.so" "$@" "$SCRATCH/$program"
         done
     done
@@ -91,7 +80,7 @@ preloaded() {
 }
 WINDOW=
 
-if part 0; then
+if in_half 0; then
     say "compile for $MUSL"
     musl_libraries $MUSL musl-gcc heapwright-malloc heapwright-hardened heapwright-check
     MUSL_CC=$WORK/musl-cc
@@ -102,7 +91,6 @@ if part 0; then
     c_programs
     for library in hardened check; do
         for program in thread_storm thread_detached fork_memory signals; do
-            next_in_slice || continue
             preloaded "$program: libheapwright-$library.so" "" "$MUSL_LIBRARIES/libheapwright_$library.so" "$SCRATCH/$program"
         done
     done
@@ -222,7 +210,7 @@ C
     ) || failures=$((failures + 1))
 fi
 
-if part 1; then
+if in_half 1; then
     say "static Rust programs"
     musl_loads heapwright-debug "$SCRATCH/loads"
     musl_loads "" "$SCRATCH/loads-plain"
@@ -277,8 +265,9 @@ if part 1; then
 fi
 
 say "unit tests"
-TESTED=(heapwright-substrate heapwright-stacks heapwright-gc heapwright)
-[ "$SLICE" = all ] || TESTED=("${TESTED[@]:SLICE / 3 * 2:2}")
+TESTED=()
+if in_half 0; then TESTED+=(heapwright-substrate heapwright-stacks); fi
+if in_half 1; then TESTED+=(heapwright-gc heapwright); fi
 for package in "${TESTED[@]}"; do
     PROPTEST_CASES=${PROPTEST_CASES:-16} timeout 1200 cargo test --quiet --locked -p "$package" --lib --target $MUSL
 done

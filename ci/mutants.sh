@@ -4,8 +4,8 @@
 #   run_mutant       runs the check in $SCRATCH/mutant, a copy of the tree
 #   is_noticed FILE  whether that output shows the failure that is wanted, and not another
 #
-# Then: `copy_tree`, a `mutant` for each, and `all_noticed`. Mutants are sliced (common.sh);
-# that each still has its line in the source is looked at in every slice.
+# Then: `copy_tree`, a `mutant` for each, and `all_noticed`. Mutants are cut into halves (common.sh: `in_half`);
+# that each still has its line in the source is looked at in each run.
 
 failures=0 mutants=0 mutants_run=0
 copy_tree() {
@@ -23,7 +23,7 @@ mutant() {
     if cmp -s "$source" "$SCRATCH/mutant/$source"; then
         printf 'FAIL %-44s the source has no such line any more\n' "$name"
         failures=$((failures + 1))
-    elif ! in_slice $mutants; then
+    elif ! in_half $mutants; then
         :
     elif mutants_run=$((mutants_run + 1)); run_mutant >"$SCRATCH/out" 2>&1; then
         printf 'FAIL %-44s nothing noticed\n' "$name"

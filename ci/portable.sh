@@ -16,6 +16,10 @@ FEATURES=heapwright/allocator-api2-02,heapwright/allocator-api2-03,heapwright/al
 # What runs on every system: the unit tests, and tests of programs.
 TESTS=(--lib --test anywhere --test realm --test collections --test realm_threads --test allocator_api2 --test debug_global --test allocations)
 
+# The hosted machines run the same tests, each system as a line of its own.
+lines=$(grep -cF -- "cargo test --locked --no-fail-fast ${TESTS[*]} ${LIBRARIES[*]} --features $FEATURES" .github/workflows/portable.yml || true)
+[ "$lines" -eq 2 ] || die ".github/workflows/portable.yml runs other tests than these: ${TESTS[*]} ${LIBRARIES[*]} --features $FEATURES"
+
 installed=$(rustup target list --installed)
 for at in "${!TARGETS[@]}"; do
     in_slice "$at" || continue
@@ -54,4 +58,5 @@ RISCV=riscv64gc-unknown-linux-gnu
 [[ $installed == *$RISCV* ]] || rustup target add $RISCV
 export CARGO_TARGET_RISCV64GC_UNKNOWN_LINUX_GNU_LINKER=riscv64-linux-gnu-gcc
 export CARGO_TARGET_RISCV64GC_UNKNOWN_LINUX_GNU_RUNNER="qemu-riscv64 -L /usr/riscv64-linux-gnu"
+export HEAPWRIGHT_TEST_RUNNER=$CARGO_TARGET_RISCV64GC_UNKNOWN_LINUX_GNU_RUNNER # for tests that start themselves
 run $RISCV

@@ -2,7 +2,7 @@
 # Real programs under the preload: the same output and the same exit status as
 # without, side by side.
 #
-#   ci/programs.sh              all of them (of the long ones, those of the slice)
+#   ci/programs.sh              all of them (of the long ones, half in a slice)
 #   ci/programs.sh perl git     only these
 #   ci/programs.sh -v perl      and show what they printed
 #   ci/programs.sh --with mode=hardened perl
@@ -17,10 +17,10 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 CASES=(bash coreutils perl git gcc gxx sqlite3)
-# The long ones: one a slice (HEAPWRIGHT_SLICE).
+# The long ones: HEAPWRIGHT_SLICE takes half of them.
 LONG=(node ruby redis cargo python3 python3_malloc)
 for number in "${!LONG[@]}"; do
-    ! in_slice "$number" || CASES+=("${LONG[$number]}")
+    ! in_half "$number" || CASES+=("${LONG[$number]}")
 done
 
 # --- the cases: run in an empty folder; $SIDE is with or without -------------

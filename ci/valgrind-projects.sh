@@ -84,7 +84,7 @@ XCRYPT_TESTS=(test/badsalt test/badsetting test/gensalt test/byteorder test/cryp
 command_or_package cmake cmake
 command_or_package meson meson
 command_or_package make make
-# The slices in which ci/valgrind.sh runs.
-if in_slice 4; then with_ctest; fi
-if in_slice 4; then with_meson; fi
-if in_slice 1; then with_autotools; fi
+# Half of them in a run of .ci/run.
+if in_half 1; then with_ctest; fi
+if in_half 1; then with_meson; fi
+if in_half 0; then with_autotools; fi

@@ -24,6 +24,7 @@
 mod common;
 
 use std::alloc::Layout;
+use std::hint::black_box;
 use std::ptr::NonNull;
 
 use common::{HAS_HEAP, SLAB_MAX, UNIT, stats};
@@ -169,7 +170,9 @@ macro_rules! version {
                     // SAFETY: the block is of the new layout, and not used again.
                     unsafe { source.deallocate(grown.cast(), new) };
                 }
-                assert!(source.allocate(layout(isize::MAX as usize - 64, 1)).is_err());
+                // (Where the source is `System`, the compiler knows what `malloc` is, and may leave one out whose block nobody looks at:
+                // it then counts as granted.)
+                assert!(black_box(source.allocate(layout(isize::MAX as usize - 64, 1))).is_err());
             }
         }
     };

@@ -14,12 +14,11 @@
 mod common;
 
 use std::cell::RefCell;
-use std::process::Command;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use common::end_of_a_child;
+use common::{end_of_a_child, this_program};
 use heapwright::arena::SharedArena;
 use heapwright::pool::{SharedBoxed, SharedPool};
 
@@ -35,8 +34,7 @@ fn all_of_this_under_every_other_model() {
         return;
     }
     for model in ["shared:1", "shared:2", "percpu"] {
-        let this = std::env::current_exe().expect("tests are a program");
-        let child = Command::new(this).env("HEAPWRIGHT", format!("cache={model}")).output();
+        let child = this_program().env("HEAPWRIGHT", format!("cache={model}")).output();
         let child = child.expect("the program starts");
         let said = String::from_utf8_lossy(&child.stdout);
         let errors = String::from_utf8_lossy(&child.stderr);

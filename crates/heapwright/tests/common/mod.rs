@@ -206,10 +206,22 @@ pub(crate) fn case() -> Option<String> {
     std::env::var(CHILD).ok()
 }
 
+/// This program, to be started once more: behind the emulator in `HEAPWRIGHT_TEST_RUNNER` (`qemu-riscv64 -L ...`), if one
+/// is named, for the system cannot start a program of another processor by itself.
+pub(crate) fn this_program() -> Command {
+    let this = std::env::current_exe().expect("tests are a program");
+    let runner = std::env::var("HEAPWRIGHT_TEST_RUNNER").unwrap_or_default();
+    let mut words = runner.split_whitespace();
+    let Some(emulator) = words.next() else { return Command::new(this) };
+    let mut command = Command::new(emulator);
+    command.args(words).arg(this);
+    command
+}
+
 /// Runs the test called `test` of this file alone in a new process, with
 /// `HEAPWRIGHT` set to `options`.
 pub(crate) fn run_alone(test: &str, case: &str, options: &str) -> Output {
-    Command::new(std::env::current_exe().unwrap())
+    this_program()
         .args(["--exact", test, "--nocapture", "--test-threads=1"])
         .env(CHILD, case)
         .env("HEAPWRIGHT", options)
