@@ -373,9 +373,7 @@ mod tests {
 
     fn ask(pc: usize, header: &[u8], frames: &[u8], numbers: &Numbers) -> Rule {
         let section = Section { address: FRAMES, bytes: frames };
-        let find = |at: usize| {
-            (FRAMES..FRAMES + frames.len()).contains(&at).then_some(section)
-        };
+        let find = |at: usize| (FRAMES..FRAMES + frames.len()).contains(&at).then_some(section);
         let header = Section { address: HEADER, bytes: header };
         let rule = rule_at(pc, header, find, &mut Context::new_in(), numbers);
         // What is read quickly is what gimli reads, if that can read it.
