@@ -370,6 +370,13 @@ fn learn(
     address: usize,
     generation: u32,
 ) -> (Rule, bool) {
+    if let Some(cache) = cache {
+        let rule = cache.get_from_smaller(address);
+        if rule != Rule(0) {
+            cache.put(address, rule, generation);
+            return (rule, true);
+        }
+    }
     scratch.counts.rule_misses += 1;
     let Some(image) = image::image_of(address) else {
         // Code that no module has may be something else the next time.
