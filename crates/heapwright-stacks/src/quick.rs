@@ -151,7 +151,20 @@ impl Machine<'_> {
         let mut rows = [Row::FIRST; ROWS];
         let mut height = 0;
         let mut at = 0u64;
-        while let Some(code) = program.next() {
+        loop {
+            // Nearly all of a long program is this: so far on the stack pointer has moved, and what the CFA is of it.
+            if let [advance @ 0x40..0x80, 0x0e, offset @ 0..0x80, rest @ ..] = program.0
+                && !matches!(self.row.start, Start::Odd)
+            {
+                at = at.checked_add(u64::from(advance & 0x3f).checked_mul(self.shared.code)?)?;
+                if at > target {
+                    break;
+                }
+                self.row.offset = i64::from(*offset);
+                program = Reader(rest);
+                continue;
+            }
+            let Some(code) = program.next() else { break };
             let low = u64::from(code & 0x3f);
             let mut advance = None;
             match code >> 6 {
