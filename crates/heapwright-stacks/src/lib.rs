@@ -77,6 +77,7 @@
 use core::ffi::c_void;
 
 mod depot;
+mod quick;
 mod region;
 mod rule;
 mod tables;

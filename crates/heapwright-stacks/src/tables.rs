@@ -10,7 +10,8 @@
 //!
 //! The header's table is searched here: every linker writes it in the one form
 //! that C runtimes search fast (32-bit offsets from the header), and a module
-//! without it is treated as one without tables. Entries are parsed, and programs
+//! without it is treated as one without tables. Most entries are read by `quick`; those
+//! that are odd are parsed, and their programs
 //! run, by gimli, with room for its rows in the caller's memory. Expressions, of
 //! which compilers use a handful of forms, are run on symbols: `register + offset`
 //! stays what it is, so the result is a rule, not an address.
@@ -25,6 +26,7 @@ use gimli::{
     RegisterRule, UnwindContextStorage, UnwindExpression, UnwindSection, UnwindTableRow,
 };
 
+use super::quick;
 use super::rule::{Base, Cfa, Frame, Return, Rule};
 
 /// The registers' numbers in the tables.
@@ -89,12 +91,13 @@ pub(super) fn rule_at<'a>(
     numbers: &Numbers,
 ) -> Rule {
     match entry_of(pc, header).and_then(|entry| Some((entry, find(entry)?))) {
-        Some((entry, section)) => rule_of(pc, entry, section, context, numbers),
+        Some((entry, section)) => quick::rule_of(pc, entry, section, numbers)
+            .unwrap_or_else(|| rule_of(pc, entry, section, context, numbers)),
         None => Rule::BY_FRAME_POINTER,
     }
 }
 
-const PC_RELATIVE_4: u8 = 0x1b;
+pub(super) const PC_RELATIVE_4: u8 = 0x1b;
 const UNSIGNED_4: u8 = 0x03;
 const HEADER_RELATIVE_4: u8 = 0x3b;
 
@@ -114,7 +117,10 @@ fn entry_of(pc: usize, header: Section<'_>) -> Option<usize> {
     Some(word(pairs.get(after.checked_sub(1)?)?, 4))
 }
 
-fn rule_of(
+/// The rule for the instruction at `pc`, by the entry at an address in `section`.
+#[cold]
+#[inline(never)]
+pub(super) fn rule_of(
     pc: usize,
     entry: usize,
     section: Section<'_>,
@@ -366,13 +372,16 @@ mod tests {
     }
 
     fn ask(pc: usize, header: &[u8], frames: &[u8], numbers: &Numbers) -> Rule {
-        let find = |at: usize| {
-            (FRAMES..FRAMES + frames.len())
-                .contains(&at)
-                .then_some(Section { address: FRAMES, bytes: frames })
-        };
+        let section = Section { address: FRAMES, bytes: frames };
+        let find = |at: usize| (FRAMES..FRAMES + frames.len()).contains(&at).then_some(section);
         let header = Section { address: HEADER, bytes: header };
-        rule_at(pc, header, find, &mut Context::new_in(), numbers)
+        let rule = rule_at(pc, header, find, &mut Context::new_in(), numbers);
+        // What is read quickly is what gimli reads, if that can read it.
+        if let Some(entry) = entry_of(pc, header).filter(|&entry| find(entry).is_some()) {
+            let slow = rule_of(pc, entry, section, &mut Context::new_in(), numbers);
+            assert!(rule == slow || slow == Rule::UNKNOWN, "{rule:?} {slow:?}");
+        }
+        rule
     }
 
     /// `CFA = rsp + 8`, the return address at `CFA - 8`.

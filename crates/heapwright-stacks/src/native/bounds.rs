@@ -112,9 +112,15 @@ impl Reader {
         }
     }
 
+    /// From where to where words can be read without a try: the first, and how far the last is behind it.
+    #[inline(always)]
+    pub(super) fn without_trying(&self) -> (usize, usize) {
+        (self.low, self.span)
+    }
+
     /// Whether an aligned word can be read.
     #[inline(always)]
-    pub(super) fn has(&mut self, address: usize) -> bool {
+    fn has(&mut self, address: usize) -> bool {
         address.wrapping_sub(self.low) <= self.span || self.try_page(address)
     }
 

@@ -1,8 +1,12 @@
 //! The rule cache: one table for the process, from an address in code to its rule.
 //!
 //! ```text
-//!   entry (16 bytes)   address ^ rule | rule        32,768 of them, by a hash of the address
+//!   entry (16 bytes)   address ^ rule | rule        by a hash of the address
+//!   tables             512 entries, 4,096, 32,768: the next one once half of this is written
 //! ```
+//!
+//! Entries lie anywhere in a table, so a small program would touch all pages of a large one, each with two faults (the
+//! first look at it maps the kernel's page of zeros).
 //!
 //! Two threads may write an entry at once, and a reader may see one word of each.
 //! It believes a rule only if both words together give the address it looks for
@@ -17,13 +21,16 @@
 //! the entry is in: either it sees the change, or the clearing sees the entry.
 //! Memos (`memo`) carry the generation they were made in.
 
+use core::slice;
+
 use super::super::region::Region;
 use super::super::rule::Rule;
 use heapwright_substrate::os::{Memory, System};
-use heapwright_substrate::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use heapwright_substrate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
-const ENTRIES: usize = 1 << 15;
-const BYTES: usize = ENTRIES * size_of::<Entry>();
+/// Tables, and the entries of each as a power of two.
+const TABLES: usize = 3;
+const ORDERS: [u32; TABLES] = [9, 12, 15];
 
 #[repr(C, align(16))]
 struct Entry {
@@ -33,13 +40,21 @@ struct Entry {
 
 const _: () = assert!(size_of::<Entry>() == 16);
 
-static TABLE: Region = Region::new();
+static TABLE: [Region; TABLES] = [const { Region::new() }; TABLES];
+/// The table that is in use: it only grows.
+static CURRENT: AtomicUsize = AtomicUsize::new(0);
+/// Rules that were written, of all. (Threads may count one too few.)
+static WRITTEN: AtomicUsize = AtomicUsize::new(0);
 /// Counts up from 1.
 static GENERATION: AtomicU32 = AtomicU32::new(1);
 
-/// The table, for the length of a walk.
+/// A table, for the length of a walk.
 #[derive(Clone, Copy)]
-pub(super) struct Cache(&'static [Entry; ENTRIES]);
+pub(super) struct Cache {
+    entries: &'static [Entry],
+    /// How far a hash is shifted to be an index.
+    shift: u32,
+}
 
 /// Changes whenever rules are forgotten. Never 0.
 #[inline(always)]
@@ -50,17 +65,28 @@ pub(super) fn generation() -> u32 {
 /// The table; `None` where there is no memory for it.
 #[inline(always)]
 pub(super) fn open() -> Option<Cache> {
-    let at = TABLE.get(BYTES);
-    // SAFETY: null, or memory of this size and alignment that is never given back
-    // and that everybody uses as atomics.
-    unsafe { at.cast::<[Entry; ENTRIES]>().as_ref() }.map(Cache)
+    open_table(CURRENT.load(Ordering::Relaxed))
+}
+
+#[inline(always)]
+fn open_table(number: usize) -> Option<Cache> {
+    let (region, order) = (TABLE.get(number)?, ORDERS[number]);
+    let at: *const Entry = region.get(size_of::<Entry>() << order).cast();
+    if at.is_null() {
+        return None;
+    }
+    // SAFETY: memory of so many entries, aligned to a page and zeroed at first, that is never given back and
+    // that everybody uses as atomics.
+    let entries = unsafe { slice::from_raw_parts(at, 1 << order) };
+    Some(Cache { entries, shift: u64::BITS - order })
 }
 
 impl Cache {
     #[inline(always)]
     fn entry(self, address: usize) -> &'static Entry {
         let hash = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        &self.0[(hash >> (64 - ENTRIES.ilog2())) as usize]
+        // SAFETY: the shift leaves as many bits as the number of entries has.
+        unsafe { self.entries.get_unchecked((hash >> self.shift) as usize) }
     }
 
     /// The rule of an address, or `Rule(0)`.
@@ -72,8 +98,25 @@ impl Cache {
         Rule(if known { rule } else { 0 })
     }
 
+    /// The rule that a smaller table has for an address, or `Rule(0)`.
+    pub(super) fn get_from_smaller(self, address: usize) -> Rule {
+        let smaller = (0..TABLES).take_while(|&number| 1 << ORDERS[number] < self.entries.len());
+        let mut found = smaller.filter_map(open_table).map(|table| table.get(address));
+        found.find(|&rule| rule != Rule(0)).unwrap_or(Rule(0))
+    }
+
     /// Remembers a rule that was learnt in a generation.
     pub(super) fn put(self, address: usize, rule: Rule, learnt: u32) {
+        self.write(address, rule, learnt);
+        let written = WRITTEN.load(Ordering::Relaxed) + 1;
+        WRITTEN.store(written, Ordering::Relaxed);
+        if written * 2 > self.entries.len() {
+            let larger = ORDERS.iter().position(|&order| 1 << order > self.entries.len());
+            CURRENT.fetch_max(larger.unwrap_or(TABLES - 1), Ordering::Relaxed);
+        }
+    }
+
+    fn write(self, address: usize, rule: Rule, learnt: u32) {
         let entry = self.entry(address);
         entry.mixed.store(address as u64 ^ rule.0, Ordering::Relaxed);
         entry.rule.store(rule.0, Ordering::Relaxed);
@@ -91,18 +134,18 @@ pub(in super::super) fn forget_code() {
     // 0 is no generation. Code is not unloaded four billion times.
     GENERATION.fetch_add(1, Ordering::AcqRel);
     fence(Ordering::SeqCst);
-    let at = TABLE.peek();
-    if at.is_null() {
-        return;
-    }
-    // SAFETY: the table's own pages. Others may look at them meanwhile: an entry of
-    // zeros, or half of one, is a miss.
-    if !unsafe { System.decommit(at, BYTES.next_multiple_of(System.page_size())) }
-        && let Some(cache) = open()
-    {
-        for entry in cache.0 {
-            entry.rule.store(0, Ordering::Relaxed);
-            entry.mixed.store(0, Ordering::Relaxed);
+    for (number, region) in TABLE.iter().enumerate() {
+        let (at, bytes) = (region.peek(), size_of::<Entry>() << ORDERS[number]);
+        // SAFETY: the table's own pages. Others may look at them meanwhile: an entry of
+        // zeros, or half of one, is a miss.
+        if !at.is_null()
+            && !unsafe { System.decommit(at, bytes.next_multiple_of(System.page_size())) }
+            && let Some(cache) = open_table(number)
+        {
+            for entry in cache.entries {
+                entry.rule.store(0, Ordering::Relaxed);
+                entry.mixed.store(0, Ordering::Relaxed);
+            }
         }
     }
 }
@@ -110,6 +153,24 @@ pub(in super::super) fn forget_code() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_smaller_table_has_is_found() {
+        let (small, large) = (open_table(0).unwrap(), open_table(1).unwrap());
+        let (address, rule) = (0x7654_3210, Rule(0x1_0000_0804));
+        let mut found = false;
+        for _ in 0..100 {
+            small.put(address, rule, generation());
+            found |= large.get_from_smaller(address) == rule;
+            assert_eq!(small.get_from_smaller(address), Rule(0));
+            assert_eq!(large.get_from_smaller(address + 1), Rule(0));
+        }
+        // (Another test may forget all rules at any time.)
+        assert!(found);
+        let rules = 1 << ORDERS[1];
+        (0..rules).for_each(|number| open().unwrap().put(number * 16 + 1, rule, generation()));
+        assert_eq!(open().unwrap().entries.len(), 1 << ORDERS[TABLES - 1]);
+    }
 
     #[test]
     fn an_entry_is_believed_for_its_address_only() {

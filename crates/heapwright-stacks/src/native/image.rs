@@ -227,3 +227,47 @@ impl Image {
         })
     }
 }
+
+#[cfg(all(test, target_env = "gnu"))]
+mod tests {
+    use super::super::super::quick;
+    use super::super::super::rule::Rule;
+    use super::super::super::tables::{self, Context};
+    use super::super::machine::NUMBERS;
+    use super::*;
+
+    /// Each entry of a module's tables: the first byte of the function, and where the entry is.
+    fn entries(header: &Section<'static>) -> impl Iterator<Item = (usize, usize)> {
+        let address = header.address;
+        let word = |at: usize| *header.bytes[at..].first_chunk().expect("a word");
+        assert_eq!(word(0), [1, 0x1b, 0x03, 0x3b]);
+        let count = u32::from_ne_bytes(word(8)) as usize;
+        let place = move |at| address.wrapping_add_signed(i32::from_ne_bytes(word(at)) as isize);
+        (0..count).map(move |index| (place(12 + 8 * index), place(16 + 8 * index)))
+    }
+
+    #[test]
+    fn of_real_modules_most_is_read_quickly_and_as_gimli_reads_it() {
+        let own = image_of as fn(usize) -> Option<Image> as usize;
+        for address in [own, libc::qsort as *const () as usize] {
+            let image = image_of(address).expect("a module");
+            let header = image.unwind_header().expect("tables");
+            let (mut asked, mut quickly) = (0, 0);
+            for (function, entry) in entries(&header) {
+                let section = image.segment_around(entry).expect("a segment");
+                // The first bytes, where frames are made, and some of what follows.
+                for pc in (0..24).chain((24..1000).step_by(97)).map(|offset| function + offset) {
+                    let quick = quick::rule_of(pc, entry, section, &NUMBERS);
+                    if let Some(quick) = quick {
+                        let mut context = Context::new_in();
+                        let slow = tables::rule_of(pc, entry, section, &mut context, &NUMBERS);
+                        assert_eq!(quick, slow, "{pc:#x}, of an entry at {entry:#x}");
+                    }
+                    asked += 1;
+                    quickly += usize::from(quick.is_some_and(|rule| rule != Rule::UNKNOWN));
+                }
+            }
+            assert!(asked > 10_000 && quickly * 100 > asked * 95, "{quickly} of {asked}");
+        }
+    }
+}

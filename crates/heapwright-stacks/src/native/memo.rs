@@ -75,27 +75,55 @@ pub(super) struct Memo {
     turns: [u8; SETS],
 }
 
-/// What a walk has read.
+/// The words that a walk has read.
 pub(super) struct Slots {
+    /// One more than needed, so that a walk may write first and count afterwards. Where each was, and what.
+    read: [(usize, usize); SLOTS + 1],
+}
+
+/// How many of them count, and whether the frame pointer at the start does.
+#[derive(Clone, Copy)]
+pub(super) struct Noted {
     pub(super) count: usize,
     pub(super) fp_matters: bool,
-    /// One more than needed, so that a walk may write first and count afterwards.
-    places: [usize; SLOTS + 1],
-    words: [usize; SLOTS + 1],
+}
+
+impl Noted {
+    pub(super) const NONE: Self = Self { count: 0, fp_matters: false };
 }
 
 impl Slots {
     pub(super) const fn new() -> Self {
-        Self { count: 0, fp_matters: false, places: [0; SLOTS + 1], words: [0; SLOTS + 1] }
+        Self { read: [(0, 0); SLOTS + 1] }
     }
 
-    /// Notes a word that was read, if `matters`.
+    /// Notes a word that was read, if it `matters`. Returns the new count.
     #[inline(always)]
-    pub(super) fn note(&mut self, address: usize, word: usize, matters: bool) {
-        let at = self.count.min(SLOTS);
-        self.places[at] = address;
-        self.words[at] = word;
-        self.count += usize::from(matters);
+    pub(super) fn note(
+        &mut self,
+        count: usize,
+        address: usize,
+        word: usize,
+        matters: bool,
+    ) -> usize {
+        self.read[count.min(SLOTS)] = (address, word);
+        count + usize::from(matters)
+    }
+
+    /// Notes the word of a frame pointer, if it `matters`, and that of a return address. Returns the new count.
+    #[inline(always)]
+    pub(super) fn note_two(
+        &mut self,
+        count: usize,
+        (address, word, matters): (usize, usize, bool),
+        back: (usize, usize),
+    ) -> usize {
+        // (Where there is no room for both the count grows beyond what is kept.)
+        let at = count.min(SLOTS - 1);
+        let more = usize::from(matters);
+        self.read[at] = (address, word);
+        self.read[at + more] = back;
+        count + more + 1
     }
 }
 
@@ -137,12 +165,12 @@ impl Memo {
         start: &Registers,
         depth: usize,
         generation: u32,
-        slots: &Slots,
+        (slots, noted): (&Slots, Noted),
         stack: Stack,
     ) {
-        if slots.count > SLOTS {
+        let Some(read) = slots.read.get(..noted.count).filter(|read| read.len() <= SLOTS) else {
             return;
-        }
+        };
         let set = set_of(start);
         // Ways in turn: several ways may lead to one place, and an entry each is
         // what answers them all.
@@ -151,13 +179,14 @@ impl Memo {
         let entry = &mut self.sets[set][way];
         entry.generation = 0;
         let mut highest = 0;
-        for at in 0..slots.count {
-            let Ok(place) = u16::try_from(slots.places[at].wrapping_sub(start.sp) / 8) else {
+        let kept = entry.places.iter_mut().zip(&mut entry.words);
+        for (&(address, word), (place, kept)) in read.iter().zip(kept) {
+            let Ok(offset) = u16::try_from(address.wrapping_sub(start.sp) / 8) else {
                 return;
             };
-            highest = highest.max(place);
-            entry.places[at] = place;
-            entry.words[at] = slots.words[at];
+            highest = highest.max(offset);
+            *place = offset;
+            *kept = word;
         }
         entry.sp = start.sp;
         entry.pc = start.pc;
@@ -165,8 +194,8 @@ impl Memo {
         entry.stack = stack.0;
         entry.highest = highest;
         entry.depth = depth as u8;
-        entry.count = slots.count as u8;
-        entry.fp_matters = slots.fp_matters;
+        entry.count = read.len() as u8;
+        entry.fp_matters = noted.fp_matters;
         entry.generation = generation;
     }
 }

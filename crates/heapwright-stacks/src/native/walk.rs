@@ -44,7 +44,7 @@ use super::image;
 use super::machine::{
     NUMBERS, SAVED_FP, SAVED_LINK, SAVED_PC, SAVED_SP, SIGRETURN, UCONTEXT, bare,
 };
-use super::memo::{Memo, Slots};
+use super::memo::{Memo, Noted, Slots};
 use heapwright_substrate::os;
 use heapwright_substrate::sync::atomic::{AtomicUsize, Ordering};
 
@@ -58,8 +58,8 @@ pub(in super::super) struct Registers {
     pub(super) link: usize,
 }
 
-/// Frames that are passed by at most, kept or not.
-const MAX_STEPS: usize = 256;
+/// Frames of our own at the top of a stack, at most.
+const MOST_LEFT_OUT: usize = 192;
 /// Signal frames on one stack, at most.
 const MAX_SIGNALS: usize = 8;
 
@@ -180,19 +180,48 @@ fn find_own_code() -> (usize, usize) {
 }
 
 /// Where a walk is.
+#[derive(Clone, Copy)]
 struct Position {
     now: Registers,
     /// The frame was interrupted: its address is not a return address.
     exact: bool,
-    /// The frame pointer was loaded, and no CFA made of it yet.
-    fp_pending: bool,
-    /// It is still the one that the walk began with.
+    /// It is still the frame pointer that the walk began with.
     fp_original: bool,
-    /// Where it was loaded from.
+    /// Where the frame pointer was loaded from, if no CFA was made of it yet; else 0.
     fp_place: usize,
     /// The walk may be kept in the memo.
     keepable: bool,
     signals: usize,
+}
+
+/// The frames that were found.
+#[derive(Clone, Copy)]
+struct Found {
+    kept: usize,
+    hash: u64,
+    depth: usize,
+    /// Frames in these addresses are left out: at the top, so in none once one was kept.
+    own_start: usize,
+    own_size: usize,
+    /// How many more may be left out.
+    left: usize,
+}
+
+impl Found {
+    /// Keeps a frame, or leaves it out. Returns whether more are wanted.
+    #[inline(always)]
+    fn push(&mut self, frames: &mut [usize; MAX_DEPTH], frame: usize) -> bool {
+        if frame.wrapping_sub(self.own_start) < self.own_size {
+            self.left -= 1;
+            return self.left > 0;
+        }
+        self.own_size = 0;
+        let Some(place) = frames.get_mut(self.kept) else { return false };
+        *place = frame;
+        self.hash = hash_step(self.hash, frame);
+        self.kept += 1;
+        self.kept < self.depth
+    }
 }
 
 #[inline(never)]
@@ -210,102 +239,150 @@ fn walk(
     let mut at = Position {
         now: *start,
         exact,
-        fp_pending: false,
         fp_original: true,
         fp_place: 0,
         keepable: !exact && end.is_some(),
         signals: 0,
     };
-    scratch.slots.count = 0;
-    scratch.slots.fp_matters = false;
-    let mut kept = 0;
-    let mut hash = HASH_START;
-    for _ in 0..MAX_STEPS {
-        let Registers { pc, sp, fp, .. } = at.now;
-        if kept > 0 || pc.wrapping_sub(own_start) >= own_size {
-            let frame = pc + usize::from(at.exact && kept > 0);
-            scratch.frames[kept] = frame;
-            hash = hash_step(hash, frame);
-            kept += 1;
-            if kept == depth {
-                break;
-            }
-        }
-        let address = pc.wrapping_sub(usize::from(!at.exact));
+    let mut noted = Noted::NONE;
+    let mut found =
+        Found { kept: 0, hash: HASH_START, depth, own_start, own_size, left: MOST_LEFT_OUT };
+    let mut goes_on = found.push(&mut scratch.frames, start.pc);
+    while goes_on {
+        let address = at.now.pc.wrapping_sub(usize::from(!at.exact));
         let mut rule = cache.map_or(Rule(0), |cache| cache.get(address));
         if rule == Rule(0) {
-            rule = learn(scratch, cache, address, &mut at.keepable, generation);
+            let is_kept;
+            (rule, is_kept) = learn(scratch, cache, address, generation);
+            at.keepable &= is_kept;
         }
-        if !rule.is_plain() {
-            match odd_step(scratch, &mut reader, &mut at, rule) {
-                Some(()) => continue,
-                None => break,
+        if rule.is_plain()
+            && let Some(cache) = cache
+        {
+            let ran = plain_steps(scratch, cache, &reader, rule, (at, noted, found));
+            (at, noted, found) = ran.to;
+            match ran.stop {
+                Stop::End => break,
+                Stop::Rule => continue,
+                Stop::Word(plain) => rule = plain,
             }
         }
-        let by_fp = rule.starts_from_fp();
-        let base = select_unpredictable(by_fp, fp, sp);
-        let cfa = base.wrapping_add_signed(rule.cfa_offset());
-        let return_place = cfa.wrapping_add_signed(rule.return_offset());
-        let fp_place = cfa.wrapping_add_signed(rule.fp_offset());
-        // A frame pointer has mattered if the CFA is made of it, even one that is
-        // refused.
-        let slots = &mut scratch.slots;
-        slots.note(at.fp_place, fp, by_fp & at.fp_pending);
-        slots.fp_matters |= by_fp & at.fp_original;
-        let sound = cfa > sp && cfa.is_multiple_of(8) && reader.has(return_place);
-        if !sound || !reader.has(fp_place) {
-            break;
-        }
-        // SAFETY: aligned, as the CFA is and its offsets are in words; the reader
-        // has it.
-        let word = unsafe { super::bounds::word_at(return_place) };
-        // SAFETY: aligned to a word, by an offset in words from an aligned CFA; the reader has
-        // it.
-        let saved = unsafe { super::bounds::word_at(fp_place) };
-        slots.note(return_place, word, true);
-        let back = bare(word);
-        let has_saved = rule.has_saved_fp();
-        at.fp_place = select_unpredictable(has_saved, fp_place, at.fp_place);
-        at.fp_pending = has_saved | (at.fp_pending & !by_fp);
-        at.fp_original &= !has_saved;
-        at.now = Registers {
-            pc: back,
-            sp: cfa,
-            fp: select_unpredictable(has_saved, saved, fp),
-            link: 0,
+        goes_on = odd_step(scratch, &mut reader, &mut at, &mut noted, rule).is_some() && {
+            let one = usize::from(at.exact && found.kept > 0);
+            found.push(&mut scratch.frames, at.now.pc + one)
         };
-        at.exact = false;
-        if !is_address(back) {
-            break;
-        }
     }
+    let Found { kept, hash, .. } = found;
     if kept == 0 {
         return Stack::NONE;
     }
     let inserted = DEPOT.insert(&scratch.frames[..kept], hash_end(hash));
     scratch.counts.depot_hits += u64::from(inserted.known);
     if at.keepable && !reader.tried && inserted.stack != Stack::NONE {
-        scratch.memo.keep(start, depth, generation, &scratch.slots, inserted.stack);
+        scratch.memo.keep(start, depth, generation, (&scratch.slots, noted), inserted.stack);
     }
     inserted.stack
 }
 
-/// The rule of an address that the cache does not have.
+/// Why plain steps have ended.
+enum Stop {
+    /// The walk is at its end.
+    End,
+    /// The next rule is not plain, or not known.
+    Rule,
+    /// By this rule words have to be read that may have to be tried.
+    Word(Rule),
+}
+
+struct Ran {
+    to: (Position, Noted, Found),
+    stop: Stop,
+}
+
+/// Takes plain steps, the first by `rule`, while there are any.
+///
+/// Nothing rare is called in here, and all that a step changes is a local of its own: so it stays in registers, and the
+/// next step waits for the loads of the last and for nothing else.
+#[inline(always)]
+fn plain_steps(
+    scratch: &mut Scratch,
+    cache: Cache,
+    reader: &Reader,
+    mut rule: Rule,
+    (at, noted, found): (Position, Noted, Found),
+) -> Ran {
+    let Registers { mut pc, mut sp, mut fp, .. } = at.now;
+    let Position { mut fp_place, mut fp_original, mut exact, .. } = at;
+    let Noted { mut count, mut fp_matters } = noted;
+    let mut found = found;
+    let (low, span) = reader.without_trying();
+    let (frames, slots) = (&mut scratch.frames, &mut scratch.slots);
+    let stop = loop {
+        let by_fp = rule.starts_from_fp();
+        let base = select_unpredictable(by_fp, fp, sp);
+        let cfa = base.wrapping_add_signed(rule.cfa_offset());
+        let return_place = cfa.wrapping_add_signed(rule.return_offset());
+        let saved_place = cfa.wrapping_add_signed(rule.fp_offset());
+        // A frame pointer has mattered if the CFA is made of it, even one that is
+        // refused.
+        fp_matters |= by_fp & fp_original;
+        if cfa <= sp || !cfa.is_multiple_of(8) {
+            count = slots.note(count, fp_place, fp, by_fp & (fp_place != 0));
+            break Stop::End;
+        }
+        if return_place.wrapping_sub(low) > span || saved_place.wrapping_sub(low) > span {
+            break Stop::Word(rule);
+        }
+        // SAFETY: aligned, as the CFA is and its offsets are in words; on the thread's own stack.
+        let word = unsafe { super::bounds::word_at(return_place) };
+        // SAFETY: aligned to a word, by an offset in words from an aligned CFA; on the thread's
+        // own stack.
+        let saved = unsafe { super::bounds::word_at(saved_place) };
+        let fp_counts = by_fp & (fp_place != 0);
+        count = slots.note_two(count, (fp_place, fp, fp_counts), (return_place, word));
+        let has_saved = rule.has_saved_fp();
+        let unused = select_unpredictable(by_fp, 0, fp_place);
+        fp_place = select_unpredictable(has_saved, saved_place, unused);
+        fp_original &= !has_saved;
+        fp = select_unpredictable(has_saved, saved, fp);
+        sp = cfa;
+        pc = bare(word);
+        exact = false;
+        if !is_address(pc) || !found.push(frames, pc) {
+            break Stop::End;
+        }
+        rule = cache.get(pc.wrapping_sub(1));
+        if !rule.is_plain() {
+            break Stop::Rule;
+        }
+    };
+    let now = Registers { pc, sp, fp, link: if exact { at.now.link } else { 0 } };
+    let at = Position { now, exact, fp_place, fp_original, ..at };
+    Ran { to: (at, Noted { count, fp_matters }, found), stop }
+}
+
+/// The rule of an address that the cache does not have, and whether it stays that.
 #[cold]
 #[inline(never)]
 fn learn(
     scratch: &mut Scratch,
     cache: Option<Cache>,
     address: usize,
-    keepable: &mut bool,
     generation: u32,
-) -> Rule {
+) -> (Rule, bool) {
+    if let Some(cache) = cache {
+        let rule = cache.get_from_smaller(address);
+        if rule != Rule(0) {
+            cache.put(address, rule, generation);
+            return (rule, true);
+        }
+    }
     scratch.counts.rule_misses += 1;
     let Some(image) = image::image_of(address) else {
         // Code that no module has may be something else the next time.
-        *keepable = false;
         let is_trampoline = SIGRETURN.is_some_and(|code| is_at(address.wrapping_add(1), code));
-        return if is_trampoline { Rule::SIGNAL } else { Rule::BY_FRAME_POINTER };
+        let rule = if is_trampoline { Rule::SIGNAL } else { Rule::BY_FRAME_POINTER };
+        return (rule, false);
     };
     if !scratch.has_context {
         scratch.context.write(Context::new_in());
@@ -336,7 +413,7 @@ fn learn(
     if let Some(cache) = cache {
         cache.put(address, rule, generation);
     }
-    rule
+    (rule, true)
 }
 
 /// Whether these two instructions are at an address, of which nothing is known.
@@ -353,13 +430,14 @@ fn is_at(pc: usize, code: [u32; 2]) -> bool {
     }) == code
 }
 
-/// A step by a rule that is not plain. `None` where the walk ends.
+/// A step by any rule. `None` where the walk ends.
 #[cold]
 #[inline(never)]
 fn odd_step(
     scratch: &mut Scratch,
     reader: &mut Reader,
     at: &mut Position,
+    noted: &mut Noted,
     rule: Rule,
 ) -> Option<()> {
     if rule == Rule::SIGNAL {
@@ -375,16 +453,16 @@ fn odd_step(
     let Registers { sp, fp, link, .. } = at.now;
     let slots = &mut scratch.slots;
     // From here on the frame pointer counts as used: it may be read through.
-    slots.note(at.fp_place, fp, at.fp_pending);
-    slots.fp_matters |= at.fp_original;
-    at.fp_pending = false;
+    noted.count = slots.note(noted.count, at.fp_place, fp, at.fp_place != 0);
+    noted.fp_matters |= at.fp_original;
+    at.fp_place = 0;
     let value = |base| if base == Base::Sp { sp } else { fp };
     let cfa = match cfa {
         Cfa::At { base, offset } => value(base).wrapping_add_signed(offset as isize),
         Cfa::Through { base, offset, after } => {
             let place = value(base).wrapping_add_signed(offset as isize);
             let word = reader.word(place)?;
-            slots.note(place, word, true);
+            noted.count = slots.note(noted.count, place, word, true);
             word.wrapping_add_signed(after as isize)
         }
     };
@@ -396,7 +474,7 @@ fn odd_step(
         Return::Saved(offset) => {
             let place = cfa.wrapping_add_signed(offset as isize);
             let word = reader.word(place)?;
-            slots.note(place, word, true);
+            noted.count = slots.note(noted.count, place, word, true);
             bare(word)
         }
         // Known in the first frame and where a signal interrupted; elsewhere the
@@ -415,7 +493,6 @@ fn odd_step(
         Some(place) => {
             let word = reader.word(place)?;
             at.fp_place = place;
-            at.fp_pending = true;
             at.fp_original = false;
             word
         }

@@ -139,6 +139,8 @@ static CENTRALS: [Central; CLASSES] = [const {
 static SLABS: AtomicUsize = AtomicUsize::new(0);
 /// Bytes of blocks over [`MIDDLE`] in all depots.
 static MIDDLE_WAITING: AtomicUsize = AtomicUsize::new(0);
+/// Whether any list ever had a block.
+static HAVE_WAITED: AtomicBool = AtomicBool::new(false);
 /// Blocks that came back where no lock could be waited for (see [`defer`]).
 static DEFERRED: RemoteStack = RemoteStack::new();
 /// Blocks for signal handlers, of the sizes in [`RESERVED`]: stacks, because while one
@@ -537,10 +539,13 @@ pub(crate) fn waiting() -> (usize, usize) {
         total.0 += reserve.len();
         total.1 += reserve.bytes();
     }
-    for (class, central) in CENTRALS.iter().enumerate() {
-        let blocks = central.depot_blocks.load(Ordering::Relaxed);
-        total.0 += blocks;
-        total.1 += blocks * size_class::size(class);
+    // (Where no block ever waited, not to look spares a process that ends the pages of all lists.)
+    if HAVE_WAITED.load(Ordering::Relaxed) {
+        for (class, central) in CENTRALS.iter().enumerate() {
+            let blocks = central.depot_blocks.load(Ordering::Relaxed);
+            total.0 += blocks;
+            total.1 += blocks * size_class::size(class);
+        }
     }
     total
 }
@@ -579,6 +584,9 @@ impl Central {
         let (now, size) = (self.waiting(), size_class::size(class));
         let before = self.depot_blocks.load(Ordering::Relaxed);
         self.depot_blocks.store(now, Ordering::Relaxed);
+        if !HAVE_WAITED.load(Ordering::Relaxed) {
+            HAVE_WAITED.store(true, Ordering::Relaxed);
+        }
         if size > MIDDLE {
             MIDDLE_WAITING
                 .fetch_add(now.wrapping_sub(before).wrapping_mul(size), Ordering::Relaxed);

@@ -251,12 +251,16 @@ impl SharedFile {
         unsafe { libc::syscall(libc::SYS_fallocate, self.0, keep, from, size) == 0 }
     }
 
-    /// Maps the first `size` bytes for the life of the process, shared with others.
+    /// Maps the first `size` bytes for the life of the process, shared with others. They are heapwright's own
+    /// ([`super::is_own`]): a leak check reads no pointers in them.
     pub fn map(&self, size: usize) -> Option<*mut u8> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping replaces nothing.
         let at = unsafe { libc::mmap(ptr::null_mut(), size, access, libc::MAP_SHARED, self.0, 0) };
-        (at != libc::MAP_FAILED).then_some(at.cast())
+        (at != libc::MAP_FAILED).then(|| {
+            super::note_own(at.addr(), size);
+            at.cast()
+        })
     }
 }
 

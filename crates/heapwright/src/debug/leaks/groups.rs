@@ -67,7 +67,8 @@ pub(super) struct Groups {
 impl Groups {
     /// `None`: there is no memory.
     pub(super) fn new() -> Option<Self> {
-        Some(Self { table: ZeroedArray::new(1 << 10)?, count: 0 })
+        // (Small: pages of a table are touched at random, each with two faults.)
+        Some(Self { table: ZeroedArray::new(1 << 7)?, count: 0 })
     }
 
     /// The group of these, which may be empty. `None`: there is no memory for another.
@@ -86,7 +87,7 @@ impl Groups {
     }
 
     fn grow(&mut self) -> Option<()> {
-        let mut larger = ZeroedArray::<Group>::new(self.table.len() * 4)?;
+        let mut larger = ZeroedArray::<Group>::new(self.table.len() * 2)?;
         for group in self.table.iter().filter(|group| group.key != 0) {
             let place = place(&larger, group.key);
             larger[place] = *group;

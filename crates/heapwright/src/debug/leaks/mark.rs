@@ -42,8 +42,9 @@ const NEAR: usize = 64;
 /// Blocks from this size on are read by the kernel: the program may have forbidden
 /// itself their pages.
 const BY_KERNEL: usize = 4096;
-/// Bytes that are read at a time.
-const PIECE: usize = 256 << 10;
+/// Bytes that are read at a time: they are in the processor's cache when they are looked at, and a small program's check
+/// does not touch much memory for them.
+const PIECE: usize = 32 << 10;
 
 const UNREACHED: u8 = Reach::Unknown as u8;
 const DEFINITE: u8 = Reach::Definite as u8;

@@ -1,0 +1,373 @@
+//! Unwind tables, the common case: an entry's program, run for the three columns that a walk follows.
+//!
+//! ```text
+//!   FDE   length | back to its CIE | start | range | augmentation | program ...
+//!   CIE   length | 0 | 1 | "zR" or "zPLR" | factors | column | augmentation | program ...
+//!
+//!   state   CFA: a register and an offset, or something odd
+//!           return address, frame pointer: nothing said, saved at CFA + offset, or something odd
+//! ```
+//!
+//! A process of 20 ms looks up some thousand addresses of code, each once, and a general interpreter keeps 32 columns by
+//! row and copies them where a row is remembered: 15,000 instructions an address, a seventh of what `cc1` needs for a
+//! file of 40 lines. Here a row is 48 bytes.
+//!
+//! What is odd at the address that is asked for (expressions, signal frames, the outermost frame, other encodings) is
+//! left to `tables`, which says the same of all that is answered here. No unsafe code; a table that ends early, or in
+//! which a number is larger than any compiler writes, is odd, too.
+
+#![forbid(unsafe_code)]
+
+use super::rule::{Base, Cfa, Frame, Return, Rule};
+use super::tables::{Numbers, PC_RELATIVE_4, Section};
+
+/// Rows that are remembered at once, at most.
+const ROWS: usize = 4;
+
+/// What was said of a column.
+#[derive(Clone, Copy, PartialEq)]
+enum Column {
+    Unsaid,
+    /// Saved, so far from the CFA.
+    At(i64),
+    Odd,
+}
+
+/// What the CFA is made of.
+#[derive(Clone, Copy)]
+enum Start {
+    Sp,
+    Fp,
+    /// Another register.
+    Other,
+    /// An expression, or nothing yet.
+    Odd,
+}
+
+#[derive(Clone, Copy)]
+struct Row {
+    start: Start,
+    offset: i64,
+    back: Column,
+    frame: Column,
+}
+
+impl Row {
+    const FIRST: Self =
+        Self { start: Start::Odd, offset: 0, back: Column::Unsaid, frame: Column::Unsaid };
+}
+
+/// What several entries share.
+struct Shared<'a> {
+    code: u64,
+    data: i64,
+    program: &'a [u8],
+}
+
+/// The rule for the instruction at `pc`, by the entry at an address in `section`. `None`: it is odd.
+pub(super) fn rule_of(
+    pc: usize,
+    entry: usize,
+    section: Section<'_>,
+    numbers: &Numbers,
+) -> Option<Rule> {
+    let at = entry.checked_sub(section.address)?;
+    let (mut fde, back) = framed(section.bytes, at)?;
+    let shared = shared(section.bytes, (at + 4).checked_sub(back as usize)?, numbers)?;
+    let start = (entry + 8).wrapping_add_signed(fde.word()? as i32 as isize);
+    let range = fde.word()?;
+    if range == 0 || range > i32::MAX as u32 {
+        return None;
+    }
+    if pc.wrapping_sub(start) >= range as usize {
+        // A gap between functions: code without tables.
+        return Some(Rule::BY_FRAME_POINTER);
+    }
+    let augmentation = fde.number()?;
+    fde.skip(augmentation)?;
+    let mut machine = Machine { shared: &shared, numbers, row: Row::FIRST, first: None };
+    machine.run(Reader(shared.program), u64::MAX)?;
+    machine.first = Some(machine.row);
+    machine.run(fde, (pc - start) as u64)?;
+    machine.row.rule(numbers)
+}
+
+/// The bytes of the entry at an offset, behind its length and the word after it; and that word.
+fn framed(bytes: &[u8], at: usize) -> Option<(Reader<'_>, u32)> {
+    let mut reader = Reader(bytes.get(at..)?);
+    let length = reader.word()?;
+    // (0 ends the section, and the largest begins a length of 64 bits.)
+    let mut entry = Reader(reader.0.get(..usize::try_from(length).ok()?)?);
+    let word = entry.word()?;
+    Some((entry, word))
+}
+
+/// The CIE at an offset.
+fn shared<'a>(bytes: &'a [u8], at: usize, numbers: &Numbers) -> Option<Shared<'a>> {
+    let (mut cie, id) = framed(bytes, at)?;
+    if id != 0 || cie.byte()? != 1 || cie.byte()? != b'z' {
+        return None;
+    }
+    let letters = cie.0;
+    let length = letters.iter().position(|&letter| letter == 0)?;
+    cie.skip(length as u64 + 1)?;
+    let code = cie.number()?;
+    let data = cie.signed()?;
+    if u16::from(cie.byte()?) != numbers.return_address.0 {
+        return None;
+    }
+    let augmentation = cie.number()?;
+    let mut words = Reader(cie.0);
+    cie.skip(augmentation)?;
+    let mut is_known = false;
+    for &letter in &letters[..length] {
+        match letter {
+            b'R' => is_known = words.byte()? == PC_RELATIVE_4,
+            b'L' => words.skip(1)?,
+            b'P' => match words.byte()? & 0x7f {
+                // Four bytes; by where they are, or as they are.
+                0x03 | 0x0b | 0x13 | 0x1b => words.skip(4)?,
+                0x00 | 0x04 | 0x0c | 0x10 | 0x14 | 0x1c => words.skip(8)?,
+                _ => return None,
+            },
+            _ => return None,
+        }
+    }
+    is_known.then_some(Shared { code, data, program: cie.0 })
+}
+
+/// Runs programs.
+struct Machine<'a> {
+    shared: &'a Shared<'a>,
+    numbers: &'a Numbers,
+    row: Row,
+    /// The row after the CIE's program, once that has run.
+    first: Option<Row>,
+}
+
+impl Machine<'_> {
+    /// Runs a program up to the row of what is `target` bytes into the function. `None`: it cannot be run here.
+    fn run(&mut self, mut program: Reader<'_>, target: u64) -> Option<()> {
+        let mut rows = [Row::FIRST; ROWS];
+        let mut height = 0;
+        let mut at = 0u64;
+        loop {
+            // Nearly all of a long program is this: so far on the stack pointer has moved, and what the CFA is of it.
+            if let [advance @ 0x40..0x80, 0x0e, offset @ 0..0x80, rest @ ..] = program.0
+                && !matches!(self.row.start, Start::Odd)
+            {
+                at = at.checked_add(u64::from(advance & 0x3f).checked_mul(self.shared.code)?)?;
+                if at > target {
+                    break;
+                }
+                self.row.offset = i64::from(*offset);
+                program = Reader(rest);
+                continue;
+            }
+            let Some(code) = program.next() else { break };
+            let low = u64::from(code & 0x3f);
+            let mut advance = None;
+            match code >> 6 {
+                1 => advance = Some(low),
+                2 => {
+                    let offset = program.number()? as i64;
+                    self.say(low, Column::At(offset.wrapping_mul(self.shared.data)))?;
+                }
+                3 => self.restore(low)?,
+                _ => match code {
+                    0x00 => {}
+                    0x02 => advance = Some(program.byte()?.into()),
+                    0x03 => advance = Some(program.half()?.into()),
+                    0x04 => advance = Some(program.word()?.into()),
+                    0x05 => {
+                        let (register, offset) = (program.number()?, program.number()? as i64);
+                        self.say(register, Column::At(offset.wrapping_mul(self.shared.data)))?;
+                    }
+                    0x06 => {
+                        let register = program.number()?;
+                        self.restore(register)?;
+                    }
+                    // undefined, same value
+                    0x07 | 0x08 => {
+                        let register = program.number()?;
+                        self.say(register, Column::Odd)?;
+                    }
+                    // in another register; the value of CFA + offset
+                    0x09 | 0x14 => {
+                        let register = program.number()?;
+                        program.number()?;
+                        self.say(register, Column::Odd)?;
+                    }
+                    0x0a => {
+                        *rows.get_mut(height)? = self.row;
+                        height += 1;
+                    }
+                    0x0b => {
+                        height = height.checked_sub(1)?;
+                        self.row = rows[height];
+                    }
+                    0x0c => {
+                        self.row.start = self.start(program.number()?);
+                        self.row.offset = program.number()? as i64;
+                    }
+                    0x0d if !matches!(self.row.start, Start::Odd) => {
+                        self.row.start = self.start(program.number()?);
+                    }
+                    0x0e if !matches!(self.row.start, Start::Odd) => {
+                        self.row.offset = program.number()? as i64;
+                    }
+                    0x0f => {
+                        let length = program.number()?;
+                        program.skip(length)?;
+                        self.row.start = Start::Odd;
+                    }
+                    // by an expression
+                    0x10 | 0x16 => {
+                        let register = program.number()?;
+                        let length = program.number()?;
+                        program.skip(length)?;
+                        self.say(register, Column::Odd)?;
+                    }
+                    0x11 => {
+                        let (register, offset) = (program.number()?, program.signed()?);
+                        self.say(register, Column::At(offset.wrapping_mul(self.shared.data)))?;
+                    }
+                    0x12 => {
+                        self.row.start = self.start(program.number()?);
+                        self.row.offset = program.signed()?.wrapping_mul(self.shared.data);
+                    }
+                    0x13 if !matches!(self.row.start, Start::Odd) => {
+                        self.row.offset = program.signed()?.wrapping_mul(self.shared.data);
+                    }
+                    // Return addresses are signed from here on, or no longer: a walk takes signatures off.
+                    0x2d if self.numbers.has_link_register => {}
+                    // The size of the arguments that were pushed.
+                    0x2e => {
+                        program.number()?;
+                    }
+                    _ => return None,
+                },
+            }
+            if let Some(advance) = advance {
+                at = at.checked_add(advance.checked_mul(self.shared.code)?)?;
+                if at > target {
+                    break;
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn start(&self, register: u64) -> Start {
+        if register == u64::from(self.numbers.sp.0) {
+            Start::Sp
+        } else if register == u64::from(self.numbers.fp.0) {
+            Start::Fp
+        } else {
+            Start::Other
+        }
+    }
+
+    /// The column of a register; `None` where a walk does not follow it. The stack pointer's is the CFA, or odd.
+    fn say(&mut self, register: u64, what: Column) -> Option<()> {
+        if register == u64::from(self.numbers.return_address.0) {
+            self.row.back = what;
+        } else if register == u64::from(self.numbers.fp.0) {
+            self.row.frame = what;
+        } else if register == u64::from(self.numbers.sp.0) {
+            return None;
+        }
+        Some(())
+    }
+
+    /// What the CIE has said of a register.
+    fn restore(&mut self, register: u64) -> Option<()> {
+        let Row { back, frame, .. } = self.first?;
+        if register == u64::from(self.numbers.return_address.0) {
+            self.row.back = back;
+        } else if register == u64::from(self.numbers.fp.0) {
+            self.row.frame = frame;
+        }
+        Some(())
+    }
+}
+
+impl Row {
+    fn rule(self, numbers: &Numbers) -> Option<Rule> {
+        let base = match self.start {
+            Start::Sp => Base::Sp,
+            Start::Fp => Base::Fp,
+            Start::Other | Start::Odd => return None,
+        };
+        let back = match self.back {
+            Column::At(offset) => Return::Saved(offset),
+            Column::Unsaid if numbers.has_link_register => Return::Link,
+            Column::Unsaid | Column::Odd => return None,
+        };
+        let frame = match self.frame {
+            Column::At(offset) => Frame::AtCfa(offset),
+            Column::Unsaid => Frame::Same,
+            Column::Odd => return None,
+        };
+        Some(Rule::of_frame(Cfa::At { base, offset: self.offset }, back, frame))
+    }
+}
+
+/// What is left to read.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn next(&mut self) -> Option<u8> {
+        let (&first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(first)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.next()
+    }
+
+    fn skip(&mut self, count: u64) -> Option<()> {
+        self.0 = self.0.get(usize::try_from(count).ok()?..)?;
+        Some(())
+    }
+
+    fn half(&mut self) -> Option<u16> {
+        let (bytes, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(u16::from_ne_bytes(*bytes))
+    }
+
+    fn word(&mut self) -> Option<u32> {
+        let (bytes, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(u32::from_ne_bytes(*bytes))
+    }
+
+    /// An unsigned number of seven bits a byte (LEB128), of at most 28 bits.
+    fn number(&mut self) -> Option<u64> {
+        let mut number = 0;
+        for shift in (0..28).step_by(7) {
+            let byte = self.next()?;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    /// A signed one.
+    fn signed(&mut self) -> Option<i64> {
+        let mut number = 0;
+        for shift in (0..28).step_by(7) {
+            let byte = self.next()?;
+            number |= i64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                let unused = 64 - 7 - shift;
+                return Some(number << unused >> unused);
+            }
+        }
+        None
+    }
+}
