@@ -3,11 +3,11 @@
 # date of its last run in which all held.
 #
 #   ci/deep.sh               all
-#   ci/deep.sh PART...       only these: ci strangers chaos repeat fork lua
+#   ci/deep.sh PART...       only these: ci strangers chaos repeat fork lua ruby
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
-PARTS=(ci fork chaos repeat strangers lua)
+PARTS=(ci fork chaos repeat strangers lua ruby)
 [ $# -eq 0 ] || PARTS=("$@")
 # Every step of .ci/run with all slices.
 part_ci() { HEAPWRIGHT_SLICE=all FUZZ_SECONDS=${FUZZ_SECONDS:-300} GC_FUZZ_SECONDS=${GC_FUZZ_SECONDS:-300} MIRI_SEEDS=${MIRI_SEEDS:-8} STEP_LIMIT=14400 bash .ci/run; }
@@ -23,6 +23,8 @@ part_repeat() { ci/repeat.sh 200; }
 part_strangers() { ci/strangers.sh; }
 # Lua on the collected heap, with its suite.
 part_lua() { ci/lua.sh; }
+# Ruby, with the core of its suite, and a day's life in ten minutes.
+part_ruby() { ci/ruby.sh suite && ci/ruby.sh life; }
 
 failed=()
 for part in "${PARTS[@]}"; do
