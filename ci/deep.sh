@@ -28,7 +28,7 @@ part_ruby() { ci/ruby.sh suite && ci/ruby.sh life; }
 
 failed=()
 for part in "${PARTS[@]}"; do
-    declare -F "part_$part" >/dev/null || { echo "ci/deep.sh: there is no part '$part'; parts: ci fork chaos repeat strangers lua" >&2; exit 2; }
+    declare -F "part_$part" >/dev/null || { echo "ci/deep.sh: there is no part '$part'; parts: ci fork chaos repeat strangers lua ruby" >&2; exit 2; }
     printf '##### %s\n' "$part"
     "part_$part" || failed+=("$part")
 done

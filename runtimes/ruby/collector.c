@@ -186,13 +186,11 @@ freed(void *object, size_t size, void *data)
     else if (flags == 0 || is_bare(obj, flags)) {
         return;
     }
-    bool outer = o->during_gc;
-    o->during_gc = ruby_is_freeing = true;
+    ruby_is_freeing = true;
     if (flags & (FL_SEEN_OBJ_ID | FL_FINALIZE)) ruby_object_died(o, obj);
     rb_gc_obj_free_vm_weak_references(obj);
     rb_gc_obj_free(o, obj);
     ruby_is_freeing = false;
-    o->during_gc = outer;
     if (o->freed_bytes >= FEW_EXTERNAL) {
         hw_gc_account(o->heap, -(ptrdiff_t)o->freed_bytes);
         o->freed_bytes = 0;
@@ -301,7 +299,7 @@ collect_owed(struct objspace *o, hw_gc_mutator *mutator, void *context)
 static bool
 may_collect(struct objspace *o)
 {
-    return !o->disabled && !o->during_gc;
+    return !o->disabled && !o->during_gc && !ruby_is_freeing;
 }
 
 /* Makes what is owed of collections, as malloc's memory has grown. The thread has the GVL. */
@@ -319,7 +317,7 @@ rb_gc_impl_start(void *objspace, bool full_mark, bool immediate_mark, bool immed
 {
     struct objspace *o = objspace;
 
-    if (o->during_gc) return;
+    if (o->during_gc || ruby_is_freeing) return;
     o->immediate_sweep = immediate_sweep;
     ruby_stopped(o, BY_METHOD, full_mark ? collect_all : collect_minor, NULL);
     ruby_run_jobs(o);
@@ -328,7 +326,7 @@ rb_gc_impl_start(void *objspace, bool full_mark, bool immediate_mark, bool immed
 bool
 rb_gc_impl_during_gc_p(void *objspace)
 {
-    return ((struct objspace *)objspace)->during_gc;
+    return ((struct objspace *)objspace)->during_gc || ruby_is_freeing;
 }
 
 void
@@ -686,8 +684,10 @@ rb_gc_impl_ractor_cache_free(void *objspace, void *cache_pointer)
         o->caches = cache;
         return;
     }
-    if (!cache->entered) hw_gc_enter(cache->mutator);
-    hw_gc_detach(cache->mutator);
+    if (cache->mutator != NULL) {
+        if (!cache->entered) hw_gc_enter(cache->mutator);
+        hw_gc_detach(cache->mutator);
+    }
     free(cache);
 }
 
@@ -739,7 +739,7 @@ rb_gc_impl_after_fork(void *objspace, rb_pid_t pid)
     hw_gc_mutator *mutator = ruby_mutator(o);
 
     if (pid == 0) {
-        /* The other Ractors are gone, and their mutators. */
+        /* The other Ractors are gone, and their mutators. Ruby gives their caches back when it frees what is left of them. */
         struct cache **at = &o->caches;
         while (*at) {
             struct cache *cache = *at;
@@ -750,7 +750,7 @@ rb_gc_impl_after_fork(void *objspace, rb_pid_t pid)
             else {
                 *at = cache->next;
                 forget_cache(o, cache);
-                free(cache);
+                cache->mutator = NULL;
             }
         }
     }

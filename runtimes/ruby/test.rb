@@ -141,9 +141,15 @@ end
 garbage(50_000)
 sums = ractors.map(&:take)
 check("Ractors: #{sums}", sums.uniq.size == 1 && sums[0] > 0)
-child = fork { garbage; GC.start; exit!(0) }
+waiting = Array.new(3) { Ractor.new { Ractor.receive } }
+child = fork do # in which those that wait are gone, and what is left of them is freed
+  waiting = nil
+  3.times { garbage; GC.start }
+  exit!(0)
+end
 Process.wait(child)
-check("a fork after Ractors", $?.success?)
+check("a fork with Ractors: #{$?}", $?.success?)
+waiting.each { |ractor| ractor.send(1) }.each(&:take)
 garbage
 
 GC.verify_internal_consistency
