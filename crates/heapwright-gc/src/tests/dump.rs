@@ -428,14 +428,14 @@ fn the_verifier_follows_what_guardians_and_finalizers_keep() {
         mutator.resume();
         // SAFETY: what is wanted is led to by roots; what the guardian keeps can be retrieved from now on.
         unsafe { mutator.collect() };
-        // SAFETY: what is wanted is led to by roots.
+        // SAFETY: what is wanted is led to by roots, or kept by the guardian or the finalizer.
         assert_eq!(unsafe { mutator.verify() }, 0);
         // A reference that leads into the midst of an object is none.
         // SAFETY: what is kept has a reference.
         unsafe { references(kept).write(object.wrapping_add(8)) };
-        // SAFETY: the verifier may meet what leads to no object.
+        // SAFETY: what is wanted is led to by roots, or kept by the guardian or the finalizer.
         assert_eq!(unsafe { mutator.verify() }, 1, "{through}");
-        // SAFETY: what is kept lives, and has a reference.
+        // SAFETY: what is kept has a reference.
         unsafe { references(kept).write(core::ptr::null_mut()) };
         for cell in cells {
             // SAFETY: made here, and freed once.

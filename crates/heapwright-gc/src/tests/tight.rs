@@ -19,7 +19,7 @@ fn link(mutator: &Mutator, to: *mut u8) -> *mut u8 {
     if !at.is_null() {
         // SAFETY: fresh, and large enough.
         unsafe { at.cast::<Head>().write(Head { serial: 0, count: 1 }) };
-        // SAFETY: a fresh object whose head says that it has one reference.
+        // SAFETY: the object is fresh, or kept, and has a slot for it.
         unsafe { references(at).write(to) };
     }
     at
