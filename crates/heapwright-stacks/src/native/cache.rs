@@ -136,12 +136,13 @@ pub(in super::super) fn forget_code() {
     fence(Ordering::SeqCst);
     for (number, region) in TABLE.iter().enumerate() {
         let (at, bytes) = (region.peek(), size_of::<Entry>() << ORDERS[number]);
+        if at.is_null() {
+            continue;
+        }
         // SAFETY: the table's own pages. Others may look at them meanwhile: an entry of
         // zeros, or half of one, is a miss.
-        if !at.is_null()
-            && !unsafe { System.decommit(at, bytes.next_multiple_of(System.page_size())) }
-            && let Some(cache) = open_table(number)
-        {
+        let is_clear = unsafe { System.decommit(at, bytes.next_multiple_of(System.page_size())) };
+        if !is_clear && let Some(cache) = open_table(number) {
             for entry in cache.entries {
                 entry.rule.store(0, Ordering::Relaxed);
                 entry.mixed.store(0, Ordering::Relaxed);
