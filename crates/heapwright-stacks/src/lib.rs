@@ -7,7 +7,7 @@
 //!   here(scratch, 16)
 //!     |  memo: did this place, at this depth of the stack, find these words before?
 //!     v
-//!   walk: rule cache <-- tables (.eh_frame, by gimli) at the first sight of an address
+//!   walk: rule cache <-- tables (.eh_frame; odd entries by gimli) at the first sight of an address
 //!     |
 //!     v
 //!   depot: frames --> Stack(u32), each distinct stack once
@@ -40,7 +40,8 @@
 //! ```text
 //!   native (Linux) or portable (nothing)     walks, memo, bounds, modules
 //!   depot                                    stacks by number
-//!   tables       rule       region           bytes to rules, rules as words, memory
+//!   tables       quick                       bytes to rules: all, and what is common
+//!   rule         region                      rules as words, memory
 //! ```
 //!
 //! # Its caller's duties

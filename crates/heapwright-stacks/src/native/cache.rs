@@ -141,8 +141,8 @@ pub(in super::super) fn forget_code() {
         }
         // SAFETY: the table's own pages. Others may look at them meanwhile: an entry of
         // zeros, or half of one, is a miss.
-        let gone = unsafe { System.decommit(at, bytes.next_multiple_of(System.page_size())) };
-        if !gone && let Some(cache) = open_table(number) {
+        let is_clear = unsafe { System.decommit(at, bytes.next_multiple_of(System.page_size())) };
+        if !is_clear && let Some(cache) = open_table(number) {
             for entry in cache.entries {
                 entry.rule.store(0, Ordering::Relaxed);
                 entry.mixed.store(0, Ordering::Relaxed);
