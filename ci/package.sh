@@ -30,6 +30,8 @@ MAINTAINER=${HEAPWRIGHT_MAINTAINER:-The heapwright developers <developers@heapwr
 [[ $MAINTAINER =~ ^[^\<\>]+\ \<[^@\ ]+@[^@\ ]+\>$ ]] || die "HEAPWRIGHT_MAINTAINER is '$MAINTAINER'; it is to be like: Name <name@example.org>"
 
 usage() { echo "usage: ci/package.sh [--prove] OUT [deb|rpm|apk|archlinux|tar|source]..." >&2; exit 2; }
+# Not HEAD, which may be another one when the last archive is made.
+commit=$(git rev-parse HEAD)
 prove=
 if [ "${1:-}" = --prove ]; then prove=yes; shift; fi
 case ${1:--} in -*) usage ;; esac
@@ -42,7 +44,7 @@ out=$(cd "$out" && pwd)
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 target=${CARGO_BUILD_TARGET:-$(rustc -vV | sed -n 's/^host: //p')}
 machine=${target%%-*} libc=${target##*-}
-export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct "$commit")}
 url=${HEAPWRIGHT_RELEASE_URL:-file://$out}
 case $machine in x86_64) debian=amd64 ;; aarch64) debian=arm64 ;; *) die "no packages for $machine" ;; esac
 formats=("$@")
@@ -100,7 +102,7 @@ HEAPWRIGHT_BUILT=$(cd "$HEAPWRIGHT_BUILT" && pwd)
 
 if [ -n "$prove" ]; then
     # Another checkout of the same commit, in another folder.
-    git worktree add --quiet --detach "$SCRATCH/another" HEAD
+    git worktree add --quiet --detach "$SCRATCH/another" "$commit"
     trap 'git worktree remove --force "$SCRATCH/another"; tidy' EXIT
     env -u HEAPWRIGHT_BUILT CARGO_TARGET_DIR="$SCRATCH/another-target" HEAPWRIGHT_RELEASE_URL="$url" \
         "$SCRATCH/another/ci/package.sh" "$SCRATCH/second" "${formats[@]}"
@@ -217,7 +219,7 @@ make_tar() {
     tarball "$folder" "$archive" "$out/$archive.tar.xz"
 }
 make_source() {
-    git archive --prefix="heapwright-$version/" HEAD | tar -x -C "$SCRATCH"
+    git archive --prefix="heapwright-$version/" "$commit" | tar -x -C "$SCRATCH"
     tarball "$SCRATCH" "heapwright-$version" "$out/heapwright-$version.tar.xz"
 }
 # fill FILE ARCHIVE: of a template, with the archive's name, place and checksum.
