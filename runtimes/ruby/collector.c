@@ -26,6 +26,9 @@ _Thread_local hw_gc_tracer *ruby_tracer __attribute__((tls_model("initial-exec")
 _Thread_local VALUE ruby_traced __attribute__((tls_model("initial-exec")));
 _Thread_local bool ruby_is_freeing __attribute__((tls_model("initial-exec")));
 
+/* Types whose objects a heap dump names by their class. */
+#define CLASS_IS_NAMED (1u << T_OBJECT | 1u << T_STRUCT | 1u << T_DATA | 1u << T_STRING | 1u << T_ARRAY | 1u << T_HASH)
+
 static struct objspace the;
 
 /* ---- marking ---------------------------------------------------------- */
@@ -519,9 +522,17 @@ rb_gc_impl_copy_attributes(void *objspace, VALUE dest, VALUE obj)
 
 /* ---- boot ------------------------------------------------------------------ */
 
+/* The name of an object's class, if it has one; else of its type. Nothing is allocated: a name is the class's own string. */
 static const char *
 type_name(const void *object, void *data)
 {
+    VALUE klass = RBASIC((VALUE)object)->klass;
+
+    if (CLASS_IS_NAMED >> (RBASIC((VALUE)object)->flags & RUBY_T_MASK) & 1) {
+        while (klass != 0 && RB_FL_ANY_RAW(klass, FL_SINGLETON)) klass = RCLASS_SUPER(klass);
+        VALUE name = klass != 0 ? RCLASS_EXT(klass)->classpath : 0;
+        if (name != 0 && !RB_SPECIAL_CONST_P(name) && RB_BUILTIN_TYPE(name) == T_STRING) return RSTRING_PTR(name);
+    }
     switch (RBASIC((VALUE)object)->flags & RUBY_T_MASK) {
 #define NAME(type) case type: return #type + 2;
         NAME(T_OBJECT) NAME(T_CLASS) NAME(T_MODULE) NAME(T_FLOAT) NAME(T_STRING) NAME(T_REGEXP) NAME(T_ARRAY)

@@ -5,6 +5,10 @@
 */
 #include "heapwright.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
 struct figure {
     const char *name;
     size_t value;
@@ -317,6 +321,32 @@ verify(VALUE self)
     return Qnil;
 }
 
+struct dump {
+    int descriptor, error;
+};
+
+static void
+write_dump(struct objspace *o, hw_gc_mutator *mutator, void *context)
+{
+    struct dump *dump = context;
+
+    dump->error = hw_gc_dump(mutator, dump->descriptor) ? 0 : errno;
+}
+
+/* GC.heapwright_dump(path): all objects by class, with who leads to whom, for `heapwright heap`. */
+static VALUE
+dump_heap(VALUE self, VALUE path)
+{
+    FilePathValue(path);
+    struct dump dump = { open(RSTRING_PTR(path), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), 0 };
+
+    if (dump.descriptor < 0) rb_sys_fail_str(path);
+    ruby_stopped(rb_gc_get_objspace(), BY_METHOD, write_dump, &dump);
+    close(dump.descriptor);
+    if (dump.error != 0) rb_syserr_fail_str(dump.error, path);
+    return path;
+}
+
 void
 rb_gc_impl_init(void)
 {
@@ -340,6 +370,7 @@ rb_gc_impl_init(void)
     OBJ_FREEZE(words);
     rb_define_const(rb_mGC, "OPTS", words);
 
+    rb_define_singleton_method(rb_mGC, "heapwright_dump", dump_heap, 1);
     ruby_profiler_init();
     rb_define_singleton_method(rb_mGC, "verify_internal_consistency", verify, 0);
     rb_define_singleton_method(rb_mGC, "compact", rb_f_notimplement, 0);

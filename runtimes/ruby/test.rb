@@ -1,5 +1,6 @@
 # What is the port's own, to be run in every way to collect (RUBY_HEAPWRIGHT=verify,...). Ruby's suite does not look for these: objects
 # whose deaths the sweep does not tell, weak places of old maps, forks in other threads than the first, Ractors that collect.
+require "tmpdir"
 require "weakref"
 require "objspace"
 
@@ -153,4 +154,7 @@ waiting.each { |ractor| ractor.send(1) }.each(&:take)
 garbage
 
 GC.verify_internal_consistency
+dump = File.join(Dir.tmpdir, "heapwright-test-#{$$}.dump")
+check("a dump names classes") { File.binread(GC.heapwright_dump(dump)).include?("WeakRef") }
+File.delete(dump)
 puts "ok"
