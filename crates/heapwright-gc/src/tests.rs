@@ -24,6 +24,8 @@ mod large;
 mod moving;
 mod once_wrong;
 mod runtimes;
+// Hundreds of collections each.
+#[cfg(not(miri))]
 mod tight;
 mod weak;
 

@@ -200,7 +200,8 @@ impl Heap {
         self.inner().weak_passes.add(pass, context)
     }
 
-    /// Ends an [`Heap::add_weak_pass`]. Whether there was one.
+    /// Ends an [`Heap::add_weak_pass`] of the same pointer and context (Rust may make several pointers of one function: keep it). Whether there
+    /// was one.
     pub fn remove_weak_pass(&self, pass: WeakPass, context: *mut c_void) -> bool {
         self.inner().weak_passes.remove(pass, context)
     }

@@ -64,7 +64,6 @@ fn leave(mutator: Mutator, cell: *mut *mut u8) {
 }
 
 #[test]
-#[cfg(not(miri))]
 fn a_heap_whose_limit_is_too_tight_refuses_soon() {
     let (heap, mutator, cell) = full(false);
     // Garbage alone: without an end there would be none.
@@ -87,7 +86,6 @@ fn a_heap_whose_limit_is_too_tight_refuses_soon() {
 }
 
 #[test]
-#[cfg(not(miri))]
 fn minor_collections_that_do_with_little_go_on() {
     let (heap, mutator, cell) = full(true);
     let_go(cell, MOST / 100);
@@ -99,7 +97,6 @@ fn minor_collections_that_do_with_little_go_on() {
 }
 
 #[test]
-#[cfg(not(miri))]
 fn a_heap_with_a_little_room_goes_on() {
     let (_heap, mutator, cell) = full(false);
     let_go(cell, MOST / 20);
@@ -108,7 +105,6 @@ fn a_heap_with_a_little_room_goes_on() {
 }
 
 #[test]
-#[cfg(not(miri))]
 fn collections_that_the_runtime_asks_for_count_as_none() {
     let (_heap, mutator, cell) = full(false);
     let_go(cell, MOST / 100);
