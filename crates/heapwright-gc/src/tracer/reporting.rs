@@ -18,6 +18,8 @@
 
 use core::ptr;
 
+use heapwright_substrate::size_class::UNIT;
+
 use super::super::ephemerons::Noted;
 use super::{Look, MOVABLE, Slots, TAGS, Tracer};
 
@@ -184,8 +186,10 @@ impl Tracer {
         if goes_on.contains(&false) {
             return;
         }
-        // A value's slot that is far from its key's (no object's, but static data) is not noted, so it keeps its value.
-        let noted = Noted::new(key, value);
+        // A value's slot in static data is not noted, so it keeps its value. (What is so near is in the same object.)
+        let is_near = value.addr().abs_diff(key.addr()) < UNIT;
+        let in_heap = is_near || heap.head_of(value.addr()).is_some();
+        let noted = if in_heap { Noted::new(key, value) } else { None };
         if noted.is_none() {
             self.edge(held);
         }
