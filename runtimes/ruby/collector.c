@@ -574,16 +574,15 @@ configure(hw_gc_options *options)
             value = strtoul(equals + 1, NULL, 10);
         }
         if (!strcmp(word, "step")) {
-            options->incremental = true;
+            options->incremental = value != 0;
             options->step_ns = value * 1000;
         }
         else if (!strcmp(word, "generations")) options->generations = value != 0;
         else if (!strcmp(word, "markers")) options->markers = (uint32_t)value;
-        else if (!strcmp(word, "fine")) options->layout = HW_GC_LAYOUT_FINE;
         else if (!strcmp(word, "verify")) options->verify |= HW_GC_VERIFY_HEAP | HW_GC_VERIFY_BARRIERS;
         else if (length > 0) {
-            fprintf(stderr, "heapwright: RUBY_HEAPWRIGHT has the words step=MICROSECONDS, generations=0, markers=N, "
-                            "fine and verify; '%.*s' is none of them\n", (int)length, text);
+            fprintf(stderr, "heapwright: RUBY_HEAPWRIGHT has the words step=MICROSECONDS, generations=0, markers=N "
+                            "and verify; '%.*s' is none of them\n", (int)length, text);
         }
         text += length;
         text += *text == ',';
@@ -603,6 +602,8 @@ rb_gc_impl_objspace_init(void *objspace)
     hw_gc_options options = {
         .size = sizeof options,
         .layout = HW_GC_LAYOUT_RUBY,
+        .incremental = true,
+        .step_ns = 1000000,
         .generations = true,
         .markers = 1,
         .factor_percent = 140,
