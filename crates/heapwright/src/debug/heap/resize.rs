@@ -73,7 +73,11 @@ impl Heap {
         // SAFETY: by the contract the block is the caller's.
         let new = unsafe { self.make_alike(&mut entered, place, word, here, request, is_large) };
         if new.is_null() {
-            return new;
+            // A block that shrinks stays, with the size that it had. Not where the caller says the size again when it frees.
+            let stays = request.size <= had
+                && what.size.is_none()
+                && place.block().addr().is_multiple_of(request.align.max(1));
+            return if stays { place.block() } else { new };
         }
         self.fill_undefined(new, request, had, here.stack);
         entered.keep_if_asked(new);
