@@ -295,15 +295,6 @@ fn zero(page: &Page, dirty: usize) {
 fn give_rest(page: &Page, needs: usize) -> bool {
     let rest = page.units.get() * UNIT - needs;
     // SAFETY: whole system pages at the end of a run that was just taken, which nobody uses.
-    rest == 0 || rest >= needs / WASTE && unsafe { purge(page.base().wrapping_add(needs), rest) }
-}
-
-/// As [`chunk::purge_pages`]. Whether they are gone.
-///
-/// # Safety
-///
-/// The same.
-unsafe fn purge(at: *mut u8, size: usize) -> bool {
-    // SAFETY: by the contract.
-    unsafe { chunk::purge_pages(at, size) == size }
+    let purge = || unsafe { chunk::purge_pages(page.base().wrapping_add(needs), rest) };
+    rest == 0 || rest >= needs / WASTE && purge() == rest
 }

@@ -156,7 +156,7 @@ impl Machine<'_> {
             if let [advance @ 0x40..0x80, 0x0e, offset @ 0..0x80, rest @ ..] = program.0
                 && !matches!(self.row.start, Start::Odd)
             {
-                at = at.checked_add(u64::from(advance & 0x3f).checked_mul(self.shared.code)?)?;
+                at = self.advanced(at, u64::from(advance & 0x3f))?;
                 if at > target {
                     break;
                 }
@@ -164,14 +164,14 @@ impl Machine<'_> {
                 program = Reader(rest);
                 continue;
             }
-            let Some(code) = program.next() else { break };
+            let Some(code) = program.byte() else { break };
             let low = u64::from(code & 0x3f);
             let mut advance = None;
             match code >> 6 {
                 1 => advance = Some(low),
                 2 => {
                     let offset = program.number()? as i64;
-                    self.say(low, Column::At(offset.wrapping_mul(self.shared.data)))?;
+                    self.say_saved(low, offset)?;
                 }
                 3 => self.restore(low)?,
                 _ => match code {
@@ -181,7 +181,7 @@ impl Machine<'_> {
                     0x04 => advance = Some(program.word()?.into()),
                     0x05 => {
                         let (register, offset) = (program.number()?, program.number()? as i64);
-                        self.say(register, Column::At(offset.wrapping_mul(self.shared.data)))?;
+                        self.say_saved(register, offset)?;
                     }
                     0x06 => {
                         let register = program.number()?;
@@ -230,7 +230,7 @@ impl Machine<'_> {
                     }
                     0x11 => {
                         let (register, offset) = (program.number()?, program.signed()?);
-                        self.say(register, Column::At(offset.wrapping_mul(self.shared.data)))?;
+                        self.say_saved(register, offset)?;
                     }
                     0x12 => {
                         self.row.start = self.start(program.number()?);
@@ -249,13 +249,17 @@ impl Machine<'_> {
                 },
             }
             if let Some(advance) = advance {
-                at = at.checked_add(advance.checked_mul(self.shared.code)?)?;
+                at = self.advanced(at, advance)?;
                 if at > target {
                     break;
                 }
             }
         }
         Some(())
+    }
+
+    fn advanced(&self, at: u64, by: u64) -> Option<u64> {
+        at.checked_add(by.checked_mul(self.shared.code)?)
     }
 
     fn start(&self, register: u64) -> Start {
@@ -278,6 +282,11 @@ impl Machine<'_> {
             return None;
         }
         Some(())
+    }
+
+    /// A register is saved, so many times the entry's factor from the CFA.
+    fn say_saved(&mut self, register: u64, offset: i64) -> Option<()> {
+        self.say(register, Column::At(offset.wrapping_mul(self.shared.data)))
     }
 
     /// What the CIE has said of a register.
@@ -317,14 +326,14 @@ impl Row {
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
-    fn next(&mut self) -> Option<u8> {
-        let (&first, rest) = self.0.split_first()?;
+    fn bytes<const COUNT: usize>(&mut self) -> Option<[u8; COUNT]> {
+        let (bytes, rest) = self.0.split_first_chunk()?;
         self.0 = rest;
-        Some(first)
+        Some(*bytes)
     }
 
     fn byte(&mut self) -> Option<u8> {
-        self.next()
+        self.bytes().map(u8::from_ne_bytes)
     }
 
     fn skip(&mut self, count: u64) -> Option<()> {
@@ -333,41 +342,35 @@ impl<'a> Reader<'a> {
     }
 
     fn half(&mut self) -> Option<u16> {
-        let (bytes, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(u16::from_ne_bytes(*bytes))
+        self.bytes().map(u16::from_ne_bytes)
     }
 
     fn word(&mut self) -> Option<u32> {
-        let (bytes, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(u32::from_ne_bytes(*bytes))
+        self.bytes().map(u32::from_ne_bytes)
     }
 
-    /// An unsigned number of seven bits a byte (LEB128), of at most 28 bits.
-    fn number(&mut self) -> Option<u64> {
+    /// A number of seven bits a byte (LEB128), of at most 28 bits, and how many it has.
+    fn bits(&mut self) -> Option<(u64, u32)> {
         let mut number = 0;
         for shift in (0..28).step_by(7) {
-            let byte = self.next()?;
+            let byte = self.byte()?;
             number |= u64::from(byte & 0x7f) << shift;
             if byte < 0x80 {
-                return Some(number);
+                return Some((number, shift + 7));
             }
         }
         None
+    }
+
+    /// An unsigned one.
+    fn number(&mut self) -> Option<u64> {
+        self.bits().map(|(number, _)| number)
     }
 
     /// A signed one.
     fn signed(&mut self) -> Option<i64> {
-        let mut number = 0;
-        for shift in (0..28).step_by(7) {
-            let byte = self.next()?;
-            number |= i64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                let unused = 64 - 7 - shift;
-                return Some(number << unused >> unused);
-            }
-        }
-        None
+        let (number, bits) = self.bits()?;
+        let unused = u64::BITS - bits;
+        Some((number as i64) << unused >> unused)
     }
 }

@@ -59,6 +59,31 @@ struct Range {
 
 const _: () = assert!(size_of::<Scan>() == 96 && size_of::<Range>() == 24);
 
+/// Ranges that come in order, of which those that touch are visited as one.
+struct Joined<'a> {
+    run: Option<(usize, usize)>,
+    visit: &'a mut dyn FnMut(usize, usize),
+}
+
+impl Joined<'_> {
+    fn add(&mut self, from: usize, to: usize) {
+        match &mut self.run {
+            Some((_, end)) if *end == from => *end = to,
+            run => {
+                if let Some((from, to)) = run.replace((from, to)) {
+                    (self.visit)(from, to);
+                }
+            }
+        }
+    }
+
+    fn end(self) {
+        if let Some((from, to)) = self.run {
+            (self.visit)(from, to);
+        }
+    }
+}
+
 fn open(path: &CStr) -> i32 {
     keeping_errno(|| calls::open(path, libc::O_RDONLY | libc::O_CLOEXEC, 0))
 }
@@ -144,7 +169,7 @@ impl ProcMem {
         const SWAPPED: u64 = 1 << 4;
         const OF_ZEROS: u64 = 1 << 5;
         let mut at = start;
-        let mut run: Option<(usize, usize)> = None;
+        let mut runs = Joined { run: None, visit };
         while at < end {
             let mut found = [Range { start: 0, end: 0, categories: 0 }; RANGES];
             let mut asked = Scan {
@@ -170,26 +195,14 @@ impl ProcMem {
             let Some(found) = usize::try_from(got).ok().and_then(|got| found.get(..got)) else {
                 break;
             };
-            for range in found {
-                let (from, to) = (range.start as usize, range.end as usize);
-                match &mut run {
-                    Some((_, end)) if *end == from => *end = to,
-                    _ => {
-                        if let Some((from, to)) = run.replace((from, to)) {
-                            visit(from, to);
-                        }
-                    }
-                }
-            }
+            found.iter().for_each(|range| runs.add(range.start as usize, range.end as usize));
             let walked = asked.walk_end as usize;
             if walked <= at {
                 break;
             }
             at = walked.min(end);
         }
-        if let Some((from, to)) = run {
-            visit(from, to);
-        }
+        runs.end();
         at
     }
 
@@ -199,7 +212,7 @@ impl ProcMem {
         const OF_FILE: u64 = 1 << 61;
         let page = kernel_page_size();
         let mut entries = [0u64; ENTRIES];
-        let mut run: Option<(usize, usize)> = None;
+        let mut runs = Joined { run: None, visit: &mut *visit };
         let mut at = start;
         while at < end {
             let wanted = ((end - at) / page).min(ENTRIES);
@@ -215,21 +228,13 @@ impl ProcMem {
             for (index, &entry) in entries[..got].iter().enumerate() {
                 let holds = entry & (PRESENT | SWAPPED) != 0 && entry & OF_FILE == 0;
                 let here = at + index * page;
-                match &mut run {
-                    Some((_, to)) if holds && *to == here => *to += page,
-                    _ if holds => {
-                        if let Some((from, to)) = run.replace((here, here + page)) {
-                            visit(from, to);
-                        }
-                    }
-                    _ => {}
+                if holds {
+                    runs.add(here, here + page);
                 }
             }
             at += got * page;
         }
-        if let Some((from, to)) = run {
-            visit(from, to);
-        }
+        runs.end();
         if at < end {
             visit(at, end);
         }
