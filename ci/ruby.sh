@@ -59,6 +59,7 @@ suite)
     say "ok   the port's test, verified, in four ways to collect"
     ;;
 bench)
+    [ -x /usr/bin/time ] || packages time
     rounds=${2:-7}
     shift $(($# < 2 ? $# : 2))
     python3 runtimes/ruby/compare.py "$ruby" --rounds "$rounds" --stdlib "$source/lib" ${OPTCARROT:+--optcarrot "$OPTCARROT"} "$@"

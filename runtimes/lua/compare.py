@@ -18,25 +18,14 @@ import math
 import os
 import statistics
 import sys
-import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+import measure
 
 BENCHMARKS = ["trees", "life", "strings", "tables", "closures", "coroutines"]
 OWN = [f"'incremental', {pause}, 100" for pause in (125, 150, 200, 300, 400, 600)] + [
     f"'generational', {minor}, 100" for minor in (20, 50)]
 OURS = [f"factor={factor},least={4 << 20}" for factor in (120, 140, 200, 250, 300, 400)] + [f"factor=200,least={1 << 20}"]
-
-
-def run(command, environment):
-    """Runs it. CPU seconds, peak KiB, what it printed."""
-    with tempfile.TemporaryFile() as out, tempfile.NamedTemporaryFile("r") as peak:
-        # A process begins with the peak of the one that it is forked from. GNU time's is small.
-        command = ["/usr/bin/time", "-q", "-f", "%M", "-o", peak.name, *command]
-        pid = os.posix_spawn(command[0], command, environment, file_actions=[(os.POSIX_SPAWN_DUP2, out.fileno(), 1)])
-        _, status, usage = os.wait4(pid, 0)
-        if status != 0:
-            sys.exit(f"compare.py: {' '.join(command)}: status {status}")
-        out.seek(0)
-        return usage.ru_utime + usage.ru_stime, int(peak.read()), out.read()
 
 
 def fastest(results, most):
@@ -69,7 +58,7 @@ def main():
         printed = set()
         for _ in range(rounds):
             for side, setting, command, environment in runs:
-                seconds, peak, out = run(command, environment)
+                seconds, peak, out, _ = measure.run(command, environment)
                 seen.setdefault((side, setting), []).append((seconds, peak))
                 printed.add(out)
         if len(printed) != 1:

@@ -6,9 +6,17 @@
 RUBY is a command (its first words may be an interpreter's and options). PROGRAMs are names in bench/; none: all. --with adds a
 column: --with jemalloc=LD_PRELOAD=/usr/lib/x86_64-linux-gnu/libjemalloc.so.2, or --with mmtk=RUBY_GC_LIBRARY=mmtk.
 """
-import argparse, math, os, re, shlex, statistics, subprocess, sys
+import argparse
+import os
+import re
+import shlex
+import statistics
+import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, ".."))
+import measure
+
 PROGRAMS = ["gcbench", "trees", "rdoc", "templates", "optcarrot", "requests", "parse", "nbody"]
 
 
@@ -24,17 +32,6 @@ def command(ruby, name, options):
     return ruby + [f"{HERE}/bench/{name}.rb"] + arguments
 
 
-def run(arguments, environment):
-    """Seconds of processor time, MiB of peak memory, standard output, standard error."""
-    with subprocess.Popen(arguments, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        out, err = process.stdout.read(), process.stderr.read()
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        sys.exit(f"compare.py: {shlex.join(arguments)} ended with {process.returncode}:\n{err[-2000:]}")
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, out, err
-
-
 def interval(ratios):
     """The middle half or, of few, all."""
     ratios = sorted(ratios)
@@ -44,14 +41,14 @@ def interval(ratios):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("ruby")
     parser.add_argument("programs", nargs="*")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--stdlib")
     parser.add_argument("--optcarrot")
     parser.add_argument("--with", dest="more", action="append", default=[])
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     ruby = shlex.split(options.ruby)
     unknown = set(options.programs) - set(PROGRAMS)
     if unknown:
@@ -77,9 +74,9 @@ def main():
         for turn in range(options.rounds):
             order = list(kinds) if turn % 2 == 0 else list(reversed(kinds))
             for kind in order:
-                results[kind].append(run(arguments, kinds[kind]))
+                results[kind].append(measure.run(arguments, kinds[kind]))
         base = results["default"]
-        cells = [f"{statistics.median(r[0] for r in base):.2f}, {statistics.median(r[1] for r in base):.0f}"]
+        cells = [f"{statistics.median(r[0] for r in base):.2f}, {statistics.median(r[1] for r in base) / 1024:.0f}"]
         for kind in others:
             if name != "optcarrot" and results[kind][0][2] != base[0][2]:
                 sys.exit(f"compare.py: {name} prints something else with {kind}")
@@ -91,10 +88,9 @@ def main():
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
         if name == "requests":
             for kind in kinds:
-                figures = [[float(figure) for figure in re.findall(r"[\d.]+$|(?<= )[\d.]+(?= )", line[3].strip().splitlines()[-1])] for line in results[kind]]
+                figures = [[float(figure) for figure in re.findall(rb"(?<= )[\d.]+(?= |$)", result[3].strip().splitlines()[-1])] for result in results[kind]]
                 latencies.append((kind, [statistics.median(column) for column in zip(*figures)]))
-    def mean(values):
-        return math.exp(statistics.mean(math.log(value) for value in values))
+    mean = statistics.geometric_mean
     print("| **geomean** | | " + " | ".join(f"**{mean(means[kind][0]):.2f}** | **{mean(means[kind][1]):.2f}**" for kind in others) + " |")
     if latencies:
         print("\n| requests | requests/s | p50, us | p99 | p99.9 | p100 |\n|---|--:|--:|--:|--:|--:|")
