@@ -20,8 +20,6 @@
 
 #include "interface.h"
 
-#define FIRST_IMEMO_TYPE(flags) (((flags) >> FL_USHIFT) & 15)
-
 _Thread_local hw_gc_tracer *ruby_tracer __attribute__((tls_model("initial-exec")));
 _Thread_local VALUE ruby_traced __attribute__((tls_model("initial-exec")));
 _Thread_local bool ruby_is_freeing __attribute__((tls_model("initial-exec")));
@@ -238,16 +236,21 @@ heard(const hw_gc_event *event, void *data)
 
 /* ---- stopping ----------------------------------------------------------- */
 
-hw_gc_mutator *
-ruby_mutator(struct objspace *o)
+/* The mutator of a cache, which one of its Ractor's threads has come for. */
+static hw_gc_mutator *
+enter(struct cache *cache)
 {
-    struct cache *cache = rb_gc_multi_ractor_p() ? rb_gc_get_ractor_newobj_cache() : o->first;
-
-    if (!cache->entered) {
+    if (RB_UNLIKELY(!cache->entered)) {
         hw_gc_enter(cache->mutator);
         cache->entered = true;
     }
     return cache->mutator;
+}
+
+hw_gc_mutator *
+ruby_mutator(struct objspace *o)
+{
+    return enter(rb_gc_multi_ractor_p() ? rb_gc_get_ractor_newobj_cache() : o->first);
 }
 
 static void
@@ -276,43 +279,51 @@ ruby_stopped(struct objspace *o, enum reason reason, void (*with)(struct objspac
 }
 
 static void
-collect_all(struct objspace *o, hw_gc_mutator *mutator, void *context)
+collect(struct objspace *o, hw_gc_mutator *mutator, void *major)
 {
     ruby_tell_external(o);
-    if (o->full_mark_allowed || o->stress != Qfalse) hw_gc_collect(mutator);
+    if (*(bool *)major && (o->full_mark_allowed || RTEST(o->stress))) hw_gc_collect(mutator);
     else hw_gc_collect_minor(mutator);
     ruby_tell_external(o);
 }
 
+/* A collection from its beginning to its end. */
 static void
-collect_minor(struct objspace *o, hw_gc_mutator *mutator, void *context)
+collect_now(struct objspace *o, enum reason reason, bool major)
 {
-    ruby_tell_external(o);
-    hw_gc_collect_minor(mutator);
-    ruby_tell_external(o);
+    ruby_stopped(o, reason, collect, &major);
 }
 
 static void
-collect_owed(struct objspace *o, hw_gc_mutator *mutator, void *context)
+step(struct objspace *o, hw_gc_mutator *mutator, void *ns)
 {
-    hw_gc_step(mutator, *(uint64_t *)context);
+    hw_gc_step(mutator, *(uint64_t *)ns);
     ruby_tell_external(o);
 }
 
-static bool
-may_collect(struct objspace *o)
+/* What is owed of collections, for so many nanoseconds. */
+static void
+step_now(struct objspace *o, enum reason reason, uint64_t ns)
 {
-    return !o->disabled && !o->during_gc && !ruby_is_freeing;
+    ruby_stopped(o, reason, step, &ns);
 }
 
-/* Makes what is owed of collections, as malloc's memory has grown. The thread has the GVL. */
+/* For a step: to the end of what is owed. */
+#define ALL (UINT64_MAX / 4)
+/* For a step in malloc, in nanoseconds. */
+#define IN_MALLOC 2000000
+
+bool
+ruby_may_collect(struct objspace *o)
+{
+    return !o->disabled && !rb_gc_impl_during_gc_p(o);
+}
+
 void
-ruby_collect_owed(struct objspace *o)
+ruby_collect_in_malloc(struct objspace *o)
 {
-    static const uint64_t step = 2000000;
-    uint64_t budget = step;
-
-    if (may_collect(o)) ruby_stopped(o, BY_MALLOC, collect_owed, &budget);
+    if (RTEST(o->stress)) collect_now(o, BY_STRESS, true);
+    else if (hw_gc_owed(o->first->mutator)) step_now(o, BY_MALLOC, IN_MALLOC);
 }
 
 void
@@ -320,9 +331,9 @@ rb_gc_impl_start(void *objspace, bool full_mark, bool immediate_mark, bool immed
 {
     struct objspace *o = objspace;
 
-    if (o->during_gc || ruby_is_freeing) return;
+    if (rb_gc_impl_during_gc_p(o)) return;
     o->immediate_sweep = immediate_sweep;
-    ruby_stopped(o, BY_METHOD, full_mark ? collect_all : collect_minor, NULL);
+    collect_now(o, BY_METHOD, full_mark);
     ruby_run_jobs(o);
 }
 
@@ -342,11 +353,8 @@ void
 rb_gc_impl_gc_disable(void *objspace, bool finish_current_gc)
 {
     struct objspace *o = objspace;
-    uint64_t all = UINT64_MAX / 4;
 
-    if (finish_current_gc && may_collect(o) && hw_gc_owed(o->first->mutator)) {
-        ruby_stopped(o, BY_METHOD, collect_owed, &all);
-    }
+    if (finish_current_gc && ruby_may_collect(o) && hw_gc_owed(o->first->mutator)) step_now(o, BY_METHOD, ALL);
     o->disabled = true;
 }
 
@@ -359,10 +367,7 @@ rb_gc_impl_gc_enabled_p(void *objspace)
 void
 rb_gc_impl_stress_set(void *objspace, VALUE flag)
 {
-    struct objspace *o = objspace;
-
-    o->stress = flag;
-    o->slow = RTEST(flag);
+    ((struct objspace *)objspace)->stress = flag;
 }
 
 VALUE
@@ -384,7 +389,7 @@ kind_of(VALUE flags)
       case T_SYMBOL:
         return HW_GC_LEAF | HW_GC_FREED;
       case T_IMEMO:
-        return IMEMO_IS_FREED >> FIRST_IMEMO_TYPE(flags) & 1 ? HW_GC_FREED : HW_GC_TRACED;
+        return IMEMO_IS_FREED >> (flags >> FL_USHIFT & IMEMO_MASK) & 1 ? HW_GC_FREED : HW_GC_TRACED;
       default:
         return HW_GC_FREED;
     }
@@ -396,12 +401,9 @@ allocate(struct objspace *o, struct cache *cache, size_t size, uint32_t kind)
 {
     unsigned int lock = rb_gc_cr_lock();
     bool several = rb_gc_multi_ractor_p();
-    bool may = may_collect(o);
+    bool may = ruby_may_collect(o);
 
-    if (!cache->entered) {
-        hw_gc_enter(cache->mutator);
-        cache->entered = true;
-    }
+    enter(cache);
     if (RB_UNLIKELY(o->compare)) {
         o->compare = false;
         ruby_compare_external(o);
@@ -409,13 +411,8 @@ allocate(struct objspace *o, struct cache *cache, size_t size, uint32_t kind)
     else {
         ruby_tell_external(o);
     }
-    if (may && o->stress != Qfalse) {
-        ruby_stopped(o, BY_STRESS, collect_all, NULL);
-    }
-    else if (may && several && hw_gc_owed(cache->mutator)) {
-        uint64_t budget = UINT64_MAX / 4;
-        ruby_stopped(o, BY_NEWOBJ, collect_owed, &budget);
-    }
+    if (may && RTEST(o->stress)) collect_now(o, BY_STRESS, true);
+    else if (may && several && hw_gc_owed(cache->mutator)) step_now(o, BY_NEWOBJ, ALL);
     bool collects = may && !several;
     if (collects) {
         o->reason = BY_NEWOBJ;
@@ -439,7 +436,7 @@ rb_gc_impl_new_obj(void *objspace, void *cache_pointer, VALUE klass, VALUE flags
     struct cache *cache = cache_pointer;
     uint32_t kind = kind_of(flags);
     if (size < NARROWEST) size = NARROWEST; /* some ask for two words, and get what Ruby's own would give */
-    VALUE *object = RB_LIKELY(!o->slow) ? hw_gc_try(cache->mutator, size, kind) : NULL;
+    VALUE *object = RB_LIKELY(!RTEST(o->stress)) ? hw_gc_try(cache->mutator, size, kind) : NULL;
 
     if (RB_UNLIKELY(object == NULL)) object = allocate(o, cache, size, kind);
     cache->allocated[o->pool_of[(size + 7) / 8]]++;
@@ -696,10 +693,7 @@ rb_gc_impl_ractor_cache_free(void *objspace, void *cache_pointer)
         o->caches = cache;
         return;
     }
-    if (cache->mutator != NULL) {
-        if (!cache->entered) hw_gc_enter(cache->mutator);
-        hw_gc_detach(cache->mutator);
-    }
+    if (cache->mutator != NULL) hw_gc_detach(enter(cache));
     free(cache);
 }
 
@@ -711,8 +705,7 @@ rb_gc_impl_objspace_free(void *objspace)
     while (o->caches) {
         struct cache *cache = o->caches;
         o->caches = cache->next;
-        if (!cache->entered) hw_gc_enter(cache->mutator);
-        hw_gc_detach(cache->mutator);
+        hw_gc_detach(enter(cache));
         free(cache);
     }
     o->first = NULL;

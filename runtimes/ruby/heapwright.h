@@ -76,7 +76,7 @@ struct objspace {
     struct cache *caches;
     struct cache *first; /* the main Ractor's: what all mutators have in common is read there */
 
-    bool disabled, during_gc, full_mark_allowed, measures, slow, ending, ended, compare;
+    bool disabled, during_gc, full_mark_allowed, measures, ending, ended, compare;
     VALUE stress;
     unsigned int fork_lock;
     enum reason reason, last_reason;
@@ -124,8 +124,9 @@ void ruby_run_all_finalizers(struct objspace *o);
 void ruby_stopped(struct objspace *o, enum reason reason, void (*with)(struct objspace *, hw_gc_mutator *, void *),
                   void *context);
 hw_gc_mutator *ruby_mutator(struct objspace *o);
-/* Makes what is owed of collections. The thread has the GVL. */
-void ruby_collect_owed(struct objspace *o);
+bool ruby_may_collect(struct objspace *o);
+/* Makes what is owed of collections; all of one under stress. The thread has the GVL, and may collect. */
+void ruby_collect_in_malloc(struct objspace *o);
 
 /* statistics.c */
 size_t ruby_allocated(struct objspace *o, size_t pool);

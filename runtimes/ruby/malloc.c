@@ -70,12 +70,10 @@ add(struct objspace *o, ptrdiff_t bytes)
 static inline void
 grown(struct objspace *o)
 {
-    if (RB_LIKELY(atomic_load_explicit(&o->external, memory_order_relaxed) < FEW_EXTERNAL && !o->slow)) return;
+    if (RB_LIKELY(atomic_load_explicit(&o->external, memory_order_relaxed) < FEW_EXTERNAL && !RTEST(o->stress))) return;
     if (o->heap == NULL || o->first == NULL) return;
     ruby_tell_external(o);
-    if (!ruby_native_thread_p() || !ruby_thread_has_gvl_p() || o->disabled || o->during_gc || ruby_is_freeing) return;
-    if (o->slow) rb_gc_impl_start(o, true, true, true, false);
-    else if (hw_gc_owed(o->first->mutator)) ruby_collect_owed(o);
+    if (ruby_native_thread_p() && ruby_thread_has_gvl_p() && ruby_may_collect(o)) ruby_collect_in_malloc(o);
 }
 
 void *

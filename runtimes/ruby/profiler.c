@@ -108,6 +108,7 @@ raw_data(VALUE self)
 static VALUE
 result(VALUE self)
 {
+    struct objspace *o = rb_gc_get_objspace();
     VALUE text = rb_str_new(NULL, 0);
 
     if (profiler.count == 0) return text;
@@ -116,7 +117,7 @@ result(VALUE self)
     for (size_t i = 0; i < profiler.count; i++) {
         struct record record = profiler.records[i];
         rb_str_catf(text, "%5" PRIuSIZE " %19.3f %20" PRIuSIZE " %20" PRIuSIZE " %20" PRIuSIZE " %30.20f\n", i + 1,
-                    record.began, record.live, record.goal, record.live / 40, record.seconds * 1000);
+                    record.began, record.live, record.goal, record.live / o->sizes[0], record.seconds * 1000);
     }
     return text;
 }
