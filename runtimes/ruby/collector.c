@@ -29,6 +29,8 @@ _Thread_local bool ruby_is_freeing __attribute__((tls_model("initial-exec")));
 
 static struct objspace the;
 
+static void before_any_fork(void);
+
 /* ---- marking ---------------------------------------------------------- */
 
 static inline void
@@ -104,9 +106,6 @@ roots(hw_gc_tracer *tracer, void *data)
     ruby_traced = 0;
     rb_gc_mark_roots(o, NULL);
     ruby_finalizers_roots(o, tracer);
-    for (struct visits *visits = o->visits; visits; visits = visits->next) {
-        for (size_t i = 0; i < visits->count; i++) hw_gc_mark(tracer, (void *)visits->objects[i]);
-    }
 }
 
 void
@@ -173,6 +172,17 @@ is_bare(VALUE obj, VALUE flags)
     }
 }
 
+void
+ruby_free_object(struct objspace *o, VALUE obj)
+{
+    ruby_is_freeing = true;
+    if (RBASIC(obj)->flags & (FL_SEEN_OBJ_ID | FL_FINALIZE)) ruby_object_died(o, obj);
+    rb_gc_obj_free_vm_weak_references(obj);
+    rb_gc_obj_free(o, obj); /* what it may not do now is a job, which has all that it needs */
+    RBASIC(obj)->flags = 0;
+    ruby_is_freeing = false;
+}
+
 static void
 freed(void *object, size_t size, void *data)
 {
@@ -187,11 +197,7 @@ freed(void *object, size_t size, void *data)
     else if (flags == 0 || is_bare(obj, flags)) {
         return;
     }
-    ruby_is_freeing = true;
-    if (flags & (FL_SEEN_OBJ_ID | FL_FINALIZE)) ruby_object_died(o, obj);
-    rb_gc_obj_free_vm_weak_references(obj);
-    rb_gc_obj_free(o, obj);
-    ruby_is_freeing = false;
+    ruby_free_object(o, obj);
     if (o->freed_bytes >= FEW_EXTERNAL) {
         hw_gc_account(o->heap, -(ptrdiff_t)o->freed_bytes);
         o->freed_bytes = 0;
@@ -211,7 +217,7 @@ heard(const hw_gc_event *event, void *data)
         if (begins) {
             o->last_was_minor = event->flags & HW_GC_EVENT_MINOR;
             o->last_reason = o->reason;
-            if (!o->last_was_minor) st_clear(o->weak);
+            st_clear(o->weak);
             rb_gc_event_hook(0, RUBY_INTERNAL_EVENT_GC_START);
         }
         else {
@@ -320,9 +326,9 @@ ruby_may_collect(struct objspace *o)
 }
 
 void
-ruby_collect_in_malloc(struct objspace *o)
+ruby_collect_in_malloc(struct objspace *o, bool all)
 {
-    if (RTEST(o->stress)) collect_now(o, BY_STRESS, true);
+    if (all || RTEST(o->stress)) collect_now(o, all ? BY_MALLOC : BY_STRESS, true);
     else if (hw_gc_owed(o->first->mutator)) step_now(o, BY_MALLOC, IN_MALLOC);
 }
 
@@ -638,7 +644,7 @@ rb_gc_impl_objspace_init(void *objspace)
     o->full_mark_allowed = o->measures = true;
     o->stress = Qfalse;
     ruby_finalizers_init(o);
-    hw_gc_add_weak_pass(o->heap, ruby_weak_pass, o);
+    if (!hw_gc_add_weak_pass(o->heap, ruby_weak_pass, o) || pthread_atfork(before_any_fork, NULL, NULL) != 0) rb_memerror();
 }
 
 void
@@ -724,6 +730,20 @@ rb_gc_impl_active_gc_name(void)
 
 /* The heap takes part in forks by itself: it waits for the mutators that are at work, so these are away meanwhile, but that of
    the thread that forks, which may be another one than it was made by. */
+
+/* Ruby forks for `system` and its kin without a word, and so may extensions: by a thread that has the GVL. Registered after the heap's own
+   part, this comes before it. */
+static void
+before_any_fork(void)
+{
+    struct objspace *o = &the;
+
+    if (o->heap == NULL || o->first == NULL || o->during_gc || rb_gc_multi_ractor_p()) return;
+    if (!ruby_native_thread_p() || !ruby_thread_has_gvl_p()) return;
+    hw_gc_leave(o->first->mutator);
+    hw_gc_enter(o->first->mutator);
+}
+
 void
 rb_gc_impl_before_fork(void *objspace)
 {
@@ -758,6 +778,7 @@ rb_gc_impl_after_fork(void *objspace, rb_pid_t pid)
                 cache->mutator = NULL;
             }
         }
+        ruby_jobs_after_fork(o);
     }
     else {
         others(o, mutator, hw_gc_enter);

@@ -11,8 +11,10 @@
 ** for the others that have an id or a finalizer there is a list, looked through when all is marked.
 **
 ** **Weak places** (WeakMap) lie in memory of malloc. Those that were reported are looked through when all is
-** marked: what is dead is Qundef from then on. An old object is not traced in a minor collection, so its places stay in the list
-** until the next major one begins. A place whose object has died is not read.
+** marked: what is dead is Qundef from then on, and Ruby may give such places back without a word. So places are known for one collection only;
+** minor ones, which do not look at old objects, look at those that have places. A place whose object has died is not read.
+**
+** **Locks.** Any Ractor may come: tables are changed under the VM's lock, as the sweep does; weak ones under their own.
 */
 #include "heapwright.h"
 
@@ -23,6 +25,7 @@ ruby_finalizers_init(struct objspace *o)
     o->id_of = st_init_numtable();
     o->object_of = st_init_numtable();
     o->weak = st_init_numtable();
+    o->weak_owners = st_init_numtable();
     pthread_mutex_init(&o->weak_lock, NULL);
     o->next_id = RUBY_IMMEDIATE_MASK + 1;
     o->run_jobs = rb_postponed_job_preregister(0, ruby_run_jobs, o);
@@ -35,9 +38,28 @@ mark_value(st_data_t key, st_data_t value, st_data_t tracer)
     return ST_CONTINUE;
 }
 
+/* Has all that have weak places report them. In a major collection those that live are traced anyway, and the others are to die. */
+static void
+trace_weak_owners(struct objspace *o)
+{
+    st_index_t count = o->weak_owners->num_entries;
+
+    if (!o->last_was_minor || count == 0) return;
+    /* From a copy: they are added again. */
+    st_data_t *owners = malloc(count * sizeof *owners);
+    if (owners == NULL) rb_bug("heapwright: no memory for weak places");
+    count = st_keys(o->weak_owners, owners, count);
+    for (st_index_t i = 0; i < count; i++) {
+        ruby_traced = owners[i];
+        rb_gc_mark_children(o, owners[i]);
+    }
+    free(owners);
+}
+
 void
 ruby_finalizers_roots(struct objspace *o, hw_gc_tracer *tracer)
 {
+    trace_weak_owners(o);
     st_foreach(o->finalizers, mark_value, (st_data_t)tracer);
     for (struct job *job = atomic_load(&o->jobs); job; job = job->next) {
         if (job->dfree == NULL) hw_gc_mark(tracer, (void *)job->blocks);
@@ -91,16 +113,39 @@ run_every_job(struct objspace *o)
     }
 }
 
+bool
+ruby_begin_jobs(struct objspace *o)
+{
+    if (atomic_exchange(&o->finalizing, true)) return false;
+    o->finalizing_thread = pthread_self();
+    return true;
+}
+
+void
+ruby_end_jobs(struct objspace *o)
+{
+    atomic_store(&o->finalizing, false);
+}
+
+/* In the child: a thread that ran jobs may be gone. */
+void
+ruby_jobs_after_fork(struct objspace *o)
+{
+    if (!atomic_load(&o->finalizing) || pthread_equal(o->finalizing_thread, pthread_self())) return;
+    ruby_end_jobs(o);
+    if (atomic_load(&o->jobs) != NULL) rb_postponed_job_trigger(o->run_jobs);
+}
+
 void
 ruby_run_jobs(void *context)
 {
     struct objspace *o = context;
 
-    if (atomic_exchange(&o->finalizing, true)) return;
+    if (!ruby_begin_jobs(o)) return;
     rb_gc_set_pending_interrupt();
     run_every_job(o);
     rb_gc_unset_pending_interrupt();
-    atomic_store(&o->finalizing, false);
+    ruby_end_jobs(o);
 }
 
 /* ---- deaths -------------------------------------------------------------------- */
@@ -133,12 +178,16 @@ ruby_object_died(struct objspace *o, VALUE obj)
     if (st_delete(o->id_of, &key, &value)) st_delete(o->object_of, &value, NULL);
 }
 
-/* Those whose deaths the sweep does not tell are listed. */
-static void
-note(struct objspace *o, VALUE obj)
+/* An object gets an id or a finalizer (flag): if the sweep does not tell of its death, it is listed. Under the VM's lock. False: there is no
+   memory. */
+static bool
+note(struct objspace *o, VALUE obj, VALUE flag)
 {
-    if (hw_gc_object_kind((void *)obj) & HW_GC_FREED || RBASIC(obj)->flags & (FL_SEEN_OBJ_ID | FL_FINALIZE)) return;
-    if (!ruby_push((void **)&o->unfreed, &o->unfreeds, &o->unfreed_room, sizeof obj, &obj)) rb_memerror();
+    bool known = hw_gc_object_kind((void *)obj) & HW_GC_FREED || RBASIC(obj)->flags & (FL_SEEN_OBJ_ID | FL_FINALIZE);
+
+    if (!known && !ruby_push((void **)&o->unfreed, &o->unfreeds, &o->unfreed_room, sizeof obj, &obj)) return false;
+    RBASIC(obj)->flags |= flag;
+    return true;
 }
 
 static int
@@ -151,6 +200,12 @@ look_at_place(st_data_t place, st_data_t object, st_data_t context)
     if (hw_gc_where(tracer, (void *)*weak) != NULL) return ST_CONTINUE;
     *weak = Qundef;
     return ST_DELETE;
+}
+
+static int
+look_at_owner(st_data_t object, st_data_t value, st_data_t context)
+{
+    return hw_gc_where((hw_gc_tracer *)context, (void *)object) != NULL ? ST_CONTINUE : ST_DELETE;
 }
 
 void
@@ -167,6 +222,7 @@ ruby_weak_pass(hw_gc_tracer *tracer, void *context)
     o->unfreeds = kept;
 
     st_foreach(o->weak, look_at_place, (st_data_t)tracer);
+    st_foreach(o->weak_owners, look_at_owner, (st_data_t)tracer);
 }
 
 void
@@ -176,6 +232,7 @@ rb_gc_impl_mark_weak(void *objspace, VALUE *place)
 
     pthread_mutex_lock(&o->weak_lock);
     st_insert(o->weak, (st_data_t)place, ruby_traced);
+    st_insert(o->weak_owners, ruby_traced, 0);
     pthread_mutex_unlock(&o->weak_lock);
 }
 
@@ -185,10 +242,34 @@ rb_gc_impl_remove_weak(void *objspace, VALUE parent, VALUE *place)
     struct objspace *o = objspace;
     st_data_t key = (st_data_t)place;
 
+    pthread_mutex_lock(&o->weak_lock);
     st_delete(o->weak, &key, NULL);
+    pthread_mutex_unlock(&o->weak_lock);
 }
 
 /* ---- finalizers ------------------------------------------------------------------ */
+
+/* The blocks of an object, if it has any. */
+static bool
+look_up(struct objspace *o, VALUE obj, st_data_t *blocks)
+{
+    unsigned int lock = rb_gc_vm_lock();
+    bool found = st_lookup(o->finalizers, obj, blocks);
+
+    rb_gc_vm_unlock(lock);
+    return found;
+}
+
+static void
+set_blocks(struct objspace *o, VALUE obj, VALUE blocks)
+{
+    unsigned int lock = rb_gc_vm_lock();
+    bool noted = note(o, obj, FL_FINALIZE);
+
+    if (noted) st_insert(o->finalizers, obj, blocks);
+    rb_gc_vm_unlock(lock);
+    if (!noted) rb_memerror();
+}
 
 VALUE
 rb_gc_impl_define_finalizer(void *objspace, VALUE obj, VALUE block)
@@ -196,19 +277,18 @@ rb_gc_impl_define_finalizer(void *objspace, VALUE obj, VALUE block)
     struct objspace *o = objspace;
     st_data_t blocks;
 
-    if (st_lookup(o->finalizers, obj, &blocks)) {
+    if (look_up(o, obj, &blocks)) {
         for (long i = 0; i < RARRAY_LEN((VALUE)blocks); i++) {
             VALUE known = RARRAY_AREF((VALUE)blocks, i);
             if (rb_equal(known, block)) return known;
         }
         rb_ary_push((VALUE)blocks, block);
+        FL_SET(obj, FL_FINALIZE); /* its finalizers may be running, and this is one more */
     }
     else {
         blocks = rb_ary_new_from_args(1, block);
         rb_obj_hide((VALUE)blocks);
-        note(o, obj);
-        st_insert(o->finalizers, obj, blocks);
-        RBASIC(obj)->flags |= FL_FINALIZE;
+        set_blocks(o, obj, (VALUE)blocks);
     }
     return block;
 }
@@ -218,9 +298,11 @@ rb_gc_impl_undefine_finalizer(void *objspace, VALUE obj)
 {
     struct objspace *o = objspace;
     st_data_t key = obj;
+    unsigned int lock = rb_gc_vm_lock();
 
     st_delete(o->finalizers, &key, NULL);
     FL_UNSET(obj, FL_FINALIZE);
+    rb_gc_vm_unlock(lock);
 }
 
 void
@@ -229,10 +311,8 @@ rb_gc_impl_copy_finalizer(void *objspace, VALUE dest, VALUE obj)
     struct objspace *o = objspace;
     st_data_t blocks;
 
-    if (!FL_TEST(obj, FL_FINALIZE) || !st_lookup(o->finalizers, obj, &blocks)) return;
-    note(o, dest);
-    st_insert(o->finalizers, dest, blocks); /* the same list, so that what is added to one is the other's, too */
-    FL_SET(dest, FL_FINALIZE);
+    /* The same list, so that what is added to one is the other's, too. */
+    if (FL_TEST(obj, FL_FINALIZE) && look_up(o, obj, &blocks)) set_blocks(o, dest, (VALUE)blocks);
 }
 
 static int
@@ -262,14 +342,14 @@ rb_gc_impl_object_id(void *objspace, VALUE obj)
     struct objspace *o = objspace;
     unsigned int lock = rb_gc_vm_lock();
     VALUE id = id_of(o, obj);
+    bool noted = note(o, obj, FL_SEEN_OBJ_ID);
 
-    if (!FL_TEST(obj, FL_SEEN_OBJ_ID)) {
-        note(o, obj);
+    if (noted) {
         st_insert(o->id_of, obj, id);
         st_insert(o->object_of, id, obj);
-        FL_SET(obj, FL_SEEN_OBJ_ID);
     }
     rb_gc_vm_unlock(lock);
+    if (!noted) rb_memerror();
     return id;
 }
 
@@ -278,10 +358,11 @@ rb_gc_impl_object_id_to_ref(void *objspace, VALUE id)
 {
     struct objspace *o = objspace;
     st_data_t obj;
+    unsigned int lock = rb_gc_vm_lock();
+    bool found = FIXNUM_P(id) && st_lookup(o->object_of, id, &obj) && !rb_gc_impl_garbage_object_p(o, (VALUE)obj);
 
-    if (FIXNUM_P(id) && st_lookup(o->object_of, id, &obj) && !rb_gc_impl_garbage_object_p(o, (VALUE)obj)) {
-        return (VALUE)obj;
-    }
+    rb_gc_vm_unlock(lock);
+    if (found) return (VALUE)obj;
     bool was = RTEST(rb_funcall(id, rb_intern("<"), 1, ULL2NUM(o->next_id)));
     rb_raise(rb_eRangeError, was ? "%+" PRIsVALUE " is recycled object" : "%+" PRIsVALUE " is not id value",
              rb_funcall(id, rb_intern("to_s"), 1, INT2FIX(10)));

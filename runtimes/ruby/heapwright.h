@@ -64,13 +64,6 @@ struct job {
     VALUE id, blocks;
 };
 
-/* Objects that a walk has yet to visit: roots. */
-struct visits {
-    struct visits *next;
-    VALUE *objects;
-    size_t count, room;
-};
-
 struct objspace {
     hw_gc_heap *heap;
     struct cache *caches;
@@ -92,15 +85,16 @@ struct objspace {
     size_t allocated_before[MOST_POOLS]; /* when the last marking ended */
     uint64_t unmeasured_ns, unmeasured_from; /* what GC.measure_total_time = false hides */
 
-    struct visits *visits;
     st_table *finalizers, *id_of, *object_of;
     unsigned long long next_id;
     struct job *_Atomic jobs;
     atomic_bool finalizing;
+    pthread_t finalizing_thread;
     rb_postponed_job_handle_t run_jobs;
 
-    st_table *weak; /* place outside of the heap -> the object that has it */
-    pthread_mutex_t weak_lock;
+    st_table *weak; /* place outside of the heap -> the object that has it, as this collection has found them */
+    st_table *weak_owners; /* objects that have such places */
+    pthread_mutex_t weak_lock; /* of both */
     VALUE *unfreed; /* objects with an id or a finalizer whose deaths the sweep does not tell */
     size_t unfreeds, unfreed_room;
 };
@@ -112,21 +106,30 @@ extern _Thread_local VALUE ruby_traced;
 /* This thread frees what goes with a dead object. */
 extern _Thread_local bool ruby_is_freeing;
 
+/* Ruby's, in no header of its own. */
+int ruby_thread_has_gvl_p(void);
+
 /* finalizers.c */
 void ruby_finalizers_init(struct objspace *o);
 void ruby_finalizers_roots(struct objspace *o, hw_gc_tracer *tracer);
 void ruby_weak_pass(hw_gc_tracer *tracer, void *context);
 void ruby_object_died(struct objspace *o, VALUE object);
 void ruby_run_jobs(void *context);
+/* False: somebody runs jobs already. */
+bool ruby_begin_jobs(struct objspace *o);
+void ruby_end_jobs(struct objspace *o);
+void ruby_jobs_after_fork(struct objspace *o);
 void ruby_run_all_finalizers(struct objspace *o);
 
 /* collector.c: brings the VM to a stop and calls with, which may collect; ends what it began. */
 void ruby_stopped(struct objspace *o, enum reason reason, void (*with)(struct objspace *, hw_gc_mutator *, void *),
                   void *context);
 hw_gc_mutator *ruby_mutator(struct objspace *o);
+/* Frees what goes with an object. Its slot holds none afterwards. */
+void ruby_free_object(struct objspace *o, VALUE obj);
 bool ruby_may_collect(struct objspace *o);
-/* Makes what is owed of collections; all of one under stress. The thread has the GVL, and may collect. */
-void ruby_collect_in_malloc(struct objspace *o);
+/* Makes what is owed of collections, or all of one: also under stress. The thread has the GVL, and may collect. */
+void ruby_collect_in_malloc(struct objspace *o, bool all);
 
 /* statistics.c */
 size_t ruby_allocated(struct objspace *o, size_t pool);

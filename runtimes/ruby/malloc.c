@@ -15,14 +15,12 @@
 #include <dlfcn.h>
 #include <malloc.h>
 
-int ruby_thread_has_gvl_p(void);
-
 void
 ruby_tell_external(struct objspace *o)
 {
     ptrdiff_t bytes = atomic_exchange_explicit(&o->external, 0, memory_order_relaxed);
 
-    if (bytes != 0) hw_gc_account(o->heap, bytes);
+    if (bytes != 0 && o->heap != NULL) hw_gc_account(o->heap, bytes);
 }
 
 /* All that malloc has in use. SIZE_MAX: the malloc of this process does not say. */
@@ -66,14 +64,30 @@ add(struct objspace *o, ptrdiff_t bytes)
     if (RB_UNLIKELY(was + bytes < -FEW_EXTERNAL)) ruby_tell_external(o);
 }
 
+/* Whether this thread may make a collection here. (A Ractor that ends has no cache any more.) */
+static bool
+may_collect_here(struct objspace *o)
+{
+    return o->heap != NULL && o->first != NULL && ruby_native_thread_p() && ruby_thread_has_gvl_p() && ruby_may_collect(o) &&
+           !(rb_gc_multi_ractor_p() && rb_gc_get_ractor_newobj_cache() == NULL);
+}
+
 /* There is more than there was: time to collect? */
 static inline void
 grown(struct objspace *o)
 {
     if (RB_LIKELY(atomic_load_explicit(&o->external, memory_order_relaxed) < FEW_EXTERNAL && !RTEST(o->stress))) return;
-    if (o->heap == NULL || o->first == NULL) return;
     ruby_tell_external(o);
-    if (ruby_native_thread_p() && ruby_thread_has_gvl_p() && ruby_may_collect(o)) ruby_collect_in_malloc(o);
+    if (may_collect_here(o)) ruby_collect_in_malloc(o, false);
+}
+
+/* There is no memory: whether a collection may have made some. */
+static bool
+collected(struct objspace *o)
+{
+    if (!may_collect_here(o)) return false;
+    ruby_collect_in_malloc(o, true);
+    return true;
 }
 
 void *
@@ -83,6 +97,7 @@ rb_gc_impl_malloc(void *objspace, size_t size)
 
     grown(o);
     void *block = malloc(size);
+    if (RB_UNLIKELY(block == NULL) && collected(o)) block = malloc(size);
     if (RB_LIKELY(block != NULL)) add(o, (ptrdiff_t)malloc_usable_size(block));
     return block;
 }
@@ -94,6 +109,7 @@ rb_gc_impl_calloc(void *objspace, size_t size)
 
     grown(o);
     void *block = calloc(1, size);
+    if (RB_UNLIKELY(block == NULL) && collected(o)) block = calloc(1, size);
     if (RB_LIKELY(block != NULL)) add(o, (ptrdiff_t)malloc_usable_size(block));
     return block;
 }
@@ -113,6 +129,7 @@ rb_gc_impl_realloc(void *objspace, void *block, size_t size, size_t old_size)
     grown(o);
     ptrdiff_t before = (ptrdiff_t)malloc_usable_size(block);
     void *moved = realloc(block, size);
+    if (RB_UNLIKELY(moved == NULL) && collected(o)) moved = realloc(block, size);
     if (RB_LIKELY(moved != NULL)) add(o, (ptrdiff_t)malloc_usable_size(moved) - before);
     return moved;
 }

@@ -269,14 +269,30 @@ rb_gc_impl_config_set(void *objspace, VALUE hash)
 
 /* ---- objects --------------------------------------------------------------------- */
 
+struct age {
+    VALUE object;
+    bool is_old;
+};
+
+static void
+ask_age(struct objspace *o, hw_gc_mutator *mutator, void *context)
+{
+    struct age *age = context;
+
+    age->is_old = hw_gc_is_old(mutator, (void *)age->object);
+}
+
 size_t
 rb_gc_impl_obj_flags(void *objspace, VALUE obj, ID *flags, size_t most)
 {
     struct objspace *o = objspace;
+    struct age age = { obj, false };
     size_t count = 0;
 
+    /* The heap may have to stop all mutators to know. */
+    if (hw_gc_has_mark(o->first->mutator, (void *)obj)) ruby_stopped(o, BY_NOTHING, ask_age, &age);
     if (!(RBASIC(obj)->flags & NO_BARRIERS) && count < most) flags[count++] = rb_intern("wb_protected");
-    if (hw_gc_has_mark(o->first->mutator, (void *)obj) && hw_gc_is_old(ruby_mutator(o), (void *)obj)) {
+    if (age.is_old) {
         if (count < most) flags[count++] = rb_intern("old");
         if (count < most) flags[count++] = rb_intern("uncollectible");
         if (count < most) flags[count++] = rb_intern("marked");

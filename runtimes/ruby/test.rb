@@ -54,6 +54,19 @@ garbage
 GC.start
 check("what is kept is found") { kept.drop(100).each_with_index.all? { |key, i| keys[key] == i + 100 } }
 check("what is not goes: #{map.size}", map.size < 520)
+values = ObjectSpace::WeakMap.new # whose keys die and whose values live: Ruby frees such entries when it likes
+value = Object.new
+5.times do
+  500.times { values[Object.new] = value }
+  GC.start
+  values.keys
+  garbage(2000)
+  2.times { GC.start(full_mark: false) }
+end
+kept.each { |key| values[key] = [key] }
+read = kept.map { |key| values[key] }
+4.times { garbage(2000); GC.start(full_mark: false) }
+check("old maps keep what others keep") { kept.zip(read).all? { |key, list| values[key].equal?(list) } }
 weak = Array.new(100) { WeakRef.new(Object.new) }
 GC.start
 check("weak references", weak.count(&:weakref_alive?) < 10)
@@ -89,6 +102,10 @@ begin
 rescue ArgumentError
   nil
 end
+20.times { ObjectSpace.to_enum(:each_object, Module).next } # its fiber is never resumed
+GC.start
+100.times { Fiber.new { [1].dup; Fiber.yield }.resume }
+GC.start
 counts = ObjectSpace.count_objects
 check("counts add up") { counts[:TOTAL] - counts[:FREE] == counts.sum { |name, count| name.start_with?("T_") ? count : 0 } }
 
@@ -107,7 +124,12 @@ check("full marks: #{majors}", majors == 0 || ENV["RUBY_HEAPWRIGHT"].to_s.includ
 GC.config(rgengc_allow_full_mark: true)
 GC.stress = true
 [1, 2].map { |i| { i => i.to_s } }
-GC.stress = false
+20.times { |i| ObjectSpace.define_finalizer(Object.new, proc { { i => Object.new.object_id } }) }
+200.times { Object.new.object_id }
+GC.stress = nil
+count = GC.count
+garbage
+check("no stress: #{GC.count - count} collections", GC.count - count < 100)
 Process.warmup
 
 # Forks: of a thread that is not the first, with threads at work; the child collects, finalizes, and forks again.
@@ -125,6 +147,21 @@ status = Thread.new do
 end.value
 workers.each(&:join)
 check("the children collect: #{status}", status == 5)
+
+started = Process.clock_gettime(Process::CLOCK_MONOTONIC)
+Thread.new { 3.times { system("true") } }.join # a fork of the system's, of which Ruby tells no collector
+check("it is not waited for") { Process.clock_gettime(Process::CLOCK_MONOTONIC) - started < 2.5 }
+
+# A fork while another thread runs finalizers: the child runs its own, and writes its files out.
+path = File.join(Dir.tmpdir, "heapwright-test-#{$$}")
+def sleeping = proc { sleep(0.5) }
+3.times { ObjectSpace.define_finalizer(Object.new, sleeping) }
+running = Thread.new { 3.times { GC.start } }
+sleep(0.1)
+Process.wait(fork { File.open(path, "w").write("kept") })
+check("what a child has written: #{File.read(path)}", File.read(path) == "kept")
+File.delete(path)
+running.join
 
 # Ractors: each has a mutator; collections stop all of them.
 Warning[:experimental] = false
@@ -150,6 +187,10 @@ child = fork do # in which those that wait are gone, and what is left of them is
 end
 Process.wait(child)
 check("a fork with Ractors: #{$?}", $?.success?)
+aged = "x" * 100
+GC.start(full_mark: false)
+aged.instance_variable_set(:@variable, [])
+check("an age can be asked for while Ractors wait") { ObjectSpace.dump(aged).include?("STRING") }
 waiting.each { |ractor| ractor.send(1) }.each(&:take)
 garbage
 

@@ -1,83 +1,100 @@
 /*
 ** All objects, one by one, and the end of a process.
 **
-**   hw_gc_walk --> visits: a vector of addresses, roots as long as it is gone through --> Ruby's callback
+**   hw_gc_walk --> visits: a vector of addresses, which an object has --> Ruby's callback
 **
 ** Ruby's callbacks may allocate, and a walk's visitor may not. What the vector has is kept until it was
-** visited: an object that dies meanwhile would leave another's memory behind.
+** visited: an object that dies meanwhile would leave another's memory behind. So the vector belongs to an object, which lives as
+** long as the walk: also where a callback throws, where its fiber is never resumed, and where its thread is gone after a fork.
 */
 #include "heapwright.h"
+
+struct visits {
+    VALUE *objects;
+    size_t count, room;
+};
+
+static void
+mark_visits(void *data)
+{
+    struct visits *visits = data;
+
+    for (size_t i = 0; i < visits->count; i++) rb_gc_mark(visits->objects[i]);
+}
+
+static void
+empty_visits(struct visits *visits)
+{
+    free(visits->objects);
+    *visits = (struct visits){ NULL, 0, 0 };
+}
+
+static void
+free_visits(void *data)
+{
+    empty_visits(data);
+    free(data);
+}
+
+/* Without barriers, so it is looked at in minor collections, too. */
+static const rb_data_type_t visits_type = {
+    .wrap_struct_name = "heapwright/visits",
+    .function = { .dmark = mark_visits, .dfree = free_visits },
+    .flags = RUBY_TYPED_FREE_IMMEDIATELY,
+};
+
+struct walk {
+    struct objspace *o;
+    struct visits *visits;
+    VALUE holder; /* 0: nothing is collected any more */
+    bool is_whole;
+};
 
 static bool
 visit(void *object, size_t size, uint32_t kind, void *context)
 {
-    struct visits *visits = context;
+    struct walk *w = context;
+    struct visits *visits = w->visits;
     VALUE obj = (VALUE)object;
 
-    return RBASIC(obj)->flags == 0 ||
+    return RBASIC(obj)->flags == 0 || obj == w->holder ||
            ruby_push((void **)&visits->objects, &visits->count, &visits->room, sizeof obj, &obj);
 }
 
 static void
-walk(struct objspace *o, hw_gc_mutator *mutator, void *visits)
+walk(struct objspace *o, hw_gc_mutator *mutator, void *context)
 {
-    if (!hw_gc_walk(mutator, visit, visits)) rb_memerror();
+    ((struct walk *)context)->is_whole = hw_gc_walk(mutator, visit, context);
 }
 
-struct walk {
-    struct objspace *o;
-    struct visits visits;
-    void (*with)(VALUE, void *);
-    int (*range)(void *, void *, size_t, void *);
-    void *data;
-};
-
-static VALUE
-visit_each(VALUE context)
+static struct walk
+begin_walk(struct objspace *o)
 {
-    struct walk *w = (struct walk *)context;
+    struct walk w = { .o = o, .visits = calloc(1, sizeof *w.visits) };
 
-    for (size_t i = 0; i < w->visits.count; i++) {
-        VALUE obj = w->visits.objects[i];
-        if (w->with != NULL) {
-            w->with(obj, w->data);
-            continue;
-        }
-        size_t size = rb_gc_impl_obj_slot_size(obj);
-        if (w->range((void *)obj, (char *)obj + size, size, w->data) != 0) break;
-    }
-    return Qnil;
-}
-
-static VALUE
-end_walk(VALUE context)
-{
-    struct walk *w = (struct walk *)context;
-    struct visits **at = &w->o->visits;
-
-    while (*at != &w->visits) at = &(*at)->next;
-    *at = w->visits.next;
-    free(w->visits.objects);
-    return Qnil;
+    if (w.visits == NULL) rb_memerror();
+    if (!o->ending) w.holder = rb_data_typed_object_wrap(0, w.visits, &visits_type);
+    ruby_stopped(o, BY_NOTHING, walk, &w);
+    if (!w.is_whole) rb_memerror();
+    return w;
 }
 
 static void
-begin_walk(struct walk *w)
+end_walk(struct walk *w)
 {
-    w->visits.next = w->o->visits;
-    w->o->visits = &w->visits;
-    ruby_stopped(w->o, BY_NOTHING, walk, &w->visits);
+    empty_visits(w->visits);
+    if (w->holder == 0) free(w->visits);
+    RB_GC_GUARD(w->holder);
 }
 
 static size_t
-each_object(struct objspace *objspace, void (*with)(VALUE, void *), void *data)
+each_object(struct objspace *o, void (*with)(VALUE, void *), void *data)
 {
-    struct walk w = { .o = objspace, .with = with, .data = data };
+    struct walk w = begin_walk(o);
+    size_t count = w.visits->count;
 
-    begin_walk(&w);
-    visit_each((VALUE)&w);
-    size_t count = w.visits.count;
-    end_walk((VALUE)&w);
+    for (size_t i = 0; i < count; i++) with(w.visits->objects[i], data);
+    end_walk(&w);
     return count;
 }
 
@@ -91,14 +108,18 @@ rb_gc_impl_each_object(void *objspace, void (*with)(VALUE, void *), void *data)
     for (; objects < slots; objects++) with((VALUE)nothing, data);
 }
 
-/* Of runs of slots, each has one: any number is right. This callback may throw: it yields to a block. */
+/* Of runs of slots, each has one: any number is right. */
 void
 rb_gc_impl_each_objects(void *objspace, int (*with)(void *, void *, size_t, void *), void *data)
 {
-    struct walk w = { .o = objspace, .range = with, .data = data };
+    struct walk w = begin_walk(objspace);
 
-    begin_walk(&w);
-    rb_ensure(visit_each, (VALUE)&w, end_walk, (VALUE)&w);
+    for (size_t i = 0; i < w.visits->count; i++) {
+        VALUE obj = w.visits->objects[i];
+        size_t size = rb_gc_impl_obj_slot_size(obj);
+        if (with((void *)obj, (char *)obj + size, size, data) != 0) break;
+    }
+    end_walk(&w);
 }
 
 static void
@@ -121,13 +142,9 @@ rb_gc_impl_prepare_heap(void *objspace)
 /* ---- the end ------------------------------------------------------------------- */
 
 static void
-free_one(VALUE obj, void *context)
+free_unless_kept(VALUE obj, void *context)
 {
-    struct objspace *o = context;
-
-    if (RBASIC(obj)->flags == 0 || !rb_gc_shutdown_call_finalizer_p(obj)) return;
-    rb_gc_obj_free_vm_weak_references(obj);
-    if (rb_gc_obj_free(o, obj)) RBASIC(obj)->flags = 0;
+    if (RBASIC(obj)->flags != 0 && rb_gc_shutdown_call_finalizer_p(obj)) ruby_free_object(context, obj);
 }
 
 /* Files are written out, what extensions have is freed. Afterwards objects lead to freed ones, so nothing is collected. */
@@ -136,23 +153,21 @@ rb_gc_impl_shutdown_call_finalizer(void *objspace)
 {
     struct objspace *o = objspace;
 
-    if (atomic_exchange(&o->finalizing, true)) {
+    if (!ruby_begin_jobs(o)) {
         o->disabled = true;
         return;
     }
     ruby_run_all_finalizers(o);
-    o->disabled = true;
-    each_object(o, free_one, o);
+    o->disabled = o->ending = true;
+    each_object(o, free_unless_kept, o);
     ruby_run_all_finalizers(o);
-    atomic_store(&o->finalizing, false);
+    ruby_end_jobs(o);
 }
 
 static void
 free_any(VALUE obj, void *context)
 {
-    if (RBASIC(obj)->flags == 0) return;
-    rb_gc_obj_free_vm_weak_references(obj);
-    if (rb_gc_obj_free(context, obj)) RBASIC(obj)->flags = 0;
+    if (RBASIC(obj)->flags != 0) ruby_free_object(context, obj);
 }
 
 /* RUBY_FREE_AT_EXIT. There is hardly a VM any more: nobody would run what waits, and the process ends. */
@@ -161,6 +176,6 @@ rb_gc_impl_shutdown_free_objects(void *objspace)
 {
     struct objspace *o = objspace;
 
-    o->ending = true;
+    o->disabled = o->ending = true;
     each_object(o, free_any, o);
 }
