@@ -263,8 +263,14 @@ rb_gc_impl_config_set(void *objspace, VALUE hash)
     VALUE allowed = rb_hash_lookup2(hash, symbol("rgengc_allow_full_mark"), Qundef);
     if (allowed == Qundef || RTEST(allowed) == o->full_mark_allowed) return;
     o->full_mark_allowed = RTEST(allowed);
-    if (o->full_mark_allowed) hw_gc_resume_majors(ruby_mutator(o));
-    else hw_gc_defer_majors(ruby_mutator(o));
+    if (o->full_mark_allowed) {
+        hw_gc_resume_majors(ruby_mutator(o));
+    }
+    else {
+        /* A major collection that is under way, or was chosen before, comes now, and none afterwards. */
+        hw_gc_defer_majors(ruby_mutator(o));
+        rb_gc_impl_start(o, false, true, true, false);
+    }
 }
 
 /* ---- objects --------------------------------------------------------------------- */

@@ -87,25 +87,47 @@ end_walk(struct walk *w)
     RB_GC_GUARD(w->holder);
 }
 
-static size_t
+static void
 each_object(struct objspace *o, void (*with)(VALUE, void *), void *data)
 {
     struct walk w = begin_walk(o);
-    size_t count = w.visits->count;
 
-    for (size_t i = 0; i < count; i++) with(w.visits->objects[i], data);
+    for (size_t i = 0; i < w.visits->count; i++) with(w.visits->objects[i], data);
     end_walk(&w);
-    return count;
 }
 
-/* A slot that holds no object: all are alike. Ruby counts them by their flags. */
+struct count {
+    void (*with)(VALUE, void *);
+    void *data;
+    size_t objects;
+};
+
+static bool
+count_object(void *object, size_t size, uint32_t kind, void *context)
+{
+    struct count *count = context;
+
+    count->with((VALUE)object, count->data);
+    count->objects++;
+    return true;
+}
+
+static void
+count_objects(struct objspace *o, hw_gc_mutator *mutator, void *count)
+{
+    hw_gc_walk(mutator, count_object, count);
+}
+
+/* Ruby's callback counts objects, by their flags: it allocates nothing, and nothing must be made for it, or it would be counted. All slots that hold
+   no object are alike. */
 void
 rb_gc_impl_each_object(void *objspace, void (*with)(VALUE, void *), void *data)
 {
     static const VALUE nothing[5];
-    size_t objects = each_object(objspace, with, data), slots = ruby_slots(objspace);
+    struct count count = { with, data, 0 };
 
-    for (; objects < slots; objects++) with((VALUE)nothing, data);
+    ruby_stopped(objspace, BY_NOTHING, count_objects, &count);
+    for (size_t slots = ruby_slots(objspace); count.objects < slots; count.objects++) with((VALUE)nothing, data);
 }
 
 /* Of runs of slots, each has one: any number is right. */
