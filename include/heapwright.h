@@ -62,7 +62,7 @@
 #define HW_GC_EVENT_COMPACTS 4
 
 /**
- * An object may hold references. It arrives zeroed.
+ * An object may hold references. It arrives zeroed, unless the heap is uncleared.
  */
 #define HW_GC_TRACED 0
 
@@ -775,6 +775,11 @@ typedef struct hw_gc_options {
    * object keeps it, and keeps it in place. Without this they hold no references.
    */
   bool conservative;
+  /**
+   * Whether memory for traced objects is handed out with what dead ones have left in it, as that for HW_GC_LEAF always
+   * is: the runtime writes all that its trace function reads before the next safepoint.
+   */
+  bool uncleared;
 } hw_gc_options;
 
 /**

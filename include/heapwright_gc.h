@@ -18,7 +18,7 @@
  *     that the allocation gave. It changes nothing and calls nothing but the functions on
  *     tracers. Any thread may call it, several at a time: mutators, and threads of the
  *     heap's own that only mark (see markers in hw_gc_options).
- *  3. Initialising. A traced object arrives zeroed, and trace understands zeroes.
+ *  3. Initialising. A traced object arrives zeroed (unless the heap is uncleared), and trace understands zeroes.
  *  4. Barriers. If the heap is incremental or has generations, every store of a reference into an object goes
  *     through hw_gc_write, or beside hw_gc_barrier, hw_gc_touch or hw_gc_touch_slot, but for stores into an object that was
  *     allocated since the last time something might have been collected, or of which hw_gc_unprotect was told.

@@ -484,8 +484,9 @@ rb_gc_impl_size_allocatable_p(size_t size)
 
 /* What all mutators have in common is read of the main Ractor's; only who has something to report asks for its own. */
 static inline bool
-matters(hw_gc_mutator *any, VALUE parent)
+matters(VALUE parent)
 {
+    hw_gc_mutator *any = the.first->mutator;
     uint32_t barrier = *(volatile uint32_t *)&any->barrier;
     return RB_UNLIKELY(barrier != 0) && hw_gc_has_mark(any, (void *)parent);
 }
@@ -495,7 +496,7 @@ rb_gc_impl_writebarrier(void *objspace, VALUE a, VALUE b)
 {
     struct objspace *o = objspace;
 
-    if (matters(o->first->mutator, a)) hw_gc_shade(ruby_mutator(o), (void *)a, (void *)b);
+    if (!RB_SPECIAL_CONST_P(b) && matters(a)) hw_gc_shade(ruby_mutator(o), (void *)a, (void *)b);
 }
 
 void
@@ -513,7 +514,7 @@ rb_gc_impl_writebarrier_remember(void *objspace, VALUE obj)
 {
     struct objspace *o = objspace;
 
-    if (matters(o->first->mutator, obj)) hw_gc_touched(ruby_mutator(o), (void *)obj);
+    if (matters(obj)) hw_gc_touched(ruby_mutator(o), (void *)obj);
 }
 
 void
@@ -611,6 +612,7 @@ rb_gc_impl_objspace_init(void *objspace)
         .markers = 1,
         .factor_percent = 140,
         .least = 2 << 20,
+        .uncleared = true, /* Ruby writes all of an object that a mark function reads, for its own collector clears nothing */
     };
     hw_gc_runtime runtime = {
         .size = sizeof runtime,

@@ -279,7 +279,12 @@ impl Heap {
     /// What a page of a page list is to be, whose slots have so many bytes.
     fn page_wanted(&self, page_list: usize, slot: usize) -> Wanted {
         let (cycle, limit) = (self.cycle.number(), self.page_limit());
-        Wanted { heap: self.id(), page_list, slot, cycle, limit }
+        Wanted { heap: self.id(), page_list, slot, cycle, limit, zero: self.clears(page_list) }
+    }
+
+    /// Whether objects of a page list arrive zeroed.
+    pub(super) fn clears(&self, page_list: usize) -> bool {
+        layout::is_traced(page_list) && !self.options().uncleared
     }
 
     /// Bytes that its pages may have, with what the runtime has in malloc.

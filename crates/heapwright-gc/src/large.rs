@@ -30,7 +30,6 @@ use heapwright_substrate::runs;
 use heapwright_substrate::size_class::UNIT;
 
 use super::held::State;
-use super::layout;
 use super::pacing::Pacing;
 use super::page::Page;
 use super::page_lists::PageLists;
@@ -187,7 +186,9 @@ impl PageSupply {
         lists.add(&self.pages, page);
         pacing.note_pages(lists.bytes());
         drop(lists);
-        zero(page, dirty);
+        if wanted.zero {
+            zero(page, dirty);
+        }
         Some(page)
     }
 
@@ -200,8 +201,7 @@ impl PageSupply {
         give_way: bool,
     ) -> Option<&Page> {
         let needs = footprint(wanted.slot);
-        let traced = layout::is_traced(wanted.page_list);
-        let want = if traced { Want::Zero } else { Want::Any };
+        let want = if wanted.zero { Want::Zero } else { Want::Any };
         let mut lists = self.lists.lock();
         // Nobody finds the object until it is whole: its slot is not taken before.
         let take = || runs::take(units, 1, want, wanted.entry(), Entry::collected_rest);
@@ -222,7 +222,7 @@ impl PageSupply {
         drop(lists);
         let is_clean = run.zero || give_rest(page, needs);
         page.zero_from.set(if is_clean { needs } else { usize::MAX });
-        if !run.zero {
+        if wanted.zero && !run.zero {
             zero(page, wanted.slot);
         }
         let mut lists = self.lists.lock();
@@ -283,12 +283,10 @@ impl PageSupply {
     }
 }
 
-/// Zeroes the object of a page, if it is traced, as far as it may not be zero: up to byte `dirty`.
+/// Zeroes the object of a page as far as it may not be zero: up to byte `dirty`.
 fn zero(page: &Page, dirty: usize) {
-    if layout::is_traced(page.page_list.get()) {
-        // SAFETY: a page that was just taken; its object is not known to anybody.
-        unsafe { ptr::write_bytes(page.base(), 0, dirty.min(page.slot.get())) };
-    }
+    // SAFETY: a page that was just taken; its object is not known to anybody.
+    unsafe { ptr::write_bytes(page.base(), 0, dirty.min(page.slot.get())) };
 }
 
 /// Gives the memory of a page back to the kernel that its object does not need, if it is much. Whether there is none any more.

@@ -217,7 +217,7 @@ pub use statistics::{PAUSE_BUCKETS, PoolStatistics, Statistics};
 #[cfg(not(loom))]
 pub use weak_passes::WeakPass;
 
-/// An object that may hold references. It arrives zeroed.
+/// An object that may hold references. It arrives zeroed, unless the heap's [`Options`](raw::Options) say otherwise.
 pub const TRACED: u32 = 0;
 /// An object that holds none. It arrives as its memory was left.
 pub const LEAF: u32 = 1;

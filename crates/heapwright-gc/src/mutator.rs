@@ -22,7 +22,7 @@ use super::fork;
 use super::handles;
 use super::heap::Heap;
 use super::large;
-use super::layout::{self, KINDS, LARGE, PAGE_LISTS, REGION_BYTES, STEPS};
+use super::layout::{KINDS, LARGE, PAGE_LISTS, REGION_BYTES, STEPS};
 use super::native_stack::NativeStack;
 use super::page::Page;
 use super::page_search::ATTEMPTS;
@@ -319,7 +319,7 @@ impl Mutator {
         let mut most = if self.heap().is_stressed() { 0 } else { REGION };
         let Some((at, mut stop)) = page.next_free(from, most) else { return false };
         let (base, dirty) = (page.base(), page.zero_from.get());
-        let zero = if layout::is_traced(page_list) { dirty } else { 0 };
+        let zero = if self.heap().clears(page_list) { dirty } else { 0 };
         clean(base, at, stop, zero);
         let (first, end) = (base.wrapping_add(at), base.wrapping_add(stop));
         most = most.saturating_sub(stop - at);

@@ -58,6 +58,8 @@ pub(super) struct Wanted {
     pub(super) cycle: usize,
     /// Bytes that the heap may have in all.
     pub(super) limit: usize,
+    /// Whether a large object's memory is to be zero.
+    pub(super) zero: bool,
 }
 
 impl Wanted {

@@ -15,7 +15,7 @@
 //!    `alloc` gave. It changes nothing, allocates nothing, and does not call the heap but
 //!    through its tracer. It is called from any thread, by several at a time: mutators, and
 //!    threads of the heap's own that only mark.
-//! 3. *Initialising.* What is traced arrives zeroed, and zero is something that `trace`
+//! 3. *Initialising.* What is traced arrives zeroed (unless the heap is `uncleared`), and zero is something that `trace`
 //!    understands.
 //! 4. *Barriers.* On a heap that is `incremental` or has `generations`, every store of a reference into an object
 //!    that may have been seen by a safepoint goes through [`Mutator::write`], or is followed by

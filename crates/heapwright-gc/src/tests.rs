@@ -639,3 +639,36 @@ fn steps_keep_to_their_budget_and_come_to_an_end() {
         mutator.detach();
     }
 }
+
+#[test]
+fn traced_objects_arrive_zeroed_unless_the_heap_is_uncleared() {
+    for uncleared in [false, true] {
+        let freed = Freed::default();
+        let options = Options { uncleared, verify: VERIFY_HEAP, ..Options::new() };
+        let heap = Heap::new(options, runtime(&freed)).unwrap();
+        let mutator = heap.attach().unwrap();
+        for size in [48, 4_000, LARGE] {
+            let mut dirty = 0;
+            // Of the first all dies; the second time it is there again.
+            for _ in 0..2 {
+                for _ in 0..4 {
+                    // SAFETY: no object is wanted when the next is allocated, and each is as `trace` expects it by then.
+                    unsafe {
+                        let at = mutator.alloc(size, TRACED);
+                        let last = at.wrapping_add(size - 8).cast::<usize>();
+                        dirty += usize::from(last.read() != 0);
+                        last.write(0xAB);
+                        at.cast::<Head>().write(Head { serial: 1, count: 0 });
+                    }
+                }
+                for _ in 0..2 {
+                    // SAFETY: none of the objects is wanted any more.
+                    unsafe { mutator.collect() };
+                }
+            }
+            assert_eq!(dirty > 0, uncleared, "{size}");
+        }
+        // SAFETY: nothing is used any more.
+        unsafe { mutator.detach() };
+    }
+}

@@ -96,6 +96,7 @@ pub unsafe extern "C" fn hw_gc_create(
         markers: 0,
         compact: false,
         conservative: false,
+        uncleared: false,
     };
     // SAFETY: as the caller promises; zero is valid for all fields.
     unsafe { read_known(options, &raw mut chosen) };
@@ -124,6 +125,7 @@ pub unsafe extern "C" fn hw_gc_create(
         markers: chosen.markers,
         compact: chosen.compact,
         conservative: chosen.conservative,
+        uncleared: chosen.uncleared,
         ..Options::new()
     };
     match Heap::new(options, kept) {

@@ -16,7 +16,7 @@ pub struct GcHeap {
     _opaque: [u8; 0],
 }
 
-/// An object may hold references. It arrives zeroed.
+/// An object may hold references. It arrives zeroed, unless the heap is uncleared.
 pub const GC_TRACED: u32 = 0;
 /// An object holds no references. It arrives as its memory was left.
 pub const GC_LEAF: u32 = 1;
@@ -249,12 +249,15 @@ pub struct GcOptions {
     /// Whether objects of a runtime without trace are looked through word for word: each that may be an address within an
     /// object keeps it, and keeps it in place. Without this they hold no references.
     pub conservative: bool,
+    /// Whether memory for traced objects is handed out with what dead ones have left in it, as that for HW_GC_LEAF always
+    /// is: the runtime writes all that its trace function reads before the next safepoint.
+    pub uncleared: bool,
 }
 
 mirror! {
     GcOptions, Options;
     size layout factor_percent verify least most step_ns incremental generations markers
-    compact conservative
+    compact conservative uncleared
 }
 
 /// What there is of a pool.

@@ -47,6 +47,9 @@ pub struct Options {
     /// Whether objects of a runtime without a `trace` are looked through word for word: each that may be an address
     /// within an object keeps it, and keeps it in place. Without this they hold no references.
     pub conservative: bool,
+    /// Whether memory for traced objects is handed out with what dead ones have left in it, as that for leaf objects always is:
+    /// the runtime writes all that its trace function reads before the next safepoint.
+    pub uncleared: bool,
 }
 
 impl Options {
@@ -66,6 +69,7 @@ impl Options {
             markers: 0,
             compact: false,
             conservative: false,
+            uncleared: false,
         }
     }
 
