@@ -126,6 +126,7 @@ rb_gc_impl_stat(void *objspace, VALUE hash_or_symbol)
         { "weak_references_count", o->weak->num_entries },
         /* heapwright's own. */
         { "longest_pause_ns", s.pause_wall_max_ns },
+        { "longest_pause_cpu_ns", s.pause_max_ns },
         { "live_bytes", s.live_bytes },
         { "peak_bytes", s.peak_bytes },
     };

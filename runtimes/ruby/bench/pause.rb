@@ -1,0 +1,32 @@
+# A large heap that lives while requests come and go: how long does a collection stop the program at most?
+#
+#   pause.rb [MIB] [SECONDS]     default 1024 30
+#
+# Objects of several kinds, MIB of them as the collector counts them; then for SECONDS some of them are replaced by new ones, one by one,
+# and a clock is read after each: the longest gap between two readings is what the program has seen, whoever held it up.
+mib, seconds = (ARGV[0] || 1024).to_i, (ARGV[1] || 30).to_f
+clock = -> { Process.clock_gettime(Process::CLOCK_MONOTONIC) }
+
+make = ->(n) { { "id" => n, "name" => "user #{n}", "tags" => ["a#{n}", "b#{n}", n * 0.5], "address" => { "street" => "#{n} high street" } } }
+megabytes = -> { File.read("/proc/self/smaps_rollup")[/^Rss:\s+(\d+)/, 1].to_i / 1024 }
+live = []
+live << make[live.size] until live.size % 10_000 == 0 && live.size > 0 && megabytes[] >= mib * 1.25
+before = GC.stat
+gaps, last = [], clock[]
+ends = last + seconds
+n = 0
+while last < ends
+  live[rand(live.size)] = make[n += 1]
+  now = clock[]
+  gaps << now - last if now - last > 0.0005
+  last = now
+end
+after = GC.stat
+gaps.sort!
+printf "%d objects in %d MiB; %d collections, %d of them major; %d replaced a second\n", live.size, megabytes[],
+       after[:count] - before[:count], after[:major_gc_count] - before[:major_gc_count], n / seconds
+printf "longest gap %.1f ms, then %s; 99 %% of those over 0.5 ms are below %.1f ms; %.0f ms a second in such gaps\n", gaps.last * 1e3,
+       gaps.last(6).reverse.drop(1).map { |gap| (gap * 1e3).round(1) }.join(" "), gaps[gaps.size * 99 / 100] * 1e3, gaps.sum * 1e3 / seconds
+if after[:longest_pause_ns]
+  printf "longest pause %.1f ms by the clock, %.1f ms of processor time\n", after[:longest_pause_ns] / 1e6, after[:longest_pause_cpu_ns] / 1e6
+end
