@@ -33,6 +33,20 @@ missing=$(grep -o 'rb_gc_impl_[a-z_]*' "$source/gc/gc_impl.h" | sort -u | while 
 done)
 [ -z "$missing" ] || die "the collector does not define $missing"
 say "ok   the collector compiles against Ruby's headers, and has every function that Ruby asks for"
+
+# Proposals, each a change to Ruby's source and one to the port's: they apply, and the port compiles with both.
+for proposal in runtimes/ruby/patches/*.port.patch; do
+    name=$(basename "$proposal" .port.patch) folder=$SCRATCH/proposal
+    mkdir -p "$folder/runtimes/ruby" "$folder/ruby"
+    cp -r "$source/." "$folder/ruby"
+    cp runtimes/ruby/*.[ch] runtimes/ruby/build.sh "$folder/runtimes/ruby"
+    ln -s "$PWD/include" "$folder/include"
+    patch -s -p1 -d "$folder/ruby" <"runtimes/ruby/patches/$name.patch" && patch -s -p1 -d "$folder/runtimes/ruby" <"$proposal" &&
+        CFLAGS="-O3 -fno-plt -Werror" sh "$folder/runtimes/ruby/build.sh" "$folder/ruby" "$build" "$HEAPWRIGHT_SO" "$folder/collectors" \
+            >"$SCRATCH/built" 2>&1 || { cat "$SCRATCH/built" >&2; die "the proposal $name does not apply, or compile"; }
+    rm -rf "$folder"
+done
+say "ok   proposals for Ruby's interface apply and compile"
 [ $# -gt 0 ] || exit 0
 
 if [ ! -x "$build/ruby" ]; then

@@ -136,7 +136,7 @@ fn next_set(bits: &Bits, granule: usize) -> Option<usize> {
     }
 }
 
-/// Every `n`th bit from the lowest on, for slots of `n` granules.
+/// Every `n`th bit from the lowest on.
 const EVERY: [u64; 64] = {
     let mut every = [0; 64];
     let mut n = 1;
@@ -151,30 +151,87 @@ const EVERY: [u64; 64] = {
     every
 };
 
+/// Where slots begin, word by word.
+///
+/// ```text
+///   slots of 32 bytes   1 0 1 0 1 0 1 0 1 0      every second granule
+///            40         1 0 1 0 0 1 0 1 0 0      every fifth, and every fifth from the third on: two slots are five granules
+/// ```
+struct Starts {
+    /// Granules after which the pattern repeats.
+    step: usize,
+    /// Granules from a slot to the second of a pair; 0: there are no pairs.
+    half: usize,
+    /// The first bit of the next word's, which is one of a pair's first.
+    phase: usize,
+    /// What the phase loses from word to word.
+    less: usize,
+}
+
+impl Starts {
+    /// From a word on. `None`: few slots begin in a word, and each is looked at.
+    fn of(size: usize, word: usize) -> Option<Self> {
+        let pairs = !size.is_multiple_of(GRANULE);
+        let step = if pairs { size / (GRANULE / 2) } else { size / GRANULE };
+        // (A thousand bytes and more, and so all that are few.)
+        if step >= 64 {
+            return None;
+        }
+        let phase = (step - word * 64 % step) % step;
+        Some(Self { step, half: if pairs { step / 2 } else { 0 }, phase, less: 64 % step })
+    }
+
+    /// Those of the next word.
+    fn next(&mut self) -> u64 {
+        let Self { step, half, phase, less } = *self;
+        let second = if phase + half < step { phase + half } else { phase + half - step };
+        self.phase = if phase < less { phase + step } else { phase } - less;
+        EVERY[step] << phase | EVERY[step] << second
+    }
+}
+
 /// The first slot without a bit at or behind byte `from`, where a slot begins; slots end at `end`.
 fn first_clear(bits: &Bits, from: usize, size: usize, end: usize) -> Option<usize> {
-    let step = size / GRANULE;
-    // (A thousand bytes and more, and so all that are few.)
-    if step >= 64 || !size.is_multiple_of(GRANULE) {
-        // Few slots, or such as begin within a granule.
-        return (from..end).step_by(size).find(|&at| !is_set(bits, at));
-    }
-    let (granule, end) = (from / GRANULE, end / GRANULE);
+    let granule = from / GRANULE;
     let mut word = granule / 64;
+    let Some(mut starts) = Starts::of(size, word) else {
+        return (from..end).step_by(size).find(|&at| !is_set(bits, at));
+    };
     let mut free = u64::MAX << (granule % 64);
-    // Where slots begin in a word: at every `step`th bit from `phase` on.
-    let (mut phase, less) = (granule % 64 % step, 64 % step);
-    while word * 64 < end {
-        free &= !bits[word].load(Ordering::Relaxed) & EVERY[step] << phase;
+    while word * WORD_BYTES < end {
+        free &= starts.next() & !bits[word].load(Ordering::Relaxed);
         if free != 0 {
-            let at = word * 64 + free.trailing_zeros() as usize;
-            return (at < end).then_some(at * GRANULE);
+            let at = start(word * 64 + free.trailing_zeros() as usize, size);
+            return (at < end).then_some(at);
         }
-        phase = if phase < less { phase + step } else { phase } - less;
         free = u64::MAX;
         word += 1;
     }
     None
+}
+
+/// Calls `with` for each slot of `size` bytes, of those that end at `end`, that is taken and has no mark. What begins below
+/// byte `cursor`, where a slot begins, is taken whatever `taken` says.
+pub(super) fn each_dead(
+    (taken, cursor): (&Bits, usize),
+    marks: &Bits,
+    (size, end): (usize, usize),
+    mut with: impl FnMut(usize),
+) {
+    let Some(mut starts) = Starts::of(size, 0) else {
+        let dead = |&at: &usize| (at < cursor || is_set(taken, at)) && !is_set(marks, at);
+        return (0..end).step_by(size).filter(dead).for_each(with);
+    };
+    for (word, taken) in taken.iter().enumerate() {
+        let below = (cursor / GRANULE).saturating_sub(word * 64);
+        let below = if below >= 64 { u64::MAX } else { (1 << below) - 1 };
+        let taken = taken.load(Ordering::Relaxed) | starts.next() & below;
+        let mut dead = taken & !marks[word].load(Ordering::Relaxed);
+        while dead != 0 {
+            with(start(word * 64 + dead.trailing_zeros() as usize, size));
+            dead &= dead - 1;
+        }
+    }
 }
 
 /// The first stretch of slots without a bit at or behind byte `from`, where a slot begins:
@@ -340,6 +397,13 @@ mod tests {
             prop_assert_eq!(&free, &expected);
             let other = none();
             let live = count(&bits);
+            // Marks on every fifth; a third of the page is taken by the cursor alone.
+            let (marks, cursor) = (none(), slots / 3 * size);
+            (0..slots).step_by(5).for_each(|slot| _ = set(&marks, slot * size));
+            let mut dead = Vec::new();
+            each_dead((&bits, cursor), &marks, (size, slots * size), |at| dead.push(at / size));
+            let held = |&slot: &usize| slot < slots / 3 || !expected[slot];
+            prop_assert_eq!(dead, (0..slots).filter(held).filter(|slot| slot % 5 != 0).collect::<Vec<_>>());
             let every_other = (0..slots).step_by(2).map(|slot| slot * size);
             every_other.clone().for_each(|at| _ = set(&other, at));
             let stay = every_other.filter(|&at| is_set(&bits, at)).count();

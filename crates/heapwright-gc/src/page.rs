@@ -260,10 +260,9 @@ impl Page {
 
     /// Calls `with` for each object that died. Before [`Page::sweep`].
     pub(super) fn each_dead(&self, mut with: impl FnMut(*mut u8)) {
-        let marks = self.marks();
-        for offset in self.objects().filter(|&offset| !bits::is_set(marks, offset)) {
-            with(self.base().wrapping_add(offset));
-        }
+        let held = (self.held.taken(), self.held.cursor());
+        let slots = (self.slot.get(), self.end());
+        bits::each_dead(held, self.marks(), slots, |at| with(self.base().wrapping_add(at)));
     }
 
     /// Where objects begin that were allocated since it was swept, and have not reported yet what they

@@ -392,8 +392,13 @@ fn freed_slots_beside_live_ones_are_used_again_once_much_is_idle() {
     let kept = make_sparse(&heap, MANY_BLOCKS, 8);
     let before = heap.buckets().0;
     let more: Vec<_> = (0..MANY_BLOCKS / 4).map(|_| alloc(&heap, 100, 1)).collect();
-    // Without them there would be a quarter more.
-    assert!(heap.buckets().0 < before + before / 16, "{} to {}", before, heap.buckets().0);
+    // Without them there would be a quarter more. (Of few blocks some are new before so much is idle.)
+    assert!(
+        heap.buckets().0 < before + before / if cfg!(miri) { 6 } else { 16 },
+        "{} to {}",
+        before,
+        heap.buckets().0
+    );
     for (at, &block) in more.iter().enumerate() {
         // SAFETY: a block's bytes.
         unsafe { block.write_bytes(at as u8, 100) };
