@@ -310,7 +310,10 @@ fn options(args: &Args, records: &Path, frames: &str) -> anyhow::Result<Options>
         return Err(wrong("--twice sets option fill itself; leave one of them out".to_owned()));
     }
     let inherited = std::env::var_os("HEAPWRIGHT");
-    let mut options = Options::inherited_over(frames, inherited.as_deref());
+    // Text without still reachable blocks needs but their sum, unless somebody may look at the records later.
+    let is_brief = !args.output_args.shows_reachable() && args.keep.is_none();
+    let default = if is_brief { format!("{frames},reachable=none") } else { frames.to_owned() };
+    let mut options = Options::inherited_over(&default, inherited.as_deref());
     options.add("mode=debug,quiet=yes")?;
     if args.leaks != Leaks::No {
         options.add("leaks=exit")?;

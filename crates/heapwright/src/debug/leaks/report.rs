@@ -8,9 +8,13 @@
 //! with the way from a root to one of its blocks; the rest is counted. The numbers of
 //! operations become times by the timeline.
 //!
+//! A check is *brief* where nobody looks at what is reachable (option `reachable=none`, which `heapwright check` sets for
+//! its text) and it is the process's only one: what is live by stack and by size, and when, is left out. Of a process that
+//! lost nothing it is then two sums.
+//!
 //! Called by `leaks`, in the copy of the process.
 
-use heapwright_record::debug::{self as record, Entry, Origin, Reach, Root};
+use heapwright_record::debug::{self as record, Entry, Occasion, Origin, Reach, Root};
 
 use crate::options;
 use crate::options::leaks::Reported;
@@ -34,6 +38,8 @@ use super::{Assignment, sum_of};
 /// Groups of reachable blocks that are reported in full, and stacks whose live blocks are.
 const REACHABLE_REPORTED: usize = 100;
 const USAGE_TOLD: usize = 256;
+/// Live blocks of a brief check whose stacks are recorded.
+const SHOWN: usize = 8;
 /// Groups that are printed.
 const PRINTED: usize = 20;
 /// Blocks of a way that are reported: those next to the root. And the longest way that is
@@ -143,18 +149,36 @@ impl<'a, 'v> LeakReport<'a, 'v> {
         Some(())
     }
 
+    /// Whether sums will do for what is reachable.
+    fn is_brief(&self) -> bool {
+        let options = options::leaks();
+        let is_only = self.work.occasion == Occasion::Exit && self.work.number == 1;
+        is_only && options.reachable == Reported::None && !options.growth
+    }
+
     /// Reports everything.
     pub(super) fn write(
         mut self,
         index: &Index,
+        live: Amount,
         roots: &Roots,
         marks: &mut Marks<'_>,
     ) -> Option<LeakCheck> {
         self.report_check();
+        let is_brief = self.is_brief();
         let mut found = LeakCheck::default();
-        let groups = self.add_up(index, marks, &mut found)?;
-        self.report_fullness();
-        self.report_usage();
+        let groups = if is_brief && marks.has_all() && self.work.since.is_none() {
+            found.reachable = live;
+            Groups::new()?.sorted()
+        } else {
+            self.add_up(index, marks, &mut found, is_brief)?
+        };
+        if is_brief {
+            self.show_where(index);
+        } else {
+            self.report_fullness();
+            self.report_usage();
+        }
         let mut omitted = Omitted::default();
         let mut reported = 0;
         for group in groups.iter() {
@@ -175,7 +199,11 @@ impl<'a, 'v> LeakReport<'a, 'v> {
             }
             self.report_group(reach, group, index, roots, marks);
         }
-        self.report_timeline();
+        if is_brief {
+            (omitted.blocks, omitted.bytes) = (found.reachable.blocks, found.reachable.bytes);
+        } else {
+            self.report_timeline();
+        }
         let blocks = [found.definite, found.indirect, found.possible, found.reachable];
         let sum = |of: fn(&Amount) -> u64| blocks.iter().map(of).sum();
         self.report_checked(sum(|a| a.blocks), sum(|a| a.bytes), marks.read, omitted);
@@ -188,6 +216,7 @@ impl<'a, 'v> LeakReport<'a, 'v> {
         index: &Index,
         marks: &mut Marks<'_>,
         found: &mut LeakCheck,
+        is_brief: bool,
     ) -> Option<Sorted> {
         let mut groups = Groups::new()?;
         if self.work.answers.iter().any(Answer::is_silent) {
@@ -202,7 +231,9 @@ impl<'a, 'v> LeakReport<'a, 'v> {
             let made = block.place.record();
             let sequence = made.made.load(Ordering::Relaxed);
             let stack = made.made_at.load(Ordering::Relaxed);
-            self.usage.of(0, 0, stack)?.add(block.start, block.size, sequence);
+            if !is_brief {
+                self.usage.of(0, 0, stack)?.add(block.start, block.size, sequence);
+            }
             if self.work.since.is_some_and(|since| (sequence.wrapping_sub(since) as i32) < 0) {
                 continue;
             }
@@ -210,6 +241,9 @@ impl<'a, 'v> LeakReport<'a, 'v> {
             let amount = sum_of(found, reach);
             amount.blocks += 1;
             amount.bytes += block.size as u64;
+            if is_brief && reach == Reach::Reachable {
+                continue;
+            }
             let group = groups.of(reach as u8, block.word.origin(), stack)?;
             group.add(block.start, block.size, sequence);
             if reach == Reach::Indirect
@@ -304,6 +338,14 @@ impl<'a, 'v> LeakReport<'a, 'v> {
                 recorder.put(&(*step).into());
             }
         });
+    }
+
+    /// Records the stacks of a few live blocks, by which it is known what a program has in it (Python as a library, say).
+    fn show_where(&mut self, index: &Index) {
+        for block in index.each().take(SHOWN) {
+            let stack = block.place.record().made_at.load(Ordering::Relaxed);
+            self.record(|recorder| recorder.put_stack(stack));
+        }
     }
 
     fn report_usage(&mut self) {
