@@ -10,7 +10,7 @@
 //!
 //! A check is *brief* where nobody looks at what is reachable (option `reachable=none`, which `heapwright check` sets for
 //! its text) and it is the process's only one: what is live by stack and by size, and when, is left out. Of a process that
-//! lost nothing it is then two sums.
+//! lost nothing it is then two sums, and a few blocks.
 //!
 //! Called by `leaks`, in the copy of the process.
 
@@ -38,7 +38,7 @@ use super::{Assignment, sum_of};
 /// Groups of reachable blocks that are reported in full, and stacks whose live blocks are.
 const REACHABLE_REPORTED: usize = 100;
 const USAGE_TOLD: usize = 256;
-/// Live blocks of a brief check whose stacks are recorded.
+/// Reachable blocks that a brief check reports.
 const SHOWN: usize = 8;
 /// Groups that are printed.
 const PRINTED: usize = 20;
@@ -167,23 +167,28 @@ impl<'a, 'v> LeakReport<'a, 'v> {
         self.report_check();
         let is_brief = self.is_brief();
         let mut found = LeakCheck::default();
-        let groups = if is_brief && marks.has_all() && self.work.since.is_none() {
+        let mut groups = if is_brief && marks.has_all() && self.work.since.is_none() {
             found.reachable = live;
-            Groups::new()?.sorted()
+            Groups::new()?
         } else {
             self.add_up(index, marks, &mut found, is_brief)?
         };
+        let mut omitted = Omitted::default();
         if is_brief {
-            self.show_where(index);
+            (omitted.blocks, omitted.bytes) = (found.reachable.blocks, found.reachable.bytes);
+            self.add_some(index, marks, live.blocks, &mut groups)?;
         } else {
             self.report_fullness();
             self.report_usage();
         }
-        let mut omitted = Omitted::default();
+        let groups = groups.sorted();
         let mut reported = 0;
         for group in groups.iter() {
             let reach = Reach::from_u8(group.reach());
-            if reach == Reach::Reachable {
+            if reach == Reach::Reachable && is_brief {
+                omitted.blocks -= group.blocks;
+                omitted.bytes -= group.bytes;
+            } else if reach == Reach::Reachable {
                 let most = match options::leaks().reachable {
                     Reported::None => 0,
                     Reported::Top => REACHABLE_REPORTED,
@@ -199,9 +204,7 @@ impl<'a, 'v> LeakReport<'a, 'v> {
             }
             self.report_group(reach, group, index, roots, marks);
         }
-        if is_brief {
-            (omitted.blocks, omitted.bytes) = (found.reachable.blocks, found.reachable.bytes);
-        } else {
+        if !is_brief {
             self.report_timeline();
         }
         let blocks = [found.definite, found.indirect, found.possible, found.reachable];
@@ -217,7 +220,7 @@ impl<'a, 'v> LeakReport<'a, 'v> {
         marks: &mut Marks<'_>,
         found: &mut LeakCheck,
         is_brief: bool,
-    ) -> Option<Sorted> {
+    ) -> Option<Groups> {
         let mut groups = Groups::new()?;
         if self.work.answers.iter().any(Answer::is_silent) {
             for block in index.each() {
@@ -256,7 +259,7 @@ impl<'a, 'v> LeakReport<'a, 'v> {
                 group.indirect_bytes += block.size as u64;
             }
         }
-        Some(groups.sorted())
+        Some(groups)
     }
 
     /// Whether a block was made by a thread that did not say what it holds.
@@ -340,12 +343,26 @@ impl<'a, 'v> LeakReport<'a, 'v> {
         });
     }
 
-    /// Records the stacks of a few live blocks, by which it is known what a program has in it (Python as a library, say).
-    fn show_where(&mut self, index: &Index) {
-        for block in index.each().take(SHOWN) {
-            let stack = block.place.record().made_at.load(Ordering::Relaxed);
-            self.record(|recorder| recorder.put_stack(stack));
+    /// Adds a few reachable blocks, by whose stacks it is known what a program has in it (Python as a library, say).
+    fn add_some(
+        &self,
+        index: &Index,
+        marks: &Marks<'_>,
+        blocks: u64,
+        groups: &mut Groups,
+    ) -> Option<()> {
+        if self.work.since.is_some() {
+            return Some(());
         }
+        let step = (blocks as usize / SHOWN).max(1);
+        let some = index.each().step_by(step).take(SHOWN);
+        for block in some.filter(|block| marks.reach(block) == Reach::Reachable) {
+            let made = block.place.record();
+            let stack = made.made_at.load(Ordering::Relaxed);
+            let group = groups.of(Reach::Reachable as u8, block.word.origin(), stack)?;
+            group.add(block.start, block.size, made.made.load(Ordering::Relaxed));
+        }
+        Some(())
     }
 
     fn report_usage(&mut self) {

@@ -127,3 +127,37 @@ impl<T: Plain> Drop for ZeroedArray<T> {
         unsafe { give_room(self.at, bytes) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_arrays_are_cut_from_the_shelf_and_large_ones_are_not() {
+        assert!(crate::substrate::open(crate::options::get));
+        // As a check does.
+        let _one = super::super::ONE.lock();
+        for _ in 0..3 {
+            let shelf = Shelf::take();
+            let mut one = ZeroedArray::<u8>::new(3).unwrap();
+            let mut two = ZeroedArray::<usize>::new(100).unwrap();
+            let large = ZeroedArray::<u8>::new(CUT_MOST + 1).unwrap();
+            assert!(!one.is_alone && !two.is_alone && large.is_alone);
+            assert!(two.as_ptr().addr() - one.as_ptr().addr() == GRAIN);
+            assert!(one.iter().all(|&byte| byte == 0) && two.iter().all(|&word| word == 0));
+            one.fill(0xff);
+            two.fill(usize::MAX);
+            assert_eq!(large[CUT_MOST], 0);
+            drop((one, two, large, shelf));
+            assert!(ZeroedArray::<u8>::new(3).unwrap().is_alone);
+        }
+        // What there is no room for any more is a piece of its own.
+        let shelf = Shelf::take();
+        let arrays = [(); 5].map(|()| ZeroedArray::<u8>::new(CUT_MOST).unwrap());
+        assert_eq!(
+            arrays.each_ref().map(|array| array.is_alone),
+            [false, false, false, false, true]
+        );
+        drop((arrays, shelf));
+    }
+}
