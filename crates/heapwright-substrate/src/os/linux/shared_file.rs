@@ -76,9 +76,9 @@ mod tests {
         let (one, two) = (map_sealed(&path, size), map_sealed(&path, size));
         assert!(!one.is_null() && !two.is_null() && one != two);
         // SAFETY: mapped above.
-        unsafe { one.add(size - 1).write_volatile(7) };
+        unsafe { one.wrapping_add(size - 1).write_volatile(7) };
         // SAFETY: mapped above.
-        assert_eq!(unsafe { two.add(size - 1).read_volatile() }, 7);
+        assert_eq!(unsafe { two.wrapping_add(size - 1).read_volatile() }, 7);
         assert_eq!(super::super::is_own(one.addr()), Some(one.addr() + size));
         assert!(map_sealed(&path, size * 2).is_null());
         let (open, unsealed) = memfd(size as i64, 0);
