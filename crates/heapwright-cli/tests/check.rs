@@ -525,3 +525,42 @@ fn a_shims_shell_is_not_the_program_and_python_is_told_of() {
     assert_eq!(stdout(&output), "malloc\n");
     assert!(!stderr(&output).contains(hint), "{}", stderr(&output));
 }
+
+/// Keeps 200 blocks, each of a line of its own by its size, and loses one.
+const KEEPS: &str = "
+#include <stdlib.h>
+void *kept[200];
+void *volatile lost;
+int main(int count, char **words) {
+    for (int i = 0; i < 200; i++)
+        kept[i] = malloc(1 + i);
+    if (count > 1)
+        lost = malloc(77), lost = 0;
+    return 0;
+}
+";
+
+#[test]
+fn what_is_reachable_is_summed_or_listed_and_the_sum_is_the_same() {
+    let folder = Folder::new();
+    let program = folder.compile("keeps", &["-g", "-O0"], KEEPS);
+    let sum = "==    still reachable: 20,100 bytes in 200 blocks";
+    let kept = folder.path("records");
+    for words in [&[text(&program)][..], &[text(&program), "loses"]] {
+        for flags in [&[][..], &["--show", "all"], &["--keep", text(&kept)]] {
+            let printed = stderr(&check(flags, words));
+            assert!(printed.contains(sum), "{flags:?}: {printed}");
+            let is_listed = printed.contains("20,100 bytes in 200 blocks still reachable");
+            assert_eq!(is_listed, flags.contains(&"all"), "{flags:?}: {printed}");
+            let lost = if words.len() > 1 { "77 bytes in 1 blocks" } else { "0 bytes in 0 blocks" };
+            assert!(printed.contains(&format!("definitely lost: {lost}")), "{flags:?}: {printed}");
+            let _ = std::fs::remove_dir_all(&kept);
+        }
+    }
+}
+
+#[test]
+fn processes_of_one_check_share_what_they_know_of_code() {
+    let output = check(&[], &["sh", "-c", "exec grep -c memfd:heapwright-rules /proc/self/maps"]);
+    assert_eq!(stdout(&output).trim(), "1", "{}", stderr(&output));
+}

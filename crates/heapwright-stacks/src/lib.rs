@@ -130,7 +130,7 @@ pub struct Counts {
     pub memo_hits: u64,
     /// Walked, and the stack was known.
     pub depot_hits: u64,
-    /// Rules that had to be read from tables.
+    /// Rules that had to be read from tables, or of other processes' file.
     pub rule_misses: u64,
     /// Distinct stacks, of the process.
     pub stacks: u64,
@@ -178,6 +178,21 @@ pub fn own_module() -> Option<core::ops::Range<usize>> {
 /// Forgets what is known of code: some of it was unmapped.
 pub fn forget_code() {
     imp::forget_code();
+}
+
+/// Bytes of the file that [`share`] takes.
+pub const SHARED_BYTES: usize = imp::SHARED_BYTES;
+
+/// Uses a file of [`SHARED_BYTES`] from now on, sealed so that it does not shrink, in which processes leave what they have
+/// read from unwind tables for one another. Nothing where it is no such file. What is in it is not believed.
+pub fn share(path: &core::ffi::CStr) {
+    imp::share(path);
+}
+
+/// Counts one more claim of a stack among the processes that share a file, unless it was claimed `most` times: false. True
+/// where there is no file.
+pub fn claim(stack: Stack, most: u8) -> bool {
+    imp::claim(frames(stack), most)
 }
 
 /// Lets stacks take no more than `bytes`. Captures go on without: a stack that is

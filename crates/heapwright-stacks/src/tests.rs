@@ -36,6 +36,17 @@ unsafe extern "C" fn note(context: *mut c_void, to: *mut c_void) -> c_int {
     0
 }
 
+/// The path of a file of so many bytes that does not shrink.
+pub(super) fn memfd(bytes: usize) -> std::ffi::CString {
+    // SAFETY: makes a file.
+    let file = unsafe { libc::memfd_create(c"test".as_ptr(), libc::MFD_ALLOW_SEALING) };
+    // SAFETY: the file is the test's.
+    assert!(file >= 0 && unsafe { libc::ftruncate(file, bytes as i64) } == 0);
+    // SAFETY: the file is the test's.
+    assert_eq!(unsafe { libc::fcntl(file, libc::F_ADD_SEALS, libc::F_SEAL_SHRINK) }, 0);
+    std::ffi::CString::new(std::format!("/proc/self/fd/{file}")).unwrap()
+}
+
 /// The C runtime's answer.
 #[inline(never)]
 fn expected() -> Vec<usize> {

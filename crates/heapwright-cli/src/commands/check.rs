@@ -24,7 +24,7 @@ use super::run::{command, not_started};
 use super::twice::{self, Asked};
 use crate::inspect;
 use crate::output::Look;
-use crate::preload::{self, Options};
+use crate::preload::{self, Options, SharedRules};
 use crate::process::Exit;
 use crate::report::model::{Report, Wanted};
 use crate::report::sites::Sites;
@@ -170,6 +170,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     if let Some(file) = sites.as_ref().and_then(Sites::file) {
         options.sites(file);
     }
+    // (A library that the user names may be too old for it.)
+    let rules = if preload::named().is_none() { SharedRules::new() } else { None };
+    if let Some(rules) = &rules {
+        options.add(&rules.option())?;
+    }
     preload::refuse_bad(&library, &options, &args.program.options)?;
     let words = &args.program.command;
     let how_checked = How {
@@ -310,7 +315,10 @@ fn options(args: &Args, records: &Path, frames: &str) -> anyhow::Result<Options>
         return Err(wrong("--twice sets option fill itself; leave one of them out".to_owned()));
     }
     let inherited = std::env::var_os("HEAPWRIGHT");
-    let mut options = Options::inherited_over(frames, inherited.as_deref());
+    // Text without still reachable blocks needs but their sum, unless somebody may look at the records later.
+    let is_brief = args.output_args.sums_reachable() && args.keep.is_none();
+    let default = if is_brief { format!("{frames},reachable=none") } else { frames.to_owned() };
+    let mut options = Options::inherited_over(&default, inherited.as_deref());
     options.add("mode=debug,quiet=yes")?;
     if args.leaks != Leaks::No {
         options.add("leaks=exit")?;

@@ -11,7 +11,7 @@
 
 use super::run::{command, not_started, why_none};
 use crate::inspect::{self, Verdict};
-use crate::preload::{self, Options};
+use crate::preload::{self, Options, SharedRules};
 use crate::process::orphans::Running;
 use crate::process::{self, Exit, Orphans, Outcome};
 use crate::report;
@@ -306,6 +306,10 @@ pub(super) fn checked(
         options.add(option)?;
     }
     options.record(&folder.path().join(STEM));
+    let rules = if preload::named().is_none() { SharedRules::new() } else { None };
+    if let Some(rules) = &rules {
+        options.add(&rules.option())?;
+    }
     preload::refuse_bad(&library, &options, &[])?;
     let mut command = command(program, &library, &options)?;
     if prints == Prints::Nothing {

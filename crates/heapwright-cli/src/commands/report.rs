@@ -198,6 +198,11 @@ impl OutputArgs {
         }
     }
 
+    /// Whether the sum of what the program still has is all that the report says of it.
+    pub(crate) fn sums_reachable(&self) -> bool {
+        !self.shows_reachable() && self.suppress.is_empty()
+    }
+
     /// Whether blocks that the program still has are reported.
     pub(crate) fn shows_reachable(&self) -> bool {
         self.format.shows_all_stacks() || self.show.0.contains(&Reach::Reachable)

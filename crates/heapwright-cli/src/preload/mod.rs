@@ -8,6 +8,7 @@
 //!   extract      puts them where a loader can map them
 //! launcher()     a path to the launcher, which travels the same way
 //! asked          what the library says of options, before a program has them
+//! rules          what checked processes share of unwind tables
 //! environment    LD_PRELOAD and HEAPWRIGHT for the program
 //! ```
 
@@ -16,9 +17,11 @@ mod embedded;
 mod environment;
 mod extract;
 mod given;
+mod rules;
 
 pub(crate) use asked::{refuse_bad, sets};
 pub(crate) use environment::{Options, preload_variable};
+pub(crate) use rules::SharedRules;
 
 use crate::inspect::{Target, is_for_musl};
 use crate::wrong::is_wrong;

@@ -613,13 +613,17 @@ impl Report {
         self.errors.iter().fold(self.unreported.times, add)
     }
 
-    /// Everything of one reach.
+    /// Everything of one reach. Of what is reachable also what the checks have counted and not reported.
     pub(crate) fn total(&self, reach: Reach) -> Amount {
-        self.leaks.iter().filter(|leak| leak.reach == reach).fold(Amount::default(), |sum, leak| {
-            Amount {
-                blocks: sum.blocks.saturating_add(leak.lost.blocks),
-                bytes: sum.bytes.saturating_add(leak.lost.bytes),
-            }
+        let reported = self.leaks.iter().filter(|leak| leak.reach == reach).map(|leak| &leak.lost);
+        let processes = self.processes.iter().filter(|process| !process.is_skipped);
+        let last = processes.filter_map(|process| {
+            process.checks.iter().rfind(|check| check.occasion.follows() && check.took_ns.is_some())
+        });
+        let omitted = last.map(|check| &check.omitted).filter(|_| reach == Reach::Reachable);
+        reported.chain(omitted).fold(Amount::default(), |sum, amount| Amount {
+            blocks: sum.blocks.saturating_add(amount.blocks),
+            bytes: sum.bytes.saturating_add(amount.bytes),
         })
     }
 }

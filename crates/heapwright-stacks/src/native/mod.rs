@@ -3,7 +3,7 @@
 //! ```text
 //!   walk      memo      modules         the walk, what it remembers, what a report needs
 //!   bounds    cache     image           which memory may be read, rules, modules in memory
-//!                       mapped          modules by the kernel's list, where the C library has none
+//!             shared    mapped          rules of other processes; modules by the kernel's list, where the C library has none
 //!   x86_64 or aarch64                   registers and where they are saved
 //! ```
 
@@ -13,6 +13,7 @@ mod image;
 mod mapped;
 mod memo;
 mod modules;
+mod shared;
 mod walk;
 
 #[allow(clippy::module_inception, reason = "one choice within another")]
@@ -23,6 +24,7 @@ mod machine;
 pub(super) use cache::forget_code;
 pub(super) use machine::registers;
 pub(super) use modules::{module_of, module_start, symbol_of};
+pub(super) use shared::{BYTES as SHARED_BYTES, claim, share};
 pub use walk::Scratch;
 pub(super) use walk::{capture, of_context, own_module};
 #[cfg(all(test, target_env = "gnu"))]

@@ -34,7 +34,7 @@ pub(in super::super) fn module_of(pc: usize) -> Option<Module> {
         path: [0; 512],
         path_length: 0,
     };
-    if let Some(id) = image.parts(NOTE).find_map(|notes| build_id(notes.bytes)) {
+    if let Some(id) = build_id_of(&image) {
         module.build_id_length = id.len().min(module.build_id.len());
         let length = module.build_id_length;
         module.build_id[..length].copy_from_slice(&id[..length]);
@@ -64,6 +64,11 @@ fn word(bytes: &[u8], at: usize) -> Option<usize> {
 fn long(bytes: &[u8], at: usize) -> Option<usize> {
     let bytes = bytes.get(at..)?.first_chunk()?;
     Some(u64::from_ne_bytes(*bytes) as usize)
+}
+
+/// The id that the linker gave a module.
+pub(super) fn build_id_of(image: &Image) -> Option<&'static [u8]> {
+    image.parts(NOTE).find_map(|notes| build_id(notes.bytes))
 }
 
 /// The build id among notes: name size, content size, type, name, content.

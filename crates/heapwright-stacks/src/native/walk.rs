@@ -45,6 +45,7 @@ use super::machine::{
     NUMBERS, SAVED_FP, SAVED_LINK, SAVED_PC, SAVED_SP, SIGRETURN, UCONTEXT, bare,
 };
 use super::memo::{Memo, Noted, Slots};
+use super::shared::{self, Known};
 use heapwright_substrate::os;
 use heapwright_substrate::sync::atomic::{AtomicUsize, Ordering};
 
@@ -70,6 +71,8 @@ pub struct Scratch {
     memo: Memo,
     frames: [usize; MAX_DEPTH],
     slots: Slots,
+    /// The module of the last rule that was learnt.
+    module: Known,
     /// Whether `context` was made.
     has_context: bool,
     context: MaybeUninit<Context>,
@@ -86,6 +89,7 @@ impl Scratch {
             memo: Memo::new(),
             frames: [0; MAX_DEPTH],
             slots: Slots::new(),
+            module: Known::NONE,
             has_context: false,
             context: MaybeUninit::zeroed(),
         }
@@ -378,12 +382,29 @@ fn learn(
         }
     }
     scratch.counts.rule_misses += 1;
+    if let Some(rule) = learnt_by_others(scratch, address, generation) {
+        if let Some(cache) = cache {
+            cache.put(address, rule, generation);
+        }
+        return (rule, true);
+    }
     let Some(image) = image::image_of(address) else {
         // Code that no module has may be something else the next time.
         let is_trampoline = SIGRETURN.is_some_and(|code| is_at(address.wrapping_add(1), code));
         let rule = if is_trampoline { Rule::SIGNAL } else { Rule::BY_FRAME_POINTER };
         return (rule, false);
     };
+    // (Others may know the module, and not this rule.)
+    if scratch.module.key(address, generation).is_none() {
+        scratch.module.become_of(&image, generation);
+    }
+    let key = scratch.module.key(address, generation);
+    if let Some(rule) = key.map(shared::get).filter(|&rule| rule != Rule(0)) {
+        if let Some(cache) = cache {
+            cache.put(address, rule, generation);
+        }
+        return (rule, true);
+    }
     if !scratch.has_context {
         scratch.context.write(Context::new_in());
         scratch.has_context = true;
@@ -413,7 +434,16 @@ fn learn(
     if let Some(cache) = cache {
         cache.put(address, rule, generation);
     }
+    if let Some(key) = key {
+        shared::put(key, rule);
+    }
     (rule, true)
+}
+
+/// The rule of an address in the module of the last one, where another process has read it.
+fn learnt_by_others(scratch: &Scratch, address: usize, generation: u32) -> Option<Rule> {
+    let rule = shared::get(scratch.module.key(address, generation)?);
+    (rule != Rule(0)).then_some(rule)
 }
 
 /// Whether these two instructions are at an address, of which nothing is known.

@@ -111,6 +111,9 @@ pub struct Options {
     /// An earlier run's record, whose sites are guarded; ends with a zero.
     #[cfg(feature = "debug")]
     sites: [u8; PATH_MAX],
+    /// A file that the processes of one check share what they know of code in; ends with a zero.
+    #[cfg(feature = "debug")]
+    rules: [u8; PATH_MAX],
     /// Bytes from one sample of the heap profile to the next; 0: there are none.
     #[cfg(feature = "debug")]
     pub sample: usize,
@@ -151,6 +154,8 @@ impl Options {
         record: [0; PATH_MAX],
         #[cfg(feature = "debug")]
         sites: [0; PATH_MAX],
+        #[cfg(feature = "debug")]
+        rules: [0; PATH_MAX],
         #[cfg(feature = "debug")]
         sample: 0,
         #[cfg(feature = "debug")]
@@ -232,7 +237,7 @@ enum Wrong {
 #[cfg(not(feature = "debug"))]
 const KNOWN: &str = "mode, cache, stats, stats_file, trace, timeline, limit, publish, purge, huge_pages, window, page; with mode=hardened also detect, on_misuse";
 #[cfg(feature = "debug")]
-const KNOWN: &str = "mode, cache, stats, stats_file, trace, timeline, sample, profile, limit, publish, purge, huge_pages, window, page, guard; with mode=hardened also detect, on_misuse; with mode=debug or guard=sample also traces, memory, record, sites; with mode=debug also detect, stop, retain, slots, log, quiet, fill, leaks, leak_signal, growth, reachable";
+const KNOWN: &str = "mode, cache, stats, stats_file, trace, timeline, sample, profile, limit, publish, purge, huge_pages, window, page, guard; with mode=hardened also detect, on_misuse; with mode=debug or guard=sample also traces, memory, record, sites; with mode=debug also detect, stop, retain, slots, log, quiet, fill, leaks, leak_signal, growth, reachable, rules";
 
 /// Parses the string; `complain` hears of every option that is ignored.
 fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
@@ -307,7 +312,7 @@ fn without_debugging(text: &[u8], options: &Options, mut complain: impl FnMut(&[
             _ if is_of_guards && has_guards => false,
             b"guard" if value.starts_with(b"sample") => false,
             b"guard" if is_hardened && value == b"never" => false,
-            b"detect" | b"record" | b"sites" => set(&mut scratch, name, value).is_ok(),
+            b"detect" | b"record" | b"sites" | b"rules" => set(&mut scratch, name, value).is_ok(),
             _ => debug::set(&mut scratch.debug, name, value)
                 .or_else(|| leaks::set(&mut scratch.leaks, name, value))
                 .or_else(|| fill::set(&mut scratch.fill, name, value))
@@ -361,6 +366,8 @@ fn set(options: &mut Options, name: &[u8], value: &[u8]) -> Result<(), Wrong> {
         (b"record", path) => set_path(&mut options.record, path)?,
         #[cfg(feature = "debug")]
         (b"sites", path) => set_path(&mut options.sites, path)?,
+        #[cfg(feature = "debug")]
+        (b"rules", path) => set_path(&mut options.rules, path)?,
         #[cfg(feature = "debug")]
         (b"sample", b"off") => options.sample = 0,
         #[cfg(feature = "debug")]
@@ -697,6 +704,13 @@ pub fn record_file() -> Option<&'static [u8]> {
 #[cfg(feature = "debug")]
 pub fn sites_file() -> Option<&'static CStr> {
     let path = CStr::from_bytes_until_nul(&get().sites).ok()?;
+    (!path.is_empty()).then_some(path)
+}
+
+/// A file that the processes of one check share what they know of code in (`rules=FILE`, which the command sets).
+#[cfg(feature = "debug")]
+pub fn rules_file() -> Option<&'static CStr> {
+    let path = CStr::from_bytes_until_nul(&get().rules).ok()?;
     (!path.is_empty()).then_some(path)
 }
 

@@ -104,6 +104,9 @@ pub(crate) fn start() -> bool {
     if let Some(prefix) = options::record_file() {
         slot.value.reporter.record_to(prefix);
     }
+    if let Some(path) = options::rules_file() {
+        crate::stacks::share(path);
+    }
     if let Some(path) = options::sites_file()
         && !slot.value.flagged.read(path)
     {

@@ -43,7 +43,7 @@ const BUDGET_LEAST: usize = 2 << 20;
 const BUDGET_LEAST_SHARE: usize = 16;
 const BUDGET_MOST_SHARE: usize = 4;
 /// Retired buckets that are guarded before it becomes one in [`GUARD_ONE_IN`].
-const GUARD_FIRST: u32 = 16;
+const GUARD_FIRST: u32 = 4;
 const GUARD_ONE_IN: u32 = 64;
 /// Spans of a class that are kept although nothing is in them.
 const SPARE_SPANS: u32 = 1;

@@ -17,6 +17,8 @@ mod registers;
 mod reservations;
 pub mod rseq;
 #[cfg(feature = "debug")]
+mod shared_file;
+#[cfg(feature = "debug")]
 mod standstill;
 mod stdio;
 mod symbols;
@@ -38,6 +40,8 @@ pub use process::*;
 pub use registers::*;
 #[cfg(feature = "debug")]
 pub use reservations::{is_own, next_own};
+#[cfg(feature = "debug")]
+pub use shared_file::map_sealed;
 #[cfg(feature = "debug")]
 pub use standstill::*;
 pub use stdio::*;

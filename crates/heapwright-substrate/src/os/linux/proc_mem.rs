@@ -89,6 +89,9 @@ fn open(path: &CStr) -> i32 {
 }
 
 impl ProcMem {
+    /// Nothing can be read by it.
+    pub const NONE: Self = Self { memory: -1, pages: -1 };
+
     /// Of the calling process. `None`: there is no /proc.
     pub fn open() -> Option<Self> {
         let memory = open(c"/proc/self/mem");
@@ -243,7 +246,7 @@ impl ProcMem {
 
 impl Drop for ProcMem {
     fn drop(&mut self) {
-        for file in [self.memory, self.pages] {
+        for file in [self.memory, self.pages].into_iter().filter(|&file| file >= 0) {
             keeping_errno(|| calls::close(file));
         }
     }

@@ -561,7 +561,8 @@ pub fn mapping_of(address: usize) -> Result<Option<Mapping>, Unknown> {
 /// Calls `visit` with every mapping, by address, until it returns false. False: they
 /// cannot be read.
 pub fn each_mapping(visit: &mut dyn FnMut(&Mapping) -> bool) -> bool {
-    let mut buffer = [0; 1024];
+    // (A call each; but stacks may be small.)
+    let mut buffer = [0; 2048];
     let mut line = [0; 320];
     let mut length = 0;
     read_file(c"/proc/self/maps", &mut buffer, |bytes| {

@@ -18,6 +18,7 @@ use crate::size_class::UNIT;
 use crate::sync::atomic::Ordering;
 
 use super::super::heap::Heap;
+use super::super::leak_check::Amount;
 use super::super::slot::{State, Word};
 use super::super::span::{BucketRef, Found, Place, Span, Stage};
 use super::zeroed::{Plain, ZeroedArray};
@@ -52,6 +53,13 @@ pub(super) struct Block {
     pub(super) word: Word,
     pub(super) start: usize,
     pub(super) size: usize,
+}
+
+/// All live blocks.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Live {
+    pub(super) amount: Amount,
+    pub(super) has_kept: bool,
 }
 
 impl Index {
@@ -122,5 +130,16 @@ impl Index {
         let buckets = spans.flat_map(Span::all_buckets);
         let open = buckets.filter(|bucket| bucket.record().stage() == Stage::Open);
         open.flat_map(|bucket| bucket.slots()).filter_map(|place| self.live(place))
+    }
+
+    /// How many blocks are live, their bytes, and whether the program keeps one of them.
+    pub(super) fn sum(&self) -> Live {
+        let mut sum = Live::default();
+        for block in self.each() {
+            sum.amount.blocks += 1;
+            sum.amount.bytes += block.size as u64;
+            sum.has_kept |= block.word.is_kept();
+        }
+        sum
     }
 }

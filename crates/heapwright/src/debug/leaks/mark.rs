@@ -25,6 +25,9 @@
 //! Breadth first, so the way that is remembered of a block (`via`: the address of the
 //! word that led to it) is a shortest one from the first kind of root that has one.
 //!
+//! Most processes lose nothing, and their globals lead to all they have: nothing more is read once every live block is
+//! reachable, and nothing at all where no block is live.
+//!
 //! Called by `leaks`, in the copy of the process.
 
 use core::slice;
@@ -33,7 +36,7 @@ use heapwright_record::debug::{Reach, Root};
 
 use crate::os::ProcMem;
 
-use super::index::{Block, Index};
+use super::index::{Block, Index, Live};
 use super::roots::{Region, Roots};
 use super::zeroed::ZeroedArray;
 
@@ -77,13 +80,18 @@ pub(super) struct Marks<'a> {
     next: usize,
     end: usize,
     piece: Option<ZeroedArray<usize>>,
+    /// Live blocks that are not known to be reachable.
+    left: u64,
+    has_kept: bool,
+    /// Whether only a middle leads to some, so far.
+    has_possible: bool,
     /// Bytes that were read.
     pub(super) read: u64,
 }
 
 impl<'a> Marks<'a> {
     /// `None`: there is no memory.
-    pub(super) fn new(index: &'a Index, proc_mem: &'a ProcMem) -> Option<Self> {
+    pub(super) fn new(index: &'a Index, live: Live, proc_mem: &'a ProcMem) -> Option<Self> {
         Some(Self {
             index,
             proc_mem,
@@ -93,6 +101,9 @@ impl<'a> Marks<'a> {
             next: 0,
             end: 0,
             piece: Some(ZeroedArray::new(PIECE / size_of::<usize>())?),
+            left: live.amount.blocks,
+            has_kept: live.has_kept,
+            has_possible: false,
             read: 0,
         })
     }
@@ -100,13 +111,14 @@ impl<'a> Marks<'a> {
     /// Finds out what leads to what.
     pub(super) fn mark(&mut self, roots: &Roots) {
         const ORDER: [Root; 4] = [Root::Globals, Root::Stack, Root::Mapping, Root::OtherHeap];
-        for block in self.index.each() {
-            if block.place.record().word().is_kept() {
+        if self.has_kept {
+            for block in self.index.each().filter(|block| block.word.is_kept()) {
                 self.reach[block.number] = REACHABLE;
+                self.left = self.left.saturating_sub(1);
                 self.push(block.start);
             }
+            self.drain(Proof::Sure);
         }
-        self.drain(Proof::Sure);
         for kind in ORDER {
             for region in roots.regions(kind).filter(|region| region.sure) {
                 self.read_region(&region, Proof::Sure);
@@ -116,10 +128,15 @@ impl<'a> Marks<'a> {
             }
             self.drain(Proof::Sure);
         }
+        if self.left == 0 {
+            return;
+        }
         // Those that a middle leads to wait since the first pass.
-        for block in self.index.each() {
-            if self.reach[block.number] == POSSIBLE {
-                self.push(block.start);
+        if self.has_possible {
+            for block in self.index.each() {
+                if self.reach[block.number] == POSSIBLE {
+                    self.push(block.start);
+                }
             }
         }
         for kind in ORDER {
@@ -135,6 +152,11 @@ impl<'a> Marks<'a> {
                 self.drain(Proof::LostWith(block.number));
             }
         }
+    }
+
+    /// Whether all live blocks are reachable.
+    pub(super) fn has_all(&self) -> bool {
+        self.left == 0
     }
 
     /// What became of a block.
@@ -173,7 +195,7 @@ impl<'a> Marks<'a> {
     }
 
     fn drain(&mut self, proof: Proof) {
-        while self.next < self.end {
+        while self.next < self.end && self.left > 0 {
             let start = self.queue[self.next];
             self.next += 1;
             if let Some(block) = self.index.find(start) {
@@ -192,9 +214,11 @@ impl<'a> Marks<'a> {
             Proof::Sure if word - block.start <= NEAR && reach != REACHABLE => {
                 self.reach[number] = REACHABLE;
                 self.via[number] = at;
+                self.left = self.left.saturating_sub(1);
                 self.push(block.start);
             }
             Proof::Sure if reach == UNREACHED => {
+                self.has_possible = true;
                 self.reach[number] = POSSIBLE;
                 self.via[number] = at;
             }
@@ -218,6 +242,9 @@ impl<'a> Marks<'a> {
     }
 
     fn read_region(&mut self, region: &Region, proof: Proof) {
+        if self.left == 0 {
+            return;
+        }
         let proc_mem = self.proc_mem;
         let page = crate::os::kernel_page_size();
         let (from, to) = (region.start & !(page - 1), region.end);
@@ -255,7 +282,7 @@ impl<'a> Marks<'a> {
         const WORD: usize = size_of::<usize>();
         let Some(mut piece) = self.piece.take() else { return };
         let mut at = from.next_multiple_of(WORD);
-        while at + WORD <= to {
+        while at + WORD <= to && self.left > 0 {
             let room = (to - at).min(PIECE) & !(WORD - 1);
             let words = piece.as_mut_ptr().cast::<u8>();
             // SAFETY: the piece has so many bytes, which are numbers.

@@ -60,7 +60,7 @@ use mark::Marks;
 use report::LeakReport;
 use roots::{Caller, Roots};
 use timeline::Timeline;
-use zeroed::ZeroedArray;
+use zeroed::{Shelf, ZeroedArray};
 
 pub(super) use request::{prepare, tick};
 
@@ -188,10 +188,11 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
         return Err(BUSY);
     }
     let since = since(heap, occasion).ok_or("")?;
-    let proc_mem = ProcMem::open().ok_or(UNSEEN)?;
+    let has_blocks = heap.made() != heap.freed();
+    let proc_mem = if has_blocks { ProcMem::open().ok_or(UNSEEN)? } else { ProcMem::NONE };
     let caller = Caller {
         thread: os::thread_id(),
-        stack: if is_exit { below_exit(&mut one.0, &proc_mem, here) } else { here },
+        stack: if is_exit && has_blocks { below_exit(&mut one.0, &proc_mem, here) } else { here },
         pointer: os::thread_pointer(),
     };
     drop(proc_mem);
@@ -357,14 +358,22 @@ fn examine(
     timeline: &Timeline,
 ) -> Option<LeakCheck> {
     let stopped = os::now_ns() - work.began;
-    let proc_mem = ProcMem::open()?;
+    let _shelf = Shelf::take();
     let index = Index::new(heap)?;
     let locals = (THREAD_LOCAL.0.load(Ordering::Relaxed), THREAD_LOCAL.1.load(Ordering::Relaxed));
-    let roots = Roots::new(heap.id(), &proc_mem, work.caller, work.answers, locals)?;
-    let mut marks = Marks::new(&index, &proc_mem)?;
+    let live = index.sum();
+    // Where nothing is live nothing is read.
+    let (proc_mem, roots) = if live.amount.blocks == 0 {
+        (ProcMem::NONE, Roots::none(work.caller, work.answers)?)
+    } else {
+        let proc_mem = ProcMem::open()?;
+        let roots = Roots::new(heap.id(), &proc_mem, work.caller, work.answers, locals)?;
+        (proc_mem, roots)
+    };
+    let mut marks = Marks::new(&index, live, &proc_mem)?;
     marks.mark(&roots);
     let report = LeakReport::new(heap, work, voice, timeline, stopped)?;
-    report.write(&index, &roots, &mut marks)
+    report.write(&index, live.amount, &roots, &mut marks)
 }
 
 /// Notes what is live now, where a moment is due. Called where buckets are opened.

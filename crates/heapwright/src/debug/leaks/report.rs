@@ -8,9 +8,13 @@
 //! with the way from a root to one of its blocks; the rest is counted. The numbers of
 //! operations become times by the timeline.
 //!
+//! A check is *brief* where nobody looks at what is reachable (option `reachable=none`, which `heapwright check` sets for
+//! its text) and it is the process's only one: what is live by stack and by size, and when, is left out. Of a process that
+//! lost nothing it is then two sums, and a few blocks.
+//!
 //! Called by `leaks`, in the copy of the process.
 
-use heapwright_record::debug::{self as record, Entry, Origin, Reach, Root};
+use heapwright_record::debug::{self as record, Entry, Occasion, Origin, Reach, Root};
 
 use crate::options;
 use crate::options::leaks::Reported;
@@ -34,6 +38,8 @@ use super::{Assignment, sum_of};
 /// Groups of reachable blocks that are reported in full, and stacks whose live blocks are.
 const REACHABLE_REPORTED: usize = 100;
 const USAGE_TOLD: usize = 256;
+/// Reachable blocks that a brief check reports.
+const SHOWN: usize = 8;
 /// Groups that are printed.
 const PRINTED: usize = 20;
 /// Blocks of a way that are reported: those next to the root. And the longest way that is
@@ -143,23 +149,46 @@ impl<'a, 'v> LeakReport<'a, 'v> {
         Some(())
     }
 
+    /// Whether sums will do for what is reachable.
+    fn is_brief(&self) -> bool {
+        let options = options::leaks();
+        let is_only = self.work.occasion == Occasion::Exit && self.work.number == 1;
+        is_only && options.reachable == Reported::None && !options.growth
+    }
+
     /// Reports everything.
     pub(super) fn write(
         mut self,
         index: &Index,
+        live: Amount,
         roots: &Roots,
         marks: &mut Marks<'_>,
     ) -> Option<LeakCheck> {
         self.report_check();
+        let is_brief = self.is_brief();
         let mut found = LeakCheck::default();
-        let groups = self.add_up(index, marks, &mut found)?;
-        self.report_fullness();
-        self.report_usage();
+        let mut groups = if is_brief && marks.has_all() && self.work.since.is_none() {
+            found.reachable = live;
+            Groups::new()?
+        } else {
+            self.add_up(index, marks, &mut found, is_brief)?
+        };
         let mut omitted = Omitted::default();
+        if is_brief {
+            (omitted.blocks, omitted.bytes) = (found.reachable.blocks, found.reachable.bytes);
+            self.add_some(index, marks, live.blocks, &mut groups)?;
+        } else {
+            self.report_fullness();
+            self.report_usage();
+        }
+        let groups = groups.sorted();
         let mut reported = 0;
         for group in groups.iter() {
             let reach = Reach::from_u8(group.reach());
-            if reach == Reach::Reachable {
+            if reach == Reach::Reachable && is_brief {
+                omitted.blocks -= group.blocks;
+                omitted.bytes -= group.bytes;
+            } else if reach == Reach::Reachable {
                 let most = match options::leaks().reachable {
                     Reported::None => 0,
                     Reported::Top => REACHABLE_REPORTED,
@@ -175,7 +204,9 @@ impl<'a, 'v> LeakReport<'a, 'v> {
             }
             self.report_group(reach, group, index, roots, marks);
         }
-        self.report_timeline();
+        if !is_brief {
+            self.report_timeline();
+        }
         let blocks = [found.definite, found.indirect, found.possible, found.reachable];
         let sum = |of: fn(&Amount) -> u64| blocks.iter().map(of).sum();
         self.report_checked(sum(|a| a.blocks), sum(|a| a.bytes), marks.read, omitted);
@@ -188,7 +219,8 @@ impl<'a, 'v> LeakReport<'a, 'v> {
         index: &Index,
         marks: &mut Marks<'_>,
         found: &mut LeakCheck,
-    ) -> Option<Sorted> {
+        is_brief: bool,
+    ) -> Option<Groups> {
         let mut groups = Groups::new()?;
         if self.work.answers.iter().any(Answer::is_silent) {
             for block in index.each() {
@@ -202,7 +234,9 @@ impl<'a, 'v> LeakReport<'a, 'v> {
             let made = block.place.record();
             let sequence = made.made.load(Ordering::Relaxed);
             let stack = made.made_at.load(Ordering::Relaxed);
-            self.usage.of(0, 0, stack)?.add(block.start, block.size, sequence);
+            if !is_brief {
+                self.usage.of(0, 0, stack)?.add(block.start, block.size, sequence);
+            }
             if self.work.since.is_some_and(|since| (sequence.wrapping_sub(since) as i32) < 0) {
                 continue;
             }
@@ -210,6 +244,9 @@ impl<'a, 'v> LeakReport<'a, 'v> {
             let amount = sum_of(found, reach);
             amount.blocks += 1;
             amount.bytes += block.size as u64;
+            if is_brief && reach == Reach::Reachable {
+                continue;
+            }
             let group = groups.of(reach as u8, block.word.origin(), stack)?;
             group.add(block.start, block.size, sequence);
             if reach == Reach::Indirect
@@ -222,7 +259,7 @@ impl<'a, 'v> LeakReport<'a, 'v> {
                 group.indirect_bytes += block.size as u64;
             }
         }
-        Some(groups.sorted())
+        Some(groups)
     }
 
     /// Whether a block was made by a thread that did not say what it holds.
@@ -304,6 +341,28 @@ impl<'a, 'v> LeakReport<'a, 'v> {
                 recorder.put(&(*step).into());
             }
         });
+    }
+
+    /// Adds a few reachable blocks, by whose stacks it is known what a program has in it (Python as a library, say).
+    fn add_some(
+        &self,
+        index: &Index,
+        marks: &Marks<'_>,
+        blocks: u64,
+        groups: &mut Groups,
+    ) -> Option<()> {
+        if self.work.since.is_some() {
+            return Some(());
+        }
+        let step = (blocks as usize / SHOWN).max(1);
+        let some = index.each().step_by(step).take(SHOWN);
+        for block in some.filter(|block| marks.reach(block) == Reach::Reachable) {
+            let made = block.place.record();
+            let stack = made.made_at.load(Ordering::Relaxed);
+            let group = groups.of(Reach::Reachable as u8, block.word.origin(), stack)?;
+            group.add(block.start, block.size, made.made.load(Ordering::Relaxed));
+        }
+        Some(())
     }
 
     fn report_usage(&mut self) {

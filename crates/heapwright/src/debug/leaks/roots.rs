@@ -41,6 +41,8 @@ const SHARED_FILE_MOST: usize = 64 << 20;
 /// Where the C library's struct of a thread is: so far from the end of its stack.
 #[cfg(target_arch = "x86_64")]
 const THREAD_STRUCT: usize = 16 << 10;
+/// Regions that there is room for at least: most processes have fewer, and what is not touched costs nothing.
+const ROOM: usize = 8192;
 /// Bytes of that struct.
 const STRUCT: usize = 4096;
 /// Where in it the loader's table of the thread's variables is named.
@@ -83,6 +85,8 @@ pub(super) struct Caller {
 pub(super) struct Roots {
     regions: ZeroedArray<Region>,
     count: usize,
+    /// There were more than there is room for.
+    is_full: bool,
     caller: Caller,
     answers: &'static [Answer],
     /// Bytes of thread-local variables below and above a thread's pointer.
@@ -105,25 +109,31 @@ impl Roots {
         answers: &'static [Answer],
         thread_local: (usize, usize),
     ) -> Option<Self> {
-        let mut mappings = 0;
-        os::each_mapping(&mut |_| {
-            mappings += 1;
-            true
-        })
-        .then_some(())?;
-        // Each mapping may be in parts, between what is ours.
-        let regions = ZeroedArray::new(2 * mappings + MAP.limit() + 512)?;
-        let mut roots = Self { regions, count: 0, caller, answers, thread_local };
-        let mut before: Option<Mapping> = None;
-        os::each_mapping(&mut |mapping| {
-            let guarded =
-                before.is_some_and(|before| before.end == mapping.start && !before.readable);
-            roots.add_mapping(proc_mem, mapping, guarded);
-            before = Some(*mapping);
-            true
-        });
-        roots.add_window(heap);
-        Some(roots)
+        let mut room = ROOM + MAP.limit();
+        loop {
+            let regions = ZeroedArray::new(room)?;
+            let mut roots =
+                Self { regions, count: 0, is_full: false, caller, answers, thread_local };
+            let mut before: Option<(usize, bool)> = None;
+            os::each_mapping(&mut |mapping| {
+                let guarded = before == Some((mapping.start, false));
+                roots.add_mapping(proc_mem, mapping, guarded);
+                before = Some((mapping.end, mapping.readable));
+                true
+            })
+            .then_some(())?;
+            roots.add_window(heap);
+            if !roots.is_full {
+                return Some(roots);
+            }
+            room = room.checked_mul(4)?;
+        }
+    }
+
+    /// Where there is nothing to be led to, nothing counts.
+    pub(super) fn none(caller: Caller, answers: &'static [Answer]) -> Option<Self> {
+        let regions = ZeroedArray::new(1)?;
+        Some(Self { regions, count: 0, is_full: false, caller, answers, thread_local: (0, 0) })
     }
 
     /// The ranges of a kind.
@@ -168,6 +178,9 @@ impl Roots {
         let hides_much = mapping.shared || mapping.end - mapping.start > HIDDEN_MOST;
         if is_hidden && (hides_much || !proc_mem.knows_pages())
             || matches!(contents, Contents::Special)
+            // Code of a file holds instructions, and the kernel would look through all pages of a compiler's 30 MB for
+            // one that was written.
+            || is_file && mapping.executable && !mapping.writable
             // The loader and the C library write there before they forbid it; but only
             // pages that were written are to be read.
             || is_file && !mapping.writable && !proc_mem.knows_pages()
@@ -282,9 +295,20 @@ impl Roots {
     }
 
     fn add(&mut self, region: Region) {
+        // A module's parts are looked through in one call of the kernel.
+        if let Some(last) = self.count.checked_sub(1).and_then(|last| self.regions.get_mut(last))
+            && last.end == region.start
+            && last.kind() == Root::Globals
+            && (last.kind, last.sure, last.private) == (region.kind, region.sure, region.private)
+        {
+            last.end = region.end;
+            return;
+        }
         if let Some(place) = self.regions.get_mut(self.count) {
             *place = region;
             self.count += 1;
+        } else {
+            self.is_full = true;
         }
     }
 

@@ -7,6 +7,9 @@
 //! A check may not allocate from the heap that it looks at, and may need much: a byte
 //! and a word for each block. What is not touched costs nothing.
 //!
+//! Small ones are cut from one piece, which a check takes when it begins and gives back as a whole ([`Shelf`]): a dozen
+//! arrays of a process of a millisecond were sixty system calls.
+//!
 //! Called by the rest of `leaks`.
 
 use core::marker::PhantomData;
@@ -14,8 +17,54 @@ use core::ops::{Deref, DerefMut};
 use core::slice;
 
 use crate::os::Answer;
+use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use super::super::table::{give_room, room};
+
+/// Bytes of the piece, and of what is cut from it at most.
+const SHELF: usize = 1 << 20;
+const CUT_MOST: usize = SHELF / 4;
+/// What is cut begins at a multiple of this.
+const GRAIN: usize = 64;
+
+/// The piece that the check under way cuts small arrays from; null: there is none.
+static PIECE: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
+/// Bytes of it that were cut.
+static CUT: AtomicUsize = AtomicUsize::new(0);
+
+/// The piece, while a check works: it outlives the arrays that are made meanwhile, of this one thread.
+pub(super) struct Shelf(());
+
+impl Shelf {
+    /// Takes it, if there is memory. The caller holds the lock of checks, or is a copy of the process.
+    pub(super) fn take() -> Self {
+        CUT.store(0, Ordering::Relaxed);
+        PIECE.store(room(SHELF), Ordering::Relaxed);
+        Self(())
+    }
+
+    /// So many zeroes of it.
+    fn cut(bytes: usize) -> Option<*mut u8> {
+        let piece = PIECE.load(Ordering::Relaxed);
+        let at = CUT.load(Ordering::Relaxed);
+        let end = at + bytes.next_multiple_of(GRAIN);
+        if piece.is_null() || bytes > CUT_MOST || end > SHELF {
+            return None;
+        }
+        CUT.store(end, Ordering::Relaxed);
+        Some(piece.wrapping_add(at))
+    }
+}
+
+impl Drop for Shelf {
+    fn drop(&mut self) {
+        let piece = PIECE.swap(core::ptr::null_mut(), Ordering::Relaxed);
+        if !piece.is_null() {
+            // SAFETY: made by `take` with so many bytes; what was cut from it is gone, as a shelf outlives its arrays.
+            unsafe { give_room(piece, SHELF) };
+        }
+    }
+}
 
 /// What such an array may contain.
 ///
@@ -37,14 +86,18 @@ unsafe impl Plain for Answer {}
 pub(super) struct ZeroedArray<T: Plain> {
     at: *mut u8,
     count: usize,
+    /// It is a piece of its own, not one of the shelf's.
+    is_alone: bool,
     of: PhantomData<T>,
 }
 
 impl<T: Plain> ZeroedArray<T> {
     /// Room for `count` of them. `None`: there is no memory.
     pub(super) fn new(count: usize) -> Option<Self> {
-        let at = room(count.checked_mul(size_of::<T>())?.max(1));
-        (!at.is_null()).then_some(Self { at, count, of: PhantomData })
+        let bytes = count.checked_mul(size_of::<T>())?.max(1);
+        let cut = Shelf::cut(bytes);
+        let (at, is_alone) = (cut.unwrap_or_else(|| room(bytes)), cut.is_none());
+        (!at.is_null()).then_some(Self { at, count, is_alone, of: PhantomData })
     }
 }
 
@@ -52,22 +105,59 @@ impl<T: Plain> Deref for ZeroedArray<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: so many, zeroed at first, aligned to a page; ours while this lives.
+        // SAFETY: so many, zeroed at first, aligned to a line of the cache or more; ours while this lives.
         unsafe { slice::from_raw_parts(self.at.cast(), self.count) }
     }
 }
 
 impl<T: Plain> DerefMut for ZeroedArray<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: so many, zeroed at first, aligned to a page; ours alone while this is borrowed.
+        // SAFETY: so many, zeroed at first, aligned to a line of the cache or more; ours alone while this is borrowed.
         unsafe { slice::from_raw_parts_mut(self.at.cast(), self.count) }
     }
 }
 
 impl<T: Plain> Drop for ZeroedArray<T> {
     fn drop(&mut self) {
+        if !self.is_alone {
+            return;
+        }
         let bytes = (self.count * size_of::<T>()).max(1);
         // SAFETY: made with so many bytes, and nobody has it any more.
         unsafe { give_room(self.at, bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_arrays_are_cut_from_the_shelf_and_large_ones_are_not() {
+        assert!(crate::substrate::open(crate::options::get));
+        // As a check does.
+        let _one = super::super::ONE.lock();
+        for _ in 0..3 {
+            let shelf = Shelf::take();
+            let mut one = ZeroedArray::<u8>::new(3).unwrap();
+            let mut two = ZeroedArray::<usize>::new(100).unwrap();
+            let large = ZeroedArray::<u8>::new(CUT_MOST + 1).unwrap();
+            assert!(!one.is_alone && !two.is_alone && large.is_alone);
+            assert!(two.as_ptr().addr() - one.as_ptr().addr() == GRAIN);
+            assert!(one.iter().all(|&byte| byte == 0) && two.iter().all(|&word| word == 0));
+            one.fill(0xff);
+            two.fill(usize::MAX);
+            assert_eq!(large[CUT_MOST], 0);
+            drop((one, two, large, shelf));
+            assert!(ZeroedArray::<u8>::new(3).unwrap().is_alone);
+        }
+        // What there is no room for any more is a piece of its own.
+        let shelf = Shelf::take();
+        let arrays = [(); 5].map(|()| ZeroedArray::<u8>::new(CUT_MOST).unwrap());
+        assert_eq!(
+            arrays.each_ref().map(|array| array.is_alone),
+            [false, false, false, false, true]
+        );
+        drop((arrays, shelf));
     }
 }

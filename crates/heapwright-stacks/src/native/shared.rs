@@ -1,0 +1,190 @@
+//! Shared rules: what the processes of one check have read from unwind tables, for one another.
+//!
+//! ```text
+//!   module   build id --> 64 bits        (once a module and scratch, while walks stay in it)
+//!   key      those and the address in the file, mixed
+//!   file     key ^ rule | rule | ...     65,536 entries of 16 bytes, by the key's first bits
+//!            count | count | ...         262,144 bytes, by what of a stack's addresses is the same in each process
+//! ```
+//!
+//! A build is a thousand processes of the same three programs, and each of them reads the same 5,000 rules from cold tables:
+//! 0.7 us each, where an entry here is a look at one line. The command makes the file (`rules=FILE`, sealed: see
+//! `os::map_sealed`); what has no build id, or no file, is read from its tables as ever.
+//!
+//! Also how often the processes have claimed a stack, for a caller that does something for the first few of them only. Modules
+//! lie elsewhere in each process, by whole pages: the last 12 bits of a dozen addresses name a stack well enough.
+//!
+//! # What may be wrong in it
+//!
+//! All: it is written by other processes, without a lock. A pair that was torn, or whose place another took, does not give
+//! the key back and is a miss (see `cache`). A word that is no rule of ours is a wrong stack and never a fault: a walk
+//! believes no rule, but tries what it reads (`rule`: any word can be asked). Another version of this library has other
+//! keys.
+
+use core::ffi::CStr;
+use core::ptr;
+
+use super::super::rule::Rule;
+use super::image::Image;
+use super::modules;
+use heapwright_substrate::os;
+use heapwright_substrate::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
+
+const ORDER: u32 = 16;
+
+/// Counts, as a power of two.
+const COUNTS: u32 = 18;
+const RULES_BYTES: usize = size_of::<Entry>() << ORDER;
+
+/// Bytes of the file.
+pub(in super::super) const BYTES: usize = RULES_BYTES + (1 << COUNTS);
+
+#[repr(C)]
+struct Entry {
+    mixed: AtomicU64,
+    rule: AtomicU64,
+}
+
+const _: () = assert!(BYTES == 5 << 18);
+
+static FILE: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut());
+
+/// Uses a file from now on, if it is one to be used.
+pub(in super::super) fn share(path: &CStr) {
+    let at = os::map_sealed(path, BYTES);
+    if !at.is_null() {
+        FILE.store(at.cast(), Ordering::Release);
+    }
+}
+
+/// Whether there is a file.
+#[inline]
+fn is_shared() -> bool {
+    !FILE.load(Ordering::Relaxed).is_null()
+}
+
+/// A module, as others know it. Valid when zeroed: none.
+#[derive(Clone, Copy)]
+pub(super) struct Known {
+    start: usize,
+    end: usize,
+    bias: usize,
+    id: u64,
+    /// It was there while this lasted; 0 is never.
+    generation: u32,
+}
+
+/// A rule's place in the file.
+#[derive(Clone, Copy)]
+pub(super) struct Key(u64);
+
+fn mix(hash: u64, word: u64) -> u64 {
+    let hash = (hash.rotate_left(29) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    hash ^ hash >> 32
+}
+
+/// What differs from one version of this library to another, and so does what a word means.
+fn version() -> u64 {
+    let name = concat!(env!("CARGO_PKG_VERSION"), "-1").bytes();
+    name.fold(0, |hash, byte| mix(hash, byte.into()))
+}
+
+impl Known {
+    pub(super) const NONE: Self = Self { start: 0, end: 0, bias: 0, id: 0, generation: 0 };
+
+    /// The key of an address, if it is in the module.
+    #[inline]
+    pub(super) fn key(&self, address: usize, generation: u32) -> Option<Key> {
+        let is_in = self.generation == generation && (self.start..self.end).contains(&address);
+        is_in.then(|| Key(mix(self.id, address.wrapping_sub(self.bias) as u64)))
+    }
+
+    /// Becomes the module of an image, if others can know it.
+    pub(super) fn become_of(&mut self, image: &Image, generation: u32) {
+        *self = Self::NONE;
+        if is_shared()
+            && let Some(id) = modules::build_id_of(image)
+        {
+            let (words, _) = id.as_chunks::<8>();
+            let known = mix(version(), id.len() as u64);
+            let hash = words.iter().fold(known, |hash, word| mix(hash, u64::from_ne_bytes(*word)));
+            let &Image { start, end, bias, .. } = image;
+            *self = Self { start, end, bias, id: hash, generation };
+        }
+    }
+}
+
+fn entry(key: Key) -> Option<&'static Entry> {
+    let file = FILE.load(Ordering::Acquire);
+    if file.is_null() {
+        return None;
+    }
+    let at = file.wrapping_add((key.0 >> (u64::BITS - ORDER)) as usize);
+    // SAFETY: in the file, which has an entry for each value of so many bits, is mapped for good and does not shrink; all
+    // use it as atomics.
+    Some(unsafe { &*at })
+}
+
+/// What somebody has read; `Rule(0)`: nobody, as far as is known.
+pub(super) fn get(key: Key) -> Rule {
+    entry(key).map_or(Rule(0), |entry| {
+        let rule = entry.rule.load(Ordering::Relaxed);
+        let known = entry.mixed.load(Ordering::Relaxed) ^ rule == key.0;
+        Rule(if known { rule } else { 0 })
+    })
+}
+
+/// Leaves a rule to the others.
+pub(super) fn put(key: Key, rule: Rule) {
+    if let Some(entry) = entry(key) {
+        entry.mixed.store(key.0 ^ rule.0, Ordering::Relaxed);
+        entry.rule.store(rule.0, Ordering::Relaxed);
+    }
+}
+
+/// Counts one more claim of a stack, by its frames, unless it has `most`. True where there is no file, too.
+pub(in super::super) fn claim(frames: &[usize], most: u8) -> bool {
+    let file = FILE.load(Ordering::Acquire);
+    if file.is_null() {
+        return true;
+    }
+    let hash = frames.iter().fold(version(), |hash, &frame| mix(hash, frame as u64 & 0xfff));
+    let at = RULES_BYTES + (hash >> (u64::BITS - COUNTS)) as usize;
+    let place = file.cast::<AtomicU8>().wrapping_add(at);
+    // SAFETY: in the file behind its rules, which has a byte for each value of so many bits, is mapped for good and does not
+    // shrink; all use it as atomics.
+    let count = unsafe { &*place };
+    // Two that claim at once may count as one.
+    let before = count.load(Ordering::Relaxed);
+    if before < most {
+        count.store(before + 1, Ordering::Relaxed);
+    }
+    before < most
+}
+
+#[cfg(all(test, target_env = "gnu"))]
+mod tests {
+    use super::super::super::tests::memfd;
+    use super::*;
+
+    #[test]
+    fn a_rule_is_found_by_its_key_and_a_torn_pair_by_none() {
+        share(&memfd(BYTES));
+        assert!(is_shared());
+        let image = super::super::image::image_of(libc::qsort as *const () as usize).unwrap();
+        let mut known = Known::NONE;
+        known.become_of(&image, 7);
+        let address = image.start + 100;
+        assert!(known.key(address, 8).is_none() && known.key(image.end, 7).is_none());
+        let (key, other) = (known.key(address, 7).unwrap(), known.key(address + 1, 7).unwrap());
+        let rule = Rule(0x1_0000_0804);
+        put(key, rule);
+        assert_eq!((get(key), get(other)), (rule, Rule(0)));
+        entry(key).unwrap().rule.store(rule.0 ^ 8, Ordering::Relaxed);
+        assert_eq!(get(key), Rule(0));
+        // The same stack, where modules lie elsewhere; and another.
+        let stack = [0x1234_5678, 0x2345_6789];
+        assert!(claim(&stack, 2) && claim(&stack.map(|frame| frame + 0x7000), 2));
+        assert!(!claim(&stack, 2) && claim(&[0x1234_5679, 0x2345_6789], 2));
+    }
+}
