@@ -5,7 +5,7 @@
 #   ci/ruby.sh                           that
 #   ci/ruby.sh suite                     builds Ruby; its bootstrap tests, its specifications and the core of its suite pass; some under GC.stress, some verified
 #   ci/ruby.sh bench [ROUNDS] [NAME...]  builds Ruby; the benchmarks beside Ruby's own collector (compare.py), as a table
-#   ci/ruby.sh pause [MIB]               builds Ruby; the longest pause of a heap of which MIB (1024) live, under both collectors
+#   ci/ruby.sh pause [MIB SECONDS ROWS]  builds Ruby; the longest pause of a large heap (bench/pause.rb), under both collectors
 #   ci/ruby.sh picture OUT.svg           builds Ruby; draws memory and times of a load of requests under both collectors (matplotlib)
 #   ci/ruby.sh life [SECONDS]            builds Ruby; a server with threads, sockets and forked workers under load: its memory stays as it is
 #
@@ -95,7 +95,7 @@ bench)
 pause)
     for collector in "" heapwright; do
         say "${collector:-default}:"
-        env ${collector:+RUBY_GC_LIBRARY=$collector} $ruby --disable-gems runtimes/ruby/bench/pause.rb "${2:-1024}"
+        env ${collector:+RUBY_GC_LIBRARY=$collector} $ruby --disable-gems runtimes/ruby/bench/pause.rb "${@:2}"
     done
     ;;
 picture)

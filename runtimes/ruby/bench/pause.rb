@@ -1,29 +1,35 @@
 # A large heap that lives while requests come and go: how long does a collection stop the program at most?
 #
-#   pause.rb [MIB] [SECONDS]     default 1024 30
+#   pause.rb [MIB] [SECONDS] [ROWS]     default 1024 30 1000
 #
-# Objects of several kinds, MIB of them as the collector counts them; then for SECONDS some of them are replaced by new ones, one by one,
-# and a clock is read after each: the longest gap between two readings is what the program has seen, whoever held it up.
-mib, seconds = (ARGV[0] || 1024).to_i, (ARGV[1] || 30).to_f
+# Objects of several kinds in ROWS arrays, MIB of them and a quarter more for what collectors keep beside; then for SECONDS some of them are
+# replaced by new ones, one by one, and a clock is read after each: the longest gap between two readings is what the program has seen, whoever
+# held it up. An array is looked at in one piece: ROWS 1 shows what one of two million elements costs.
+mib, seconds, rows = (ARGV[0] || 1024).to_i, (ARGV[1] || 30).to_f, (ARGV[2] || 1000).to_i
 clock = -> { Process.clock_gettime(Process::CLOCK_MONOTONIC) }
 
 make = ->(n) { { "id" => n, "name" => "user #{n}", "tags" => ["a#{n}", "b#{n}", n * 0.5], "address" => { "street" => "#{n} high street" } } }
 megabytes = -> { File.read("/proc/self/smaps_rollup")[/^Rss:\s+(\d+)/, 1].to_i / 1024 }
-live = []
-live << make[live.size] until live.size % 10_000 == 0 && live.size > 0 && megabytes[] >= mib * 1.25
+live = Array.new(rows) { [] }
+count = 0
+until count % 10_000 == 0 && count > 0 && megabytes[] >= mib * 1.25
+  live[count % rows] << make[count]
+  count += 1
+end
 before = GC.stat
 gaps, last = [], clock[]
 ends = last + seconds
 n = 0
 while last < ends
-  live[rand(live.size)] = make[n += 1]
+  row = live[rand(rows)]
+  row[rand(row.size)] = make[n += 1]
   now = clock[]
   gaps << now - last if now - last > 0.0005
   last = now
 end
 after = GC.stat
 gaps.sort!
-printf "%d objects in %d MiB; %d collections, %d of them major; %d replaced a second\n", live.size, megabytes[],
+printf "%d objects in %d MiB; %d collections, %d of them major; %d replaced a second\n", count, megabytes[],
        after[:count] - before[:count], after[:major_gc_count] - before[:major_gc_count], n / seconds
 printf "longest gap %.1f ms, then %s; 99 %% of those over 0.5 ms are below %.1f ms; %.0f ms a second in such gaps\n", gaps.last * 1e3,
        gaps.last(6).reverse.drop(1).map { |gap| (gap * 1e3).round(1) }.join(" "), gaps[gaps.size * 99 / 100] * 1e3, gaps.sum * 1e3 / seconds
