@@ -224,9 +224,12 @@ fn a_store_of_what_is_outside_is_reported_though_the_parent_was_traced() {
     }
 }
 
+/// Bytes of the objects that fill a heap. (Under Miri there is a window of 8 MiB.)
+const FILLS: usize = if cfg!(miri) { 128 << 10 } else { 1 << 20 };
+
 unsafe extern "C" fn let_one_go(_: *mut c_void, size: usize, kind: u32, data: *mut c_void) -> bool {
     let seen = seen(data);
-    assert_eq!((size, kind), (1 << 20, LEAF));
+    assert_eq!((size, kind), (FILLS, LEAF));
     *seen.asked.lock().unwrap() += 1;
     let Some(Handle(root)) = seen.let_go.lock().unwrap().pop() else { return false };
     // SAFETY: a handle's cell, which only this thread writes.
@@ -237,7 +240,7 @@ unsafe extern "C" fn let_one_go(_: *mut c_void, size: usize, kind: u32, data: *m
 #[test]
 fn the_handler_is_asked_until_there_is_memory_or_it_gives_up() {
     let of = Seen::default();
-    let options = Options { most: 8 << 20, markers: 1, ..Options::new() };
+    let options = Options { most: 8 * FILLS, markers: 1, ..Options::new() };
     let runtime = Runtime { out_of_memory: Some(let_one_go), ..runtime(&of) };
     let heap = Heap::new(options, runtime).unwrap();
     let mutator = heap.attach().unwrap();
@@ -245,7 +248,7 @@ fn the_handler_is_asked_until_there_is_memory_or_it_gives_up() {
     unsafe {
         let mut made = 0;
         loop {
-            let object = mutator.alloc(1 << 20, LEAF);
+            let object = mutator.alloc(FILLS, LEAF);
             if object.is_null() {
                 break;
             }
@@ -261,8 +264,8 @@ fn the_handler_is_asked_until_there_is_memory_or_it_gives_up() {
         assert_eq!(*of.asked.lock().unwrap(), 5);
         assert!((8..=12).contains(&made), "{made}");
         // A limit that is raised is as good.
-        heap.set_target(0, 0, 16 << 20);
-        assert!(!mutator.alloc(1 << 20, LEAF).is_null());
+        heap.set_target(0, 0, 16 * FILLS);
+        assert!(!mutator.alloc(FILLS, LEAF).is_null());
         mutator.detach();
     }
 }
