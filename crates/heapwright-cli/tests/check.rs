@@ -550,7 +550,8 @@ fn what_is_reachable_is_summed_or_listed_and_the_sum_is_the_same() {
         for flags in [&[][..], &["--show", "all"], &["--keep", text(&kept)]] {
             let printed = stderr(&check(flags, words));
             assert!(printed.contains(sum), "{flags:?}: {printed}");
-            let is_listed = printed.contains("20,100 bytes in 200 blocks still reachable");
+            let is_listed =
+                printed.contains("heapwright: still-reachable: 20,100 bytes in 200 blocks");
             assert_eq!(is_listed, flags.contains(&"all"), "{flags:?}: {printed}");
             let lost = if words.len() > 1 { "77 bytes in 1 blocks" } else { "0 bytes in 0 blocks" };
             assert!(printed.contains(&format!("definitely lost: {lost}")), "{flags:?}: {printed}");

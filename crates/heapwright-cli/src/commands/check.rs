@@ -171,7 +171,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         options.sites(file);
     }
     // (A library that the user names may be too old for it.)
-    let rules = if preload::named().is_none() { SharedRules::new() } else { None };
+    let is_set = preload::sets(&args.program.options, "rules") || preload::named().is_some();
+    let rules = if is_set { None } else { SharedRules::new() };
     if let Some(rules) = &rules {
         options.add(&rules.option())?;
     }
