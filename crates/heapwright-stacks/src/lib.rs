@@ -189,12 +189,6 @@ pub fn share(path: &core::ffi::CStr) {
     imp::share(path);
 }
 
-/// Counts one more claim of a stack among the processes that share a file, unless it was claimed `most` times: false. True
-/// where there is no file.
-pub fn claim(stack: Stack, most: u8) -> bool {
-    imp::claim(frames(stack), most)
-}
-
 /// Lets stacks take no more than `bytes`. Captures go on without: a stack that is
 /// new then has no number.
 pub fn limit(bytes: usize) {

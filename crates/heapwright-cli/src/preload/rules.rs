@@ -7,7 +7,7 @@ use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd};
 
 /// As long as the library wants it (`SHARED_BYTES` of heapwright-stacks).
-const BYTES: u64 = 5 << 18;
+const BYTES: u64 = 1 << 20;
 
 /// The file, there while this is.
 pub(crate) struct SharedRules(File);

@@ -24,7 +24,7 @@ mod machine;
 pub(super) use cache::forget_code;
 pub(super) use machine::registers;
 pub(super) use modules::{module_of, module_start, symbol_of};
-pub(super) use shared::{BYTES as SHARED_BYTES, claim, share};
+pub(super) use shared::{BYTES as SHARED_BYTES, share};
 pub use walk::Scratch;
 pub(super) use walk::{capture, of_context, own_module};
 #[cfg(all(test, target_env = "gnu"))]

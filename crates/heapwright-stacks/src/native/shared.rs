@@ -4,15 +4,11 @@
 //!   module   build id --> 64 bits        (once a module and scratch, while walks stay in it)
 //!   key      those and the address in the file, mixed
 //!   file     key ^ rule | rule | ...     65,536 entries of 16 bytes, by the key's first bits
-//!            count | count | ...         262,144 bytes, by what of a stack's addresses is the same in each process
 //! ```
 //!
 //! A build is a thousand processes of the same three programs, and each of them reads the same 5,000 rules from cold tables:
 //! 0.7 us each, where an entry here is a look at one line. The command makes the file (`rules=FILE`, sealed: see
 //! `os::map_sealed`); what has no build id, or no file, is read from its tables as ever.
-//!
-//! Also how often the processes have claimed a stack, for a caller that does something for the first few of them only. Modules
-//! lie elsewhere in each process, by whole pages: the last 12 bits of a dozen addresses name a stack well enough.
 //!
 //! # What may be wrong in it
 //!
@@ -28,16 +24,12 @@ use super::super::rule::Rule;
 use super::image::Image;
 use super::modules;
 use heapwright_substrate::os;
-use heapwright_substrate::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
+use heapwright_substrate::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 const ORDER: u32 = 16;
 
-/// Counts, as a power of two.
-const COUNTS: u32 = 18;
-const RULES_BYTES: usize = size_of::<Entry>() << ORDER;
-
 /// Bytes of the file.
-pub(in super::super) const BYTES: usize = RULES_BYTES + (1 << COUNTS);
+pub(in super::super) const BYTES: usize = size_of::<Entry>() << ORDER;
 
 #[repr(C)]
 struct Entry {
@@ -45,7 +37,7 @@ struct Entry {
     rule: AtomicU64,
 }
 
-const _: () = assert!(BYTES == 5 << 18);
+const _: () = assert!(BYTES == 1 << 20);
 
 static FILE: AtomicPtr<Entry> = AtomicPtr::new(ptr::null_mut());
 
@@ -142,26 +134,6 @@ pub(super) fn put(key: Key, rule: Rule) {
     }
 }
 
-/// Counts one more claim of a stack, by its frames, unless it has `most`. True where there is no file, too.
-pub(in super::super) fn claim(frames: &[usize], most: u8) -> bool {
-    let file = FILE.load(Ordering::Acquire);
-    if file.is_null() {
-        return true;
-    }
-    let hash = frames.iter().fold(version(), |hash, &frame| mix(hash, frame as u64 & 0xfff));
-    let at = RULES_BYTES + (hash >> (u64::BITS - COUNTS)) as usize;
-    let place = file.cast::<AtomicU8>().wrapping_add(at);
-    // SAFETY: in the file behind its rules, which has a byte for each value of so many bits, is mapped for good and does not
-    // shrink; all use it as atomics.
-    let count = unsafe { &*place };
-    // Two that claim at once may count as one.
-    let before = count.load(Ordering::Relaxed);
-    if before < most {
-        count.store(before + 1, Ordering::Relaxed);
-    }
-    before < most
-}
-
 #[cfg(all(test, target_env = "gnu"))]
 mod tests {
     use super::super::super::tests::memfd;
@@ -182,9 +154,5 @@ mod tests {
         assert_eq!((get(key), get(other)), (rule, Rule(0)));
         entry(key).unwrap().rule.store(rule.0 ^ 8, Ordering::Relaxed);
         assert_eq!(get(key), Rule(0));
-        // The same stack, where modules lie elsewhere; and another.
-        let stack = [0x1234_5678, 0x2345_6789];
-        assert!(claim(&stack, 2) && claim(&stack.map(|frame| frame + 0x7000), 2));
-        assert!(!claim(&stack, 2) && claim(&[0x1234_5679, 0x2345_6789], 2));
     }
 }

@@ -8,7 +8,6 @@
 //!   allowance   All     blocks are left of the first: each is guarded
 //!               Some    time is left: of a site every block, then every second, fourth, ... (see `sample`)
 //!               Due     no time is left: what each site is due
-//!               Few     3 ms of debt: what each site is due, if not many processes of the same check have guarded it
 //!               None    8 ms of debt: sites wait for what they are due, but for those where something was found
 //! ```
 //!
@@ -37,9 +36,7 @@ const FIRST: u32 = 256;
 const SHARE: u64 = 3;
 /// Time that is saved up at most, for a program that allocates in bursts.
 const MOST_NS: i64 = 5_000_000;
-/// The debt above which a site is guarded in the first processes of a check only: the first blocks make most of it.
-const DUE_MOST_NS: i64 = 3_000_000;
-/// The debt above which sites wait for what they are due. A compiler of 24 ms spent 11 on that, and half of it with 4 ms; but then an
+/// The debt above which sites wait for what they are due. A compiler of 24 ms spends 11 on that, and half of it with 4 ms; but then an
 /// interpreter is in debt before the extension runs that it is there for: 24 of 31 reads by loops were found, not 29.
 const DEBT_MOST_NS: i64 = 8_000_000;
 /// Milliseconds between two looks at how long the process has run.
@@ -60,8 +57,6 @@ pub(super) enum Allowance {
     Some,
     /// Those that their sites are due.
     Due,
-    /// Those, unless other processes have guarded their site.
-    Few,
     /// Those of sites where something was found.
     None,
 }
@@ -138,8 +133,7 @@ impl GuardBudget {
         } else {
             match self.left.load(Ordering::Relaxed) {
                 1.. => Allowance::Some,
-                left if left > -DUE_MOST_NS => Allowance::Due,
-                left if left > -DEBT_MOST_NS => Allowance::Few,
+                left if left > -DEBT_MOST_NS => Allowance::Due,
                 // Where no time comes in it would be for ever.
                 _ if memory_limit::is_in_sandbox() => Allowance::Due,
                 _ => Allowance::None,

@@ -22,7 +22,6 @@
 //! 64th (at least 2 MiB): else long-lived blocks, of which there is time for many, would take a quarter more memory.
 
 use crate::segments::Segments;
-use crate::stacks;
 use crate::sync::atomic::{AtomicU32, Ordering};
 
 use super::budget::Allowance;
@@ -37,8 +36,6 @@ const MOST: u32 = 1 << 20;
 const PAGES_LEAST: usize = (4 << 20) / PAGE;
 /// So many, where it is only that there is time.
 const SPARE_LEAST: usize = PAGES_LEAST / 2;
-/// Blocks of a site that processes of a check guard together, while they are in debt.
-const CLAIMS: u8 = 4;
 const FLAGGED: u32 = 255;
 /// Of a flagged site: the record says so, for its blocks' ends; and for their starts.
 const NOTED: u32 = 1 << 8;
@@ -82,7 +79,7 @@ fn next(word: u32, allowance: Allowance) -> (u32, Option<Why>) {
             Allowance::All => true,
             // The pause is four times as long each time, and its steps twice as long.
             Allowance::Some => to_go.is_multiple_of(1 << due.saturating_sub(FIRST).min(23)),
-            Allowance::Due | Allowance::Few | Allowance::None => false,
+            Allowance::Due | Allowance::None => false,
         };
         return (word - 256, is_spare.then_some(Why::Spare));
     }
@@ -96,17 +93,6 @@ fn next(word: u32, allowance: Allowance) -> (u32, Option<Why>) {
         Some(times) => THEN << (2 * times).min((MOST / THEN).ilog2()),
     };
     (word & TURN | pause << 8 | due, Some(Why::Due))
-}
-
-/// Whether the block that a site is due is guarded in this process, and not left to others of the same check that have guarded
-/// theirs. A build is a thousand processes of the same few programs.
-fn is_claimed(stack: u32, allowance: Allowance) -> bool {
-    match allowance {
-        Allowance::Due | Allowance::Few => {
-            stacks::claim(stacks::Stack(stack), CLAIMS) || allowance == Allowance::Due
-        }
-        Allowance::All | Allowance::Some | Allowance::None => true,
-    }
 }
 
 impl Sites {
@@ -137,10 +123,6 @@ impl Sites {
             return None;
         };
         let (pages, live) = pages();
-        if why == Why::Due && word & 255 != FLAGGED && !is_claimed(stack, allowance) {
-            site.store(after, Ordering::Relaxed);
-            return None;
-        }
         match why {
             Why::Due if pages >= PAGES_LEAST.max(live / 4 / PAGE) => return None,
             Why::Spare if pages >= SPARE_LEAST.max(live / 64 / PAGE) => {
