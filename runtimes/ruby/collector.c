@@ -316,8 +316,6 @@ step_now(struct objspace *o, enum reason reason, uint64_t ns)
 
 /* For a step: to the end of what is owed. */
 #define ALL (UINT64_MAX / 4)
-/* For a step in malloc, in nanoseconds. */
-#define IN_MALLOC 2000000
 
 bool
 ruby_may_collect(struct objspace *o)
@@ -329,7 +327,7 @@ void
 ruby_collect_in_malloc(struct objspace *o, bool all)
 {
     if (all || RTEST(o->stress)) collect_now(o, all ? BY_MALLOC : BY_STRESS, true);
-    else if (hw_gc_owed(o->first->mutator)) step_now(o, BY_MALLOC, IN_MALLOC);
+    else if (hw_gc_owed(o->first->mutator)) step_now(o, BY_MALLOC, o->malloc_step_ns);
 }
 
 void
@@ -630,6 +628,7 @@ rb_gc_impl_objspace_init(void *objspace)
     if (factor > 1) options.factor_percent = (uint32_t)(factor * 100);
     if (least > 0) options.least = (size_t)least;
     configure(&options);
+    o->malloc_step_ns = options.step_ns / 2;
     o->heap = hw_gc_create(&options, &runtime);
     if (o->heap == NULL) {
         fprintf(stderr, "heapwright: there is no memory for a collected heap\n");

@@ -83,6 +83,7 @@ struct objspace {
     size_t freed_bytes; /* of malloc's, by the sweep, that the heap was not told of */
     size_t allocated_by_ended[MOST_POOLS];
     size_t allocated_before[MOST_POOLS]; /* when the last marking ended */
+    uint64_t malloc_step_ns; /* of a step when malloc's memory has grown */
     uint64_t unmeasured_ns, unmeasured_from; /* what GC.measure_total_time = false hides */
 
     st_table *finalizers, *id_of, *object_of;
