@@ -11,8 +11,10 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 source=$(cd "$1" && pwd) build=$(cd "$2" && pwd) library=$3 out=$4
 
-grep -q '^#define RUBY_PATCHLEVEL_STR\|RUBY_VERSION_TEENY 5' "$source/version.h" && grep -q 'RUBY_API_VERSION_MINOR 4' "$source/include/ruby/version.h" || {
-    echo "build.sh: the port is for Ruby 3.4.5, and $source is another" >&2
+defined() { sed -n "s/^#define $1 \([0-9]*\)\$/\1/p" "$source/$2"; }
+version=$(defined RUBY_API_VERSION_MAJOR include/ruby/version.h).$(defined RUBY_API_VERSION_MINOR include/ruby/version.h).$(defined RUBY_VERSION_TEENY version.h)
+[ "$version" = 3.4.5 ] || {
+    echo "build.sh: the port is for Ruby 3.4.5, and $source is $version" >&2
     exit 1
 }
 arch=$(cd "$build/.ext/include" && ls -d */ | grep -v '^ruby/' | head -n 1)
