@@ -312,6 +312,10 @@ impl Heap {
     /// What a mutator owes for `bytes` that it is about to take.
     pub(super) fn pay(&self, me: &Mutator, bytes: usize) {
         let pacing = &self.pacing;
+        if self.fork.is_poisoned() {
+            // Neither swept nor moved: see `fork`.
+            return;
+        }
         self.sweep_share();
         self.supply.decay();
         if self.cycle.is_held() {
