@@ -447,6 +447,9 @@ impl Mutator {
             heap.stress(self);
         }
         heap.at_safepoint(self);
+        if large::is_too_large(size, heap.target().most) {
+            return ptr::null_mut();
+        }
         heap.pay(self, size);
         let page_list = LARGE * KINDS + kind;
         for attempt in 0..=ATTEMPTS {
