@@ -1775,7 +1775,7 @@ struct hw_gc_mutator *hw_gc_attach(struct hw_gc_heap *heap);
 
 /**
  * A mutator that no thread has yet: as after hw_gc_leave. It is for the thread that calls hw_gc_enter. For a runtime whose threads take turns, or that
- * makes what a thread needs before the thread. Waits while a collection is at work.
+ * makes what a thread needs before the thread. Does not wait while a collection is at work: the calling thread may have a mutator.
  *
  * Returns NULL with errno ENOMEM if there is no memory.
  *

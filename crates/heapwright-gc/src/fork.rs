@@ -153,3 +153,29 @@ fn in_child(alone: bool) {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::LEAF;
+    use super::super::cycle::Phase;
+    use super::super::raw::{Options, Runtime};
+    use super::*;
+
+    #[test]
+    fn nothing_moves_in_a_heap_that_was_copied_while_a_mutator_was_at_work() {
+        let slot = Heap::make(Options::new(), Runtime::new()).unwrap();
+        let heap = &slot.value;
+        let mutator = Mutator::attach(heap).unwrap();
+        heap.cycle.enter(Phase::Moving);
+        heap.fork.poisoned.set(1);
+        for _ in 0..8 {
+            assert!(!mutator.value.alloc(200_000, LEAF as usize).is_null());
+            mutator.value.owe(1 << 20);
+            assert!(!mutator.value.alloc(100, LEAF as usize).is_null());
+        }
+        assert_eq!(heap.cycle.phase(), Phase::Moving);
+        heap.cycle.enter(Phase::Idle);
+        Mutator::detach(mutator);
+        Heap::end(slot);
+    }
+}

@@ -10,7 +10,8 @@
 //!
 //! Addresses cost nothing, so an object takes whole units of them and nobody else has the rest. What counts against the heap's
 //! limit, and for its pace, is what may be in memory: the page's first bytes, as many as any object in it ever had. A run that
-//! the chunk had used before may have pages everywhere: those behind the object are given back at once, if they are an eighth of it.
+//! the chunk had used before may have pages everywhere: those behind the object are given back at once, if they are an eighth of it
+//! or the limit leaves no room for them.
 //!
 //! A page of up to [`MOST`] grains whose object died stays with the heap, in a list of those with the same footprint. An object takes one whose
 //! footprint is at most an eighth larger than it needs; else a smaller one of as many units, which grows; else a new run. Where the limit does
@@ -23,7 +24,7 @@
 
 use core::ptr;
 
-use heapwright_substrate::address_map::{Entry, MAP};
+use heapwright_substrate::address_map::{Entry, MAP, MAX_UNITS};
 use heapwright_substrate::chunk::{self, Want};
 use heapwright_substrate::os::{Memory, SYSTEM};
 use heapwright_substrate::runs;
@@ -47,6 +48,11 @@ const WASTE: usize = 8;
 /// Bytes that an object of `size` bytes has of memory: whole system pages.
 pub(super) fn footprint(size: usize) -> usize {
     size.checked_next_multiple_of(SYSTEM.page_size()).unwrap_or(usize::MAX)
+}
+
+/// Whether no heap of at most `most` bytes can have an object of `size` bytes, whatever it collects.
+pub(super) fn is_too_large(size: usize, most: usize) -> bool {
+    size / UNIT >= MAX_UNITS || footprint(size) > most
 }
 
 /// Pages of one slot that wait for an object, by footprint. Under the lock of the page lists.
@@ -219,15 +225,28 @@ impl PageSupply {
             }
         };
         wanted.open(page, &run, units);
-        drop(lists);
-        let is_clean = run.zero || give_rest(page, needs);
-        page.zero_from.set(if is_clean { needs } else { usize::MAX });
-        if wanted.zero && !run.zero {
-            zero(page, wanted.slot);
-        }
-        let mut lists = self.lists.lock();
+        let rest = units * UNIT - needs;
+        // Memory behind the object that it is not worth a call to give back, if there may be as much.
+        let keeps_rest = !run.zero
+            && rest < needs / WASTE
+            && pacing.is_below(lists.bytes().saturating_add(units * UNIT), wanted.limit);
+        page.zero_from.set(if keeps_rest { usize::MAX } else { needs });
+        // Counted under the lock under which it was asked for: others ask before the object is zero.
         lists.add(&self.pages, page);
         pacing.note_pages(lists.bytes());
+        drop(lists);
+        if !run.zero {
+            if !keeps_rest && !gives_rest(page, needs) {
+                // The kernel refuses: so it is memory, whatever the limit says.
+                let mut lists = self.lists.lock();
+                page.zero_from.set(usize::MAX);
+                lists.large_grows(page, rest);
+                pacing.note_pages(lists.bytes());
+            }
+            if wanted.zero {
+                zero(page, wanted.slot);
+            }
+        }
         Some(page)
     }
 
@@ -242,13 +261,15 @@ impl PageSupply {
         lists.free_large.put(page);
     }
 
-    /// The object of a page is to have `size` bytes, in as many units. False: the heap may not have as much.
+    /// The object of a page is to have `size` bytes, in as many units; those that it has more are zero, if it `clears`. False: the heap may
+    /// not have as much.
     pub(super) fn resize_large(
         &self,
         pacing: &Pacing,
         page: &Page,
         size: usize,
         limit: usize,
+        clears: bool,
     ) -> bool {
         let mut lists = self.lists.lock();
         let (has, needs) = (page.footprint(), footprint(size));
@@ -259,6 +280,13 @@ impl PageSupply {
             page.zero_from.set(needs);
             lists.large_grows(page, needs - has);
             pacing.note_pages(lists.bytes());
+        }
+        drop(lists);
+        let (had, dirty) = (page.slot.get(), size.min(has));
+        if clears && had < dirty {
+            // What another object left there, or this one before it shrank. Behind `has` nobody wrote.
+            // SAFETY: within the page of an object that is the caller's to change; nobody looks behind its end.
+            unsafe { ptr::write_bytes(page.base().wrapping_add(had), 0, dirty - had) };
         }
         page.resize_large(size);
         true
@@ -289,10 +317,9 @@ fn zero(page: &Page, dirty: usize) {
     unsafe { ptr::write_bytes(page.base(), 0, dirty.min(page.slot.get())) };
 }
 
-/// Gives the memory of a page back to the kernel that its object does not need, if it is much. Whether there is none any more.
-fn give_rest(page: &Page, needs: usize) -> bool {
+/// Gives the memory of a page back to the kernel that its object does not need. Whether there is none any more.
+fn gives_rest(page: &Page, needs: usize) -> bool {
     let rest = page.units.get() * UNIT - needs;
     // SAFETY: whole system pages at the end of a run that was just taken, which nobody uses.
-    let purge = || unsafe { chunk::purge_pages(page.base().wrapping_add(needs), rest) };
-    rest == 0 || rest >= needs / WASTE && purge() == rest
+    rest == 0 || unsafe { chunk::purge_pages(page.base().wrapping_add(needs), rest) } == rest
 }

@@ -336,7 +336,10 @@ impl Heap {
     pub(super) fn resize(&self, object: *mut u8, size: usize) -> bool {
         let Some(page) = self.page_of(object.addr()) else { return false };
         let pool = self.sizes().pool(size);
-        let in_place = || self.supply.resize_large(&self.pacing, page, size, self.page_limit());
+        let in_place = || {
+            let clears = self.clears(page.page_list.get());
+            self.supply.resize_large(&self.pacing, page, size, self.page_limit(), clears)
+        };
         if page.is_large() && self.is_large_of(size, page.units.get()) && in_place() {
             return true;
         }

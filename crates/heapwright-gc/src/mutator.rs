@@ -110,6 +110,16 @@ pub(super) unsafe fn after_fork() {
 impl Mutator {
     /// The calling thread joins a heap. `None` where there is no memory.
     pub(super) fn attach(heap: &'static Heap) -> Option<&'static Slot<Self>> {
+        let slot = Self::join(heap)?;
+        let me = &slot.value;
+        me.note_thread();
+        heap.world.enter(&me.handshake);
+        Some(slot)
+    }
+
+    /// A mutator that is away, and no thread's: the one that enters next has it. Waits for nobody: the calling thread may be
+    /// at work with another one, for which a collector waits. `None` where there is no memory.
+    pub(super) fn join(heap: &'static Heap) -> Option<&'static Slot<Self>> {
         // SAFETY: zero is nobody's mutator.
         let slot = unsafe { MUTATORS.take_zeroed() }?;
         let me = &slot.value;
@@ -118,7 +128,7 @@ impl Mutator {
             to.store(place, Ordering::Relaxed);
         }
         me.number.set(slot.id() as usize);
-        me.note_thread();
+        me.thread.set(0);
         me.marks.set(tracer::marks_of_nothing());
         me.tracer.belong(heap);
         for (page_list, region) in me.regions.iter().enumerate() {
@@ -127,9 +137,15 @@ impl Mutator {
         }
         // SAFETY: mutators are never freed.
         unsafe { heap.world.join(&me.handshake, &me.poll, ptr::from_ref(me).cast_mut().cast()) };
-        heap.world.enter(&me.handshake);
-        // What a cycle under way announced to the others when it began.
-        me.barrier.store(heap.cycle.barrier(), Ordering::Relaxed);
+        // What a cycle under way announced to the others when it began. Under the lock of the list: where a collector announces something
+        // else at the same time, it comes by afterwards, or what it announces is seen here.
+        heap.world.each(|handshake| {
+            let is_mine = ptr::eq(handshake, &me.handshake);
+            if is_mine {
+                me.barrier.store(heap.cycle.barrier(), Ordering::Relaxed);
+            }
+            !is_mine
+        });
         Some(slot)
     }
 
@@ -162,13 +178,6 @@ impl Mutator {
         self.handles.balance.set(0);
         self.weak.balance.set(0);
         self.tracer.room.forget();
-    }
-
-    /// It has left, and no thread has it: the one that enters next will.
-    pub(super) fn give_up(&self) {
-        self.heap().world.leave(&self.handshake);
-        self.thread.set(0);
-        self.system_thread.set(0);
     }
 
     /// The calling thread has it from now on.
@@ -438,6 +447,9 @@ impl Mutator {
             heap.stress(self);
         }
         heap.at_safepoint(self);
+        if large::is_too_large(size, heap.target().most) {
+            return ptr::null_mut();
+        }
         heap.pay(self, size);
         let page_list = LARGE * KINDS + kind;
         for attempt in 0..=ATTEMPTS {

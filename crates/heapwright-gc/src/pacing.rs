@@ -100,9 +100,10 @@ impl Pacing {
         self.allowance.get()
     }
 
-    /// What the runtime has in malloc.
+    /// What the runtime has in malloc. Nothing, where it has accounted for less than it freed: by mistake, or because one thread is ahead of
+    /// another.
     pub(super) fn external(&self) -> usize {
-        self.external.get()
+        self.external.get().cast_signed().max(0).cast_unsigned()
     }
 
     /// The most that the heap ever had, in pages and in malloc.
@@ -127,13 +128,13 @@ impl Pacing {
 
     /// Bytes of a heap whose pages have so many, what is in malloc included.
     fn with_external(&self, pages: usize) -> usize {
-        pages + self.external.get()
+        pages.saturating_add(self.external())
     }
 
     /// Whether a heap whose pages have so many bytes stays below `most` of them, where malloc's for
     /// dead objects do not count, and below `limit` with all of malloc's.
     pub(super) fn admits(&self, pages: usize, most: usize, limit: usize) -> bool {
-        let external = self.external_live.get() + self.external_added.get();
+        let external = self.external_live.get().saturating_add(self.external_added.get());
         pages.saturating_add(external) <= most && self.is_below(pages, limit)
     }
 
@@ -231,7 +232,7 @@ impl Pacing {
     /// is live in all. What was live has kept its external bytes but for the share by which it has shrunk; of those that were added, what
     /// was allocated and lives has its share. (One share for both would take long-lived buffers for garbage, and garbage's for live.)
     pub(super) fn estimate_live(&self, slots: usize, allocated: usize) -> usize {
-        let (was, external) = (self.live_slots(), self.external.get());
+        let (was, external) = (self.live_slots(), self.external());
         let added = self.external_added.get().min(external);
         let share = |of: usize, part: usize, whole: usize| {
             (of as f64 * part.min(whole) as f64 / whole.max(1) as f64) as usize
@@ -245,7 +246,7 @@ impl Pacing {
     /// The sweep is over: what is left of external bytes is live, or was added since. Returns what
     /// is live in all.
     fn know_live(&self) -> usize {
-        let external = self.external.get().saturating_sub(self.external_added.get());
+        let external = self.external().saturating_sub(self.external_added.get());
         let slots = self.live_slots();
         self.external_live.set(external);
         slots + external
@@ -312,6 +313,10 @@ impl Heap {
     /// What a mutator owes for `bytes` that it is about to take.
     pub(super) fn pay(&self, me: &Mutator, bytes: usize) {
         let pacing = &self.pacing;
+        if self.fork.is_poisoned() {
+            // Neither swept nor moved: see `fork`.
+            return;
+        }
         self.sweep_share();
         self.supply.decay();
         if self.cycle.is_held() {
@@ -420,5 +425,22 @@ mod tests {
         assert!(pacing.is_below(950, 1000) && !pacing.is_below(951, 1000));
         pacing.end();
         assert_eq!((pacing.used(), pacing.external(), pacing.peak()), (0, 0, 0));
+    }
+
+    #[test]
+    fn more_that_was_freed_than_was_ever_accounted_is_nothing_and_not_all_there_is() {
+        // SAFETY: zero has no accounts.
+        let pacing: Pacing = unsafe { core::mem::zeroed() };
+        pacing.add_allocated(300);
+        pacing.add_external(-50);
+        assert_eq!((pacing.external(), pacing.used()), (0, 300));
+        assert!(pacing.is_below(1000, 1000) && !pacing.is_below(1001, 1000));
+        let allocated = pacing.end_allocating();
+        assert_eq!(pacing.estimate_live(100, allocated), 100);
+        assert_eq!(pacing.know_live(), 0);
+        // Nor is a sum that no number holds.
+        pacing.add_external(100);
+        assert!(!pacing.is_below(usize::MAX, 1000));
+        assert!(!pacing.admits(usize::MAX, 1000, usize::MAX - 1));
     }
 }

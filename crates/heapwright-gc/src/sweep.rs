@@ -134,14 +134,20 @@ impl Heap {
         self.sweep_some(usize::MAX)
     }
 
-    /// Sweeps until pages that are empty, and large objects that went, have `bytes`. Whether anything came of it.
+    /// Sweeps until pages that are empty, and large objects that went, have `bytes`. Whether anything came of it: of what was empty already
+    /// the caller could not use enough, and would come back for ever.
     pub(super) fn sweep_for(&self, bytes: usize) -> bool {
         let before = self.supply.lists.lock().bytes();
         let found = || {
             let lists = self.supply.lists.lock();
             lists.empty_bytes() + before.saturating_sub(lists.bytes())
         };
-        self.pauses.while_sweeping(|| while found() < bytes && self.sweep_next() {});
-        found() > 0
+        let mut sweeps = false;
+        self.pauses.while_sweeping(|| {
+            while found() < bytes && self.sweep_next() {
+                sweeps = true;
+            }
+        });
+        sweeps && found() > 0
     }
 }

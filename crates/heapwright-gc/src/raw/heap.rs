@@ -83,8 +83,8 @@ impl Heap {
         attached::Mutator::attach(self.inner()).map(Mutator::new)
     }
 
-    /// A mutator that no thread has yet: as after [`Mutator::leave`], for the thread that calls [`Mutator::enter`]. Waits while the world
-    /// stands still. `None` where there is no memory.
+    /// A mutator that no thread has yet: as after [`Mutator::leave`], for the thread that calls [`Mutator::enter`]. Does not wait while
+    /// the world stands still: the calling thread may be at work with a mutator of its own. `None` where there is no memory.
     ///
     /// ```
     /// # use heapwright::gc::raw::{Heap, Options, Runtime};
@@ -101,9 +101,7 @@ impl Heap {
     /// ```
     #[must_use]
     pub fn attach_away(&self) -> Option<Mutator> {
-        let slot = attached::Mutator::attach(self.inner())?;
-        slot.value.give_up();
-        Some(Mutator::new(slot))
+        attached::Mutator::join(self.inner()).map(Mutator::new)
     }
 
     /// The runtime has `bytes` more elsewhere that go with objects of the heap, or less: as [`Mutator::external`], for a thread that has

@@ -166,3 +166,102 @@ fn one_that_grows_in_place_counts_what_it_has() {
     assert!(heap.statistics().peak_bytes <= most as u64);
     leave(mutator);
 }
+
+#[test]
+fn one_that_grows_in_place_is_zero_where_it_grows_if_it_is_traced() {
+    let (_heap, mutator) = heap(Options::new());
+    let first = garbage(&mutator, 36_800, LEAF);
+    dirty(first, 36_800);
+    collect(&mutator);
+    let at = garbage(&mutator, WIDE, TRACED);
+    assert_eq!(at, first, "the memory of the dead one");
+    let behind_are_zero = |size: usize, from: usize| {
+        // SAFETY: the object is live, for nothing collects, and the test's to change.
+        assert!(unsafe { mutator.resize(at, size) });
+        // SAFETY: the object has so many bytes.
+        (from..size).all(|n| unsafe { at.wrapping_add(n).read() } == 0)
+    };
+    assert!(behind_are_zero(36_800, WIDE));
+    // What it had before it shrank is none of its bytes any more.
+    dirty(at, 36_800);
+    assert!(behind_are_zero(WIDE, WIDE));
+    assert!(behind_are_zero(60_000, WIDE));
+    leave(mutator);
+}
+
+#[test]
+fn a_size_that_no_memory_has_is_refused_at_once() {
+    let (heap, mutator) = heap(Options::new());
+    heap.account(100);
+    // There are pages that wait: small ones, and large ones.
+    garbage(&mutator, 100, LEAF);
+    garbage(&mutator, WIDE, LEAF);
+    collect(&mutator);
+    assert!(heap.statistics().empty_bytes > 0);
+    let cycles = heap.statistics().cycles;
+    for size in [usize::MAX, usize::MAX - 7, usize::MAX - UNIT + 1, usize::MAX / 2, 1 << 60] {
+        // SAFETY: everything wanted is led to by handles.
+        assert!(unsafe { mutator.alloc(size, TRACED) }.is_null());
+    }
+    // Nor is anything collected, or given up, for what cannot be.
+    assert_eq!(heap.statistics().cycles, cycles);
+    assert!(heap.statistics().empty_bytes > 0);
+    // And for what is larger than the limit neither.
+    heap.set_target(0, 0, 4 * UNIT);
+    // SAFETY: everything wanted is led to by handles.
+    assert!(unsafe { mutator.alloc(4 * UNIT + 1, TRACED) }.is_null());
+    assert_eq!(heap.statistics().cycles, cycles);
+    leave(mutator);
+}
+
+/// Objects that were as many units, all of which were written, have died, and their memory is the chunk's again.
+fn leave_dirty(units: usize) {
+    let (heap, mutator) = heap(Options::new());
+    let all: Vec<_> = (0..16).map(|_| garbage(&mutator, units * UNIT, LEAF)).collect();
+    all.into_iter().for_each(|at| dirty(at, units * UNIT));
+    leave(mutator);
+    drop(heap);
+}
+
+#[test]
+fn a_limit_holds_on_memory_that_was_used() {
+    // Hardly less than so many units: what is left of them is not much.
+    let size = 6 * UNIT - (4 << 10);
+    leave_dirty(6);
+    let most = 4 * 6 * UNIT + large::footprint(size);
+    let (heap, mutator) = heap(Options { most, ..Options::new() });
+    let fits = (0..64).take_while(|_| !kept(&mutator, size).is_null()).count();
+    assert_eq!(fits, 5);
+    let peak = heap.statistics().peak_bytes as usize;
+    assert!(peak <= most, "{peak} of {most}");
+    leave(mutator);
+}
+
+#[test]
+fn a_limit_holds_for_several_mutators() {
+    const OBJECTS: usize = if cfg!(miri) { 2 } else { 400 };
+    // Too large to be used again without the chunk, and as it was used there is much to be zeroed.
+    let size = 8 * UNIT;
+    leave_dirty(8);
+    let most = 5 * size;
+    let heap = &Heap::new(Options { most, ..Options::new() }, Runtime::new()).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(move || {
+                let mutator = heap.attach().unwrap();
+                for _ in 0..OBJECTS {
+                    // SAFETY: everything wanted is led to by handles.
+                    let at = unsafe { mutator.alloc(size, TRACED) };
+                    if !at.is_null() {
+                        // SAFETY: the last byte of an object of so many.
+                        assert_eq!(unsafe { at.wrapping_add(size - 1).read() }, 0);
+                        dirty(at, size);
+                    }
+                }
+                leave(mutator);
+            });
+        }
+    });
+    let peak = heap.statistics().peak_bytes as usize;
+    assert!(peak <= most, "{peak} of {most}");
+}

@@ -347,3 +347,45 @@ fn a_mutator_that_is_away_may_come_back_in_another_thread() {
     }
     assert!(!heap.is_attached());
 }
+
+/// A thread that is at work makes a mutator for another while a third collects: which waits for the first, so that does not wait.
+#[test]
+fn a_mutator_is_made_for_another_thread_while_a_collection_waits_for_this_one() {
+    let of = Seen::default();
+    let heap = &Heap::new(Options::new(), runtime(&of)).unwrap();
+    let (tell, told) = std::sync::mpsc::channel();
+    let (ready, is_ready) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let mutator = heap.attach().unwrap();
+            ready.send(()).unwrap();
+            while !mutator.is_asked() {
+                std::thread::yield_now();
+            }
+            let away = heap.attach_away().unwrap();
+            tell.send(()).unwrap();
+            // SAFETY: there are no objects; this thread leaves before it takes the other mutator.
+            unsafe {
+                mutator.safepoint();
+                mutator.detach();
+                away.enter();
+                assert_eq!(away.state(), ThreadState::AtWork);
+                away.detach();
+            }
+        });
+        is_ready.recv().unwrap();
+        scope.spawn(|| {
+            let mutator = heap.attach().unwrap();
+            // SAFETY: there are no objects.
+            unsafe {
+                mutator.collect();
+                mutator.detach();
+            }
+        });
+        if told.recv_timeout(std::time::Duration::from_secs(60)).is_err() {
+            // The threads wait for each other, and the scope would for them.
+            std::eprintln!("a mutator that is away is not made while the world stands still");
+            std::process::abort();
+        }
+    });
+}
