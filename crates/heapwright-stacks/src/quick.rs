@@ -74,21 +74,26 @@ pub(super) fn rule_of(
     let at = entry.checked_sub(section.address)?;
     let (mut fde, back) = framed(section.bytes, at)?;
     let shared = shared(section.bytes, (at + 4).checked_sub(back as usize)?, numbers)?;
-    let start = (entry + 8).wrapping_add_signed(fde.word()? as i32 as isize);
+    let start = entry.wrapping_add(8).wrapping_add_signed(fde.word()? as i32 as isize);
     let range = fde.word()?;
     if range == 0 || range > i32::MAX as u32 {
         return None;
     }
-    if pc.wrapping_sub(start) >= range as usize {
+    let offset = pc.wrapping_sub(start);
+    if offset >= range as usize {
         // A gap between functions: code without tables.
         return Some(Rule::BY_FRAME_POINTER);
+    }
+    if pc < start {
+        // Across the end of all addresses: damage.
+        return None;
     }
     let augmentation = fde.number()?;
     fde.skip(augmentation)?;
     let mut machine = Machine { shared: &shared, numbers, row: Row::FIRST, first: None };
     machine.run(Reader(shared.program), u64::MAX)?;
     machine.first = Some(machine.row);
-    machine.run(fde, (pc - start) as u64)?;
+    machine.run(fde, offset as u64)?;
     machine.row.rule(numbers)
 }
 

@@ -452,6 +452,20 @@ mod tests {
     }
 
     #[test]
+    fn a_function_across_the_end_of_all_addresses_is_none() {
+        let (_, mut frames) = module(b"zR", 16, AT_ENTRY, &[]);
+        let entry = 4 + u32::from_ne_bytes(frames[..4].try_into().unwrap()) as usize;
+        let start = (4 + FRAMES + entry + 8) as u32;
+        frames[entry + 8..][..4].copy_from_slice(&start.wrapping_neg().to_ne_bytes());
+        let section = Section { address: FRAMES, bytes: &frames };
+        for pc in [0, 0xf0] {
+            assert_eq!(quick::rule_of(pc, FRAMES + entry, section, &X86_64), None);
+        }
+        let before = quick::rule_of(usize::MAX - 3, FRAMES + entry, section, &X86_64);
+        assert_eq!(before, Some(Rule::of_frame(at_sp(8), Return::Saved(-8), Frame::Same)));
+    }
+
+    #[test]
     fn the_entry_before_an_address_is_found() {
         let mut header = std::vec![1, PC_RELATIVE_4, UNSIGNED_4, HEADER_RELATIVE_4, 0, 0, 0, 0];
         header.extend_from_slice(&100u32.to_ne_bytes());
