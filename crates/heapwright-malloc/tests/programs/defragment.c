@@ -173,8 +173,9 @@ int main(int count, char **words)
         CHECK(sparse > 2 * live);
         /* A thread has up to a slab of each of forty classes that is not full. */
         CHECK(dense < live * 5 / 4 || ((is("beside") || is("two")) && dense < live * 4 / 3));
-        /* One in four is out of each slab, and three slabs in four are emptied, the sparsest. */
-        CHECK(moved > BLOCKS / 4 / 2 && moved < BLOCKS / 4 * 3 / 4);
+        /* One in four is out of each slab, and three slabs in four are emptied, the sparsest. (Of two threads each is told of its own slabs
+           alone: how many are both's depends on who ran when, on a busy machine more.) */
+        CHECK(moved > BLOCKS / 4 / (is("two") ? 3 : 2) && moved < BLOCKS / 4 * 3 / 4);
         CHECK(is("beside") || part[0].moved_last + part[1].moved_last == 0);
     }
     CHECK(!hw_should_move(NULL) && !hw_should_move(&now));
