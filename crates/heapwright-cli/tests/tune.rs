@@ -71,28 +71,42 @@ fn program(folder: &Folder) -> PathBuf {
     folder.compile("program", &["-O1", "-fno-builtin"], source)
 }
 
-/// A library in which `cache=percpu` costs so many turns of a loop in each call in the
-/// replay and in the program; anything else costs 1000.
+/// How long each 2000th call waits without `cache=percpu`, in milliseconds.
+const ELSE_MS: u32 = 10;
+
+/// A library in which each 2000th call waits for so many milliseconds in the replay and in the
+/// program under `cache=percpu`, and for [`ELSE_MS`] under anything else. It waits instead of
+/// computing because other processes, which take the cores away for 10 ms now and then, lengthen
+/// that by little.
 fn library(folder: &Folder, in_replay: u32, in_program: u32) -> PathBuf {
     let source = format!(
         "#define _GNU_SOURCE\n#include <errno.h>\n#include <stdlib.h>\n#include <string.h>\n\
-         #include <unistd.h>\n\
+         #include <time.h>\n#include <unistd.h>\n\
          extern void *__libc_malloc(size_t);\nextern void __libc_free(void *);\n\
-         static int turns = -1;\n\
+         static int wait = -1;\n\
          static void lose(void) {{\n\
-           if (turns < 0) {{\n\
+           static int calls;\n\
+           if (wait < 0) {{\n\
              if (!environ) return;\n\
              const char *options = getenv(\"HEAPWRIGHT\");\n\
              int replays = !strcmp(program_invocation_short_name, \"heapwright\");\n\
              int told = options && strstr(options, \"cache=percpu\");\n\
-             turns = !told ? 1000 : replays ? {in_replay} : {in_program};\n\
+             wait = !told ? {ELSE_MS} : replays ? {in_replay} : {in_program};\n\
            }}\n\
-           for (volatile int i = 0; i < turns; i++) {{}}\n\
+           if (++calls % 2000 || !wait) return;\n\
+           struct timespec time = {{ 0, wait * 1000000 }};\n\
+           nanosleep(&time, NULL);\n\
          }}\n\
          void *malloc(size_t size) {{ lose(); return __libc_malloc(size); }}\n\
          void free(void *block) {{ __libc_free(block); }}\n"
     );
     folder.compile("libtold.so", &["-O1", "-shared", "-fPIC", "-fno-builtin"], &source)
+}
+
+/// Whether `cache=percpu` is among the options. Another may be beside it that seems to gain by
+/// chance.
+fn has_percpu(options: &Value) -> bool {
+    options.as_str().is_some_and(|options| options.split(',').any(|one| one == "cache=percpu"))
 }
 
 /// Tunes the program above with such a library.
@@ -113,26 +127,24 @@ fn a_gain_is_recommended_if_the_program_confirms_it() {
     }
     assert!(screened.contains(&("peer", "glibc")), "{screened:?}");
     let fastest = &value["decision"]["fastest"];
-    assert_eq!(fastest["options"], "cache=percpu", "{value:#}");
+    assert!(has_percpu(&fastest["options"]), "{value:#}");
     assert!(fastest["time"]["high"].as_f64() < Some(1.0), "{fastest:#}");
     let checked = &value["check"]["checked"][0];
-    assert_eq!(
-        (&checked["options"], &checked["judgement"]),
-        (&"cache=percpu".into(), &"kept".into())
-    );
-    assert_eq!(value["recommended"], "cache=percpu");
+    assert!(has_percpu(&checked["options"]), "{value:#}");
+    assert_eq!(checked["judgement"], "kept", "{value:#}");
+    assert_eq!(value["recommended"], checked["options"]);
 }
 
 #[test]
 fn a_recommendation_that_the_program_contradicts_is_withdrawn() {
-    let value = told(&Folder::new(), 0, 5000);
-    let checked = &value["check"]["checked"][0];
-    assert_eq!(
-        (&checked["options"], &checked["judgement"]),
-        (&"cache=percpu".into(), &"contradicted".into()),
-        "{value:#}"
-    );
-    assert_eq!(value["recommended"], "");
+    let value = told(&Folder::new(), 0, 50);
+    let checked = value["check"]["checked"].as_array().expect("is a list");
+    let mut told = checked.iter().filter(|one| has_percpu(&one["options"])).peekable();
+    assert!(told.peek().is_some(), "{value:#}");
+    for one in told {
+        assert_eq!(one["judgement"], "contradicted", "{value:#}");
+    }
+    assert!(!has_percpu(&value["recommended"]), "{value:#}");
 }
 
 #[test]
@@ -146,10 +158,11 @@ fn without_a_program_nothing_is_checked() {
         "{printed}"
     );
     for line in [
-        "\nfastest:      cache=percpu: time/op 0.",
-        "\nrecommended:  cache=percpu: time/op 0.",
+        "\nfastest:      cache=percpu",
+        "\nrecommended:  cache=percpu",
         "\nchecked:      no: there is only a trace; name the program, too\n",
-        "\nto use it: heapwright run --option cache=percpu -- CMD, or HEAPWRIGHT=cache=percpu\n",
+        "\nto use it: heapwright run --option cache=percpu",
+        " -- CMD, or HEAPWRIGHT=cache=percpu",
     ] {
         assert!(printed.contains(line), "{line}: {printed}");
     }
