@@ -2231,6 +2231,17 @@ void hw_gc_account(struct hw_gc_heap *heap,
                    ptrdiff_t bytes);
 
 /**
+ * Pays for bytes that hw_gc_account was told of: sweeps a little, begins a collection if one is due, or marks, as much as
+ * an allocation of so many bytes in the heap would.
+ *
+ * The program's duties:
+ *
+ * mutator is this thread's; the duties listed in heapwright_gc.h.
+ */
+void hw_gc_pay(struct hw_gc_mutator *mutator,
+               size_t bytes);
+
+/**
  * As malloc; the bytes count in the heap's budget.
  *
  * The program's duties:

@@ -323,11 +323,25 @@ ruby_may_collect(struct objspace *o)
     return !o->disabled && !rb_gc_impl_during_gc_p(o);
 }
 
-void
-ruby_collect_in_malloc(struct objspace *o, bool all)
+static void
+pay(struct objspace *o, hw_gc_mutator *mutator, void *bytes)
 {
-    if (all || RTEST(o->stress)) collect_now(o, all ? BY_MALLOC : BY_STRESS, true);
-    else if (hw_gc_owed(o->first->mutator)) step_now(o, BY_MALLOC, o->malloc_step_ns);
+    hw_gc_pay(mutator, *(size_t *)bytes);
+    ruby_tell_external(o);
+}
+
+void
+ruby_pay_in_malloc(struct objspace *o, size_t bytes)
+{
+    if (RTEST(o->stress)) collect_now(o, BY_STRESS, true);
+    /* A sweep under way is paid for, too; but it is not worth stopping other Ractors. */
+    else if (!rb_gc_multi_ractor_p() || hw_gc_owed(o->first->mutator)) ruby_stopped(o, BY_MALLOC, pay, &bytes);
+}
+
+void
+ruby_collect_in_malloc(struct objspace *o)
+{
+    collect_now(o, BY_MALLOC, true);
 }
 
 void
@@ -628,7 +642,6 @@ rb_gc_impl_objspace_init(void *objspace)
     if (factor > 1) options.factor_percent = (uint32_t)(factor * 100);
     if (least > 0) options.least = (size_t)least;
     configure(&options);
-    o->malloc_step_ns = options.step_ns / 2;
     o->heap = hw_gc_create(&options, &runtime);
     if (o->heap == NULL) {
         fprintf(stderr, "heapwright: there is no memory for a collected heap\n");

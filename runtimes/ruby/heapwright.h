@@ -83,7 +83,6 @@ struct objspace {
     size_t freed_bytes; /* of malloc's, by the sweep, that the heap was not told of */
     size_t allocated_by_ended[MOST_POOLS];
     size_t allocated_before[MOST_POOLS]; /* when the last marking ended */
-    uint64_t malloc_step_ns; /* of a step when malloc's memory has grown */
     uint64_t unmeasured_ns, unmeasured_from; /* what GC.measure_total_time = false hides */
 
     st_table *finalizers, *id_of, *object_of;
@@ -129,8 +128,11 @@ hw_gc_mutator *ruby_mutator(struct objspace *o);
 /* Frees what goes with an object. Its slot holds none afterwards. */
 void ruby_free_object(struct objspace *o, VALUE obj);
 bool ruby_may_collect(struct objspace *o);
-/* Makes what is owed of collections, or all of one: also under stress. The thread has the GVL, and may collect. */
-void ruby_collect_in_malloc(struct objspace *o, bool all);
+/* Pays for so many bytes that malloc has more: by a part of what is owed of collections, or all of one under stress. The thread has the GVL, and
+   may collect, also for the next. */
+void ruby_pay_in_malloc(struct objspace *o, size_t bytes);
+/* Makes a whole collection. */
+void ruby_collect_in_malloc(struct objspace *o);
 
 /* statistics.c */
 size_t ruby_allocated(struct objspace *o, size_t pool);
@@ -139,8 +141,8 @@ size_t ruby_slots(struct objspace *o);
 void ruby_profiler_init(void);
 void ruby_profiler_heard(struct objspace *o, bool begins);
 
-/* malloc.c: tells the heap what malloc's memory came to. */
-void ruby_tell_external(struct objspace *o);
+/* malloc.c: tells the heap what malloc's memory came to, and returns by how much it has grown. */
+ptrdiff_t ruby_tell_external(struct objspace *o);
 /* Puts right what it came to, after a collection. */
 void ruby_compare_external(struct objspace *o);
 

@@ -15,12 +15,13 @@
 #include <dlfcn.h>
 #include <malloc.h>
 
-void
+ptrdiff_t
 ruby_tell_external(struct objspace *o)
 {
     ptrdiff_t bytes = atomic_exchange_explicit(&o->external, 0, memory_order_relaxed);
 
     if (bytes != 0 && o->heap != NULL) hw_gc_account(o->heap, bytes);
+    return bytes;
 }
 
 /* All that malloc has in use. SIZE_MAX: the malloc of this process does not say. */
@@ -77,8 +78,8 @@ static inline void
 grown(struct objspace *o)
 {
     if (RB_LIKELY(atomic_load_explicit(&o->external, memory_order_relaxed) < FEW_EXTERNAL && !RTEST(o->stress))) return;
-    ruby_tell_external(o);
-    if (may_collect_here(o)) ruby_collect_in_malloc(o, false);
+    ptrdiff_t bytes = ruby_tell_external(o);
+    if (may_collect_here(o)) ruby_pay_in_malloc(o, bytes > 0 ? (size_t)bytes : 0);
 }
 
 /* There is no memory: whether a collection may have made some. */
@@ -86,7 +87,7 @@ static bool
 collected(struct objspace *o)
 {
     if (!may_collect_here(o)) return false;
-    ruby_collect_in_malloc(o, true);
+    ruby_collect_in_malloc(o);
     return true;
 }
 

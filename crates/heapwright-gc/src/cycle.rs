@@ -31,6 +31,7 @@ use super::heap::Heap;
 use super::held::StickyMarks;
 use super::layout::PAGE_LISTS;
 use super::mutator::Mutator;
+use super::pacing::STEP;
 use super::statistics::Began;
 use super::tracer::Budget;
 
@@ -160,11 +161,18 @@ impl Heap {
     pub(super) fn collect_or_begin(&self, me: &Mutator) {
         let budget = if self.options().incremental {
             let deadline = os::now_ns().saturating_add(self.options().step());
-            Budget { deadline, bytes: usize::MAX }
+            Budget { deadline, bytes: self.first_step() }
         } else {
             Budget::NONE
         };
         self.advance(me, budget, true);
+    }
+
+    /// Bytes to mark when a cycle begins: as many as there is time for in a small heap, whose memory grows by what is allocated until the cycle
+    /// ends; in others as many as in any step, so that none is much longer.
+    fn first_step(&self) -> usize {
+        let small = self.pacing.allowance() <= self.target().least.saturating_mul(2);
+        if small { usize::MAX } else { STEP }
     }
 
     /// A cycle from its beginning to its end, and all of its sweep.

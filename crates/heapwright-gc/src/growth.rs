@@ -132,6 +132,9 @@ pub enum Decision {
     Shrinks = 4,
 }
 
+/// The fewest pages that are swept for one that is taken.
+const SWEPT_FOR_A_PAGE: usize = 4;
+
 /// What a pool is like at the end of its sweep.
 #[derive(Clone, Copy)]
 pub(super) struct Swept {
@@ -174,11 +177,12 @@ pub(super) fn patience(used: usize, allowance: usize) -> u64 {
     1 + (over.saturating_mul(16) / allowance.max(1)).min(31) as u64
 }
 
-/// Pages to sweep for each page that is taken, so that `unswept` are done before a quarter of
-/// the allowance is used.
-pub(super) fn sweep_share(unswept: usize, allowance: usize) -> usize {
-    let takes = (allowance / 4 / UNIT).max(1);
-    unswept.div_ceil(takes).max(4)
+/// Pages to sweep for `bytes` that are allocated, so that `unswept` are done before three eighths of the allowance are used, of which so much
+/// is: at least four for each page. What is late is not made up for at once.
+pub(super) fn sweep_share(unswept: usize, bytes: usize, allowance: usize, used: usize) -> usize {
+    let room = (allowance / 8 * 3).saturating_sub(used).max(allowance / 16).max(UNIT);
+    let share = (unswept as u128 * bytes as u128).div_ceil(room as u128);
+    (share.min(unswept as u128) as usize).max(bytes.div_ceil(UNIT / SWEPT_FOR_A_PAGE))
 }
 
 #[cfg(test)]
@@ -245,8 +249,13 @@ mod tests {
 
         #[test]
         fn sweeping_ends_in_time(unswept in 0usize..1 << 20, allowance in 0usize..1 << 36) {
-            let takes = (allowance / 4 / UNIT).max(1);
-            prop_assert!(sweep_share(unswept, allowance) * takes >= unswept);
+            let (mut left, mut used) = (unswept, 0);
+            while left > 0 && used < (allowance / 8 * 3).max(UNIT) {
+                left = left.saturating_sub(sweep_share(left, UNIT, allowance, used));
+                used += UNIT;
+            }
+            prop_assert!(left <= unswept / 4, "{left}");
+            prop_assert!(sweep_share(unswept, 0, allowance, used) == 0 && sweep_share(0, UNIT, allowance, used) == 4);
         }
     }
 }

@@ -251,6 +251,7 @@ impl Mutator {
         if self.owed.get() >= OWES {
             heap.pay(self, self.owed.take());
         }
+        heap.pay_debts(self);
         loop {
             heap.at_safepoint(self);
             if self.next_stretch(page_list) {

@@ -6,12 +6,14 @@
 //!                        ^ trigger       ^ goal (see `growth`)
 //!
 //!   while marking   debt += bytes allocated * (bytes left to mark / bytes left to allocate)
-//!                   debt >= STEP: a step, which marks as much
+//!                   debt >= STEP: a step, which marks STEP bytes; the rest when the mutator comes by next
+//!   while sweeping  unswept += its share in pages (see `growth`); swept in pieces likewise, by time
 //! ```
 //!
 //! A heap of `live` bytes may grow to its goal. When it begins to mark, each byte that is allocated
 //! is paid for with as many bytes of marking as it takes to finish at the goal. The debt is
-//! paid in steps of a useful length, because stopping the world has a price of its own.
+//! paid in steps of a useful length, because stopping the world has a price of its own; not all at once, because somebody waits for
+//! what a mutator does meanwhile. It comes by whenever it needs another stretch of free slots, many times in a page that was in use.
 //!
 //! External bytes are what the runtime has in malloc for objects of the heap. They count like bytes
 //! of slots, but how many go with what is dead is known only when the sweep is over.
@@ -35,8 +37,11 @@ use super::tracer::Budget;
 /// The part of a heap's limit that is little room.
 const LITTLE: usize = 8;
 
+/// What part of a step's time a piece of the sweep takes on the allocation path; and how many pages make it twice as long.
+const SWEEP_OF_STEP: u64 = 8;
+
 /// Bytes of marking that a step on the allocation path is for.
-const STEP: usize = 256 << 10;
+pub(super) const STEP: usize = 128 << 10;
 
 /// The accounts of one heap, in bytes. Zero has none.
 pub(super) struct Pacing {
@@ -57,8 +62,9 @@ pub(super) struct Pacing {
     external_added: Num,
     /// Mutators that free what died: what they take from `external` belonged to no live object.
     freeing: Num,
-    /// What must be marked before mutators have paid for what they allocated.
+    /// What must be marked before mutators have paid for what they allocated, and pages that must be swept.
     debt: Num,
+    unswept: Num,
     /// What its pages have, as when a page last came, and the most that pages and malloc ever had.
     pages: Num,
     peak: Num,
@@ -217,6 +223,7 @@ impl Pacing {
     /// Marking begins.
     pub(super) fn note_begin(&self) {
         self.debt.set(0);
+        self.unswept.set(0);
         self.wanted.set(0);
     }
 
@@ -266,6 +273,7 @@ impl Pacing {
             &self.external_added,
             &self.freeing,
             &self.debt,
+            &self.unswept,
             &self.pages,
             &self.peak,
         ] {
@@ -317,7 +325,8 @@ impl Heap {
             // Neither swept nor moved: see `fork`.
             return;
         }
-        self.sweep_share();
+        self.owe_sweep(bytes);
+        self.pay_sweep();
         self.supply.decay();
         if self.cycle.is_held() {
             return me.unpaid.add(bytes);
@@ -345,12 +354,59 @@ impl Heap {
         }
         let room = pacing.allowance().saturating_sub(pacing.used());
         pacing.debt.add_shared(self.target().marking(bytes, self.left(), room));
-        if pacing.debt.get() >= STEP {
-            let deadline = long();
-            let marked = self.marked_so_far();
-            self.advance(me, Budget { deadline, bytes: pacing.debt.get() }, false);
-            pacing.debt.sub_shared(self.marked_so_far().saturating_sub(marked));
+        self.pay_debt(me);
+    }
+
+    /// A mutator's share of the sweep, for `bytes` that it is about to take.
+    fn owe_sweep(&self, bytes: usize) {
+        if self.cycle.phase() == Phase::Sweeping {
+            let unswept = self.supply.lists.lock().unswept;
+            let pacing = &self.pacing;
+            let share = growth::sweep_share(unswept, bytes, pacing.allowance(), pacing.used());
+            pacing.unswept.add_shared(share);
         }
+    }
+
+    /// Sweeps what is owed; where marking goes in steps, for a part of the time of one: what a page costs depends on what the runtime frees
+    /// with its objects.
+    pub(super) fn pay_sweep(&self) {
+        let owed = self.pacing.unswept.get();
+        if owed == 0 {
+            return;
+        }
+        let deadline = if self.options().incremental {
+            let part = self.options().step() / SWEEP_OF_STEP;
+            os::now_ns().saturating_add(part.saturating_mul(1 + owed as u64 / SWEEP_OF_STEP))
+        } else {
+            0
+        };
+        self.pacing.unswept.sub_shared(self.sweep_some(owed, deadline));
+    }
+
+    /// Pays what is left to be paid, if it is worth it.
+    #[inline]
+    pub(super) fn pay_debts(&self, me: &Mutator) {
+        if !self.fork.is_poisoned() {
+            self.pay_sweep();
+            self.pay_debt(me);
+        }
+    }
+
+    /// Marks for what is owed, if it is worth a step.
+    pub(super) fn pay_debt(&self, me: &Mutator) {
+        let pacing = &self.pacing;
+        if pacing.debt.get() < STEP || self.cycle.phase() != Phase::Marking {
+            return;
+        }
+        if self.cycle.is_held() || me.deferred.get() > 0 {
+            return;
+        }
+        let patience = growth::patience(pacing.used(), pacing.allowance());
+        let deadline = os::now_ns().saturating_add(self.options().step().saturating_mul(patience));
+        let marked = self.marked_so_far();
+        let bytes = pacing.debt.get().min(STEP.saturating_mul(patience as usize));
+        self.advance(me, Budget { deadline, bytes }, false);
+        pacing.debt.sub_shared(self.marked_so_far().saturating_sub(marked));
     }
 
     /// Pays for what was allocated while collecting was put off.

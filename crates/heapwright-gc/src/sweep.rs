@@ -13,13 +13,13 @@
 //! A page is claimed under the lock and swept outside it. The runtime's `free` is called here,
 //! for objects of kinds that want it.
 //!
-//! The share is such that the sweep is over before a quarter of what may be allocated until the
-//! next cycle is: so that cycle need not begin with the rest of this one.
+//! A mutator's share is such that the sweep is over before three eighths of what may be allocated until the
+//! next cycle are: so that cycle need not begin with the rest of this one. Where marking goes in steps, a share that takes long is
+//! swept in pieces (see `pacing`).
 
 use heapwright_substrate::os;
 
 use super::cycle::Phase;
-use super::growth;
 use super::heap::Heap;
 use super::held::StickyMarks;
 use super::layout;
@@ -94,23 +94,25 @@ impl Heap {
         }
     }
 
-    /// Sweeps up to `most` pages, of whatever page list. Returns how many there were.
-    fn sweep_some(&self, most: usize) -> usize {
-        self.pauses.while_sweeping(|| (0..most).take_while(|_| self.sweep_next()).count())
+    /// Sweeps up to `most` pages, of whatever page list, until about `deadline`, nanoseconds of the clock; 0: no matter how late. Returns how
+    /// many there were: `most`, if nothing is left.
+    pub(super) fn sweep_some(&self, most: usize, deadline: u64) -> usize {
+        self.pauses.while_sweeping(|| {
+            for swept in 0..most {
+                if !self.sweep_next() {
+                    return most;
+                }
+                if deadline != 0 && os::now_ns() >= deadline {
+                    return swept + 1;
+                }
+            }
+            most
+        })
     }
 
     /// Sweeps some pages more than the share: a mutator found nothing.
     pub(super) fn sweep_more(&self) {
-        self.sweep_some(MORE);
-    }
-
-    /// A mutator's share, for a page that it takes.
-    pub(super) fn sweep_share(&self) {
-        if self.cycle.phase() != Phase::Sweeping {
-            return;
-        }
-        let unswept = self.supply.lists.lock().unswept;
-        self.sweep_some(growth::sweep_share(unswept, self.pacing.allowance()));
+        self.sweep_some(MORE, 0);
     }
 
     /// Sweeps until nothing is left, or until `deadline`, nanoseconds of the clock; 0: no matter
@@ -129,9 +131,9 @@ impl Heap {
         through || self.cycle.phase() != Phase::Sweeping
     }
 
-    /// Sweeps all there is. Returns how many pages that were.
-    pub(super) fn sweep_all(&self) -> usize {
-        self.sweep_some(usize::MAX)
+    /// Sweeps all there is.
+    pub(super) fn sweep_all(&self) {
+        self.sweep_some(usize::MAX, 0);
     }
 
     /// Sweeps until pages that are empty, and large objects that went, have `bytes`. Whether anything came of it: of what was empty already

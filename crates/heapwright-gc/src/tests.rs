@@ -640,6 +640,41 @@ fn steps_keep_to_their_budget_and_come_to_an_end() {
     }
 }
 
+#[cfg(not(miri))]
+#[test]
+fn what_is_allocated_elsewhere_is_paid_for_in_small_steps() {
+    const PAID: usize = 64 << 10;
+    let freed = Freed::default();
+    // A step may take any time: what it marks is bounded by bytes.
+    let options = Options { incremental: true, step_ns: u64::MAX / 4, ..Options::new() };
+    let heap = Heap::new(options, runtime(&freed)).unwrap();
+    let mutator = heap.attach().unwrap();
+    // SAFETY: everything wanted is led to by handles.
+    unsafe {
+        let root = mutator.new_root(core::ptr::null_mut()).unwrap();
+        list(&mutator, root, 200_000).unwrap();
+        mutator.collect();
+        let live = heap.statistics().live_bytes;
+        let (inner, cycles) = (heap.inner(), heap.statistics().cycles);
+        let (mut paid, mut steps, mut most) = (0, 0, 0);
+        while heap.statistics().cycles == cycles {
+            let marked = inner.marked_so_far();
+            heap.account(PAID.cast_signed());
+            mutator.pay(PAID);
+            paid += PAID;
+            if inner.cycle.phase() == super::cycle::Phase::Marking {
+                steps += 1;
+                most = most.max(inner.marked_so_far() - marked);
+            }
+        }
+        assert!(paid as u64 <= live, "{paid} of {live}: within what may be allocated");
+        assert!(steps > 20 && most <= 2 * super::pacing::STEP, "{steps} steps, {most} bytes");
+        heap.account(-paid.cast_signed());
+        mutator.free_root(root);
+        mutator.detach();
+    }
+}
+
 #[test]
 fn traced_objects_arrive_zeroed_unless_the_heap_is_uncleared() {
     for uncleared in [false, true] {

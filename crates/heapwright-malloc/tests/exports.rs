@@ -258,6 +258,7 @@ const EXPORTS: &[&str] = &[
     "hw_arena_stats",
     "hw_arena_destroy",
     "hw_gc_account",
+    "hw_gc_pay",
     "hw_gc_add_weak_pass",
     "hw_gc_alloc",
     "hw_gc_ask",

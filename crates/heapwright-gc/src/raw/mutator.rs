@@ -135,6 +135,34 @@ impl Mutator {
         self.heap().resize(object, size)
     }
 
+    /// The runtime has `bytes` more elsewhere, of which the heap was told ([`Heap::account`](super::Heap::account)): what an
+    /// allocation of so many would do for them is done now. The heap sweeps, begins a collection if one is due, or marks.
+    ///
+    /// ```
+    /// # use heapwright::gc::raw::{Heap, Options, Runtime};
+    /// # let heap = Heap::new(Options { incremental: true, ..Options::new() }, Runtime::new()).expect("memory");
+    /// # let mutator = heap.attach().expect("memory");
+    /// for _ in 0..1000 {
+    ///     heap.account(64 << 10);
+    ///     // SAFETY: no object is wanted.
+    ///     unsafe { mutator.pay(64 << 10) };
+    /// }
+    /// assert!(heap.statistics().cycles > 0);
+    /// # mutator.detach();
+    /// ```
+    ///
+    /// # Safety
+    ///
+    /// The duties of the [module](super).
+    #[inline]
+    pub unsafe fn pay(&self, bytes: usize) {
+        let inner = self.inner();
+        let _noted = inner.stack.enter();
+        let heap = self.heap();
+        heap.at_safepoint(inner);
+        heap.pay(inner, bytes);
+    }
+
     /// The runtime has `bytes` more (or less) elsewhere, which go with objects of the heap.
     pub fn external(&self, bytes: isize) {
         self.heap().pacing.add_external(bytes);

@@ -31,6 +31,20 @@ pub unsafe extern "C" fn hw_gc_account(heap: *mut GcHeap, bytes: isize) {
     unsafe { heap_of(heap) }.account(bytes);
 }
 
+/// Pays for bytes that hw_gc_account was told of: sweeps a little, begins a collection if one is due, or marks, as much as
+/// an allocation of so many bytes in the heap would.
+///
+/// # Safety
+///
+/// mutator is this thread's; the duties listed in heapwright_gc.h.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_pay(mutator: *mut GcMutator, bytes: usize) {
+    // SAFETY: as the caller promises.
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: as the caller promises.
+    unsafe { mutator.pay(bytes) };
+}
+
 /// As malloc; the bytes count in the heap's budget.
 ///
 /// # Safety
