@@ -37,8 +37,10 @@ use super::tracer::Budget;
 /// The part of a heap's limit that is little room.
 const LITTLE: usize = 8;
 
-/// What part of a step's time a piece of the sweep takes on the allocation path; and how many pages make it twice as long.
+/// What part of a step's time a piece of the sweep takes on the allocation path.
 const SWEEP_OF_STEP: u64 = 8;
+/// How many pages that are owed make it twice as long.
+const MANY_OWED: u64 = 32;
 
 /// Bytes of marking that a step on the allocation path is for.
 pub(super) const STEP: usize = 128 << 10;
@@ -376,7 +378,7 @@ impl Heap {
         }
         let deadline = if self.options().incremental {
             let part = self.options().step() / SWEEP_OF_STEP;
-            os::now_ns().saturating_add(part.saturating_mul(1 + owed as u64 / SWEEP_OF_STEP))
+            os::now_ns().saturating_add(part.saturating_mul(1 + owed as u64 / MANY_OWED))
         } else {
             0
         };
