@@ -136,7 +136,7 @@ rb_gc_impl_stat(void *objspace, VALUE hash_or_symbol)
 static VALUE
 stat_of_pool(struct objspace *o, const hw_gc_statistics *s, size_t pool, VALUE hash_or_symbol)
 {
-    size_t made = ruby_allocated(o, pool);
+    size_t made = ruby_allocated(o, pool), live = live_in(o, s, pool);
     const struct figure figures[] = {
         { "slot_size", s->pool[pool].slot_size },
         { "heap_eden_pages", s->pool[pool].pages },
@@ -145,9 +145,13 @@ stat_of_pool(struct objspace *o, const hw_gc_statistics *s, size_t pool, VALUE h
         { "force_major_gc_count", 0 },
         { "force_incremental_marking_finish_count", 0 },
         { "total_allocated_objects", made },
-        { "total_freed_objects", made - live_in(o, s, pool) },
+        { "total_freed_objects", made - live },
+        /* Since 4.0. */
+        { "heap_live_slots", live },
+        { "heap_free_slots", s->pool[pool].slots - live },
+        { "heap_final_slots", 0 },
     };
-    return answer(hash_or_symbol, figures, sizeof figures / sizeof *figures);
+    return answer(hash_or_symbol, figures, sizeof figures / sizeof *figures - (RUBY_IS_4 ? 0 : 3));
 }
 
 VALUE
