@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Ruby 3.4 on the collected heap (runtimes/ruby): Debian's source is fetched and configured, and the collector compiles against it without a
-# warning.
+# Ruby on the collected heap (runtimes/ruby): Debian's source of 3.4.5 is fetched and configured, and the collector compiles against it without
+# a warning; against 4.0.1, too, where RUBY40_SOURCE names a folder of its source.
 #
 #   ci/ruby.sh                           that
 #   ci/ruby.sh suite                     builds Ruby; its bootstrap tests, its specifications and the core of its suite pass; some under GC.stress, some verified
@@ -8,6 +8,8 @@
 #   ci/ruby.sh pause [MIB SECONDS ROWS]  builds Ruby; the longest pause of a large heap (bench/pause.rb), under both collectors
 #   ci/ruby.sh picture OUT.svg           builds Ruby; draws memory and times of a load of requests under both collectors (matplotlib)
 #   ci/ruby.sh life [SECONDS]            builds Ruby; a server with threads, sockets and forked workers under load: its memory stays as it is
+#
+# With RUBY40_SOURCE (a release, or a checkout after ./autogen.sh), all parts build and run 4.0.1 instead. Debian has no source of it.
 #
 # OPTCARROT is a folder of github.com/mame/optcarrot, for bench. RUBY_BUILD is where Ruby is built, which takes a quarter of an hour: kept
 # from run to run. Nothing of Ruby's is kept in this repository. Where its source cannot be had, this says so and is content.
@@ -19,22 +21,27 @@ command_or_package gcc gcc
 command_or_package make make
 command_or_package ruby ruby
 SOURCES=$CARGO_TARGET_DIR/ruby/sources
+
+compile() { # VERSION OPTION...: configures what $source has in $build; the collector compiles, and defines what Ruby asks for and no more
+    mkdir -p "$build" "$collectors"
+    if [ ! -f "$build/Makefile" ]; then
+        say "configuring Ruby $1"
+        (cd "$build" && "$source/configure" --quiet --with-modular-gc="$collectors" --disable-install-doc --disable-yjit "${@:2}" \
+            >"$SCRATCH/configured" 2>&1) || { tail -n 20 "$SCRATCH/configured" >&2; die "Ruby cannot be configured"; }
+    fi
+    # A release has the headers that are generated.
+    [ -f "$source/id.h" ] || make -C "$build" incs >"$SCRATCH/made" 2>&1 || { tail -n 20 "$SCRATCH/made" >&2; die "Ruby's headers are not made"; }
+    CFLAGS="-O3 -fno-plt -Werror" sh runtimes/ruby/build.sh "$source" "$build" "$HEAPWRIGHT_SO" "$collectors" >"$SCRATCH/built" 2>&1 ||
+        { cat "$SCRATCH/built" >&2; die "the collector does not compile"; }
+    grep -o 'rb_gc_impl_[a-z_]*' "$source/gc/gc_impl.h" | sort -u >"$SCRATCH/asked"
+    nm -D --defined-only "$collectors/librubygc.heapwright.so" | grep -o 'rb_gc_impl_[a-z_]*' | sort -u >"$SCRATCH/defined"
+    diff "$SCRATCH/asked" "$SCRATCH/defined" >&2 || die "what Ruby $1 asks for (<) is not what the collector defines (>)"
+    say "ok   the collector compiles against Ruby $1's headers, and has the functions that Ruby asks for"
+}
+
 source_package ruby3.4 experimental 3.4.5-1~exp1 || { say "skipped: no source of ruby3.4 3.4.5"; exit 0; }
 source=$SOURCES/ruby3.4 build=${RUBY_BUILD:-$CARGO_TARGET_DIR/ruby/build} collectors=${RUBY_BUILD:-$CARGO_TARGET_DIR/ruby}.collectors
-mkdir -p "$build" "$collectors"
-
-if [ ! -f "$build/Makefile" ]; then
-    say "configuring Ruby"
-    (cd "$build" && "$source/configure" --quiet --with-modular-gc="$collectors" --disable-install-doc --disable-yjit --disable-rjit \
-        >"$SCRATCH/configured" 2>&1) || { tail -n 20 "$SCRATCH/configured" >&2; die "Ruby cannot be configured"; }
-fi
-CFLAGS="-O3 -fno-plt -Werror" sh runtimes/ruby/build.sh "$source" "$build" "$HEAPWRIGHT_SO" "$collectors" >"$SCRATCH/built" 2>&1 ||
-    { cat "$SCRATCH/built" >&2; die "the collector does not compile"; }
-missing=$(grep -o 'rb_gc_impl_[a-z_]*' "$source/gc/gc_impl.h" | sort -u | while read -r function; do
-    nm -D --defined-only "$collectors/librubygc.heapwright.so" | grep -q " $function\$" || echo "$function"
-done)
-[ -z "$missing" ] || die "the collector does not define $missing"
-say "ok   the collector compiles against Ruby's headers, and has every function that Ruby asks for"
+compile 3.4.5 --disable-rjit
 
 # Proposals, each a change to Ruby's source and one to the port's: they apply, and the port compiles with both.
 for proposal in runtimes/ruby/patches/*.port.patch; do
@@ -49,6 +56,13 @@ for proposal in runtimes/ruby/patches/*.port.patch; do
     rm -rf "$folder"
 done
 say "ok   proposals for Ruby's interface apply and compile"
+
+if [ -n "${RUBY40_SOURCE:-}" ]; then
+    source=$(cd "$RUBY40_SOURCE" && pwd) build=${RUBY_BUILD:-$CARGO_TARGET_DIR/ruby/build}4.0 collectors=${RUBY_BUILD:-$CARGO_TARGET_DIR/ruby}4.0.collectors
+    compile 4.0.1 --disable-zjit
+else
+    say "skipped: Ruby 4.0.1, for RUBY40_SOURCE names no folder of its source"
+fi
 [ $# -gt 0 ] || exit 0
 
 if [ ! -x "$build/ruby" ]; then

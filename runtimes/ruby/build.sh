@@ -3,7 +3,8 @@
 #
 #   runtimes/ruby/build.sh SOURCE BUILD LIBRARY OUT
 #
-#       SOURCE   Ruby's source, 3.4.5     BUILD   where it was configured
+#       SOURCE   Ruby's source, 3.4.5 or 4.0.1; of 4.0.1, which has generated headers, BUILD was made
+#       BUILD    where it was configured
 #       LIBRARY  libheapwright.so         OUT     the folder of --with-modular-gc
 #
 # CC and CFLAGS may be set. Then: RUBY_GC_LIBRARY=heapwright ruby ...
@@ -13,10 +14,13 @@ source=$(cd "$1" && pwd) build=$(cd "$2" && pwd) library=$3 out=$4
 
 defined() { sed -n "s/^#define $1 \([0-9]*\)\$/\1/p" "$source/$2"; }
 version=$(defined RUBY_API_VERSION_MAJOR include/ruby/version.h).$(defined RUBY_API_VERSION_MINOR include/ruby/version.h).$(defined RUBY_VERSION_TEENY version.h)
-[ "$version" = 3.4.5 ] || {
-    echo "build.sh: the port is for Ruby 3.4.5, and $source is $version" >&2
+case $version in
+3.4.5 | 4.0.1) ;;
+*)
+    echo "build.sh: the port is for Ruby 3.4.5 and 4.0.1, and $source is $version" >&2
     exit 1
-}
+    ;;
+esac
 arch=$(cd "$build/.ext/include" && ls -d */ | grep -v '^ruby/' | head -n 1)
 mkdir -p "$out"
 # What runs now keeps what it has loaded.

@@ -18,8 +18,6 @@
 */
 #include "heapwright.h"
 
-#include "interface.h"
-
 _Thread_local hw_gc_tracer *ruby_tracer __attribute__((tls_model("initial-exec")));
 _Thread_local VALUE ruby_traced __attribute__((tls_model("initial-exec")));
 _Thread_local bool ruby_is_freeing __attribute__((tls_model("initial-exec")));
@@ -48,7 +46,7 @@ trace(hw_gc_tracer *tracer, void *object, void *data)
     VALUE flags = RBASIC(obj)->flags;
 
     if (flags == 0) return; /* not an object yet */
-    if (!(flags & FL_EXIVAR)) {
+    if (!HAS_VARIABLES_BESIDE(flags)) {
         switch (flags & RUBY_T_MASK) {
           case T_STRING:
             if (flags & RSTRING_NOEMBED && flags & STRING_IS_SHARED) break;
@@ -75,11 +73,11 @@ trace(hw_gc_tracer *tracer, void *object, void *data)
             if (HAS_TABLE(obj)) break;
             VALUE klass = RBASIC(obj)->klass;
             attr_index_t count = VARIABLES(obj);
-            const VALUE *at = flags & ROBJECT_EMBED ? ROBJECT(obj)->as.ary : ROBJECT(obj)->as.heap.ivptr;
+            const VALUE *at = HAS_VARIABLES_WITHIN(flags) ? ROBJECT(obj)->as.ary : VARIABLES_BESIDE(obj);
             hw_gc_mark(tracer, (void *)klass);
             mark_all(tracer, at, at + count);
             /* By this Ruby chooses the slots of later ones. */
-            if (RCLASS_EXT(klass)->max_iv_count < count) RCLASS_EXT(klass)->max_iv_count = count;
+            if (CLASS_EXTENSION(klass)->max_iv_count < count) CLASS_EXTENSION(klass)->max_iv_count = count;
             return;
           }
           case T_STRUCT: {
@@ -88,6 +86,9 @@ trace(hw_gc_tracer *tracer, void *object, void *data)
             mark_all(tracer, at, at + RSTRUCT_LEN(obj));
             return;
           }
+          case T_FLOAT:
+          case T_BIGNUM:
+            return;
           default:
             break;
         }
@@ -151,14 +152,14 @@ rb_gc_impl_location(void *objspace, VALUE obj)
 static inline bool
 is_bare(VALUE obj, VALUE flags)
 {
-    if (flags & (FL_EXIVAR | FL_SEEN_OBJ_ID | FL_FINALIZE)) return false;
+    if (HAS_VARIABLES_BESIDE(flags) || flags & FL_FINALIZE) return false;
     switch (flags & RUBY_T_MASK) {
       case T_STRING:
         return !(flags & (RSTRING_NOEMBED | STRING_IS_INTERNED));
       case T_ARRAY:
         return flags & RARRAY_EMBED_FLAG;
       case T_OBJECT:
-        return flags & ROBJECT_EMBED && !HAS_TABLE(obj);
+        return HAS_VARIABLES_WITHIN(flags) && !HAS_TABLE(obj) && !HAS_ID(flags);
       case T_STRUCT:
         return flags & RSTRUCT_EMBED_LEN_MASK;
       case T_HASH:
@@ -167,6 +168,8 @@ is_bare(VALUE obj, VALUE flags)
       case T_RATIONAL:
       case T_COMPLEX:
         return true;
+      case T_IMEMO:
+        return IMEMO_IS_BARE(flags);
       default:
         return false;
     }
@@ -176,7 +179,7 @@ void
 ruby_free_object(struct objspace *o, VALUE obj)
 {
     ruby_is_freeing = true;
-    if (RBASIC(obj)->flags & (FL_SEEN_OBJ_ID | FL_FINALIZE)) ruby_object_died(o, obj);
+    if (IS_NOTED(RBASIC(obj)->flags)) ruby_object_died(o, obj);
     rb_gc_obj_free_vm_weak_references(obj);
     rb_gc_obj_free(o, obj); /* what it may not do now is a job, which has all that it needs */
     RBASIC(obj)->flags = 0;
@@ -218,6 +221,7 @@ heard(const hw_gc_event *event, void *data)
             o->last_was_minor = event->flags & HW_GC_EVENT_MINOR;
             o->last_reason = o->reason;
             st_clear(o->weak);
+            o->weaks_within = 0;
             rb_gc_event_hook(0, RUBY_INTERNAL_EVENT_GC_START);
         }
         else {
@@ -271,7 +275,7 @@ void
 ruby_stopped(struct objspace *o, enum reason reason, void (*with)(struct objspace *, hw_gc_mutator *, void *),
              void *context)
 {
-    unsigned int lock = rb_gc_vm_lock();
+    unsigned int lock = RB_GC_VM_LOCK();
     bool several = rb_gc_multi_ractor_p();
     hw_gc_mutator *mutator = ruby_mutator(o);
 
@@ -281,7 +285,7 @@ ruby_stopped(struct objspace *o, enum reason reason, void (*with)(struct objspac
     o->reason = reason;
     with(o, mutator, context);
     if (several) others(o, mutator, hw_gc_enter);
-    rb_gc_vm_unlock(lock);
+    RB_GC_VM_UNLOCK(lock);
 }
 
 static void
@@ -402,10 +406,10 @@ kind_of(VALUE flags)
 {
     switch (flags & RUBY_T_MASK) {
       case T_FLOAT:
-        return HW_GC_LEAF;
+        return NUMBERS_ARE_LEAVES ? HW_GC_LEAF : HW_GC_FREED;
       case T_BIGNUM:
       case T_SYMBOL:
-        return HW_GC_LEAF | HW_GC_FREED;
+        return NUMBERS_ARE_LEAVES ? HW_GC_LEAF | HW_GC_FREED : HW_GC_FREED;
       case T_IMEMO:
         return IMEMO_IS_FREED >> (flags >> FL_USHIFT & IMEMO_MASK) & 1 ? HW_GC_FREED : HW_GC_TRACED;
       default:
@@ -417,7 +421,7 @@ RBIMPL_ATTR_NOINLINE()
 static VALUE *
 allocate(struct objspace *o, struct cache *cache, size_t size, uint32_t kind)
 {
-    unsigned int lock = rb_gc_cr_lock();
+    unsigned int lock = RB_GC_CR_LOCK();
     bool several = rb_gc_multi_ractor_p();
     bool may = ruby_may_collect(o);
 
@@ -431,6 +435,8 @@ allocate(struct objspace *o, struct cache *cache, size_t size, uint32_t kind)
     }
     if (may && RTEST(o->stress)) collect_now(o, BY_STRESS, true);
     else if (may && several && hw_gc_owed(cache->mutator)) step_now(o, BY_NEWOBJ, ALL);
+    /* What is swept now changes tables of the VM, which since 4.0 are read without a lock. */
+    if (RUBY_IS_4 && RB_UNLIKELY(several) && hw_gc_owed(cache->mutator)) rb_gc_vm_barrier();
     bool collects = may && !several;
     if (collects) {
         o->reason = BY_NEWOBJ;
@@ -441,13 +447,13 @@ allocate(struct objspace *o, struct cache *cache, size_t size, uint32_t kind)
     }
     void *object = hw_gc_alloc(cache->mutator, size, kind);
     if (!collects) hw_gc_resume(cache->mutator);
-    rb_gc_cr_unlock(lock);
+    RB_GC_CR_UNLOCK(lock);
     if (object == NULL) rb_memerror();
     return object;
 }
 
 VALUE
-rb_gc_impl_new_obj(void *objspace, void *cache_pointer, VALUE klass, VALUE flags, VALUE v1, VALUE v2, VALUE v3,
+rb_gc_impl_new_obj(void *objspace, void *cache_pointer, VALUE klass, VALUE flags, FIRST_WORDS
                    bool wb_protected, size_t size)
 {
     struct objspace *o = objspace;
@@ -461,9 +467,9 @@ rb_gc_impl_new_obj(void *objspace, void *cache_pointer, VALUE klass, VALUE flags
     if (RB_UNLIKELY(!wb_protected)) flags |= NO_BARRIERS;
     object[0] = flags;
     object[1] = klass;
-    object[2] = v1;
-    object[3] = v2;
-    object[4] = v3;
+    object[2] = FIRST_WORD(1);
+    object[3] = FIRST_WORD(2);
+    object[4] = FIRST_WORD(3);
     if (RB_UNLIKELY(!wb_protected) && !hw_gc_unprotect(cache->mutator, object)) rb_memerror();
     return (VALUE)object;
 }
@@ -545,8 +551,8 @@ type_name(const void *object, void *data)
     VALUE klass = RBASIC((VALUE)object)->klass;
 
     if (CLASS_IS_NAMED >> (RBASIC((VALUE)object)->flags & RUBY_T_MASK) & 1) {
-        while (klass != 0 && RB_FL_ANY_RAW(klass, FL_SINGLETON)) klass = RCLASS_SUPER(klass);
-        VALUE name = klass != 0 ? RCLASS_EXT(klass)->classpath : 0;
+        while (klass != 0 && RB_FL_ANY_RAW(klass, FL_SINGLETON)) klass = SUPERCLASS(klass);
+        VALUE name = klass != 0 ? CLASS_EXTENSION(klass)->classpath : 0;
         if (name != 0 && !RB_SPECIAL_CONST_P(name) && RB_BUILTIN_TYPE(name) == T_STRING) return RSTRING_PTR(name);
     }
     switch (RBASIC((VALUE)object)->flags & RUBY_T_MASK) {
@@ -763,7 +769,7 @@ rb_gc_impl_before_fork(void *objspace)
 {
     struct objspace *o = objspace;
 
-    o->fork_lock = rb_gc_vm_lock();
+    o->fork_lock = RB_GC_VM_LOCK();
     rb_gc_vm_barrier();
     hw_gc_mutator *mutator = ruby_mutator(o);
     others(o, mutator, hw_gc_leave);
@@ -797,5 +803,5 @@ rb_gc_impl_after_fork(void *objspace, rb_pid_t pid)
     else {
         others(o, mutator, hw_gc_enter);
     }
-    rb_gc_vm_unlock(o->fork_lock);
+    RB_GC_VM_UNLOCK(o->fork_lock);
 }

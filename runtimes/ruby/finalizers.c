@@ -1,8 +1,7 @@
 /*
-** Finalizers, frees that wait, object ids, and places that do not keep what they lead to.
+** Finalizers, frees that wait, and places that do not keep what they lead to.
 **
 **   finalizers   object -> array of blocks    the arrays are roots
-**   id_of        object -> id                 object_of: the other way round
 **
 **   sweep finds a dead object with FL_FINALIZE --> job: its id, its array     --> run_jobs, with the GVL, later
 **   rb_gc_obj_free must not free now           --> job: a function, its data  -/
@@ -13,6 +12,8 @@
 ** **Weak places** (WeakMap) lie in memory of malloc. Those that were reported are looked through when all is
 ** marked: what is dead is Qundef from then on, and Ruby may give such places back without a word. So places are known for one collection only;
 ** minor ones, which do not look at old objects, look at those that have places. A place whose object has died is not read.
+** Since 4.0 some places are in the objects that have them: each cache of a call knows its class so. Of these a vector will do, for the object was
+** traced and lives, and minor collections need not look at the old ones: a cache is younger than its class.
 **
 ** **Locks.** Any Ractor may come: tables are changed under the VM's lock, as the sweep does; weak ones under their own.
 */
@@ -22,12 +23,10 @@ void
 ruby_finalizers_init(struct objspace *o)
 {
     o->finalizers = st_init_numtable();
-    o->id_of = st_init_numtable();
-    o->object_of = st_init_numtable();
     o->weak = st_init_numtable();
     o->weak_owners = st_init_numtable();
     pthread_mutex_init(&o->weak_lock, NULL);
-    o->next_id = RUBY_IMMEDIATE_MASK + 1;
+    ruby_ids_init(o);
     o->run_jobs = rb_postponed_job_preregister(0, ruby_run_jobs, o);
 }
 
@@ -89,13 +88,13 @@ rb_gc_impl_make_zombie(void *objspace, VALUE obj, void (*dfree)(void *), void *d
 static VALUE
 block_at(long i, void *blocks)
 {
-    return RARRAY_AREF((VALUE)blocks, i);
+    return RARRAY_AREF((VALUE)blocks, i + FIRST_BLOCK);
 }
 
 static void
 run_finalizer(VALUE id, VALUE blocks)
 {
-    rb_gc_run_obj_finalizer(id, RARRAY_LEN(blocks), block_at, (void *)blocks);
+    rb_gc_run_obj_finalizer(id, RARRAY_LEN(blocks) - FIRST_BLOCK, block_at, (void *)blocks);
     RB_GC_GUARD(blocks);
 }
 
@@ -150,40 +149,37 @@ ruby_run_jobs(void *context)
 
 /* ---- deaths -------------------------------------------------------------------- */
 
+/* The id that its finalizers are told. */
 static VALUE
-id_of(struct objspace *o, VALUE obj)
+id_of(struct objspace *o, VALUE obj, VALUE blocks)
 {
-    st_data_t id;
-
-    if (st_lookup(o->id_of, obj, &id)) return (VALUE)id;
-    id = ULL2NUM(o->next_id);
-    o->next_id += RUBY_IMMEDIATE_MASK + 1;
-    return id;
+#if RUBY_IS_4
+    return RARRAY_AREF(blocks, 0);
+#else
+    return ruby_id_of(o, obj);
+#endif
 }
 
 /* An object that had an id or a finalizer is dead. It can be read once more. */
 void
 ruby_object_died(struct objspace *o, VALUE obj)
 {
-    st_data_t key = obj, value;
-    VALUE id = id_of(o, obj);
+    st_data_t key = obj, blocks;
 
     if (RBASIC(obj)->flags & FL_FINALIZE) {
         RBASIC(obj)->flags &= ~(VALUE)FL_FINALIZE;
-        if (st_delete(o->finalizers, &key, &value)) {
-            add_job(o, (struct job){ .id = id, .blocks = (VALUE)value });
+        if (st_delete(o->finalizers, &key, &blocks)) {
+            add_job(o, (struct job){ .id = id_of(o, obj, (VALUE)blocks), .blocks = (VALUE)blocks });
         }
     }
-    key = obj;
-    if (st_delete(o->id_of, &key, &value)) st_delete(o->object_of, &value, NULL);
+    ruby_forget_id(o, obj);
 }
 
-/* An object gets an id or a finalizer (flag): if the sweep does not tell of its death, it is listed. Under the VM's lock. False: there is no
-   memory. */
-static bool
-note(struct objspace *o, VALUE obj, VALUE flag)
+/* If the sweep does not tell of its death, it is listed. */
+bool
+ruby_note(struct objspace *o, VALUE obj, VALUE flag)
 {
-    bool known = hw_gc_object_kind((void *)obj) & HW_GC_FREED || RBASIC(obj)->flags & (FL_SEEN_OBJ_ID | FL_FINALIZE);
+    bool known = hw_gc_object_kind((void *)obj) & HW_GC_FREED || IS_NOTED(RBASIC(obj)->flags);
 
     if (!known && !ruby_push((void **)&o->unfreed, &o->unfreeds, &o->unfreed_room, sizeof obj, &obj)) return false;
     RBASIC(obj)->flags |= flag;
@@ -196,7 +192,9 @@ look_at_place(st_data_t place, st_data_t object, st_data_t context)
     hw_gc_tracer *tracer = (hw_gc_tracer *)context;
     VALUE *weak = (VALUE *)place;
 
-    if (hw_gc_where(tracer, (void *)object) == NULL || RB_SPECIAL_CONST_P(*weak)) return ST_DELETE;
+    /* What the roots have, the VM has. */
+    if (object != 0 && hw_gc_where(tracer, (void *)object) == NULL) return ST_DELETE;
+    if (RB_SPECIAL_CONST_P(*weak)) return ST_DELETE;
     if (hw_gc_where(tracer, (void *)*weak) != NULL) return ST_CONTINUE;
     *weak = Qundef;
     return ST_DELETE;
@@ -221,6 +219,11 @@ ruby_weak_pass(hw_gc_tracer *tracer, void *context)
     }
     o->unfreeds = kept;
 
+    for (size_t i = 0; i < o->weaks_within; i++) {
+        VALUE *weak = o->weak_within[i];
+        if (!RB_SPECIAL_CONST_P(*weak) && hw_gc_where(tracer, (void *)*weak) == NULL) *weak = Qundef;
+    }
+    o->weaks_within = 0;
     st_foreach(o->weak, look_at_place, (st_data_t)tracer);
     st_foreach(o->weak_owners, look_at_owner, (st_data_t)tracer);
 }
@@ -231,8 +234,16 @@ rb_gc_impl_mark_weak(void *objspace, VALUE *place)
     struct objspace *o = objspace;
 
     pthread_mutex_lock(&o->weak_lock);
-    st_insert(o->weak, (st_data_t)place, ruby_traced);
-    st_insert(o->weak_owners, ruby_traced, 0);
+    if ((VALUE)place - ruby_traced < NARROWEST) {
+        /* Without memory it is not weak, this time. */
+        if (!ruby_push((void **)&o->weak_within, &o->weaks_within, &o->weak_room, sizeof place, &place)) {
+            hw_gc_mark(ruby_tracer, (void *)*place);
+        }
+    }
+    else {
+        st_insert(o->weak, (st_data_t)place, ruby_traced);
+        if (ruby_traced != 0) st_insert(o->weak_owners, ruby_traced, 0);
+    }
     pthread_mutex_unlock(&o->weak_lock);
 }
 
@@ -253,21 +264,21 @@ rb_gc_impl_remove_weak(void *objspace, VALUE parent, VALUE *place)
 static bool
 look_up(struct objspace *o, VALUE obj, st_data_t *blocks)
 {
-    unsigned int lock = rb_gc_vm_lock();
+    unsigned int lock = RB_GC_VM_LOCK();
     bool found = st_lookup(o->finalizers, obj, blocks);
 
-    rb_gc_vm_unlock(lock);
+    RB_GC_VM_UNLOCK(lock);
     return found;
 }
 
 static void
 set_blocks(struct objspace *o, VALUE obj, VALUE blocks)
 {
-    unsigned int lock = rb_gc_vm_lock();
-    bool noted = note(o, obj, FL_FINALIZE);
+    unsigned int lock = RB_GC_VM_LOCK();
+    bool noted = ruby_note(o, obj, FL_FINALIZE);
 
     if (noted) st_insert(o->finalizers, obj, blocks);
-    rb_gc_vm_unlock(lock);
+    RB_GC_VM_UNLOCK(lock);
     if (!noted) rb_memerror();
 }
 
@@ -278,7 +289,7 @@ rb_gc_impl_define_finalizer(void *objspace, VALUE obj, VALUE block)
     st_data_t blocks;
 
     if (look_up(o, obj, &blocks)) {
-        for (long i = 0; i < RARRAY_LEN((VALUE)blocks); i++) {
+        for (long i = FIRST_BLOCK; i < RARRAY_LEN((VALUE)blocks); i++) {
             VALUE known = RARRAY_AREF((VALUE)blocks, i);
             if (rb_equal(known, block)) return known;
         }
@@ -286,7 +297,7 @@ rb_gc_impl_define_finalizer(void *objspace, VALUE obj, VALUE block)
         FL_SET(obj, FL_FINALIZE); /* its finalizers may be running, and this is one more */
     }
     else {
-        blocks = rb_ary_new_from_args(1, block);
+        blocks = BLOCKS_OF(obj, block);
         rb_obj_hide((VALUE)blocks);
         set_blocks(o, obj, (VALUE)blocks);
     }
@@ -298,11 +309,11 @@ rb_gc_impl_undefine_finalizer(void *objspace, VALUE obj)
 {
     struct objspace *o = objspace;
     st_data_t key = obj;
-    unsigned int lock = rb_gc_vm_lock();
+    unsigned int lock = RB_GC_VM_LOCK();
 
     st_delete(o->finalizers, &key, NULL);
     FL_UNSET(obj, FL_FINALIZE);
-    rb_gc_vm_unlock(lock);
+    RB_GC_VM_UNLOCK(lock);
 }
 
 void
@@ -311,18 +322,24 @@ rb_gc_impl_copy_finalizer(void *objspace, VALUE dest, VALUE obj)
     struct objspace *o = objspace;
     st_data_t blocks;
 
+    if (!FL_TEST(obj, FL_FINALIZE) || !look_up(o, obj, &blocks)) return;
+#if RUBY_IS_4
+    /* Its own list, for its id is in it. */
+    blocks = rb_ary_dup((VALUE)blocks);
+    rb_obj_hide((VALUE)blocks);
+    RARRAY_ASET((VALUE)blocks, 0, rb_obj_id(dest));
+#else
     /* The same list, so that what is added to one is the other's, too. */
-    if (FL_TEST(obj, FL_FINALIZE) && look_up(o, obj, &blocks)) set_blocks(o, dest, (VALUE)blocks);
+#endif
+    set_blocks(o, dest, (VALUE)blocks);
 }
 
 static int
 finalize_now(st_data_t obj, st_data_t blocks, st_data_t context)
 {
     struct objspace *o = (struct objspace *)context;
-    VALUE id = rb_gc_impl_object_id(o, obj);
-
     FL_UNSET((VALUE)obj, FL_FINALIZE);
-    run_finalizer(id, (VALUE)blocks);
+    run_finalizer(id_of(o, obj, (VALUE)blocks), (VALUE)blocks);
     return ST_DELETE;
 }
 
@@ -332,38 +349,4 @@ ruby_run_all_finalizers(struct objspace *o)
 {
     while (o->finalizers->num_entries > 0) st_foreach(o->finalizers, finalize_now, (st_data_t)o);
     run_every_job(o);
-}
-
-/* ---- ids ---------------------------------------------------------------------------- */
-
-VALUE
-rb_gc_impl_object_id(void *objspace, VALUE obj)
-{
-    struct objspace *o = objspace;
-    unsigned int lock = rb_gc_vm_lock();
-    VALUE id = id_of(o, obj);
-    bool noted = note(o, obj, FL_SEEN_OBJ_ID);
-
-    if (noted) {
-        st_insert(o->id_of, obj, id);
-        st_insert(o->object_of, id, obj);
-    }
-    rb_gc_vm_unlock(lock);
-    if (!noted) rb_memerror();
-    return id;
-}
-
-VALUE
-rb_gc_impl_object_id_to_ref(void *objspace, VALUE id)
-{
-    struct objspace *o = objspace;
-    st_data_t obj;
-    unsigned int lock = rb_gc_vm_lock();
-    bool found = FIXNUM_P(id) && st_lookup(o->object_of, id, &obj) && !rb_gc_impl_garbage_object_p(o, (VALUE)obj);
-
-    rb_gc_vm_unlock(lock);
-    if (found) return (VALUE)obj;
-    bool was = RTEST(rb_funcall(id, rb_intern("<"), 1, ULL2NUM(o->next_id)));
-    rb_raise(rb_eRangeError, was ? "%+" PRIsVALUE " is recycled object" : "%+" PRIsVALUE " is not id value",
-             rb_funcall(id, rb_intern("to_s"), 1, INT2FIX(10)));
 }

@@ -9,7 +9,8 @@
 **   T_ZOMBIE                                    none: a slot goes at once, what is left to do is a job
 **
 **   collector.c    boot, Ractors, allocation, collections, marking, barriers, forks
-**   finalizers.c   finalizers, postponed frees, object ids, weak slots
+**   finalizers.c   finalizers, postponed frees, weak slots
+**   ids.c          object ids, for a Ruby that does not keep them itself
 **   malloc.c       the memory that objects have outside of the heap
 **   profiler.c     GC::Profiler
 **   statistics.c   GC.stat and its kin, and what a program may ask about an object
@@ -19,6 +20,7 @@
 #define RUBY_HEAPWRIGHT_H
 
 #include "ruby/ruby.h" /* first: it says what the C library's headers declare */
+#include "interface.h"
 #include "ruby/debug.h"
 
 #include <pthread.h>
@@ -41,9 +43,6 @@
 #define FEW_EXTERNAL (64 << 10)
 /* More pools than any layout has of that width. */
 #define MOST_POOLS 40
-
-/* An object that has no barriers: Ruby leaves this flag to the collector. */
-#define NO_BARRIERS ((VALUE)RUBY_FL_UNUSED6)
 
 /* Why a collection was made, for GC.latest_gc_info. */
 enum reason { BY_NOTHING, BY_NEWOBJ, BY_MALLOC, BY_METHOD, BY_STRESS };
@@ -85,8 +84,11 @@ struct objspace {
     size_t allocated_before[MOST_POOLS]; /* when the last marking ended */
     uint64_t unmeasured_ns, unmeasured_from; /* what GC.measure_total_time = false hides */
 
-    st_table *finalizers, *id_of, *object_of;
+    st_table *finalizers;
+#if !RUBY_IS_4
+    st_table *id_of, *object_of;
     unsigned long long next_id;
+#endif
     struct job *_Atomic jobs;
     atomic_bool finalizing;
     pthread_t finalizing_thread;
@@ -94,7 +96,9 @@ struct objspace {
 
     st_table *weak; /* place outside of the heap -> the object that has it, as this collection has found them */
     st_table *weak_owners; /* objects that have such places */
-    pthread_mutex_t weak_lock; /* of both */
+    VALUE **weak_within; /* places in the objects that have them */
+    size_t weaks_within, weak_room;
+    pthread_mutex_t weak_lock; /* of all three */
     VALUE *unfreed; /* objects with an id or a finalizer whose deaths the sweep does not tell */
     size_t unfreeds, unfreed_room;
 };
@@ -114,12 +118,24 @@ void ruby_finalizers_init(struct objspace *o);
 void ruby_finalizers_roots(struct objspace *o, hw_gc_tracer *tracer);
 void ruby_weak_pass(hw_gc_tracer *tracer, void *context);
 void ruby_object_died(struct objspace *o, VALUE object);
+/* An object gets an id or a finalizer (flag): its death will be told of. Under the VM's lock. False: there is no memory. */
+bool ruby_note(struct objspace *o, VALUE object, VALUE flag);
 void ruby_run_jobs(void *context);
 /* False: somebody runs jobs already. */
 bool ruby_begin_jobs(struct objspace *o);
 void ruby_end_jobs(struct objspace *o);
 void ruby_jobs_after_fork(struct objspace *o);
 void ruby_run_all_finalizers(struct objspace *o);
+
+/* ids.c, under the VM's lock. */
+#if RUBY_IS_4
+static inline void ruby_ids_init(struct objspace *o) {}
+static inline void ruby_forget_id(struct objspace *o, VALUE object) {}
+#else
+void ruby_ids_init(struct objspace *o);
+VALUE ruby_id_of(struct objspace *o, VALUE object);
+void ruby_forget_id(struct objspace *o, VALUE object);
+#endif
 
 /* collector.c: brings the VM to a stop and calls with, which may collect; ends what it began. */
 void ruby_stopped(struct objspace *o, enum reason reason, void (*with)(struct objspace *, hw_gc_mutator *, void *),

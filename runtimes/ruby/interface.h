@@ -1,5 +1,9 @@
 /*
-** What differs between Ruby's versions, and what the port reads of objects that Ruby's public headers do not name. Checked against 3.4.5.
+** What differs between Ruby's versions, and what the port reads of objects that Ruby's public headers do not name. Checked against 3.4.5
+** and 4.0.1; the other files of the port are the same for both, but for the few functions that only one of them has.
+**
+**   3.4   ids are the collector's       variables beside an object: a flag       a reference that is weak lies in malloc's memory
+**   4.0   ids are among the variables   its shape says whether it has any        it may lie in the object, too
 **
 ** The flags are those of Ruby's internal headers of the source that this is built against.
 */
@@ -7,6 +11,7 @@
 #define RUBY_HEAPWRIGHT_INTERFACE_H
 
 #include "internal.h" /* before what it takes back */
+#include "ruby/version.h"
 #include "internal/compilers.h"
 #include "internal/array.h"
 #include "internal/class.h"
@@ -15,19 +20,94 @@
 #include "internal/string.h"
 #include "internal/struct.h"
 #include "shape.h"
+#include "vm_callinfo.h"
+
+#define RUBY_IS_4 (RUBY_API_VERSION_CODE >= 40000)
 
 #define STRING_IS_SHARED STR_SHARED
 #define STRING_IS_INTERNED RSTRING_FSTR
 #define ARRAY_IS_SHARED RARRAY_SHARED_FLAG
 #define HASH_IS_LARGE RHASH_ST_TABLE_FLAG
 
-/* The variables of an object: how many it has by its shape, or that they are in a table. */
+/* An object that has no barriers: the one flag that Ruby leaves to the collector where it copies an object's flags to another. */
+#define NO_BARRIERS ((VALUE)RUBY_FL_PROMOTED)
+
+/* The variables of an object of T_OBJECT: how many it has by its shape, that they are in a table, or in the object itself, and where they are.
+   Of any other object: that it has some, which are beside it and which the VM finds.
+   HAS_ID: that it has an id, which is forgotten when it dies. IS_NOTED: that ruby_note was called of it. */
+#if RUBY_IS_4
+#define SHAPE_OF(flags) ((shape_id_t)((flags) >> SHAPE_FLAG_SHIFT))
+#define HAS_TABLE(obj) (rb_shape_obj_too_complex_p(obj))
+#define VARIABLES(obj) (RBASIC_FIELDS_COUNT(obj))
+#define HAS_VARIABLES_WITHIN(flags) (!((flags) & ROBJECT_HEAP))
+#define VARIABLES_BESIDE(obj) (ROBJECT(obj)->as.heap.fields)
+#define HAS_VARIABLES_BESIDE(flags) (rb_shape_has_fields(SHAPE_OF(flags)) && ((flags) & RUBY_T_MASK) != T_OBJECT)
+#define HAS_ID(flags) (rb_shape_has_object_id(SHAPE_OF(flags)))
+#define IS_NOTED(flags) ((flags) & FL_FINALIZE)
+#define CLASS_EXTENSION(klass) RCLASS_EXT_PRIME(klass)
+#define SUPERCLASS(klass) (RCLASS_EXT_PRIME(klass)->super)
+#else
 #define HAS_TABLE(obj) (RBASIC_SHAPE_ID(obj) == OBJ_TOO_COMPLEX_SHAPE_ID)
 #define VARIABLES(obj) (rb_shape_get_shape_by_id(RBASIC_SHAPE_ID(obj))->next_iv_index)
+#define HAS_VARIABLES_WITHIN(flags) ((flags) & ROBJECT_EMBED)
+#define VARIABLES_BESIDE(obj) (ROBJECT(obj)->as.heap.ivptr)
+#define HAS_VARIABLES_BESIDE(flags) ((flags) & FL_EXIVAR)
+#define HAS_ID(flags) ((flags) & FL_SEEN_OBJ_ID)
+#define IS_NOTED(flags) ((flags) & (FL_SEEN_OBJ_ID | FL_FINALIZE))
+#define CLASS_EXTENSION(klass) RCLASS_EXT(klass)
+#define SUPERCLASS(klass) RCLASS_SUPER(klass)
+#endif
 
-/* Internal objects that rb_imemo_free frees something of, or that a table of the VM knows; those of a later version may be, too. */
+/* Floats, big integers and symbols lead to nothing, but for an id since 4.0, and a symbol then to its string. */
+#define NUMBERS_ARE_LEAVES (!RUBY_IS_4)
+
+/* Internal objects that rb_imemo_free frees something of, or that a table of the VM knows; those of a later version may be, too.
+   And of these, some have nothing after all. */
+#if RUBY_IS_4
+#define IMEMO_IS_FREED                                                                             \
+    (0xffffu & ~(1u << imemo_cref | 1u << imemo_svar | 1u << imemo_throw_data | 1u << imemo_ifunc | \
+                 1u << imemo_memo | 1u << imemo_constcache))
+#define IMEMO_OF(flags) ((flags) >> FL_USHIFT & IMEMO_MASK)
+#define IMEMO_IS_BARE(flags)                                                                       \
+    (IMEMO_OF(flags) == imemo_callcache ? !((flags) & VM_CALLCACHE_REFINEMENT)                     \
+                                        : IMEMO_OF(flags) == imemo_fields && !((flags) & OBJ_FIELD_HEAP) && !HAS_ID(flags))
+#else
 #define IMEMO_IS_FREED                                                                             \
     (0xffffu & ~(1u << imemo_cref | 1u << imemo_svar | 1u << imemo_throw_data | 1u << imemo_ifunc | \
                  1u << imemo_memo | 1u << imemo_parser_strterm | 1u << imemo_callcache | 1u << imemo_constcache))
+#define IMEMO_IS_BARE(flags) false
+#endif
+
+/* What gc/gc.h of 3.4 has under a function's name. */
+#if !RUBY_IS_4
+#define RB_GC_VM_LOCK() rb_gc_vm_lock()
+#define RB_GC_VM_UNLOCK(level) rb_gc_vm_unlock(level)
+#define RB_GC_CR_LOCK() rb_gc_cr_lock()
+#define RB_GC_CR_UNLOCK(level) rb_gc_cr_unlock(level)
+#endif
+
+/* Finalizers are told the id of what has died. Since 4.0 nobody knows it then, so it comes before the blocks, when there is a first one. */
+#if RUBY_IS_4
+#define FIRST_BLOCK 1
+#define BLOCKS_OF(obj, block) rb_ary_new_from_args(2, rb_obj_id(obj), block)
+#else
+#define FIRST_BLOCK 0
+#define BLOCKS_OF(obj, block) rb_ary_new_from_args(1, block)
+#endif
+
+/* What an allocation is given beside flags and class, and whether malloc's functions are told that they may collect. */
+#if RUBY_IS_4
+#define FIRST_WORDS
+#define FIRST_WORD(n) 0
+#define IF_ALLOWED , bool allowed
+#define ALLOWED allowed
+#define PASS_ALLOWED , allowed
+#else
+#define FIRST_WORDS VALUE v1, VALUE v2, VALUE v3,
+#define FIRST_WORD(n) v##n
+#define IF_ALLOWED
+#define ALLOWED true
+#define PASS_ALLOWED
+#endif
 
 #endif

@@ -92,45 +92,45 @@ collected(struct objspace *o)
 }
 
 void *
-rb_gc_impl_malloc(void *objspace, size_t size)
+rb_gc_impl_malloc(void *objspace, size_t size IF_ALLOWED)
 {
     struct objspace *o = objspace;
 
-    grown(o);
+    if (ALLOWED) grown(o);
     void *block = malloc(size);
-    if (RB_UNLIKELY(block == NULL) && collected(o)) block = malloc(size);
+    if (RB_UNLIKELY(block == NULL) && ALLOWED && collected(o)) block = malloc(size);
     if (RB_LIKELY(block != NULL)) add(o, (ptrdiff_t)malloc_usable_size(block));
     return block;
 }
 
 void *
-rb_gc_impl_calloc(void *objspace, size_t size)
+rb_gc_impl_calloc(void *objspace, size_t size IF_ALLOWED)
 {
     struct objspace *o = objspace;
 
-    grown(o);
+    if (ALLOWED) grown(o);
     void *block = calloc(1, size);
-    if (RB_UNLIKELY(block == NULL) && collected(o)) block = calloc(1, size);
+    if (RB_UNLIKELY(block == NULL) && ALLOWED && collected(o)) block = calloc(1, size);
     if (RB_LIKELY(block != NULL)) add(o, (ptrdiff_t)malloc_usable_size(block));
     return block;
 }
 
 void *
-rb_gc_impl_realloc(void *objspace, void *block, size_t size, size_t old_size)
+rb_gc_impl_realloc(void *objspace, void *block, size_t size, size_t old_size IF_ALLOWED)
 {
     struct objspace *o = objspace;
 
-    if (block == NULL) return rb_gc_impl_malloc(o, size);
+    if (block == NULL) return rb_gc_impl_malloc(o, size PASS_ALLOWED);
     if (size == 0) {
         /* Ruby's own: a block of its smallest size, which may be freed. */
-        void *least = rb_gc_impl_malloc(o, 1);
+        void *least = rb_gc_impl_malloc(o, 1 PASS_ALLOWED);
         if (least != NULL) rb_gc_impl_free(o, block, old_size);
         return least;
     }
-    grown(o);
+    if (ALLOWED) grown(o);
     ptrdiff_t before = (ptrdiff_t)malloc_usable_size(block);
     void *moved = realloc(block, size);
-    if (RB_UNLIKELY(moved == NULL) && collected(o)) moved = realloc(block, size);
+    if (RB_UNLIKELY(moved == NULL) && ALLOWED && collected(o)) moved = realloc(block, size);
     if (RB_LIKELY(moved != NULL)) add(o, (ptrdiff_t)malloc_usable_size(moved) - before);
     return moved;
 }

@@ -136,7 +136,7 @@ rb_gc_impl_stat(void *objspace, VALUE hash_or_symbol)
 static VALUE
 stat_of_pool(struct objspace *o, const hw_gc_statistics *s, size_t pool, VALUE hash_or_symbol)
 {
-    size_t made = ruby_allocated(o, pool);
+    size_t made = ruby_allocated(o, pool), live = live_in(o, s, pool);
     const struct figure figures[] = {
         { "slot_size", s->pool[pool].slot_size },
         { "heap_eden_pages", s->pool[pool].pages },
@@ -145,9 +145,13 @@ stat_of_pool(struct objspace *o, const hw_gc_statistics *s, size_t pool, VALUE h
         { "force_major_gc_count", 0 },
         { "force_incremental_marking_finish_count", 0 },
         { "total_allocated_objects", made },
-        { "total_freed_objects", made - live_in(o, s, pool) },
+        { "total_freed_objects", made - live },
+        /* Since 4.0. */
+        { "heap_live_slots", live },
+        { "heap_free_slots", s->pool[pool].slots - live },
+        { "heap_final_slots", 0 },
     };
-    return answer(hash_or_symbol, figures, sizeof figures / sizeof *figures);
+    return answer(hash_or_symbol, figures, sizeof figures / sizeof *figures - (RUBY_IS_4 ? 0 : 3));
 }
 
 VALUE
@@ -289,23 +293,50 @@ ask_age(struct objspace *o, hw_gc_mutator *mutator, void *context)
     age->is_old = hw_gc_is_old(mutator, (void *)age->object);
 }
 
-size_t
-rb_gc_impl_obj_flags(void *objspace, VALUE obj, ID *flags, size_t most)
+/* What is true of an object, by its name in Ruby's own dumps; how many names there are. */
+static size_t
+traits(struct objspace *o, VALUE obj, ID names[4])
 {
-    struct objspace *o = objspace;
     struct age age = { obj, false };
     size_t count = 0;
 
     /* The heap may have to stop all mutators to know. */
     if (hw_gc_has_mark(o->first->mutator, (void *)obj)) ruby_stopped(o, BY_NOTHING, ask_age, &age);
-    if (!(RBASIC(obj)->flags & NO_BARRIERS) && count < most) flags[count++] = rb_intern("wb_protected");
+    if (!(RBASIC(obj)->flags & NO_BARRIERS)) names[count++] = rb_intern("wb_protected");
     if (age.is_old) {
-        if (count < most) flags[count++] = rb_intern("old");
-        if (count < most) flags[count++] = rb_intern("uncollectible");
-        if (count < most) flags[count++] = rb_intern("marked");
+        names[count++] = rb_intern("old");
+        names[count++] = rb_intern("uncollectible");
+        names[count++] = rb_intern("marked");
     }
     return count;
 }
+
+#if RUBY_IS_4
+struct rb_gc_object_metadata_entry *
+rb_gc_impl_object_metadata(void *objspace, VALUE obj)
+{
+    static _Thread_local struct rb_gc_object_metadata_entry entries[7]; /* one more: its name is 0 */
+    ID names[4];
+    size_t count = traits(objspace, obj, names);
+
+    for (size_t i = 0; i < count; i++) entries[i] = (struct rb_gc_object_metadata_entry){ names[i], Qtrue };
+    if (rb_obj_id_p(obj)) entries[count++] = (struct rb_gc_object_metadata_entry){ rb_intern("object_id"), rb_obj_id(obj) };
+    if (RB_FL_TEST_RAW(obj, RUBY_FL_SHAREABLE)) entries[count++] = (struct rb_gc_object_metadata_entry){ rb_intern("shareable"), Qtrue };
+    entries[count] = (struct rb_gc_object_metadata_entry){ 0, 0 };
+    return entries;
+}
+#else
+size_t
+rb_gc_impl_obj_flags(void *objspace, VALUE obj, ID *flags, size_t most)
+{
+    ID names[4];
+    size_t count = traits(objspace, obj, names);
+
+    if (count > most) count = most;
+    memcpy(flags, names, count * sizeof *names);
+    return count;
+}
+#endif
 
 bool
 rb_gc_impl_pointer_to_heap_p(void *objspace, const void *pointer)
@@ -377,6 +408,7 @@ rb_gc_impl_init(void)
     VALUE constants = rb_hash_new();
     const struct figure figures[] = {
         { "BASE_SLOT_SIZE", o->sizes[0] },
+        { "RBASIC_SIZE", sizeof(struct RBasic) },
         { "RVALUE_OVERHEAD", 0 },
         { "RVARGC_MAX_ALLOCATE_SIZE", o->sizes[o->pools - 1] },
         { "HEAP_COUNT", o->pools },

@@ -176,7 +176,8 @@ ractors = Array.new(4) do |number|
   end
 end
 garbage(50_000)
-sums = ractors.map(&:take)
+answer = Ractor.method_defined?(:value) ? :value : :take # since 4.0
+sums = ractors.map(&answer)
 check("Ractors: #{sums}", sums.uniq.size == 1 && sums[0] > 0)
 waiting = Array.new(3) { Ractor.new { Ractor.receive } }
 child = fork do # in which those that wait are gone, and what is left of them is freed
@@ -190,7 +191,7 @@ aged = "x" * 100
 GC.start(full_mark: false)
 aged.instance_variable_set(:@variable, [])
 check("an age can be asked for while Ractors wait") { ObjectSpace.dump(aged).include?("STRING") }
-waiting.each { |ractor| ractor.send(1) }.each(&:take)
+waiting.each { |ractor| ractor.send(1) }.each(&answer)
 garbage
 
 GC.verify_internal_consistency

@@ -99,35 +99,36 @@ each_object(struct objspace *o, void (*with)(VALUE, void *), void *data)
 struct count {
     void (*with)(VALUE, void *);
     void *data;
-    size_t objects;
+    bool is_whole;
 };
 
-static bool
-count_object(void *object, size_t size, uint32_t kind, void *context)
-{
-    struct count *count = context;
-
-    count->with((VALUE)object, count->data);
-    count->objects++;
-    return true;
-}
-
 static void
-count_objects(struct objspace *o, hw_gc_mutator *mutator, void *count)
+count_objects(struct objspace *o, hw_gc_mutator *mutator, void *context)
 {
-    hw_gc_walk(mutator, count_object, count);
+    static const VALUE nothing[5];
+    struct count *count = context;
+    struct visits visits = { NULL, 0, 0 };
+    struct walk w = { .o = o, .visits = &visits };
+    bool was_disabled = o->disabled;
+
+    o->disabled = true;
+    walk(o, mutator, &w);
+    for (size_t i = 0; i < visits.count; i++) count->with(visits.objects[i], count->data);
+    for (size_t at = visits.count, slots = ruby_slots(o); at < slots; at++) count->with((VALUE)nothing, count->data);
+    o->disabled = was_disabled;
+    empty_visits(&visits);
+    count->is_whole = w.is_whole;
 }
 
-/* Ruby's callback counts objects, by their flags: it allocates nothing, and nothing must be made for it, or it would be counted. All slots that hold
-   no object are alike. */
+/* One of Ruby's callbacks counts objects, so no object must be made for it, or it would be counted; the other, since 4.0, puts those that have ids
+   into a table, so it needs memory, and nothing is collected until it has had all. Slots that hold no object are alike. */
 void
 rb_gc_impl_each_object(void *objspace, void (*with)(VALUE, void *), void *data)
 {
-    static const VALUE nothing[5];
-    struct count count = { with, data, 0 };
+    struct count count = { with, data, false };
 
     ruby_stopped(objspace, BY_NOTHING, count_objects, &count);
-    for (size_t slots = ruby_slots(objspace); count.objects < slots; count.objects++) with((VALUE)nothing, data);
+    if (!count.is_whole) rb_memerror();
 }
 
 /* Of runs of slots, each has one: any number is right. */
