@@ -435,7 +435,8 @@ fn a_refusal_at_any_point_loses_nothing() {
 #[test]
 fn a_limit_may_change_while_it_is_reached() {
     let freed = Freed::default();
-    let (pairs, most) = (if cfg!(miri) { 4_000 } else { 100_000 }, 128 << 10);
+    // More than fit into what the limit leaves: two pages of slots of 24 bytes.
+    let (pairs, most) = (if cfg!(miri) { 6_000 } else { 100_000 }, 128 << 10);
     let heap = Heap::new(Options { most, ..Options::new() }, runtime(&freed)).unwrap();
     let mutator = heap.attach().unwrap();
     // SAFETY: what is wanted is led to by the handle.
