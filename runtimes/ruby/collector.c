@@ -217,6 +217,7 @@ heard(const hw_gc_event *event, void *data)
 
     switch (event->span) {
       case HW_GC_SPAN_COLLECTION:
+        o->collecting = begins;
         if (begins) {
             o->last_was_minor = event->flags & HW_GC_EVENT_MINOR;
             o->last_reason = o->reason;
@@ -338,8 +339,9 @@ void
 ruby_pay_in_malloc(struct objspace *o, size_t bytes)
 {
     if (RTEST(o->stress)) collect_now(o, BY_STRESS, true);
-    /* A sweep under way is paid for, too; but it is not worth stopping other Ractors. */
-    else if (!rb_gc_multi_ractor_p() || hw_gc_owed(o->first->mutator)) ruby_stopped(o, BY_MALLOC, pay, &bytes);
+    else if (!rb_gc_multi_ractor_p()) ruby_stopped(o, BY_MALLOC, pay, &bytes);
+    /* Other Ractors are stopped once, as by an allocation. */
+    else if (hw_gc_owed(o->first->mutator)) step_now(o, BY_MALLOC, ALL);
 }
 
 void
@@ -376,7 +378,10 @@ rb_gc_impl_gc_disable(void *objspace, bool finish_current_gc)
 {
     struct objspace *o = objspace;
 
-    if (finish_current_gc && ruby_may_collect(o) && hw_gc_owed(o->first->mutator)) step_now(o, BY_METHOD, ALL);
+    /* The sweep, too, and also where collections are disabled already: Ruby's table of ids relies on it. */
+    if (finish_current_gc && !rb_gc_impl_during_gc_p(o) && (o->collecting || (!o->disabled && hw_gc_owed(o->first->mutator)))) {
+        step_now(o, BY_METHOD, ALL);
+    }
     o->disabled = true;
 }
 
@@ -434,9 +439,9 @@ allocate(struct objspace *o, struct cache *cache, size_t size, uint32_t kind)
         ruby_tell_external(o);
     }
     if (may && RTEST(o->stress)) collect_now(o, BY_STRESS, true);
-    else if (may && several && hw_gc_owed(cache->mutator)) step_now(o, BY_NEWOBJ, ALL);
-    /* What is swept now changes tables of the VM, which since 4.0 are read without a lock. */
-    if (RUBY_IS_4 && RB_UNLIKELY(several) && hw_gc_owed(cache->mutator)) rb_gc_vm_barrier();
+    else if (may && several && (o->collecting || hw_gc_owed(cache->mutator))) step_now(o, BY_NEWOBJ, ALL);
+    /* Where collections are disabled, this may sweep: that changes tables of the VM, which since 4.0 are read without a lock. */
+    if (RUBY_IS_4 && RB_UNLIKELY(several) && o->collecting) rb_gc_vm_barrier();
     bool collects = may && !several;
     if (collects) {
         o->reason = BY_NEWOBJ;

@@ -68,6 +68,7 @@ struct objspace {
     struct cache *caches;
     struct cache *first; /* the main Ractor's: what all mutators have in common is read there */
 
+    bool collecting; /* from the beginning of a collection to the end of its sweep */
     bool disabled, during_gc, full_mark_allowed, measures, ending, ended, compare;
     VALUE stress;
     unsigned int fork_lock;

@@ -18,6 +18,16 @@ def noting(list) = proc { |id| list << id } # not a closure of the object
 
 check("the collector", GC.config[:implementation] == "heapwright")
 
+# Ruby makes its table of ids when it is first asked, from the objects that live: what is dead and not swept yet has an id that is not in it.
+if RUBY_VERSION >= "4"
+  named = Object.new
+  id = named.object_id
+  Array.new(20_000) { Object.new.object_id }
+  1000.times { GC.latest_gc_info(:state) == :sweeping ? break : garbage(200) }
+  check("an id leads back in the midst of a sweep") { ObjectSpace._id2ref(id).equal?(named) }
+  GC.start
+end
+
 # Finalizers get ids, also of what has no other business with the sweep; ids are never used twice.
 ids, finalized = [], []
 [-> { Object.new }, -> { 1.0e300 * rand }, -> { "string" * 20 }, -> { [1] * 100 }, -> { 2**80 + rand(9) }].each do |make|

@@ -405,10 +405,11 @@ impl Heap {
         }
         let patience = growth::patience(pacing.used(), pacing.allowance());
         let deadline = os::now_ns().saturating_add(self.options().step().saturating_mul(patience));
-        let marked = self.marked_so_far();
+        // By this mutator: a step that another makes meanwhile, it subtracts itself. (A step with a budget is marked alone.)
+        let marked = me.tracer.bytes.get();
         let bytes = pacing.debt.get().min(STEP.saturating_mul(patience as usize));
         self.advance(me, Budget { deadline, bytes }, false);
-        pacing.debt.sub_shared(self.marked_so_far().saturating_sub(marked));
+        pacing.debt.sub_shared(me.tracer.bytes.get().saturating_sub(marked));
     }
 
     /// Pays for what was allocated while collecting was put off.
