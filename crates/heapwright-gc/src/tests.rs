@@ -646,8 +646,9 @@ fn steps_keep_to_their_budget_and_come_to_an_end() {
 fn what_is_allocated_elsewhere_is_paid_for_in_small_steps() {
     const PAID: usize = 64 << 10;
     let freed = Freed::default();
-    // A step may take any time: what it marks is bounded by bytes.
-    let options = Options { incremental: true, step_ns: u64::MAX / 4, ..Options::new() };
+    // A step may take any time: what it marks is bounded by bytes, but for the first of a small heap.
+    let options =
+        Options { incremental: true, least: 1 << 20, step_ns: u64::MAX / 4, ..Options::new() };
     let heap = Heap::new(options, runtime(&freed)).unwrap();
     let mutator = heap.attach().unwrap();
     // SAFETY: everything wanted is led to by handles.
