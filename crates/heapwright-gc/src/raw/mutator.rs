@@ -148,7 +148,8 @@ impl Mutator {
     ///     unsafe { mutator.pay(64 << 10) };
     /// }
     /// assert!(heap.statistics().cycles > 0);
-    /// # mutator.detach();
+    /// # // SAFETY: it has no objects.
+    /// # unsafe { mutator.detach() };
     /// ```
     ///
     /// # Safety
