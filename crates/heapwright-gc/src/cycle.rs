@@ -160,8 +160,7 @@ impl Heap {
     /// Begins a cycle: a step, or all of its marking if stores are not reported.
     pub(super) fn collect_or_begin(&self, me: &Mutator) {
         let budget = if self.options().incremental {
-            let deadline = os::now_ns().saturating_add(self.options().step());
-            Budget { deadline, bytes: self.first_step() }
+            Budget { deadline: self.deadline(1), bytes: self.first_step() }
         } else {
             Budget::NONE
         };

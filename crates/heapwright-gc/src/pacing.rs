@@ -336,15 +336,11 @@ impl Heap {
         if me.deferred.get() > 0 {
             return;
         }
-        let long = || {
-            let patience = growth::patience(pacing.used(), pacing.allowance());
-            os::now_ns().saturating_add(self.options().step().saturating_mul(patience))
-        };
         if self.cycle.phase() == Phase::Moving {
             pacing.debt.add_shared(bytes);
             if pacing.debt.get() >= STEP {
                 pacing.debt.take();
-                self.move_some(me, long());
+                self.move_some(me, self.deadline(self.patience()));
             }
             return;
         }
@@ -356,7 +352,17 @@ impl Heap {
         }
         let room = pacing.allowance().saturating_sub(pacing.used());
         pacing.debt.add_shared(self.target().marking(bytes, self.left(), room));
-        self.pay_debt(me);
+        self.pay_marking(me);
+    }
+
+    /// How many times as long as usual a step of an allocation may take.
+    fn patience(&self) -> u64 {
+        growth::patience(self.pacing.used(), self.pacing.allowance())
+    }
+
+    /// When a step that begins now is to end, if it may take so many times as long as usual: nanoseconds of the clock.
+    pub(super) fn deadline(&self, patience: u64) -> u64 {
+        os::now_ns().saturating_add(self.options().step().saturating_mul(patience))
     }
 
     /// A mutator's share of the sweep, for `bytes` that it is about to take.
@@ -371,7 +377,7 @@ impl Heap {
 
     /// Sweeps what is owed; where marking goes in steps, for a part of the time of one: what a page costs depends on what the runtime frees
     /// with its objects.
-    pub(super) fn pay_sweep(&self) {
+    fn pay_sweep(&self) {
         let owed = self.pacing.unswept.get();
         if owed == 0 {
             return;
@@ -390,12 +396,12 @@ impl Heap {
     pub(super) fn pay_debts(&self, me: &Mutator) {
         if !self.fork.is_poisoned() {
             self.pay_sweep();
-            self.pay_debt(me);
+            self.pay_marking(me);
         }
     }
 
     /// Marks for what is owed, if it is worth a step.
-    pub(super) fn pay_debt(&self, me: &Mutator) {
+    fn pay_marking(&self, me: &Mutator) {
         let pacing = &self.pacing;
         if pacing.debt.get() < STEP || self.cycle.phase() != Phase::Marking {
             return;
@@ -403,8 +409,8 @@ impl Heap {
         if self.cycle.is_held() || me.deferred.get() > 0 {
             return;
         }
-        let patience = growth::patience(pacing.used(), pacing.allowance());
-        let deadline = os::now_ns().saturating_add(self.options().step().saturating_mul(patience));
+        let patience = self.patience();
+        let deadline = self.deadline(patience);
         // By this mutator: a step that another makes meanwhile, it subtracts itself. (A step with a budget is marked alone.)
         let marked = me.tracer.bytes.get();
         let bytes = pacing.debt.get().min(STEP.saturating_mul(patience as usize));

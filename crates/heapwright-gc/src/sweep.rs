@@ -118,17 +118,7 @@ impl Heap {
     /// Sweeps until nothing is left, or until `deadline`, nanoseconds of the clock; 0: no matter
     /// how late. Whether nothing is left.
     pub(super) fn sweep_until(&self, deadline: u64) -> bool {
-        let through = self.pauses.while_sweeping(|| {
-            let mut through = false;
-            while !through {
-                through = !self.sweep_next();
-                if deadline != 0 && os::now_ns() >= deadline {
-                    break;
-                }
-            }
-            through
-        });
-        through || self.cycle.phase() != Phase::Sweeping
+        self.sweep_some(usize::MAX, deadline) == usize::MAX || self.cycle.phase() != Phase::Sweeping
     }
 
     /// Sweeps all there is.
