@@ -8,6 +8,11 @@
 # without the preload. The time includes the client's, which only copies the
 # prepared file into the socket.
 #
+# With REQUESTS the script waits for the server and the clients instead, so that
+# the CPU time is that of all of them, whatever runs it: `heapwright check` adopts
+# what its program leaves behind, and would count the clients where a plain run
+# does not.
+#
 # Debian's redis is linked with jemalloc. Without a preload that would be what
 # the line "glibc" measures, so then the C library itself is preloaded: its
 # malloc comes before jemalloc's, as any other preload's does.
@@ -24,7 +29,7 @@ socket=$folder/socket
     unset LD_PRELOAD HEAPWRIGHT GLIBC_TUNABLES MALLOC_CHECK_
     cli() { redis-cli -s "$socket" "$@"; }
     while [ ! -S "$socket" ]; do
-        kill -0 "$server" 2>/dev/null || exit 1
+        { kill -0 "$server" 2>/dev/null && [ -d "$folder" ]; } || exit 1
         sleep 0.005
     done
     cli --pipe <"$commands" | grep '^errors'
@@ -45,6 +50,13 @@ socket=$folder/socket
 ) &
 
 export LD_PRELOAD="${LD_PRELOAD:-libc.so.6}"
-exec redis-server --port 0 --unixsocket "$socket" --daemonize no --save '' --appendonly no \
+set -- redis-server --port 0 --unixsocket "$socket" --daemonize no --save '' --appendonly no \
     --dir "$folder" --logfile "$folder/log" --loglevel warning \
     --jemalloc-bg-thread no --activedefrag no
+[ -n "$requests" ] || exec "$@"
+"$@"
+status=$?
+# A client that still waits for the socket sees that there will be none.
+rm -rf "$folder"
+wait
+exit $status

@@ -175,8 +175,9 @@ fn what_is_no_profile_is_not_explained() {
 
 #[test]
 fn the_programs_end_is_handed_on() {
+    // A shell's 16 KiB: with the default sample they are drawn in one of forty runs.
     let end = |words: &[&str]| {
-        let output = done(heapwright().args(["profile", "--"]).args(words));
+        let output = done(heapwright().args(["profile", "--sample", "1g", "--"]).args(words));
         (output.status.code(), stderr(&output))
     };
     let (code, said) = end(&["sh", "-c", "exit 7"]);

@@ -11,8 +11,9 @@
 //!
 //! Not in the window: there a write far beyond a large block could reach them. A
 //! piece begins and ends with pages that nobody can touch, and is kept out of
-//! core dumps. Record sizes are powers of two; a freed record is reused for its order. Whole pages
-//! of it go back to the kernel, so side memory follows what is live and remembered, not its peak.
+//! core dumps. Record sizes are powers of two; a freed record is reused for its order. Its pages stay, cleared, as long as such
+//! records take no more than a 32nd of what is in use; beyond that they go back to the kernel, so side memory follows
+//! what is live and remembered, not its peak.
 //!
 //! Called by `span` and `store`, under the store's lock.
 
@@ -35,14 +36,20 @@ const LEAST: usize = 4 * LARGEST;
 const SHARE: usize = 32;
 /// What is made accessible at a time.
 const STEP: usize = 256 << 10;
+/// Free records may keep their pages up to such a share of what is in use, and at least so many bytes.
+const KEPT_SHARE: usize = 32;
+const KEPT_LEAST: usize = 256 << 10;
 
 /// Memory for records.
 pub(crate) struct Side {
     next: *mut u8,
     committed: *mut u8,
     end: *mut u8,
+    /// Each free record begins with the address of the next, an odd one if this record's pages are in `kept`.
     free: [*mut u8; ORDERS + 1],
     used: usize,
+    /// Bytes in free records that consist of whole pages and kept them.
+    kept: usize,
 }
 
 // SAFETY: the pointers are to memory that only its holder uses.
@@ -67,6 +74,7 @@ impl Side {
             end: ptr::null_mut(),
             free: [ptr::null_mut(); ORDERS + 1],
             used: 0,
+            kept: 0,
         }
     }
 
@@ -96,7 +104,11 @@ impl Side {
             }
         } else {
             // SAFETY: a free record begins with the next one's address.
-            self.free[list] = unsafe { at.cast::<*mut u8>().read() };
+            let next = unsafe { at.cast::<*mut u8>().read() };
+            if !next.addr().is_multiple_of(2) {
+                self.kept -= size;
+            }
+            self.free[list] = next.map_addr(|next| next & !1);
             // SAFETY: free, and ours; all but its first word reads as zero.
             unsafe { at.cast::<*mut u8>().write(ptr::null_mut()) };
         }
@@ -131,15 +143,20 @@ impl Side {
     unsafe fn give_to(&mut self, list: usize, at: *mut u8, size: usize) {
         let page = SYSTEM.page_size();
         let whole = size.is_multiple_of(page) && at.addr().is_multiple_of(page);
+        let keeps = whole && self.kept + size <= KEPT_LEAST.max(self.used / KEPT_SHARE);
         // SAFETY: the record is ours, and committed.
-        if !whole || unsafe { !SYSTEM.decommit(at, size) } {
+        if !whole || keeps || unsafe { !SYSTEM.decommit(at, size) } {
             // SAFETY: the memory is committed, and nobody uses it any more.
             unsafe { at.write_bytes(0, size) };
         }
+        let next = self.free[list].map_addr(|next| next | usize::from(keeps));
         // SAFETY: its first word, which nobody uses any more, and which is aligned.
-        unsafe { at.cast::<*mut u8>().write(self.free[list]) };
+        unsafe { at.cast::<*mut u8>().write(next) };
         self.free[list] = at;
         self.used -= size;
+        if keeps {
+            self.kept += size;
+        }
     }
 
     fn fresh(&mut self, size: usize) -> *mut u8 {
@@ -226,6 +243,30 @@ mod tests {
             assert!((0..size).step_by(if cfg!(miri) { 61 } else { 1 }).all(|i| byte(i) == 0));
         }
     }
+
+    #[test]
+    fn a_share_of_what_is_in_use_keeps_its_pages() {
+        let size = 32 << 10;
+        let mut side = Side::new();
+        let taken: Vec<_> = (0..24).map(|_| side.take(size)).collect();
+        for (gone, &at) in taken.iter().enumerate() {
+            // SAFETY: taken above with this size.
+            unsafe { at.write_bytes(7, size) };
+            // SAFETY: as above.
+            unsafe { side.give(at, size) };
+            assert_eq!(side.kept, ((gone + 1) * size).min(KEPT_LEAST));
+        }
+        // The last that were given come first, without pages; the others have theirs, and all are clear.
+        for left in (0..24).rev() {
+            let at = side.take(size);
+            assert_eq!(at, taken[left]);
+            assert_eq!(side.kept, (left * size).min(KEPT_LEAST));
+            // SAFETY: in the record.
+            let byte = |i| unsafe { at.wrapping_add(i).read() };
+            assert!((0..size).step_by(61).all(|i| byte(i) == 0));
+        }
+    }
+
     #[test]
     fn what_was_a_record_never_becomes_bits() {
         let mut side = Side::new();

@@ -134,10 +134,17 @@ fn dense_regions_are_aligned_and_lose_nothing() {
 fn dense_regions_do_not_walk_on_while_clean_memory_waits() {
     let (os, mut chunk, _alone) = chunk_of_singles(4 * dense::MANY);
     chunk.huge_pages = true;
-    (2..=2 * dense::MANY).step_by(2).for_each(|unit| chunk.give_unused(unit, 1));
+    // Runs of two, of which more is clean in the end than is in use.
+    (2..=4 * dense::MANY - 2).step_by(3).for_each(|unit| chunk.give_unused(unit, 2));
+    assert!(chunk.clean.units() > chunk.taken);
     let frontier = chunk.window.frontier();
     let run = chunk.take(1, Want::Dense).unwrap();
     assert!(run.zero && !run.dense && chunk.window.frontier() == frontier);
+    // As much as is in use may wait.
+    while chunk.clean.units() > chunk.taken {
+        assert!(!chunk.take(1, Want::Dense).unwrap().dense);
+    }
+    assert!(chunk.take(1, Want::Dense).unwrap().dense && chunk.window.frontier() > frontier);
     // SAFETY: nobody uses anything of it.
     unsafe { os.give_back() };
 }
