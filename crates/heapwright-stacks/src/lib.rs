@@ -221,10 +221,10 @@ impl Module {
     }
 }
 
-/// Where the module begins that an address lies in: what [`module_of`] says of it, without the file's name, which may take a system
-/// call.
-pub fn module_start(pc: usize) -> Option<usize> {
-    imp::module_start(pc)
+/// From where to where the module is mapped that an address lies in: what [`module_of`] says of it, without the file's name, which
+/// may take a system call.
+pub fn module_range(pc: usize) -> Option<core::ops::Range<usize>> {
+    imp::module_range(pc)
 }
 
 /// The module that an address lies in.

@@ -58,11 +58,11 @@ pub(super) const SHARED_BYTES: usize = 1 << 20;
 pub(super) fn share(_path: &core::ffi::CStr) {}
 
 /// Modules are unknown here.
-pub(super) fn module_start(_pc: usize) -> Option<usize> {
+pub(super) fn module_range(_pc: usize) -> Option<core::ops::Range<usize>> {
     None
 }
 
-/// As [`module_start`].
+/// As [`module_range`].
 pub(super) fn module_of(_pc: usize) -> Option<Module> {
     None
 }

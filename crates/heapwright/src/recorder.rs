@@ -19,6 +19,8 @@
 //!
 //! Whoever has one holds its lock. Called by `debug` (`report`, `leaks`), for findings, and by `samples`, for profiles.
 
+use core::ops::Range;
+
 use heapwright_record::debug::{self as record, Encoder, Entry, Frames, HEADER};
 
 use crate::files::{self, PATH, Prefix};
@@ -200,7 +202,7 @@ impl Recorder {
     /// Adds the module that an address is in.
     pub(crate) fn put_module(&mut self, address: usize) {
         // (A stack has a dozen frames, mostly in modules that were put: their names are not asked for again.)
-        let Some(start) = stacks::module_start(address) else { return };
+        let Some(Range { start, .. }) = stacks::module_range(address) else { return };
         let count = self.module_count;
         if self.modules[..count].contains(&start) {
             return;

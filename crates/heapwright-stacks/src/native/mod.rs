@@ -23,7 +23,7 @@ mod machine;
 
 pub(super) use cache::forget_code;
 pub(super) use machine::registers;
-pub(super) use modules::{module_of, module_start, symbol_of};
+pub(super) use modules::{module_of, module_range, symbol_of};
 pub(super) use shared::{BYTES as SHARED_BYTES, share};
 pub use walk::Scratch;
 pub(super) use walk::{capture, of_context, own_module};

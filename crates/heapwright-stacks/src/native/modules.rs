@@ -12,14 +12,15 @@
 //! No lock, no allocation, every table in bounds: may be called in a signal handler.
 
 use core::ffi::CStr;
+use core::ops::Range;
 
 use super::super::Module;
 use super::image::{DYNAMIC, Image, NOTE, image_of};
 use heapwright_substrate::os;
 
-/// Where the module begins that an address lies in.
-pub(in super::super) fn module_start(pc: usize) -> Option<usize> {
-    image_of(pc).map(|image| image.start)
+/// From where to where the module is mapped that an address lies in.
+pub(in super::super) fn module_range(pc: usize) -> Option<Range<usize>> {
+    image_of(pc).map(|image| image.start..image.end)
 }
 
 /// The module that an address lies in.
@@ -183,8 +184,8 @@ mod tests {
         assert!(libc.path().windows(4).any(|w| w == b"libc"), "{:?}", libc.path());
         assert_eq!(libc.build_id().len(), 20);
         assert!(libc.start < libc.end && libc.start != own.start);
-        assert_eq!(module_start(libc::qsort as *const () as usize), Some(libc.start));
-        assert!(module_of(8).is_none() && module_start(8).is_none());
+        assert_eq!(module_range(libc::qsort as *const () as usize), Some(libc.start..libc.end));
+        assert!(module_of(8).is_none() && module_range(8).is_none());
         let here = 0u8;
         assert!(module_of(core::ptr::from_ref(&here).addr()).is_none());
     }

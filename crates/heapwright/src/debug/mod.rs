@@ -182,5 +182,6 @@ fn in_child(alone: bool) {
 
 #[cfg(test)]
 mod model;
+mod module_advance;
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! The sample: it chooses the blocks that stand alone between guard pages.
 //!
 //! ```text
-//!   site (a stack)   | end | blocks to go until the next one is due 23 | were due so far 8 |
+//!   site (a stack)   | end | waits | blocks to go until the next one is due 22 | were due so far 8 |
 //!
 //!   due       the first two of every stack, then after 16, 64, 256, ... more
 //!   besides   while the budget lasts (see there): the first blocks of the process, all of them; later of those 16
@@ -42,6 +42,8 @@ const NOTED: u32 = 1 << 8;
 const NOTED_LEFT: u32 = 1 << 9;
 /// The next guarded block stands at the start of its page.
 const TURN: u32 = 1 << 31;
+/// The site is due a block, for which the budget is in too much debt, and no module's advance pays.
+const WAITS: u32 = 1 << 30;
 
 /// The sites of a heap, by the numbers of their stacks.
 pub(crate) struct Sites {
@@ -68,9 +70,14 @@ enum Why {
     Spare,
 }
 
+/// Whether the next block of a site that is not flagged is due.
+fn is_due(word: u32) -> bool {
+    (word & !(TURN | WAITS)) >> 8 == 0 && word & 255 != FLAGGED
+}
+
 /// What to do with a block, by its site's word; and the word afterwards, but for the turn.
 fn next(word: u32, allowance: Allowance) -> (u32, Option<Why>) {
-    let (to_go, due) = ((word & !TURN) >> 8, word & 255);
+    let (to_go, due) = ((word & !(TURN | WAITS)) >> 8, word & 255);
     if due == FLAGGED {
         return (word, Some(Why::Due));
     }
@@ -105,18 +112,26 @@ impl Sites {
         self.words.get_or_make(stack as usize / 2)
     }
 
-    /// Whether a block that `stack` asks for is to be guarded, and how. `pages` such
-    /// stand now, and `live` bytes are live.
+    /// Whether a block that `stack` asks for is to be guarded, and how. `has_advance`: whether a module pays for it, where the
+    /// budget does not. `pages` such stand now, and `live` bytes are live.
     #[inline]
     pub(crate) fn draw(
         &self,
         stack: u32,
-        allowance: Allowance,
+        mut allowance: Allowance,
+        has_advance: impl FnOnce() -> bool,
         pages: impl FnOnce() -> (usize, usize),
     ) -> Option<Side> {
         let site = self.site(stack)?;
         // Two threads at one site may draw the same; the odds are none the worse.
         let word = site.load(Ordering::Relaxed);
+        if allowance == Allowance::None && word & WAITS == 0 && is_due(word) {
+            if !has_advance() {
+                site.store(word | WAITS, Ordering::Relaxed);
+                return None;
+            }
+            allowance = Allowance::Due;
+        }
         let (after, why) = next(word, allowance);
         let Some(why) = why else {
             site.store(after, Ordering::Relaxed);
@@ -253,7 +268,7 @@ mod tests {
         {
             assert_eq!(sites.flag_anew(80_000, side), is_news);
             for _ in 0..3 {
-                assert_eq!(sites.draw(80_000, Allowance::Due, || (0, 0)), Some(side));
+                assert_eq!(sites.draw(80_000, Allowance::Due, || false, || (0, 0)), Some(side));
             }
             assert!(sites.is_flagged(80_000));
         }
@@ -265,7 +280,7 @@ mod tests {
         let sites = Sites::new();
         for allowance in [Allowance::Due, Allowance::All] {
             let stack = if allowance == Allowance::Due { 50_000 } else { 60_000 };
-            let draw = || sites.draw(stack, allowance, || (0, 0));
+            let draw = || sites.draw(stack, allowance, || false, || (0, 0));
             let sides: Vec<_> = (0..100).filter_map(|_| draw()).collect();
             assert_eq!(sides[0], Side::Right);
             assert!(sides.windows(2).all(|pair| pair[0] != pair[1]), "{sides:?}");
@@ -280,14 +295,14 @@ mod tests {
         for side in [Side::Left, Side::Right] {
             sites.flag(70_000, side);
             for _ in 0..10 {
-                assert_eq!(sites.draw(70_000, none, || (0, 0)), Some(side));
-                assert!(sites.draw(70_000, none, || (full, 0)).is_none());
-                assert!(sites.draw(9, Allowance::Due, || (full, 0)).is_none());
+                assert_eq!(sites.draw(70_000, none, || false, || (0, 0)), Some(side));
+                assert!(sites.draw(70_000, none, || false, || (full, 0)).is_none());
+                assert!(sites.draw(9, Allowance::Due, || false, || (full, 0)).is_none());
             }
         }
-        assert_eq!(sites.draw(9, Allowance::Due, || (full, 1 << 30)), Some(Side::Right));
+        assert_eq!(sites.draw(9, Allowance::Due, || false, || (full, 1 << 30)), Some(Side::Right));
         // What there is time for leaves room for what is due.
-        let draw = |pages| sites.draw(9, Allowance::All, || (pages, 0));
+        let draw = |pages| sites.draw(9, Allowance::All, || false, || (pages, 0));
         assert!(draw(full / 2).is_some() && draw(full / 2).is_none() && draw(0).is_some());
     }
 }

@@ -252,7 +252,7 @@ mod tests {
         for (gone, &at) in taken.iter().enumerate() {
             // SAFETY: taken above with this size.
             unsafe { at.write_bytes(7, size) };
-            // SAFETY: as above.
+            // SAFETY: taken above with this size, and not used afterwards.
             unsafe { side.give(at, size) };
             assert_eq!(side.kept, ((gone + 1) * size).min(KEPT_LEAST));
         }

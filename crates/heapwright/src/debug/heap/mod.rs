@@ -56,6 +56,7 @@ use crate::sync::{self, Lock};
 
 use super::budget::GuardBudget;
 use super::flagged::FlaggedSites;
+use super::module_advance::ModuleAdvances;
 use super::report::{Ends, Reporter};
 use super::sample::Sites;
 use super::store::{Limits, Store, Units};
@@ -98,6 +99,7 @@ pub(crate) struct Heap {
     forked_sequence: AtomicU32,
     sites: Sites,
     budget: GuardBudget,
+    advances: ModuleAdvances,
     pub(super) flagged: FlaggedSites,
     fresh: Fresh,
     /// Blocks in another allocator's memory: see `checked`.
@@ -157,6 +159,7 @@ impl Heap {
             forked_sequence: AtomicU32::new(0),
             sites: Sites::new(),
             budget: GuardBudget::new(),
+            advances: ModuleAdvances::new(),
             flagged: FlaggedSites::new(),
             fresh: Fresh::new(),
             table: Lock::new(Table::new()),

@@ -20,6 +20,7 @@ use heapwright_record::debug::Call;
 use crate::cache::guard_draw::{self, Draw};
 use crate::request::Request;
 use crate::size_class::{MIN_ALIGN, UNIT};
+use crate::stacks::{self, Stack};
 use crate::sync::atomic::Ordering;
 
 use super::super::bytes;
@@ -87,7 +88,9 @@ impl Heap {
             GUARD_ALL => Some(self.sites.turn(stack)),
             _ => {
                 self.flag_if_known(stack);
-                self.sites.draw(stack, self.budget.allowance(), || {
+                let advances =
+                    || self.advances.advance(stacks::frames(Stack(stack)), stacks::module_range);
+                self.sites.draw(stack, self.budget.allowance(), advances, || {
                     (self.pages.load(Ordering::Relaxed), self.open_bytes.load(Ordering::Relaxed))
                 })
             }

@@ -34,10 +34,8 @@ use super::deallocate::{Here, slot_of};
 use super::enter::EnteredState;
 use super::poison::clear_poison;
 
-/// Blocks of more bytes stay where they are.
-const LARGE: usize = 128 << 10;
-/// Blocks of more bytes are moved by their pages; fewer are copied.
-const MOVED: usize = 256 << 10;
+/// Blocks of more bytes stay where they are, or are moved by their pages; fewer are copied.
+const LARGE: usize = 512 << 10;
 
 impl Heap {
     /// Makes a block one of another size. Null: there is no memory, and the old one is as it was; or there is no such
@@ -65,8 +63,8 @@ impl Heap {
             entered.keep_if_asked(new);
             return new;
         };
+        let is_large = span.form() == Form::Large && place.size(word).min(request.size) > LARGE;
         let had = place.size(word);
-        let is_large = span.form() == Form::Large && had.min(request.size) > LARGE;
         if is_large && self.resize_in_place(&mut entered, place, word, here, request) {
             self.fill_undefined(place.block(), request, had, here.stack);
             entered.keep_if_asked(place.block());
@@ -118,7 +116,7 @@ impl Heap {
         let spare = if request.size > had { request.size / 2 } else { 0 };
         let new = self.place_like(entered, request, here.stack, into, spare);
         // SAFETY: both blocks have as many bytes; the old one is the caller's, and the new one this call's alone.
-        if !new.is_null() && unsafe { os::move_bytes(old, new, size, MOVED) }.is_none() {
+        if !new.is_null() && unsafe { os::move_bytes(old, new, size, LARGE) }.is_none() {
             self.give_up(entered, new);
             return ptr::null_mut();
         }

@@ -202,7 +202,7 @@ impl Roots {
         };
         // (Where a module is a matter of reading all mappings, ours are not asked about.)
         if is_file
-            || ours(mapping.start).is_none() && crate::stacks::module_start(mapping.start).is_some()
+            || ours(mapping.start).is_none() && crate::stacks::module_range(mapping.start).is_some()
         {
             region.kind = Root::Globals as u8;
         } else {
