@@ -9,7 +9,7 @@
 //!               Some    time is left: of a site every block, then every second, fourth, ... (see `sample`)
 //!               Due     no time is left: what each site is due
 //!               None    2.5 ms of debt: sites wait for what they are due, but for those where something was found, and for
-//!               the first of each module (see `module_advance`)
+//!                       the first of each module (see `module_advance`)
 //! ```
 //!
 //! So a program that makes few blocks, or makes them slowly, behaves as under `guard=all`; one that does nothing but
@@ -20,7 +20,9 @@
 //! a thousand processes of 20 ms: 512 blocks were an eighth of such a compiler's time, and found nothing in the corpus that 160 do not. Beyond it time decides:
 //! that of the process on the CPU, not the clock's, so a busy machine guards as much as a quiet one. What a guarded block
 //! costs is measured: of one in [`TIMED`] the calls that make and retire it are timed by the thread's CPU clock. (A guard is two
-//! system calls and a fault, 3 to 6 us; where guards split mappings, or many threads run, it is more.)
+//! system calls and a fault, 3 to 6 us; where guards split mappings, or many threads run, it is more.) A bucket that is guarded
+//! because there is time is also charged for its pages, which the program faults in when it is used again: else that was most of
+//! what guards cost, and none of what was paid.
 //!
 //! A forked child goes on with what its parent had left. In a sandbox, which may not know the clocks' system calls, no time
 //! comes in, and sites have what they are due.
@@ -44,6 +46,8 @@ const DEBT_MOST_NS: i64 = 2_500_000;
 const STEP_MS: u32 = 8;
 /// One guarded block in so many is timed.
 const TIMED: u32 = 16;
+/// What a page costs that is dropped for a guard and touched again. (Not timed: the program touches it.)
+const FAULT_NS: i64 = 2_000;
 /// What a call costs before one was timed.
 const COST_NS: u32 = 3_000;
 /// A call that took longer was interrupted.
@@ -180,9 +184,10 @@ impl GuardBudget {
         self.pay(&self.made, spending);
     }
 
-    /// A block or a bucket was retired, and is guarded.
-    pub(super) fn retired(&self, spending: &Spending) {
+    /// A block or a bucket was retired, and is guarded; when it is used again, `pages` more are faulted in than if it had been filled.
+    pub(super) fn retired(&self, spending: &Spending, pages: usize) {
         self.pay(&self.retired, spending);
+        self.add(-(pages as i64).saturating_mul(FAULT_NS));
     }
 
     fn pay(&self, cost: &Cost, spending: &Spending) {
@@ -202,7 +207,7 @@ mod tests {
     fn spend(budget: &GuardBudget) {
         let spending = Spending { began: 0 };
         budget.made(&spending);
-        budget.retired(&spending);
+        budget.retired(&spending, 0);
     }
 
     #[test]
@@ -227,6 +232,18 @@ mod tests {
         assert_eq!(budget.allowance(), Allowance::None);
         budget.add(DEBT_MOST_NS);
         assert_eq!(budget.allowance(), Allowance::Due);
+    }
+
+    #[test]
+    fn a_guarded_bucket_is_charged_for_its_pages() {
+        let budget = GuardBudget::new();
+        budget.add(MOST_NS);
+        budget.retired(&Spending { began: 0 }, 16);
+        let left = budget.left.load(Ordering::Relaxed);
+        assert_eq!(left, MOST_NS - 16 * FAULT_NS - i64::from(COST_NS));
+        // However many they are, what sites are due waits no longer than for any other debt.
+        budget.retired(&Spending { began: 0 }, usize::MAX >> 1);
+        assert_eq!(budget.left.load(Ordering::Relaxed), -DEBT_MOST_NS);
     }
 
     #[test]

@@ -24,6 +24,7 @@ use crate::sync::atomic::Ordering;
 use super::super::budget::Allowance;
 use super::super::bytes;
 use super::super::history;
+use super::super::shape::PAGE;
 use super::super::slot::{SIZE_IN_SPAN, Slot, State, Word};
 use super::super::span::{BucketRef, Form, Found, Place, Span};
 use super::Heap;
@@ -178,6 +179,9 @@ impl Heap {
         let is_generous =
             self.spends() && matches!(self.budget.allowance(), Allowance::All | Allowance::Some);
         let wants = self.store.lock().empty(bucket, is_generous);
+        // (What is guarded anyway does not take from others what they are due.)
+        let is_choice = is_generous && bucket.span.form() == Form::Small;
+        let pages = if is_choice { bucket.span.bucket_bytes() / PAGE } else { 0 };
         let spending = (wants && self.spends()).then(|| self.budget.begins());
         let fills = self.rules.fill.load(Ordering::Relaxed);
         if bucket.span.form() == Form::Small && fills && wants {
@@ -195,7 +199,7 @@ impl Heap {
             self.note(&mut store);
         }
         if let Some(spending) = spending {
-            self.budget.retired(&spending);
+            self.budget.retired(&spending, pages);
         }
         if fills {
             self.report_late(entered.mine().thread, &late, Call::Retire);
