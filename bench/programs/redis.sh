@@ -3,8 +3,8 @@
 # fixed list of commands, then (for the debug mode) with so many of
 # redis-benchmark's with 16 in flight, and shut down.
 #
-# This script becomes the server (exec), so that what is measured is the server:
-# its wall time, its CPU time, its peak memory. The client runs beside it
+# Without REQUESTS this script becomes the server (exec), so that what is measured is the
+# server: its wall time, its CPU time, its peak memory. The client runs beside it
 # without the preload. The time includes the client's, which only copies the
 # prepared file into the socket.
 #
@@ -45,7 +45,7 @@ socket=$folder/socket
             if redis.call('TYPE', key).ok == 'string' then sum = sum + redis.call('STRLEN', key) end
         end
         return redis.sha1hex(table.concat(keys, ' ')) .. ' ' .. sum" 0
-    cli shutdown nosave || kill "$server" 2>/dev/null
+    cli shutdown nosave || kill "$(cat "$folder/pid" 2>/dev/null || echo "$server")" 2>/dev/null
     rm -rf "$folder"
 ) &
 
@@ -54,7 +54,9 @@ set -- redis-server --port 0 --unixsocket "$socket" --daemonize no --save '' --a
     --dir "$folder" --logfile "$folder/log" --loglevel warning \
     --jemalloc-bg-thread no --activedefrag no
 [ -n "$requests" ] || exec "$@"
-"$@"
+"$@" &
+echo $! >"$folder/pid"
+wait $!
 status=$?
 # A client that still waits for the socket sees that there will be none.
 rm -rf "$folder"

@@ -175,7 +175,7 @@ fn what_is_no_profile_is_not_explained() {
 
 #[test]
 fn the_programs_end_is_handed_on() {
-    // A shell's 16 KiB: with the default sample they are drawn in one of forty runs.
+    // A shell's 16 KiB: the default sample draws a block of them in one run of 32, and then the text is another.
     let end = |words: &[&str]| {
         let output = done(heapwright().args(["profile", "--sample", "1g", "--"]).args(words));
         (output.status.code(), stderr(&output))

@@ -49,6 +49,9 @@ pub(super) const MANY: usize = (4 << 20) / UNIT;
 const SHARE: usize = 8;
 const LONGEST: usize = (32 << 20) / UNIT;
 
+/// Units that may be clean, at most, where a region of memory that was never used is begun: 256 MiB.
+const MOST_CLEAN: usize = (256 << 20) / UNIT;
+
 /// What is left of the region that is being opened.
 pub(super) struct Region {
     /// The next unit.
@@ -90,8 +93,8 @@ impl<O: Memory + Copy> Chunk<O> {
 
     /// Sets a new region aside: of clean runs if one is long enough, else of memory
     /// that was never used, but not while more that is clean waits to be used again than is in use. (It costs
-    /// addresses, not memory. With an eighth of what is in use a heap with many guards, whose pages are clean
-    /// when they go, had no huge pages: see docs/decisions.md.)
+    /// addresses and their page tables. With a region's length as the limit a heap with many guards, whose pages are
+    /// clean when they go, had no huge pages: see docs/decisions.md.)
     fn begin_region(&mut self) -> Option<()> {
         let again = self.region.refused + self.region.refused / SHARE;
         if self.taken < MANY.max(again) || !os::HAS_HUGE_PAGES || !self.huge_pages {
@@ -100,7 +103,7 @@ impl<O: Memory + Copy> Chunk<O> {
         let units = (self.taken / SHARE).clamp(HUGE, LONGEST) / HUGE * HUGE;
         let (next, units) = match self.clean.find(2 * HUGE - 1) {
             Some(from) => self.region_of_clean(from, units),
-            None if self.clean.units() > self.taken => return None,
+            None if self.clean.units() > self.taken.min(MOST_CLEAN) => return None,
             None => self.region_of_fresh(units)?,
         };
         self.map.set_entries(next, units, Entry::METADATA);

@@ -3,36 +3,42 @@
 //! ```text
 //!   module (start..end)   interpreter  | 0 left      its sites wait
 //!                         libc         | 0 left
-//!                         an extension | 31 left     its sites are guarded as they appear
+//!                         an extension | 31 left     its sites have what they are due
 //! ```
 //!
 //! What guards cost is bounded by a debt (see `budget`). Without more, the code that runs first takes all of it: an interpreter
 //! has thousands of sites before it loads the extension for whose sake the program is checked. So each module has an advance
-//! of its own: [`ADVANCE`] sites are guarded whatever the debt, which is a tenth of a millisecond for each.
+//! of its own: [`ADVANCE`] blocks are guarded whatever the debt, which is 0.2 ms. These are not paid later; all modules
+//! together have [`ALL`] of them, which is 9 ms in the worst case.
 //!
-//! A site is a module's if one of its [`FRAMES`] innermost calls is: an extension allocates through its interpreter.
-//! Which range a module has is asked for once a module; [`LOOKUPS`] bounds how often addresses are looked up that no module
-//! has (code made at run time).
+//! A site is a module's if one of its [`FRAMES`] innermost calls is: an extension allocates through its interpreter. The range of a
+//! module is looked up once. After [`LOOKUPS`] addresses that lie in none (code made at run time) no
+//! module is added any more.
 //!
-//! Called by `sample` through `heap`, for sites that are due while the budget is in debt.
+//! Called by `sample` through `heap`, for sites that are due while the budget is in debt; and when code is unmapped.
 
 use core::ops::Range;
 
 use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 /// Modules that have an advance: the first so many that are seen.
-const MODULES: usize = 48;
-/// Sites of each.
+const MODULES: usize = 128;
+/// Blocks of each.
 const ADVANCE: u32 = 32;
+/// Blocks of all.
+const ALL: u32 = 48 * ADVANCE;
 /// Calls, the innermost first, whose modules count.
 const FRAMES: usize = 4;
-/// Addresses that are looked up.
+/// Look-ups that find no module.
 const LOOKUPS: u32 = 256;
+/// The start of a place whose module has gone.
+const VACANT: usize = 1;
 
+/// A place for a module: those in use come first.
 struct Module {
-    /// 0: not taken.
+    /// 0: never used.
     start: AtomicUsize,
-    /// 0: being written.
+    /// Written last; 0: nothing is known yet, or any more.
     end: AtomicUsize,
     left: AtomicU32,
 }
@@ -43,58 +49,92 @@ impl Module {
     }
 
     fn has(&self, pc: usize) -> bool {
-        self.start.load(Ordering::Relaxed) <= pc && pc < self.end.load(Ordering::Relaxed)
+        pc < self.end.load(Ordering::Acquire) && self.start.load(Ordering::Relaxed) <= pc
     }
+}
 
-    /// Whether a site more is guarded.
-    fn advances(&self) -> bool {
-        let fewer = |left: u32| left.checked_sub(1);
-        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer).is_ok()
-    }
+/// One fewer. False: there is none left.
+fn take(left: &AtomicU32) -> bool {
+    let fewer = |left: u32| left.checked_sub(1);
+    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer).is_ok()
 }
 
 /// The advances of a heap.
 pub(super) struct ModuleAdvances {
     modules: [Module; MODULES],
-    looked_up: AtomicU32,
+    left: AtomicU32,
+    lookups: AtomicU32,
 }
 
 impl ModuleAdvances {
     pub(super) const fn new() -> Self {
-        Self { modules: [const { Module::none() }; MODULES], looked_up: AtomicU32::new(0) }
+        Self {
+            modules: [const { Module::none() }; MODULES],
+            left: AtomicU32::new(ALL),
+            lookups: AtomicU32::new(LOOKUPS),
+        }
     }
 
-    /// Whether a site with these calls, the innermost first, is guarded on a module's advance. `find` says what range the
-    /// module of an address has.
+    /// Whether a block of a site with these calls, the innermost first, is guarded on a module's advance. `find` says what
+    /// range the module of an address has. Takes as long as there are modules.
     pub(super) fn advance(
         &self,
         calls: &[usize],
         find: impl Fn(usize) -> Option<Range<usize>>,
     ) -> bool {
-        calls.iter().take(FRAMES).any(|&call| {
-            // A return address: the call itself is before it, maybe at a module's very end.
-            let pc = call.wrapping_sub(1);
-            match self.modules.iter().find(|module| module.has(pc)) {
-                Some(module) => module.advances(),
-                None => self.add(pc, &find).is_some_and(Module::advances),
-            }
-        })
+        self.left.load(Ordering::Relaxed) > 0
+            && calls.iter().take(FRAMES).any(|&call| {
+                // A return address: the call itself is before it, maybe at a module's very end.
+                let pc = call.wrapping_sub(1);
+                let module = self.known(pc).or_else(|| self.add(pc, &find));
+                module.is_some_and(|module| take(&module.left))
+            })
+            && take(&self.left)
     }
 
-    /// The module of an address, from now on. `None`: there is none, or no room for one more.
+    /// Modules that have gone leave their places: others may come to be where they were.
+    pub(super) fn forget(&self, find: impl Fn(usize) -> Option<Range<usize>>) {
+        for module in self.used() {
+            let range = module.start.load(Ordering::Relaxed)..module.end.load(Ordering::Acquire);
+            if !range.is_empty() && find(range.start) != Some(range) {
+                module.end.store(0, Ordering::Release);
+                module.start.store(VACANT, Ordering::Release);
+            }
+        }
+    }
+
+    fn used(&self) -> impl Iterator<Item = &Module> {
+        self.modules.iter().take_while(|module| module.start.load(Ordering::Relaxed) != 0)
+    }
+
+    fn known(&self, pc: usize) -> Option<&Module> {
+        self.used().find(|module| module.has(pc))
+    }
+
+    /// The module of an address, from now on. `None`: it lies in none, or there is no room for one more.
     fn add(&self, pc: usize, find: &impl Fn(usize) -> Option<Range<usize>>) -> Option<&Module> {
-        let is_vacant = |module: &&Module| module.start.load(Ordering::Relaxed) == 0;
-        let vacant = self.modules.iter().find(is_vacant)?;
-        if self.looked_up.fetch_add(1, Ordering::Relaxed) >= LOOKUPS {
-            // (The counter does not come round: there are fewer than 2^32 sites.)
+        if self.lookups.load(Ordering::Relaxed) == 0 {
             return None;
         }
-        let range = find(pc)?;
-        // Another thread may take it meanwhile; a module in two places has two advances.
-        vacant.start.compare_exchange(0, range.start, Ordering::Relaxed, Ordering::Relaxed).ok()?;
-        vacant.left.store(ADVANCE, Ordering::Relaxed);
-        vacant.end.store(range.end, Ordering::Relaxed);
-        Some(vacant)
+        let Some(range) = find(pc).filter(|range| range.contains(&pc)) else {
+            take(&self.lookups);
+            return None;
+        };
+        for module in &self.modules {
+            let start = module.start.load(Ordering::Acquire);
+            if start <= VACANT
+                && module
+                    .start
+                    .compare_exchange(start, range.start, Ordering::Acquire, Ordering::Relaxed)
+                    .is_ok()
+            {
+                // (Two threads may add one module at once: it has two advances.)
+                module.left.store(ADVANCE, Ordering::Relaxed);
+                module.end.store(range.end, Ordering::Release);
+                return Some(module);
+            }
+        }
+        None
     }
 }
 
@@ -143,12 +183,43 @@ mod tests {
             assert!(!advances.advance(&[500_000 + site], counted));
         }
         assert_eq!(lookups.get(), LOOKUPS);
+        // Modules that are known keep their advance; those that are not have none.
+        assert!(!advances.advance(&[5001], find));
     }
 
     #[test]
-    fn so_many_modules_have_one() {
+    fn look_ups_that_find_a_module_do_not_count() {
         let advances = ModuleAdvances::new();
-        let granted = (1..99).filter(|module| advances.advance(&[module * 1000 + 1], find)).count();
-        assert_eq!(granted, MODULES);
+        assert!((1..40).all(|module| advances.advance(&[module * 1000 + 1], find)));
+        assert_eq!(advances.lookups.load(Ordering::Relaxed), LOOKUPS);
+    }
+
+    #[test]
+    fn all_modules_together_have_a_bound() {
+        let advances = ModuleAdvances::new();
+        let sites =
+            (1..99).flat_map(|module| (1..=ADVANCE as usize).map(move |at| module * 1000 + at));
+        assert_eq!(sites.filter(|&site| advances.advance(&[site], find)).count(), ALL as usize);
+    }
+
+    #[test]
+    fn a_module_that_has_gone_leaves_its_place() {
+        let advances = ModuleAdvances::new();
+        while advances.advance(&[5001], find) {}
+        assert!(advances.advance(&[7001], find));
+        // The library at 5000 goes, and a larger one comes there.
+        let other = |pc| if (4000..6000).contains(&pc) { Some(4000..6000) } else { find(pc) };
+        advances.forget(other);
+        assert!(advances.advance(&[5001], other) && advances.advance(&[4001], other));
+        assert_eq!(advances.used().count(), 2);
+        // What stays keeps what it had left.
+        let more = (0..100).filter(|_| advances.advance(&[7001], other)).count();
+        assert_eq!(more, ADVANCE as usize - 1);
+    }
+
+    #[test]
+    fn a_range_without_the_address_is_no_module() {
+        let advances = ModuleAdvances::new();
+        assert!(!advances.advance(&[5001], |_| Some(7000..8000)));
     }
 }

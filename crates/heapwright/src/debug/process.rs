@@ -367,6 +367,9 @@ pub(crate) fn remember_code() {
 /// Code was unmapped.
 pub(crate) fn forget_code() {
     crate::stacks::forget_code();
+    if let Some(heap) = heap() {
+        heap.forget_modules();
+    }
 }
 
 /// Whether the process is looked at for the last time: what was found, or what is lost, is wanted at its end.

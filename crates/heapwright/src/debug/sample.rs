@@ -120,17 +120,23 @@ impl Sites {
         stack: u32,
         mut allowance: Allowance,
         has_advance: impl FnOnce() -> bool,
-        pages: impl FnOnce() -> (usize, usize),
+        pages: impl Fn() -> (usize, usize),
     ) -> Option<Side> {
         let site = self.site(stack)?;
         // Two threads at one site may draw the same; the odds are none the worse.
-        let word = site.load(Ordering::Relaxed);
+        let mut word = site.load(Ordering::Relaxed);
         if allowance == Allowance::None && word & WAITS == 0 && is_due(word) {
+            let (pages, live) = pages();
+            if pages >= PAGES_LEAST.max(live / 4 / PAGE) {
+                return None;
+            }
             if !has_advance() {
-                site.store(word | WAITS, Ordering::Relaxed);
+                site.fetch_or(WAITS, Ordering::Relaxed);
                 return None;
             }
             allowance = Allowance::Due;
+            // The question takes a while, and the site may have been flagged meanwhile.
+            word = site.load(Ordering::Relaxed);
         }
         let (after, why) = next(word, allowance);
         let Some(why) = why else {
@@ -241,6 +247,51 @@ mod tests {
         assert!(guarded(100, Allowance::None).is_empty());
         let (waiting, _) = next(0, Allowance::None);
         assert_eq!(next(waiting, Allowance::Due).1, Some(Why::Due));
+    }
+
+    #[test]
+    fn a_site_asks_for_an_advance_once_and_then_waits() {
+        assert!(crate::substrate::open(crate::options::get));
+        let sites = Sites::new();
+        let asked = core::cell::Cell::new(0);
+        let draw = |allowance, has_advance: bool, pages| {
+            let answer = || {
+                asked.set(asked.get() + 1);
+                has_advance
+            };
+            sites.draw(40_000, allowance, answer, || (pages, 0))
+        };
+        // Where no page may stand none is asked for.
+        assert!(draw(Allowance::None, true, PAGES_LEAST).is_none() && asked.get() == 0);
+        for _ in 0..10 {
+            assert!(draw(Allowance::None, false, 0).is_none());
+        }
+        assert_eq!(asked.get(), 1);
+        // With time it has what it is due: the first two.
+        assert_eq!(draw(Allowance::Due, false, 0), Some(Side::Right));
+        assert_eq!(draw(Allowance::None, true, 0), Some(Side::Left));
+        assert_eq!(asked.get(), 2);
+        for _ in 0..THEN {
+            assert!(draw(Allowance::None, true, 0).is_none());
+        }
+        assert_eq!(asked.get(), 2);
+        assert_eq!(draw(Allowance::None, true, 0), Some(Side::Right));
+    }
+
+    #[test]
+    fn a_site_that_is_flagged_while_it_asks_stays_flagged() {
+        assert!(crate::substrate::open(crate::options::get));
+        let sites = Sites::new();
+        for has_advance in [false, true] {
+            let stack = if has_advance { 42_000 } else { 44_000 };
+            let answer = || {
+                sites.flag(stack, Side::Left);
+                has_advance
+            };
+            sites.draw(stack, Allowance::None, answer, || (0, 0));
+            assert!(sites.is_flagged(stack));
+            assert_eq!(sites.draw(stack, Allowance::None, || false, || (0, 0)), Some(Side::Left));
+        }
     }
 
     #[test]

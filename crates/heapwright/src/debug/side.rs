@@ -11,9 +11,9 @@
 //!
 //! Not in the window: there a write far beyond a large block could reach them. A
 //! piece begins and ends with pages that nobody can touch, and is kept out of
-//! core dumps. Record sizes are powers of two; a freed record is reused for its order. Its pages stay, cleared, as long as such
-//! records take no more than a 32nd of what is in use; beyond that they go back to the kernel, so side memory follows
-//! what is live and remembered, not its peak.
+//! core dumps. Record sizes are powers of two; a freed record is reused for its order. It keeps its pages, cleared, if
+//! free records with pages then take no more than a 32nd of what is in use, or 256 KiB; else whole pages go back to the
+//! kernel, so side memory follows what is live and remembered, not its peak.
 //!
 //! Called by `span` and `store`, under the store's lock.
 
@@ -36,6 +36,9 @@ const LEAST: usize = 4 * LARGEST;
 const SHARE: usize = 32;
 /// What is made accessible at a time.
 const STEP: usize = 256 << 10;
+/// In a free record's link: it has its pages. The link lies where a stale reader looks for a span's form, number of buckets and the
+/// like, so the lowest byte must stay 0, which is no form at all.
+const KEEPS: usize = SMALLEST / 2;
 /// Free records may keep their pages up to such a share of what is in use, and at least so many bytes.
 const KEPT_SHARE: usize = 32;
 const KEPT_LEAST: usize = 256 << 10;
@@ -45,7 +48,7 @@ pub(crate) struct Side {
     next: *mut u8,
     committed: *mut u8,
     end: *mut u8,
-    /// Each free record begins with the address of the next, an odd one if this record's pages are in `kept`.
+    /// Each free record begins with the address of the next, with [`KEEPS`] if this record's pages are in `kept`.
     free: [*mut u8; ORDERS + 1],
     used: usize,
     /// Bytes in free records that consist of whole pages and kept them.
@@ -105,10 +108,10 @@ impl Side {
         } else {
             // SAFETY: a free record begins with the next one's address.
             let next = unsafe { at.cast::<*mut u8>().read() };
-            if !next.addr().is_multiple_of(2) {
+            if next.addr() & KEEPS != 0 {
                 self.kept -= size;
             }
-            self.free[list] = next.map_addr(|next| next & !1);
+            self.free[list] = next.map_addr(|next| next & !KEEPS);
             // SAFETY: free, and ours; all but its first word reads as zero.
             unsafe { at.cast::<*mut u8>().write(ptr::null_mut()) };
         }
@@ -120,7 +123,7 @@ impl Side {
     ///
     /// # Safety
     ///
-    /// The record is taken, with this size, and no longer written; stale reads see zeros or the free list's link.
+    /// The record is taken, with this size, and no longer written; stale reads see zeros or the free list's link, whose lowest byte is 0.
     pub(crate) unsafe fn give(&mut self, at: *mut u8, size: usize) {
         let order = order(size);
         // SAFETY: as the caller promises.
@@ -149,7 +152,7 @@ impl Side {
             // SAFETY: the memory is committed, and nobody uses it any more.
             unsafe { at.write_bytes(0, size) };
         }
-        let next = self.free[list].map_addr(|next| next | usize::from(keeps));
+        let next = self.free[list].map_addr(|next| next | if keeps { KEEPS } else { 0 });
         // SAFETY: its first word, which nobody uses any more, and which is aligned.
         unsafe { at.cast::<*mut u8>().write(next) };
         self.free[list] = at;
@@ -246,7 +249,8 @@ mod tests {
 
     #[test]
     fn a_share_of_what_is_in_use_keeps_its_pages() {
-        let size = 32 << 10;
+        // Of whole pages, whatever pages there are.
+        let size = (32 << 10).max(SYSTEM.page_size());
         let mut side = Side::new();
         let taken: Vec<_> = (0..24).map(|_| side.take(size)).collect();
         for (gone, &at) in taken.iter().enumerate() {
@@ -254,13 +258,15 @@ mod tests {
             unsafe { at.write_bytes(7, size) };
             // SAFETY: taken above with this size, and not used afterwards.
             unsafe { side.give(at, size) };
-            assert_eq!(side.kept, ((gone + 1) * size).min(KEPT_LEAST));
+            assert_eq!(side.kept, ((gone + 1) * size).min(KEPT_LEAST / size * size));
+            // SAFETY: the record's first byte, which stale readers of a span see.
+            assert_eq!(unsafe { at.read() }, 0, "a record that has gone has a span's form");
         }
         // The last that were given come first, without pages; the others have theirs, and all are clear.
         for left in (0..24).rev() {
             let at = side.take(size);
             assert_eq!(at, taken[left]);
-            assert_eq!(side.kept, (left * size).min(KEPT_LEAST));
+            assert_eq!(side.kept, (left * size).min(KEPT_LEAST / size * size));
             // SAFETY: in the record.
             let byte = |i| unsafe { at.wrapping_add(i).read() };
             assert!((0..size).step_by(61).all(|i| byte(i) == 0));

@@ -534,7 +534,8 @@ impl Span {
     /// How many buckets it has.
     pub(crate) fn bucket_count(&self) -> usize {
         match self.form() {
-            Form::Small => self.shape().buckets(),
+            // (Bounded for whoever reads it while it goes: its form before and its shape after.)
+            Form::Small => self.shape().buckets().min(BUCKETS),
             // The last page has no neighbour of ours behind it.
             Form::Sampled => BUCKETS / 2 - 1,
             Form::Large => 1,

@@ -26,7 +26,7 @@ use super::super::bytes;
 use super::super::history;
 use super::super::shape::PAGE;
 use super::super::slot::{SIZE_IN_SPAN, Slot, State, Word};
-use super::super::span::{BucketRef, Form, Found, Place, Span};
+use super::super::span::{BucketRef, Form, Found, Memory, Place, Span};
 use super::Heap;
 use super::enter::EnteredState;
 use super::late::Late;
@@ -179,9 +179,6 @@ impl Heap {
         let is_generous =
             self.spends() && matches!(self.budget.allowance(), Allowance::All | Allowance::Some);
         let wants = self.store.lock().empty(bucket, is_generous);
-        // (What is guarded anyway does not take from others what they are due.)
-        let is_choice = is_generous && bucket.span.form() == Form::Small;
-        let pages = if is_choice { bucket.span.bucket_bytes() / PAGE } else { 0 };
         let spending = (wants && self.spends()).then(|| self.budget.begins());
         let fills = self.rules.fill.load(Ordering::Relaxed);
         if bucket.span.form() == Form::Small && fills && wants {
@@ -199,6 +196,10 @@ impl Heap {
             self.note(&mut store);
         }
         if let Some(spending) = spending {
+            // The pages of one that is guarded because there is time. (The few that are guarded in any case come when there is none.)
+            let is_choice =
+                is_generous && bucket.span.form() == Form::Small && left == Memory::Guarded;
+            let pages = if is_choice { bucket.span.bucket_bytes() / PAGE } else { 0 };
             self.budget.retired(&spending, pages);
         }
         if fills {

@@ -97,6 +97,11 @@ impl Heap {
         }
     }
 
+    /// Some code was unmapped: modules that have gone leave their advances to those that come.
+    pub(in crate::debug) fn forget_modules(&self) {
+        self.advances.forget(stacks::module_range);
+    }
+
     /// Flags the site of `stack`, if it is new in this run and an earlier one has flagged it.
     #[inline]
     fn flag_if_known(&self, stack: u32) {
