@@ -4,12 +4,15 @@
 #
 #   ci/ruby.sh                           that
 #   ci/ruby.sh suite                     builds Ruby; its bootstrap tests, its specifications and the core of its suite pass; some under GC.stress, some verified
-#   ci/ruby.sh bench [ROUNDS] [NAME...]  builds Ruby; the benchmarks beside Ruby's own collector (compare.py), as a table
+#   ci/ruby.sh bench [ROUNDS] [NAME...]  builds Ruby; the benchmarks beside Ruby's own collector (compare.py, and its options), as a table
 #   ci/ruby.sh pause [MIB SECONDS ROWS]  builds Ruby; the longest pause of a large heap (bench/pause.rb), under both collectors
-#   ci/ruby.sh picture OUT.svg           builds Ruby; draws memory and times of a load of requests under both collectors (matplotlib)
+#   ci/ruby.sh picture OUT.svg           builds Ruby; draws memory and times of a load of requests under the collectors (matplotlib)
 #   ci/ruby.sh life [SECONDS]            builds Ruby; a server with threads, sockets and forked workers under load: its memory stays as it is
 #
 # With RUBY40_SOURCE (a release, or a checkout after ./autogen.sh), all parts build and run 4.0.1 instead. Debian has no source of it.
+#
+# More columns of bench, and lines of picture: RUBY_COLLECTORS, files librubygc.NAME.so of other collectors, made against this Ruby; JEMALLOC, a
+# libjemalloc.so.2 that is preloaded under Ruby's own collector (Debian's package libjemalloc2).
 #
 # OPTCARROT is a folder of github.com/mame/optcarrot, for bench. RUBY_BUILD is where Ruby is built, which takes a quarter of an hour: kept
 # from run to run. Nothing of Ruby's is kept in this repository. Where its source cannot be had, this says so and is content.
@@ -72,6 +75,16 @@ fi
 ruby="$build/ruby -I$source/lib -I$build -I$build/.ext/common -I$(dirname "$(find "$build/.ext" -name etc.so | head -n 1)")"
 [ "$(RUBY_GC_LIBRARY=heapwright $ruby -e 'print GC.config[:implementation]')" = heapwright ] || die "Ruby does not load the collector"
 
+more=()
+for file in ${RUBY_COLLECTORS:-}; do
+    name=$(basename "$file" .so) name=${name#librubygc.}
+    # What runs now keeps what it has loaded.
+    cp "$file" "$collectors/librubygc.$name.so.new" && mv "$collectors/librubygc.$name.so.new" "$collectors/librubygc.$name.so"
+    [ "$(RUBY_GC_LIBRARY=$name $ruby -e 'print GC.config[:implementation]')" = "$name" ] || die "Ruby does not load $file"
+    more+=(--with "$name=RUBY_GC_LIBRARY=$name")
+done
+[ -z "${JEMALLOC:-}" ] || { [ -f "$JEMALLOC" ] || die "there is no $JEMALLOC"; more+=(--with "jemalloc=LD_PRELOAD=$JEMALLOC"); }
+
 case $1 in
 suite)
     RUBY_GC_LIBRARY=heapwright make -C "$build" btest-ruby >"$SCRATCH/btest" 2>&1 || { tail -n 30 "$SCRATCH/btest" >&2; die "bootstrap tests fail"; }
@@ -104,7 +117,7 @@ bench)
     [ -x /usr/bin/time ] || packages time
     rounds=${2:-7}
     shift $(($# < 2 ? $# : 2))
-    python3 runtimes/ruby/compare.py "$ruby" --rounds "$rounds" --stdlib "$source/lib" ${OPTCARROT:+--optcarrot "$OPTCARROT"} "$@"
+    python3 runtimes/ruby/compare.py "$ruby" --rounds "$rounds" --stdlib "$source/lib" ${OPTCARROT:+--optcarrot "$OPTCARROT"} "${more[@]}" "$@"
     ;;
 pause)
     for collector in "" heapwright; do
@@ -117,7 +130,7 @@ picture)
     folder=$CARGO_TARGET_DIR/ruby/matplotlib
     [ -x "$folder/bin/python" ] || { python3 -m venv "$folder" && "$folder/bin/pip" install --quiet --disable-pip-version-check matplotlib; } ||
         die "no Python environment for matplotlib"
-    "$folder/bin/python" runtimes/ruby/picture.py "$ruby --disable-gems" "$2"
+    "$folder/bin/python" runtimes/ruby/picture.py "$ruby --disable-gems" "$2" "${more[@]}"
     ;;
 life)
     RUBY_GC_LIBRARY=heapwright $ruby runtimes/ruby/life.rb "${2:-600}"

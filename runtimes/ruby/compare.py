@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Programs under Ruby's own collector and heapwright's, in turns: processor time and peak memory, medians of ratios with their intervals.
 
-    compare.py RUBY [--rounds N] [--stdlib FOLDER] [--optcarrot FOLDER] [--with NAME=VAR=VALUE,...] [PROGRAM...]
+    compare.py RUBY [--rounds N] [--stdlib FOLDER] [--optcarrot FOLDER] [--with NAME=VAR=VALUE,...] [--limit SECONDS] [PROGRAM...]
 
 RUBY is a command (its first words may be an interpreter's and options). PROGRAMs are names in bench/; none: all. --with adds a
-column: --with jemalloc=LD_PRELOAD=/usr/lib/x86_64-linux-gnu/libjemalloc.so.2, or --with mmtk=RUBY_GC_LIBRARY=mmtk.
+column: --with jemalloc=LD_PRELOAD=/usr/lib/x86_64-linux-gnu/libjemalloc.so.2, or --with immix=RUBY_GC_LIBRARY=mmtk,MMTK_PLAN=Immix. A column's program
+that takes longer than --limit, or fails, is left out of that column's mean.
 """
 import argparse
 import os
@@ -40,6 +41,27 @@ def interval(ratios):
     return f"{statistics.median(ratios):.2f} ({kept[0]:.2f} to {kept[-1]:.2f})"
 
 
+def attempt(arguments, kind, environment, limit, missing):
+    """A run; where it takes too long, or fails under a collector that is neither Ruby's nor ours, `missing` says so."""
+    try:
+        result = measure.run(arguments, environment, limit)
+        if result is None:
+            missing[kind] = f"more than {limit} s"
+        return result
+    except SystemExit as failure:
+        if kind in ("default", "heapwright"):
+            raise
+        print(failure, file=sys.stderr)
+        missing[kind] = "fails"
+
+
+def mean(figures, programs):
+    """The geometric mean, and of how many, if not of all programs."""
+    if not figures:
+        return ""
+    return f"**{statistics.geometric_mean(figures):.2f}**" + (f" (of {len(figures)})" if len(figures) != programs else "")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("ruby")
@@ -48,6 +70,7 @@ def main():
     parser.add_argument("--stdlib")
     parser.add_argument("--optcarrot")
     parser.add_argument("--with", dest="more", action="append", default=[])
+    parser.add_argument("--limit", type=int, help="seconds by the clock that a program may take")
     options = parser.parse_intermixed_args()
     ruby = shlex.split(options.ruby)
     unknown = set(options.programs) - set(PROGRAMS)
@@ -71,13 +94,21 @@ def main():
             print(f"| {name} | not measured: --optcarrot says where it is |")
             continue
         results = {kind: [] for kind in kinds}
+        missing = {}
         for turn in range(options.rounds):
             order = list(kinds) if turn % 2 == 0 else list(reversed(kinds))
             for kind in order:
-                results[kind].append(measure.run(arguments, kinds[kind]))
+                if kind not in missing:
+                    results[kind].append(attempt(arguments, kind, kinds[kind], options.limit, missing))
+        if "default" in missing:
+            print(f"| {name} | {missing['default']} |", flush=True)
+            continue
         base = results["default"]
         cells = [f"{statistics.median(r[0] for r in base):.2f}, {statistics.median(r[1] for r in base) / 1024:.0f}"]
         for kind in others:
+            if kind in missing:
+                cells += [missing[kind], ""]
+                continue
             if name != "optcarrot" and results[kind][0][2] != base[0][2]:
                 sys.exit(f"compare.py: {name} prints something else with {kind}")
             times = [mine[0] / its[0] for mine, its in zip(results[kind], base)]
@@ -88,10 +119,12 @@ def main():
         print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
         if name == "requests":
             for kind in kinds:
+                if kind in missing:
+                    continue
                 figures = [[float(figure) for figure in re.findall(rb"(?<= )[\d.]+(?= |$)", result[3].strip().splitlines()[-1])] for result in results[kind]]
                 latencies.append((kind, [statistics.median(column) for column in zip(*figures)]))
-    mean = statistics.geometric_mean
-    print("| **geomean** | | " + " | ".join(f"**{mean(means[kind][0]):.2f}** | **{mean(means[kind][1]):.2f}**" for kind in others) + " |")
+    measured = max(len(figures[0]) for figures in means.values())
+    print("| **geomean** | | " + " | ".join(mean(figures, measured) for kind in others for figures in means[kind]) + " |")
     if latencies:
         print("\n| requests | requests/s | p50, us | p99 | p99.9 | p100 |\n|---|--:|--:|--:|--:|--:|")
         for kind, figures in latencies:

@@ -4,10 +4,13 @@
     picture.py RUBY OUT.svg [--count N] [--with NAME=VAR=VALUE,...]
 
 RUBY is a command. Ruby's own collector and heapwright's are drawn; --with adds one (--with mmtk=RUBY_GC_LIBRARY=mmtk). matplotlib draws
-(pip install matplotlib). Of the requests those are drawn that took more than twice the median: what collections hold up.
+(pip install matplotlib). A collector that takes twenty times as long would press the others into a corner: where one is added, the axis is what was
+served, and how long all of it took is told beside the name. Of the requests those are drawn that took more than twice the median: what collections hold up.
 """
 import argparse
 import array
+import bisect
+import itertools
 import os
 import shlex
 import statistics
@@ -59,23 +62,24 @@ def main():
     figure, (above, below) = plt.subplots(2, 1, figsize=(9, 6), sharex=True, layout="constrained")
     for number, (name, environment) in enumerate(kinds.items()):
         memory, times = run(shlex.split(options.ruby), environment, options.count)
-        above.plot(*zip(*memory), label=name, color=f"C{number}")
         # Before the first request the store is filled.
-        at, median, slow = memory[-1][0] - sum(times) / 1e6, statistics.median(times), []
-        for taken in times:
-            at += taken / 1e6
-            if taken > 2 * median:
-                slow.append((at, taken / 1e3))
+        ended = [memory[-1][0] - sum(times) / 1e6 + so_far / 1e6 for so_far in itertools.accumulate(times)]
+        if options.more:
+            name = f"{name} ({memory[-1][0]:.1f} s)"
+            # The last look may have been at a process that gives its memory back.
+            memory = [(bisect.bisect(ended, at) / 1e3, size) for at, size in memory[:-1]]
+            ended = [served / 1e3 for served in range(1, len(times) + 1)]
+        above.plot(*zip(*memory), label=name, color=f"C{number}")
         # Hundreds of thousands of short ones would be a grey carpet: the longest of each pixel are what is seen.
-        longest = {}
-        for at, taken in slow:
-            pixel = int(at / memory[-1][0] * 250)
-            longest[pixel] = max(longest.get(pixel, (0, 0)), (taken, at))
-        below.scatter([at for _, at in longest.values()], [taken for taken, _ in longest.values()], s=6, color=f"C{number}", label=name)
+        median, longest = statistics.median(times), {}
+        for at, taken in zip(ended, times):
+            if taken > 2 * median:
+                pixel = int(at / ended[-1] * 250)
+                longest[pixel] = max(longest.get(pixel, (0, 0)), (taken / 1e3, at))
+        below.scatter([at for _, at in longest.values()], [taken for taken, _ in longest.values()], s=6, color=f"C{number}")
     above.set(ylabel="memory of the process (RSS), MB", ylim=(0, None), title=f"{options.count:,} requests: JSON, ERB, a store of 20,000 sessions")
-    below.set(ylabel="a request took, ms (scale of tens)", xlabel="seconds", yscale="log")
+    below.set(ylabel="a request took, ms (scale of tens)", xlabel="thousands of requests served" if options.more else "seconds", yscale="log")
     above.legend(frameon=False)
-    below.legend(frameon=False)
     for axes in (above, below):
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.25)
