@@ -18,6 +18,7 @@
 //!         lifetime which blocks belong in one bucket
 //!       sample     which blocks stand between guards
 //!         budget   for how many there is time
+//!         module_advance  for how many of each library there is, when there is none
 //!       flagged    sites of blocks that were damaged in an earlier run
 //!       span       the bucket, slot and block of an address, in O(1)
 //!         slot       24 bytes a slot: stacks, threads, sequence, size, how made
