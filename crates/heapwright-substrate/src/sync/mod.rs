@@ -27,3 +27,10 @@ pub use lock::{Guard, Lock, hold_all, hold_all_no_more, holds_all, is_interrupte
 pub use modelled::{Guard, Lock, futex_wait, futex_wake_all};
 #[cfg(not(loom))]
 pub use owner_lock::{OwnerLock, Owning, QuickOwning, Visit, prepare as prepare_owner_locks};
+
+/// Takes one of so many that are left, without order. Returns how many there were; `None`: none is left.
+#[inline]
+pub fn take_one(left: &atomic::AtomicU32) -> Option<u32> {
+    use atomic::Ordering::Relaxed;
+    left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).ok()
+}

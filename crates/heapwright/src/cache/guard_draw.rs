@@ -30,6 +30,7 @@ use core::cell::Cell;
 use super::{Cache, Use, sampling};
 use crate::os;
 use crate::poisson;
+use crate::sync;
 use crate::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// Blocks from one that is drawn to the next, on average; 0: none is.
@@ -145,9 +146,7 @@ fn is_later(now: u32, last: u32) -> bool {
 /// One is about to be made. False: another thread makes one just now, or has.
 pub(crate) fn take_turn() -> bool {
     let last = LAST.load(Ordering::Relaxed);
-    let fewer = |left: u32| left.checked_sub(1);
-    if last == UNPACED || AT_ONCE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer).is_ok()
-    {
+    if last == UNPACED || sync::take_one(&AT_ONCE).is_some() {
         return true;
     }
     let now = os::coarse_ms();

@@ -31,6 +31,7 @@
 
 use crate::memory_limit;
 use crate::os;
+use crate::sync;
 use crate::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 /// The first so many blocks of a heap are all guarded.
@@ -179,8 +180,7 @@ impl GuardBudget {
 
     /// A guarded block was made.
     pub(super) fn made(&self, spending: &Spending) {
-        let fewer = |first: u32| first.checked_sub(1);
-        let _ = self.first.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer);
+        sync::take_one(&self.first);
         self.pay(&self.made, spending);
     }
 

@@ -30,10 +30,7 @@ pub(super) fn lift(heap: &'static Heap, span: &'static Span, address: usize) -> 
     /// One in so many looks whether somebody traces the process.
     const LOOK: u32 = 64;
     static LEFT: AtomicU32 = AtomicU32::new(MOST);
-    let fewer = |left: u32| left.checked_sub(1);
-    let Ok(left) = LEFT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer) else {
-        return false;
-    };
+    let Some(left) = sync::take_one(&LEFT) else { return false };
     if sync::is_interrupted()
         || heap.is_entered_here()
         || os::kernel_page_size() != PAGE

@@ -19,6 +19,7 @@
 
 use core::ops::Range;
 
+use crate::sync;
 use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 /// Modules that have an advance: the first so many that are seen.
@@ -53,12 +54,6 @@ impl Module {
     }
 }
 
-/// One fewer. False: there is none left.
-fn take(left: &AtomicU32) -> bool {
-    let fewer = |left: u32| left.checked_sub(1);
-    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer).is_ok()
-}
-
 /// The advances of a heap.
 pub(super) struct ModuleAdvances {
     modules: [Module; MODULES],
@@ -87,9 +82,9 @@ impl ModuleAdvances {
                 // A return address: the call itself is before it, maybe at a module's very end.
                 let pc = call.wrapping_sub(1);
                 let module = self.known(pc).or_else(|| self.add(pc, &find));
-                module.is_some_and(|module| take(&module.left))
+                module.is_some_and(|module| sync::take_one(&module.left).is_some())
             })
-            && take(&self.left)
+            && sync::take_one(&self.left).is_some()
     }
 
     /// Modules that have gone leave their places: others may come to be where they were.
@@ -117,7 +112,7 @@ impl ModuleAdvances {
             return None;
         }
         let Some(range) = find(pc).filter(|range| range.contains(&pc)) else {
-            take(&self.lookups);
+            sync::take_one(&self.lookups);
             return None;
         };
         for module in &self.modules {

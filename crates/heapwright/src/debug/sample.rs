@@ -118,27 +118,15 @@ impl Sites {
     pub(crate) fn draw(
         &self,
         stack: u32,
-        mut allowance: Allowance,
+        allowance: Allowance,
         has_advance: impl FnOnce() -> bool,
-        pages: impl Fn() -> (usize, usize),
+        pages: impl FnOnce() -> (usize, usize),
     ) -> Option<Side> {
         let site = self.site(stack)?;
         // Two threads at one site may draw the same; the odds are none the worse.
-        let mut word = site.load(Ordering::Relaxed);
-        if allowance == Allowance::None && word & WAITS == 0 && is_due(word) {
-            let (pages, live) = pages();
-            if pages >= PAGES_LEAST.max(live / 4 / PAGE) {
-                return None;
-            }
-            if !has_advance() {
-                site.fetch_or(WAITS, Ordering::Relaxed);
-                return None;
-            }
-            allowance = Allowance::Due;
-            // The question takes a while, and the site may have been flagged meanwhile.
-            word = site.load(Ordering::Relaxed);
-        }
-        let (after, why) = next(word, allowance);
+        let word = site.load(Ordering::Relaxed);
+        let asks = allowance == Allowance::None && word & WAITS == 0 && is_due(word);
+        let (after, why) = next(word, if asks { Allowance::Due } else { allowance });
         let Some(why) = why else {
             site.store(after, Ordering::Relaxed);
             return None;
@@ -154,7 +142,16 @@ impl Sites {
         }
         let side = if word & TURN == 0 { Side::Right } else { Side::Left };
         let turns = if after & 255 == FLAGGED { 0 } else { TURN };
-        site.store(after ^ turns, Ordering::Relaxed);
+        if !asks {
+            site.store(after ^ turns, Ordering::Relaxed);
+        } else if has_advance() {
+            // The question takes a while: a flag that was set meanwhile stays.
+            let (set, seen) = (Ordering::Relaxed, Ordering::Relaxed);
+            let _ = site.compare_exchange(word, after ^ turns, set, seen);
+        } else {
+            site.fetch_or(WAITS, Ordering::Relaxed);
+            return None;
+        }
         Some(side)
     }
 
