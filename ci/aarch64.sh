@@ -74,8 +74,9 @@ row() { # NAME OPTIONS QEMU-OPTIONS COMMAND...
         printf 'skip %-44s fails without the preload too (status %d)\n' "$name" "$(cat "$plain.status")"
         return
     fi
+    # (HEAPWRIGHT by qemu's own variables, which it hands on: a comma ends what -E sets.)
     # shellcheck disable=SC2086
-    timeout 120 $QEMU $qemu -E LD_PRELOAD="${PRELOADED:-$SO}" -E HEAPWRIGHT="$options" "$@" >"$SCRATCH/with" 2>&1 </dev/null || code=$?
+    HEAPWRIGHT="$options" timeout 120 $QEMU $qemu -E LD_PRELOAD="${PRELOADED:-$SO}" "$@" >"$SCRATCH/with" 2>&1 </dev/null || code=$?
     if [ $code -eq 0 ] && cmp -s "$plain" "$SCRATCH/with"; then
         printf 'ok   %s\n' "$name"
     else

@@ -68,14 +68,15 @@ c_programs() {
         done
     done
 }
-# preloaded NAME OPTIONS LIBRARY [RUN...] PROGRAM: (an emulator has an environment of its own for the program.)
+# preloaded NAME OPTIONS LIBRARY [RUN...] PROGRAM: the library must be the program's alone, not an emulator's, which hands its other
+# variables on. (HEAPWRIGHT is one of those: a comma ends what qemu's -E sets.)
 preloaded() {
     local name=$1 options=$2${WINDOW:+,$WINDOW} library=$3
     shift 3
     if [ $# -eq 1 ]; then
         same "$name" "" env HEAPWRIGHT="$options" LD_PRELOAD="$library" "$1"
     else
-        same "$name" "" "${@:1:$#-1}" -E HEAPWRIGHT="$options" -E LD_PRELOAD="$library" "${@: -1}"
+        same "$name" "" env HEAPWRIGHT="$options" "${@:1:$#-1}" -E LD_PRELOAD="$library" "${@: -1}"
     fi
 }
 WINDOW=
@@ -238,7 +239,10 @@ if in_half 1; then
         musl_libraries $MUSL_AARCH64 "$MUSL_AARCH64_CC" heapwright-malloc heapwright-hardened heapwright-check
     MUSL_CC=$MUSL_AARCH64_CC
     MUSL_START=$MUSL_ROOT/usr/lib/aarch64-linux-musl
-    WINDOW=window=4g c_programs qemu-aarch64 -L "$MUSL_ROOT"
+    # (The emulator keeps some 300 KiB for each thread that there was, and 24 bytes for each page of the window.)
+    export EMULATOR_KIB=$((64 << 10))
+    WINDOW=window=1g c_programs qemu-aarch64 -L "$MUSL_ROOT"
+    unset EMULATOR_KIB
     build signals
     # Where each thread's area of restartable sequences is registered by the library.
     system_begin

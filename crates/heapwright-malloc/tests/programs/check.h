@@ -96,7 +96,7 @@ __attribute__((unused)) static inline uint64_t next_random(uint64_t *state)
     return *state = x;
 }
 
-/* Kilobytes of the process in memory. */
+/* Kilobytes of the process in memory, without those that an emulator is known to need (EMULATOR_KIB). */
 __attribute__((unused)) static long resident_kib(void)
 {
     FILE *f = fopen("/proc/self/statm", "r");
@@ -104,7 +104,8 @@ __attribute__((unused)) static long resident_kib(void)
     long size, resident;
     CHECK(fscanf(f, "%ld %ld", &size, &resident) == 2);
     fclose(f);
-    return resident * (sysconf(_SC_PAGESIZE) / 1024);
+    const char *emulator = getenv("EMULATOR_KIB");
+    return resident * (sysconf(_SC_PAGESIZE) / 1024) - (emulator != NULL ? atol(emulator) : 0);
 }
 
 /*
