@@ -994,6 +994,17 @@ typedef struct hw_gc_runtime {
    * Bytes from which on a large object is an event (HW_GC_SPAN_LARGE). 0: none is.
    */
   size_t large_bytes;
+  /**
+   * Objects have moved, and this one changes each reference that it reports by hw_gc_mark_movable: it leads to
+   * hw_gc_location from now on. Called while the world stands still, in one pause with the moves, for each object of the heap,
+   * where it is now; also for one that has died and awaits its free. It looks at other objects only as far as that
+   * bears references that were not changed yet. A heap with this moves all that it moves in one pause, not in steps.
+   */
+  void (*update)(void *object, void *data);
+  /**
+   * The same for the runtime's roots, when all objects have been asked.
+   */
+  void (*update_roots)(void *data);
 } hw_gc_runtime;
 
 /**
@@ -1890,6 +1901,17 @@ void hw_gc_mark_full(struct hw_gc_tracer *tracer, void *object);
 void hw_gc_mark_slot_moving(struct hw_gc_tracer *tracer, void **slot);
 
 /**
+ * Reports a reference, wherever it is held: as hw_gc_mark, but its object may be moved, and then the runtime changes the reference, in update or
+ * update_roots of hw_gc_runtime. Without these it is hw_gc_mark.
+ *
+ * The program's duties:
+ *
+ * tracer is what the running callback was given.
+ */
+void hw_gc_mark_movable(struct hw_gc_tracer *tracer,
+                        void *object);
+
+/**
  * Reports the references in count words at slots, which lie within the object that is being traced.
  * They are looked at later, some at a time, so an object may have millions.
  *
@@ -2096,6 +2118,16 @@ bool hw_gc_collect_minor(struct hw_gc_mutator *mutator);
  * The duties of heapwright_gc.h, also those for objects that move.
  */
 void hw_gc_compact(struct hw_gc_mutator *mutator);
+
+/**
+ * As hw_gc_compact, but every object moves that may, from full pages, too: for tests of a runtime, whether it keeps an address
+ * that it does not report.
+ *
+ * The program's duties:
+ *
+ * As hw_gc_compact.
+ */
+void hw_gc_compact_all(struct hw_gc_mutator *mutator);
 
 /**
  * As hw_gc_compact, but in steps: hw_gc_step does it, by and by, and returns true when it has; then
@@ -2468,6 +2500,17 @@ void hw_gc_set_policy(struct hw_gc_heap *heap,
  */
 void *hw_gc_find(struct hw_gc_heap *heap,
                  const void *address);
+
+/**
+ * Where an object is, in update and update_roots of hw_gc_runtime: elsewhere, if it has moved. Any word may be asked about; what is no object
+ * of the heap stays what it is. Constant time.
+ *
+ * The program's duties:
+ *
+ * heap is of hw_gc_create and was not destroyed; one of its callbacks asks.
+ */
+void *hw_gc_location(struct hw_gc_heap *heap,
+                     void *object);
 
 /**
  * Bytes of an object's slot; of a large object, those that were asked for. 0 for what is in

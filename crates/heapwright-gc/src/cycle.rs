@@ -342,7 +342,6 @@ impl Heap {
         self.supply.lists.lock().begin_sweep(&live);
         self.sweep_begins();
         if moves && !self.moves_in_steps() {
-            // No stores are reported.
             self.during(Span::Move, me, || self.move_stopped(me, 0));
         }
         if self.options().verify & super::raw::VERIFY_HEAP != 0 {

@@ -35,6 +35,10 @@
 //!
 //! **With generations** only major collections move. All they find is old, and what moves stays so.
 //!
+//! **A runtime that changes references itself** ([`update`](super::raw::Runtime#structfield.update)) may report them by value, from wherever
+//! it holds them, as [movable](Tracer::mark_movable). Nothing is noted then: all that moves does so in one pause, and each object
+//! that is there is asked to change what it leads to, while forwarding words say where that is.
+//!
 //! What the runtime must do is in [`raw`](super::raw); when this is done by itself, in [`plan`](super::plan).
 //!
 //! Which pages are chosen: `candidates`; a step that moves: `evacuation`; what may not move, and which slots
@@ -70,6 +74,8 @@ const URGENT: usize = 2;
 /// or has begun.
 const ASKED: usize = 3;
 const COUNTED: usize = 4;
+/// So it is, soon, and every page goes that may.
+const ALL: usize = 5;
 
 /// How far the plan is.
 const NO_PLAN: usize = 0;
@@ -169,7 +175,7 @@ impl Moving {
 
     /// Whether the next major collection is to be a compacting one.
     fn is_wanted(&self) -> bool {
-        matches!(self.wanted.get(), DUE | URGENT)
+        matches!(self.wanted.get(), DUE | URGENT | ALL)
     }
 
     /// Whether somebody asked for it, and waits.

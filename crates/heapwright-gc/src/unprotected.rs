@@ -87,7 +87,10 @@ impl Heap {
     pub(super) fn pin_what_unprotected_lead_to(&self, tracer: &Tracer) {
         let objects = self.unprotected.objects.lock();
         let report = |tracer: &Tracer| objects.0.iter().for_each(|&object| tracer.trace(object));
-        tracer.looking_at(Slots::Plain, report, &mut |child| self.keep_in_place(child));
+        // (A runtime that changes references itself needs no slots to be known.)
+        if !self.runtime().updates() {
+            tracer.looking_at(Slots::Plain, report, &mut |child| self.keep_in_place(child));
+        }
         // What is weak shows nothing to a look, and follows its objects: nobody else has noted what was stored there since.
         tracer.looking_at(Slots::Note, report, &mut |child| self.keep_in_place(child));
     }

@@ -19,7 +19,7 @@ use super::super::held::{State, StickyMarks};
 use super::super::layout::{self, PAGE_LISTS};
 use super::super::page::{Evacuation, Page};
 use super::super::plan::{self, Choice};
-use super::{CHOOSING, COUNTED, COUNTING, Chosen, DUE, NO_PLAN, Plan, READY, URGENT};
+use super::{ALL, CHOOSING, COUNTED, COUNTING, Chosen, DUE, NO_PLAN, Plan, READY, URGENT};
 
 /// Pages that are looked at under one lock.
 const AT_A_TIME: usize = 64;
@@ -68,11 +68,11 @@ impl Heap {
                         true
                     });
                     if through {
-                        let stressed = self.is_stressed();
+                        let all = self.is_stressed() || moving.wanted.get() == ALL;
                         for (number, page_list) in plan.page_lists().iter_mut().enumerate() {
                             let slots = layout::slots_in_page(self.slot(number).max(1));
                             page_list.choice = page_list.census.choose(slots).1;
-                            if stressed {
+                            if all {
                                 page_list.choice = Choice::ALL;
                             }
                         }

@@ -29,7 +29,7 @@ use super::super::page::{Evacuation, Page};
 use super::super::raw::VERIFY_HEAP;
 use super::super::statistics::Began;
 use super::super::tracer::{Slots, Tracer};
-use super::{NO_PLAN, SETTLING, URGENT};
+use super::{ALL, NO_PLAN, SETTLING, URGENT};
 
 /// Slots that lead to one page, for more of which it is left alone where steps have an end: each is a
 /// cache miss or two.
@@ -145,8 +145,24 @@ impl Heap {
         self.finalizers.lock().each_object(now);
         self.guardians.each_object(now);
         self.unprotected.each_object(now);
+        if self.runtime().updates() {
+            self.have_references_updated();
+        }
         self.run_weak_passes(&me.tracer);
         me.tracer.looking_at(Slots::Change, |tracer| self.runtime().roots(tracer), &mut |_| {});
+    }
+
+    /// The runtime changes references to what has moved: those of each object that is there, and of the roots.
+    fn have_references_updated(&self) {
+        // What was moved is in regions.
+        self.each_mutator(Mutator::settle);
+        self.each_page(|page| {
+            for offset in page.objects() {
+                self.runtime().update(page.base().wrapping_add(offset));
+            }
+            true
+        });
+        self.runtime().update_roots();
     }
 
     /// Moves the objects of a page, and changes what leads to them.
@@ -274,15 +290,16 @@ impl Heap {
         false
     }
 
-    /// Whether objects can be moved while mutators run between steps: they report all stores.
+    /// Whether objects can be moved while mutators run between steps: they report all stores, and what leads to a page is known. (A
+    /// runtime that changes references itself goes through all objects, once.)
     pub(crate) fn moves_in_steps(&self) -> bool {
-        self.options().incremental || self.options().generations
+        (self.options().incremental || self.options().generations) && !self.runtime().updates()
     }
 
-    /// A compaction from its beginning to its end.
-    pub(crate) fn compact(&self, me: &Mutator) {
+    /// A compaction from its beginning to its end; of `all` that may move, or of sparse pages.
+    pub(crate) fn compact(&self, me: &Mutator, all: bool) {
         self.collect(me);
-        self.moving.wanted.set(URGENT);
+        self.moving.wanted.set(if all { ALL } else { URGENT });
         self.collect(me);
         self.supply.trim();
     }

@@ -50,7 +50,20 @@ impl Mutator {
     #[inline]
     pub unsafe fn compact(&self) {
         let _noted = self.inner().stack.enter();
-        self.heap().compact(self.inner());
+        self.heap().compact(self.inner(), false);
+        self.heap().pacing.note_request();
+    }
+
+    /// As [`Mutator::compact`], but every object moves that may, from full pages, too: for tests of a runtime, whether it keeps an
+    /// address that it does not report.
+    ///
+    /// # Safety
+    ///
+    /// The duties of the [module](super), and those for objects that move.
+    #[inline]
+    pub unsafe fn compact_all(&self) {
+        let _noted = self.inner().stack.enter();
+        self.heap().compact(self.inner(), true);
         self.heap().pacing.note_request();
     }
 

@@ -68,6 +68,15 @@ pub struct Runtime {
     >,
     /// Bytes from which on a large object is an event, [`Span::Large`](super::super::Span::Large). 0: none is.
     pub large_bytes: usize,
+    /// Objects have moved, and this one changes each reference that it reports by
+    /// [`Tracer::mark_movable`](super::Tracer::mark_movable): it leads to
+    /// [`Heap::location`](super::Heap::location) from now on. Called while the world stands still, in one pause with the moves, for each
+    /// object of the heap, where it is now; also for one that has died and awaits its `free`. It allocates nothing in
+    /// this heap, and looks at other objects only as far as that bears references that were not changed yet. A heap
+    /// whose runtime has this moves all that it moves in one pause, not in steps.
+    pub update: Option<unsafe extern "C" fn(object: *mut c_void, data: *mut c_void)>,
+    /// The same for the runtime's roots, when all objects have been asked.
+    pub update_roots: Option<unsafe extern "C" fn(data: *mut c_void)>,
 }
 
 impl Runtime {
@@ -88,6 +97,8 @@ impl Runtime {
             outside: None,
             out_of_memory: None,
             large_bytes: 0,
+            update: None,
+            update_roots: None,
         }
     }
 
@@ -152,6 +163,27 @@ impl Runtime {
         if let Some(moved) = self.moved {
             // SAFETY: an object of the heap, where it is now; the rest is the runtime's duty.
             unsafe { moved(to.cast(), from.cast(), size, self.data) };
+        }
+    }
+
+    /// Whether the runtime changes references itself when objects have moved.
+    pub(crate) fn updates(&self) -> bool {
+        self.update.is_some()
+    }
+
+    /// The object changes its references to what has moved.
+    pub(crate) fn update(&self, object: *mut u8) {
+        if let Some(update) = self.update {
+            // SAFETY: an object of the heap, where it is now; the rest is the runtime's duty.
+            unsafe { update(object.cast(), self.data) };
+        }
+    }
+
+    /// The roots change theirs.
+    pub(crate) fn update_roots(&self) {
+        if let Some(update) = self.update_roots {
+            // SAFETY: the runtime's duty.
+            unsafe { update(self.data) };
         }
     }
 

@@ -3,6 +3,7 @@
 //! ```text
 //!   mark(object)         by its value: a store and an increment (see `stack`)
 //!   mark_slot(slot)      by its slot: the same, unless objects are to be moved  --> Slots
+//!   mark_movable(object) by its value, by a runtime that changes it itself if the object moves
 //!   mark_range           many slots at once, looked at later
 //!   mark_weak, mark_ephemeron       put down for `weak`
 //!   mark_maybe, scan     words that may be anything
@@ -94,6 +95,32 @@ impl Tracer {
                 }
             }
             Slots::PassOver => {}
+        }
+    }
+
+    /// Reports a reference, wherever it is held: as [`Tracer::mark`], but what it leads to may be moved. Then the runtime changes it, in
+    /// [`Runtime::update`](super::raw::Runtime#structfield.update) or
+    /// [`Runtime::update_roots`](super::raw::Runtime#structfield.update_roots). (For a runtime without these it is `mark`.)
+    #[inline]
+    pub fn mark_movable(&self, object: *mut u8) {
+        if self.by_slot.get() == Slots::Plain as usize {
+            return self.mark(object);
+        }
+        self.movable(object);
+    }
+
+    /// The same, while objects are to be moved.
+    #[cold]
+    #[inline(never)]
+    fn movable(&self, object: *mut u8) {
+        if !self.heap().runtime().updates() {
+            return self.mark(object);
+        }
+        if matches!(self.slots_are(), Slots::Mark | Slots::Root)
+            && !object.is_null()
+            && object.addr() & TAGS == 0
+        {
+            self.push(object.map_addr(|at| at | MOVABLE));
         }
     }
 

@@ -64,6 +64,21 @@ pub unsafe extern "C" fn hw_gc_compact(mutator: *mut GcMutator) {
     unsafe { mutator.compact() };
 }
 
+/// As hw_gc_compact, but every object moves that may, from full pages, too: for tests of a runtime, whether it keeps an address
+/// that it does not report.
+///
+/// # Safety
+///
+/// As hw_gc_compact.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_compact_all(mutator: *mut GcMutator) {
+    // SAFETY: by the contract the mutator is attached, and the caller's.
+    let mutator = unsafe { of(mutator) };
+    // SAFETY: by the contract the caller does what heapwright_gc.h asks for objects that
+    // move.
+    unsafe { mutator.compact_all() };
+}
+
 /// As hw_gc_compact, but in steps: hw_gc_step does it, by and by, and returns true when it has; then
 /// hw_gc_trim gives pages back.
 ///

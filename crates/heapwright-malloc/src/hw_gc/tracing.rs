@@ -31,6 +31,18 @@ pub unsafe extern "C" fn hw_gc_mark_slot_moving(tracer: *mut GcTracer, slot: *mu
     unsafe { tracer.mark_slot(slot.cast()) };
 }
 
+/// Reports a reference, wherever it is held: as hw_gc_mark, but its object may be moved, and then the runtime changes the reference, in update or
+/// update_roots of hw_gc_runtime. Without these it is hw_gc_mark.
+///
+/// # Safety
+///
+/// tracer is what the running callback was given.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn hw_gc_mark_movable(tracer: *mut GcTracer, object: *mut c_void) {
+    // SAFETY: as the caller promises.
+    unsafe { tracer_of(tracer) }.mark_movable(object.cast());
+}
+
 /// Reports the references in count words at slots, which lie within the object that is being traced.
 /// They are looked at later, some at a time, so an object may have millions.
 ///
