@@ -995,8 +995,8 @@ typedef struct hw_gc_runtime {
    */
   size_t large_bytes;
   /**
-   * Objects have moved, and this one changes each reference that it reports by hw_gc_mark_movable: it leads to
-   * hw_gc_location from now on. Called while the world stands still, in one pause with the moves, for each object of the heap,
+   * Objects have moved, and this one changes each reference that it reports by hw_gc_mark_movable to what hw_gc_moved
+   * says, if that is not NULL. Called while the world stands still, in one pause with the moves, for each object of the heap,
    * where it is now; also for one that has died and awaits its free. It looks at other objects only as far as that
    * bears references that were not changed yet. A heap with this moves all that it moves in one pause, not in steps.
    */
@@ -1901,15 +1901,13 @@ void hw_gc_mark_full(struct hw_gc_tracer *tracer, void *object);
 void hw_gc_mark_slot_moving(struct hw_gc_tracer *tracer, void **slot);
 
 /**
- * Reports a reference, wherever it is held: as hw_gc_mark, but its object may be moved, and then the runtime changes the reference, in update or
- * update_roots of hw_gc_runtime. Without these it is hw_gc_mark.
+ * hw_gc_mark_movable, while objects are to be moved.
  *
  * The program's duties:
  *
- * tracer is what the running callback was given.
+ * As hw_gc_mark_movable.
  */
-void hw_gc_mark_movable(struct hw_gc_tracer *tracer,
-                        void *object);
+void hw_gc_mark_movable_moving(struct hw_gc_tracer *tracer, void *object);
 
 /**
  * Reports the references in count words at slots, which lie within the object that is being traced.
@@ -2500,17 +2498,6 @@ void hw_gc_set_policy(struct hw_gc_heap *heap,
  */
 void *hw_gc_find(struct hw_gc_heap *heap,
                  const void *address);
-
-/**
- * Where an object is, in update and update_roots of hw_gc_runtime: elsewhere, if it has moved. Any word may be asked about; what is no object
- * of the heap stays what it is. Constant time.
- *
- * The program's duties:
- *
- * heap is of hw_gc_create and was not destroyed; one of its callbacks asks.
- */
-void *hw_gc_location(struct hw_gc_heap *heap,
-                     void *object);
 
 /**
  * Bytes of an object's slot; of a large object, those that were asked for. 0 for what is in

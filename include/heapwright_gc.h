@@ -30,7 +30,8 @@
  *     weak ones), and by nothing else that the program uses afterwards. A slot holds a reference,
  *     NULL, or a word that is no address of an object, as long as its object lives. What is reported by
  *     hw_gc_mark, may be led to by a stack that is scanned, or is pinned, stays where it is. A function
- *     that may collect may move: what a local variable holds is read again from its handle.
+ *     that may collect may move: what a local variable holds is read again from its handle. Or the runtime changes
+ *     references itself, wherever they are (hw_gc_mark_movable, update and update_roots of hw_gc_runtime).
  *
  * What heapwright sees to: an object that roots lead to is not freed, and moved only as above; one
  * that they do not lead to is freed, at the latest by the second collection that begins
@@ -151,6 +152,16 @@ HW_GC_INLINE void hw_gc_mark_slot(hw_gc_tracer *tracer, void **slot) {
         hw_gc_mark(tracer, *slot);
     } else {
         hw_gc_mark_slot_moving(tracer, slot);
+    }
+}
+
+/* Reports a reference, wherever it is held: as hw_gc_mark, but the object may be moved, and then the runtime changes the reference,
+ * in update or update_roots of hw_gc_runtime. Without these it is hw_gc_mark. */
+HW_GC_INLINE void hw_gc_mark_movable(hw_gc_tracer *tracer, void *object) {
+    if (HW_GC_LIKELY(tracer->by_slot == 0)) {
+        hw_gc_mark(tracer, object);
+    } else {
+        hw_gc_mark_movable_moving(tracer, object);
     }
 }
 

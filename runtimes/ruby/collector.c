@@ -11,7 +11,8 @@
 ** (it is deferred); where a collection is owed, the barrier comes first, and the other mutators are away during it.
 **
 ** **Marking.** Ruby reports references by functions that know of no tracer: it is in a variable of the thread. What
-** most objects are (arrays, strings, plain objects) is reported here; the rest by rb_gc_mark_children. All references are reported by value, so nothing moves.
+** most objects are (arrays, strings, plain objects) is reported here; the rest by rb_gc_mark_children. What may move (see compaction.c) is of interest
+** while o->compacting alone.
 **
 ** **Kinds.** An object is freed by rb_gc_obj_free, which must look at it: kind HW_GC_FREED. Floats and those internal
 ** objects that never have anything to free are swept by their bitmaps alone.
@@ -42,11 +43,12 @@ mark_all(hw_gc_tracer *tracer, const VALUE *at, const VALUE *end)
 static void
 trace(hw_gc_tracer *tracer, void *object, void *data)
 {
+    struct objspace *o = data;
     VALUE obj = (VALUE)object;
     VALUE flags = RBASIC(obj)->flags;
 
     if (flags == 0) return; /* not an object yet */
-    if (!HAS_VARIABLES_BESIDE(flags)) {
+    if (RB_LIKELY(!o->compacting) && !HAS_VARIABLES_BESIDE(flags)) {
         switch (flags & RUBY_T_MASK) {
           case T_STRING:
             if (flags & RSTRING_NOEMBED && flags & STRING_IS_SHARED) break;
@@ -95,7 +97,7 @@ trace(hw_gc_tracer *tracer, void *object, void *data)
     }
     ruby_tracer = tracer;
     ruby_traced = obj;
-    rb_gc_mark_children(data, obj);
+    rb_gc_mark_children(o, obj);
 }
 
 static void
@@ -112,13 +114,19 @@ roots(hw_gc_tracer *tracer, void *data)
 void
 rb_gc_impl_mark(void *objspace, VALUE obj)
 {
-    hw_gc_mark(ruby_tracer, (void *)obj);
+    struct objspace *o = objspace;
+
+    if (RB_UNLIKELY(o->compacting) && ruby_may_move(obj)) hw_gc_mark_movable(ruby_tracer, (void *)obj);
+    else hw_gc_mark(ruby_tracer, (void *)obj);
 }
 
 void
 rb_gc_impl_mark_and_move(void *objspace, VALUE *place)
 {
-    hw_gc_mark(ruby_tracer, (void *)*place);
+    struct objspace *o = objspace;
+
+    if (RB_UNLIKELY(o->updates)) *place = rb_gc_impl_location(o, *place);
+    else rb_gc_impl_mark(o, *place);
 }
 
 void
@@ -131,19 +139,6 @@ void
 rb_gc_impl_mark_maybe(void *objspace, VALUE obj)
 {
     hw_gc_mark_maybe(ruby_tracer, (void *)obj);
-}
-
-/* Nothing moves. */
-bool
-rb_gc_impl_object_moved_p(void *objspace, VALUE obj)
-{
-    return false;
-}
-
-VALUE
-rb_gc_impl_location(void *objspace, VALUE obj)
-{
-    return obj;
 }
 
 /* ---- freeing ---------------------------------------------------------- */
@@ -221,12 +216,12 @@ heard(const hw_gc_event *event, void *data)
         if (begins) {
             o->last_was_minor = event->flags & HW_GC_EVENT_MINOR;
             o->last_reason = o->reason;
-            st_clear(o->weak);
-            o->weaks_within = 0;
+            ruby_forget_weak_places(o);
             rb_gc_event_hook(0, RUBY_INTERNAL_EVENT_GC_START);
         }
         else {
             o->compare = !o->last_was_minor;
+            if (o->compare && o->auto_compact && !o->compacting) o->compaction_due = true;
             rb_gc_event_hook(0, RUBY_INTERNAL_EVENT_GC_END_SWEEP);
         }
         break;
@@ -357,7 +352,8 @@ rb_gc_impl_start(void *objspace, bool full_mark, bool immediate_mark, bool immed
 
     if (rb_gc_impl_during_gc_p(o)) return;
     o->immediate_sweep = immediate_sweep;
-    collect_now(o, BY_METHOD, full_mark);
+    if (full_mark && (compact || o->auto_compact)) ruby_compact(o, BY_METHOD);
+    else collect_now(o, BY_METHOD, full_mark);
     ruby_run_jobs(o);
 }
 
@@ -439,6 +435,7 @@ allocate(struct objspace *o, struct cache *cache, size_t size, uint32_t kind)
         ruby_tell_external(o);
     }
     if (may && RTEST(o->stress)) collect_now(o, BY_STRESS, true);
+    else if (may && RB_UNLIKELY(o->compaction_due)) ruby_compact(o, BY_NEWOBJ);
     else if (may && several && (o->collecting || hw_gc_owed(cache->mutator))) step_now(o, BY_NEWOBJ, ALL);
     /* Where collections are disabled, this may sweep: that changes tables of the VM, which since 4.0 are read without a lock. */
     if (RUBY_IS_4 && RB_UNLIKELY(several) && o->collecting) rb_gc_vm_barrier();
@@ -560,14 +557,20 @@ type_name(const void *object, void *data)
         VALUE name = klass != 0 ? CLASS_EXTENSION(klass)->classpath : 0;
         if (name != 0 && !RB_SPECIAL_CONST_P(name) && RB_BUILTIN_TYPE(name) == T_STRING) return RSTRING_PTR(name);
     }
-    switch (RBASIC((VALUE)object)->flags & RUBY_T_MASK) {
-#define NAME(type) case type: return #type + 2;
+    return ruby_type_name(RBASIC((VALUE)object)->flags & RUBY_T_MASK) + strlen("T_");
+}
+
+const char *
+ruby_type_name(unsigned type)
+{
+    switch (type) {
+#define NAME(type) case type: return #type;
         NAME(T_OBJECT) NAME(T_CLASS) NAME(T_MODULE) NAME(T_FLOAT) NAME(T_STRING) NAME(T_REGEXP) NAME(T_ARRAY)
         NAME(T_HASH) NAME(T_STRUCT) NAME(T_BIGNUM) NAME(T_FILE) NAME(T_DATA) NAME(T_MATCH) NAME(T_COMPLEX)
         NAME(T_RATIONAL) NAME(T_SYMBOL) NAME(T_IMEMO) NAME(T_ICLASS)
 #undef NAME
       default:
-        return "?";
+        return "T_?";
     }
 }
 
@@ -645,6 +648,10 @@ rb_gc_impl_objspace_init(void *objspace)
         .free = freed,
         .type_name = type_name,
         .event = heard,
+        .wanted = ruby_wanted,
+        .moved = ruby_moved,
+        .update = ruby_update,
+        .update_roots = ruby_update_roots,
     };
     double factor = 0, least = 0;
 

@@ -37,28 +37,42 @@ mark_value(st_data_t key, st_data_t value, st_data_t tracer)
     return ST_CONTINUE;
 }
 
-/* Has all that have weak places report them. In a major collection those that live are traced anyway, and the others are to die. */
+/* Calls with for each object that has weak places, from a copy: it may add them again. */
 static void
-trace_weak_owners(struct objspace *o)
+each_weak_owner(struct objspace *o, void (*with)(struct objspace *, VALUE))
 {
     st_index_t count = o->weak_owners->num_entries;
 
-    if (!o->last_was_minor || count == 0) return;
-    /* From a copy: they are added again. */
+    if (count == 0) return;
     st_data_t *owners = malloc(count * sizeof *owners);
     if (owners == NULL) rb_bug("heapwright: no memory for weak places");
     count = st_keys(o->weak_owners, owners, count);
-    for (st_index_t i = 0; i < count; i++) {
-        ruby_traced = owners[i];
-        rb_gc_mark_children(o, owners[i]);
-    }
+    for (st_index_t i = 0; i < count; i++) with(o, owners[i]);
     free(owners);
+}
+
+static void
+trace_owner(struct objspace *o, VALUE owner)
+{
+    ruby_traced = owner;
+    rb_gc_mark_children(o, owner);
+}
+
+static void
+update_owner(struct objspace *o, VALUE owner)
+{
+    st_data_t key = owner;
+
+    if (!rb_gc_impl_object_moved_p(o, owner)) return;
+    st_delete(o->weak_owners, &key, NULL);
+    st_insert(o->weak_owners, rb_gc_impl_location(o, owner), 0);
 }
 
 void
 ruby_finalizers_roots(struct objspace *o, hw_gc_tracer *tracer)
 {
-    trace_weak_owners(o);
+    /* In a major collection those that live are traced anyway, and the others are to die. */
+    if (o->last_was_minor) each_weak_owner(o, trace_owner);
     st_foreach(o->finalizers, mark_value, (st_data_t)tracer);
     for (struct job *job = atomic_load(&o->jobs); job; job = job->next) {
         if (job->dfree == NULL) hw_gc_mark(tracer, (void *)job->blocks);
@@ -226,6 +240,22 @@ ruby_weak_pass(hw_gc_tracer *tracer, void *context)
     o->weaks_within = 0;
     st_foreach(o->weak, look_at_place, (st_data_t)tracer);
     st_foreach(o->weak_owners, look_at_owner, (st_data_t)tracer);
+}
+
+void
+ruby_forget_weak_places(struct objspace *o)
+{
+    st_clear(o->weak);
+    o->weaks_within = 0;
+}
+
+void
+ruby_finalizers_update(struct objspace *o)
+{
+    each_weak_owner(o, update_owner);
+    for (size_t i = 0; i < o->unfreeds; i++) o->unfreed[i] = rb_gc_impl_location(o, o->unfreed[i]);
+    /* Places may be elsewhere. They are found again by the next collection. */
+    ruby_forget_weak_places(o);
 }
 
 void

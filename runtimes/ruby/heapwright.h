@@ -9,6 +9,7 @@
 **   T_ZOMBIE                                    none: a slot goes at once, what is left to do is a job
 **
 **   collector.c    boot, Ractors, allocation, collections, marking, barriers, forks
+**   compaction.c   GC.compact, and objects that move
 **   finalizers.c   finalizers, postponed frees, weak slots
 **   ids.c          object ids, for a Ruby that does not keep them itself
 **   malloc.c       the memory that objects have outside of the heap
@@ -63,6 +64,11 @@ struct job {
     VALUE id, blocks;
 };
 
+/* What the last compaction did, in objects of each type; up and down: to a wider slot, to a narrower one. */
+struct compaction {
+    size_t considered[RUBY_T_MASK + 1], moved[RUBY_T_MASK + 1], moved_up[RUBY_T_MASK + 1], moved_down[RUBY_T_MASK + 1];
+};
+
 struct objspace {
     hw_gc_heap *heap;
     struct cache *caches;
@@ -70,6 +76,10 @@ struct objspace {
 
     bool collecting; /* from the beginning of a collection to the end of its sweep */
     bool disabled, during_gc, full_mark_allowed, measures, ending, ended, compare;
+    hw_gc_mutator *compacting; /* whose thread compacts: what may move is reported as such */
+    bool updates;    /* objects have moved, and references are being changed */
+    bool auto_compact, compaction_due;
+    struct compaction compaction;
     VALUE stress;
     unsigned int fork_lock;
     enum reason reason, last_reason;
@@ -114,10 +124,24 @@ extern _Thread_local bool ruby_is_freeing;
 /* Ruby's, in no header of its own. */
 int ruby_thread_has_gvl_p(void);
 
+/* compaction.c: the heap's callbacks, and whether an object may move to which a reference of the kind leads that Ruby can change. */
+size_t ruby_wanted(const void *object, void *data);
+void ruby_moved(void *object, const void *from, size_t size, void *data);
+void ruby_update(void *object, void *data);
+void ruby_update_roots(void *data);
+bool ruby_may_move(VALUE obj);
+/* A full collection that moves objects. */
+void ruby_compact(struct objspace *o, enum reason reason);
+void ruby_compaction_init(void);
+
 /* finalizers.c */
 void ruby_finalizers_init(struct objspace *o);
 void ruby_finalizers_roots(struct objspace *o, hw_gc_tracer *tracer);
 void ruby_weak_pass(hw_gc_tracer *tracer, void *context);
+/* A collection begins. */
+void ruby_forget_weak_places(struct objspace *o);
+/* Objects have moved. */
+void ruby_finalizers_update(struct objspace *o);
 void ruby_object_died(struct objspace *o, VALUE object);
 /* An object gets an id or a finalizer (flag): its death will be told of. Under the VM's lock. False: there is no memory. */
 bool ruby_note(struct objspace *o, VALUE object, VALUE flag);
@@ -151,7 +175,12 @@ void ruby_pay_in_malloc(struct objspace *o, size_t bytes);
 /* Makes a whole collection. */
 void ruby_collect_in_malloc(struct objspace *o);
 
+/* collector.c: "T_STRING" and the like. */
+const char *ruby_type_name(unsigned type);
+
 /* statistics.c */
+/* Looks at every reference, and ends the process where one leads to no object. */
+void ruby_verify(struct objspace *o);
 size_t ruby_allocated(struct objspace *o, size_t pool);
 size_t ruby_slots(struct objspace *o);
 /* profiler.c */

@@ -344,10 +344,12 @@ rb_gc_impl_pointer_to_heap_p(void *objspace, const void *pointer)
     return pointer != NULL && hw_gc_find(((struct objspace *)objspace)->heap, pointer) == pointer;
 }
 
-/* Whether it is dead, though nothing has freed it yet: tables of the VM that do not keep their objects ask. */
+/* Whether it is dead, though nothing has freed it yet: tables of the VM that do not keep their objects ask. (What has moved is not, by the
+   address that is being changed.) */
 bool
 rb_gc_impl_garbage_object_p(void *objspace, VALUE obj)
 {
+    if (rb_gc_impl_object_moved_p(objspace, obj)) return false;
     return hw_gc_find(((struct objspace *)objspace)->heap, (void *)obj) != (void *)obj || RBASIC(obj)->flags == 0;
 }
 
@@ -365,13 +367,19 @@ count_wrong(struct objspace *o, hw_gc_mutator *mutator, void *wrong)
     *(size_t *)wrong = hw_gc_verify(mutator);
 }
 
-static VALUE
-verify(VALUE self)
+void
+ruby_verify(struct objspace *o)
 {
     size_t wrong = 0;
 
-    ruby_stopped(rb_gc_get_objspace(), BY_METHOD, count_wrong, &wrong);
+    ruby_stopped(o, BY_METHOD, count_wrong, &wrong);
     if (wrong > 0) rb_bug("heapwright: %" PRIuSIZE " references lead to no object", wrong);
+}
+
+static VALUE
+verify(VALUE self)
+{
+    ruby_verify(rb_gc_get_objspace());
     return Qnil;
 }
 
@@ -428,9 +436,5 @@ rb_gc_impl_init(void)
     rb_define_singleton_method(rb_mGC, "heapwright_dump", dump_heap, 1);
     ruby_profiler_init();
     rb_define_singleton_method(rb_mGC, "verify_internal_consistency", verify, 0);
-    rb_define_singleton_method(rb_mGC, "compact", rb_f_notimplement, 0);
-    rb_define_singleton_method(rb_mGC, "auto_compact", rb_f_notimplement, 0);
-    rb_define_singleton_method(rb_mGC, "auto_compact=", rb_f_notimplement, 1);
-    rb_define_singleton_method(rb_mGC, "latest_compact_info", rb_f_notimplement, 0);
-    rb_define_singleton_method(rb_mGC, "verify_compaction_references", rb_f_notimplement, -1);
+    ruby_compaction_init();
 }

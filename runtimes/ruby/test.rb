@@ -104,6 +104,61 @@ check("a match", match[1] == "1950")
 enumerator = Enumerator.new { |out| 100_000.times { |i| out << i.to_s } }
 500.times { |i| check("an enumerator's stack") { enumerator.next == i.to_s } ; garbage(20) if i % 50 == 0 }
 
+# Objects that move: what has an address of its own for a key, what knows objects without keeping them, code, and what stands on stacks.
+Node = Struct.new(:left, :right, :own)
+class Holder
+  def initialize(n)
+    @a, @b, @c = n, [n], { n => n.to_s }
+    @d = @e = @f = n if n % 3 == 0
+  end
+  attr_reader :a, :b, :c
+end
+tree = ->(depth) { depth == 0 ? nil : Node.new(tree[depth - 1], "leaf #{depth}" * (depth % 5), Holder.new(depth)) }
+same = { }.compare_by_identity
+moving = Array.new(4000) { |i| [Holder.new(i), "s" * (i % 120), i % 7 == 0 ? tree[6] : :"symbol #{i}", 1.0e300 * i, 2**70 + i] }
+moving.each_with_index { |list, i| same[list[1]] = i; list[1].instance_variable_set(:@beside, [i]) if i % 50 == 0 }
+numbered = moving.first(50).map { |list| [list[0].object_id, list[0]] }
+gone = []
+ended = moving.each_slice(100).map { |slice| slice[0][0].tap { |holder| ObjectSpace.define_finalizer(holder, noting(gone)) }.object_id }
+map, keys = ObjectSpace::WeakMap.new, ObjectSpace::WeakKeyMap.new
+moving.each { |list| map[list[0]] = list[1]; keys[list[1]] = list[3] }
+halfway = Fiber.new { |list| local = list.map(&:itself); Fiber.yield; local.map { |inner| inner[0].a } }
+halfway.resume(moving)
+asleep = Thread.new { local = moving.map { |list| list[1].dup }; Thread.stop; local.sum(&:size) }
+Thread.pass until asleep.stop?
+moving.concat(Array.new(20_000) { |i| ["fill #{i}"] }).delete_if.with_index { |_, i| i >= 4000 && i % 9 != 0 }
+3.times do |turn|
+  case turn
+  when 0 then check("something moves") { GC.compact[:moved].sum { |_, count| count } > 0 }
+  when 1 then check("many move: #{(moved = GC.verify_compaction_references(toward: :empty, expand_heap: true)[:moved])}") { moved.sum { |_, count| count } > 500 }
+  else
+    GC.auto_compact = true
+    count = GC.stat(:compact_count)
+    grown = []
+    grown << Array.new(1000) { |i| i.to_s * 9 } until GC.stat(:compact_count) > count # a major collection comes of what stays
+    GC.auto_compact = false
+  end
+  GC.verify_internal_consistency
+  moving.first(4000).each_with_index do |list, i|
+    holder, string, inner, float, big = list
+    check("an object, #{i}") { holder.a == i && holder.b == [i] && holder.c[i] == i.to_s }
+    check("a string, and by its identity") { string == "s" * (i % 120) && same[string] == i && map[holder].equal?(string) && keys.key?(string) }
+    check("what lies beside") { i % 50 != 0 || string.instance_variable_get(:@beside) == [i] }
+    check("numbers and symbols") { float == 1.0e300 * i && big == 2**70 + i && (i % 7 == 0 ? inner.own.a == 6 : inner.equal?(:"symbol #{i}")) }
+  end
+  check("ids") { numbered.all? { |id, holder| holder.object_id == id && ObjectSpace._id2ref(id).equal?(holder) } }
+  garbage
+end
+check("a fiber's") { halfway.resume == Array.new(4000) { |i| i } }
+asleep.run
+check("a thread's") { asleep.value == Array.new(4000) { |i| i % 120 }.sum }
+slice = moving[0][2] = Array.new(50) { |i| i }[10..40]
+GC.verify_compaction_references
+check("a shared array") { slice == (10..40).to_a }
+moving = same = halfway = asleep = numbered = nil
+3.times { GC.start; garbage }
+check("finalizers of what was there: #{(gone - ended).size} unknown") { (gone - ended).empty? && gone.size > 20 }
+
 # Walking: also where the block allocates, collects, throws, and breaks.
 ObjectSpace.each_object(Module) { |mod| mod.name; "x" * 100 }
 check("it breaks", ObjectSpace.each_object(String) { |string| break 7 if string } == 7)

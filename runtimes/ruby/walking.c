@@ -151,13 +151,15 @@ prepare(VALUE obj, void *context)
     rb_gc_prepare_heap_process_object(obj);
 }
 
-/* Process.warmup: what lives now lives for long. */
+/* Process.warmup: what lives now lives for long. A compaction is two collections, so it is old then. */
 void
 rb_gc_impl_prepare_heap(void *objspace)
 {
     struct objspace *o = objspace;
 
-    for (int i = 0; i < 2; i++) rb_gc_impl_start(o, true, true, true, false);
+    if (rb_gc_impl_during_gc_p(o)) return;
+    ruby_compact(o, BY_METHOD);
+    ruby_run_jobs(o);
     each_object(o, prepare, NULL);
     hw_gc_trim(o->heap);
 }

@@ -190,8 +190,8 @@ pub struct GcRuntime {
     >,
     /// Bytes from which on a large object is an event (HW_GC_SPAN_LARGE). 0: none is.
     pub large_bytes: usize,
-    /// Objects have moved, and this one changes each reference that it reports by hw_gc_mark_movable: it leads to
-    /// hw_gc_location from now on. Called while the world stands still, in one pause with the moves, for each object of the heap,
+    /// Objects have moved, and this one changes each reference that it reports by hw_gc_mark_movable to what hw_gc_moved
+    /// says, if that is not NULL. Called while the world stands still, in one pause with the moves, for each object of the heap,
     /// where it is now; also for one that has died and awaits its free. It looks at other objects only as far as that
     /// bears references that were not changed yet. A heap with this moves all that it moves in one pause, not in steps.
     pub update: Option<unsafe extern "C" fn(object: *mut c_void, data: *mut c_void)>,

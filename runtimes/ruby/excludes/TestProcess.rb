@@ -1,2 +1,0 @@
-exclude(:test_warmup_frees_pages, "heap_allocatable_slots is what the heap may grow by, and changes when it has been collected")
-exclude(:test_warmup_run_major_gc_and_compact, "Process.warmup collects twice, so that what lives is old, and moves nothing")

@@ -124,14 +124,6 @@ impl Heap {
         self.inner().find_fresh(address)
     }
 
-    /// Where an object is, in [`Runtime::update`](super::Runtime#structfield.update) and
-    /// [`Runtime::update_roots`](super::Runtime#structfield.update_roots): elsewhere, if it has moved. Any word may be asked about; what is no
-    /// object of the heap stays what it is. Constant time.
-    #[must_use]
-    pub fn location(&self, object: *mut u8) -> *mut u8 {
-        self.inner().forwarded(object).unwrap_or(object)
-    }
-
     /// Bytes of the slot that an object of `size` bytes gets.
     #[must_use]
     pub fn slot_size(&self, size: usize) -> usize {

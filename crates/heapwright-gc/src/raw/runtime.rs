@@ -69,8 +69,7 @@ pub struct Runtime {
     /// Bytes from which on a large object is an event, [`Span::Large`](super::super::Span::Large). 0: none is.
     pub large_bytes: usize,
     /// Objects have moved, and this one changes each reference that it reports by
-    /// [`Tracer::mark_movable`](super::Tracer::mark_movable): it leads to
-    /// [`Heap::location`](super::Heap::location) from now on. Called while the world stands still, in one pause with the moves, for each
+    /// [`Tracer::mark_movable`](super::Tracer::mark_movable), to what [`Mutator::moved`](super::Mutator::moved) says. Called while the world stands still, in one pause with the moves, for each
     /// object of the heap, where it is now; also for one that has died and awaits its `free`. It allocates nothing in
     /// this heap, and looks at other objects only as far as that bears references that were not changed yet. A heap
     /// whose runtime has this moves all that it moves in one pause, not in steps.

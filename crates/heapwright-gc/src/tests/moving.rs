@@ -33,8 +33,8 @@ struct Node {
 
 #[derive(Default)]
 struct Seen {
-    /// Of a runtime that changes references itself: its heap, and an object that a root of its own leads to, with its serial.
-    heap: Option<ptr::NonNull<Heap>>,
+    /// Of a runtime that changes references itself: a mutator of its heap, and an object that a root of its own leads to, with its serial.
+    mutator: Option<ptr::NonNull<Mutator>>,
     kept: Option<(*mut u8, usize)>,
     freed: Vec<usize>,
     moved: usize,
@@ -101,17 +101,18 @@ unsafe extern "C" fn roots(tracer: &Tracer, data: *mut c_void) {
 unsafe extern "C" fn update(object: *mut c_void, data: *mut c_void) {
     let object = object.cast();
     // SAFETY: the test's, which outlives its heap.
-    let heap = unsafe { &*data.cast::<Shared>() }.lock().unwrap().heap.unwrap();
+    let mutator = unsafe { &*data.cast::<Shared>() }.lock().unwrap().mutator.unwrap();
     let serial = node(object).serial;
     // A leaf has bytes.
     if super::super::raw::object_kind(object).is_some_and(|kind| kind & LEAF != 0) {
         return;
     }
     for n in 0..node(object).count as usize {
-        // SAFETY: the test's heap, which is there.
-        let to = unsafe { heap.as_ref() }.location(load(object, n));
-        // SAFETY: a slot of the object.
-        unsafe { slots(object).wrapping_add(n).write(to) };
+        // SAFETY: the test's mutator, which is attached.
+        if let Some(to) = unsafe { mutator.as_ref() }.moved(load(object, n)) {
+            // SAFETY: a slot of the object.
+            unsafe { slots(object).wrapping_add(n).write(to) };
+        }
     }
     assert_eq!(node(object).serial, serial);
 }
@@ -119,10 +120,10 @@ unsafe extern "C" fn update(object: *mut c_void, data: *mut c_void) {
 unsafe extern "C" fn update_roots(data: *mut c_void) {
     // SAFETY: the test's, which outlives its heap.
     let mut seen = unsafe { &*data.cast::<Shared>() }.lock().unwrap();
-    let heap = seen.heap.unwrap();
+    let mutator = seen.mutator.unwrap();
     if let Some((kept, _)) = &mut seen.kept {
-        // SAFETY: the test's heap, which is there.
-        *kept = unsafe { heap.as_ref() }.location(*kept);
+        // SAFETY: the test's mutator, which is attached.
+        *kept = unsafe { mutator.as_ref() }.moved(*kept).unwrap_or(*kept);
     }
 }
 
@@ -227,7 +228,7 @@ impl Model<'_> {
         let freed = kind & FREED != 0;
         self.shadows.insert(serial, Shadow { leaf, freed, references, bytes });
         let mut seen = self.seen.lock().unwrap();
-        if serial.is_multiple_of(13) && seen.heap.is_some() {
+        if serial.is_multiple_of(13) && seen.mutator.is_some() {
             seen.kept = Some((at, serial));
         }
         drop(seen);
@@ -429,10 +430,10 @@ fn run(options: Options, updates: bool, steps: Vec<Step>) {
     let seen = Shared::default();
     let runtime = if updates { updating_runtime(&seen) } else { runtime(&seen) };
     let heap = Heap::new(options, runtime).unwrap();
-    if updates {
-        seen.lock().unwrap().heap = Some(ptr::NonNull::from(&heap));
-    }
     let mutator = heap.attach().unwrap();
+    if updates {
+        seen.lock().unwrap().mutator = Some(ptr::NonNull::from(&mutator));
+    }
     let mut model = Model {
         mutator: &mutator,
         heap: &heap,
@@ -608,7 +609,7 @@ fn pages_of_a_sparse_heap_go_back() {
         let options = Options { generations, incremental: updates, ..Options::new() };
         let runtime = if updates { updating_runtime(&seen) } else { runtime(&seen) };
         let (heap, mutator, root) = sparse_of(options, runtime, COUNT, 10);
-        seen.lock().unwrap().heap = Some(ptr::NonNull::from(&heap));
+        seen.lock().unwrap().mutator = Some(ptr::NonNull::from(&mutator));
         // SAFETY: everything wanted is led to by handles.
         unsafe { mutator.collect() };
         let before = bytes(&heap);

@@ -22,18 +22,6 @@ pub unsafe extern "C" fn hw_gc_find(heap: *mut GcHeap, address: *const c_void) -
     found.map_or(ptr::null_mut(), <*mut u8>::cast)
 }
 
-/// Where an object is, in update and update_roots of hw_gc_runtime: elsewhere, if it has moved. Any word may be asked about; what is no object
-/// of the heap stays what it is. Constant time.
-///
-/// # Safety
-///
-/// heap is of hw_gc_create and was not destroyed; one of its callbacks asks.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn hw_gc_location(heap: *mut GcHeap, object: *mut c_void) -> *mut c_void {
-    // SAFETY: as the caller promises.
-    unsafe { heap_of(heap) }.location(object.cast()).cast()
-}
-
 /// Bytes of an object's slot; of a large object, those that were asked for. 0 for what is in
 /// no collected heap.
 #[unsafe(no_mangle)]

@@ -31,14 +31,13 @@ pub unsafe extern "C" fn hw_gc_mark_slot_moving(tracer: *mut GcTracer, slot: *mu
     unsafe { tracer.mark_slot(slot.cast()) };
 }
 
-/// Reports a reference, wherever it is held: as hw_gc_mark, but its object may be moved, and then the runtime changes the reference, in update or
-/// update_roots of hw_gc_runtime. Without these it is hw_gc_mark.
+/// hw_gc_mark_movable, while objects are to be moved.
 ///
 /// # Safety
 ///
-/// tracer is what the running callback was given.
+/// As hw_gc_mark_movable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn hw_gc_mark_movable(tracer: *mut GcTracer, object: *mut c_void) {
+pub unsafe extern "C" fn hw_gc_mark_movable_moving(tracer: *mut GcTracer, object: *mut c_void) {
     // SAFETY: as the caller promises.
     unsafe { tracer_of(tracer) }.mark_movable(object.cast());
 }

@@ -1,5 +1,5 @@
 /* The collected heap of heapwright_gc.h, as a runtime calls it: barriers without a store, finalizers, guardians, weak passes, ages,
- * objects without barriers or trace, sizing. */
+ * objects without barriers or trace, references that it changes itself, sizing. */
 #include "check.h"
 #include <heapwright_gc.h>
 
@@ -197,6 +197,70 @@ static void ages(void)
     end();
 }
 
+/* A table in memory of malloc, by whose indices objects know each other, and which the runtime changes itself when they move. */
+enum { KNOWN = 3000 };
+static struct { struct pair *known[KNOWN]; size_t asked, roots; } world;
+
+static void trace_movable(hw_gc_tracer *tracer, void *object, void *data)
+{
+    (void)data;
+    hw_gc_mark_movable(tracer, ((struct pair *)object)->first);
+}
+
+static void trace_world(hw_gc_tracer *tracer, void *data)
+{
+    (void)data;
+    for (size_t n = 0; n < KNOWN; n++) hw_gc_mark_movable(tracer, world.known[n]);
+}
+
+static void *now_at(void *object)
+{
+    void *moved = hw_gc_moved(mutator, object);
+    return moved != NULL ? moved : object;
+}
+
+static void update(void *object, void *data)
+{
+    (void)data;
+    world.asked++;
+    ((struct pair *)object)->first = now_at(((struct pair *)object)->first);
+}
+
+static void update_world(void *data)
+{
+    (void)data;
+    world.roots++;
+    for (size_t n = 0; n < KNOWN; n++) world.known[n] = now_at(world.known[n]);
+}
+
+static void updates(bool incremental, bool generations)
+{
+    hw_gc_runtime runtime = { .size = sizeof runtime, .trace = trace_movable, .roots = trace_world, .update = update,
+        .update_roots = update_world };
+    hw_gc_options options = { .size = sizeof options, .incremental = incremental, .generations = generations,
+        .verify = HW_GC_VERIFY_HEAP | HW_GC_VERIFY_BARRIERS };
+    memset(&world, 0, sizeof world);
+    CHECK((heap = hw_gc_create(&options, &runtime)) != NULL && (mutator = hw_gc_attach(heap)) != NULL);
+    for (size_t n = 0; n < KNOWN; n++) {
+        for (int garbage = 0; garbage < 20; garbage++) pair(0);
+        world.known[n] = pair(n);
+        hw_gc_write(mutator, world.known[n], &world.known[n]->first, world.known[n / 2]);
+    }
+    struct pair *pinned = world.known[7];
+    CHECK(hw_gc_pin(mutator, pinned));
+    for (int all = 0; all < 2; all++) { /* The second time most lie in the page of what is pinned. */
+        uint64_t moved = now().moved_objects;
+        world.asked = world.roots = 0;
+        if (all) hw_gc_compact_all(mutator);
+        else hw_gc_compact(mutator);
+        CHECK(now().moved_objects > moved + (all ? 100 : KNOWN / 2) && world.asked >= KNOWN && world.roots == 1);
+        CHECK(world.known[7] == pinned);
+        for (size_t n = 0; n < KNOWN; n++)
+            CHECK(world.known[n]->value == n && world.known[n]->first == world.known[n / 2]);
+    }
+    end();
+}
+
 static void without_trace(void)
 {
     begin((hw_gc_options){ .conservative = true }, false);
@@ -247,6 +311,8 @@ int main(void)
     guardians();
     weak_passes();
     ages();
+    updates(false, false);
+    updates(true, true);
     without_trace();
     sizing();
     return 0;
