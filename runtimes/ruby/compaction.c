@@ -143,6 +143,8 @@ ruby_compact(struct objspace *o, enum reason reason)
     bool all = false;
 
     ruby_stopped(o, reason, compact, &all);
+    /* Who asks for it wants to see the memory go. */
+    if (reason == BY_METHOD) hw_purge();
 }
 
 static VALUE

@@ -9,6 +9,8 @@
 */
 #include "heapwright.h"
 
+#include <malloc.h>
+
 struct visits {
     VALUE *objects;
     size_t count, room;
@@ -161,7 +163,9 @@ rb_gc_impl_prepare_heap(void *objspace)
     ruby_compact(o, BY_METHOD);
     ruby_run_jobs(o);
     each_object(o, prepare, NULL);
-    hw_gc_trim(o->heap);
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
 }
 
 /* ---- the end ------------------------------------------------------------------- */
