@@ -6,6 +6,7 @@
 #   ci/ruby.sh suite                     builds Ruby; its bootstrap tests, its specifications and the core of its suite pass; some under GC.stress, some verified
 #   ci/ruby.sh bench [ROUNDS] [NAME...]  builds Ruby; the benchmarks beside Ruby's own collector (compare.py, and its options), as a table
 #   ci/ruby.sh pause [MIB SECONDS ROWS]  builds Ruby; the longest pause of a large heap (bench/pause.rb), under both collectors
+#   ci/ruby.sh compact                   builds Ruby; what GC.compact gives back (bench/compact.rb), under both collectors
 #   ci/ruby.sh picture OUT.svg           builds Ruby; draws memory and times of a load of requests under the collectors (matplotlib)
 #   ci/ruby.sh life [SECONDS]            builds Ruby; a server with threads, sockets and forked workers under load: its memory stays as it is
 #
@@ -119,10 +120,10 @@ bench)
     shift $(($# < 2 ? $# : 2))
     python3 runtimes/ruby/compare.py "$ruby" --rounds "$rounds" --stdlib "$source/lib" ${OPTCARROT:+--optcarrot "$OPTCARROT"} "${more[@]}" "$@"
     ;;
-pause)
+pause | compact)
     for collector in "" heapwright; do
         say "${collector:-default}:"
-        env ${collector:+RUBY_GC_LIBRARY=$collector} $ruby --disable-gems runtimes/ruby/bench/pause.rb "${@:2}"
+        env ${collector:+RUBY_GC_LIBRARY=$collector} $ruby --disable-gems "runtimes/ruby/bench/$1.rb" "${@:2}"
     done
     ;;
 picture)
@@ -135,5 +136,5 @@ picture)
 life)
     RUBY_GC_LIBRARY=heapwright $ruby runtimes/ruby/life.rb "${2:-600}"
     ;;
-*) die "there is no part '$1'; parts: suite bench pause picture life" ;;
+*) die "there is no part '$1'; parts: suite bench pause compact picture life" ;;
 esac
