@@ -99,8 +99,8 @@ impl Tracer {
     }
 
     /// Reports a reference, wherever it is held: as [`Tracer::mark`], but what it leads to may be moved. Then the runtime changes it, in
-    /// [`Runtime::update`](super::raw::Runtime#structfield.update) or
-    /// [`Runtime::update_roots`](super::raw::Runtime#structfield.update_roots). (For a runtime without these it is `mark`.)
+    /// [`Runtime::update`](super::super::raw::Runtime#structfield.update) or
+    /// [`Runtime::update_roots`](super::super::raw::Runtime#structfield.update_roots). (For a runtime without these it is `mark`.)
     #[inline]
     pub fn mark_movable(&self, object: *mut u8) {
         if self.by_slot.get() == Slots::Plain as usize {
