@@ -997,12 +997,13 @@ typedef struct hw_gc_runtime {
   /**
    * Objects have moved, and this one changes each reference that it reports by hw_gc_mark_movable to what hw_gc_moved
    * says, if that is not NULL. Called while the world stands still, in one pause with the moves, for each object of the heap,
-   * where it is now; also for one that has died and awaits its free. It looks at other objects only as far as that
+   * where it is now; also for one that has died and awaits its free, which may lead to what is gone: by such references it looks at nothing. It
+   * allocates nothing in this heap, and looks at other objects only as far as that
    * bears references that were not changed yet. A heap with this moves all that it moves in one pause, not in steps.
    */
   void (*update)(void *object, void *data);
   /**
-   * The same for the runtime's roots, when all objects have been asked.
+   * The same for the runtime's roots, when all objects have been asked. Both are there, or neither is of use.
    */
   void (*update_roots)(void *data);
 } hw_gc_runtime;
@@ -2109,7 +2110,7 @@ bool hw_gc_collect_minor(struct hw_gc_mutator *mutator);
 /**
  * Collects, moves objects to where they lie close together, and gives pages back that have none any
  * more. What is pinned, reported by hw_gc_mark, or may be led to by a stack that is scanned
- * stays, with what else lies in its page.
+ * stays, with what else lies in its page. While major collections are deferred, nothing moves before the next one.
  *
  * The program's duties:
  *

@@ -221,7 +221,7 @@ heard(const hw_gc_event *event, void *data)
         }
         else {
             o->compare = !o->last_was_minor;
-            if (o->compare && o->auto_compact && !o->compacting) o->compaction_due = true;
+            if (o->compare && ruby_compacts_by_itself(o) && !o->compacting) o->compaction_due = true;
             rb_gc_event_hook(0, RUBY_INTERNAL_EVENT_GC_END_SWEEP);
         }
         break;
@@ -352,7 +352,7 @@ rb_gc_impl_start(void *objspace, bool full_mark, bool immediate_mark, bool immed
 
     if (rb_gc_impl_during_gc_p(o)) return;
     o->immediate_sweep = immediate_sweep;
-    if (full_mark && (compact || o->auto_compact)) ruby_compact(o, BY_METHOD);
+    if (full_mark && (compact || ruby_compacts_by_itself(o))) ruby_compact(o, BY_METHOD);
     else collect_now(o, BY_METHOD, full_mark);
     ruby_run_jobs(o);
 }
@@ -434,8 +434,8 @@ allocate(struct objspace *o, struct cache *cache, size_t size, uint32_t kind)
     else {
         ruby_tell_external(o);
     }
-    if (may && RTEST(o->stress)) collect_now(o, BY_STRESS, true);
-    else if (may && RB_UNLIKELY(o->compaction_due)) ruby_compact(o, BY_NEWOBJ);
+    if (may && RTEST(o->stress)) ruby_compacts_by_itself(o) ? ruby_compact(o, BY_STRESS) : collect_now(o, BY_STRESS, true);
+    else if (may && RB_UNLIKELY(o->compaction_due) && ruby_compacts_by_itself(o)) ruby_compact(o, BY_NEWOBJ);
     else if (may && several && (o->collecting || hw_gc_owed(cache->mutator))) step_now(o, BY_NEWOBJ, ALL);
     /* Where collections are disabled, this may sweep: that changes tables of the VM, which since 4.0 are read without a lock. */
     if (RUBY_IS_4 && RB_UNLIKELY(several) && o->collecting) rb_gc_vm_barrier();

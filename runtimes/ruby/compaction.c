@@ -12,6 +12,9 @@
 **
 ** **What stays**, with the other objects of its page: what is reported by rb_gc_mark, or may be on a stack; symbols; objects with variables beside them,
 ** with an id (before 4.0) or a finalizer: tables know these by their addresses.
+**
+** **The dead** that await their free are updated, too, for what frees them looks at their references. What these lead to is still there: no page of
+** kind HW_GC_FREED is swept while objects move.
 */
 #include "heapwright.h"
 

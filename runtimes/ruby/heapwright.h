@@ -130,6 +130,12 @@ void ruby_moved(void *object, const void *from, size_t size, void *data);
 void ruby_update(void *object, void *data);
 void ruby_update_roots(void *data);
 bool ruby_may_move(VALUE obj);
+/* Whether major collections are to move objects: GC.auto_compact, and there are to be any. */
+static inline bool
+ruby_compacts_by_itself(struct objspace *o)
+{
+    return o->auto_compact && o->full_mark_allowed;
+}
 /* A full collection that moves objects. */
 void ruby_compact(struct objspace *o, enum reason reason);
 void ruby_compaction_init(void);

@@ -135,8 +135,17 @@ moving.concat(Array.new(20_000) { |i| ["fill #{i}"] }).delete_if.with_index { |_
     GC.auto_compact = true
     count = GC.stat(:compact_count)
     grown = []
-    grown << Array.new(1000) { |i| i.to_s * 9 } until GC.stat(:compact_count) > count # a major collection comes of what stays
+    grown << Array.new(1000) { |i| i.to_s * 9 } until GC.stat(:compact_count) > count || grown.size > 5000 # a major collection comes of what stays
+    check("it compacts by itself") { GC.stat(:compact_count) > count }
+    GC.config(rgengc_allow_full_mark: false)
+    count = GC.stat(:compact_count)
+    GC.start
+    check("no full mark, no compaction") { GC.stat(:compact_count) == count }
+    GC.config(rgengc_allow_full_mark: true)
     GC.auto_compact = false
+    count = GC.stat(:compact_count)
+    3.times { GC.start; garbage }
+    check("it was switched off") { GC.stat(:compact_count) == count }
   end
   GC.verify_internal_consistency
   moving.first(4000).each_with_index do |list, i|
@@ -158,6 +167,23 @@ check("a shared array") { slice == (10..40).to_a }
 moving = same = halfway = asleep = numbered = nil
 3.times { GC.start; garbage }
 check("finalizers of what was there: #{(gone - ended).size} unknown") { (gone - ended).empty? && gone.size > 20 }
+
+# What a key keeps that dies in the first collection of a compaction dies in the second, and is updated before it is freed.
+class Base; def foo = 1; def bar(x) = x; end
+keys = ObjectSpace::WeakKeyMap.new
+4.times do |turn|
+  600.times do |i|
+    text = "root #{i} " * 40
+    keys["key #{turn} #{i}"] = case i % 4
+    when 0 then eval("proc { |x| x.foo; x.bar(#{i}); x.to_s }").tap { |block| block.call(Base.new) }
+    when 1 then Class.new(Base) { class_eval "def foo = super() + #{i}; def baz = bar(2)" }.new.tap { |own| own.foo; own.baz }
+    when 2 then [text, text[3..], text.dup, { text => i }]
+    else Array.new(60) { |n| n.to_s }.then { |list| [list, list[5..50], Struct.new(:a, :b).new(list, i), binding] }
+    end
+  end
+  turn.even? ? GC.compact : GC.verify_compaction_references
+  check("what lives calls") { Base.new.then { |base| base.foo + base.bar(turn) } == turn + 1 }
+end
 
 # Walking: also where the block allocates, collects, throws, and breaks.
 ObjectSpace.each_object(Module) { |mod| mod.name; "x" * 100 }

@@ -5,7 +5,7 @@
 //!
 //!   minor collection     each that is old is traced, whether something was stored into it or not
 //!   marking in steps     each that was traced is traced again in the last step, with the roots
-//!   moving               what they lead to stays where it is
+//!   moving               what they lead to stays where it is, unless the runtime changes references itself
 //! ```
 //!
 //! For objects that foreign code writes into (Ruby's WB-unprotected objects, Koichi Sasada's RGenGC, 2013): a runtime may have

@@ -192,10 +192,11 @@ pub struct GcRuntime {
     pub large_bytes: usize,
     /// Objects have moved, and this one changes each reference that it reports by hw_gc_mark_movable to what hw_gc_moved
     /// says, if that is not NULL. Called while the world stands still, in one pause with the moves, for each object of the heap,
-    /// where it is now; also for one that has died and awaits its free. It looks at other objects only as far as that
+    /// where it is now; also for one that has died and awaits its free, which may lead to what is gone: by such references it looks at nothing. It
+    /// allocates nothing in this heap, and looks at other objects only as far as that
     /// bears references that were not changed yet. A heap with this moves all that it moves in one pause, not in steps.
     pub update: Option<unsafe extern "C" fn(object: *mut c_void, data: *mut c_void)>,
-    /// The same for the runtime's roots, when all objects have been asked.
+    /// The same for the runtime's roots, when all objects have been asked. Both are there, or neither is of use.
     pub update_roots: Option<unsafe extern "C" fn(data: *mut c_void)>,
 }
 

@@ -70,11 +70,12 @@ pub struct Runtime {
     pub large_bytes: usize,
     /// Objects have moved, and this one changes each reference that it reports by
     /// [`Tracer::mark_movable`](super::Tracer::mark_movable), to what [`Mutator::moved`](super::Mutator::moved) says. Called while the world stands still, in one pause with the moves, for each
-    /// object of the heap, where it is now; also for one that has died and awaits its `free`. It allocates nothing in
+    /// object of the heap, where it is now; also for one that has died and awaits its `free`, which may lead to what is gone: by such references it
+    /// looks at nothing. It allocates nothing in
     /// this heap, and looks at other objects only as far as that bears references that were not changed yet. A heap
     /// whose runtime has this moves all that it moves in one pause, not in steps.
     pub update: Option<unsafe extern "C" fn(object: *mut c_void, data: *mut c_void)>,
-    /// The same for the runtime's roots, when all objects have been asked.
+    /// The same for the runtime's roots, when all objects have been asked. Both are there, or neither is of use.
     pub update_roots: Option<unsafe extern "C" fn(data: *mut c_void)>,
 }
 
@@ -167,7 +168,7 @@ impl Runtime {
 
     /// Whether the runtime changes references itself when objects have moved.
     pub(crate) fn updates(&self) -> bool {
-        self.update.is_some()
+        self.update.is_some() && self.update_roots.is_some()
     }
 
     /// The object changes its references to what has moved.

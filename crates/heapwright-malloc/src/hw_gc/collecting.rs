@@ -50,7 +50,7 @@ pub unsafe extern "C" fn hw_gc_collect_minor(mutator: *mut GcMutator) -> bool {
 
 /// Collects, moves objects to where they lie close together, and gives pages back that have none any
 /// more. What is pinned, reported by hw_gc_mark, or may be led to by a stack that is scanned
-/// stays, with what else lies in its page.
+/// stays, with what else lies in its page. While major collections are deferred, nothing moves before the next one.
 ///
 /// # Safety
 ///
