@@ -240,9 +240,7 @@ if in_half 1; then
     MUSL_CC=$MUSL_AARCH64_CC
     MUSL_START=$MUSL_ROOT/usr/lib/aarch64-linux-musl
     # (The emulator keeps some 300 KiB for each thread that there was, and 24 bytes for each page of the window.)
-    export EMULATOR_KIB=$((64 << 10))
-    WINDOW=window=1g c_programs qemu-aarch64 -L "$MUSL_ROOT"
-    unset EMULATOR_KIB
+    EMULATOR_KIB=$((64 << 10)) WINDOW=window=1g c_programs qemu-aarch64 -L "$MUSL_ROOT"
     build signals
     # Where each thread's area of restartable sequences is registered by the library.
     system_begin

@@ -178,10 +178,7 @@ latest_compact_info(VALUE self)
 static VALUE
 gc_compact(VALUE self)
 {
-    struct objspace *o = rb_gc_get_objspace();
-
-    if (!rb_gc_impl_during_gc_p(o)) ruby_compact(o, BY_METHOD);
-    ruby_run_jobs(o);
+    rb_gc_impl_start(rb_gc_get_objspace(), true, true, true, true);
     return latest_compact_info(self);
 }
 

@@ -159,9 +159,7 @@ rb_gc_impl_prepare_heap(void *objspace)
 {
     struct objspace *o = objspace;
 
-    if (rb_gc_impl_during_gc_p(o)) return;
-    ruby_compact(o, BY_METHOD);
-    ruby_run_jobs(o);
+    rb_gc_impl_start(o, true, true, true, true);
     each_object(o, prepare, NULL);
 #ifdef __GLIBC__
     malloc_trim(0);

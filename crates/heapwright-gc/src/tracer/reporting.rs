@@ -84,10 +84,10 @@ impl Tracer {
             Slots::Plain => self.push(object),
             Slots::Mark => {
                 self.heap().note_slot(self, slot, object);
-                self.push(object.map_addr(|at| at | MOVABLE));
+                self.push_movable(object);
             }
             Slots::Note => self.heap().note_slot(self, slot, object),
-            Slots::Root => self.push(object.map_addr(|at| at | MOVABLE)),
+            Slots::Root => self.push_movable(object),
             Slots::Change => {
                 if let Some(to) = self.heap().forwarded(object) {
                     // SAFETY: by the contract of `mark_slot`.
@@ -116,10 +116,14 @@ impl Tracer {
         if !self.heap().runtime().updates() {
             return self.mark(object);
         }
-        if matches!(self.slots_are(), Slots::Mark | Slots::Root)
-            && !object.is_null()
-            && object.addr() & TAGS == 0
-        {
+        if matches!(self.slots_are(), Slots::Mark | Slots::Root) {
+            self.push_movable(object);
+        }
+    }
+
+    /// Reports a reference to what may move all the same, while objects are to be moved.
+    fn push_movable(&self, object: *mut u8) {
+        if !object.is_null() && object.addr() & TAGS == 0 {
             self.push(object.map_addr(|at| at | MOVABLE));
         }
     }
@@ -127,9 +131,7 @@ impl Tracer {
     /// Reports a reference that is changed by its owner if its object moves.
     pub(crate) fn edge(&self, object: *mut u8) {
         if matches!(self.slots_are(), Slots::Mark | Slots::Root) {
-            if !object.is_null() && object.addr() & TAGS == 0 {
-                self.push(object.map_addr(|at| at | MOVABLE));
-            }
+            self.push_movable(object);
         } else {
             self.mark(object);
         }
