@@ -44,6 +44,8 @@ compile() { # VERSION OPTION...: configures what $source has in $build; the coll
 }
 
 source_package ruby3.4 experimental 3.4.5-1~exp1 || { say "skipped: no source of ruby3.4 3.4.5"; exit 0; }
+# Debian's patches make configure.ac newer than the release's configure, and make would ask for autoconf.
+touch -r "$SOURCES/ruby3.4/configure.ac" "$SOURCES/ruby3.4/configure"
 source=$SOURCES/ruby3.4 build=${RUBY_BUILD:-$CARGO_TARGET_DIR/ruby/build} collectors=${RUBY_BUILD:-$CARGO_TARGET_DIR/ruby}.collectors
 compile 3.4.5 --disable-rjit
 
