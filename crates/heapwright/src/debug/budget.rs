@@ -67,6 +67,13 @@ pub(super) enum Allowance {
     None,
 }
 
+impl Allowance {
+    /// Whether there is time for guards that nothing is due.
+    pub(super) fn is_generous(self) -> bool {
+        matches!(self, Self::All | Self::Some)
+    }
+}
+
 /// What a heap may spend on guards. Zero is one that has nothing, and is not spent from.
 pub(super) struct GuardBudget {
     /// Blocks that are left of the first.

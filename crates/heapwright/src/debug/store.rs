@@ -22,6 +22,7 @@ use crate::os::{self, Memory as _};
 use crate::size_class::{CLASSES, UNIT};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
+use super::budget::Allowance;
 use super::bytes;
 use super::history::{History, extent, guarded_range, verify};
 use super::poisoned;
@@ -294,7 +295,7 @@ impl Store {
             self.new_large(&shape, units, align, found)
         }?;
         let was_guarded = span.buckets[0].memory() == Memory::Guarded;
-        let opened = self.open(span, list)?;
+        let opened = self.open_part(span, list, (span.start().wrapping_add(PAGE), room))?;
         let record = opened.bucket.record();
         let area = span.start().wrapping_add(PAGE);
         let had = record.room.swap(room, Ordering::Relaxed);
@@ -306,12 +307,14 @@ impl Store {
                 // SAFETY: the span is ours.
                 unsafe { bytes::fill(at(had), room - had) };
             }
-        } else if had == 0 || was_guarded {
-            // It is new, or it was guarded from end to end and `open` took that away.
+        } else if had == 0 {
+            // It is new.
             // SAFETY: the span is ours, and nothing is in it.
             unsafe { os::guard(span.start(), PAGE) };
             // SAFETY: the pages behind the room, in a span that is ours and holds nothing.
             unsafe { os::guard(at(room), all - room + PAGE) };
+        } else if was_guarded {
+            // From end to end, and `open` took away what is in the room's place.
         } else if had < room {
             // The guards at its ends stayed, whatever became of what is between them.
             // SAFETY: pages of the span, which is ours, that are not in use yet.
@@ -503,12 +506,20 @@ impl Store {
     /// `None`: the kernel did not take its guard away; the bucket is as it was, and the
     /// sweep of open ones does not come to it.
     fn open(&mut self, span: &'static Span, list: usize) -> Option<Opened> {
+        self.open_part(span, list, guarded_range(first_free(span)))
+    }
+
+    /// [`Store::open`] of a bucket of which so many bytes are to be used: where it is guarded, the rest stays so.
+    fn open_part(
+        &mut self,
+        span: &'static Span,
+        list: usize,
+        (from, length): (*mut u8, usize),
+    ) -> Option<Opened> {
         let free = span.free.load(Ordering::Relaxed);
-        let index = free.trailing_zeros() as usize;
-        let bucket = BucketRef { span, index };
+        let bucket = first_free(span);
         let record = bucket.record();
         if record.memory() == Memory::Guarded {
-            let (from, length) = guarded_range(bucket);
             // SAFETY: the bucket is ours to open.
             if unsafe { !os::unguard(from, length) } {
                 return None;
@@ -555,8 +566,8 @@ impl Store {
 
     /// Takes a bucket out of use whose slots are all freed: nobody looks after it
     /// until it is retired. Returns whether it should be guarded rather than filled: where there is time for that, or
-    /// because it is one of the first of its class, or one in some.
-    pub(crate) fn empty(&mut self, bucket: BucketRef, is_generous: bool) -> bool {
+    /// because it is one of the first of its class, or one in some; a large one also where the budget is not much in debt.
+    pub(crate) fn empty(&mut self, bucket: BucketRef, allowance: Allowance) -> bool {
         bucket.record().set_stage(Stage::Emptied);
         let span = bucket.span;
         if os::kernel_page_size() != PAGE {
@@ -568,8 +579,14 @@ impl Store {
         match (self.limits.guard, span.form()) {
             (Guard::Never, _) => false,
             (_, Form::Sampled) | (Guard::All, _) => true,
-            (_, Form::Large) => true,
-            _ => is_generous || number <= GUARD_FIRST || number.is_multiple_of(GUARD_ONE_IN),
+            (_, form) => {
+                let has_time = match form {
+                    Form::Large => allowance != Allowance::None,
+                    // Where spans lie in huge pages a guard cuts one.
+                    _ => allowance.is_generous() && self.open_bytes < DENSE_FROM,
+                };
+                has_time || number <= GUARD_FIRST || number.is_multiple_of(GUARD_ONE_IN)
+            }
         }
     }
 
@@ -720,6 +737,11 @@ impl Store {
         }
         None
     }
+}
+
+/// The bucket of a span that is opened next. There is one.
+fn first_free(span: &'static Span) -> BucketRef {
+    BucketRef { span, index: span.free.load(Ordering::Relaxed).trailing_zeros() as usize }
 }
 
 /// Open bytes from which new spans may lie in huge pages.

@@ -6,6 +6,7 @@ use core::alloc::{GlobalAlloc, Layout};
 use std::collections::HashSet;
 use std::vec::Vec;
 
+use super::shape::PAGE;
 use super::*;
 
 /// A heap that keeps its findings to itself.
@@ -487,6 +488,13 @@ fn threads_use_each_others_sparse_buckets_and_no_slot_twice() {
     assert_eq!((heap.findings(), heap.deinit().blocks), (0, 0));
 }
 
+/// Whether the kernel refuses to read a byte.
+fn is_inaccessible(address: usize) -> bool {
+    // SAFETY: the kernel looks at the address, which it takes for a file's name, and says whether it can.
+    let found = unsafe { libc::access(core::ptr::without_provenance(address), libc::F_OK) };
+    found != 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::EFAULT)
+}
+
 #[test]
 #[cfg_attr(miri, ignore = "there are no guards, and its memory is small")]
 fn a_large_span_serves_every_size_whatever_guards_it() {
@@ -502,6 +510,11 @@ fn a_large_span_serves_every_size_whatever_guards_it() {
                 let block = alloc(&heap, size, 16);
                 // SAFETY: the block has as many bytes.
                 unsafe { block.write_bytes(0x41, size) };
+                // The pages before and behind it, whether the span is new or was guarded as a whole, filled or emptied.
+                let (page, end) = (block.addr() & !(PAGE - 1), block.addr() + size);
+                for beside in [page - 1, end.next_multiple_of(PAGE)] {
+                    assert_eq!(is_inaccessible(beside), detect.guard, "{guard:?} {detect:?} {step}");
+                }
                 free(&heap, block, size, 16);
             }
             assert_eq!(heap.findings(), 0, "{guard:?} {detect:?}");

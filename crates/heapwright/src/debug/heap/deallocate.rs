@@ -176,9 +176,8 @@ impl Heap {
     #[cold]
     unsafe fn retire(&'static self, entered: &mut EnteredState, bucket: BucketRef) {
         let mut late = Late::new();
-        let is_generous =
-            self.spends() && matches!(self.budget.allowance(), Allowance::All | Allowance::Some);
-        let wants = self.store.lock().empty(bucket, is_generous);
+        let allowance = if self.spends() { self.budget.allowance() } else { Allowance::None };
+        let wants = self.store.lock().empty(bucket, allowance);
         let spending = (wants && self.spends()).then(|| self.budget.begins());
         let fills = self.rules.fill.load(Ordering::Relaxed);
         if bucket.span.form() == Form::Small && fills && wants {
@@ -196,10 +195,17 @@ impl Heap {
             self.note(&mut store);
         }
         if let Some(spending) = spending {
-            // The pages of one that is guarded because there is time. (The few that are guarded in any case come when there is none.)
-            let is_choice =
-                is_generous && bucket.span.form() == Form::Small && left == Memory::Guarded;
-            let pages = if is_choice { bucket.span.bucket_bytes() / PAGE } else { 0 };
+            // The pages of one that is guarded because there is time, and would have been filled. (The few that are guarded in any case
+            // come when there is none.)
+            let bytes = match bucket.span.form() {
+                _ if left != Memory::Guarded => 0,
+                Form::Small if allowance.is_generous() => bucket.span.bucket_bytes(),
+                Form::Large => Some(history::extent(bucket).1)
+                    .filter(|&bytes| bytes <= history::FILLED_MOST)
+                    .unwrap_or(0),
+                _ => 0,
+            };
+            let pages = bytes / PAGE;
             self.budget.retired(&spending, pages);
         }
         if fills {
