@@ -861,6 +861,14 @@ typedef struct hw_gc_mutator {
    * The runtime's word: see hw_gc_data.
    */
   void *data;
+  /**
+   * The entry of each 64 KiB of addresses, by address >> 16.
+   */
+  const uint32_t *units;
+  /**
+   * The entry of a page of the first region; of the next one it is one more, and so on.
+   */
+  uint32_t first_list;
 } hw_gc_mutator;
 
 /**

@@ -401,21 +401,21 @@ rb_gc_impl_stress_get(void *objspace)
 
 /* ---- allocating ---------------------------------------------------------- */
 
+/* By type: what an object's kind has that HW_GC_FREED has not, or the other way round. */
+static const uint8_t kind_differs[RUBY_T_MASK + 1] = {
+#if NUMBERS_ARE_LEAVES
+    [T_FLOAT] = HW_GC_LEAF ^ HW_GC_FREED,
+    [T_BIGNUM] = HW_GC_LEAF,
+    [T_SYMBOL] = HW_GC_LEAF,
+#endif
+};
+
 /* Objects of which Ruby says so need no free: see rb_imemo_free. */
 static inline uint32_t
 kind_of(VALUE flags)
 {
-    switch (flags & RUBY_T_MASK) {
-      case T_FLOAT:
-        return NUMBERS_ARE_LEAVES ? HW_GC_LEAF : HW_GC_FREED;
-      case T_BIGNUM:
-      case T_SYMBOL:
-        return NUMBERS_ARE_LEAVES ? HW_GC_LEAF | HW_GC_FREED : HW_GC_FREED;
-      case T_IMEMO:
-        return IMEMO_IS_FREED >> (flags >> FL_USHIFT & IMEMO_MASK) & 1 ? HW_GC_FREED : HW_GC_TRACED;
-      default:
-        return HW_GC_FREED;
-    }
+    if ((flags & RUBY_T_MASK) != T_IMEMO) return HW_GC_FREED ^ kind_differs[flags & RUBY_T_MASK];
+    return IMEMO_IS_FREED >> (flags >> FL_USHIFT & IMEMO_MASK) & 1 ? HW_GC_FREED : HW_GC_TRACED;
 }
 
 RBIMPL_ATTR_NOINLINE()
@@ -454,32 +454,57 @@ allocate(struct objspace *o, struct cache *cache, size_t size, uint32_t kind)
     return object;
 }
 
+static inline VALUE
+fill(struct objspace *o, struct cache *cache, VALUE *object, VALUE klass, VALUE flags, FIRST_WORDS size_t size)
+{
+    cache->allocated[o->pool_of[(size + 7) / 8]]++;
+    object[0] = flags;
+    object[1] = klass;
+    object[2] = FIRST_WORD(1);
+    object[3] = FIRST_WORD(2);
+    object[4] = FIRST_WORD(3);
+    return (VALUE)object;
+}
+
+/* Where nothing is at hand, or the object has no barriers. Apart, so that the fast path saves no registers. */
+RBIMPL_ATTR_NOINLINE()
+static VALUE
+new_obj_slowly(void *objspace, void *cache_pointer, VALUE klass, VALUE flags, FIRST_WORDS
+               bool wb_protected, size_t size)
+{
+    struct objspace *o = objspace;
+    struct cache *cache = cache_pointer;
+    uint32_t kind = kind_of(flags);
+    if (size < NARROWEST) size = NARROWEST;
+    VALUE *object = RTEST(o->stress) ? NULL : hw_gc_try(cache->mutator, size, kind);
+
+    if (object == NULL) object = allocate(o, cache, size, kind);
+    if (!wb_protected) flags |= NO_BARRIERS;
+    fill(o, cache, object, klass, flags, PASS_FIRST_WORDS size);
+    if (!wb_protected && !hw_gc_unprotect(cache->mutator, object)) rb_memerror();
+    return (VALUE)object;
+}
+
 VALUE
 rb_gc_impl_new_obj(void *objspace, void *cache_pointer, VALUE klass, VALUE flags, FIRST_WORDS
                    bool wb_protected, size_t size)
 {
     struct objspace *o = objspace;
     struct cache *cache = cache_pointer;
-    uint32_t kind = kind_of(flags);
-    if (size < NARROWEST) size = NARROWEST; /* some ask for two words, and get what Ruby's own would give */
-    VALUE *object = RB_LIKELY(!RTEST(o->stress)) ? hw_gc_try(cache->mutator, size, kind) : NULL;
+    /* Some ask for two words, and get what Ruby's own would give. */
+    size_t room = size < NARROWEST ? NARROWEST : size;
 
-    if (RB_UNLIKELY(object == NULL)) object = allocate(o, cache, size, kind);
-    cache->allocated[o->pool_of[(size + 7) / 8]]++;
-    if (RB_UNLIKELY(!wb_protected)) flags |= NO_BARRIERS;
-    object[0] = flags;
-    object[1] = klass;
-    object[2] = FIRST_WORD(1);
-    object[3] = FIRST_WORD(2);
-    object[4] = FIRST_WORD(3);
-    if (RB_UNLIKELY(!wb_protected) && !hw_gc_unprotect(cache->mutator, object)) rb_memerror();
-    return (VALUE)object;
+    if (RB_LIKELY(!RTEST(o->stress) && wb_protected)) {
+        VALUE *object = hw_gc_try(cache->mutator, room, kind_of(flags));
+        if (RB_LIKELY(object != NULL)) return fill(o, cache, object, klass, flags, PASS_FIRST_WORDS room);
+    }
+    return new_obj_slowly(objspace, cache_pointer, klass, flags, PASS_FIRST_WORDS wb_protected, size);
 }
 
 size_t
 rb_gc_impl_obj_slot_size(VALUE obj)
 {
-    return hw_gc_object_size((void *)obj);
+    return hw_gc_slot_of(the.first->mutator, (void *)obj);
 }
 
 size_t *

@@ -99,12 +99,14 @@
 #if RUBY_IS_4
 #define FIRST_WORDS
 #define FIRST_WORD(n) 0
+#define PASS_FIRST_WORDS
 #define IF_ALLOWED , bool allowed
 #define ALLOWED allowed
 #define PASS_ALLOWED , allowed
 #else
 #define FIRST_WORDS VALUE v1, VALUE v2, VALUE v3,
 #define FIRST_WORD(n) v##n
+#define PASS_FIRST_WORDS v1, v2, v3,
 #define IF_ALLOWED
 #define ALLOWED true
 #define PASS_ALLOWED

@@ -181,12 +181,28 @@ impl Starts {
         Some(Self { step, half: if pairs { step / 2 } else { 0 }, phase, less: 64 % step })
     }
 
-    /// Those of the next word.
-    fn next(&mut self) -> u64 {
+    /// Those of the next word, and which of them begin in the middle of their granule.
+    fn next(&mut self) -> (u64, u64) {
         let Self { step, half, phase, less } = *self;
         let second = if phase + half < step { phase + half } else { phase + half - step };
         self.phase = if phase < less { phase + step } else { phase } - less;
-        EVERY[step] << phase | EVERY[step] << second
+        let (first, second) = (EVERY[step] << phase, EVERY[step] << second);
+        (first | second, second & !first)
+    }
+}
+
+/// Where the slot begins that has the first of the bits of a word, if those of slots that begin `middle` in their granule are known.
+fn first_of(word: usize, bits: u64, middle: u64) -> usize {
+    let bit = bits.trailing_zeros() as usize;
+    word * WORD_BYTES + bit * GRANULE + (middle >> bit & 1) as usize * (GRANULE / 2)
+}
+
+/// Calls `with` for where each slot begins that has one of the bits of a word.
+#[inline(always)]
+fn each_of(word: usize, (mut bits, middle): (u64, u64), mut with: impl FnMut(usize)) {
+    while bits != 0 {
+        with(first_of(word, bits, middle));
+        bits &= bits - 1;
     }
 }
 
@@ -199,9 +215,10 @@ fn first_clear(bits: &Bits, from: usize, size: usize, end: usize) -> Option<usiz
     };
     let mut free = u64::MAX << (granule % 64);
     while word * WORD_BYTES < end {
-        free &= starts.next() & !bits[word].load(Ordering::Relaxed);
+        let (begin, middle) = starts.next();
+        free &= begin & !bits[word].load(Ordering::Relaxed);
         if free != 0 {
-            let at = start(word * 64 + free.trailing_zeros() as usize, size);
+            let at = first_of(word, free, middle);
             return (at < end).then_some(at);
         }
         free = u64::MAX;
@@ -210,28 +227,32 @@ fn first_clear(bits: &Bits, from: usize, size: usize, end: usize) -> Option<usiz
     None
 }
 
-/// Calls `with` for each slot of `size` bytes, of those that end at `end`, that is taken and has no mark. What begins below
-/// byte `cursor`, where a slot begins, is taken whatever `taken` says.
+/// Calls `with` for each slot of `size` bytes, of those that end at `end`, that is taken and has no mark; and `soon` earlier, to have
+/// its memory fetched. What begins below byte `cursor`, where a slot begins, is taken whatever `taken` says.
 pub(super) fn each_dead(
     (taken, cursor): (&Bits, usize),
     marks: &Bits,
     (size, end): (usize, usize),
+    soon: impl Fn(usize),
     mut with: impl FnMut(usize),
 ) {
     let Some(mut starts) = Starts::of(size, 0) else {
         let dead = |&at: &usize| (at < cursor || is_set(taken, at)) && !is_set(marks, at);
         return (0..end).step_by(size).filter(dead).for_each(with);
     };
+    // What died in a word is fetched while that of the word before is looked at.
+    let mut before = (0, 0);
     for (word, taken) in taken.iter().enumerate() {
         let below = (cursor / GRANULE).saturating_sub(word * 64);
         let below = if below >= 64 { u64::MAX } else { (1 << below) - 1 };
-        let taken = taken.load(Ordering::Relaxed) | starts.next() & below;
-        let mut dead = taken & !marks[word].load(Ordering::Relaxed);
-        while dead != 0 {
-            with(start(word * 64 + dead.trailing_zeros() as usize, size));
-            dead &= dead - 1;
-        }
+        let (begin, middle) = starts.next();
+        let taken = taken.load(Ordering::Relaxed) | begin & below;
+        let dead = (taken & !marks[word].load(Ordering::Relaxed), middle);
+        each_of(word, dead, &soon);
+        each_of(word.wrapping_sub(1), before, &mut with);
+        before = dead;
     }
+    each_of(WORDS - 1, before, with);
 }
 
 /// The first stretch of slots without a bit at or behind byte `from`, where a slot begins:
@@ -401,7 +422,10 @@ mod tests {
             let (marks, cursor) = (none(), slots / 3 * size);
             (0..slots).step_by(5).for_each(|slot| _ = set(&marks, slot * size));
             let mut dead = Vec::new();
-            each_dead((&bits, cursor), &marks, (size, slots * size), |at| dead.push(at / size));
+            let fetched = core::cell::RefCell::new(Vec::new());
+            let soon = |at| fetched.borrow_mut().push(at / size);
+            each_dead((&bits, cursor), &marks, (size, slots * size), soon, |at| dead.push(at / size));
+            prop_assert!(fetched.borrow().is_empty() || *fetched.borrow() == dead);
             let held = |&slot: &usize| slot < slots / 3 || !expected[slot];
             prop_assert_eq!(dead, (0..slots).filter(held).filter(|slot| slot % 5 != 0).collect::<Vec<_>>());
             let every_other = (0..slots).step_by(2).map(|slot| slot * size);

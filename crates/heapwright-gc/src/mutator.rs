@@ -13,6 +13,7 @@
 //!
 use core::ptr;
 
+use heapwright_substrate::address_map::Entry;
 use heapwright_substrate::ids::{Recycled, Slot};
 use heapwright_substrate::os;
 use heapwright_substrate::sync::atomic::{AtomicU16, AtomicU32, Ordering};
@@ -66,6 +67,10 @@ pub(super) struct Mutator {
     pub(super) marks: Ptr<u8>,
     /// The runtime's word.
     pub(super) data: Ptr<core::ffi::c_void>,
+    /// Where the entry of the unit at address 0 would be, and the entry of a page of the heap's first page list: for the C
+    /// header, which finds an object's page list by them.
+    pub(super) units: Ptr<u32>,
+    pub(super) first_list: AtomicU32,
 
     pub(super) handshake: Handshake,
     pub(super) tracer: Tracer,
@@ -130,6 +135,8 @@ impl Mutator {
         me.number.set(slot.id() as usize);
         me.thread.set(0);
         me.marks.set(tracer::marks_of_nothing());
+        me.units.set(tracer::entry_of_nothing());
+        me.first_list.store(Entry::collected(heap.id(), 0).word(), Ordering::Relaxed);
         me.tracer.belong(heap);
         for (page_list, region) in me.regions.iter().enumerate() {
             // What is in no pool must not fit, though the region is empty.

@@ -27,6 +27,7 @@
 //! Used by all of the collected heap.
 
 use heapwright_substrate::address_map::MAP;
+use heapwright_substrate::os;
 use heapwright_substrate::size_class::UNIT;
 
 use super::bits::{self, Bits, WORDS, Words};
@@ -262,7 +263,9 @@ impl Page {
     pub(super) fn each_dead(&self, mut with: impl FnMut(*mut u8)) {
         let held = (self.held.taken(), self.held.cursor());
         let slots = (self.slot.get(), self.end());
-        bits::each_dead(held, self.marks(), slots, |at| with(self.base().wrapping_add(at)));
+        let base = self.base();
+        let soon = |at| os::prefetch(base.wrapping_add(at));
+        bits::each_dead(held, self.marks(), slots, soon, |at| with(base.wrapping_add(at)));
     }
 
     /// Where objects begin that were allocated since it was swept, and have not reported yet what they

@@ -26,7 +26,7 @@ use core::ptr;
 
 use heapwright_substrate::address_map::{Entry, MAP};
 use heapwright_substrate::os::{self, prefetch};
-use heapwright_substrate::size_class::UNIT_SHIFT;
+use heapwright_substrate::size_class::{UNIT, UNIT_SHIFT};
 use heapwright_substrate::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use super::bag::{Buffer, Recent};
@@ -356,6 +356,11 @@ impl Tracer {
 pub(super) fn marks_of_nothing() -> *mut u8 {
     let skipped = MAP.base().addr() / GRANULE / 8;
     MAP.side_bitmap(0).wrapping_sub(skipped)
+}
+
+/// Where the entry would be of the unit at address 0, in the address map.
+pub(super) fn entry_of_nothing() -> *mut u32 {
+    MAP.entries().wrapping_sub(MAP.base().addr() / UNIT).cast()
 }
 
 /// The page list of an object's page, if it is an object of the heap whose entries have `tag`.

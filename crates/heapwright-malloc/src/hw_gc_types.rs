@@ -83,6 +83,10 @@ pub struct GcMutator {
     pub marks: *const u8,
     /// The runtime's word: see hw_gc_data.
     pub data: *mut c_void,
+    /// The entry of each 64 KiB of addresses, by address >> 16.
+    pub units: *const u32,
+    /// The entry of a page of the first region; of the next one it is one more, and so on.
+    pub first_list: u32,
 }
 
 const _: () = {
@@ -94,6 +98,8 @@ const _: () = {
     assert!(same(shown::MUTATOR[4], field!(GcMutator, places)));
     assert!(same(shown::MUTATOR[5], field!(GcMutator, marks)));
     assert!(same(shown::MUTATOR[6], field!(GcMutator, data)));
+    assert!(same(shown::MUTATOR[7], field!(GcMutator, units)));
+    assert!(same(shown::MUTATOR[8], field!(GcMutator, first_list)));
     assert!(same(shown::REGION[0], field!(GcRegion, next)));
     assert!(same(shown::REGION[1], field!(GcRegion, end)));
     assert!(same(shown::REGION[2], field!(GcRegion, hole)));

@@ -188,6 +188,11 @@ impl Entry {
         Self(Self::tag(owner) | (COLLECTED + page_list as u32))
     }
 
+    /// The word that it is in the map.
+    pub const fn word(self) -> u32 {
+        self.0
+    }
+
     /// A later unit of the page of a collected heap that begins at unit `head`.
     #[inline]
     pub const fn collected_rest(head: usize) -> Self {
@@ -437,6 +442,12 @@ impl AddressMap {
     pub fn side_bitmap(&self, unit: usize) -> *mut u8 {
         debug_assert!(unit < self.limit());
         self.bitmaps.load(Ordering::Relaxed).wrapping_add(unit * SIDE_BITMAP)
+    }
+
+    /// The entries of all units, as one array: that of unit 0.
+    #[inline]
+    pub fn entries(&self) -> *mut AtomicU32 {
+        self.table.load(Ordering::Relaxed)
     }
 
     /// The first byte of `unit`, with the window's provenance.

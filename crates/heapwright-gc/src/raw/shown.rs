@@ -18,8 +18,8 @@ macro_rules! place {
 
 /// Regions of a mutator: pools times kinds.
 pub const REGIONS: usize = PAGE_LISTS;
-/// Where poll, barrier, heap, regions, places, marks and data are in a mutator: offset and size.
-pub const MUTATOR: [(usize, usize); 7] = [
+/// Where poll, barrier, heap, regions, places, marks, data, units and first_list are in a mutator: offset and size.
+pub const MUTATOR: [(usize, usize); 9] = [
     place!(Mutator, poll),
     place!(Mutator, barrier),
     place!(Mutator, heap),
@@ -27,6 +27,8 @@ pub const MUTATOR: [(usize, usize); 7] = [
     place!(Mutator, places),
     place!(Mutator, marks),
     place!(Mutator, data),
+    place!(Mutator, units),
+    place!(Mutator, first_list),
 ];
 /// Where next, end and by_slot are in a tracer.
 pub const TRACER: [(usize, usize); 3] =

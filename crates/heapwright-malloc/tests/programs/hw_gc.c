@@ -277,6 +277,22 @@ static void without_trace(void)
     end();
 }
 
+/* What the inline functions tell of an object is what the others do. */
+static void sizes(void)
+{
+    static const uint32_t kinds[] = { HW_GC_TRACED, HW_GC_LEAF, HW_GC_FREED | HW_GC_USER };
+    begin((hw_gc_options){ .least = 1 << 20 }, true);
+    for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
+        for (size_t size = 16; size < 300000; size += size / 7 + 8) {
+            void *object = hw_gc_new(mutator, size, kinds[kind]);
+            CHECK(object != NULL);
+            CHECK(hw_gc_slot_of(mutator, object) == hw_gc_object_size(object));
+            CHECK(hw_gc_slot_of(mutator, object) >= size);
+        }
+    }
+    end();
+}
+
 static size_t eight_mib(const hw_gc_outcome *outcome, void *context)
 {
     hw_gc_outcome *last = context;
@@ -314,6 +330,7 @@ int main(void)
     updates(false, false);
     updates(true, true);
     without_trace();
+    sizes();
     sizing();
     return 0;
 }

@@ -513,7 +513,11 @@ fn a_large_span_serves_every_size_whatever_guards_it() {
                 // The pages before and behind it, whether the span is new or was guarded as a whole, filled or emptied.
                 let (page, end) = (block.addr() & !(PAGE - 1), block.addr() + size);
                 for beside in [page - 1, end.next_multiple_of(PAGE)] {
-                    assert_eq!(is_inaccessible(beside), detect.guard, "{guard:?} {detect:?} {step}");
+                    assert_eq!(
+                        is_inaccessible(beside),
+                        detect.guard,
+                        "{guard:?} {detect:?} {step}"
+                    );
                 }
                 free(&heap, block, size, 16);
             }
