@@ -88,9 +88,9 @@ while read -r name path _ mean; do
     printf '%-20s %6s %6s %7s %6s\n' "$name" "$path" "$mean" "${golden:-none}" "$(limit "$name")"
     [ "$mode" = --print ] && continue
     judge "$name" "$path" "$(limit "$name")" || status=1
-    # Of blocks of other threads, each 32nd sends a batch.
+    # Of blocks of other threads, each 32nd sends a batch: a mean of some 8 more (8.1 on one machine).
     more=3
-    [ "$name" != remote_free ] || more=8
+    [ "$name" != remote_free ] || more=10
     if above "$mean" "$((${path%.*} + more))"; then
         say "FAIL $name takes $mean instructions on average: the slow path is taken too often"; status=1
     fi
