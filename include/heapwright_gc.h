@@ -93,7 +93,7 @@ HW_GC_INLINE void *hw_gc_new(hw_gc_mutator *mutator, size_t size, uint32_t kind)
     return HW_GC_LIKELY(object != NULL) ? object : hw_gc_alloc(mutator, size, kind);
 }
 
-/* hw_gc_object_size of an object of the mutator's heap: five instructions. */
+/* hw_gc_object_size, inline, of an object of the mutator's heap. */
 HW_GC_INLINE size_t hw_gc_slot_of(hw_gc_mutator *mutator, const void *object) {
     uint32_t region = ((const volatile uint32_t *)mutator->units)[(uintptr_t)object >> 16] - mutator->first_list;
     /* The last regions are those of large objects. */

@@ -9,7 +9,7 @@
 //!               Some    time is left: of a site every block, then every second, fourth, ... (see `sample`)
 //!               Due     no time is left: what each site is due
 //!               None    2.5 ms of debt: sites wait for what they are due, but for those where something was found, and for
-//!                       the first of each module (see `module_advance`)
+//!                       the first of each module (see `module_advance`); large blocks that are freed are filled, or emptied
 //! ```
 //!
 //! So a program that makes few blocks, or makes them slowly, behaves as under `guard=all`; one that does nothing but
@@ -21,7 +21,7 @@
 //! that of the process on the CPU, not the clock's, so a busy machine guards as much as a quiet one. What a guarded block
 //! costs is measured: of one in [`TIMED`] the calls that make and retire it are timed by the thread's CPU clock. (A guard is two
 //! system calls and a fault, 3 to 6 us; where guards split mappings, or many threads run, it is more.) A bucket that is guarded
-//! because there is time is also charged for its pages, which the program faults in when it is used again: these faults are most of such a
+//! because there is time, and a large block that would have been filled, is also charged for its pages, which the program faults in when it is used again: these faults are most of such a
 //! guard's cost, and were not counted.
 //!
 //! A forked child goes on with what its parent had left. In a sandbox, which may not know the clocks' system calls, no time
@@ -173,7 +173,7 @@ impl GuardBudget {
     }
 
     fn add(&self, ns: i64) {
-        // Guards that are not a matter of choice (flagged sites, large blocks) could make a debt of seconds.
+        // Guards that are not a matter of choice (flagged sites, large blocks' ends) could make a debt of seconds.
         let sum = |left: i64| Some(left.saturating_add(ns).clamp(-DEBT_MOST_NS, MOST_NS));
         let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum);
     }

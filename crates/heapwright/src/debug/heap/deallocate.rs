@@ -198,14 +198,12 @@ impl Heap {
             // The pages of one that is guarded because there is time, and would have been filled. (The few that are guarded in any case
             // come when there is none.)
             let bytes = match bucket.span.form() {
-                _ if left != Memory::Guarded => 0,
                 Form::Small if allowance.is_generous() => bucket.span.bucket_bytes(),
-                Form::Large => Some(history::extent(bucket).1)
-                    .filter(|&bytes| bytes <= history::FILLED_MOST)
-                    .unwrap_or(0),
+                Form::Large => history::extent(bucket).1,
                 _ => 0,
             };
-            let pages = bytes / PAGE;
+            let is_dearer = left == Memory::Guarded && bytes <= history::FILLED_MOST;
+            let pages = if is_dearer { bytes / PAGE } else { 0 };
             self.budget.retired(&spending, pages);
         }
         if fills {
