@@ -21,8 +21,8 @@
 //! that of the process on the CPU, not the clock's, so a busy machine guards as much as a quiet one. What a guarded block
 //! costs is measured: of one in [`TIMED`] the calls that make and retire it are timed by the thread's CPU clock. (A guard is two
 //! system calls and a fault, 3 to 6 us; where guards split mappings, or many threads run, it is more.) A bucket that is guarded
-//! because there is time, and a large block that would have been filled, is also charged for its pages, which the program faults in when it is used again: these faults are most of such a
-//! guard's cost, and were not counted.
+//! because there is time, and a large block that would have been filled, is also charged for its pages, which the program faults in
+//! when it is used again: these faults are most of such a guard's cost, and were not counted.
 //!
 //! A forked child goes on with what its parent had left. In a sandbox, which may not know the clocks' system calls, no time
 //! comes in, and sites have what they are due.
