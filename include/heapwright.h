@@ -862,7 +862,7 @@ typedef struct hw_gc_mutator {
    */
   void *data;
   /**
-   * The entry of each 64 KiB of addresses, by address >> 16.
+   * The entry of each 64 KiB of the heaps' addresses, by address >> 16. Of other addresses there is none to look at.
    */
   const uint32_t *units;
   /**

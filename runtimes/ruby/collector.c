@@ -466,7 +466,7 @@ fill(struct objspace *o, struct cache *cache, VALUE *object, VALUE klass, VALUE 
     return (VALUE)object;
 }
 
-/* Where nothing is at hand, or the object has no barriers. Apart, so that the fast path saves no registers. */
+/* Where nothing is at hand, the object has no barriers, or GC.stress is on. Apart, so that the fast path saves no registers. */
 RBIMPL_ATTR_NOINLINE()
 static VALUE
 new_obj_slowly(void *objspace, void *cache_pointer, VALUE klass, VALUE flags, FIRST_WORDS

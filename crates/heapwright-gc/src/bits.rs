@@ -191,7 +191,7 @@ impl Starts {
     }
 }
 
-/// Where the slot begins that has the first of the bits of a word, if those of slots that begin `middle` in their granule are known.
+/// Where the slot begins that has the first of the bits of a word. `middle`: the bits of slots that begin in the middle of their granule.
 fn first_of(word: usize, bits: u64, middle: u64) -> usize {
     let bit = bits.trailing_zeros() as usize;
     word * WORD_BYTES + bit * GRANULE + (middle >> bit & 1) as usize * (GRANULE / 2)
@@ -227,8 +227,8 @@ fn first_clear(bits: &Bits, from: usize, size: usize, end: usize) -> Option<usiz
     None
 }
 
-/// Calls `with` for each slot of `size` bytes, of those that end at `end`, that is taken and has no mark; and `soon` earlier, to have
-/// its memory fetched. What begins below byte `cursor`, where a slot begins, is taken whatever `taken` says.
+/// Calls `with` for each slot of `size` bytes, of those that end at `end`, that is taken and has no mark; and, where
+/// several slots begin in a word, `soon` earlier, to have its memory fetched. What begins below byte `cursor`, where a slot begins, is taken whatever `taken` says.
 pub(super) fn each_dead(
     (taken, cursor): (&Bits, usize),
     marks: &Bits,
@@ -425,7 +425,8 @@ mod tests {
             let fetched = core::cell::RefCell::new(Vec::new());
             let soon = |at| fetched.borrow_mut().push(at / size);
             each_dead((&bits, cursor), &marks, (size, slots * size), soon, |at| dead.push(at / size));
-            prop_assert!(fetched.borrow().is_empty() || *fetched.borrow() == dead);
+            let all_were = Starts::of(size, 0).is_some();
+            prop_assert_eq!(&fetched.borrow()[..], if all_were { &dead[..] } else { &[] });
             let held = |&slot: &usize| slot < slots / 3 || !expected[slot];
             prop_assert_eq!(dead, (0..slots).filter(held).filter(|slot| slot % 5 != 0).collect::<Vec<_>>());
             let every_other = (0..slots).step_by(2).map(|slot| slot * size);

@@ -83,7 +83,7 @@ pub struct GcMutator {
     pub marks: *const u8,
     /// The runtime's word: see hw_gc_data.
     pub data: *mut c_void,
-    /// The entry of each 64 KiB of addresses, by address >> 16.
+    /// The entry of each 64 KiB of the heaps' addresses, by address >> 16. Of other addresses there is none to look at.
     pub units: *const u32,
     /// The entry of a page of the first region; of the next one it is one more, and so on.
     pub first_list: u32,

@@ -10,8 +10,8 @@
 //! An emptied bucket is *guarded* (its pages go back to the kernel and any thread that
 //! touches them is caught) or stays *filled* (a write to it is found out
 //! when it leaves the history). A guard costs two system calls and faults, 2.4 us a
-//! page against 0.4 us for filling and verifying, so by default large blocks and the first buckets of each
-//! class are guarded, then one in 64; `guard=all` guards all.
+//! page against 0.4 us for filling and verifying, so by default large blocks (unless the guards' budget is in
+//! debt) and the first buckets of each class are guarded, then one in 64; `guard=all` guards all.
 //!
 //! The history keeps addresses from being used again: while a bucket is in it, its slots'
 //! records are, and the report of a late `free` of one of its blocks names the block and

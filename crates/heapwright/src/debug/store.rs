@@ -24,7 +24,7 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 
 use super::budget::Allowance;
 use super::bytes;
-use super::history::{History, extent, guarded_range, verify};
+use super::history::{FILLED_MOST, History, extent, guarded_range, verify};
 use super::poisoned;
 use super::shape::{self, BUCKETS, PAGE, Shape};
 use super::side::{LARGEST, Side};
@@ -295,7 +295,12 @@ impl Store {
             self.new_large(&shape, units, align, found)
         }?;
         let was_guarded = span.buckets[0].memory() == Memory::Guarded;
-        let opened = self.open_part(span, list, (span.start().wrapping_add(PAGE), room))?;
+        let part = (span.start().wrapping_add(PAGE), room);
+        let (opened, is_bare) = match self.open_part(span, list, part) {
+            Some(opened) => (opened, false),
+            // A kernel that is near its limit of mappings refuses a hole in a guard, and takes all of it away.
+            None => (self.open(span, list)?, true),
+        };
         let record = opened.bucket.record();
         let area = span.start().wrapping_add(PAGE);
         let had = record.room.swap(room, Ordering::Relaxed);
@@ -307,14 +312,14 @@ impl Store {
                 // SAFETY: the span is ours.
                 unsafe { bytes::fill(at(had), room - had) };
             }
-        } else if had == 0 {
-            // It is new.
+        } else if had == 0 || is_bare {
+            // It is new, or nothing of it is guarded any more.
             // SAFETY: the span is ours, and nothing is in it.
             unsafe { os::guard(span.start(), PAGE) };
             // SAFETY: the pages behind the room, in a span that is ours and holds nothing.
             unsafe { os::guard(at(room), all - room + PAGE) };
         } else if was_guarded {
-            // From end to end, and `open` took away what is in the room's place.
+            // From end to end, and `open_part` took away what is in the room's place.
         } else if had < room {
             // The guards at its ends stayed, whatever became of what is between them.
             // SAFETY: pages of the span, which is ours, that are not in use yet.
@@ -581,8 +586,9 @@ impl Store {
             (_, Form::Sampled) | (Guard::All, _) => true,
             (_, form) => {
                 let has_time = match form {
-                    Form::Large => allowance != Allowance::None,
-                    // Where spans lie in huge pages a guard cuts one.
+                    // What is too long to be filled would be emptied, and nobody would see a write to it.
+                    Form::Large => allowance != Allowance::None || extent(bucket).1 > FILLED_MOST,
+                    // New spans lie in huge pages then, which a guard cuts.
                     _ => allowance.is_generous() && self.open_bytes < DENSE_FROM,
                 };
                 has_time || number <= GUARD_FIRST || number.is_multiple_of(GUARD_ONE_IN)

@@ -189,21 +189,21 @@ impl Heap {
         }
         // SAFETY: the bucket is nobody's, and not yet in the history.
         let left = unsafe { history::leave(bucket, wants) };
+        // The pages of one that is guarded because there is time, and would have been filled. (The few that are guarded in any case
+        // come when there is none.) While the bucket is still ours.
+        let bytes = match bucket.span.form() {
+            Form::Small if allowance.is_generous() => bucket.span.bucket_bytes(),
+            Form::Large => history::extent(bucket).1,
+            _ => 0,
+        };
+        let is_dearer = left == Memory::Guarded && bytes <= history::FILLED_MOST;
+        let pages = if is_dearer { bytes / PAGE } else { 0 };
         {
             let mut store = self.store.lock();
             store.retire(bucket, left, &mut |bucket, damage| late.push_in(bucket, damage));
             self.note(&mut store);
         }
         if let Some(spending) = spending {
-            // The pages of one that is guarded because there is time, and would have been filled. (The few that are guarded in any case
-            // come when there is none.)
-            let bytes = match bucket.span.form() {
-                Form::Small if allowance.is_generous() => bucket.span.bucket_bytes(),
-                Form::Large => history::extent(bucket).1,
-                _ => 0,
-            };
-            let is_dearer = left == Memory::Guarded && bytes <= history::FILLED_MOST;
-            let pages = if is_dearer { bytes / PAGE } else { 0 };
             self.budget.retired(&spending, pages);
         }
         if fills {
