@@ -72,7 +72,7 @@ unit=("${OTHERS[@]}")
 # pointers. Guards and stacks there are none here.
 say "miri: the debug heap"
 names debug '^debug::'
-sliced 600 "" debug
+sliced 1800 "" debug
 if in_slice 0; then
     say "miri: heapwright-record"
     miri 600 "" -p heapwright-record --lib
