@@ -469,13 +469,10 @@ fill(struct objspace *o, struct cache *cache, VALUE *object, VALUE klass, VALUE 
 /* Where nothing is at hand, the object has no barriers, or GC.stress is on. Apart, so that the fast path saves no registers. */
 RBIMPL_ATTR_NOINLINE()
 static VALUE
-new_obj_slowly(void *objspace, void *cache_pointer, VALUE klass, VALUE flags, FIRST_WORDS
+new_obj_slowly(struct objspace *o, struct cache *cache, VALUE klass, VALUE flags, FIRST_WORDS
                bool wb_protected, size_t size)
 {
-    struct objspace *o = objspace;
-    struct cache *cache = cache_pointer;
     uint32_t kind = kind_of(flags);
-    if (size < NARROWEST) size = NARROWEST;
     VALUE *object = RTEST(o->stress) ? NULL : hw_gc_try(cache->mutator, size, kind);
 
     if (object == NULL) object = allocate(o, cache, size, kind);
@@ -491,14 +488,13 @@ rb_gc_impl_new_obj(void *objspace, void *cache_pointer, VALUE klass, VALUE flags
 {
     struct objspace *o = objspace;
     struct cache *cache = cache_pointer;
-    /* Some ask for two words, and get what Ruby's own would give. */
-    size_t room = size < NARROWEST ? NARROWEST : size;
+    if (size < NARROWEST) size = NARROWEST; /* some ask for two words, and get what Ruby's own would give */
 
     if (RB_LIKELY(!RTEST(o->stress) && wb_protected)) {
-        VALUE *object = hw_gc_try(cache->mutator, room, kind_of(flags));
-        if (RB_LIKELY(object != NULL)) return fill(o, cache, object, klass, flags, PASS_FIRST_WORDS room);
+        VALUE *object = hw_gc_try(cache->mutator, size, kind_of(flags));
+        if (RB_LIKELY(object != NULL)) return fill(o, cache, object, klass, flags, PASS_FIRST_WORDS size);
     }
-    return new_obj_slowly(objspace, cache_pointer, klass, flags, PASS_FIRST_WORDS wb_protected, size);
+    return new_obj_slowly(o, cache, klass, flags, PASS_FIRST_WORDS wb_protected, size);
 }
 
 size_t

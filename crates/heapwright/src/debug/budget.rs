@@ -9,14 +9,13 @@
 //!               Some    time is left: of a site every block, then every second, fourth, ... (see `sample`)
 //!               Due     no time is left: what each site is due
 //!               None    2.5 ms of debt: sites wait for what they are due, but for those where something was found, and for
-//!                       the first of each module (see `module_advance`); of large blocks that are freed, those up to 256 KiB are filled, but for the
-//!                       first four of a length and one in 64
+//!                       the first of each module (see `module_advance`); large blocks up to 256 KiB that are freed are filled,
+//!                       but for the first four of a length and one in 64
 //! ```
 //!
 //! So a program that makes few blocks, or makes them slowly, behaves as under `guard=all` (but for emptied buckets of small blocks, once
-//! 4 MiB are open); one that does nothing but
-//! allocate has what its sites are due. That is paid from the budget, too, and waits when the debt is large: a compiler has 20,000 sites, and to
-//! guard two blocks of each took 28 % of its time.
+//! 4 MiB are open); one that does nothing but allocate has what its sites are due. That is paid from the budget, too, and waits when the
+//! debt is large: a compiler has 20,000 sites, and to guard two blocks of each took 28 % of its time.
 //!
 //! **The advance is a count**, so what a small program is told of live blocks does not depend on the machine. It is small, because a build is
 //! a thousand processes of 20 ms: 512 blocks were an eighth of such a compiler's time, and found nothing in the corpus that 160 do not. Beyond it time decides:
@@ -175,7 +174,7 @@ impl GuardBudget {
     }
 
     fn add(&self, ns: i64) {
-        // Guards that are not a matter of choice (flagged sites) could make a debt of seconds.
+        // Guards that are not a matter of choice (flagged sites, freed blocks over 256 KiB) could make a debt of seconds.
         let sum = |left: i64| Some(left.saturating_add(ns).clamp(-DEBT_MOST_NS, MOST_NS));
         let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum);
     }

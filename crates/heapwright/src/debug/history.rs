@@ -10,8 +10,8 @@
 //! An emptied bucket is *guarded* (its pages go back to the kernel and any thread that
 //! touches them is caught) or stays *filled* (a write to it is found out
 //! when it leaves the history). A guard costs two system calls and faults, 2.4 us a
-//! page against 0.4 us for filling and verifying, so by default large blocks (unless the guards' budget is in
-//! debt) and the first buckets of each class are guarded, then one in 64; `guard=all` guards all.
+//! page against 0.4 us for filling and verifying, so by default large blocks (those up to 256 KiB unless
+//! the guards' budget is in debt) and the first buckets of each class are guarded, then one in 64; `guard=all` guards all.
 //!
 //! The history keeps addresses from being used again: while a bucket is in it, its slots'
 //! records are, and the report of a late `free` of one of its blocks names the block and
@@ -36,7 +36,7 @@ const ENTRY_COST: usize = 64;
 /// What a unit costs, for a span that is remembered.
 const UNIT_COST: usize = 700;
 /// Large blocks up to so many bytes stay filled, where they are not guarded.
-pub(super) const FILLED_MOST: usize = 256 << 10;
+const FILLED_MOST: usize = 256 << 10;
 
 /// Emptied buckets, oldest first out.
 pub(super) struct History {
@@ -124,7 +124,7 @@ pub(crate) unsafe fn leave(bucket: BucketRef, guard: bool) -> Memory {
         // pages were to be guarded and the kernel refused. Guards stay.
         let (start, all) = (bucket.start(), bucket.span.bucket_bytes());
         // SAFETY: the bucket's pages, which are nobody's.
-        if length > FILLED_MOST && unsafe { SYSTEM.decommit(start, all) } {
+        if !is_to_be_filled(bucket) && unsafe { SYSTEM.decommit(start, all) } {
             return Memory::Zero;
         }
         // SAFETY: the bucket's bytes, which are nobody's.
@@ -136,6 +136,11 @@ pub(crate) unsafe fn leave(bucket: BucketRef, guard: bool) -> Memory {
         unsafe { bytes::fill(from, length) };
     }
     Memory::Pattern
+}
+
+/// Whether an emptied bucket is filled where it is not guarded; else its pages go.
+pub(super) fn is_to_be_filled(bucket: BucketRef) -> bool {
+    bucket.span.form() == Form::Small || extent(bucket).1 <= FILLED_MOST
 }
 
 /// What of an emptied bucket holds the pattern.

@@ -24,7 +24,7 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 
 use super::budget::Allowance;
 use super::bytes;
-use super::history::{FILLED_MOST, History, extent, guarded_range, verify};
+use super::history::{History, extent, guarded_range, is_to_be_filled, verify};
 use super::poisoned;
 use super::shape::{self, BUCKETS, PAGE, Shape};
 use super::side::{LARGEST, Side};
@@ -586,8 +586,8 @@ impl Store {
             (_, Form::Sampled) | (Guard::All, _) => true,
             (_, form) => {
                 let has_time = match form {
-                    // What is too long to be filled would be emptied, and nobody would see a write to it.
-                    Form::Large => allowance != Allowance::None || extent(bucket).1 > FILLED_MOST,
+                    // Where its pages would go, nobody would see a write to it.
+                    Form::Large => allowance != Allowance::None || !is_to_be_filled(bucket),
                     // New spans lie in huge pages then, which a guard cuts.
                     _ => allowance.is_generous() && self.open_bytes < DENSE_FROM,
                 };

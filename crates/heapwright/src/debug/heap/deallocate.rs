@@ -193,11 +193,10 @@ impl Heap {
         // come when there is none.) While the bucket is still ours.
         let bytes = match bucket.span.form() {
             Form::Small if allowance.is_generous() => bucket.span.bucket_bytes(),
-            Form::Large => history::extent(bucket).1,
+            Form::Large if history::is_to_be_filled(bucket) => history::extent(bucket).1,
             _ => 0,
         };
-        let is_dearer = left == Memory::Guarded && bytes <= history::FILLED_MOST;
-        let pages = if is_dearer { bytes / PAGE } else { 0 };
+        let pages = if left == Memory::Guarded { bytes / PAGE } else { 0 };
         {
             let mut store = self.store.lock();
             store.retire(bucket, left, &mut |bucket, damage| late.push_in(bucket, damage));
