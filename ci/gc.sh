@@ -9,7 +9,7 @@
 # The programs run in turns, each variant once a round; 7 rounds of all take about an
 # hour and want a quiet machine. What each run printed is in runs.txt, beside tables.md
 # and rss.csv (memory over time), in the target folder's gc/ (or what --out says).
-# Ends with 1 if a figure is missed or a run fails.
+# Ends with 1 if a figure is missed or a run fails; a peer that runs out of memory under a limit lacks that round, and the report says so.
 #
 # --quick measures nothing worth reading. It fails where a program does not end well, where the
 # same load computes something else through another door or under another layout, and

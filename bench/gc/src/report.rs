@@ -13,6 +13,8 @@ pub(crate) struct Report {
     tables: String,
     figures: Vec<Figure>,
     failures: Vec<String>,
+    /// Rounds of peers that their limit did not let through.
+    missed_rounds: Vec<String>,
     /// Every run, as it was printed.
     runs: String,
     /// Memory over time.
@@ -25,6 +27,7 @@ impl Report {
             tables: String::new(),
             figures: Vec::new(),
             failures: Vec::new(),
+            missed_rounds: Vec::new(),
             runs: String::new(),
             rss: "load,variant,round,request,ns,bytes\n".to_owned(),
         }
@@ -46,6 +49,12 @@ impl Report {
     pub(crate) fn failed(&mut self, why: String) {
         eprintln!("gc: {why}");
         self.failures.push(why);
+    }
+
+    /// A peer ran out of memory under a limit: its row lacks that round.
+    pub(crate) fn missed_round(&mut self, why: String) {
+        eprintln!("gc: {why}");
+        self.missed_rounds.push(why);
     }
 
     pub(crate) fn table(&mut self, title: &str, table: &str) {
@@ -81,11 +90,16 @@ impl Report {
     fn text(&self) -> String {
         let mut text = format!("{}.\n\n### figures\n\n{}", machine(), figures(&self.figures));
         text.push_str(&self.tables);
-        if !self.failures.is_empty() {
-            text.push_str("### what failed\n\n");
-        }
-        for failure in &self.failures {
-            text.push_str(&format!("- {failure}\n"));
+        for (title, lines) in [
+            ("### rounds that a peer's limit did not let through", &self.missed_rounds),
+            ("### what failed", &self.failures),
+        ] {
+            if !lines.is_empty() {
+                text.push_str(&format!("{title}\n\n"));
+            }
+            for line in lines {
+                text.push_str(&format!("- {line}\n"));
+            }
         }
         text
     }
@@ -118,6 +132,7 @@ mod tests {
         let mut report = Report::new();
         assert!(report.is_sound() && report.holds());
         report.figure("x", Asked::AtMost(1.0), "x", Kind::Counted, &[2.0]);
+        report.missed_round("splay, bdwgc, round 1: out of memory".into());
         assert!(report.is_sound() && !report.holds());
         report.failed("boot, fine, round 1: signal 11 ended it".into());
         assert!(!report.is_sound());
