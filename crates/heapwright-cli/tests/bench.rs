@@ -453,8 +453,6 @@ fn all_gone(pids: &Path) -> bool {
 fn an_interrupted_race_tells_what_it_has() {
     let folder = Folder::new();
     let (child, pids) = long_race(&folder);
-    // Not SIGINT, though Ctrl-C is the same to the command: whoever runs these tests
-    // in the background has it ignored, and then the command ignores it too.
     signal(&child, libc::SIGTERM);
     let output = child.wait_with_output().expect("ended");
     assert_eq!(output.status.signal(), Some(libc::SIGTERM), "{}", stderr(&output));

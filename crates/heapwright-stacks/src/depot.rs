@@ -1,22 +1,31 @@
 //! The depot: each distinct stack once, under a number of 32 bits.
 //!
 //! ```text
-//!   heads         65,536 numbers of nodes, by 16 bits of the hash
+//!   heads         numbers of nodes, by the first bits of the hash: a table of 1,024, of 8,192, of 65,536
 //!     |
 //!     v
 //!   node          hash: u32 | length: u32 | child: [u32; 2] | frames: [usize; length]
 //!                                            |
 //!                                            by the next bit of the hash: a trie that only grows
+//!   link          0 | a node's number | SEALED: look in a larger table
 //!
 //!   segments      64 KiB, 64 KiB, 128 KiB, ... : words of 8 bytes, counted through from 1
 //!   number        the word that a node starts at: finding it is a shift
 //! ```
 //!
+//! # Tables
+//!
+//! Stacks lie anywhere in a table, so a small program would touch all pages of a large one, each with two faults (the first look
+//! maps the kernel's page of zeros). The next table is used once half as many stacks are known as this one has heads. A stack
+//! stays in the table that it came to. What the table in use does not have is looked for in the smaller ones; the link
+//! where it would be there is *sealed*, and only then is it put into the table in use. So two threads that
+//! use different tables agree: one of them seals the link that the other needs, or finds the stack there.
+//!
 //! # Invariants
 //!
 //! - A node's words are written before its number is stored (release) where
 //!   others find it, and its hash, length and frames never change after.
-//! - A child or a head changes once, from 0 to a number.
+//! - A link, which is a child or a head, changes once, from 0 to a number or to `SEALED`; in the largest table never to that.
 //! - The cursor hands a word to one node. The owner of a node that nobody else has
 //!   seen may give its words back, if they are still the last ones.
 //!
@@ -38,9 +47,13 @@ const FIRST_SEGMENT: usize = 8192;
 const SEGMENTS: usize = 18;
 /// Words in all segments: 16 GiB, which 32 bits can count.
 const WORDS: usize = FIRST_SEGMENT << (SEGMENTS - 1);
-const HEADS: usize = 1 << 16;
+/// Tables of heads, and the heads of each as a power of two.
+const TABLES: usize = 3;
+const ORDERS: [u32; TABLES] = if cfg!(test) { [3, 6, 16] } else { [10, 13, 16] };
+/// Of a link that no stack will be put at any more: no node's number.
+const SEALED: u32 = u32::MAX;
 
-const _: () = assert!(WORDS <= u32::MAX as usize && size_of::<usize>() == WORD);
+const _: () = assert!(WORDS <= SEALED as usize && size_of::<usize>() == WORD);
 
 /// What precedes a node's frames.
 #[repr(C)]
@@ -55,7 +68,7 @@ const NODE_WORDS: usize = size_of::<Node>() / WORD;
 const _: () = assert!(size_of::<Node>() == 16 && align_of::<Node>() <= WORD);
 
 /// The segment of a word, the word's place in it, and the segment's length.
-const fn place(word: usize) -> (usize, usize, usize) {
+const fn locate(word: usize) -> (usize, usize, usize) {
     if word < FIRST_SEGMENT {
         return (0, word, FIRST_SEGMENT);
     }
@@ -66,7 +79,7 @@ const fn place(word: usize) -> (usize, usize, usize) {
 
 /// All stacks of a process.
 pub(super) struct StackDepot {
-    heads: Region,
+    heads: [Region; TABLES],
     segments: [Region; SEGMENTS],
     /// The next word.
     cursor: AtomicUsize,
@@ -77,6 +90,19 @@ pub(super) struct StackDepot {
 
 /// The process's own.
 pub(super) static DEPOT: StackDepot = StackDepot::new();
+
+/// A link on a stack's way, and the bits of its hash that choose children from there on.
+struct Link<'a> {
+    link: &'a AtomicU32,
+    path: u64,
+}
+
+/// Where a stack's way through a table ends.
+enum Place<'a> {
+    Found(Stack),
+    /// At a link that leads nowhere; and whether that is sealed.
+    At(Link<'a>, bool),
+}
 
 /// What [`StackDepot::insert`] found.
 pub(super) struct Inserted {
@@ -105,7 +131,7 @@ pub(super) fn hash_end(hash: u64) -> u64 {
 impl StackDepot {
     pub(super) const fn new() -> Self {
         Self {
-            heads: Region::new(),
+            heads: [const { Region::new() }; TABLES],
             segments: [const { Region::new() }; SEGMENTS],
             // Word 0 is nobody's: the number 0 is no stack.
             cursor: AtomicUsize::new(1),
@@ -141,7 +167,7 @@ impl StackDepot {
         if number == 0 || number as usize >= WORDS {
             return None;
         }
-        let (segment, at, segment_length) = place(number as usize);
+        let (segment, at, segment_length) = locate(number as usize);
         let base = self.segments[segment].peek();
         if base.is_null() || at + NODE_WORDS > segment_length {
             return None;
@@ -156,47 +182,123 @@ impl StackDepot {
         Some((node, frames))
     }
 
-    /// The number of a stack, whose hash is `hash`.
-    pub(super) fn insert(&self, frames: &[usize], hash: u64) -> Inserted {
-        let none = Inserted { stack: Stack::NONE, known: false };
-        let heads: *mut AtomicU32 = self.heads.get(HEADS * size_of::<u32>()).cast();
-        if heads.is_null() || frames.is_empty() || frames.len() > MAX_DEPTH {
-            return none;
+    /// The table in use. It only grows, but threads may see it grow at different times.
+    #[inline(always)]
+    fn table(&self) -> usize {
+        let count = self.count();
+        ORDERS[..TABLES - 1].iter().filter(|&&order| count > 1 << (order - 1)).count()
+    }
+
+    /// Follows a stack in a table from its head to itself, or to the link where it would be. `None`: there is no memory
+    /// for the table.
+    #[inline(always)]
+    fn find(&self, table: usize, frames: &[usize], hash: u64) -> Option<Place<'_>> {
+        let order = ORDERS[table];
+        let heads: *const AtomicU32 = self.heads[table].get(size_of::<AtomicU32>() << order).cast();
+        if heads.is_null() {
+            return None;
         }
-        let head = heads.wrapping_add((hash >> 48) as usize);
-        // SAFETY: the region has a head for each value of 16 bits; zeroed memory is
+        let head = heads.wrapping_add((hash >> (u64::BITS - order)) as usize);
+        // SAFETY: the region has a head for each value of so many bits; zeroed memory is
         // a valid one, and nobody writes to it but as an atomic.
-        let mut link: &AtomicU32 = unsafe { &*head };
-        // Bits 47.. choose children; the low 32 are compared.
-        let mut path = hash << 16;
-        let check = hash as u32;
-        let mut mine = 0;
+        let link: &AtomicU32 = unsafe { &*head };
+        self.follow(Link { link, path: hash << order }, frames, hash)
+    }
+
+    /// Goes on from a link.
+    #[inline(always)]
+    fn follow<'a>(&'a self, from: Link<'a>, frames: &[usize], hash: u64) -> Option<Place<'a>> {
+        let Link { mut link, mut path } = from;
         loop {
-            let mut number = link.load(Ordering::Acquire);
-            if number == 0 {
-                if mine == 0 {
-                    mine = self.write(frames, check);
-                    if mine == 0 {
-                        return none;
-                    }
-                }
-                match link.compare_exchange(0, mine, Ordering::AcqRel, Ordering::Acquire) {
-                    Ok(_) => {
-                        self.count.fetch_add(1, Ordering::Relaxed);
-                        return Inserted { stack: Stack(mine), known: false };
-                    }
-                    Err(other) => number = other,
-                }
+            let number = link.load(Ordering::Acquire);
+            if number == 0 || number == SEALED {
+                return Some(Place::At(Link { link, path }, number == SEALED));
             }
-            let Some((node, known)) = self.node(number) else { return none };
-            if node.hash == check && known == frames {
-                if mine != 0 {
-                    self.give_back(mine, frames.len());
-                }
-                return Inserted { stack: Stack(number), known: true };
+            let (node, known) = self.node(number)?;
+            if node.hash == hash as u32 && known == frames {
+                return Some(Place::Found(Stack(number)));
             }
             link = &node.children[(path >> 63) as usize];
             path = path.rotate_left(1);
+        }
+    }
+
+    /// The number of a stack, whose hash is `hash`.
+    pub(super) fn insert(&self, frames: &[usize], hash: u64) -> Inserted {
+        let table = self.table();
+        match self.find(table, frames, hash) {
+            Some(Place::Found(stack)) => Inserted { stack, known: true },
+            Some(place) => self.insert_slowly(table, place, frames, hash),
+            None => Inserted { stack: Stack::NONE, known: false },
+        }
+    }
+
+    /// The same for one that the table in use did not have a moment ago, where its way ended at `place`.
+    #[inline(never)]
+    fn insert_slowly<'a>(
+        &'a self,
+        mut table: usize,
+        mut place: Place<'a>,
+        frames: &[usize],
+        hash: u64,
+    ) -> Inserted {
+        let none = Inserted { stack: Stack::NONE, known: false };
+        if frames.is_empty() || frames.len() > MAX_DEPTH {
+            return none;
+        }
+        for smaller in 0..table {
+            if let Some(stack) = self.find_or_seal(smaller, frames, hash) {
+                return Inserted { stack, known: true };
+            }
+        }
+        let mut mine = 0;
+        loop {
+            let at = match place {
+                Place::Found(stack) => {
+                    if mine != 0 {
+                        self.give_back(mine, frames.len());
+                    }
+                    return Inserted { stack, known: true };
+                }
+                Place::At(_, true) => {
+                    // Another thread uses a larger table.
+                    table += 1;
+                    let Some(there) = self.find(table, frames, hash) else { return none };
+                    place = there;
+                    continue;
+                }
+                Place::At(at, false) => at,
+            };
+            if mine == 0 {
+                mine = self.write(frames, hash as u32);
+                if mine == 0 {
+                    return none;
+                }
+            }
+            if at.link.compare_exchange(0, mine, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+                self.count.fetch_add(1, Ordering::Relaxed);
+                return Inserted { stack: Stack(mine), known: false };
+            }
+            let Some(there) = self.follow(at, frames, hash) else { return none };
+            place = there;
+        }
+    }
+
+    /// The stack, if a table that is not in use any more has it. Else it never will.
+    fn find_or_seal(&self, table: usize, frames: &[usize], hash: u64) -> Option<Stack> {
+        let mut place = self.find(table, frames, hash)?;
+        loop {
+            match place {
+                Place::Found(stack) => return Some(stack),
+                Place::At(_, true) => return None,
+                Place::At(at, false) => {
+                    let (set, seen) = (Ordering::AcqRel, Ordering::Acquire);
+                    if at.link.compare_exchange(0, SEALED, set, seen).is_ok() {
+                        return None;
+                    }
+                    place = self.follow(at, frames, hash)?;
+                }
+            }
         }
     }
 
@@ -205,14 +307,17 @@ impl StackDepot {
         let words = NODE_WORDS + frames.len();
         let mut cursor = self.cursor.load(Ordering::Acquire);
         let (start, base) = loop {
-            let (segment, at, length) = place(cursor);
+            let (segment, at, length) = locate(cursor);
             // A node lies in one segment.
             let start = if at + words > length { cursor + (length - at) } else { cursor };
             if start + words > self.limit.load(Ordering::Relaxed) {
                 return 0;
             }
-            let (segment, length) =
-                if start == cursor { (segment, length) } else { (place(start).0, place(start).2) };
+            let (segment, length) = if start == cursor {
+                (segment, length)
+            } else {
+                (locate(start).0, locate(start).2)
+            };
             let base = self.segments[segment].get(length * WORD);
             if base.is_null() {
                 return 0;
@@ -228,7 +333,7 @@ impl StackDepot {
                 Err(now) => cursor = now,
             }
         };
-        let node: *mut Node = base.wrapping_add(place(start).1 * WORD).cast();
+        let node: *mut Node = base.wrapping_add(locate(start).1 * WORD).cast();
         let value =
             Node { hash, length: frames.len() as u32, children: [const { AtomicU32::new(0) }; 2] };
         // SAFETY: the words are in the segment, and the cursor gave them to us alone.
@@ -270,12 +375,12 @@ mod tests {
     fn words_fill_segments_without_a_gap() {
         let mut last = (0, 0);
         for word in 1..if cfg!(miri) { 20_000 } else { 1 << 20 } {
-            let (segment, at, length) = place(word);
+            let (segment, at, length) = locate(word);
             assert!(at < length);
             assert!((segment, at) == (last.0, last.1 + 1) || (segment, at) == (last.0 + 1, 0));
             last = (segment, at);
         }
-        assert_eq!(place(WORDS - 1), (SEGMENTS - 1, WORDS / 2 - 1, WORDS / 2));
+        assert_eq!(locate(WORDS - 1), (SEGMENTS - 1, WORDS / 2 - 1, WORDS / 2));
     }
 
     #[test]

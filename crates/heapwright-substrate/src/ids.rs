@@ -15,6 +15,8 @@
 //! `registry` makes thread caches of them; `names`, `pool` and `arena` recycle theirs.
 
 use core::ptr;
+#[cfg(feature = "debug")]
+use core::{mem::MaybeUninit, ops::Range};
 
 use crate::address_map::MAX_OWNER;
 use crate::chunk::metadata;
@@ -149,15 +151,20 @@ impl<T: Sync + 'static> Recycled<T> {
     }
 
     /// As [`Recycled::take`], for objects that are too large for a stack: a new one is
-    /// a copy of `fresh`, byte by byte.
+    /// a copy of `fresh`, byte by byte. Of memory that is zero and that nobody writes there is none.
     ///
     /// # Safety
     ///
-    /// Nobody ever uses `fresh`, and it does not know where it is.
+    /// Nobody ever uses `fresh`, and it does not know where it is. Its bytes `zeros` are zero; they are not written.
     #[cfg(feature = "debug")]
     #[cold]
     #[inline(never)]
-    pub unsafe fn take_copy(&self, fresh: &'static T) -> Option<&'static Slot<T>> {
+    pub unsafe fn take_copy(
+        &self,
+        fresh: &'static T,
+        zeros: Range<usize>,
+    ) -> Option<&'static Slot<T>> {
+        debug_assert!(zeros.start <= zeros.end && zeros.end <= size_of::<T>());
         let mut vacant = self.vacant.lock();
         // SAFETY: null, or an object, which is never freed.
         if let Some(found) = unsafe { vacant.0.as_ref() } {
@@ -167,8 +174,12 @@ impl<T: Sync + 'static> Recycled<T> {
         let make = |at: *mut Slot<T>, id| {
             // SAFETY: memory for one object.
             let value = unsafe { &raw mut (*at).value };
-            // SAFETY: by the contract a copy is as good.
-            unsafe { ptr::copy_nonoverlapping(fresh, value, 1) };
+            for part in [0..zeros.start, zeros.end..size_of::<T>()] {
+                let from = ptr::from_ref(fresh).cast::<MaybeUninit<u8>>().wrapping_add(part.start);
+                let to = value.cast::<MaybeUninit<u8>>().wrapping_add(part.start);
+                // SAFETY: by the contract a copy is as good; what is left out is zero in both.
+                unsafe { ptr::copy_nonoverlapping(from, to, part.len()) };
+            }
             // Zeroed memory: nothing is vacant behind it.
             // SAFETY: the number's place in a copy that is ours.
             let place = unsafe { &raw mut (*at).id };

@@ -5,7 +5,7 @@
 use heapwright_record::debug::{Encoder, Entry, HEADER};
 use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,6 +17,16 @@ pub(crate) fn heapwright() -> Command {
         command.env_remove(name);
     }
     command.env("LC_ALL", "C");
+    // Whoever runs the tests in a shell's background has these ignored, and then the command ignores them, too.
+    let default_handlers = || {
+        for signal in [libc::SIGINT, libc::SIGQUIT] {
+            // SAFETY: SIG_DFL is a valid disposition of every signal.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec only `signal` is called, which is async-signal-safe.
+    unsafe { command.pre_exec(default_handlers) };
     command
 }
 

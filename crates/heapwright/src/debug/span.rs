@@ -31,7 +31,9 @@ use core::ptr;
 
 use crate::address_map::{Entry, Kind, MAP};
 use crate::size_class::UNIT;
-use crate::sync::atomic::{AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicUsize, Ordering};
+use crate::sync::atomic::{
+    AtomicPtr, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
 
 use super::shape::{BUCKETS, PAGE, Shape, WATCHED};
 use super::slot::{SIZE_IN_SPAN, Slot, State, Word};
@@ -137,7 +139,9 @@ pub(crate) struct Span {
     pub(crate) next: AtomicPtr<Span>,
     pub(crate) prev: AtomicPtr<Span>,
     pub(crate) buckets: [Bucket; BUCKETS],
-    _rest: [AtomicU32; 12],
+    /// Large, in the history and filled: which of the block's pages hold the pattern, a bit each.
+    pub(crate) filled: AtomicU64,
+    _rest: [AtomicU32; 10],
 }
 
 const _: () = assert!(size_of::<Span>() == 512 && size_of::<Bucket>() == 24);

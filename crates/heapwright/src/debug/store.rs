@@ -627,9 +627,9 @@ impl Store {
             && let Some(damage) = unsafe { verify(bucket) }
         {
             found(bucket, damage);
-            let (from, length) = extent(bucket);
-            // SAFETY: the bucket is in no use.
-            unsafe { bytes::fill(from, length) };
+            let (from, _) = extent(bucket);
+            // SAFETY: the bucket is in no use, and these are bytes of it.
+            unsafe { bytes::fill(from.wrapping_add(damage.first), damage.length) };
         }
         self.make_available(bucket, Self::list_of(bucket.span));
         true

@@ -536,6 +536,45 @@ fn a_large_span_serves_every_size_whatever_guards_it() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "there is no residency")]
+#[cfg(target_os = "linux")]
+fn a_freed_large_block_has_no_more_memory_than_before_and_its_touched_pages_are_watched() {
+    if crate::os::kernel_page_size() != PAGE {
+        return;
+    }
+    let heap = unguarded();
+    let size = 50 * PAGE;
+    let block = alloc(&heap, size, PAGE);
+    for page in [0, 3, 4, 49] {
+        // SAFETY: the block has as many bytes.
+        unsafe { block.wrapping_add(page * PAGE).write(1) };
+    }
+    let memory = || {
+        let mut resident = [0; 50];
+        assert!(crate::os::resident_pages(block.addr(), size, &mut resident));
+        resident
+    };
+    let before = memory();
+    free(&heap, block, size, PAGE);
+    assert_eq!(memory(), before);
+    for page in [0, 3, 4, 49] {
+        let at = block.wrapping_add(page * PAGE + 100);
+        // SAFETY: the bug under test, of memory that is still mapped.
+        unsafe { at.write(1) };
+        heap.sweep();
+        let finding = heap.last_finding().unwrap();
+        assert_eq!(finding.kind, FindingKind::WriteAfterFree);
+        assert_eq!(
+            (finding.offset, finding.size),
+            ((page * PAGE + 100) as i64, size as u64),
+            "{page}"
+        );
+        // SAFETY: mapped; it was put right.
+        assert_eq!(unsafe { at.read() }, bytes::PATTERN);
+    }
+}
+
+#[test]
 fn the_peak_knows_a_large_block_that_came_and_went() {
     let heap = quiet(Config::DEFAULT);
     let block = alloc(&heap, 1 << 20, 8);

@@ -45,7 +45,8 @@ mod sweep;
 mod walk;
 
 use core::ffi::c_void;
-use core::ptr;
+use core::ops::Range;
+use core::{mem, ptr};
 
 use heapwright_record::debug::{Call, Moment};
 
@@ -128,6 +129,12 @@ const GUARD_SAMPLE: u32 = 1;
 const GUARD_ALL: u32 = 2;
 
 impl Heap {
+    /// Where the states of its threads are: null, before it begins.
+    pub(in crate::debug) const STATES: Range<usize> = {
+        let start = mem::offset_of!(Self, states);
+        start..start + size_of::<[AtomicPtr<ThreadState>; MOST_THREADS]>()
+    };
+
     /// A heap of nothing; [`Heap::begin`] makes it one.
     pub(crate) const fn new() -> Self {
         Self {
