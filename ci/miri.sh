@@ -86,6 +86,11 @@ if in_slice 2; then
     miri 600 "-Zmiri-env-set=HEAPWRIGHT=cache=shared:2" "${OTHERS[@]}" --lib -- pool::models registry::tests \
         a_shared_pool threads_share objects_made_here
 fi
+if in_slice 4; then
+    # Threads that use different tables of it.
+    say "miri: the depot of stacks"
+    miri 900 "-Zmiri-many-seeds=1..3 -Zmiri-preemption-rate=0.05" -p heapwright-stacks --lib -- depot
+fi
 if in_slice 3; then
     # A seed decides the schedule, the addresses, and what a relaxed load sees.
     SEEDS=${MIRI_SEEDS:-3}
