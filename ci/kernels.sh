@@ -23,7 +23,7 @@ CALLS=(rseq membarrier mincore madvise madvise:4 madvise:14 madvise:15 madvise:1
     mremap mseal getrandom sysinfo prctl prlimit64 sched_getaffinity sched_yield statfs fallocate readlink getcwd sigaltstack ppoll
     "$TOGETHER")
 # With libheapwright.so, unless another library is named.
-MODES=(mode=fast mode=debug,guard=all mode=hardened:full cache=shared:2 cache=percpu hardened check)
+MODES=(mode=fast mode=debug,guard=all mode=debug,guard=never mode=hardened:full cache=shared:2 cache=percpu hardened check)
 
 failures=0 held=0 number=0
 # runs OUT OPTIONS PRELOAD CALL ERROR WORDS...: the program's status; what it says is in OUT and OUT.err.

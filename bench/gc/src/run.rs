@@ -78,7 +78,7 @@ pub(crate) fn once(options: &Options, variant: &Variant, seconds: u64) -> Result
 
 /// Runs the variants of a load in turns, as many rounds as were asked for.
 ///
-/// A peer that is refused memory under a limit has missed a round, which the report says; it is nothing that went wrong here.
+/// A peer that is refused memory under a limit has missed a round, which the report says; it is nothing that went wrong here, unless it misses all.
 pub(crate) fn take(
     options: &Options,
     report: &mut Report,
@@ -112,6 +112,11 @@ pub(crate) fn take(
             }
         }
     });
+    for variant in variants.iter().filter(|variant| variant.is_limited_peer()) {
+        if turns.of(&variant.name).next().is_none() {
+            report.failed(format!("{load}, {}: no round ended well", variant.name));
+        }
+    }
     for said in turns.disagreements() {
         report.failed(format!("{load}: {said}"));
     }

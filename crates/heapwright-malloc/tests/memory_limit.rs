@@ -43,9 +43,11 @@ fn at_the_limit_the_heap_profile_is_saved() {
 }
 
 #[test]
-fn in_a_sandbox_no_file_is_opened() {
+fn in_a_sandbox_no_file_is_opened_and_residency_not_asked_for() {
     let program = compile("kills_for_open.c", How::Preload, &[]);
-    for options in ["limit=auto", "limit=100m", "publish=no"] {
+    for options in
+        ["limit=auto", "limit=100m", "publish=no", "mode=debug", "mode=debug,guard=never"]
+    {
         let outcome = run(command(&program, How::Preload).env("HEAPWRIGHT", options));
         assert!(outcome.status.success() && outcome.stderr.is_empty(), "{options}: {outcome:?}");
     }

@@ -228,17 +228,17 @@ impl StackDepot {
         let table = self.table();
         match self.find(table, frames, hash) {
             Some(Place::Found(stack)) => Inserted { stack, known: true },
-            Some(place) => self.insert_slowly(table, place, frames, hash),
-            None => Inserted { stack: Stack::NONE, known: false },
+            place => self.insert_slowly(table, place, frames, hash),
         }
     }
 
-    /// The same for one that the table in use did not have a moment ago, where its way ended at `place`.
+    /// The same for one that the table in use did not have a moment ago, where its way ended at `place`. Where there is no memory
+    /// for that table a smaller one goes on to serve.
     #[inline(never)]
     fn insert_slowly<'a>(
         &'a self,
         mut table: usize,
-        mut place: Place<'a>,
+        mut place: Option<Place<'a>>,
         frames: &[usize],
         hash: u64,
     ) -> Inserted {
@@ -246,28 +246,44 @@ impl StackDepot {
         if frames.is_empty() || frames.len() > MAX_DEPTH {
             return none;
         }
+        while place.is_none() {
+            if table == 0 {
+                return none;
+            }
+            table -= 1;
+            place = self.find(table, frames, hash);
+        }
         for smaller in 0..table {
-            if let Some(stack) = self.find_or_seal(smaller, frames, hash) {
-                return Inserted { stack, known: true };
+            match self.find_or_seal(smaller, frames, hash) {
+                // (There is no memory for it, which another thread may get: then it could be put there.)
+                None => return none,
+                Some(Place::Found(stack)) => return Inserted { stack, known: true },
+                Some(Place::At(..)) => {}
             }
         }
         let mut mine = 0;
+        let give_back = |mine| {
+            if mine != 0 {
+                self.give_back(mine, frames.len());
+            }
+        };
         loop {
             let at = match place {
-                Place::Found(stack) => {
-                    if mine != 0 {
-                        self.give_back(mine, frames.len());
-                    }
+                Some(Place::Found(stack)) => {
+                    give_back(mine);
                     return Inserted { stack, known: true };
                 }
-                Place::At(_, true) => {
+                None => {
+                    give_back(mine);
+                    return none;
+                }
+                Some(Place::At(_, true)) => {
                     // Another thread uses a larger table.
                     table += 1;
-                    let Some(there) = self.find(table, frames, hash) else { return none };
-                    place = there;
+                    place = self.find(table, frames, hash);
                     continue;
                 }
-                Place::At(at, false) => at,
+                Some(Place::At(at, false)) => at,
             };
             if mine == 0 {
                 mine = self.write(frames, hash as u32);
@@ -279,26 +295,20 @@ impl StackDepot {
                 self.count.fetch_add(1, Ordering::Relaxed);
                 return Inserted { stack: Stack(mine), known: false };
             }
-            let Some(there) = self.follow(at, frames, hash) else { return none };
-            place = there;
+            place = self.follow(at, frames, hash);
         }
     }
 
-    /// The stack, if a table that is not in use any more has it. Else it never will.
-    fn find_or_seal(&self, table: usize, frames: &[usize], hash: u64) -> Option<Stack> {
+    /// The stack, if a table that is smaller than the one in use has it; else a sealed link: it never will. `None`: that cannot be known,
+    /// as there is no memory for the table.
+    fn find_or_seal(&self, table: usize, frames: &[usize], hash: u64) -> Option<Place<'_>> {
         let mut place = self.find(table, frames, hash)?;
         loop {
-            match place {
-                Place::Found(stack) => return Some(stack),
-                Place::At(_, true) => return None,
-                Place::At(at, false) => {
-                    let (set, seen) = (Ordering::AcqRel, Ordering::Acquire);
-                    if at.link.compare_exchange(0, SEALED, set, seen).is_ok() {
-                        return None;
-                    }
-                    place = self.follow(at, frames, hash)?;
-                }
+            let Place::At(Link { link, path }, false) = place else { return Some(place) };
+            if link.compare_exchange(0, SEALED, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+                return Some(Place::At(Link { link, path }, true));
             }
+            place = self.follow(Link { link, path }, frames, hash)?;
         }
     }
 
@@ -415,6 +425,25 @@ mod tests {
         // What is known is still found.
         assert_eq!(insert(&depot, &[1, 2, 3]), stacks[0]);
         assert_eq!(depot.count(), full);
+    }
+
+    #[test]
+    fn without_memory_for_a_larger_table_a_smaller_one_serves() {
+        let depot = StackDepot::new();
+        depot.heads[1..].iter().for_each(|heads| heads.refuse(true));
+        let stacks: Vec<_> = (1..40).map(|n| insert(&depot, &[n, 7])).collect();
+        assert!(!stacks.contains(&Stack::NONE) && depot.table() > 0);
+        let again =
+            |depot: &StackDepot| (1..40).map(|n| insert(depot, &[n, 7])).collect::<Vec<_>>();
+        assert_eq!(again(&depot), stacks);
+        // A table that others may get later, and that cannot be sealed, keeps what is new out of the larger one.
+        depot.heads[2].refuse(false);
+        assert_eq!(again(&depot), stacks);
+        assert_eq!(insert(&depot, &[40, 7]), Stack::NONE);
+        depot.heads[1].refuse(false);
+        assert_eq!(again(&depot), stacks);
+        assert_ne!(insert(&depot, &[40, 7]), Stack::NONE);
+        assert_eq!(depot.count(), 40);
     }
 
     #[test]

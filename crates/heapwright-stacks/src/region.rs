@@ -51,12 +51,24 @@ fn take(place: &AtomicPtr<u8>, size: usize) -> *mut u8 {
 /// A region that is taken when it is first needed.
 pub(super) struct Region {
     at: AtomicPtr<u8>,
+    /// There is no memory for it.
+    #[cfg(test)]
+    is_refused: core::sync::atomic::AtomicBool,
 }
 
 impl Region {
     /// Not there yet.
     pub(super) const fn new() -> Self {
-        Self { at: AtomicPtr::new(ptr::null_mut()) }
+        Self {
+            at: AtomicPtr::new(ptr::null_mut()),
+            #[cfg(test)]
+            is_refused: core::sync::atomic::AtomicBool::new(false),
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn refuse(&self, is_refused: bool) {
+        self.is_refused.store(is_refused, Ordering::Relaxed);
     }
 
     /// Where it is; null before [`Region::get`].
@@ -69,6 +81,10 @@ impl Region {
     /// where there is no memory.
     #[inline(always)]
     pub(super) fn get(&self, size: usize) -> *mut u8 {
+        #[cfg(test)]
+        if self.is_refused.load(Ordering::Relaxed) {
+            return ptr::null_mut();
+        }
         let at = self.peek();
         if at.is_null() { take(&self.at, size) } else { at }
     }

@@ -151,11 +151,11 @@ impl<T: Sync + 'static> Recycled<T> {
     }
 
     /// As [`Recycled::take`], for objects that are too large for a stack: a new one is
-    /// a copy of `fresh`, byte by byte. Of memory that is zero and that nobody writes there is none.
+    /// a copy of `fresh`, byte by byte. The bytes `zeros` of a new one are left as fresh memory has them.
     ///
     /// # Safety
     ///
-    /// Nobody ever uses `fresh`, and it does not know where it is. Its bytes `zeros` are zero; they are not written.
+    /// Nobody ever uses `fresh`, and it does not know where it is. `zeros` lies in it, and its bytes there are zero.
     #[cfg(feature = "debug")]
     #[cold]
     #[inline(never)]
@@ -177,7 +177,8 @@ impl<T: Sync + 'static> Recycled<T> {
             for part in [0..zeros.start, zeros.end..size_of::<T>()] {
                 let from = ptr::from_ref(fresh).cast::<MaybeUninit<u8>>().wrapping_add(part.start);
                 let to = value.cast::<MaybeUninit<u8>>().wrapping_add(part.start);
-                // SAFETY: by the contract a copy is as good; what is left out is zero in both.
+                // SAFETY: by the contract a copy is as good; what is left out is zero there, and here, as `Ids::make` gives
+                // zeroed memory.
                 unsafe { ptr::copy_nonoverlapping(from, to, part.len()) };
             }
             // Zeroed memory: nothing is vacant behind it.

@@ -1,4 +1,5 @@
-/* Locks itself into a sandbox that kills for opening a file, then holds 64 MB and goes on for a second: the heap opens none. */
+/* Locks itself into a sandbox that kills for opening a file and for asking which pages have memory, then holds 64 MB and goes on for a second,
+   and has large blocks of which it touches little: the heap does neither. */
 #include "check.h"
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -14,7 +15,8 @@ int main(void)
     free(first);
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 1),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mincore, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
@@ -30,6 +32,12 @@ int main(void)
         usleep(50000);
         for (int i = 0; i < BLOCKS; i++)
             free(blocks[i]);
+    }
+    for (int i = 0; i < 1000; i++) {
+        char *volatile sparse = malloc(100000 + i);
+        CHECK(sparse != NULL);
+        sparse[0] = 1;
+        free(sparse);
     }
     return 0;
 }

@@ -23,6 +23,7 @@
 
 use core::ptr;
 
+use crate::memory_limit;
 use crate::os::{self, Memory as _, SYSTEM};
 use crate::sync::atomic::Ordering;
 
@@ -37,7 +38,7 @@ const ENTRY_COST: usize = 64;
 const UNIT_COST: usize = 700;
 /// Large blocks up to so many bytes stay filled, where they are not guarded.
 const FILLED_MOST: usize = u64::BITS as usize * PAGE;
-/// Of a large block up to so many bytes all pages are filled: it is not asked which were touched.
+/// Of up to so many bytes (a sampled page, a large block for its alignment's sake) all are filled: it is not asked which were touched.
 const ASKED_FROM: usize = 2 * PAGE;
 
 /// Emptied buckets, oldest first out.
@@ -84,7 +85,7 @@ impl History {
         let records = bucket.span.slots_a_bucket() * size_of::<Slot>();
         let memory = match bucket.record().stage() {
             Stage::Filled if bucket.span.form() == Form::Large => {
-                bucket.record().room.load(Ordering::Relaxed)
+                filled_runs(bucket).map(|(_, size)| size).sum()
             }
             Stage::Filled => bucket.span.bucket_bytes(),
             // A guard is a word a page in the page tables; a unit has its row, its
@@ -149,11 +150,15 @@ pub(super) fn is_to_be_filled(bucket: BucketRef) -> bool {
     bucket.span.form() == Form::Small || extent(bucket).1 <= FILLED_MOST
 }
 
-/// The pages of a large block that have memory, a bit each; all of a long one, and where it cannot be known. (A system call:
-/// 0.4 us for 16 pages, of which each may spare a fault.)
+/// The pages of a large block that have memory, a bit each; all of a long one, and where it cannot be known. The others need not be zero:
+/// they may lie in swap. (A system call: 0.4 us for 16 pages, of which each may spare a fault.)
 fn touched_pages(from: *mut u8, length: usize) -> u64 {
     let mut resident = [0; FILLED_MOST / PAGE];
-    let is_asked = length > ASKED_FROM && length <= FILLED_MOST && os::kernel_page_size() == PAGE;
+    let is_asked = length > ASKED_FROM
+        && length <= FILLED_MOST
+        && os::kernel_page_size() == PAGE
+        // A sandbox may end the program for a call that it does not know.
+        && !memory_limit::is_in_sandbox();
     if !is_asked || !os::resident_pages(from.addr(), length, &mut resident) {
         return u64::MAX;
     }
@@ -176,6 +181,30 @@ fn runs(pages: u64, length: usize) -> impl Iterator<Item = (usize, usize)> {
         at = start + ones * PAGE;
         (start < length).then(|| (start, (ones * PAGE).min(length - start)))
     })
+}
+
+/// What of a bucket's [`extent`] holds the pattern, where it is filled.
+fn filled_runs(bucket: BucketRef) -> impl Iterator<Item = (usize, usize)> {
+    let is_large = bucket.span.form() == Form::Large;
+    let pages = if is_large { bucket.span.filled.load(Ordering::Relaxed) } else { u64::MAX };
+    runs(pages, extent(bucket).1)
+}
+
+/// Puts right what [`verify`] has found.
+///
+/// # Safety
+///
+/// The bucket is filled, not guarded, and in no use.
+pub(crate) unsafe fn repair(bucket: BucketRef, damage: bytes::Damage) {
+    let (from, _) = extent(bucket);
+    let (first, end) = (damage.first, damage.first + damage.length);
+    for (at, size) in filled_runs(bucket) {
+        let (start, stop) = (at.max(first), (at + size).min(end));
+        if start < stop {
+            // SAFETY: bytes of a bucket that is in no use, as the caller promises.
+            unsafe { bytes::fill(from.wrapping_add(start), stop - start) };
+        }
+    }
 }
 
 /// What of an emptied bucket holds the pattern, where it is filled; of a large one in its touched pages.
@@ -202,10 +231,8 @@ pub(crate) fn extent(bucket: BucketRef) -> (*mut u8, usize) {
 ///
 /// It was filled, and is not guarded.
 pub(crate) unsafe fn verify(bucket: BucketRef) -> Option<bytes::Damage> {
-    let (from, length) = extent(bucket);
-    let is_large = bucket.span.form() == Form::Large;
-    let pages = if is_large { bucket.span.filled.load(Ordering::Relaxed) } else { u64::MAX };
-    let damaged = runs(pages, length).filter_map(|(at, size)| {
+    let (from, _) = extent(bucket);
+    let damaged = filled_runs(bucket).filter_map(|(at, size)| {
         // SAFETY: the bucket was filled and can be read, as the caller promises.
         let damage = unsafe { bytes::check(from.wrapping_add(at), size) }?;
         Some(bytes::Damage { first: at + damage.first, ..damage })

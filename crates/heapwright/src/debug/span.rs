@@ -139,7 +139,8 @@ pub(crate) struct Span {
     pub(crate) next: AtomicPtr<Span>,
     pub(crate) prev: AtomicPtr<Span>,
     pub(crate) buckets: [Bucket; BUCKETS],
-    /// Large, in the history and filled: which of the block's pages hold the pattern, a bit each.
+    /// Large, in the history and filled: which of the room's pages hold the pattern, a bit each; all ones: the whole room,
+    /// however long.
     pub(crate) filled: AtomicU64,
     _rest: [AtomicU32; 10],
 }

@@ -24,7 +24,7 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 
 use super::budget::Allowance;
 use super::bytes;
-use super::history::{History, extent, guarded_range, is_to_be_filled, verify};
+use super::history::{History, guarded_range, is_to_be_filled, repair, verify};
 use super::poisoned;
 use super::shape::{self, BUCKETS, PAGE, Shape};
 use super::side::{LARGEST, Side};
@@ -627,9 +627,8 @@ impl Store {
             && let Some(damage) = unsafe { verify(bucket) }
         {
             found(bucket, damage);
-            let (from, _) = extent(bucket);
-            // SAFETY: the bucket is in no use, and these are bytes of it.
-            unsafe { bytes::fill(from.wrapping_add(damage.first), damage.length) };
+            // SAFETY: filled when it was retired, in no use, and nobody guards it now.
+            unsafe { repair(bucket, damage) };
         }
         self.make_available(bucket, Self::list_of(bucket.span));
         true

@@ -572,6 +572,14 @@ fn a_freed_large_block_has_no_more_memory_than_before_and_its_touched_pages_are_
         // SAFETY: mapped; it was put right.
         assert_eq!(unsafe { at.read() }, bytes::PATTERN);
     }
+    for page in [3, 49] {
+        // SAFETY: the bug under test, of memory that is still mapped.
+        unsafe { block.wrapping_add(page * PAGE).write(1) };
+    }
+    heap.sweep();
+    let finding = heap.last_finding().unwrap();
+    assert_eq!((finding.offset, finding.length), ((3 * PAGE) as i64, (46 * PAGE + 1) as u64));
+    assert_eq!(memory(), before, "what lies between has no memory still");
 }
 
 #[test]

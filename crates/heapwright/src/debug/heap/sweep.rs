@@ -157,9 +157,8 @@ impl Heap {
             && let Some(damage) = unsafe { history::verify(bucket) }
             && late.push_in(bucket, damage)
         {
-            let (from, _) = history::extent(bucket);
-            // SAFETY: nobody's bytes.
-            unsafe { bytes::fill(from.wrapping_add(damage.first), damage.length) };
+            // SAFETY: filled, nobody's, and not guarded while the store is locked.
+            unsafe { history::repair(bucket, damage) };
         }
     }
 }
