@@ -100,8 +100,10 @@ struct Link<'a> {
 /// Where a stack's way through a table ends.
 enum Place<'a> {
     Found(Stack),
-    /// At a link that leads nowhere; and whether that is sealed.
-    At(Link<'a>, bool),
+    /// At a link where it would be.
+    Empty(Link<'a>),
+    /// At a sealed link: it will never be there.
+    Sealed,
 }
 
 /// What [`StackDepot::insert`] found.
@@ -211,8 +213,10 @@ impl StackDepot {
         let Link { mut link, mut path } = from;
         loop {
             let number = link.load(Ordering::Acquire);
-            if number == 0 || number == SEALED {
-                return Some(Place::At(Link { link, path }, number == SEALED));
+            match number {
+                0 => return Some(Place::Empty(Link { link, path })),
+                SEALED => return Some(Place::Sealed),
+                _ => {}
             }
             let (node, known) = self.node(number)?;
             if node.hash == hash as u32 && known == frames {
@@ -258,7 +262,7 @@ impl StackDepot {
                 // (There is no memory for it, which another thread may get: then it could be put there.)
                 None => return none,
                 Some(Place::Found(stack)) => return Inserted { stack, known: true },
-                Some(Place::At(..)) => {}
+                Some(_) => {}
             }
         }
         let mut mine = 0;
@@ -277,13 +281,13 @@ impl StackDepot {
                     give_back(mine);
                     return none;
                 }
-                Some(Place::At(_, true)) => {
+                Some(Place::Sealed) => {
                     // Another thread uses a larger table.
                     table += 1;
                     place = self.find(table, frames, hash);
                     continue;
                 }
-                Some(Place::At(at, false)) => at,
+                Some(Place::Empty(at)) => at,
             };
             if mine == 0 {
                 mine = self.write(frames, hash as u32);
@@ -299,16 +303,16 @@ impl StackDepot {
         }
     }
 
-    /// The stack, if a table that is smaller than the one in use has it; else a sealed link: it never will. `None`: that cannot be known,
-    /// as there is no memory for the table.
+    /// The stack, if a table that is smaller than the one in use has it; else its link is sealed. `None`: that cannot be known, as there
+    /// is no memory for the table.
     fn find_or_seal(&self, table: usize, frames: &[usize], hash: u64) -> Option<Place<'_>> {
         let mut place = self.find(table, frames, hash)?;
         loop {
-            let Place::At(Link { link, path }, false) = place else { return Some(place) };
-            if link.compare_exchange(0, SEALED, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-                return Some(Place::At(Link { link, path }, true));
+            let Place::Empty(at) = place else { return Some(place) };
+            if at.link.compare_exchange(0, SEALED, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+                return Some(Place::Sealed);
             }
-            place = self.follow(Link { link, path }, frames, hash)?;
+            place = self.follow(at, frames, hash)?;
         }
     }
 
