@@ -208,6 +208,7 @@ fn each_of(word: usize, (mut bits, middle): (u64, u64), mut with: impl FnMut(usi
 
 /// The first slot without a bit at or behind byte `from`, where a slot begins; slots end at `end`.
 fn first_clear(bits: &Bits, from: usize, size: usize, end: usize) -> Option<usize> {
+    debug_assert!(size.is_multiple_of(GRANULE / 2), "a slot of {size} bytes");
     let granule = from / GRANULE;
     let mut word = granule / 64;
     let Some(mut starts) = Starts::of(size, word) else {

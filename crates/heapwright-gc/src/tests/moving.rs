@@ -527,6 +527,54 @@ fn a_large_object_may_be_resized_just_after_it_was_made() {
 
 #[test]
 #[cfg(not(miri))]
+fn a_large_object_of_few_bytes_is_looked_at_as_one_slot() {
+    let seen = Shared::default();
+    // Whatever is longer than a slot of its only pool is large, and of any size.
+    let options = Options { layout: crate::Layout::Single, compact: true, ..Options::new() };
+    let heap = Heap::new(options, runtime(&seen)).unwrap();
+    let mutator = heap.attach().unwrap();
+    for size in 25..600 {
+        // SAFETY: what is wanted is led to by handles.
+        let at = unsafe { mutator.alloc(size, LEAF) };
+        let bytes = size - size_of::<Node>();
+        // SAFETY: fresh, and large enough.
+        unsafe { at.cast::<Node>().write(Node { serial: size, count: 0, rigid: 0, wanted: 24 }) };
+        // SAFETY: the rest of the object.
+        unsafe { at.wrapping_add(size_of::<Node>()).write_bytes(0x5a, bytes) };
+        // SAFETY: it is live.
+        let root = unsafe { mutator.new_root(at) }.unwrap();
+        // It stays; and then it is moved to a slot of the pool.
+        for wanted in [size, 24] {
+            // SAFETY: the root is in use.
+            unsafe { (*root.read().cast::<Node>()).wanted = wanted };
+            // SAFETY: a live object, which is the test's to change.
+            unsafe { mutator.resize(root.read(), wanted) };
+            // SAFETY: everything wanted is led to by handles.
+            unsafe { mutator.compact_all() };
+            // SAFETY: the root is in use.
+            let now = unsafe { root.read() };
+            assert_eq!(node(now).serial, size);
+            // SAFETY: the object has so many bytes, or as many as its slot.
+            let left = unsafe {
+                core::slice::from_raw_parts(
+                    now.wrapping_add(size_of::<Node>()),
+                    bytes.min(super::super::raw::object_size(now) - size_of::<Node>()),
+                )
+            };
+            assert!(
+                left.iter().all(|&byte| byte == 0x5a),
+                "{size} bytes, {wanted} wanted: {left:?}"
+            );
+        }
+        // SAFETY: freed once.
+        unsafe { mutator.free_root(root) };
+    }
+    // SAFETY: nothing is used any more.
+    unsafe { mutator.detach() };
+}
+
+#[test]
+#[cfg(not(miri))]
 fn who_asks_again_in_the_midst_of_a_plan_has_both() {
     let seen = Shared::default();
     let options = Options { incremental: true, ..Options::new() };
