@@ -92,7 +92,7 @@ if in_slice 4; then
     miri 900 "-Zmiri-many-seeds=1..3 -Zmiri-preemption-rate=0.05" -p heapwright-stacks --lib -- depot
 fi
 # A seed decides the schedule, the addresses, and what a relaxed load sees. One a slice: on a slow machine it takes a quarter of an hour.
-for seed in 1 2; do
+for seed in $(seq "${MIRI_SEEDS:-2}"); do
     in_slice $((2 * seed + 1)) || continue
     say "miri: threads, with seed $seed"
     miri 1500 "-Zmiri-seed=$seed -Zmiri-preemption-rate=0.05" "${OTHERS[@]}" "${COLLECTED[@]}" --lib -- \
