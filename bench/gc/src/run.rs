@@ -90,27 +90,24 @@ pub(crate) fn take(
     let turns = Turns::take(names, options.rounds, |_, round, at| {
         let variant = &variants[at];
         process::warm(peak);
-        let said = |why: &str| format!("{load}, {}, round {}: {why}", variant.name, round + 1);
-        match once(options, variant, options.seconds)? {
-            Ended::Well(run) => {
+        let ended = once(options, variant, options.seconds)?;
+        let only_misses = matches!(ended, Ended::OutOfMemory) && variant.is_limited_peer();
+        let came = match ended {
+            Ended::Well(run) => Ok(run),
+            Ended::OutOfMemory => Err("out of memory".to_owned()),
+            Ended::Badly(why) => Err(why),
+        };
+        match &came {
+            Ok(run) => {
                 peak = run.number("peak").unwrap_or_default().max(peak);
-                report.ran(load, &variant.name, round, &run);
-                Ok(run)
+                report.ran(load, &variant.name, round, run);
             }
-            Ended::OutOfMemory => {
-                let why = "out of memory".to_owned();
-                if variant.is_limited_peer() {
-                    report.missed_round(said(&why));
-                } else {
-                    report.failed(said(&why));
-                }
-                Err(why)
-            }
-            Ended::Badly(why) => {
-                report.failed(said(&why));
-                Err(why)
+            Err(why) => {
+                let said = format!("{load}, {}, round {}: {why}", variant.name, round + 1);
+                if only_misses { report.missed_round(said) } else { report.failed(said) }
             }
         }
+        came
     });
     for variant in variants.iter().filter(|variant| variant.is_limited_peer()) {
         if turns.of(&variant.name).next().is_none() {

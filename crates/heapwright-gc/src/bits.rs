@@ -169,12 +169,13 @@ struct Starts {
 }
 
 impl Starts {
-    /// From a word on. `None`: few slots begin in a word, and each is looked at.
+    /// From a word on. `None`: few slots begin in a word, or it is the only one, of a large object, whose size may be any; each is
+    /// looked at.
     fn of(size: usize, word: usize) -> Option<Self> {
         let pairs = !size.is_multiple_of(GRANULE);
         let step = if pairs { size / (GRANULE / 2) } else { size / GRANULE };
         // (A thousand bytes and more, and so all that are few.)
-        if step >= 64 {
+        if step >= 64 || !size.is_multiple_of(GRANULE / 2) {
             return None;
         }
         let phase = (step - word * 64 % step) % step;
@@ -208,7 +209,6 @@ fn each_of(word: usize, (mut bits, middle): (u64, u64), mut with: impl FnMut(usi
 
 /// The first slot without a bit at or behind byte `from`, where a slot begins; slots end at `end`.
 fn first_clear(bits: &Bits, from: usize, size: usize, end: usize) -> Option<usize> {
-    debug_assert!(size.is_multiple_of(GRANULE / 2), "a slot of {size} bytes");
     let granule = from / GRANULE;
     let mut word = granule / 64;
     let Some(mut starts) = Starts::of(size, word) else {
@@ -384,6 +384,24 @@ mod tests {
                 assert_eq!(start(slot * size / GRANULE, size), slot * size);
             }
             assert_eq!(count(&bits), UNIT / size);
+        }
+    }
+
+    #[test]
+    fn a_large_object_is_one_slot_whatever_its_size() {
+        for size in GRANULE..700 {
+            let bits = none();
+            let clear = |from| next_clear(&bits, from, size, size, usize::MAX / 2);
+            let dead = |cursor| {
+                let mut dead = Vec::new();
+                each_dead((&bits, cursor), &none(), (size, size), |_| {}, |at| dead.push(at));
+                dead
+            };
+            assert_eq!((clear(0), clear(size)), (Some((0, size)), None), "{size}");
+            assert_eq!((dead(0), dead(size)), (Vec::new(), std::vec![0]), "{size}");
+            set(&bits, 0);
+            assert_eq!((clear(0), clear(size)), (None, None), "{size}");
+            assert_eq!((dead(0), dead(size)), (std::vec![0], std::vec![0]), "{size}");
         }
     }
 

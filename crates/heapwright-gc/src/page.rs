@@ -229,10 +229,6 @@ impl Page {
 
     /// The first stretch of free slots at or behind byte `from`: at most `most` bytes.
     pub(super) fn next_free(&self, from: usize, most: usize) -> Option<(usize, usize)> {
-        if self.is_large() {
-            // One slot, of as many bytes as the object has: no multiple of 8, as others are, where it was resized.
-            return (from == 0 && !self.held.is_taken(0)).then(|| (0, self.end()));
-        }
         bits::next_clear(self.held.taken(), from, self.slot.get(), self.end(), most)
     }
 
