@@ -52,6 +52,27 @@ fn a_bug_has_an_exit_code_of_its_own() {
     assert_eq!(output.status.code(), Some(3));
 }
 
+/// The name of a file may hold anything; each output spells out what would not stay in its place.
+#[test]
+fn a_programs_name_cannot_change_a_report() {
+    let folder = Folder::new();
+    let program = folder.compile("two\nlines\u{202e}\u{1b}[2J", &["-g", "-O0"], SOURCE);
+    let words = &[text(&program), "twice"];
+    let page = folder.path("page.html");
+    let written = check(&["--format", "html", "-o", text(&page)], words);
+    assert_eq!(written.status.code(), Some(99), "{}", stderr(&written));
+    let library = done(&mut run(&["--option", "mode=debug"], words));
+    for printed in [
+        stderr(&check(&[], words)),
+        stderr(&library),
+        std::fs::read_to_string(&page).expect("is there"),
+    ] {
+        assert!(printed.contains("two\\nlines\\u{202e}\\u{1b}[2J"), "{printed}");
+        assert!(!printed.contains(['\u{202e}', '\u{1b}']), "{printed}");
+        assert!(!printed.lines().any(|line| line.starts_with("lines")), "{printed}");
+    }
+}
+
 #[test]
 fn without_one_the_programs_end_is_handed_on() {
     let folder = Folder::new();

@@ -220,11 +220,10 @@ fn write_file(prefix: &CStr, pid: u64, snapshot: &Stats) {
     path.byte(0);
     if !write_whole(path.bytes(), &snapshot.encode()) {
         let mut message = crate::text::Text::<4224>::new();
-        message.str("heapwright: cannot write the stats file \"");
-        for &byte in path.bytes().iter().take(shown) {
-            message.byte(byte);
-        }
-        message.str("\": check the directory of option stats_file\n");
+        message
+            .str("heapwright: cannot write the stats file \"")
+            .name(path.bytes().get(..shown).unwrap_or_default())
+            .str("\": check the directory of option stats_file\n");
         stderr_copy::write(message.bytes());
     }
 }

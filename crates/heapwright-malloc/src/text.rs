@@ -44,6 +44,15 @@ impl<const N: usize> Text<N> {
         self
     }
 
+    /// A name from outside more, escaped.
+    #[inline(never)]
+    pub(crate) fn name(&mut self, name: &[u8]) -> &mut Self {
+        heapwright_record::escaped(name, |piece| {
+            self.str(piece);
+        });
+        self
+    }
+
     /// A string more, filled with spaces on its right to `width`.
     #[inline(never)]
     pub(crate) fn left(&mut self, text: &str, width: usize) -> &mut Self {

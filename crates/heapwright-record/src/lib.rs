@@ -25,6 +25,7 @@ pub mod control_group;
 #[cfg(test)]
 mod damage;
 pub mod debug;
+mod escape;
 mod frame;
 pub mod heap;
 mod leb;
@@ -34,5 +35,6 @@ pub mod status;
 pub mod timeline;
 pub mod trace;
 
+pub use escape::escaped;
 pub use problem::{Fault, Problem};
 pub use stats::{DecodeError, HEADER_BYTES, SIZE_BUCKETS, Stats};

@@ -183,7 +183,7 @@ fn in_pool(line: Line, found: &Description) -> Line {
 #[cold]
 pub fn not_of_pool(pool: &str, address: usize) -> ! {
     let line = begin(Call::PoolFree, address).text("it was given to pool `");
-    let line = line.text(pool).text("`, but ");
+    let line = line.bytes(pool.as_bytes()).text("`, but ");
     let found = describe(core::ptr::without_provenance(address));
     let (unit, entry) = MAP.lookup(address);
     end(match MAP.kind_of(unit, entry) {
@@ -207,7 +207,7 @@ pub fn not_of_pool(pool: &str, address: usize) -> ! {
 /// An object of a pool was given back that had been given back before.
 #[cold]
 pub fn freed_twice_in_pool(pool: &str, address: usize) -> ! {
-    let line = begin(Call::PoolFree, address).text("this object of pool `").text(pool);
+    let line = begin(Call::PoolFree, address).text("this object of pool `").bytes(pool.as_bytes());
     end(line.text("` was given back before; destroy each object once"))
 }
 
@@ -215,7 +215,7 @@ pub fn freed_twice_in_pool(pool: &str, address: usize) -> ! {
 /// back: checked builds look.
 #[cold]
 pub fn written_when_free(pool: &str, object: usize, offset: usize) -> ! {
-    let line = begin(Call::PoolFree, object).text("this object of pool `").text(pool);
+    let line = begin(Call::PoolFree, object).text("this object of pool `").bytes(pool.as_bytes());
     let line = line.text("` was written to after it was given back, ").number(offset);
     end(line.text(" bytes into it; do not use an object once it is destroyed"))
 }
@@ -224,7 +224,8 @@ pub fn written_when_free(pool: &str, object: usize, offset: usize) -> ! {
 /// say so. Not an end: their memory goes back all the same.
 #[cold]
 pub fn live_at_end(pool: &str, objects: usize, size: usize) {
-    let line = Line::new().text("pool `").text(pool).text("` ended with ").number(objects);
+    let line =
+        Line::new().text("pool `").bytes(pool.as_bytes()).text("` ended with ").number(objects);
     line.text(if objects == 1 { " object of " } else { " objects of " })
         .number(size)
         .text(" bytes that were created and not destroyed")

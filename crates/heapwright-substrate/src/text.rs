@@ -6,6 +6,7 @@
 
 use crate::digits::Digits;
 use crate::os;
+use heapwright_record::escaped;
 
 /// A line under construction. What does not fit is cut.
 pub struct Line {
@@ -19,31 +20,39 @@ impl Line {
         Self { bytes: [0; 480], length: 0 }.text("heapwright: ")
     }
 
-    /// Appends text.
-    pub fn text(self, text: &str) -> Self {
-        self.bytes(text.as_bytes())
+    /// Appends text of ours.
+    pub fn text(mut self, text: &str) -> Self {
+        self.put(text.as_bytes());
+        self
     }
 
-    /// Appends bytes of unknown encoding; control characters become `?`.
+    /// Appends text from outside, escaped.
     pub fn bytes(mut self, bytes: &[u8]) -> Self {
-        for &byte in bytes {
-            // The last byte is kept for the newline.
-            if self.length < self.bytes.len() - 1 {
-                self.bytes[self.length] = if byte < b' ' { b'?' } else { byte };
-                self.length += 1;
-            }
-        }
+        escaped(bytes, |piece| self.put(piece.as_bytes()));
         self
     }
 
     /// Appends a number.
-    pub fn number(self, number: usize) -> Self {
-        self.bytes(Digits::decimal(number as u64).as_bytes())
+    pub fn number(mut self, number: usize) -> Self {
+        self.put(Digits::decimal(number as u64).as_bytes());
+        self
     }
 
     /// Appends an address.
-    pub fn address(self, address: usize) -> Self {
-        self.text("0x").bytes(Digits::hexadecimal(address as u64).as_bytes())
+    pub fn address(mut self, address: usize) -> Self {
+        self.put(b"0x");
+        self.put(Digits::hexadecimal(address as u64).as_bytes());
+        self
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            // The last byte is kept for the newline.
+            if self.length < self.bytes.len() - 1 {
+                self.bytes[self.length] = byte;
+                self.length += 1;
+            }
+        }
     }
 
     /// Ends the line and writes it to standard error in one piece.
@@ -78,7 +87,7 @@ mod tests {
     fn what_does_not_fit_is_cut() {
         let mut line = Line::new();
         for _ in 0..1000 {
-            line = line.text("more\n");
+            line = line.bytes(b"more\n");
         }
         assert_eq!(line.length, 479);
         assert!(!line.as_bytes().contains(&b'\n'));

@@ -18,6 +18,7 @@
 use super::allocators::Allocator;
 use super::program::Program;
 use super::results::Run;
+use crate::output::printable_text;
 use crate::process::interrupt;
 use anyhow::{Context, bail, ensure};
 use std::fs::File;
@@ -153,8 +154,7 @@ impl Ran {
         const LONGEST: usize = 160;
         let text = tail(&mut self.stderr).ok()?;
         let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
-        let plain: String = line.chars().filter(|c| !c.is_control()).take(LONGEST).collect();
-        Some(plain).filter(|line| !line.is_empty())
+        Some(printable_text(&line.chars().take(LONGEST).collect::<String>()))
     }
 
     /// Whether the loader said that it would not preload the library.

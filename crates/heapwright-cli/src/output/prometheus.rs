@@ -3,6 +3,7 @@
 //! Sizes are gauges in bytes, what only grows are counters. A process is known by its number (`pid`) and its name
 //! (`command`); a part of memory by `part`.
 
+use super::printable_text;
 use crate::live::Watched;
 use std::fmt::Write;
 
@@ -112,7 +113,7 @@ fn sample(out: &mut String, name: &str, watched: &Watched, part: Option<&str>, v
 
 /// A label's value.
 fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    printable_text(text).replace('\\', "\\\\").replace('"', "\\\"")
 }
 
 #[cfg(test)]
@@ -121,6 +122,6 @@ mod tests {
 
     #[test]
     fn labels_are_escaped() {
-        assert_eq!(escaped("a\"b\\c\nd"), "a\\\"b\\\\c\\nd");
+        assert_eq!(escaped("a\"b\\c\n\u{1b}d"), "a\\\"b\\\\c\\\\n\\\\u{1b}d");
     }
 }

@@ -6,6 +6,7 @@ use crate::report::model::{Error, Happened, Leak, Report, StackId};
 use crate::report::suppressions::{is_main, suggestion};
 use crate::symbols::{Frame, Function};
 use heapwright_record::debug::{self, Finding, FindingKind, Formatted, Reach, Role, Text};
+use heapwright_record::escaped;
 use std::fmt::Write;
 
 /// What happened, in one sentence.
@@ -32,16 +33,10 @@ pub(crate) fn title(finding: &Finding, happened: &Happened) -> String {
     line.0
 }
 
-/// Bytes for a screen: what would move the cursor is spelt out.
+/// Bytes from outside, for a line of any output.
 pub(crate) fn printable(text: Text<'_>) -> String {
     let mut out = String::new();
-    for letter in String::from_utf8_lossy(text.bytes).chars() {
-        if letter.is_control() {
-            out.extend(letter.escape_default());
-        } else {
-            out.push(letter);
-        }
-    }
+    escaped(text.bytes, |piece| out.push_str(piece));
     if text.cut {
         out.push_str("...");
     }

@@ -8,6 +8,8 @@
 //! only while it is live, and made once; threads are numbered in the order of their
 //! first event.
 
+use crate::output::printable;
+
 /// What one process did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Story {
@@ -166,8 +168,7 @@ impl Story {
         let first = self.command.split(|&byte| byte == 0).next().unwrap_or_default();
         let path = if self.exe.is_empty() { first } else { &self.exe };
         let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-        let name = String::from_utf8_lossy(name);
-        name.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+        printable(name.into())
     }
 }
 

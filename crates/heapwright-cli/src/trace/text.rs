@@ -15,6 +15,7 @@
 
 use super::names::{Ask, Builder, TooMany};
 use super::story::Story;
+use crate::output::printable_text;
 
 /// What is wrong with a line, and which it is, counted from 1.
 #[derive(Debug, PartialEq, Eq)]
@@ -147,8 +148,7 @@ fn number(word: &str) -> Result<u64, ()> {
 
 /// A word that may be anything, in a line.
 fn shown(word: &str) -> String {
-    let plain = word.chars().take(40).map(|c| if c.is_control() { '?' } else { c });
-    plain.collect()
+    printable_text(&word.chars().take(40).collect::<String>())
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use core::fmt::Write;
 
 use super::finding::{Finding, Moment, Role};
 use super::numbers::{Access, Call, FindingKind, Function, Origin, Region};
+use crate::escaped;
 
 /// Takes a sentence piece by piece: [`Formatted`], or what has no formatter.
 pub trait Words {
@@ -350,7 +351,7 @@ fn thread(moment: &Moment, before: &str, name: &str, out: &mut dyn Words) {
     out.number(u64::from(moment.thread));
     if !name.is_empty() {
         out.text(" (");
-        out.text(name);
+        escaped(name.as_bytes(), |piece| out.text(piece));
         out.text(")");
     }
 }

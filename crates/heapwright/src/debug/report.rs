@@ -23,6 +23,7 @@ use core::sync::atomic::compiler_fence;
 use heapwright_record::debug::{
     self as record, Call, Ending, Entry, Finding, FindingKind, Region, Role, Words,
 };
+use heapwright_record::escaped;
 
 use crate::digits::Digits;
 use crate::options::debug::Config;
@@ -109,10 +110,15 @@ impl Text {
     fn bytes(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             if self.length < PAGE - 1 {
-                self.bytes[self.length] = if byte < b' ' && byte != b'\n' { b'?' } else { byte };
+                self.bytes[self.length] = byte;
                 self.length += 1;
             }
         }
+    }
+
+    /// A name from outside.
+    fn name(&mut self, name: &[u8]) {
+        escaped(name, |piece| self.text(piece));
     }
 
     fn hexadecimal(&mut self, number: u64) {
@@ -568,7 +574,7 @@ fn whose(text: &mut Text, finding: &Finding) {
             let found = crate::describe(core::ptr::without_provenance(finding.pointer as usize));
             crate::names::Name::of(found.owner, |name| {
                 text.text(" (pool `");
-                text.bytes(name);
+                text.name(name);
                 text.text("`)");
             });
         }
@@ -579,7 +585,7 @@ fn whose(text: &mut Text, finding: &Finding) {
 /// Where in its module's file an address is.
 fn place(text: &mut Text, module: &Module, address: usize) {
     text.text(" (");
-    text.bytes(module.path());
+    text.name(module.path());
     text.text("+0x");
     text.hexadecimal((address - module.bias) as u64);
     text.text(")");
@@ -589,7 +595,7 @@ fn place(text: &mut Text, module: &Module, address: usize) {
 fn frame(text: &mut Text, pc: usize, is_return: bool) {
     let at = if is_return { pc - 1 } else { pc };
     let named = stacks::symbol_of(at, |name, offset| {
-        text.bytes(name);
+        text.name(name);
         text.text("+0x");
         text.hexadecimal(offset as u64 + u64::from(is_return));
     });

@@ -8,13 +8,13 @@
 //! ```
 
 use crate::inspect::Verdict;
-use crate::output::{Answer, Look, Trial, text::run::ended, units};
+use crate::output::{Answer, Look, Trial, printable_text, text::run::ended, units};
 use std::fmt::Write;
 
 /// The whole answer.
 pub(crate) fn answer(answer: &Answer<'_>, look: Look) -> String {
     let mut out = String::new();
-    let name = answer.command.display();
+    let name = printable_text(&answer.command.to_string_lossy());
     let heading = match answer.verdict() {
         Verdict::Yes => format!("yes: heapwright takes effect on {name}"),
         Verdict::No => format!("no: heapwright does not take effect on {name}"),
@@ -28,7 +28,8 @@ pub(crate) fn answer(answer: &Answer<'_>, look: Look) -> String {
         out.push('\n');
     }
     for step in &answer.report.steps {
-        let _ = writeln!(out, "  {} ({})", step.path.display(), step.kind);
+        let step = printable_text(&format!("{} ({})", step.path.display(), step.kind));
+        let _ = writeln!(out, "  {step}");
     }
     let findings = answer.report.findings.iter().map(|finding| finding.text.clone());
     let trial = answer.trial.as_ref().map(tried);
@@ -37,7 +38,7 @@ pub(crate) fn answer(answer: &Answer<'_>, look: Look) -> String {
         out.push('\n');
     }
     for line in lines {
-        let _ = writeln!(out, "  - {line}");
+        let _ = writeln!(out, "  - {}", printable_text(&line));
     }
     out
 }

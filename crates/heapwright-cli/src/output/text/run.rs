@@ -11,7 +11,7 @@
 //!
 //! Figures that were not measured are left out, not shown as zero.
 
-use crate::output::{Look, Run, bars, units};
+use crate::output::{Look, Run, bars, printable_text, units};
 use crate::process::{End, Outcome, signal_name};
 use heapwright_record::{SIZE_BUCKETS, Stats};
 use std::fmt::Write;
@@ -30,7 +30,8 @@ const TOLERANCE: f64 = 0.05;
 /// The whole report.
 pub(crate) fn report(run: &Run, look: Look) -> String {
     let mut out = String::new();
-    let name = run.command.first().map(|name| name.display().to_string()).unwrap_or_default();
+    let name = run.command.first().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let name = printable_text(&name);
     let heading = format!("heapwright: {name} {}", ended(run.outcome.end));
     let _ = writeln!(out, "{}\n", look.strong(&heading));
     times(&mut out, &run.outcome);

@@ -8,7 +8,7 @@
 //! ```
 
 use crate::inspect::system::System;
-use crate::output::{Look, units};
+use crate::output::{Look, printable_text, units};
 use std::fmt::Write;
 
 /// The whole answer.
@@ -21,7 +21,7 @@ pub(crate) fn answer(system: &System, look: Look) -> String {
     let mut out = format!("{}\n\n", look.strong(&heading));
     for kind in &system.kinds {
         let more = if kind.count > kind.examples.len() { ", ..." } else { "" };
-        let examples = kind.examples.join(", ");
+        let examples = printable_text(&kind.examples.join(", "));
         let _ = writeln!(
             out,
             "  - {} ({examples}{more}): {}",
@@ -30,7 +30,7 @@ pub(crate) fn answer(system: &System, look: Look) -> String {
         );
     }
     for finding in &system.preload {
-        let _ = writeln!(out, "  - {}", finding.text);
+        let _ = writeln!(out, "  - {}", printable_text(&finding.text));
     }
     out
 }
