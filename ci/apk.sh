@@ -35,8 +35,10 @@ cp "$MUSL_LIBRARIES"/libheapwright{.so,.a,_hardened.so,_check.so} "$CARGO_TARGET
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)} CARGO_BUILD_TARGET=$MUSL
 ci/package.sh "$SCRATCH/out" apk >"$SCRATCH/said" 2>&1 || { cat "$SCRATCH/said"; die "the package is not made"; }
 (umask 077 && TZ=Asia/Tokyo ci/package.sh "$SCRATCH/again" apk >/dev/null 2>&1)
-package=$(echo "$SCRATCH"/out/*.apk)
-cmp "$package" "$SCRATCH"/again/*.apk || die "a second package differs"
+package=$(echo "$SCRATCH"/out/heapwright[-_][0-9]*.apk)
+for file in "$SCRATCH"/out/*.apk; do
+    cmp "$file" "$SCRATCH/again/${file##*/}" || die "a second package differs"
+done
 say "ok   made twice, the package is equal"
 
 python3 - "$package" <<'PYTHON' || die "the package is not well made"

@@ -65,11 +65,17 @@ for file in heapwright.pc heapwright-config.cmake heapwright-config-version.cmak
 done
 
 mkdir -p "$root/$libdir/pkgconfig" "$root/$libdir/cmake/heapwright" "$root/include"
-install -m 755 "$shared" "$root/$libdir/libheapwright.so"
+# install_library FROM TO: without debug information. By it a debugger would take functions of ours
+# for the C library's. Symbols stay: reports leave frames of the libraries out by their names.
+install_library() {
+    "${STRIP:-strip}" --strip-debug -o "$work/library" "$1"
+    install -m 755 "$work/library" "$root/$libdir/$2"
+}
+install_library "$shared" libheapwright.so
 for kind in hardened check; do
     library=$HEAPWRIGHT_LIBRARY_DIR/libheapwright_$kind.so
     if [ -f "$library" ]; then
-        install -m 755 "$library" "$root/$libdir/libheapwright-$kind.so"
+        install_library "$library" "libheapwright-$kind.so"
     else
         echo "ci/install.sh: $library is not there; libheapwright-$kind.so is not installed" >&2
     fi

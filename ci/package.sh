@@ -6,6 +6,8 @@
 #   OUT/heapwright-VERSION.tar.xz                       the sources of HEAD
 #   OUT/heapwright-VERSION-x86_64-linux-gnu.tar.xz      bin, lib, include, share; to be unpacked anywhere
 #   OUT/heapwright_VERSION_amd64.deb and so on
+#   OUT/heapwright-VERSION-x86_64-linux-gnu-dbg.tar.xz, heapwright-dbg_VERSION_amd64.deb and so on
+#                                                       the libraries' debug information, by build-id
 #   OUT/PKGBUILD, heapwright.rb, heapwright.wrap        for Arch, Homebrew and Meson, with the archives' checksums
 #   OUT/SHA256SUMS
 #
@@ -78,6 +80,8 @@ build() {
                 variable=CARGO_TARGET_${target^^}_LINKER
                 export "${variable//-/_}=musl-gcc"
             fi
+            # With debug information, which stage_debug takes out.
+            export CARGO_PROFILE_RELEASE_STRIP=none CARGO_PROFILE_RELEASE_DEBUG=line-tables-only
             for package in heapwright-malloc heapwright-hardened heapwright-check; do
                 cargo build --quiet --release --locked -p $package
             done
@@ -87,7 +91,9 @@ build() {
         [ "$libc" != musl ] || launcher_flags="-C link-self-contained=no"
         RUSTFLAGS="$RUSTFLAGS $launcher_flags" cargo build --quiet --release --locked -p heapwright-launcher
         shared=$shared/$target/release
-        export HEAPWRIGHT_EMBED_LIBRARY=$shared/libheapwright.so HEAPWRIGHT_EMBED_CHECK_LIBRARY=$shared/libheapwright_check.so
+        export HEAPWRIGHT_EMBED_LIBRARY=$work/libheapwright.so HEAPWRIGHT_EMBED_CHECK_LIBRARY=$work/libheapwright_check.so
+        "${STRIP:-strip}" --strip-debug -o "$HEAPWRIGHT_EMBED_LIBRARY" "$shared/libheapwright.so"
+        "${STRIP:-strip}" --strip-debug -o "$HEAPWRIGHT_EMBED_CHECK_LIBRARY" "$shared/libheapwright_check.so"
         export HEAPWRIGHT_EMBED_LAUNCHER=$work/$target/release/heapwright-launcher
         cargo build --quiet --release --locked -p heapwright-cli
         cp "$work/$target/release"/{heapwright,cargo-heapwright} "$1/"
@@ -113,13 +119,23 @@ stage() {
     rm -rf "$1"
     DESTDIR=$1 LIBDIR=$2 HEAPWRIGHT_LIBRARY_DIR=$HEAPWRIGHT_BUILT sh ci/install.sh /usr >/dev/null
     DESTDIR=$1 HEAPWRIGHT_COMMAND_DIR=$HEAPWRIGHT_BUILT sh ci/install-command.sh /usr
-    # The libraries' symbols stay: reports leave their frames out by name.
     "${STRIP:-strip}" --strip-all "$1"/usr/bin/*
-    "${STRIP:-strip}" --strip-debug "$1/usr/$2"/*.so
     chmod 644 "$1/usr/$2"/*.so
     install -d "$1/usr/share/doc/heapwright"
     install -m 644 README.md "$1/usr/share/doc/heapwright/"
     install -m 644 CHANGELOG.md "$1/usr/share/doc/heapwright/"
+}
+# stage_debug FOLDER: the tree of the debug package. gdb and perf find a file there by the build-id.
+stage_debug() {
+    local library id file
+    rm -rf "$1"
+    for library in "$HEAPWRIGHT_BUILT"/*.so; do
+        id=$(readelf -n "$library" | sed -n 's/.*Build ID: //p')
+        file=$1/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug
+        mkdir -p "${file%/*}"
+        "${OBJCOPY:-objcopy}" --only-keep-debug "$library" "$file"
+        chmod 644 "$file"
+    done
 }
 settle() { find "$1" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +; }
 pages() { find "$1/usr/share/man" -name '*.[13]' -exec gzip -9n {} +; }
@@ -142,24 +158,56 @@ find_nfpm() {
 # The newest version of glibc's symbols that the files ask for.
 glibc() { readelf -W --dyn-syms "$@" | grep -o '@GLIBC_[0-9.]*' | cut -d_ -f2 | sort -uV | tail -n 1; }
 
-# package_of FORMAT ARCH STAGE RELEASE DEPENDENCY...
+# package_of FORMAT STAGE RELEASE DEPENDENCY...
 package_of() {
-    local format=$1 arch=$2 folder=$3 release=$4 depends=
+    summary="Memory toolkit with a malloc replacement, debug heap and heap profiler" section=devel \
+        description='memory toolkit: malloc replacement, debug heap, heap profiler
+  The command runs unmodified programs on the malloc of heapwright, finds heap
+  bugs and leaks with stacks, and shows where memory comes from. The
+  libraries are there to link with or to preload: malloc, operators of C++,
+  heaps, pools, arenas and a collected heap for C.' \
+        nfpm_package heapwright "$@"
+}
+# debug_package_of FORMAT NAME RELEASE: the package of debug information, of the same version.
+debug_package_of() {
+    local folder=$SCRATCH/$1-debug doc
+    doc=$folder/usr/share/doc/$2
+    stage_debug "$folder"
+    if [ "$1" = deb ]; then
+        mkdir -p "${doc%/*}"
+        ln -s heapwright "$doc"
+    fi
+    summary="Debug information of the libraries of heapwright" section=debug \
+        description='debug information of the libraries of heapwright
+  gdb and perf find these files by the build-ids of the libraries, and show
+  lines of source in their frames.' \
+        nfpm_package "$2" "$1" "$folder" "$3" "heapwright$([ "$1" != deb ] || printf " (= %s)" "$version")"
+}
+# nfpm_package NAME FORMAT STAGE RELEASE DEPENDENCY...: with $summary, $section and $description.
+nfpm_package() {
+    local name=$1 format=$2 folder=$3 release=$4 depends
+    local specification=$SCRATCH/$format.yaml
     shift 4
     depends=$(printf '  - %s\n' "$@")
     settle "$folder"
-    sed -e "s|@ARCH@|$arch|" -e "s|@VERSION@|$version|" -e "s|@RELEASE@|$release|" -e "s|@STAGE@|$folder/usr|" \
-        -e "s|@MAINTAINER@|$MAINTAINER|" \
-        -e "s|@MTIME@|$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)|" packaging/nfpm.yaml.in |
-        awk -v depends="$depends" '$0 == "@DEPENDS@" { print depends; next } { print }' >"$SCRATCH/$format.yaml"
-    # nfpm writes a tree's folders into an .apk with Go's bit for folders among the permissions, and apk-tools refuses the file: so
-    # each file is named there, and the folders follow from the files.
+    sed -e "s|@NAME@|$name|" -e "s|@ARCH@|$debian|" -e "s|@VERSION@|$version|" \
+        -e "s|@RELEASE@|$release|" -e "s|@STAGE@|$folder/usr|" -e "s|@MAINTAINER@|$MAINTAINER|" \
+        -e "s|@SECTION@|$section|" -e "s|@SUMMARY@|$summary|" \
+        -e "s|@MTIME@|$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)|" \
+        packaging/nfpm.yaml.in |
+        awk -v depends="$depends" -v description="$description" '
+            $0 == "@DEPENDS@" { print depends; next }
+            $0 == "@DESCRIPTION@" { print "description: |-\n  " description; next }
+            { print }' >"$specification"
+    # nfpm writes a tree's folders into an .apk with Go's bit for folders among the permissions, and
+    # apk-tools refuses the file: so each file is named there, and the folders follow from the files.
     if [ "$format" = apk ]; then
-        sed -i '/^contents:/,/type: tree/d' "$SCRATCH/apk.yaml"
-        (cd "$folder" && echo contents: && find usr ! -type d -printf "  - src: $folder/%p\n    dst: /%p\n") >>"$SCRATCH/apk.yaml"
+        sed -i '/^contents:/,/type: tree/d' "$specification"
+        (cd "$folder" && echo contents: &&
+            find usr ! -type d -printf "  - src: $folder/%p\n    dst: /%p\n") >>"$specification"
     fi
     find_nfpm
-    "$NFPM" package --config "$SCRATCH/$format.yaml" --packager "$format" --target "$out/" >/dev/null
+    "$NFPM" package --config "$specification" --packager "$format" --target "$out/" >/dev/null
 }
 
 make_deb() {
@@ -182,19 +230,22 @@ make_deb() {
         sed -e 's/^$/./' -e 's/^/ /' LICENSE-MIT
         printf '\nLicense: Apache-2.0\n On Debian systems the text is in /usr/share/common-licenses/Apache-2.0.\n'
     } >"$doc/copyright"
-    package_of deb "$debian" "$folder" "" "libc6 (>= $(glibc "$folder/usr/bin/heapwright" "$folder/usr/lib/$machine-linux-gnu"/*.so))" libgcc-s1
+    package_of deb "$folder" "" "libc6 (>= $(glibc "$folder/usr/bin/heapwright" "$folder/usr/lib/$machine-linux-gnu"/*.so))" libgcc-s1
+    debug_package_of deb heapwright-dbg ""
 }
 make_rpm() {
     stage "$SCRATCH/rpm" lib64
     pages "$SCRATCH/rpm"
     licences "$SCRATCH/rpm"
-    package_of rpm "$debian" "$SCRATCH/rpm" 1 "glibc >= $(glibc "$SCRATCH/rpm/usr/bin/heapwright" "$SCRATCH/rpm/usr/lib64"/*.so)" libgcc
+    package_of rpm "$SCRATCH/rpm" 1 "glibc >= $(glibc "$SCRATCH/rpm/usr/bin/heapwright" "$SCRATCH/rpm/usr/lib64"/*.so)" libgcc
+    debug_package_of rpm heapwright-debuginfo 1
 }
 make_archlinux() {
     stage "$SCRATCH/arch" lib
     pages "$SCRATCH/arch"
     licences "$SCRATCH/arch"
-    package_of archlinux "$debian" "$SCRATCH/arch" 1 glibc gcc-libs
+    package_of archlinux "$SCRATCH/arch" 1 glibc gcc-libs
+    debug_package_of archlinux heapwright-debug 1
 }
 make_apk() {
     stage "$SCRATCH/apk" lib
@@ -204,7 +255,8 @@ make_apk() {
     for library in "$SCRATCH/apk/usr/lib"/*.so; do
         if readelf -d "$library" | grep 'NEEDED.*libgcc_s' >/dev/null; then needs=(libgcc); fi
     done
-    package_of apk "$debian" "$SCRATCH/apk" 0 musl "${needs[@]}"
+    package_of apk "$SCRATCH/apk" 0 musl "${needs[@]}"
+    debug_package_of apk heapwright-dbg 0
 }
 archive=heapwright-$version-$machine-linux-$libc
 make_tar() {
@@ -217,6 +269,9 @@ make_tar() {
     install -m 644 LICENSE-MIT LICENSE-APACHE README.md "$folder/$archive/"
     rm -r "$folder/$archive/share/doc"
     tarball "$folder" "$archive" "$out/$archive.tar.xz"
+    stage_debug "$folder/debug"
+    mv "$folder/debug/usr" "$folder/$archive-dbg"
+    tarball "$folder" "$archive-dbg" "$out/$archive-dbg.tar.xz"
 }
 make_source() {
     git archive --prefix="heapwright-$version/" "$commit" | tar -x -C "$SCRATCH"

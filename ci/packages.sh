@@ -70,7 +70,10 @@ inside sh -c 'dpkg -i /tmp/*.deb' >"$SCRATCH/said" 2>&1 || { cat "$SCRATCH/said"
 inside heapwright run --stats -- ls / 2>&1 | grep -q rounding || die "no statistics in the root"
 inside sh -c 'gcc -o /tmp/owns /tmp/owns.c -lheapwright && /tmp/owns' || die "a C program does not find the library"
 inside env LD_PRELOAD=libheapwright-hardened.so HEAPWRIGHT=stats=exit ls / 2>&1 | grep -q '^heapwright: ' || die "the hardened library is not found by its name"
-inside dpkg --purge heapwright >/dev/null
+id=$(readelf -n "$root/usr/lib/$machine-linux-gnu/libheapwright.so" | sed -n 's/.*Build ID: //p')
+[ -s "$root/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug" ] ||
+    die "the debug package has no file for the build-id of libheapwright.so"
+inside dpkg --purge heapwright-dbg heapwright >/dev/null
 files | awk '$1 != "d"' | diff "$SCRATCH/before" - || die "the package's removal leaves the root another one"
 say "ok   .deb: installed in a bare root, used, removed without a trace"
 
@@ -79,14 +82,14 @@ rpm -K --nosignature "$out"/*.rpm | grep -q 'digests OK' || die "rpm does not ac
 mkdir "$SCRATCH/rpm"
 rpm --root "$SCRATCH/rpm" --dbpath /db -i --nodeps --nosignature "$out"/*.rpm 2>"$SCRATCH/said" || { cat "$SCRATCH/said"; die "rpm does not install it"; }
 HOME=$SCRATCH "$SCRATCH/rpm/usr/bin/heapwright" run --stats -- true 2>&1 | grep -q rounding || die "no statistics by the rpm's command"
-rpm --root "$SCRATCH/rpm" --dbpath /db -V --nodeps heapwright || die "rpm -V finds changes"
-rpm --root "$SCRATCH/rpm" --dbpath /db -e --nodeps heapwright 2>"$SCRATCH/said" || { cat "$SCRATCH/said"; die "rpm does not remove it"; }
+rpm --root "$SCRATCH/rpm" --dbpath /db -V --nodeps heapwright heapwright-debuginfo || die "rpm -V finds changes"
+rpm --root "$SCRATCH/rpm" --dbpath /db -e --nodeps heapwright heapwright-debuginfo 2>"$SCRATCH/said" || { cat "$SCRATCH/said"; die "rpm does not remove it"; }
 [ -z "$(find "$SCRATCH/rpm/usr" -type f 2>/dev/null)" ] || die "the rpm leaves files behind"
 say "ok   .rpm: installed, used, removed"
 
 command_or_package zstd zstd
 mkdir "$SCRATCH/arch"
-tar --zstd -xf "$out"/*.pkg.tar.zst -C "$SCRATCH/arch"
+tar --zstd -xf "$out"/heapwright-[0-9]*.pkg.tar.zst -C "$SCRATCH/arch"
 grep -q '^pkgname = heapwright$' "$SCRATCH/arch/.PKGINFO" && [ -s "$SCRATCH/arch/.MTREE" ] || die "the Arch package has no description"
 HOME=$SCRATCH "$SCRATCH/arch/usr/bin/heapwright" run --stats -- true 2>&1 | grep -q rounding || die "no statistics by the Arch package's command"
 # The recipe's last step, with what is built.
@@ -139,7 +142,7 @@ LD_LIBRARY_PATH=$SCRATCH/moved/lib "$SCRATCH/owns" || die "pkg-config's program 
 mkdir -p "$SCRATCH/meson/subprojects/packagecache"
 cp "$SCRATCH/owns.c" "$SCRATCH/meson/"
 cp "$out/heapwright.wrap" "$SCRATCH/meson/subprojects/"
-cp "$out"/heapwright-*-linux-gnu.tar.xz "$SCRATCH/meson/subprojects/packagecache/"
+cp "$out/heapwright-$version-$machine-linux-gnu.tar.xz" "$SCRATCH/meson/subprojects/packagecache/"
 cat >"$SCRATCH/meson/meson.build" <<'EOF'
 project('owns', 'c')
 foreach name : ['heapwright', 'heapwright-static', 'heapwright-hardened']

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What heapwright costs a program that does nothing, with the preload against without: of /bin/true callgrind
 # instructions (at most 300,000 more, dynamic linking of the library included), and what is resident when main
-# returns (at most 120 KiB more, mean of 300 runs).
+# returns (at most 120 KiB more, mean of 300 runs). And how large the library files are (at most 2.5 MB each).
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -15,6 +15,8 @@ RUNS=300
 command_or_package valgrind valgrind
 command_or_package cc gcc
 preload_library
+hardened_library
+check_library
 
 # The program reads what is resident itself, where the kernel counts pages: `getrusage` and VmHWM leave out what each
 # CPU has not yet added to the sum, up to 128 KiB, and so depend on whether the process changed its CPU.
@@ -75,8 +77,12 @@ status=0
 row() { # WHAT WITHOUT WITH LIMIT
     local more=$(($3 - $2)) verdict=ok
     [ "$more" -le "$4" ] || { verdict=FAIL; status=1; }
-    printf '%-4s %-16s without %9d   with %9d   more %8d   limit %8d\n' $verdict "$1" "$2" "$3" $more "$4"
+    printf '%-4s %-28s without %9d   with %9d   more %8d   limit %8d\n' $verdict "$1" "$2" "$3" $more "$4"
 }
 row instructions "$without" "$with" $MORE_INSTRUCTIONS
 row "resident, KiB" "$rss_without" "$rss_with" $MORE_KIB
+for library in "$HEAPWRIGHT_SO" "$HEAPWRIGHT_HARDENED_SO" "$HEAPWRIGHT_CHECK_SO"; do
+    name=${library##*/}
+    row "${name%.so}, bytes" 0 "$(stat -L -c %s "$library")" 2500000
+done
 exit $status

@@ -391,6 +391,14 @@ fn nothing_is_needed_but_the_c_library() {
     assert!(headers.lines().any(|line| line.contains("GNU_STACK") && !line.contains("RWE")));
 }
 
+/// With debug information, gdb's `call free(p)` jumps into a function of ours that has this name.
+#[test]
+fn no_debug_information_is_shipped() {
+    let sections = output("readelf", &["-S", "-W"]);
+    assert!(sections.contains(".note.gnu.build-id"), "debuggers find debug files by it");
+    assert!(!sections.contains(".debug_"), "{sections}");
+}
+
 /// The instructions of each function, as text.
 fn disassembly() -> BTreeMap<String, Vec<String>> {
     let text = output("objdump", &["-d", "--no-show-raw-insn", "-M", "intel"]);
