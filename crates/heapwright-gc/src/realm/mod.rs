@@ -363,7 +363,9 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
         };
         let make = || {
             let mc = realm.mutation();
-            let object = mc.alloc(root(&mc)).object();
+            // Where the realm goes to other threads, its root's type is `Send`: `sendable` says so.
+            let Ok(made) = mc.put(root(&mc)) else { pointer::out_of_memory(size_of::<*mut u8>()) };
+            let object = made.object();
             // SAFETY: the realm's cell; nothing is collected before it leads there.
             unsafe { realm.root.write(object) };
         };
