@@ -1431,7 +1431,8 @@ struct hw_description hw_describe(const void *address);
  * sizeof(hw_statistics). A smaller struct of an older program gets the fields
  * it knows; of a larger one the rest is set to zero.
  *
- * Returns how many bytes of the struct this library knows; 0, and all fields
+ * Returns how many bytes of the struct this library knows; 0 with errno EINVAL for a
+ * size of 0 or beyond 64 KiB; 0, and all fields
  * zero, where the heap is locked for long because the caller is a signal handler
  * that interrupted it. Never allocates. Takes time in proportion to the memory in
  * use: this is for reports.
@@ -1502,7 +1503,8 @@ void hw_free_uncached(void *block);
  * registers and the process is copied; the copy does the rest, and the caller
  * waits for it.
  *
- * Returns how many bytes of the struct this library knows; 0, and all fields
+ * Returns how many bytes of the struct this library knows; 0 with errno EINVAL for a
+ * size of 0 or beyond 64 KiB; 0, and all fields
  * zero, where malloc is not the debug heap's, another check is under way, there
  * is no /proc, or there is no memory.
  *
@@ -1688,7 +1690,8 @@ size_t hw_arena_trim(struct hw_arena *arena);
  * sizeof(hw_arena_statistics). A smaller struct gets the fields it knows; of a
  * larger one the rest is set to zero.
  *
- * Returns how many bytes of the struct this library knows.
+ * Returns how many bytes of the struct this library knows; 0 with errno EINVAL for a
+ * size of 0 or beyond 64 KiB.
  *
  * The program's duties:
  *
@@ -1732,7 +1735,8 @@ bool hw_count_begin(uint32_t flags);
  * sizeof(hw_counts). A smaller struct of an older program gets the fields it knows; of a larger one
  * the rest is set to zero. out may be NULL.
  *
- * Returns false with errno EINVAL, and all fields zero, if the thread counts nothing; false with errno ENOMEM if
+ * Returns false with errno EINVAL, and all fields zero, if the thread counts nothing; false with errno EINVAL for a size
+ * of 0 or beyond 64 KiB; false with errno ENOMEM if
  * there was no memory to remember each block meanwhile, and peak_bytes and kept_bytes may be wrong.
  *
  * The program's duties:
@@ -1757,9 +1761,10 @@ size_t hw_count_sites(hw_count_visitor visit,
                       void *context);
 
 /**
- * Makes a heap. options may be NULL; both structs are copied, as far as their size says.
+ * Makes a heap. options and runtime may be NULL; both structs are copied, and begin with their size: sizeof, as the program knows it.
  *
- * Returns NULL with errno EINVAL for options that do not exist, ENOMEM if there is no memory.
+ * Returns NULL with errno EINVAL for options that do not exist, for a size that no version of the struct has (0, and more
+ * than 64 KiB), and for a field that this version does not know and is not zero; ENOMEM if there is no memory.
  *
  * The program's duties:
  *
@@ -1771,7 +1776,7 @@ struct hw_gc_heap *hw_gc_create(const struct hw_gc_options *options,
 
 /**
  * Ends a heap: objects of kind HW_GC_FREED are freed, and all its memory goes back. NULL is
- * ignored.
+ * ignored. A heap that is verified ends the program if a mutator is attached to it.
  *
  * The program's duties:
  *
@@ -1820,7 +1825,8 @@ void hw_gc_detach(struct hw_gc_mutator *mutator);
  * same, faster. May collect.
  *
  * Returns NULL with errno ENOMEM if there is no memory, or none under the limit after a
- * collection, and the runtime's out_of_memory, if it has one, has given up.
+ * collection, and the runtime's out_of_memory, if it has one, has given up; NULL with errno EINVAL for a
+ * kind that does not exist (a heap that is verified ends the program then).
  *
  * The program's duties:
  *
@@ -2071,7 +2077,8 @@ bool hw_gc_try_enter(struct hw_gc_mutator *mutator);
 /**
  * Visits all mutators of a heap, each with the hw_gc_thread_state that it had a moment ago: so that a runtime
  * finds its threads by their words (hw_gc_data) and needs no list of its own. Also in roots, and when an
- * event comes. Nobody attaches or detaches meanwhile, so visit is short, and does neither.
+ * event comes. visit runs under no lock and may ask anything of the heap. The mutator that it visits does not
+ * detach before visit returns, so visit does not wait for that. A mutator that attaches meanwhile is not visited.
  *
  * Returns how many there are.
  *
@@ -2574,7 +2581,8 @@ size_t hw_gc_largest_slot(struct hw_gc_heap *heap);
  * Writes what there is of a heap to *out, which is size bytes: pass sizeof(hw_gc_statistics). A
  * smaller struct gets the fields it knows; of a larger one the rest is set to zero.
  *
- * Returns how many bytes of the struct this library knows.
+ * Returns how many bytes of the struct this library knows; 0 with errno EINVAL for a
+ * size of 0 or beyond 64 KiB.
  *
  * The program's duties:
  *
@@ -2732,7 +2740,8 @@ size_t hw_pool_trim(struct hw_pool *pool);
  * sizeof(hw_pool_statistics). A smaller struct gets the fields it knows; of a
  * larger one the rest is set to zero.
  *
- * Returns how many bytes of the struct this library knows.
+ * Returns how many bytes of the struct this library knows; 0 with errno EINVAL for a
+ * size of 0 or beyond 64 KiB.
  *
  * The program's duties:
  *

@@ -62,8 +62,8 @@ extern "C" {
 /* Memory for an object from what the mutator has at hand; NULL: it has none of that size. It never collects and takes no lock: for a
  * runtime that has something to do before it calls hw_gc_alloc. */
 HW_GC_INLINE void *hw_gc_try(hw_gc_mutator *mutator, size_t size, uint32_t kind) {
-    if (HW_GC_LIKELY(size <= 32768)) {
-        char *first = (char *)&mutator->regions[kind & 7u];
+    if (HW_GC_LIKELY(size <= 32768 && kind <= 7u)) {
+        char *first = (char *)&mutator->regions[kind];
         hw_gc_region *region = (hw_gc_region *)(void *)(first + mutator->places[(size + 7) / 8]);
         char *object = region->next;
         uintptr_t next = (uintptr_t)object + region->slot;

@@ -20,8 +20,12 @@
 //! `realm::send`).
 #![forbid(unsafe_code)]
 
+mod manifest;
+
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
+use std::fs;
+use std::path::PathBuf;
 use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Field, Fields, GenericParam, Token, WherePredicate, parse_quote};
@@ -38,6 +42,15 @@ use syn::{Data, DeriveInput, Field, Fields, GenericParam, Token, WherePredicate,
 pub fn derive_trace(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = syn::parse_macro_input!(input as DeriveInput);
     derive(&input).unwrap_or_else(|error| error.to_compile_error()).into()
+}
+
+/// What the crate that is compiled calls heapwright: `hw`, say, where its manifest has `hw = { package = "heapwright" }`.
+fn heapwright() -> TokenStream {
+    let folder = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default();
+    let manifests =
+        folder.ancestors().filter_map(|at| fs::read_to_string(at.join("Cargo.toml")).ok());
+    let name = format_ident!("{}", manifest::name(manifests));
+    quote!(::#name)
 }
 
 /// Whether a field has `#[trace(skip)]`.
@@ -66,6 +79,7 @@ fn trace_fields(
     types: &mut Vec<syn::Type>,
     skipped: &mut Vec<syn::Type>,
 ) -> syn::Result<Traced> {
+    let heapwright = heapwright();
     let mut names = Vec::new();
     let mut calls = TokenStream::new();
     for (n, field) in fields.iter().enumerate() {
@@ -76,7 +90,7 @@ fn trace_fields(
         } else {
             types.push(field.ty.clone());
             calls.extend(
-                quote_spanned!(field.ty.span()=> ::heapwright::gc::Trace::trace(#bound, tracer);),
+                quote_spanned!(field.ty.span()=> #heapwright::gc::Trace::trace(#bound, tracer);),
             );
             quote!(#bound)
         };
@@ -94,6 +108,7 @@ fn trace_fields(
 }
 
 fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
+    let heapwright = heapwright();
     let name = &input.ident;
     let (mut types, mut skipped) = (Vec::new(), Vec::new());
     let body = match &input.data {
@@ -129,7 +144,7 @@ fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
         .collect();
     let clause = generics.make_where_clause();
     for parameter in parameters {
-        clause.predicates.push(parse_quote!(#parameter: ::heapwright::gc::Trace));
+        clause.predicates.push(parse_quote!(#parameter: #heapwright::gc::Trace));
     }
     let mut statics: Punctuated<WherePredicate, Token![,]> = Punctuated::new();
     for of in &skipped {
@@ -147,24 +162,24 @@ fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     let traced = if types.is_empty() {
         quote!(false)
     } else {
-        quote!(#(<#types as ::heapwright::gc::Trace>::TRACED)||*)
+        quote!(#(<#types as #heapwright::gc::Trace>::TRACED)||*)
     };
     Ok(quote! {
         // SAFETY: every field is traced that may hold a reference; what is skipped is 'static,
         // and so holds none; and the type has no `Drop` that could use one.
-        unsafe impl #parameters ::heapwright::gc::Trace for #name #arguments #clause {
+        unsafe impl #parameters #heapwright::gc::Trace for #name #arguments #clause {
             const TRACED: bool = #traced;
             const SENDS: bool = {
                 #[allow(unused_imports)]
-                use ::heapwright::__MayNotBeSend as _;
-                <::heapwright::__IsSend<#name #lasting>>::YES
+                use #heapwright::__MayNotBeSend as _;
+                <#heapwright::__IsSend<#name #lasting>>::YES
             };
             const DROPS_ANYWHERE: bool =
-                !::heapwright::__needs_drop::<Self>() || <Self as ::heapwright::gc::Trace>::SENDS;
+                !#heapwright::__needs_drop::<Self>() || <Self as #heapwright::gc::Trace>::SENDS;
 
             #[inline]
             #[allow(unused_variables, clippy::match_single_binding)]
-            fn trace(&self, tracer: &::heapwright::gc::Tracer) {
+            fn trace(&self, tracer: &#heapwright::gc::Tracer) {
                 #body
             }
         }
@@ -174,7 +189,7 @@ fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
             #[allow(dead_code, non_camel_case_types)]
             trait __DropIsNotForValuesInARealm_FinalizeIs_OrAFieldOfItsOwn {}
             #[allow(drop_bounds)]
-            impl<T: ::heapwright::__Drop + ?Sized> __DropIsNotForValuesInARealm_FinalizeIs_OrAFieldOfItsOwn for T {}
+            impl<T: #heapwright::__Drop + ?Sized> __DropIsNotForValuesInARealm_FinalizeIs_OrAFieldOfItsOwn for T {}
             impl #parameters __DropIsNotForValuesInARealm_FinalizeIs_OrAFieldOfItsOwn for #name #arguments #clause {}
 
             #[allow(dead_code)]

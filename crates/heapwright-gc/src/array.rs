@@ -8,7 +8,7 @@
 //! keeps what it has. Its memory goes back when [`Array::end`] is called, and not when it is
 //! dropped: zero is an empty one, and the heaps that have some are never dropped.
 //!
-//! Used by `finalizers` and `verify`.
+//! Used by `finalizers`, `verify` and `tracer`.
 
 use core::ops::{Deref, DerefMut};
 use core::ptr::{self, NonNull};

@@ -298,9 +298,10 @@ impl Heap {
         self.pacing.note_begin();
     }
 
-    /// Has stores reported for this, and for moving while there is a plan.
+    /// Has stores reported for this, and for moving while there is a plan. A heap that is verified sees all of them.
     pub(super) fn set_barrier(&self, barrier: u32) {
-        let barrier = barrier & !MOVING | if self.moving.is_on() { MOVING } else { 0 };
+        let all = self.moving.is_on() || self.is_verified();
+        let barrier = barrier & !MOVING | if all { MOVING } else { 0 };
         self.cycle.barrier.store(barrier, Relaxed);
         self.each_mutator(|mutator| mutator.barrier.store(barrier, Relaxed));
     }

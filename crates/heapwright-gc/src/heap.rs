@@ -157,6 +157,7 @@ impl Heap {
         }
         heap.sizing.begin();
         heap.begin_events();
+        heap.set_barrier(0);
         heap.open.set(1);
         Some(slot)
     }
@@ -168,6 +169,9 @@ impl Heap {
         heap.marking.helpers.end();
         // A mutator that is still attached must not be waited for when the heap is used again.
         heap.world.forget_others(None, |handshake| {
+            if heap.is_verified() {
+                Self::refuse("a collected heap was destroyed that a mutator is attached to");
+            }
             // SAFETY: a handshake of a heap's world is a mutator's.
             let mutator = unsafe { Mutator::of(handshake) };
             mutator.settle();
@@ -274,6 +278,12 @@ impl Heap {
     #[inline]
     pub(super) fn is_stressed(&self) -> bool {
         self.options().verify & super::raw::STRESS != 0
+    }
+
+    /// Whether it is verified, and mistakes of the runtime's are named.
+    #[inline]
+    pub(super) fn is_verified(&self) -> bool {
+        self.options().verify & (super::raw::VERIFY_HEAP | super::raw::VERIFY_BARRIERS) != 0
     }
 
     /// What a page of a page list is to be, whose slots have so many bytes.

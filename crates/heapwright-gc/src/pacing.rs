@@ -121,12 +121,12 @@ impl Pacing {
 
     /// All bytes ever allocated, counted when a mutator takes a page.
     pub(super) fn allocated_ever(&self) -> usize {
-        self.allocated_before.get() + self.allocated.get()
+        self.allocated_before.get().saturating_add(self.allocated.get())
     }
 
     /// Bytes allocated since the last cycle ended, in pages and in malloc.
     pub(super) fn used(&self) -> usize {
-        self.allocated.get() + self.external_added.get()
+        self.allocated.get().saturating_add(self.external_added.get())
     }
 
     /// Bytes of slots that the last cycle found live: what there is to mark.
@@ -247,9 +247,10 @@ impl Pacing {
             (of as f64 * part.min(whole) as f64 / whole.max(1) as f64) as usize
         };
         let old = if was == 0 { external - added } else { share(external - added, slots, was) };
-        self.external_live.set(old + share(added, slots.saturating_sub(was), allocated));
+        let young = share(added, slots.saturating_sub(was), allocated);
+        self.external_live.set(old.saturating_add(young));
         self.external_added.set(0);
-        slots + self.external_live.get()
+        slots.saturating_add(self.external_live.get())
     }
 
     /// The sweep is over: what is left of external bytes is live, or was added since. Returns what
@@ -258,7 +259,7 @@ impl Pacing {
         let external = self.external().saturating_sub(self.external_added.get());
         let slots = self.live_slots();
         self.external_live.set(external);
-        slots + external
+        slots.saturating_add(external)
     }
 
     /// Forgets all.

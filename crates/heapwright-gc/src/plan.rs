@@ -92,7 +92,7 @@ impl Choice {
 /// pages, bytes that may be live or garbage, and bytes of pages when that was last tried.
 pub(super) fn is_due(pages: usize, goal: usize, left: usize) -> bool {
     const WORTH: usize = 1 << 20;
-    pages > goal + goal / 8 + WORTH && pages > left + left / 4
+    pages > goal.saturating_add(goal / 8 + WORTH) && pages > left.saturating_add(left / 4)
 }
 
 #[cfg(test)]

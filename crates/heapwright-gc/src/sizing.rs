@@ -175,7 +175,7 @@ impl Heap {
         }
         if !minor && sizing.balance.get() != 0 {
             let values = sums.map(Num::get);
-            sizing.room.set(1 + room(live, sizing.balance.get(), values));
+            sizing.room.set(room(live, sizing.balance.get(), values).saturating_add(1));
             sums.iter().for_each(|sum| sum.set(sum.get() / 2));
         }
         let Some(policy) = policy else { return };

@@ -29,9 +29,11 @@ use heapwright_substrate::os::{self, prefetch};
 use heapwright_substrate::size_class::{UNIT, UNIT_SHIFT};
 use heapwright_substrate::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
+use super::array::Array;
 use super::bag::{Buffer, Recent};
 use super::bits::{self, GRANULE};
 use super::cell::{Num, Ptr};
+use super::dirty_slots::TraceSlot;
 use super::gang::Chunk;
 use super::heap::Heap;
 use super::layout::{self, KINDS, LARGE, PAGE_LISTS};
@@ -89,10 +91,21 @@ pub struct Tracer {
     /// Places that were stored into (see `dirty_slots`), and where slots are noted (see `references`).
     pub(super) dirty_slots: Recent,
     pub(super) room: Room,
+    /// How many values that own each other are being traced, and those that wait (see [`Tracer::owned`]).
+    depth: Num,
+    waiting: Ptr<Array<Waiting>>,
     /// Bytes of what was marked.
     pub(super) bytes: Num,
     /// Objects that were marked, by page list.
     pub(super) marked: [Num; PAGE_LISTS],
+}
+
+/// A value that is traced when those that own it have been.
+#[cfg_attr(not(feature = "std"), allow(dead_code, reason = "std's types alone own values outside"))]
+#[derive(Clone, Copy)]
+struct Waiting {
+    place: *mut u8,
+    trace: TraceSlot,
 }
 
 /// How a tracer marks.

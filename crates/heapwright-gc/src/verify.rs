@@ -28,7 +28,7 @@ use super::heap::Heap;
 use super::kept::AllKept;
 use super::layout;
 use super::mutator::Mutator;
-use super::tracer::Tracer;
+use super::tracer::{self, Tracer};
 
 /// How many findings are reported at most.
 const REPORTED: usize = 10;
@@ -232,7 +232,21 @@ impl Heap {
         self.look_over(me, false, true);
     }
 
-    fn refuse(why: &str) -> ! {
+    /// Ends the program if a reference was stored into a leaf object: `trace` will not be asked for it.
+    pub(super) fn verify_store(&self, parent: *mut u8, child: *mut u8) {
+        if let Some((_, list)) = tracer::list_of(parent.addr(), self.tag())
+            && !layout::is_traced(list)
+            && self.is_object(child)
+        {
+            let line = Line::new().text("collected heap ").number(self.id() as usize).text(": ");
+            let line = line.address(parent.addr()).text(", a leaf, leads to ");
+            line.address(child.addr()).write();
+            Self::refuse("a reference was stored into a leaf object, which is not traced");
+        }
+    }
+
+    /// Ends the program, and says why.
+    pub(super) fn refuse(why: &str) -> ! {
         heapwright_substrate::misuse::collected_heap(why)
     }
 

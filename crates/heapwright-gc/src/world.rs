@@ -62,6 +62,8 @@ pub(crate) struct Handshake {
     poll: AtomicPtr<AtomicU32>,
     /// The mutator.
     owner: AtomicPtr<()>,
+    /// Visits of it that are under way: until they end it does not part.
+    visits: AtomicU32,
 }
 
 impl Handshake {
@@ -73,6 +75,7 @@ impl Handshake {
             next: AtomicPtr::new(ptr::null_mut()),
             poll: AtomicPtr::new(ptr::null_mut()),
             owner: AtomicPtr::new(ptr::null_mut()),
+            visits: AtomicU32::new(0),
         }
     }
 
@@ -93,11 +96,30 @@ impl Handshake {
     }
 }
 
-/// The head of the list of members.
-struct Members(*mut Handshake);
+/// The head of the list of members, and how often a forked child emptied the list.
+struct Members(*mut Handshake, usize);
 
 // SAFETY: leads to members that outlive their membership, all of whose fields are atomics.
 unsafe impl Send for Members {}
+
+/// A visit of a member, which parts when the visit has ended.
+struct Visit<'a> {
+    world: &'a World,
+    to: &'a Handshake,
+    forks: usize,
+}
+
+impl Drop for Visit<'_> {
+    fn drop(&mut self) {
+        let members = self.world.members.lock();
+        // A forked child forgets the visits that were under way.
+        if members.1 == self.forks {
+            self.to.visits.fetch_sub(1, Ordering::Relaxed);
+            drop(members);
+            wake(&self.to.visits);
+        }
+    }
+}
 
 /// All mutators of a heap.
 pub(crate) struct World {
@@ -114,7 +136,7 @@ impl World {
         Self {
             stop: AtomicU32::new(0),
             arrivals: AtomicU32::new(0),
-            members: Lock::new(Members(ptr::null_mut())),
+            members: Lock::new(Members(ptr::null_mut(), 0)),
         }
     }
 
@@ -135,9 +157,18 @@ impl World {
         members.0 = ptr::from_ref(handshake).cast_mut();
     }
 
-    /// Takes a handshake out, whose mutator is away.
+    /// Takes a handshake out, whose mutator is away. Waits for visits of it.
     pub(crate) fn part(&self, handshake: &Handshake) {
         let mut members = self.members.lock();
+        loop {
+            let visits = handshake.visits.load(Ordering::Relaxed);
+            if visits == 0 {
+                break;
+            }
+            drop(members);
+            wait(&handshake.visits, visits, UNTIL_IT_GOES_ON);
+            members = self.members.lock();
+        }
         let next = handshake.next.load(Ordering::Relaxed);
         if ptr::eq(members.0, handshake) {
             members.0 = next;
@@ -167,6 +198,31 @@ impl World {
             at = handshake.next.load(Ordering::Relaxed);
         }
         true
+    }
+
+    /// Calls `with` for every handshake, under no lock, so that `with` may ask anything of the world. Each stays a member
+    /// while it is visited. Those that join meanwhile are not visited.
+    pub(crate) fn visit(&self, mut with: impl FnMut(&Handshake)) {
+        let mut next = self.begin_visit(None);
+        while let Some(visit) = next {
+            with(visit.to);
+            next = self.begin_visit(Some(&visit));
+        }
+    }
+
+    /// Begins to visit the member that follows the one that was visited before.
+    fn begin_visit(&self, before: Option<&Visit<'_>>) -> Option<Visit<'_>> {
+        let members = self.members.lock();
+        let forks = members.1;
+        let at = match before {
+            Some(visit) if visit.forks == forks => visit.to.next.load(Ordering::Relaxed),
+            Some(_) => return None,
+            None => members.0,
+        };
+        // SAFETY: null, or a handshake of the list, whose lock is held, and which does not part while it is visited.
+        let to = unsafe { at.as_ref() }?;
+        to.visits.fetch_add(1, Ordering::Relaxed);
+        Some(Visit { world: self, to, forks })
     }
 
     /// The mutator comes to work. Waits while the world stands still.
@@ -289,10 +345,11 @@ impl World {
     pub(crate) fn forget_others(&self, me: Option<&Handshake>, mut with: impl FnMut(&Handshake)) {
         let mut members = self.members.lock();
         let mut at = members.0;
-        members.0 = ptr::null_mut();
+        *members = Members(ptr::null_mut(), members.1 + 1);
         // SAFETY: null, or a handshake of the list, whose lock is held.
         while let Some(handshake) = unsafe { at.as_ref() } {
             at = handshake.next.load(Ordering::Relaxed);
+            handshake.visits.store(0, Ordering::Relaxed);
             if me.is_some_and(|me| ptr::eq(me, handshake)) {
                 // Another thread may have asked it, and is not here to take that back.
                 let poll = handshake.poll.load(Ordering::Relaxed);

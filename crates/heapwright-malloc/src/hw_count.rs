@@ -92,7 +92,8 @@ pub extern "C" fn hw_count_begin(flags: u32) -> bool {
 /// sizeof(hw_counts). A smaller struct of an older program gets the fields it knows; of a larger one
 /// the rest is set to zero. out may be NULL.
 ///
-/// Returns false with errno EINVAL, and all fields zero, if the thread counts nothing; false with errno ENOMEM if
+/// Returns false with errno EINVAL, and all fields zero, if the thread counts nothing; false with errno EINVAL for a size
+/// of 0 or beyond 64 KiB; false with errno ENOMEM if
 /// there was no memory to remember each block meanwhile, and peak_bytes and kept_bytes may be wrong.
 ///
 /// # Safety
@@ -109,9 +110,9 @@ pub unsafe extern "C" fn hw_count_end(out: *mut Counts, size: usize) -> bool {
         peak_bytes: counted.peak_bytes,
         kept_bytes: counted.kept_bytes,
     });
-    if !out.is_null() {
-        // SAFETY: words without padding, and the caller's struct has `size` bytes.
-        unsafe { write_known(&counted, out, size) };
+    // SAFETY: words without padding, and the caller's struct has `size` bytes.
+    if !out.is_null() && unsafe { write_known(&counted, out, size) } == 0 {
+        return false;
     }
     match ended {
         Some((_, true)) => return true,

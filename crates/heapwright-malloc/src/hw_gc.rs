@@ -21,7 +21,9 @@ use core::ptr;
 
 use crate::errno;
 use crate::hw_gc_types::{GcHeap, GcMutator, GcOptions, GcRuntime, GcTracer};
+use crate::hw_pool::LONGEST;
 use heapwright::gc::raw::{Heap, Mutator, Options, Runtime, Tracer};
+use heapwright::gc::{FREED, LEAF, USER};
 
 // In the header's order; rustfmt would sort them if they stood together.
 pub mod tracing;
@@ -70,9 +72,10 @@ unsafe fn tracer_of<'a>(tracer: *mut GcTracer) -> &'a Tracer {
     unsafe { &*tracer.cast() }
 }
 
-/// Makes a heap. options may be NULL; both structs are copied, as far as their size says.
+/// Makes a heap. options and runtime may be NULL; both structs are copied, and begin with their size: sizeof, as the program knows it.
 ///
-/// Returns NULL with errno EINVAL for options that do not exist, ENOMEM if there is no memory.
+/// Returns NULL with errno EINVAL for options that do not exist, for a size that no version of the struct has (0, and more
+/// than 64 KiB), and for a field that this version does not know and is not zero; ENOMEM if there is no memory.
 ///
 /// # Safety
 ///
@@ -99,10 +102,12 @@ pub unsafe extern "C" fn hw_gc_create(
         uncleared: false,
     };
     // SAFETY: as the caller promises; zero is valid for all fields.
-    unsafe { read_known(options, &raw mut chosen) };
+    let valid = unsafe { read_known(options, &raw mut chosen) };
     let mut kept = Runtime::new();
     // SAFETY: as the caller promises; null is valid for all fields, and both structs are one.
-    unsafe { read_known(runtime, (&raw mut kept).cast::<GcRuntime>()) };
+    if !valid || !unsafe { read_known(runtime, (&raw mut kept).cast::<GcRuntime>()) } {
+        return errno::fail(libc::EINVAL).cast();
+    }
     let layout = match chosen.layout {
         0 => heapwright::gc::Layout::Fine,
         1 => heapwright::gc::Layout::Ruby,
@@ -134,25 +139,34 @@ pub unsafe extern "C" fn hw_gc_create(
     }
 }
 
-/// Copies a caller's struct, as much of it as it says it has, and we know. Null: nothing.
+/// Copies a caller's struct, as much of it as it says it has, and we know. Null: nothing. False: no version has so many bytes, or
+/// a field is set that we do not know.
 ///
 /// # Safety
 ///
 /// `from` is null or begins with its length in bytes, and is as long; `to` may hold any bytes
 /// of it.
-unsafe fn read_known<T>(from: *const T, to: *mut T) {
+unsafe fn read_known<T>(from: *const T, to: *mut T) -> bool {
     if from.is_null() {
-        return;
+        return true;
     }
     // SAFETY: by the contract.
     let size = unsafe { from.cast::<usize>().read() };
+    // What has a size has another field, and is as long as the alignment of the size wants it to be.
+    if size <= size_of::<usize>() || size > LONGEST || !size.is_multiple_of(align_of::<T>()) {
+        return false;
+    }
     let both = size.min(size_of::<T>());
     // SAFETY: both have as many bytes.
     unsafe { ptr::copy_nonoverlapping(from.cast::<u8>(), to.cast::<u8>(), both) };
+    (both..size).all(|at| {
+        // SAFETY: by the contract the caller's struct has so many bytes.
+        unsafe { from.cast::<u8>().add(at).read() == 0 }
+    })
 }
 
 /// Ends a heap: objects of kind HW_GC_FREED are freed, and all its memory goes back. NULL is
-/// ignored.
+/// ignored. A heap that is verified ends the program if a mutator is attached to it.
 ///
 /// # Safety
 ///
@@ -223,7 +237,8 @@ pub unsafe extern "C" fn hw_gc_detach(mutator: *mut GcMutator) {
 /// same, faster. May collect.
 ///
 /// Returns NULL with errno ENOMEM if there is no memory, or none under the limit after a
-/// collection, and the runtime's out_of_memory, if it has one, has given up.
+/// collection, and the runtime's out_of_memory, if it has one, has given up; NULL with errno EINVAL for a
+/// kind that does not exist (a heap that is verified ends the program then).
 ///
 /// # Safety
 ///
@@ -239,7 +254,8 @@ pub unsafe extern "C" fn hw_gc_alloc(
     // SAFETY: as the caller promises.
     let object = unsafe { mutator.alloc(size, kind) };
     if object.is_null() {
-        return errno::fail(libc::ENOMEM);
+        let is_known = kind & !(LEAF | FREED | USER) == 0;
+        return errno::fail(if is_known { libc::ENOMEM } else { libc::EINVAL });
     }
     object.cast()
 }

@@ -241,7 +241,8 @@ pub unsafe extern "C" fn hw_pool_trim(pool: *mut Pool) -> usize {
 /// sizeof(hw_pool_statistics). A smaller struct gets the fields it knows; of a
 /// larger one the rest is set to zero.
 ///
-/// Returns how many bytes of the struct this library knows.
+/// Returns how many bytes of the struct this library knows; 0 with errno EINVAL for a
+/// size of 0 or beyond 64 KiB.
 ///
 /// # Safety
 ///
@@ -266,13 +267,20 @@ pub unsafe extern "C" fn hw_pool_stats(
     unsafe { write_known(&now, out, size) }
 }
 
+/// More bytes than any version of a struct of the interface has: a size beyond is a mistake.
+pub(crate) const LONGEST: usize = 64 << 10;
+
 /// Writes a struct to a caller's that may be shorter or longer. Returns the length
-/// of ours.
+/// of ours; 0 with errno EINVAL, and writes nothing, for a size that no version has.
 ///
 /// # Safety
 ///
 /// `T` has no padding; `out` points to `size` bytes that can be written.
 pub(crate) unsafe fn write_known<T>(now: &T, out: *mut T, size: usize) -> usize {
+    if size == 0 || size > LONGEST {
+        errno::set(libc::EINVAL);
+        return 0;
+    }
     let both = size_of::<T>().min(size);
     let out = out.cast::<MaybeUninit<u8>>();
     // SAFETY: both have as many bytes.

@@ -89,4 +89,6 @@ pub mod unit_list;
 #[cfg(not(loom))]
 pub mod unit_record;
 #[cfg(not(loom))]
+pub mod unwinding;
+#[cfg(not(loom))]
 pub mod verdict;

@@ -126,6 +126,19 @@ pub(crate) struct Request {
     pub(crate) origin: Origin,
 }
 
+impl Request {
+    /// A request of a caller who may give any alignment: one that is no power of two is rounded up to the next. Where there
+    /// is none, no memory has it.
+    #[inline(always)]
+    pub(crate) const fn new(size: usize, align: usize, zero: bool, origin: Origin) -> Self {
+        let align = match align.checked_next_power_of_two() {
+            Some(align) => align,
+            None => usize::MAX,
+        };
+        Self { size, align, zero, origin }
+    }
+}
+
 #[cfg(feature = "debug")]
 impl Request {
     /// The call that makes a new block, in the words of records.

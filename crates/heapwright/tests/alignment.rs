@@ -76,6 +76,27 @@ fn a_heap_of_its_own_keeps_alignments_too() {
 }
 
 #[test]
+fn an_alignment_that_is_no_power_of_two_is_rounded_up() {
+    for align in [0, 3, 17, 48, 100, 4097, 40_000, 100_000] {
+        for size in SIZES {
+            for at in [heap::malloc_aligned(size, align), heap::calloc_aligned(size, align)] {
+                assert!(at.addr().is_multiple_of(align.next_power_of_two()), "{size}, {align}");
+                let block = Owned::adopt(at, size);
+                assert!(block.usable() >= size);
+                block.free();
+            }
+            assert!(heap::good_size(size, align).is_some_and(|good| good >= size));
+        }
+        for size in [usize::MAX, usize::MAX - 15, isize::MAX as usize + 1, isize::MAX as usize] {
+            assert!(heap::malloc_aligned(size, align).is_null(), "{size}, {align}");
+            assert!(heap::calloc_aligned(size, align).is_null(), "{size}, {align}");
+        }
+    }
+    assert!(heap::malloc_aligned(1, usize::MAX).is_null());
+    assert!(heap::calloc_aligned(1, (1 << 63) + 1).is_null());
+}
+
+#[test]
 fn alignments_beyond_the_address_space_are_refused() {
     for shift in [44, 50, 62, 63] {
         assert!(heap::malloc_aligned(1, 1 << shift).is_null(), "{shift}");

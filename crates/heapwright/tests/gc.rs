@@ -113,6 +113,38 @@ fn a_reference_to_what_was_freed() {
     }
 }
 
+/// A heap that is verified, and has no barriers otherwise; its mutator.
+fn verified() -> (Heap, Mutator) {
+    let options = Options { verify: VERIFY_HEAP, ..Options::new() };
+    let heap = Heap::new(options, runtime()).unwrap();
+    let mutator = heap.attach().unwrap();
+    (heap, mutator)
+}
+
+fn a_reference_in_a_leaf() {
+    let (_heap, mutator) = verified();
+    // SAFETY: nothing is collected; that a leaf holds a reference is the test.
+    unsafe {
+        let leaf = mutator.alloc(16, LEAF);
+        let child = pair(&mutator, core::ptr::null_mut(), core::ptr::null_mut());
+        mutator.write(child, child.cast(), leaf);
+        mutator.write(leaf, leaf.cast(), core::ptr::null_mut());
+        mutator.write(leaf, leaf.cast(), child);
+    }
+}
+
+fn a_kind_that_does_not_exist() {
+    let (_heap, mutator) = verified();
+    // SAFETY: nothing is collected; the kind is the test.
+    _ = unsafe { mutator.alloc(16, 8) };
+}
+
+fn a_heap_that_ends_too_soon() {
+    let (heap, mutator) = verified();
+    core::mem::forget(mutator);
+    drop(heap);
+}
+
 /// A case: its name, what it does, and what the lines say.
 type Case = (&'static str, fn(), &'static [&'static str]);
 
@@ -125,7 +157,10 @@ const UNTOLD: &[&str] = &[
     "a store of a reference was not reported",
 ];
 
-const ENDS: [Case; 3] = [
+const ENDS: [Case; 6] = [
+    ("leaf", a_reference_in_a_leaf, &["a leaf, leads to 0x", "stored into a leaf object"]),
+    ("kind", a_kind_that_does_not_exist, &["an object of a kind that does not exist"]),
+    ("destroyed", a_heap_that_ends_too_soon, &["was destroyed that a mutator is attached to"]),
     ("untold store", a_store_that_is_not_told, UNTOLD),
     ("untold store, old", a_store_into_an_old_object_that_is_not_told, UNTOLD),
     (
@@ -150,6 +185,18 @@ fn verifiers_name_what_is_wrong_and_the_way_to_it() {
             assert!(text.contains(line), "{name}: no {line:?} in {text}");
         }
     }
+}
+
+#[test]
+fn a_kind_that_does_not_exist_is_refused() {
+    let heap = Heap::new(Options::new(), runtime()).unwrap();
+    let mutator = heap.attach().unwrap();
+    for kind in [8, 1 << 31, u32::MAX] {
+        // SAFETY: nothing is collected; the kind is the test.
+        assert!(unsafe { mutator.alloc(16, kind) }.is_null());
+    }
+    // SAFETY: the mutator is not used any more.
+    unsafe { mutator.detach() };
 }
 
 #[test]

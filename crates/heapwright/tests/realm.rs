@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use heapwright::Rootable;
-use heapwright::gc::raw::Options;
+use heapwright::gc::raw::{Options, Runtime};
 use heapwright::gc::{
     Cell, Ephemeron, Gc, Lock, Mutation, Object, Realm, Slice, Str, Trace, Tracer, Vector, Weak,
 };
@@ -502,6 +502,49 @@ fn a_dump_whose_sink_panics_leaves_a_realm_that_goes_on() {
             realm.mutate(|_, root| assert_eq!(&*root.borrow()[0].1, "stored afterwards"));
         }
     }
+}
+
+#[test]
+fn no_option_is_too_large_or_too_small() {
+    type Root = Rootable!['gc => Vector<'gc, Str<'gc>>];
+    for bits in 0..8 {
+        for (least, step_ns, factor_percent) in [(usize::MAX, u64::MAX, u32::MAX), (1, 1, 1)] {
+            let options = Options {
+                least,
+                step_ns,
+                factor_percent,
+                markers: factor_percent,
+                incremental: bits & 1 != 0,
+                generations: bits & 2 != 0,
+                compact: bits & 4 != 0,
+                ..Options::new()
+            };
+            let mut realm = Realm::<Root>::with(options, |mc| Vector::new(mc));
+            for n in 0..20 {
+                realm.mutate(|mc, root| {
+                    (0..20).for_each(|m| root.push(mc, mc.format(format_args!("{n} {m}"))));
+                });
+                realm.ask_compact();
+                realm.step(Duration::MAX);
+            }
+            realm.collect();
+            realm.mutate(|_, root| assert_eq!(&*root.get(399).unwrap(), "19 19"));
+        }
+    }
+    let heap = heapwright::gc::raw::Heap::new(Options::new(), Runtime::new()).unwrap();
+    let mutator = heap.attach().unwrap();
+    heap.balance(usize::MAX);
+    heap.set_target(u32::MAX, usize::MAX, usize::MAX);
+    for _ in 0..3 {
+        heap.account(isize::MAX);
+        // SAFETY: objects of the heap are not looked at.
+        assert!(!unsafe { mutator.alloc(100, heapwright::gc::LEAF) }.is_null());
+        // SAFETY: objects of the heap are not looked at.
+        unsafe { mutator.collect() };
+    }
+    assert!(heap.statistics().cycles >= 3);
+    // SAFETY: the mutator is not used any more.
+    unsafe { mutator.detach() };
 }
 
 #[derive(Trace)]

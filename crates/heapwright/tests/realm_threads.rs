@@ -263,3 +263,17 @@ fn a_realm_that_goes_elsewhere_finalizes_nothing_that_must_not_be_used_there() {
     });
     assert_eq!((told.join().unwrap(), count.get()), (Some(7), 1));
 }
+
+#[test]
+fn a_root_that_is_send_goes_with_its_realm_whatever_it_is() {
+    type Root = Rootable!['gc => Static<(Vec<u8>, std::sync::Arc<str>)>];
+    let root = || Static((vec![7], "shared".into()));
+    let mut realm = SendRealm::<Root>::sendable(|_| root());
+    thread::spawn(move || realm.mutate(|_, root| assert_eq!(root.0.0, [7]))).join().unwrap();
+    let mut realm = SendRealm::<Root>::sendable(|_| root());
+    let inside = AssertUnwindSafe(|| realm.mutate(|mc, _| _ = mc.alloc(root())));
+    assert!(
+        catch_unwind(inside).is_err(),
+        "of a value that the root need not lead to it is not known"
+    );
+}

@@ -55,6 +55,9 @@ impl Mutator {
         if barrier == 0 || child.is_null() || child.addr() & 7 != 0 {
             return;
         }
+        if heap.is_verified() {
+            heap.verify_store(parent, child);
+        }
         if barrier & MOVING != 0 {
             heap.note_store(inner, parent, slot, child);
         }
@@ -102,7 +105,7 @@ impl Mutator {
     #[cold]
     fn note_touched(&self, parent: *mut u8, place: *mut u8, trace: TraceSlot) {
         let barrier = self.inner().barrier.load(Ordering::Relaxed);
-        if barrier & (MARKING | MOVING) != 0 {
+        if barrier & MARKING != 0 || self.heap().moving.is_on() {
             self.heap().note_dirty_slot(self.inner(), parent, place, trace);
         }
         if barrier & STORES != 0 {

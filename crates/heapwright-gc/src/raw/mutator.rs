@@ -80,7 +80,8 @@ impl Mutator {
 
     /// Memory for an object of `size` bytes: zeroed if it is traced. Null: there is none under
     /// the limit, even after a collection, and the runtime's handler has given up
-    /// ([`Runtime::out_of_memory`](super::Runtime#structfield.out_of_memory)).
+    /// ([`Runtime::out_of_memory`](super::Runtime#structfield.out_of_memory)). Null also for a kind that does not exist; a heap that
+    /// is verified ends the program then.
     ///
     /// # Safety
     ///
@@ -88,11 +89,23 @@ impl Mutator {
     #[inline]
     #[must_use]
     pub unsafe fn alloc(&self, size: usize, kind: u32) -> *mut u8 {
-        let object = self.inner().alloc(size, (kind & KIND_MASK) as usize);
+        if kind > KIND_MASK {
+            return self.unknown_kind();
+        }
+        let object = self.inner().alloc(size, kind as usize);
         if object.is_null() {
             return self.out_of_memory(size, kind);
         }
         object
+    }
+
+    /// There is no such kind. Null.
+    #[cold]
+    fn unknown_kind(&self) -> *mut u8 {
+        if self.heap().is_verified() {
+            Heap::refuse("an object of a kind that does not exist was asked of a collected heap");
+        }
+        ptr::null_mut()
     }
 
     /// There is no memory: the runtime's handler is asked, again and again until there is, or it gives up.
@@ -103,7 +116,7 @@ impl Mutator {
     fn out_of_memory(&self, size: usize, kind: u32) -> *mut u8 {
         let me = ptr::from_ref(self.inner()).cast_mut().cast();
         while self.heap().runtime().out_of_memory(me, size, kind) {
-            let object = self.inner().alloc(size, (kind & KIND_MASK) as usize);
+            let object = self.inner().alloc(size, kind as usize);
             if !object.is_null() {
                 return object;
             }

@@ -16,9 +16,7 @@
 //! away: from `enter` on it is that thread's.
 
 use core::ffi::c_void;
-use core::ptr;
 
-use super::super::mutator as attached;
 use super::super::world::Handshake;
 use super::{Heap, Mutator};
 
@@ -68,13 +66,14 @@ impl Mutator {
 impl Heap {
     /// Calls `visit` for each mutator of the heap, as [`Mutator::into_ptr`] gives it, and with its state. Returns how many there are.
     /// By any thread, also in `roots` and when an event comes: so that a runtime needs no list of its threads beside the
-    /// mutators' words. Others join and leave when it has returned. States are as they were a moment ago, but
-    /// while the world stands still.
+    /// mutators' words. `visit` runs under no lock and may ask anything of the heap. The mutator that it visits does not
+    /// detach before `visit` returns, so `visit` does not wait for that. A mutator that joins meanwhile is not visited. States
+    /// are as they were a moment ago, but while the world stands still.
     pub fn attached(&self, mut visit: impl FnMut(*mut c_void, ThreadState)) -> usize {
         let mut count = 0;
-        self.inner().each_mutator(|mutator: &'static attached::Mutator| {
+        self.inner().world.visit(|handshake| {
             count += 1;
-            visit(ptr::from_ref(mutator).cast_mut().cast(), of(&mutator.handshake));
+            visit(handshake.owner().cast(), of(handshake));
         });
         count
     }

@@ -87,6 +87,6 @@ impl<'gc, T: Copy + Trace + 'gc> Growing<'gc, T> {
 
     /// A buffer with the same values, and room for twice as many.
     pub(super) fn double(self, mc: &Mutation<'gc>) -> Buffer<'gc, T> {
-        self.grow(mc, (self.capacity() * 2).max(FIRST))
+        self.grow(mc, self.capacity().saturating_mul(2).max(FIRST))
     }
 }

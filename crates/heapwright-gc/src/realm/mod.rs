@@ -191,7 +191,10 @@
 
 use core::ffi::{c_char, c_void};
 use core::marker::PhantomData;
+use core::ops::Deref;
 use core::time::Duration;
+
+use heapwright_substrate::unwinding::{self, Surfacing};
 
 use super::raw::{self, Options, Runtime, Tracer};
 use super::statistics::Statistics;
@@ -220,6 +223,12 @@ pub trait Rootable<'gc> {
 }
 
 /// A heap of its own with one root, used by one thread; a [`SendRealm`](send::SendRealm) by one at a time.
+///
+/// A value whose destructor panics stops nothing: the call that swept it ends its work first, and then panics with the first
+/// panic of the destructors that it ran. Any call may sweep, [`mutate`](Realm::mutate) as well. (Without the feature `std` nothing
+/// catches a panic, and such a destructor ends the process.)
+///
+/// A `Box` in a `Box` and so on is traced without recursion, however deep. To *drop* such a chain, std recurses.
 ///
 /// ```
 /// # #[cfg(feature = "derive")] {
@@ -250,8 +259,25 @@ pub struct Realm<R: ?Sized + for<'gc> Rootable<'gc>, M = OneThread> {
     mutator: core::mem::ManuallyDrop<raw::Mutator>,
     root: *mut *mut u8,
     heap: raw::Heap,
+    /// After the heap, whose end drops all objects.
+    _surfacing: Surfacing,
     /// Invariant: a subtype of `R` may name another root.
     of: PhantomData<(*mut R, M)>,
+}
+
+/// A realm's mutator, for one call. Panics of destructors that the call ran surface when it ends.
+struct Here<'a> {
+    mutator: &'a raw::Mutator,
+    _surfacing: Surfacing,
+}
+
+impl Deref for Here<'_> {
+    type Target = raw::Mutator;
+
+    #[inline]
+    fn deref(&self) -> &raw::Mutator {
+        self.mutator
+    }
 }
 
 /// What may be done in a [`Realm::mutate`].
@@ -268,9 +294,11 @@ unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _: *mut c_void)
 }
 
 unsafe extern "C" fn free(object: *mut c_void, _: usize, _: *mut c_void) {
-    // SAFETY: an object of a realm begins with a header, or with zero; it is dead, and dropped
-    // once.
-    unsafe { Header::drop(object.cast()) };
+    unwinding::caught(|| {
+        // SAFETY: an object of a realm begins with a header, or with zero; it is dead, and dropped
+        // once.
+        unsafe { Header::drop(object.cast()) };
+    });
 }
 
 unsafe extern "C" fn wanted(object: *const c_void, _: *mut c_void) -> usize {
@@ -330,17 +358,20 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
             mutator: core::mem::ManuallyDrop::new(mutator),
             root: cell,
             heap,
+            _surfacing: Surfacing,
             of: PhantomData,
         };
         let make = || {
             let mc = realm.mutation();
-            let object = mc.alloc(root(&mc)).object();
+            // Where the realm goes to other threads, its root's type is `Send`: `sendable` says so.
+            let Ok(made) = mc.put(root(&mc)) else { pointer::out_of_memory(size_of::<*mut u8>()) };
+            let object = made.object();
             // SAFETY: the realm's cell; nothing is collected before it leads there.
             unsafe { realm.root.write(object) };
         };
         // SAFETY: the realm's cell; nothing is collected while its root is made, and nothing but
         // that leaves.
-        unsafe { realm.mutator.held(make) };
+        unsafe { realm.here().held(make) };
         realm
     }
 
@@ -348,13 +379,13 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
         Mutation { mutator: &raw const *self.mutator, sends: M::SENDS, brand: PhantomData }
     }
 
-    /// The mutator, for the calling thread.
+    /// The mutator, for a call of the calling thread that may sweep.
     #[inline]
-    fn here(&self) -> &raw::Mutator {
+    fn here(&self) -> Here<'_> {
         if M::SENDS {
             self.mutator.note_thread();
         }
-        &self.mutator
+        Here { mutator: &self.mutator, _surfacing: Surfacing }
     }
 
     /// Calls `with`, which may read, change and allocate. References do not leave it. What it has

@@ -230,8 +230,14 @@ impl<'gc> Mutation<'gc> {
     /// In a [`SendRealm`](super::super::SendRealm), if the type is not [`Trace::DROPS_ANYWHERE`].
     #[inline]
     pub fn try_alloc<T: Trace + 'gc>(&self, value: T) -> Result<Gc<'gc, T>, T> {
-        const { assert!(align_of::<T>() <= 8, "values of a realm are aligned to 8 bytes at most") };
         self.admit::<T>();
+        self.put(value)
+    }
+
+    /// As [`Mutation::try_alloc`], of a value that may go wherever the realm goes.
+    #[inline]
+    pub(super) fn put<T: Trace + 'gc>(&self, value: T) -> Result<Gc<'gc, T>, T> {
+        const { assert!(align_of::<T>() <= 8, "values of a realm are aligned to 8 bytes at most") };
         let Some(at) = self.object(size_of::<Boxed<T>>(), const { kind_of::<T>() }) else {
             return Err(value);
         };

@@ -17,7 +17,8 @@
 //! - *What does not stay*, garbage of the mutation that made it, is of any type, and is dropped by whoever
 //!   sweeps, on whichever thread. So a value that has something to drop is let in only if it may be dropped
 //!   anywhere ([`Trace::DROPS_ANYWHERE`]): a constant of its type, so for most types nothing is left to be
-//!   asked when the program runs. Of those that it is not known of the first one panics.
+//!   asked when the program runs. Of those that it is not known of the first one panics. (The root itself is `Send`, so
+//!   it may be a `Static<Vec<u8>>` or an `Arc`.)
 //! - *What is kept by its finalizer* alone, until that is called, whichever thread calls it, is of any type, too. So a
 //!   type has finalizers only if it is `Send`, with `'static` for its lifetime, as what the root leads to is
 //!   ([`Trace::SENDS`], a constant as well): then all that its values lead to is.

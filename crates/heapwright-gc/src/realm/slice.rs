@@ -13,6 +13,8 @@ use core::ops::Deref;
 use core::ptr::{self, NonNull};
 use core::slice;
 
+use heapwright_substrate::unwinding;
+
 use super::super::raw::Tracer;
 use super::Mutation;
 use super::pointer::{Gc, Header, Type, kind_of, out_of_memory};
@@ -110,9 +112,8 @@ impl<T: Trace> Slice<'_, T> {
     unsafe fn drop_all(object: *mut u8) {
         // SAFETY: the header says that it is one of these.
         let all = unsafe { Self::from_object(object) };
-        let values = ptr::slice_from_raw_parts_mut(all.values(), all.length());
         // SAFETY: it is dead, and this is called once.
-        unsafe { ptr::drop_in_place(values) };
+        unsafe { unwinding::drop_each(all.values(), all.length()) };
     }
 }
 

@@ -303,6 +303,7 @@ mod of_std {
     use std::sync::Arc;
     use std::vec::Vec;
 
+    use super::super::pointer::report;
     use super::{Trace, Tracer};
 
     without_references!(
@@ -317,27 +318,35 @@ mod of_std {
         std::time::SystemTime
     );
 
+    /// Traces by `inside` what a value owns elsewhere.
+    #[inline]
+    fn owned<T: Trace>(value: &T, tracer: &Tracer, inside: impl FnOnce(&Tracer)) {
+        let place = core::ptr::from_ref(value).cast_mut().cast();
+        // SAFETY: a `T`, which stays there while what owns it is traced: no mutation runs.
+        unsafe { tracer.owned(place, report::<T>, inside) };
+    }
+
     // Of what lies elsewhere `TRACED` is true whatever it is: a tree's is in its own definition.
 
     // SAFETY: all that is in it is reported.
     unsafe impl<T: Trace + ?Sized> Trace for Box<T> {
         const DROPS_ANYWHERE: bool = T::DROPS_ANYWHERE;
         fn trace(&self, tracer: &Tracer) {
-            (**self).trace(tracer);
+            owned(self, tracer, |tracer| (**self).trace(tracer));
         }
     }
 
     // SAFETY: what it shares is reported, by each that shares it, and read alone: no count changes.
     unsafe impl<T: Trace + ?Sized> Trace for Rc<T> {
         fn trace(&self, tracer: &Tracer) {
-            (**self).trace(tracer);
+            owned(self, tracer, |tracer| (**self).trace(tracer));
         }
     }
 
     // SAFETY: as of `Rc`.
     unsafe impl<T: Trace + ?Sized> Trace for Arc<T> {
         fn trace(&self, tracer: &Tracer) {
-            (**self).trace(tracer);
+            owned(self, tracer, |tracer| (**self).trace(tracer));
         }
     }
 
@@ -354,7 +363,9 @@ mod of_std {
             unsafe impl<$($name: Trace),*> Trace for $of<$($name),*> {
                 const DROPS_ANYWHERE: bool = $($name::DROPS_ANYWHERE)&&*;
                 fn trace(&self, tracer: &Tracer) {
-                    self.iter().for_each(|item| collection!(@ tracer item $($name)*));
+                    owned(self, tracer, |tracer| {
+                        self.iter().for_each(|item| collection!(@ tracer item $($name)*));
+                    });
                 }
             }
         };
@@ -376,7 +387,7 @@ mod of_std {
     unsafe impl<T: Trace, S: 'static> Trace for HashSet<T, S> {
         const DROPS_ANYWHERE: bool = T::DROPS_ANYWHERE && !core::mem::needs_drop::<S>();
         fn trace(&self, tracer: &Tracer) {
-            self.iter().for_each(|item| item.trace(tracer));
+            owned(self, tracer, |tracer| self.iter().for_each(|item| item.trace(tracer)));
         }
     }
 
@@ -385,9 +396,11 @@ mod of_std {
         const DROPS_ANYWHERE: bool =
             K::DROPS_ANYWHERE && V::DROPS_ANYWHERE && !core::mem::needs_drop::<S>();
         fn trace(&self, tracer: &Tracer) {
-            self.iter().for_each(|(key, value)| {
-                key.trace(tracer);
-                value.trace(tracer);
+            owned(self, tracer, |tracer| {
+                self.iter().for_each(|(key, value)| {
+                    key.trace(tracer);
+                    value.trace(tracer);
+                });
             });
         }
     }

@@ -325,6 +325,46 @@ fn a_mutator_has_a_word_and_a_state() {
 }
 
 #[test]
+fn a_visit_of_mutators_may_ask_anything_of_the_heap() {
+    let heap = Heap::new(Options::new(), Runtime::new()).unwrap();
+    let mutator = heap.attach().unwrap();
+    // SAFETY: the heap has no objects.
+    unsafe {
+        mutator.away(|| {
+            std::thread::scope(|scope| {
+                let mut here = Vec::new();
+                let other = scope.spawn(|| {
+                    let other = heap.attach().unwrap();
+                    std::thread::sleep(std::time::Duration::from_millis(1));
+                    other.detach();
+                });
+                let count = heap.attached(|visited, _| {
+                    assert!(heap.is_attached() && heap.statistics().mutators > 0);
+                    let joined = heap.attach_away().unwrap();
+                    assert!(heap.attached(|at, _| assert!(!at.is_null())) >= 2);
+                    heap.set_target(0, 1 << 20, 0);
+                    here.push(visited);
+                    joined.enter();
+                    joined.detach();
+                });
+                assert_eq!(here.len(), count);
+                other.join().unwrap();
+                let me = ptr::from_ref(mutator.inner()).cast_mut().cast();
+                assert!(here.contains(&me), "visited");
+            });
+        });
+        assert_eq!(heap.attached(|_, _| {}), 1);
+        mutator.detach();
+    }
+    // What panics in a visit leaves no mutator behind that cannot detach.
+    let mutator = heap.attach().unwrap();
+    let visit = std::panic::AssertUnwindSafe(|| heap.attached(|_, _| panic!("in a visit")));
+    assert!(std::panic::catch_unwind(visit).is_err());
+    // SAFETY: the heap has no objects.
+    unsafe { mutator.detach() };
+}
+
+#[test]
 fn a_mutator_that_is_away_may_come_back_in_another_thread() {
     let heap = Heap::new(Options::new(), Runtime::new()).unwrap();
     let mutator = heap.attach().unwrap();

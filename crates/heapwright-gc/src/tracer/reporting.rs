@@ -21,13 +21,72 @@ use core::ptr;
 
 use heapwright_substrate::size_class::UNIT;
 
+use super::super::array::Array;
+use super::super::dirty_slots::TraceSlot;
 use super::super::ephemerons::Noted;
-use super::{Look, MOVABLE, Slots, TAGS, Tracer};
+use super::{Look, MOVABLE, Slots, TAGS, Tracer, Waiting};
 
 /// References that are reported before they are handed to the closure that looks.
 const LOOK: usize = 256;
 
+/// Values that own each other and are traced by recursion.
+#[cfg_attr(not(feature = "std"), allow(dead_code, reason = "std's types alone own values outside"))]
+const DEEPEST: usize = 32;
+
 impl Tracer {
+    /// Traces by `inside` what the value at `place` owns outside of objects: a `Box`, a `Vec`. Chains of such values may be of any
+    /// length, and a stack is not: in the deepest value, `trace` traces the value at `place` again when the outermost is through. All of
+    /// them are traced when the outermost returns. (Without memory to note one, recursion goes on.)
+    ///
+    /// # Safety
+    ///
+    /// `trace` may be called with `place` until what owns the value has been traced.
+    #[cfg_attr(
+        not(feature = "std"),
+        allow(dead_code, reason = "std's types alone own values outside")
+    )]
+    #[inline]
+    pub(crate) unsafe fn owned(
+        &self,
+        place: *mut u8,
+        trace: TraceSlot,
+        inside: impl FnOnce(&Self),
+    ) {
+        let depth = self.depth.get();
+        if depth == 0 {
+            return self.outermost(inside);
+        }
+        let waiting = self.waiting.get();
+        // SAFETY: `outermost` has set it, and is on this thread's stack; nobody borrows it meanwhile.
+        if depth >= DEEPEST && unsafe { (*waiting).push(Waiting { place, trace }) } {
+            return;
+        }
+        self.depth.set(depth + 1);
+        inside(self);
+        self.depth.set(depth);
+    }
+
+    /// Traces what a value owns that no other owns, and all that waited meanwhile.
+    #[cfg_attr(
+        not(feature = "std"),
+        allow(dead_code, reason = "std's types alone own values outside")
+    )]
+    fn outermost(&self, inside: impl FnOnce(&Self)) {
+        let mut waiting = Array::new();
+        let waiting = &raw mut waiting;
+        self.waiting.set(waiting);
+        self.depth.set(1);
+        inside(self);
+        // SAFETY: the array above; nobody borrows it meanwhile.
+        while let Some(Waiting { place, trace }) = unsafe { (*waiting).pop() } {
+            // SAFETY: by the contract of `owned`.
+            unsafe { trace(place, self) };
+        }
+        self.depth.set(0);
+        // SAFETY: the array above; nobody borrows it meanwhile.
+        unsafe { (*waiting).end() };
+    }
+
     /// Reports a reference: to an object, or null, or what is no address of a word (numbers that
     /// a runtime tags in their lowest bits), which is passed over.
     #[inline]

@@ -99,7 +99,8 @@ pub unsafe extern "C" fn hw_gc_try_enter(mutator: *mut GcMutator) -> bool {
 
 /// Visits all mutators of a heap, each with the hw_gc_thread_state that it had a moment ago: so that a runtime
 /// finds its threads by their words (hw_gc_data) and needs no list of its own. Also in roots, and when an
-/// event comes. Nobody attaches or detaches meanwhile, so visit is short, and does neither.
+/// event comes. visit runs under no lock and may ask anything of the heap. The mutator that it visits does not
+/// detach before visit returns, so visit does not wait for that. A mutator that attaches meanwhile is not visited.
 ///
 /// Returns how many there are.
 ///

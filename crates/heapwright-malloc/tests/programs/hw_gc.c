@@ -1,7 +1,9 @@
 /* The collected heap of heapwright_gc.h, as a runtime calls it: barriers without a store, finalizers, guardians, weak passes, ages,
  * objects without barriers or trace, references that it changes itself, sizing. */
 #include "check.h"
+#include <errno.h>
 #include <heapwright_gc.h>
+#include <string.h>
 
 struct pair {
     void *first, *second;
@@ -278,6 +280,37 @@ static void without_trace(void)
 }
 
 /* What the inline functions tell of an object is what the others do. */
+/* Structs that say a size that they cannot have, fields that the library does not know, and kinds that do not exist. */
+static void refused(void)
+{
+    static const size_t sizes[] = { 0, 1, 7, 8, 17, (64 << 10) + 8, (size_t)-8, (size_t)-1 };
+    struct { hw_gc_options now; size_t later; } longer = { { .size = sizeof longer, .most = 1 << 20 }, 0 };
+    char out[128 << 10] = "untouched";
+    for (size_t n = 0; n < sizeof sizes / sizeof *sizes; n++) {
+        hw_gc_options options = { .size = sizes[n], .most = 1 << 20 };
+        hw_gc_runtime runtime = { .size = sizes[n], .trace = trace };
+        errno = 0;
+        CHECK(hw_gc_create(&options, NULL) == NULL && errno == EINVAL);
+        errno = 0;
+        CHECK(hw_gc_create(NULL, &runtime) == NULL && errno == EINVAL);
+    }
+    CHECK((heap = hw_gc_create(&longer.now, NULL)) != NULL);
+    CHECK((mutator = hw_gc_attach(heap)) != NULL);
+    errno = 0;
+    CHECK(hw_gc_new(mutator, 16, 8) == NULL && errno == EINVAL);
+    for (size_t n = 0; n < 2; n++) {
+        errno = 0;
+        CHECK(hw_gc_stats(heap, (hw_gc_statistics *)(void *)out, n == 0 ? 0 : (size_t)-1) == 0 && errno == EINVAL);
+        errno = 0;
+        CHECK(hw_get_stats((hw_statistics *)(void *)out, n == 0 ? 0 : sizeof out) == 0 && errno == EINVAL);
+        CHECK(strcmp(out, "untouched") == 0);
+    }
+    end();
+    longer.later = 1;
+    errno = 0;
+    CHECK(hw_gc_create(&longer.now, NULL) == NULL && errno == EINVAL);
+}
+
 static void sizes(void)
 {
     static const uint32_t kinds[] = { HW_GC_TRACED, HW_GC_LEAF, HW_GC_FREED | HW_GC_USER };
@@ -330,6 +363,7 @@ int main(void)
     updates(false, false);
     updates(true, true);
     without_trace();
+    refused();
     sizes();
     sizing();
     return 0;

@@ -18,6 +18,7 @@ use core::ptr::{self, NonNull};
 use super::local::Arena;
 use super::methods::{no_room, put};
 use crate::refused::Refused;
+use crate::unwinding;
 
 /// What is to be dropped.
 struct Entry {
@@ -59,9 +60,8 @@ pub struct DropArena<'a> {
 }
 
 unsafe fn drop_all<T>(values: NonNull<u8>, count: usize) {
-    let values = ptr::slice_from_raw_parts_mut(values.cast::<T>().as_ptr(), count);
     // SAFETY: the values of an entry, whole, and dropped once.
-    unsafe { values.drop_in_place() };
+    unsafe { unwinding::drop_each(values.cast::<T>().as_ptr(), count) };
 }
 
 impl<'a> DropArena<'a> {
@@ -132,7 +132,8 @@ impl<'a> DropArena<'a> {
     /// Drops everything, the last made first, and keeps all chunks.
     ///
     /// Where a destructor panics the others run all the same, and the arena is empty
-    /// when the panic goes on.
+    /// when the panic goes on. Where several panic, the first one goes on. (Without the feature
+    /// `std`, the second panic ends the process, as it does for `Vec`.)
     pub fn reset(&mut self) {
         struct Remaining<'r>(&'r Arena, &'r Cell<*mut Entry>);
         impl Remaining<'_> {
@@ -155,6 +156,7 @@ impl<'a> DropArena<'a> {
         }
         // Dropped at the end of the statement, whatever happens in it.
         Remaining(&self.arena, &self.last).run();
+        unwinding::surface();
     }
 
     /// Gives memory behind what is in use to the kernel, now. Returns bytes.

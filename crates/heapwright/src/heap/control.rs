@@ -52,7 +52,7 @@ pub fn good_size(size: usize, align: usize) -> Option<usize> {
         // Blocks are as long as was asked for.
         return Some(size);
     }
-    let request = Request { size, align, zero: false, origin: Origin::of::<MALLOC>() };
+    let request = Request::new(size, align, false, Origin::of::<MALLOC>());
     match request.class() {
         Some(class) => Some(size_class::size(class)),
         None => size.checked_next_multiple_of(os::kernel_page_size()),

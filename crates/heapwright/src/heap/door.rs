@@ -48,12 +48,12 @@ pub(super) fn malloc_cold<const FROM: u8>(size: usize) -> *mut u8 {
 
 #[inline(never)]
 pub(super) fn malloc_aligned_cold<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
-    allocate(Request { size, align, zero: false, origin: Origin::of::<FROM>() })
+    allocate(Request::new(size, align, false, Origin::of::<FROM>()))
 }
 
 #[inline(never)]
 pub(super) fn calloc_aligned_cold<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
-    allocate(Request { size, align, zero: true, origin: Origin::of::<FROM>() })
+    allocate(Request::new(size, align, true, Origin::of::<FROM>()))
 }
 
 /// Serves a request, or says in `errno` that there is no memory.
@@ -138,7 +138,7 @@ pub fn allocate_of_token<const FROM: u8>(
     if !hardened::has_groups() {
         return core::ptr::null_mut();
     }
-    let request = Request { size, align, zero, origin: Origin::of::<FROM>() };
+    let request = Request::new(size, align, zero, Origin::of::<FROM>());
     let block = hardened::allocate_grouped(request, token);
     if options::detailed() && !block.is_null() {
         counted_apart(|counters| count::allocation(counters, size, size));

@@ -40,7 +40,7 @@ fn missed_elsewhere<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
     }
     // Looked up again, so that a miss need not keep it.
     let (hot, offset) = (fast::hot(), size_class::of(size) * CLASS_STEP);
-    let request = Request { size, align, zero: false, origin: Origin::of::<FROM>() };
+    let request = Request::new(size, align, false, Origin::of::<FROM>());
     match hot.on_miss() {
         OnMiss::PerCpu => sampling::allocate_by_cpu(request, Gate::of(hot), offset),
         OnMiss::Shared => sampling::allocate_shared(request, hot, offset),

@@ -265,7 +265,8 @@ fn calloc_medium<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
     block
 }
 
-/// Allocates `size` bytes, aligned to `align` (a power of two) and to 16.
+/// Allocates `size` bytes, aligned to `align` and to 16. An alignment that is no power of two is
+/// rounded up to the next.
 ///
 /// Like [`malloc`]. Alignments up to 32 KiB are slots of a class that is a
 /// multiple of the alignment; larger ones are runs of units.
@@ -347,7 +348,8 @@ fn malloc_aligned_above<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
     door::malloc_aligned_cold::<FROM>(size, align)
 }
 
-/// Allocates `size` zeroed bytes, aligned to `align` (a power of two) and to 16.
+/// Allocates `size` zeroed bytes, aligned to `align` and to 16. An alignment that is no power of
+/// two is rounded up to the next.
 ///
 /// Like [`calloc`] and [`malloc_aligned`].
 ///

@@ -17,6 +17,7 @@ use super::store::{Called, Config, Walk};
 use super::{Refused, Reset, Stats, checked};
 use crate::misuse;
 use crate::refused::IN_REGISTERS;
+use crate::unwinding;
 
 /// Objects of one type, made and destroyed in a handful of instructions.
 ///
@@ -335,12 +336,14 @@ impl<T> Pool<T> {
     /// says. Keys go stale; generations are kept, so that they stay so.
     ///
     /// Where a destructor panics the others run all the same, and all slots are
-    /// free when the panic goes on; where another one panics meanwhile, the process
-    /// ends, as with any panic in a panic.
+    /// free when the panic goes on. Where several panic, the first one goes on. (Without the
+    /// feature `std`, the second panic ends the process, as it does for `Vec`.)
     pub fn reset(&mut self, how: Reset) {
         let mut ending = Ending { pool: self, walk: Walk::default(), how };
         ending.pool.raw().settle();
         ending.drop_live();
+        drop(ending);
+        unwinding::surface();
     }
 
     /// Live objects, in order of their addresses.
@@ -425,8 +428,10 @@ impl<T> Ending<'_, T> {
                 self.pool.make_stale(segment, slot);
             }
             let object = self.pool.raw().store().slot(segment, slot).cast::<T>();
-            // SAFETY: a live object, which the walk has passed.
-            unsafe { object.drop_in_place() };
+            unwinding::caught(|| {
+                // SAFETY: a live object, which the walk has passed.
+                unsafe { object.drop_in_place() };
+            });
         }
     }
 }

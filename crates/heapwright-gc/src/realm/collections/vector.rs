@@ -150,7 +150,7 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
     pub fn reserve(self, mc: &Mutation<'gc>, more: usize) {
         let wanted = self.len().saturating_add(more);
         if wanted > self.capacity() {
-            self.0.grow(mc, wanted.max(self.capacity() * 2));
+            self.0.grow(mc, wanted.max(self.capacity().saturating_mul(2)));
         }
     }
 

@@ -18,6 +18,7 @@ use core::ptr::NonNull;
 use super::super::store::Walk;
 use super::super::{Reset, checked};
 use super::SharedPool;
+use crate::unwinding;
 
 impl<T> SharedPool<T> {
     /// Calls `visit` with every live object, in order of their addresses.
@@ -52,6 +53,8 @@ impl<T> SharedPool<T> {
     pub fn reset(&mut self, how: Reset) {
         let mut ending = Ending { pool: self, walk: Walk::default(), how };
         ending.drop_live();
+        drop(ending);
+        unwinding::surface();
     }
 }
 
@@ -85,8 +88,10 @@ impl<T> Ending<'_, T> {
         while mem::needs_drop::<T>()
             && let Some(object) = self.pool.next_live(&mut self.walk)
         {
-            // SAFETY: a live object, which the walk has passed.
-            unsafe { object.drop_in_place() };
+            unwinding::caught(|| {
+                // SAFETY: a live object, which the walk has passed.
+                unsafe { object.drop_in_place() };
+            });
         }
     }
 }

@@ -1,0 +1,113 @@
+//! The name that a package has given to heapwright, by its manifest and its workspace's.
+//!
+//! ```text
+//!   hw = { version = "...", package = "heapwright" }     [dependencies.hw]           hw = { workspace = true }
+//!                                                        package = "heapwright"      and one of these in the workspace
+//! ```
+//!
+//! Line by line, without a parser of TOML: an entry of a dependency that stands on several lines is not understood.
+
+/// What an entry says of a dependency.
+#[derive(PartialEq)]
+enum Said {
+    /// It is of another package, or of nothing that matters here.
+    Other,
+    /// It is heapwright.
+    Heapwright,
+    /// The workspace says.
+    Workspace,
+}
+
+/// The name for code, by the package's manifest and those of the folders above, the nearest first.
+pub(crate) fn name(mut manifests: impl Iterator<Item = String>) -> String {
+    let own = manifests.next().unwrap_or_default();
+    let own = dependencies(&own);
+    let is = |said: &Said, name: &str| own.iter().any(|(other, is)| is == said && other == name);
+    let found =
+        own.iter().find(|(_, said)| *said == Said::Heapwright).map(|(name, _)| name.clone());
+    let found = found.or_else(|| {
+        let workspace = manifests.find(|text| text.contains("[workspace")).unwrap_or_default();
+        let inherited = dependencies(&workspace).into_iter();
+        let mut of_package = inherited.filter(|(_, said)| *said == Said::Heapwright);
+        of_package.find(|(name, _)| is(&Said::Workspace, name)).map(|(name, _)| name)
+    });
+    found.unwrap_or_else(|| "heapwright".to_owned()).replace('-', "_")
+}
+
+/// The dependencies of a manifest.
+fn dependencies(manifest: &str) -> Vec<(String, Said)> {
+    let mut found: Vec<(String, Said)> = Vec::new();
+    // The table that the lines are in: one of dependencies, or of one dependency.
+    let (mut all, mut one) = (false, None);
+    for line in manifest.lines().map(str::trim) {
+        if let Some(table) = line.strip_prefix('[') {
+            let table = table.split(']').next().unwrap_or_default();
+            let (before, last) = table.rsplit_once('.').unwrap_or(("", table));
+            all = last.ends_with("dependencies");
+            one = before.ends_with("dependencies").then(|| unquoted(last));
+            continue;
+        }
+        let Some((key, value)) = line.split_once('=') else { continue };
+        let (key, value) = (key.trim(), value.trim());
+        match &one {
+            Some(name) => found.push((name.clone(), said(&format!("{key} = {value}")))),
+            None if all => {
+                let (name, rest) = key.split_once('.').unwrap_or((key, ""));
+                let entry =
+                    if rest.is_empty() { value.to_owned() } else { format!("{rest} = {value}") };
+                let is_plain = name == "heapwright" && !entry.contains("package");
+                let said = if is_plain { Said::Heapwright } else { said(&entry) };
+                found.push((unquoted(name), said));
+            }
+            None => {}
+        }
+    }
+    found
+}
+
+fn unquoted(name: &str) -> String {
+    name.trim().trim_matches(['"', '\'']).to_owned()
+}
+
+/// What keys and values say of a dependency.
+fn said(entry: &str) -> Said {
+    let entry: String = entry.chars().filter(|letter| !letter.is_whitespace()).collect();
+    if entry.contains("package=\"heapwright\"") || entry.contains("package='heapwright'") {
+        Said::Heapwright
+    } else if entry.contains("workspace=true") {
+        Said::Workspace
+    } else {
+        Said::Other
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_is_the_manifest_s() {
+        let named = |manifests: &[&str]| name(manifests.iter().map(|&text| text.to_owned()));
+        let workspace = "[workspace.dependencies]\nheap-wright = { package = \"heapwright\" }";
+        for (expected, manifests) in [
+            ("heapwright", &[][..]),
+            ("heapwright", &["[dependencies]\nheapwright = \"1\""]),
+            ("heapwright", &["[dependencies]\nheapwright.workspace = true", workspace]),
+            ("hw", &["[dependencies]\nhw = { version = \"1\", package = \"heapwright\" }"]),
+            ("hw", &["[dev-dependencies]\nlibc = \"1\"\nhw = {package=\"heapwright\"} # ours"]),
+            (
+                "hw",
+                &[
+                    "[target.'cfg(unix)'.dependencies.hw]\nversion = \"1\"\npackage = \"heapwright\"",
+                ],
+            ),
+            ("hw", &["[dependencies]\nhw.package = 'heapwright'\nhw.version = '1'"]),
+            ("heap_wright", &["[dependencies]\nheap-wright.workspace = true", "", workspace]),
+            ("heap_wright", &["[dependencies]\nheap-wright = { workspace = true }", workspace]),
+            ("heapwright", &["[dependencies]\nother = { workspace = true }", workspace]),
+            ("heapwright", &["[package]\nname = \"heapwright\"\n[features]\nx = [\"package\"]"]),
+        ] {
+            assert_eq!(named(manifests), expected, "{manifests:?}");
+        }
+    }
+}

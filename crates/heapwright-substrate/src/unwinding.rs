@@ -1,0 +1,106 @@
+//! Destructors of the program's that panic: each is run to its end, and the first panic surfaces when all have run.
+//!
+//! ```text
+//!   caught(destructor), caught(destructor), ...     the thread's first panic is kept, later ones are dropped
+//!   the heap is whole again
+//!   surface()                                       the panic goes on, from the call that ran the destructors
+//! ```
+//!
+//! Only std can catch a panic. Without the feature `std` a panic unwinds out of `caught` at once: callers run the other destructors while
+//! it unwinds, as `Vec` does, and a second panic ends the process.
+//!
+//! Called by `arena`, `pool` and the realms of collected heaps.
+
+#[cfg(feature = "std")]
+#[allow(clippy::disallowed_types, reason = "the panic is std's, which has allocated it")]
+mod kept {
+    extern crate std;
+
+    use core::any::Any;
+    use core::cell::Cell;
+    use core::mem::{self, ManuallyDrop};
+    use std::boxed::Box;
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+    type Panic = ManuallyDrop<Box<dyn Any + Send>>;
+
+    std::thread_local! {
+        /// The first panic that has not surfaced yet. Nothing to drop, so it is there until the thread's very end.
+        static FIRST: Cell<Option<Panic>> = const { Cell::new(None) };
+    }
+
+    /// Drops a panic that no one will see. If that panics, too, its memory is lost.
+    fn forget(panic: Panic) {
+        let dropped = catch_unwind(AssertUnwindSafe(|| drop(ManuallyDrop::into_inner(panic))));
+        dropped.unwrap_or_else(mem::forget);
+    }
+
+    /// Runs a destructor. If it panics, that is kept for [`surface`].
+    pub fn caught(destructor: impl FnOnce()) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(destructor)) {
+            let panic = ManuallyDrop::new(panic);
+            if let Some(first) = FIRST.take() {
+                FIRST.set(Some(first));
+                forget(panic);
+            } else {
+                FIRST.set(Some(panic));
+            }
+        }
+    }
+
+    /// The first panic that was [`caught`] goes on, if there was one. While another one unwinds, it is dropped.
+    pub fn surface() {
+        if let Some(panic) = FIRST.take() {
+            if std::thread::panicking() {
+                forget(panic);
+            } else {
+                resume_unwind(ManuallyDrop::into_inner(panic));
+            }
+        }
+    }
+}
+
+#[cfg(not(feature = "std"))]
+mod kept {
+    /// Runs a destructor.
+    #[inline(always)]
+    pub fn caught(destructor: impl FnOnce()) {
+        destructor();
+    }
+
+    /// Nothing: what panicked has unwound.
+    #[inline(always)]
+    pub fn surface() {}
+}
+
+pub use kept::{caught, surface};
+
+/// Drops `count` values from `first` on, each although others panic.
+///
+/// # Safety
+///
+/// The values are there, and nobody uses them afterwards.
+pub unsafe fn drop_each<T>(first: *mut T, count: usize) {
+    #[cfg(feature = "std")]
+    for n in 0..count {
+        caught(|| {
+            // SAFETY: by the contract; each is dropped once.
+            unsafe { first.wrapping_add(n).drop_in_place() };
+        });
+    }
+    // It goes on with the others while a panic unwinds.
+    #[cfg(not(feature = "std"))]
+    // SAFETY: by the contract.
+    unsafe {
+        core::ptr::slice_from_raw_parts_mut(first, count).drop_in_place();
+    }
+}
+
+/// [`surface`]s when it is dropped: at the end of a call that may run destructors.
+pub struct Surfacing;
+
+impl Drop for Surfacing {
+    fn drop(&mut self) {
+        surface();
+    }
+}
