@@ -9,7 +9,8 @@
 //!
 //! The object is whole when its finalizer runs, with all it leads to, because what is due is
 //! marked. The mutator runs it, where it asks to ([`run`](super::raw::Mutator::run_finalizers)),
-//! never in the midst of an allocation. Afterwards the object is like any other: if the finalizer put it
+//! never in the midst of an allocation, and not before the marking that made it due has ended: until then weak slots of what it
+//! leads to may still lead to it (see `weak`). Afterwards the object is like any other: if the finalizer put it
 //! somewhere it lives on, without a finalizer.
 //!
 //! **The context** is an address that the heap does not look at, or an object of the heap. The latter is kept as an
@@ -65,13 +66,19 @@ struct Level {
     due: Array<Entry>,
     /// Of those due, how many were taken.
     taken: usize,
+    /// Of those due, how many may be taken: the others became due in the marking under way.
+    ready: usize,
 }
 
 impl Level {
-    const NONE: Self = Self { waiting: 0, due: Array::new(), taken: 0 };
+    const NONE: Self = Self { waiting: 0, due: Array::new(), taken: 0, ready: 0 };
 
     fn left(&self) -> &[Entry] {
         &self.due[self.taken..]
+    }
+
+    fn fresh(&self) -> &[Entry] {
+        &self.due[self.ready..]
     }
 }
 
@@ -148,6 +155,21 @@ impl Finalizers {
         0
     }
 
+    /// Calls `with` for the objects of those that became due in the marking under way.
+    pub(super) fn each_fresh(&self, mut with: impl FnMut(*mut u8)) {
+        self.levels.iter().flat_map(Level::fresh).for_each(|entry| with(entry.object));
+    }
+
+    /// Marking has ended: what became due in it may be taken. Whether anything has.
+    pub(super) fn end_marking(&mut self) -> bool {
+        let mut any = false;
+        for level in &mut self.levels {
+            any |= !level.fresh().is_empty();
+            level.ready = level.due.len();
+        }
+        any
+    }
+
     /// Calls `mark` for the contexts that `is_unmarked` of objects that are not. Whether there were any. Linear in the number
     /// that wait, if one of them has such a context.
     pub(super) fn mark_contexts(
@@ -196,19 +218,19 @@ impl Finalizers {
 
     /// The next that is due.
     pub(super) fn next(&mut self) -> Option<Entry> {
-        let level = self.levels.iter_mut().find(|level| !level.left().is_empty())?;
+        let level = self.levels.iter_mut().find(|level| level.taken < level.ready)?;
         let entry = *level.left().first()?;
         level.taken += 1;
         if level.left().is_empty() {
             level.due.truncate(0);
-            level.taken = 0;
+            (level.taken, level.ready) = (0, 0);
         }
         Some(entry)
     }
 
     /// How many are due.
     pub(super) fn pending(&self) -> usize {
-        self.levels.iter().map(|level| level.left().len()).sum()
+        self.levels.iter().map(|level| level.ready - level.taken).sum()
     }
 
     /// Forgets all.

@@ -56,6 +56,13 @@ struct Guardian {
     last: u32,
 }
 
+impl Guardian {
+    /// Whether something leads to it. Nothing leads to a free one, whose `first` is no list of what can be retrieved.
+    fn lives(&self, is_unmarked: &impl Fn(*mut u8) -> bool) -> bool {
+        !self.object.is_null() && !is_unmarked(self.object)
+    }
+}
+
 #[derive(Clone, Copy)]
 struct Registered {
     object: *mut u8,
@@ -157,13 +164,13 @@ impl Inner {
         };
         let Self { guardians, registered, retrieved, .. } = self;
         for entry in registered.iter() {
-            let guardian = place(guardians, entry.guardian).map(|guardian| guardian.object);
-            if guardian.is_some_and(|object| !is_unmarked(object)) && !is_unmarked(entry.object) {
+            let lives = place(guardians, entry.guardian).is_some_and(|of| of.lives(is_unmarked));
+            if lives && !is_unmarked(entry.object) {
                 mark(entry.representative);
             }
         }
         if self.pending > 0 {
-            for guardian in guardians.iter().filter(|guardian| !is_unmarked(guardian.object)) {
+            for guardian in guardians.iter().filter(|guardian| guardian.lives(is_unmarked)) {
                 let mut number = guardian.first;
                 while let Some(entry) = place(retrieved, number) {
                     mark(entry.representative);
@@ -183,7 +190,7 @@ impl Inner {
         // All are judged before any is marked.
         let mut registered = core::mem::replace(&mut self.registered, Array::new());
         let found = registered.retain(|entry| {
-            let lives = self.of(entry.guardian).is_some_and(|of| !is_unmarked(of.object));
+            let lives = self.of(entry.guardian).is_some_and(|of| of.lives(is_unmarked));
             let found = lives && is_unmarked(entry.object);
             if found {
                 self.put(entry.guardian, entry.representative);
@@ -198,7 +205,7 @@ impl Inner {
     /// Guardians that have become inaccessible go.
     fn sweep(&mut self, is_unmarked: &impl Fn(*mut u8) -> bool) {
         for number in 1..=self.guardians.len() as u32 {
-            if self.of(number).is_none_or(|guardian| !is_unmarked(guardian.object)) {
+            if self.of(number).is_none_or(|guardian| guardian.lives(is_unmarked)) {
                 continue;
             }
             while self.take(number).is_some() {}

@@ -193,6 +193,10 @@ impl Heap {
         self.clear_ephemerons();
         self.sweep_guardians();
         self.sweep_unprotected();
+        self.weak.set_resurrects(false);
+        if self.finalizers.lock().end_marking() {
+            self.due.note();
+        }
         true
     }
 
@@ -260,7 +264,7 @@ impl Heap {
             .lock()
             .judge(|object| !self.is_marked(object), |object| tracer.edge(object));
         if due > 0 {
-            self.due.note();
+            self.weak.set_resurrects(true);
         }
         due
     }

@@ -14,8 +14,9 @@
 //! ```
 //!
 //! So a weak reference never leads to an object whose finalizer is due, and a finalizer finds its
-//! object whole, with the ephemerons of which it is a key. All this is in the pause in which marking
-//! ends, so no mutator sees half of it; which slots there are was reported before, in steps.
+//! object whole, with the ephemerons of which it is a key. That holds for the weak slots of what finalizers keep as well:
+//! once some are due, every weak slot that is reported is put down, and in 2 their objects count as dead, though they have
+//! their marks. Where marking goes in steps, it may end after some became due: nobody runs them before (see `finalizers`).
 //!
 //! **Ephemerons** are looked through once when nothing else is left to mark. If a value is found
 //! that is to be marked, those that still wait are put into a table by their keys, and each object
@@ -45,6 +46,8 @@ pub(super) struct Weak {
     waiting: Lock<Waiting>,
     /// Whether what is marked is looked up among the waiting.
     watching: Num,
+    /// Whether finalizers became due in the marking under way.
+    resurrects: Num,
     /// References that were made null, ever.
     pub(super) cleared: Num,
 }
@@ -65,6 +68,16 @@ impl Weak {
         self.watching.get() != 0
     }
 
+    /// Whether finalizers became due in the marking under way, which marks what they keep.
+    pub(super) fn resurrects(&self) -> bool {
+        self.resurrects.get() != 0
+    }
+
+    /// They did, or that marking has ended.
+    pub(super) fn set_resurrects(&self, resurrects: bool) {
+        self.resurrects.set(usize::from(resurrects));
+    }
+
     /// Nobody looks up what is marked.
     pub(super) fn stop_watching(&self) {
         self.watching.set(0);
@@ -77,6 +90,7 @@ impl Weak {
         self.ephemerons.end();
         self.waiting.lock().end();
         self.watching.set(0);
+        self.resurrects.set(0);
         self.cleared.set(0);
     }
 
@@ -168,6 +182,7 @@ impl Heap {
     /// for what finalizers want.
     pub(super) fn clear_weak(&self) {
         let mut cleared = 0;
+        self.finalizers.lock().each_fresh(|object| _ = self.take_mark(object));
         self.weak.handles.each_cell(|cell| {
             if self.is_unmarked(cell.load(heapwright_substrate::sync::atomic::Ordering::Relaxed)) {
                 cell.store(
@@ -189,6 +204,7 @@ impl Heap {
             });
             self.give_back(chunk);
         }
+        self.finalizers.lock().each_fresh(|object| self.give_mark(object));
         self.weak.cleared.add(cleared);
     }
 

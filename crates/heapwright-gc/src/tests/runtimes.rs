@@ -187,6 +187,55 @@ fn references_to_outside_are_reported_and_what_is_there_leads_back() {
 
 // (It looks for a step in the midst of marking, which takes minutes under Miri.)
 #[cfg(not(miri))]
+/// A number, and references: as many as it says one by one, then a range.
+unsafe extern "C" fn trace_some_by_one(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
+    // SAFETY: every traced object of the test begins with a number.
+    let count = unsafe { object.cast::<usize>().read() };
+    let slots = object.cast::<*mut u8>().wrapping_add(1);
+    for n in 0..count {
+        // SAFETY: a slot of the object.
+        unsafe { tracer.mark_slot(slots.wrapping_add(n)) };
+    }
+    if count > 0 {
+        // SAFETY: so many slots of the object are behind these.
+        unsafe { tracer.mark_range(slots.wrapping_add(count), 9) };
+    }
+}
+
+unsafe extern "C" fn nothing_is_outside(_: &Tracer, reference: *mut c_void, _: *mut c_void) {
+    std::eprintln!("{reference:?} is outside");
+    // A panic would not get through.
+    std::process::abort();
+}
+
+#[test]
+fn null_is_not_outside_wherever_a_chunk_ends() {
+    let runtime = Runtime {
+        trace: Some(trace_some_by_one),
+        outside: Some(nothing_is_outside),
+        ..Runtime::new()
+    };
+    for markers in [1, 2] {
+        let heap = Heap::new(Options { markers, ..Options::new() }, runtime).unwrap();
+        let mutator = heap.attach().unwrap();
+        // SAFETY: roots lead to all that is wanted, and objects have room for what is written.
+        unsafe {
+            let leaf = mutator.new_root(mutator.alloc(16, LEAF)).unwrap();
+            let root = mutator.new_root(ptr::null_mut()).unwrap();
+            // A chunk has less places.
+            for count in if cfg!(miri) { 1010..1024 } else { 1..1100 } {
+                let object = mutator.alloc(8 * (count + 10), TRACED).cast::<usize>();
+                (0..count + 9)
+                    .for_each(|n| object.cast::<*mut u8>().wrapping_add(1 + n).write(*leaf));
+                object.write(count);
+                *root = object.cast();
+                mutator.collect();
+            }
+            mutator.detach();
+        }
+    }
+}
+
 #[test]
 fn a_store_of_what_is_outside_is_reported_though_the_parent_was_traced() {
     let of = Seen::default();

@@ -386,6 +386,64 @@ fn weak_references_go_before_finalizers_which_run_in_the_order_of_asking() {
     leave(mutator);
 }
 
+/// Whether a node's first weak reference is null, when its finalizer runs.
+unsafe extern "C" fn note_weak(object: *mut c_void, context: *mut c_void) {
+    // SAFETY: the test's, which outlives the heap.
+    let seen = unsafe { &mut *context.cast::<Vec<bool>>() };
+    seen.push(load(object.cast(), WEAK).is_null());
+}
+
+#[test]
+fn weak_references_in_what_finalizers_keep_go_before_any_of_them_runs() {
+    for incremental in [false, true] {
+        for generations in [false, true] {
+            keep_weak_places(Options { incremental, generations, ..Options::new() }, false);
+            keep_weak_places(Options { incremental, generations, ..Options::new() }, true);
+        }
+    }
+}
+
+/// Two nodes that lead to each other weakly, each behind a list that its own finalizer keeps: too long for one step.
+fn keep_weak_places(options: Options, starved: bool) {
+    const LONG: usize = if cfg!(miri) { 4 } else { 2000 };
+    let heap = heap_of(Options { verify: 0, least: 64 << 20, ..options });
+    let mutator = heap.attach().unwrap();
+    let mut seen: Vec<bool> = Vec::new();
+    let context = (&raw mut seen).cast::<c_void>();
+    let both = [0, 1].map(|serial| root(&mutator, node(&mutator, serial)));
+    // SAFETY: roots are read and written as their owner likes.
+    let [first, second] = both.map(|root| unsafe { root.read() });
+    for (from, to) in [(first, second), (second, first)] {
+        for _ in 0..LONG {
+            let next = node(&mutator, 2);
+            store(&mutator, next, STRONG, load(from, STRONG));
+            store(&mutator, next, WEAK, to);
+            store(&mutator, from, STRONG, next);
+        }
+        store(&mutator, from, WEAK, to);
+        // SAFETY: the object is live; the list outlives the heap.
+        assert!(unsafe { mutator.finalize(from, note_weak, context) });
+    }
+    for root in both {
+        // SAFETY: made here, and freed once.
+        unsafe { mutator.free_root(root) };
+    }
+    let inner: &heap::Heap = heap::of(heap.id()).unwrap();
+    inner.marking.chunks.starved.set(usize::from(starved));
+    mutator.ask();
+    let mut run = 0;
+    // SAFETY: what is wanted is led to by finalizers.
+    while !unsafe { mutator.step(1) } {
+        // SAFETY: as above.
+        run += unsafe { mutator.run_finalizers(9) };
+    }
+    // SAFETY: as above.
+    run += unsafe { mutator.run_finalizers(9) };
+    inner.marking.chunks.starved.set(0);
+    assert_eq!((run, seen), (2, std::vec![true, true]));
+    leave(mutator);
+}
+
 #[test]
 fn what_ephemerons_cost_while_marking_goes_back_and_is_little() {
     const COUNT: usize = if cfg!(miri) { 600 } else { 60_000 };

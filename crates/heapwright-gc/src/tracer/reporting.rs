@@ -246,11 +246,22 @@ impl Tracer {
         if !self.goes_on_with(slot, object) {
             return;
         }
-        if self.look.get().is_null()
-            && heap.is_unmarked(object)
-            && !self.slots.push(heap, heap.weak.slots(), slot)
+        let resurrects = heap.weak.resurrects() && !object.is_null();
+        if !self.look.get().is_null()
+            || !(resurrects || heap.is_unmarked(object))
+            || self.slots.push(heap, heap.weak.slots(), slot)
         {
-            // No memory: this time it is kept.
+            return;
+        }
+        // No memory: this time it is kept, unless its finalizer is due.
+        let mut is_due = false;
+        if resurrects {
+            heap.finalizers.lock().each_fresh(|fresh| is_due |= fresh == object);
+        }
+        if is_due {
+            // SAFETY: by the contract a slot of the object that is traced, and the world stands still.
+            unsafe { slot.write(ptr::null_mut()) };
+        } else {
             self.edge(object);
         }
     }

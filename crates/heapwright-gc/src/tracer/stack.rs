@@ -39,9 +39,9 @@ impl Tracer {
     /// Keeps a range to be looked at. The count is below it, so that the range is popped
     /// first, and in the same chunk, because chunks go to others one by one.
     pub(super) fn push_range(&self, slots: *mut *mut u8, count: usize) {
-        if self.end.get().addr() - self.next.get().addr() == size_of::<usize>() {
-            // One place is left: nothing goes there, and both into the next chunk.
-            self.push(ptr::null_mut());
+        if self.end.get().addr() - self.next.get().addr() < 2 * size_of::<usize>() {
+            // Both go into the next chunk; a last place stays empty.
+            self.make_room();
         }
         // Shifted, so that a count is never taken for what has a tag.
         self.push(ptr::without_provenance_mut(count << TAGS.count_ones()));
