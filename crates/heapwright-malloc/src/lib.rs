@@ -28,7 +28,7 @@
 //!   own_stack        a stack to judge faults on
 //!   at_exit          the process's end: statistics, the debug heap's last look; _exit, _Exit
 //!   daemon           daemon, whose first process ends past us
-//!   stderr_copy      where the text goes when the program has closed stderr
+//!   stderr           dup2, dup3, fclose: the program changes its standard error
 //!   report           the statistics as text and as XML
 //!   text             a buffer on the stack to write them into
 //!   errno            the thread's errno
@@ -117,7 +117,7 @@ mod sanitizer;
 /// cbindgen:ignore
 mod signals;
 /// cbindgen:ignore
-mod stderr_copy;
+mod stderr;
 /// cbindgen:ignore
 #[cfg(target_arch = "x86_64")]
 mod stepping;

@@ -37,6 +37,9 @@ const EXPORTS: &[&str] = &[
     "prlimit64",
     "mlockall",
     "prctl",
+    "dup2",
+    "dup3",
+    "fclose",
     "dlopen",
     "dlclose",
     // signals

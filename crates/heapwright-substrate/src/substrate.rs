@@ -47,6 +47,7 @@ fn open_first(chosen: &Options) -> bool {
         FAILED => return false,
         _ => {}
     }
+    os::note_stderr();
     os::pretend_page_size(chosen.page);
     purge_delay::set_bounds(chosen.purge_ms, chosen.purge_max_ms);
     chunk::allow_huge_pages(chosen.huge_pages);

@@ -18,7 +18,7 @@ use crate::memory_limit::{self, LEAST_LIMIT, Look, Nearness, Watcher, nearness};
 use crate::options::{self, MemoryLimit};
 use crate::os;
 use crate::substrate;
-use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::text::Line;
 use crate::ticks::{self, Kept, Whose};
 
@@ -40,9 +40,6 @@ struct State {
 /// The least time from one giving back to the next, and the most: it doubles where little was there to be given back.
 const SOONEST_NS: u64 = 8_000_000;
 const LATEST_NS: u64 = 1_000_000_000;
-
-/// What standard error was at the start; 0: not known. What a program has opened in its place is not for lines.
-static STDERR: AtomicU64 = AtomicU64::new(0);
 
 static STATE: Kept<State> = Kept::new(State {
     watcher: Watcher::new(),
@@ -102,6 +99,7 @@ pub fn get() -> Option<usize> {
 pub fn enter_sandbox() {
     const PATIENCE_NS: u64 = 5_000_000;
     memory_limit::enter_sandbox();
+    os::trust_stderr();
     #[cfg(feature = "debug")]
     crate::heap::sampling::end_if(crate::heap::sampling::By::Tracer);
     // A handler that has interrupted the look itself waits in vain.
@@ -138,10 +136,6 @@ fn tick(now: u32) -> u32 {
         // Looked at here, where `enter_sandbox` waits for it.
         if memory_limit::is_in_sandbox() {
             return (None, false, SOON_MS);
-        }
-        if STDERR.load(Ordering::Relaxed) == 0 {
-            // Closed is a thing, too.
-            STDERR.store(os::stderr_identity().max(2), Ordering::Relaxed);
         }
         state.watcher.ask((set != 0).then_some(set));
         let (look, next) = state.watcher.look(now, usage.resident_bytes);
@@ -202,7 +196,7 @@ fn say(look: &Look) {
         .text(" MiB are in use or asked for; ");
     let saved = save_profile();
     // A line is not worth waiting for its reader.
-    if !os::can_write_stderr() || os::stderr_identity() != STDERR.load(Ordering::Relaxed) {
+    if !os::can_write_stderr() {
         return;
     }
     match saved {

@@ -391,10 +391,14 @@ pub fn unix_ns() -> u64 {
     0
 }
 
-/// Not known here.
-pub fn stderr_identity() -> u64 {
-    0
-}
+/// Nothing is noted here.
+pub fn note_stderr() {}
+
+/// See [`note_stderr`].
+pub fn renew_stderr() {}
+
+/// See [`note_stderr`].
+pub fn trust_stderr() {}
 
 /// It may.
 pub fn can_write_stderr() -> bool {

@@ -8,16 +8,56 @@ use core::ptr;
 
 use super::{calls, keeping_errno};
 use crate::digits::number;
+use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// Writes bytes to standard error, as far as it takes them.
-pub fn write_stderr(bytes: &[u8]) {
-    write_all(2, bytes);
+/// The file that standard error was when the library began; [`ANY`] before that.
+static STDERR: AtomicU64 = AtomicU64::new(ANY);
+/// Text goes to descriptor 2, whatever it is.
+const ANY: u64 = 0;
+/// Text goes nowhere.
+const NONE: u64 = 1;
+
+/// Notes which file standard error is just now. Text goes there and nowhere else: a program may close standard error, and a
+/// data file of its own gets the number 2. No descriptor is kept.
+pub fn note_stderr() {
+    STDERR.store(identity(2).unwrap_or(NONE), Ordering::Relaxed);
 }
 
-/// What standard error leads to, as a number; 0: to nothing.
-pub fn stderr_identity() -> u64 {
-    let about = keeping_errno(|| about(2));
-    about.map_or(0, |about| about.st_dev.rotate_left(32) ^ about.st_ino | 1)
+/// The program has made another file its standard error: text goes there.
+pub fn renew_stderr() {
+    if STDERR.load(Ordering::Relaxed) != ANY {
+        note_stderr();
+    }
+}
+
+/// From now on descriptors are not asked about any more: text goes to descriptor 2, if that is standard error just now.
+pub fn trust_stderr() {
+    let known = STDERR.load(Ordering::Relaxed);
+    let is_right = known == ANY || identity(2) == Some(known);
+    STDERR.store(if is_right { ANY } else { NONE }, Ordering::Relaxed);
+}
+
+/// Writes bytes to the file that standard error was when the library began, as far as it takes them. A program that has closed
+/// it, as the core utilities do at exit, may have it as its output or its input still: a terminal is all three.
+pub fn write_stderr(bytes: &[u8]) {
+    if let Some(file) = stderr() {
+        write_all(file, bytes);
+    }
+}
+
+/// The descriptor for text; `None`: there is none any more.
+fn stderr() -> Option<i32> {
+    match STDERR.load(Ordering::Relaxed) {
+        ANY => Some(2),
+        NONE => None,
+        known => [2, 1, 0].into_iter().find(|&file| identity(file) == Some(known)),
+    }
+}
+
+/// Which file a descriptor is for, as a number; `None`: it is not open.
+fn identity(file: i32) -> Option<u64> {
+    let about = keeping_errno(|| about(file))?;
+    Some(about.st_dev.rotate_left(32) ^ about.st_ino | 1 << 63)
 }
 
 /// What the kernel says of an open file.
@@ -30,7 +70,8 @@ fn about(file: i32) -> Option<libc::stat> {
 
 /// Whether standard error takes bytes just now, without waiting.
 pub fn can_write_stderr() -> bool {
-    let mut waiting = libc::pollfd { fd: 2, events: libc::POLLOUT, revents: 0 };
+    let Some(fd) = stderr() else { return false };
+    let mut waiting = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
     let (none, no_mask) = (libc::timespec { tv_sec: 0, tv_nsec: 0 }, ptr::null::<u8>());
     // SAFETY: a struct that is written, a time that is read, and no mask. (The C library's functions are cancellation points.)
     let ready = keeping_errno(|| unsafe {
