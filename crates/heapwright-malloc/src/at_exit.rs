@@ -159,8 +159,7 @@ pub(crate) fn look() -> Look {
 }
 
 fn process_id() -> u64 {
-    // SAFETY: getpid has no preconditions.
-    u64::from(unsafe { libc::getpid() }.unsigned_abs())
+    u64::from(process::id())
 }
 
 #[cold]

@@ -37,6 +37,7 @@ const EXPORTS: &[&str] = &[
     "prlimit64",
     "mlockall",
     "prctl",
+    "syscall",
     "dup2",
     "dup3",
     "fclose",

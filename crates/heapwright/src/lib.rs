@@ -175,6 +175,18 @@ pub mod process {
         crate::os::write_all(file, bytes)
     }
 
+    /// The process's number. In a sandbox, what it was before; a forked child knows its own.
+    #[must_use]
+    pub fn id() -> u32 {
+        crate::os::process_id()
+    }
+
+    /// The calling thread's number.
+    #[must_use]
+    pub fn thread_id() -> u32 {
+        crate::os::thread_id()
+    }
+
     /// Whether the caller runs in the process the heap knows of: false in a
     /// child of `vfork`, which borrows its parent's memory.
     #[must_use]

@@ -87,9 +87,10 @@ pub fn get() -> Option<usize> {
     memory_limit::limit()
 }
 
-/// The process is about to forbid system calls to itself (`seccomp`): no file is read any more to find out how near the
-/// limit is, for a sandbox may kill for that; the limit is forgotten, [`set`] has no effect, and samples that a tracer has begun
-/// end. A preloaded library sees to it by itself. For good.
+/// The process is about to forbid system calls to itself (`seccomp`). From now on heapwright makes no other calls than `mmap`, `munmap`,
+/// `mremap`, `mprotect`, `madvise`, `futex`, `write` and `clock_gettime`, for a sandbox may kill for others: no file is opened, the
+/// limit is forgotten, [`set`] has no effect, and samples that a tracer has begun end. A preloaded library sees to it by itself.
+/// For good.
 ///
 /// Waits for a thread that looks just now, some milliseconds at most.
 ///
@@ -97,9 +98,35 @@ pub fn get() -> Option<usize> {
 /// heapwright::limit::enter_sandbox();
 /// ```
 pub fn enter_sandbox() {
+    expect_sandbox();
+    os::enter_sandbox(os::Sandbox::Filter);
+}
+
+/// The same for the kernel's strict mode, in which `write` alone is left: memory that is not at hand is refused.
+#[doc(hidden)]
+pub fn enter_strict_sandbox() {
+    expect_sandbox();
+    os::enter_sandbox(os::Sandbox::Strict);
+}
+
+/// The kernel has refused the sandbox: what was [`sandbox`] before is so still.
+#[doc(hidden)]
+pub fn stay_in_sandbox(before: os::Sandbox) {
+    os::enter_sandbox(before);
+}
+
+/// The sandbox that the process is in.
+#[doc(hidden)]
+#[must_use]
+pub fn sandbox() -> os::Sandbox {
+    os::sandbox()
+}
+
+/// The process may forbid system calls to itself soon, in a way that is not seen: no file is read any more to find out how near the limit is.
+#[doc(hidden)]
+pub fn expect_sandbox() {
     const PATIENCE_NS: u64 = 5_000_000;
     memory_limit::enter_sandbox();
-    os::trust_stderr();
     #[cfg(feature = "debug")]
     crate::heap::sampling::end_if(crate::heap::sampling::By::Tracer);
     // A handler that has interrupted the look itself waits in vain.
