@@ -199,6 +199,8 @@ nfpm_package() {
             $0 == "@DEPENDS@" { print depends; next }
             $0 == "@DESCRIPTION@" { print "description: |-\n  " description; next }
             { print }' >"$specification"
+    # There is no library in it that the loader would have to be told of.
+    [ "$section" = devel ] || sed -i '/^  triggers:/,/- ldconfig/d' "$specification"
     # nfpm writes a tree's folders into an .apk with Go's bit for folders among the permissions, and
     # apk-tools refuses the file: so each file is named there, and the folders follow from the files.
     if [ "$format" = apk ]; then

@@ -50,7 +50,8 @@ int main(void) { return !hw_owns(malloc(10)); }
 EOF
 
 packages lintian
-lintian --allow-root --fail-on error,warning "$out"/*.deb || die "lintian complains"
+# (Debug files are empty but for symbols where CI built the libraries.)
+lintian --allow-root --fail-on error,warning --suppress-tags debug-file-with-no-debug-symbols "$out"/*.deb || die "lintian complains"
 say "ok   lintian"
 packages mmdebstrap
 base=$CARGO_TARGET_DIR/tools/debian-root.tar

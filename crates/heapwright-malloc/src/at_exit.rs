@@ -21,7 +21,6 @@
 //! Nothing here costs a program that did not ask: without the options, exiting
 //! reads five flags; and a destructor gives back what showed the process to `heapwright top`.
 
-use crate::stderr_copy;
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicU64, Ordering};
 use heapwright::{heap, options, process, profile, stats, status};
@@ -71,15 +70,13 @@ unsafe extern "C" {
     fn at_quick_exit(handler: extern "C" fn()) -> c_int;
 }
 
-/// Arranges for a report at `quick_exit`, and for a place to write it to. Called
-/// by the constructor.
+/// Arranges for a report at `quick_exit`. Called by the constructor.
 pub(crate) fn prepare() {
     #[cfg(not(target_env = "musl"))]
     extern "C" fn handler(_: *mut c_void) {
         report();
     }
     if wanted() || profile::is_wanted() || heap::traces() || looks() || heap::hardens() {
-        stderr_copy::keep();
         // SAFETY: a handler that lives as long as the process (the library is
         // linked so that it cannot be unloaded).
         #[cfg(not(target_env = "musl"))]
@@ -162,8 +159,7 @@ pub(crate) fn look() -> Look {
 }
 
 fn process_id() -> u64 {
-    // SAFETY: getpid has no preconditions.
-    u64::from(unsafe { libc::getpid() }.unsigned_abs())
+    u64::from(process::id())
 }
 
 #[cold]
@@ -194,7 +190,7 @@ fn report_once(signal: u32) {
 fn write_report(pid: u64) {
     let mut snapshot = Stats::zero();
     if !stats::snapshot(&mut snapshot) {
-        stderr_copy::write(
+        process::write_stderr(
             b"heapwright: no statistics: the process ended in a signal handler that interrupted the heap\n",
         );
         return;
@@ -203,9 +199,28 @@ fn write_report(pid: u64) {
         write_file(prefix, pid, &snapshot);
     }
     if options::stats_at_exit() {
+        print(pid, &snapshot);
+    }
+}
+
+/// Prints the statistics, unless this process has.
+fn print(pid: u64, snapshot: &Stats) {
+    static PRINTED: AtomicU64 = AtomicU64::new(0);
+    if PRINTED.swap(pid, Ordering::Relaxed) != pid {
         let mut text = crate::report::Report::new();
-        crate::report::text(&mut text, &snapshot);
-        stderr_copy::write(text.bytes());
+        crate::report::text(&mut text, snapshot);
+        process::write_stderr(text.bytes());
+    }
+}
+
+/// The program closes standard error, as the core utilities do at exit: statistics that it is to get come now.
+#[cfg(not(target_env = "musl"))]
+pub(crate) fn stderr_closes() {
+    if options::stats_at_exit() && process::is_original_process() {
+        let mut snapshot = Stats::zero();
+        if stats::snapshot(&mut snapshot) {
+            print(process_id(), &snapshot);
+        }
     }
 }
 
@@ -224,7 +239,7 @@ fn write_file(prefix: &CStr, pid: u64, snapshot: &Stats) {
             .str("heapwright: cannot write the stats file \"")
             .name(path.bytes().get(..shown).unwrap_or_default())
             .str("\": check the directory of option stats_file\n");
-        stderr_copy::write(message.bytes());
+        process::write_stderr(message.bytes());
     }
 }
 

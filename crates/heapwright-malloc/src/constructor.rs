@@ -1,10 +1,11 @@
 //! What happens when the library is loaded.
 //!
 //! Little may be assumed here: other libraries' constructors may have run
-//! before, and allocated; the program's own will run after. Nothing that the
-//! allocator needs is done here, only what must be known before `main`.
+//! before, and allocated; the program's own will run after. The heap begins here at
+//! the latest: whatever it asks the kernel once, it asks before the program can forbid
+//! itself system calls (docs/platforms.md).
 
-use crate::{alloc_token, at_exit, cxx, ending_signals, fault_handler, stderr_copy};
+use crate::{alloc_token, at_exit, cxx, ending_signals, fault_handler};
 use heapwright::{heap, limit, status};
 
 /// Before the constructors of a program that the archive is linked into, which
@@ -16,6 +17,7 @@ static CONSTRUCTOR: extern "C" fn() = construct;
 /// Runs once, when the library is loaded.
 extern "C" fn construct() {
     cxx::notice_replacements();
+    begin_heap();
     if heap::debugging() {
         begin_debugging();
     } else {
@@ -34,25 +36,22 @@ extern "C" fn construct() {
     status::publish();
 }
 
-/// What guarded blocks of fast mode need: to be told of faults.
-#[cold]
-fn begin_guarding() {
-    // The heap begins, as there.
+/// Makes the heap begin. From then on it knows a child of vfork from its parent.
+fn begin_heap() {
     let block = heap::malloc(1);
     // SAFETY: null, or a block of ours, freed once.
     unsafe { heap::free(block) };
-    heapwright::process::write_findings_with(stderr_copy::write);
+}
+
+/// What guarded blocks of fast mode need: to be told of faults.
+#[cold]
+fn begin_guarding() {
     fault_handler::install(heap::fault, false);
 }
 
 /// What only the debug heap needs: to know which call it was, and of faults.
 #[cold]
 pub(crate) fn begin_debugging() {
-    // The heap begins: from then on it knows a child of vfork from its parent.
-    let block = heap::malloc(1);
-    // SAFETY: null, or a block of ours, freed once.
-    unsafe { heap::free(block) };
-    heapwright::process::write_findings_with(stderr_copy::write);
     cxx::distinguish_forms();
     fault_handler::install(heap::fault, true);
     ending_signals::watch();

@@ -566,7 +566,7 @@ unsafe extern "C" fn malloc_stats_print(
                 unsafe { write(opaque, text.bytes().as_ptr().cast()) };
             }
         }
-        None => process::write_stderr(text.bytes()),
+        None => _ = process::write_all(libc::STDERR_FILENO, text.bytes()),
     }
     errno::set(before);
 }

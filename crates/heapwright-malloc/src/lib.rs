@@ -13,7 +13,7 @@
 //!   cxx              operator new and delete, every form
 //!   cxx_runtime        what they need of the C++ runtime, if the process has one
 //!   address_limit    setrlimit, prlimit, mlockall, when addresses are limited
-//!   sandbox          prctl, by which a program forbids system calls to itself
+//!   sandbox          prctl and syscall, by which a program forbids system calls to itself
 //!   deepbind         dlopen, whose RTLD_DEEPBIND no preloaded allocator survives; dlclose
 //!   fault_handler    SIGSEGV and SIGBUS, when the debug heap protects memory
 //!   stepping         one access with a guard lifted, after it was reported
@@ -28,7 +28,7 @@
 //!   own_stack        a stack to judge faults on
 //!   at_exit          the process's end: statistics, the debug heap's last look; _exit, _Exit
 //!   daemon           daemon, whose first process ends past us
-//!   stderr_copy      where the text goes when the program has closed stderr
+//!   stderr           dup2, dup3, fclose: the program changes its standard error
 //!   report           the statistics as text and as XML
 //!   text             a buffer on the stack to write them into
 //!   errno            the thread's errno
@@ -117,7 +117,7 @@ mod sanitizer;
 /// cbindgen:ignore
 mod signals;
 /// cbindgen:ignore
-mod stderr_copy;
+mod stderr;
 /// cbindgen:ignore
 #[cfg(target_arch = "x86_64")]
 mod stepping;

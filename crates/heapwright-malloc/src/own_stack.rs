@@ -63,10 +63,7 @@ pub(crate) fn run(
     if top.is_null() {
         return decide(address, is_write, context);
     }
-    // SAFETY: no preconditions.
-    let process = unsafe { libc::getpid() }.unsigned_abs();
-    // SAFETY: no preconditions.
-    let thread = unsafe { libc::syscall(libc::SYS_gettid) } as u32;
+    let (process, thread) = (heapwright::process::id(), heapwright::process::thread_id());
     let me = u64::from(process) << 32 | u64::from(thread);
     let mut free = 0;
     while let Err(other) = TURN.compare_exchange(free, me, Ordering::Acquire, Ordering::Relaxed) {

@@ -257,5 +257,5 @@ extern "C" fn __asan_describe_address(address: *mut c_void) {
         }
     }
     line.byte(b'\n');
-    heapwright::process::write_stderr(line.bytes());
+    _ = heapwright::process::write_all(libc::STDERR_FILENO, line.bytes());
 }

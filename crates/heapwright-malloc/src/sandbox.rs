@@ -1,12 +1,14 @@
-//! `prctl`, by which a program forbids system calls to itself.
+//! `prctl` and `syscall`, by which a program forbids system calls to itself.
 //!
-//! Slow paths of the heap read files of the kernel now and then, to know how near the memory limit is (`heapwright::limit`). A
-//! program with a filter of its own (`seccomp`) may be killed for opening one. Before a filter comes `PR_SET_NO_NEW_PRIVS`,
-//! without which only privileged programs may have one, or `PR_SET_SECCOMP` itself: the heap stops reading then.
+//! A program with a filter of its own (`seccomp`) may be killed for a call that its author did not think of. So from then on the
+//! heap makes none but those that docs/platforms.md names: `heapwright::limit::enter_sandbox`. `PR_SET_NO_NEW_PRIVS`, without
+//! which only privileged programs may have a filter, is the first sign: the heap stops reading the kernel's files then.
 //!
-//! The function does what the C library's does: one system call.
+//! The functions do what the C library's do: one system call. `syscall` has no frame, for programs fork by it.
 
-use libc::{c_int, c_ulong};
+use core::arch::{asm, naked_asm};
+use heapwright::{limit, process};
+use libc::{c_int, c_long, c_ulong};
 
 /// Controls the process.
 ///
@@ -21,20 +23,164 @@ unsafe extern "C" fn prctl(
     fourth: c_ulong,
     fifth: c_ulong,
 ) -> c_int {
+    let arguments = [option as c_ulong, second, third, fourth, fifth];
+    // SAFETY: as the caller promises. (What a variadic call did not pass is not looked at.)
+    unsafe { controlled(libc::SYS_prctl, arguments) as c_int }
+}
+
+/// Makes a system call that may be the beginning of a sandbox, after the heap was told.
+///
+/// # Safety
+///
+/// As the system call.
+unsafe fn controlled(number: c_long, arguments: [c_ulong; 5]) -> c_long {
+    let before = limit::sandbox();
     // A child of `vfork` has its parent's memory, and is no sandbox of its parent's.
-    let enter = || {
-        if heapwright::process::is_original_process() {
-            heapwright::limit::enter_sandbox();
-        }
-    };
-    if option == libc::PR_SET_SECCOMP {
-        enter();
+    let begins = begins(number, arguments).filter(|_| process::is_original_process());
+    if let Some(begin) = begins {
+        begin();
     }
-    // SAFETY: as the caller promises. (What a variadic call did not pass is not looked at.) Failure sets errno.
-    let result =
-        unsafe { libc::syscall(libc::SYS_prctl, option, second, third, fourth, fifth) as c_int };
-    if option == libc::PR_SET_NO_NEW_PRIVS && result == 0 {
-        enter();
+    let result = {
+        let [first, second, third, fourth, fifth] = arguments;
+        // SAFETY: as the caller promises.
+        unsafe { call(number, first, second, third, fourth, fifth) }
+    };
+    if result < 0 {
+        if begins.is_some() {
+            limit::stay_in_sandbox(before);
+        }
+        crate::errno::set((-result) as c_int);
+        return -1;
     }
     result
+}
+
+/// What the heap is to know of before such a call.
+fn begins(number: c_long, arguments: [c_ulong; 5]) -> Option<fn()> {
+    let (operation, mode) = (arguments[0], arguments[1]);
+    let mode = match number {
+        libc::SYS_seccomp if operation <= c_ulong::from(libc::SECCOMP_SET_MODE_FILTER) => {
+            operation + c_ulong::from(libc::SECCOMP_MODE_STRICT)
+        }
+        libc::SYS_prctl if operation == libc::PR_SET_SECCOMP as c_ulong => mode,
+        libc::SYS_prctl if operation == libc::PR_SET_NO_NEW_PRIVS as c_ulong => {
+            return Some(limit::expect_sandbox);
+        }
+        _ => return None,
+    };
+    let is_strict = mode == c_ulong::from(libc::SECCOMP_MODE_STRICT);
+    Some(if is_strict { limit::enter_strict_sandbox } else { limit::enter_sandbox })
+}
+
+/// Makes a system call. What it returns, or minus its errno.
+///
+/// # Safety
+///
+/// As the system call.
+unsafe fn call(
+    number: c_long,
+    first: c_ulong,
+    second: c_ulong,
+    third: c_ulong,
+    fourth: c_ulong,
+    fifth: c_ulong,
+) -> c_long {
+    let result;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: as the caller promises.
+    unsafe {
+        asm!(
+            "syscall", inlateout("rax") number => result, in("rdi") first, in("rsi") second, in("rdx") third,
+            in("r10") fourth, in("r8") fifth, out("rcx") _, out("r11") _, options(nostack),
+        );
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: as the caller promises.
+    unsafe {
+        asm!(
+            "svc 0", in("x8") number, inlateout("x0") first => result, in("x1") second, in("x2") third,
+            in("x3") fourth, in("x4") fifth, options(nostack),
+        );
+    }
+    result
+}
+
+/// [`controlled`], as `syscall` is called.
+unsafe extern "C" fn controlled_by_number(
+    number: c_long,
+    first: c_ulong,
+    second: c_ulong,
+    third: c_ulong,
+    fourth: c_ulong,
+    fifth: c_ulong,
+) -> c_long {
+    // SAFETY: as the caller promises.
+    unsafe { controlled(number, [first, second, third, fourth, fifth]) }
+}
+
+/// Sets errno, as a system call's failure does.
+extern "C" fn failed(result: c_long) -> c_long {
+    crate::errno::set((-result) as c_int);
+    -1
+}
+
+/// Makes a system call by its number.
+///
+/// # Safety
+///
+/// As that system call.
+#[unsafe(no_mangle)]
+#[unsafe(naked)]
+unsafe extern "C" fn syscall() {
+    #[cfg(target_arch = "x86_64")]
+    naked_asm!(
+        ".cfi_startproc",
+        "cmp rdi, {prctl}",
+        "je {controlled}",
+        "cmp rdi, {seccomp}",
+        "je {controlled}",
+        "mov rax, rdi",
+        "mov rdi, rsi",
+        "mov rsi, rdx",
+        "mov rdx, rcx",
+        "mov r10, r8",
+        "mov r8, r9",
+        "mov r9, qword ptr [rsp + 8]",
+        "syscall",
+        "cmp rax, -4095",
+        "jae 2f",
+        "ret",
+        "2:",
+        "mov rdi, rax",
+        "jmp {failed}",
+        ".cfi_endproc",
+        prctl = const libc::SYS_prctl,
+        seccomp = const libc::SYS_seccomp,
+        controlled = sym controlled_by_number,
+        failed = sym failed,
+    );
+    #[cfg(target_arch = "aarch64")]
+    naked_asm!(
+        ".cfi_startproc",
+        "cmp x0, {prctl}",
+        "b.eq {controlled}",
+        "cmp x0, {seccomp}",
+        "b.eq {controlled}",
+        "mov x8, x0",
+        "mov x0, x1",
+        "mov x1, x2",
+        "mov x2, x3",
+        "mov x3, x4",
+        "mov x4, x5",
+        "mov x5, x6",
+        "svc 0",
+        "cmn x0, 4095",
+        "b.cs {failed}",
+        "ret",
+        ".cfi_endproc",
+        prctl = const libc::SYS_prctl,
+        seccomp = const libc::SYS_seccomp,
+        controlled = sym controlled_by_number,
+        failed = sym failed,
+    );
 }

@@ -58,10 +58,7 @@ static ALL: [Step; STEPS] = [const {
 }; STEPS];
 
 fn this_thread() -> u64 {
-    // SAFETY: no preconditions.
-    let process = unsafe { libc::getpid() }.unsigned_abs();
-    // SAFETY: no preconditions.
-    let thread = unsafe { libc::syscall(libc::SYS_gettid) } as u32;
+    let (process, thread) = (heapwright::process::id(), heapwright::process::thread_id());
     u64::from(process) << 32 | u64::from(thread)
 }
 

@@ -37,6 +37,10 @@ const EXPORTS: &[&str] = &[
     "prlimit64",
     "mlockall",
     "prctl",
+    "syscall",
+    "dup2",
+    "dup3",
+    "fclose",
     "dlopen",
     "dlclose",
     // signals

@@ -111,6 +111,51 @@ fn without_stderr_the_program_still_ends() {
     }
 }
 
+/// A daemon whose caller waits for the end of its output keeps none of it.
+#[test]
+fn no_descriptor_of_the_programs_is_kept() {
+    let folder = scratch().join("kept");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    for how in [How::Preload, How::Archive] {
+        let program = compile("standard_error.c", how, &[]);
+        for mode in ["fast", "hardened", "hardened:full", "debug"] {
+            for option in ["", "trace=", "stats_file=", "profile=", "record=", "timeline="] {
+                let file = folder.join("of");
+                let file = if option.is_empty() { "" } else { file.to_str().expect("a path") };
+                let options =
+                    format!("mode={mode},stats=exit,limit=1g,guard=sample,{option}{file}");
+                let outcome = run(command(&program, how).arg("held").env("HEAPWRIGHT", &options));
+                assert!(outcome.status.success(), "{how:?} {options}: {outcome:?}");
+            }
+        }
+    }
+}
+
+/// Text goes into what the program makes its standard error, and not into a file that got the number 2 by chance.
+#[test]
+fn a_file_that_gets_the_number_of_standard_error_stays_as_it_is() {
+    let file = scratch().join("standard-error");
+    for (how, mode) in [
+        (How::Preload, "fast"),
+        (How::Preload, "debug"),
+        (How::Preload, "hardened"),
+        (How::Archive, "fast"),
+        (How::Archive, "debug"),
+    ] {
+        let program = compile("standard_error.c", how, &[]);
+        for act in ["chance", "meant"] {
+            let mut command = command(&program, how);
+            let options = format!("mode={mode},stats=exit");
+            let outcome = run(command.arg(act).arg(&file).env("HEAPWRIGHT", options));
+            assert_eq!(outcome.status.success(), mode == "debug", "{how:?} {mode} {act}");
+            assert_eq!(outcome.stderr, "", "{how:?} {mode} {act}");
+            let text = std::fs::read_to_string(&file).expect("the program's file");
+            assert_eq!(text.is_empty(), act == "chance", "{how:?} {mode} {act}: {text}");
+        }
+    }
+}
+
 /// The record names a place that deserves guards in the next run once, also where the first report is the end.
 #[test]
 fn a_place_is_recorded_once_and_before_the_end() {

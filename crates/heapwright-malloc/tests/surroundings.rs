@@ -181,3 +181,74 @@ fn the_kernel_may_refuse_guards() {
         run(&mut command).is_fine(what);
     }
 }
+
+/// What a program is preloaded with, and the options: each mode and cache model.
+fn modes() -> Vec<(std::path::PathBuf, &'static str)> {
+    let plain = support::shared_library();
+    let hardened = support::shipped("heapwright-hardened", "HEAPWRIGHT_HARDENED_SO");
+    let check = support::shipped("heapwright-check", "HEAPWRIGHT_CHECK_SO");
+    let mut modes: Vec<_> = [
+        "",
+        "cache=exclusive,purge=10",
+        "cache=shared:2",
+        "cache=percpu,purge=10",
+        "limit=64m",
+        "sample=64k",
+        "stats=exit",
+        "mode=hardened",
+        "mode=hardened:full",
+        "mode=hardened,stats=exit",
+        "mode=debug",
+        "mode=debug,guard=all",
+        "mode=debug,leaks=exit,guard=never",
+    ]
+    .map(|options| (plain.clone(), options))
+    .into();
+    modes.push((hardened, "mode=hardened"));
+    modes.push((check, "mode=debug"));
+    modes
+}
+
+fn in_sandbox(arguments: [&str; 4], library: &std::path::Path, options: &str) -> support::Outcome {
+    let program = compile("sandbox.c", How::Preload, &[]);
+    let mut command = support::command_with(&program, How::Preload, library.to_path_buf());
+    run(command.args(arguments).env("HEAPWRIGHT", options))
+}
+
+/// The heap asks when it is loaded. A program of one thread that forbids itself all other calls, and is killed for one, goes on.
+#[test]
+fn a_sandbox_leaves_the_calls_for_memory_and_the_heap_makes_no_other() {
+    for (library, options) in modes() {
+        for when in ["cold", "warm"] {
+            let outcome = in_sandbox([when, "kill", "prctl", "exit"], &library, options);
+            if !outcome.status.success() {
+                let said = in_sandbox([when, "say", "prctl", "exit"], &library, options);
+                panic!("{} {options} {when}: {outcome:?}\n{}", library.display(), said.stderr);
+            }
+        }
+        let other = in_sandbox(["cold", "kill", "seccomp", "_exit"], &library, options);
+        assert!(other.status.success(), "{options}: {other:?}");
+    }
+}
+
+/// A finding is still said.
+#[test]
+fn a_sandbox_leaves_the_line_about_a_mistake() {
+    for options in ["", "mode=hardened", "mode=debug"] {
+        let library = support::shared_library();
+        let outcome = in_sandbox(["warm", "kill", "prctl", "wrong"], &library, options);
+        assert!(outcome.stderr.contains("heapwright: "), "{options}: {outcome:?}");
+        assert_eq!(outcome.status.success(), options == "mode=debug", "{options}: {outcome:?}");
+    }
+}
+
+/// The kernel's strict mode leaves no call for memory: what is at hand is handed out, and then there is none.
+#[test]
+fn the_strict_sandbox_leaves_what_is_at_hand() {
+    for (library, options) in modes() {
+        for when in ["cold", "warm"] {
+            let outcome = in_sandbox([when, "strict", "prctl", "exit"], &library, options);
+            assert!(outcome.status.success(), "{options} {when}: {outcome:?}");
+        }
+    }
+}

@@ -47,6 +47,7 @@ fn open_first(chosen: &Options) -> bool {
         FAILED => return false,
         _ => {}
     }
+    os::begin();
     os::pretend_page_size(chosen.page);
     purge_delay::set_bounds(chosen.purge_ms, chosen.purge_max_ms);
     chunk::allow_huge_pages(chosen.huge_pages);
@@ -187,7 +188,7 @@ unsafe fn unlock() {
 }
 
 fn in_child(_alone: bool) {
-    PROCESS.store(os::process_id(), Ordering::Relaxed);
+    PROCESS.store(os::new_process_id(), Ordering::Relaxed);
     ticks::forget_after_fork();
 }
 

@@ -56,14 +56,9 @@ impl Line {
     }
 
     /// Ends the line and writes it to standard error in one piece.
-    pub fn write(self) {
-        self.write_with(os::write_stderr);
-    }
-
-    /// Ends the line and gives it to `write` in one piece.
-    pub fn write_with(mut self, write: impl FnOnce(&[u8])) {
+    pub fn write(mut self) {
         self.bytes[self.length] = b'\n';
-        write(&self.bytes[..=self.length]);
+        os::write_stderr(&self.bytes[..=self.length]);
     }
 
     #[cfg(test)]

@@ -146,13 +146,23 @@ pub mod process {
     //! What the C layer may ask of the process.
 
     /// Writes bytes to standard error with plain `write`: nothing is allocated,
-    /// buffered or formatted.
+    /// buffered or formatted. Once the heap has begun, descriptor 2 counts only while it is the file
+    /// that it was then.
     ///
     /// ```
     /// heapwright::process::write_stderr(b"heapwright: hello\n");
     /// ```
     pub fn write_stderr(bytes: &[u8]) {
         crate::os::write_stderr(bytes);
+    }
+
+    /// The program has made another file its standard error: text goes there from now on.
+    ///
+    /// ```
+    /// heapwright::process::stderr_is_new();
+    /// ```
+    pub fn stderr_is_new() {
+        crate::os::renew_stderr();
     }
 
     /// Writes bytes to an open file, as they are. False: not all of them.
@@ -165,15 +175,16 @@ pub mod process {
         crate::os::write_all(file, bytes)
     }
 
-    /// Sends the text of findings to `sink` instead of standard error: to a copy of
-    /// it, say, that a program does not close.
-    ///
-    /// ```
-    /// heapwright::process::write_findings_with(heapwright::process::write_stderr);
-    /// ```
-    #[cfg(feature = "debug")]
-    pub fn write_findings_with(sink: fn(&[u8])) {
-        crate::debug::write_with(sink);
+    /// The process's number. In a sandbox, what it was before; a forked child knows its own.
+    #[must_use]
+    pub fn id() -> u32 {
+        crate::os::process_id()
+    }
+
+    /// The calling thread's number.
+    #[must_use]
+    pub fn thread_id() -> u32 {
+        crate::os::thread_id()
     }
 
     /// Whether the caller runs in the process the heap knows of: false in a

@@ -18,7 +18,7 @@ use crate::memory_limit::{self, LEAST_LIMIT, Look, Nearness, Watcher, nearness};
 use crate::options::{self, MemoryLimit};
 use crate::os;
 use crate::substrate;
-use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::text::Line;
 use crate::ticks::{self, Kept, Whose};
 
@@ -40,9 +40,6 @@ struct State {
 /// The least time from one giving back to the next, and the most: it doubles where little was there to be given back.
 const SOONEST_NS: u64 = 8_000_000;
 const LATEST_NS: u64 = 1_000_000_000;
-
-/// What standard error was at the start; 0: not known. What a program has opened in its place is not for lines.
-static STDERR: AtomicU64 = AtomicU64::new(0);
 
 static STATE: Kept<State> = Kept::new(State {
     watcher: Watcher::new(),
@@ -90,9 +87,10 @@ pub fn get() -> Option<usize> {
     memory_limit::limit()
 }
 
-/// The process is about to forbid system calls to itself (`seccomp`): no file is read any more to find out how near the
-/// limit is, for a sandbox may kill for that; the limit is forgotten, [`set`] has no effect, and samples that a tracer has begun
-/// end. A preloaded library sees to it by itself. For good.
+/// The process is about to forbid system calls to itself (`seccomp`). From now on heapwright makes no other calls than `mmap`, `munmap`,
+/// `mremap`, `mprotect`, `madvise`, `futex`, `write` and `clock_gettime`, for a sandbox may kill for others: no file is opened, the
+/// limit is forgotten, [`set`] has no effect, and samples that a tracer has begun end. A preloaded library sees to it by itself.
+/// For good.
 ///
 /// Waits for a thread that looks just now, some milliseconds at most.
 ///
@@ -100,6 +98,33 @@ pub fn get() -> Option<usize> {
 /// heapwright::limit::enter_sandbox();
 /// ```
 pub fn enter_sandbox() {
+    expect_sandbox();
+    os::enter_sandbox(os::Sandbox::Filter);
+}
+
+/// The same for the kernel's strict mode, in which `write` alone is left: memory that is not at hand is refused.
+#[doc(hidden)]
+pub fn enter_strict_sandbox() {
+    expect_sandbox();
+    os::enter_sandbox(os::Sandbox::Strict);
+}
+
+/// The kernel has refused the sandbox: what was [`sandbox`] before is so still.
+#[doc(hidden)]
+pub fn stay_in_sandbox(before: os::Sandbox) {
+    os::enter_sandbox(before);
+}
+
+/// The sandbox that the process is in.
+#[doc(hidden)]
+#[must_use]
+pub fn sandbox() -> os::Sandbox {
+    os::sandbox()
+}
+
+/// The process may forbid system calls to itself soon, in a way that is not seen: no file is read any more to find out how near the limit is.
+#[doc(hidden)]
+pub fn expect_sandbox() {
     const PATIENCE_NS: u64 = 5_000_000;
     memory_limit::enter_sandbox();
     #[cfg(feature = "debug")]
@@ -138,10 +163,6 @@ fn tick(now: u32) -> u32 {
         // Looked at here, where `enter_sandbox` waits for it.
         if memory_limit::is_in_sandbox() {
             return (None, false, SOON_MS);
-        }
-        if STDERR.load(Ordering::Relaxed) == 0 {
-            // Closed is a thing, too.
-            STDERR.store(os::stderr_identity().max(2), Ordering::Relaxed);
         }
         state.watcher.ask((set != 0).then_some(set));
         let (look, next) = state.watcher.look(now, usage.resident_bytes);
@@ -202,7 +223,7 @@ fn say(look: &Look) {
         .text(" MiB are in use or asked for; ");
     let saved = save_profile();
     // A line is not worth waiting for its reader.
-    if !os::can_write_stderr() || os::stderr_identity() != STDERR.load(Ordering::Relaxed) {
+    if !os::can_write_stderr() {
         return;
     }
     match saved {

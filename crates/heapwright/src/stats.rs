@@ -162,7 +162,11 @@ fn shared_caches(stats: &mut Stats) -> (u64, u64) {
 /// ```
 pub fn snapshot(stats: &mut Stats) -> bool {
     let Some(usage) = chunk::usage() else { return false };
-    measure(stats, &usage, Residency::Asked, |_, _, _| {});
+    // It waits for caches that threads share, one of which a slow path may have.
+    heap::publish();
+    // A sandbox may kill for the question.
+    let residency = if os::is_filtered() { Residency::Reckoned } else { Residency::Asked };
+    measure(stats, &usage, residency, |_, _, _| {});
     stats.pid = u64::from(os::process_id());
     stats.set_name(os::process_name());
     let (rss, peak) = os::resident_bytes();
@@ -214,10 +218,6 @@ fn measure(
     mut slab: impl FnMut(usize, u64, u64),
 ) {
     *stats = Stats::zero();
-    if residency == Residency::Asked {
-        // It waits for caches that threads share, one of which a slow path may have.
-        heap::publish();
-    }
     stats.elapsed_ns = match substrate::started_at() {
         0 => 0,
         start => os::now_ns() - start,

@@ -309,6 +309,11 @@ fn lost_memory() -> ! {
 }
 
 /// The process id.
+pub fn new_process_id() -> u32 {
+    process_id()
+}
+
+/// The process id.
 pub fn process_id() -> u32 {
     if cfg!(miri) { 1 } else { std::process::id() }
 }
@@ -391,10 +396,35 @@ pub fn unix_ns() -> u64 {
     0
 }
 
-/// Not known here.
-pub fn stderr_identity() -> u64 {
-    0
+/// Nothing is to be known here before it is needed.
+pub fn begin() {}
+
+/// Nothing is noted here.
+pub fn renew_stderr() {}
+
+/// Nothing is forbidden here.
+pub fn is_filtered() -> bool {
+    false
 }
+
+/// Which calls are left: all.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Sandbox {
+    /// All, as far as is known.
+    Open,
+    /// Those for memory and text.
+    Filter,
+    /// Those for text.
+    Strict,
+}
+
+/// None is known here.
+pub fn sandbox() -> Sandbox {
+    Sandbox::Open
+}
+
+/// Nothing is done about it here.
+pub fn enter_sandbox(_sandbox: Sandbox) {}
 
 /// It may.
 pub fn can_write_stderr() -> bool {

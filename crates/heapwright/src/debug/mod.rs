@@ -121,7 +121,6 @@ pub(crate) use process::{
     keep, keep_new, live, looks_at_end, out_of_bounds, poison, poisoned_bytes, prepare,
     put_guard_back, realloc, remember_code, room, start, usable_size,
 };
-pub(crate) use report::write_with;
 
 use crate::describe::{self, Front, Reader};
 use crate::fork::{self, Part};

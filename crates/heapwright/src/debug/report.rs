@@ -30,7 +30,7 @@ use crate::options::debug::Config;
 use crate::os;
 use crate::recorder::Recorder;
 use crate::stacks::{self, Module, Stack};
-use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Guard, Lock};
 
 use super::threads::Threads;
@@ -84,26 +84,6 @@ struct State {
 struct Text {
     bytes: [u8; PAGE],
     length: usize,
-}
-
-/// Where text for people goes; null: standard error.
-static SINK: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
-
-/// Sends the text of findings elsewhere than to descriptor 2: to a copy of it that
-/// survives a program that closes it.
-pub(crate) fn write_with(sink: fn(&[u8])) {
-    SINK.store(sink as *mut (), Ordering::Release);
-}
-
-/// Writes text for people.
-pub(super) fn emit(bytes: &[u8]) {
-    let sink = SINK.load(Ordering::Acquire);
-    if sink.is_null() {
-        return os::write_stderr(bytes);
-    }
-    // SAFETY: not null, so it is the function that was stored.
-    let sink: fn(&[u8]) = unsafe { core::mem::transmute(sink) };
-    sink(bytes);
 }
 
 impl Text {
@@ -163,7 +143,7 @@ impl Text {
     }
 
     fn emit(&self) {
-        emit(&self.bytes[..self.length]);
+        os::write_stderr(&self.bytes[..self.length]);
     }
 
     fn line(&mut self) {

@@ -97,6 +97,7 @@ pub(crate) fn start(options: &Options, guards: Guards) {
     }
     let mut secret = [0; 8];
     os::random(&mut secret);
+    random::begin();
     describe::read_with(Front::Hardened, &READER);
     let settings = Settings {
         secret: u64::from_ne_bytes(secret),

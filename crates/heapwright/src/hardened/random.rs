@@ -1,16 +1,19 @@
 //! Random numbers that cannot be predicted from those before: ChaCha with 8 rounds (Bernstein, 2008).
 //!
 //! ```text
-//!   key (256 bits, the kernel's) | counter  --8 rounds-->  16 words of 32 bits, taken one by one
+//!   the process's key (256 bits, the kernel's) | process, number of the stream  --8 rounds-->  the stream's key
+//!   the stream's key                           | counter                        --8 rounds-->  16 words of 32 bits, taken one by one
 //! ```
 //!
-//! One is a thread's (its cache's) or a size class's. It asks the kernel for its key when the first number is asked for. A
-//! forked child forgets the key, so that parent and child do not make the same choices.
+//! One is a thread's (its cache's) or a size class's. The kernel is asked once, when the heap starts: later the process may be in a
+//! sandbox. A forked child forgets the streams' keys, and its own come of its number, so that parent and child do not make the same choices.
 //!
 //! Called by the rest of `hardened`, where slots are drawn and runs placed.
 #![forbid(unsafe_code)]
 
 use crate::os;
+use crate::substrate;
+use crate::sync::atomic::{AtomicU32, Ordering};
 
 const WORDS: usize = 16;
 const ROUNDS: usize = 8;
@@ -81,14 +84,29 @@ impl Random {
     }
 }
 
-/// A key of the kernel's.
-fn draw_key() -> [u32; 8] {
+/// The process's key, and how many keys were drawn from it.
+static PROCESS_KEY: [AtomicU32; 8] = [const { AtomicU32::new(0) }; 8];
+static DRAWN: AtomicU32 = AtomicU32::new(0);
+
+/// Asks the kernel for the process's key. Called once, when the heap starts.
+pub(super) fn begin() {
     let mut bytes = [0; 32];
     os::random(&mut bytes);
-    let mut key = [0; 8];
-    for (word, bytes) in key.iter_mut().zip(bytes.chunks_exact(4)) {
-        *word = u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+    for (word, bytes) in PROCESS_KEY.iter().zip(bytes.chunks_exact(4)) {
+        let bytes = [bytes[0], bytes[1], bytes[2], bytes[3]];
+        word.store(u32::from_ne_bytes(bytes), Ordering::Relaxed);
     }
+}
+
+/// A key for a stream.
+fn draw_key() -> [u32; 8] {
+    let mut key = [0; 8];
+    for (word, secret) in key.iter_mut().zip(&PROCESS_KEY) {
+        *word = secret.load(Ordering::Relaxed);
+    }
+    let number = DRAWN.fetch_add(1, Ordering::Relaxed);
+    let words = block(&key, u64::from(substrate::process()) << 32 | u64::from(number));
+    key.copy_from_slice(&words[..8]);
     key
 }
 

@@ -1,4 +1,4 @@
-//! System calls on files, and sleep, that are no cancellation points.
+//! System calls on files, and sleep, that are no cancellation points; calls that a sandbox may forbid.
 //!
 //! POSIX lists the cancellation points: `open`, `read`, `write`, `close`, `nanosleep`, `waitpid`
 //! among them.
@@ -6,12 +6,89 @@
 //! the first message or the first look at a file under /proc, with whatever it holds there. The C
 //! library's wrappers are the points, its `syscall` is not.
 
-use core::ffi::{CStr, c_int};
+use core::ffi::{CStr, c_int, c_void};
 #[cfg(feature = "debug")]
 use core::ptr;
 
+use super::sandbox::{Sandbox, is_filtered, sandbox};
+
+/// Whether a call is made. If not, it fails as if the kernel had refused it.
+fn may(is_left: bool) -> bool {
+    if !is_left {
+        super::set_errno(libc::EPERM);
+    }
+    is_left
+}
+
+/// Whether calls about memory are left.
+fn may_map() -> bool {
+    may(sandbox() != Sandbox::Strict)
+}
+
+/// # Safety
+///
+/// As the system call.
+pub(super) unsafe fn mmap(
+    at: *mut c_void,
+    size: usize,
+    access: c_int,
+    flags: c_int,
+    file: c_int,
+    offset: libc::off_t,
+) -> *mut c_void {
+    if !may_map() {
+        return libc::MAP_FAILED;
+    }
+    // SAFETY: as the caller promises.
+    unsafe { libc::mmap(at, size, access, flags, file, offset) }
+}
+
+/// # Safety
+///
+/// As the system call.
+pub(super) unsafe fn munmap(at: *mut c_void, size: usize) -> c_int {
+    // SAFETY: as the caller promises.
+    if may_map() { unsafe { libc::munmap(at, size) } } else { -1 }
+}
+
+/// # Safety
+///
+/// As the system call.
+pub(super) unsafe fn mprotect(at: *mut c_void, size: usize, access: c_int) -> c_int {
+    // SAFETY: as the caller promises.
+    if may_map() { unsafe { libc::mprotect(at, size, access) } } else { -1 }
+}
+
+/// # Safety
+///
+/// As the system call.
+pub(super) unsafe fn madvise(at: *mut c_void, size: usize, advice: c_int) -> c_int {
+    // SAFETY: as the caller promises.
+    if may_map() { unsafe { libc::madvise(at, size, advice) } } else { -1 }
+}
+
+/// # Safety
+///
+/// As the system call. `to` counts with `MREMAP_FIXED` alone.
+pub(super) unsafe fn mremap(
+    at: *mut c_void,
+    size: usize,
+    new: usize,
+    flags: c_int,
+    to: *mut c_void,
+) -> *mut c_void {
+    if !may_map() {
+        return libc::MAP_FAILED;
+    }
+    // SAFETY: as the caller promises.
+    unsafe { libc::mremap(at, size, new, flags, to) }
+}
+
 /// The descriptor; below 0 where the file cannot be opened.
 pub(super) fn open(path: &CStr, flags: c_int, mode: libc::mode_t) -> c_int {
+    if !may(!is_filtered()) {
+        return -1;
+    }
     // SAFETY: the path is a C string, which the kernel reads.
     unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path.as_ptr(), flags, mode) as c_int }
 }

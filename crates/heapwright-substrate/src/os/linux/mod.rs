@@ -16,6 +16,7 @@ mod registers;
 #[cfg(feature = "debug")]
 mod reservations;
 pub mod rseq;
+mod sandbox;
 #[cfg(feature = "debug")]
 mod shared_file;
 #[cfg(feature = "debug")]
@@ -40,6 +41,7 @@ pub use process::*;
 pub use registers::*;
 #[cfg(feature = "debug")]
 pub use reservations::{is_own, next_own};
+pub use sandbox::{Sandbox, enter as enter_sandbox, is_filtered, sandbox};
 #[cfg(feature = "debug")]
 pub use shared_file::map_sealed;
 #[cfg(feature = "debug")]
@@ -125,25 +127,39 @@ pub fn is_more_than_there_is(size: usize) -> bool {
     size > MACHINE.load(Ordering::Relaxed) && is_refused(size)
 }
 
+/// Asks the kernel what is needed of it later, when the process may be in a sandbox.
+pub fn begin() {
+    note_stderr();
+    learn_machine();
+    cpus();
+}
+
+/// Asks how much memory and swap space there is; may change while the process runs.
+fn learn_machine() {
+    let mut info = MaybeUninit::<libc::sysinfo>::zeroed();
+    // SAFETY: a valid place for the answer.
+    if keeping_errno(|| unsafe { libc::sysinfo(info.as_mut_ptr()) }) == 0 {
+        // SAFETY: zeroed before, and now filled by the kernel.
+        let info = unsafe { info.assume_init() };
+        let pages = info.totalram.saturating_add(info.totalswap) as usize;
+        let all = pages.saturating_mul(info.mem_unit as usize);
+        MACHINE.store(all, Ordering::Relaxed);
+    }
+}
+
 #[cold]
 fn is_refused(size: usize) -> bool {
-    keeping_errno(|| {
-        let mut info = MaybeUninit::<libc::sysinfo>::zeroed();
-        // SAFETY: a valid place for the answer.
-        if unsafe { libc::sysinfo(info.as_mut_ptr()) } == 0 {
-            // SAFETY: zeroed before, and now filled by the kernel.
-            let info = unsafe { info.assume_init() };
-            let pages = info.totalram.saturating_add(info.totalswap) as usize;
-            let all = pages.saturating_mul(info.mem_unit as usize);
-            MACHINE.store(all, Ordering::Relaxed);
-            if size <= all {
-                return false;
-            }
+    if !is_filtered() {
+        learn_machine();
+        if size <= MACHINE.load(Ordering::Relaxed) {
+            return false;
         }
+    }
+    keeping_errno(|| {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
         // SAFETY: a new mapping that nobody gets to know.
-        let got = unsafe { libc::mmap(ptr::null_mut(), size, access, flags, -1, 0) };
+        let got = unsafe { calls::mmap(ptr::null_mut(), size, access, flags, -1, 0) };
         if got == libc::MAP_FAILED {
             return true;
         }
@@ -166,7 +182,7 @@ fn map(at: usize, size: usize, flags: i32) -> *mut u8 {
         let hint = ptr::without_provenance_mut::<libc::c_void>(at);
         // SAFETY: a new private mapping; with MAP_FIXED_NOREPLACE or no MAP_FIXED
         // at all it cannot replace memory that somebody uses.
-        let got = unsafe { libc::mmap(hint, size, libc::PROT_NONE, RESERVE_FLAGS | flags, -1, 0) };
+        let got = unsafe { calls::mmap(hint, size, libc::PROT_NONE, RESERVE_FLAGS | flags, -1, 0) };
         if got == libc::MAP_FAILED { ptr::null_mut() } else { got.cast() }
     })
 }
@@ -179,7 +195,7 @@ fn map(at: usize, size: usize, flags: i32) -> *mut u8 {
 /// The range is the caller's, and nobody uses it.
 unsafe fn unmap(at: *mut u8, size: usize) -> bool {
     // SAFETY: the caller says that nobody uses the range.
-    size == 0 || keeping_errno(|| unsafe { libc::munmap(at.cast(), size) == 0 })
+    size == 0 || keeping_errno(|| unsafe { calls::munmap(at.cast(), size) == 0 })
 }
 
 impl Memory for System {
@@ -233,7 +249,7 @@ impl Memory for System {
         keeping_errno(|| {
             // SAFETY: by the contract the range is the caller's reservation.
             let got =
-                unsafe { libc::mprotect(at.cast(), size, libc::PROT_READ | libc::PROT_WRITE) };
+                unsafe { calls::mprotect(at.cast(), size, libc::PROT_READ | libc::PROT_WRITE) };
             got == 0
         })
     }
@@ -241,7 +257,7 @@ impl Memory for System {
     unsafe fn expose(&self, at: *mut u8, size: usize) -> bool {
         keeping_errno(|| {
             // SAFETY: by the contract the range is the caller's reservation.
-            let got = unsafe { libc::mprotect(at.cast(), size, libc::PROT_READ) };
+            let got = unsafe { calls::mprotect(at.cast(), size, libc::PROT_READ) };
             got == 0
         })
     }
@@ -251,12 +267,15 @@ impl Memory for System {
         // size at once, so nobody has to guess how much of it is really used.
         keeping_errno(|| {
             // SAFETY: by the contract nobody uses the contents.
-            let got = unsafe { libc::madvise(at.cast(), size, libc::MADV_DONTNEED) };
+            let got = unsafe { calls::madvise(at.cast(), size, libc::MADV_DONTNEED) };
             got == 0
         })
     }
 
     fn address_space_limit(&self) -> Option<usize> {
+        if is_filtered() {
+            return None;
+        }
         keeping_errno(|| {
             let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
             // SAFETY: `limit` is a valid place for the answer.
@@ -287,11 +306,11 @@ pub unsafe fn put_huge_page(at: *mut u8) {
     }
     keeping_errno(|| {
         // SAFETY: advice about a mapping of ours changes no contents.
-        if unsafe { libc::madvise(at.cast(), HUGE_PAGE, libc::MADV_HUGEPAGE) } == 0 {
+        if unsafe { calls::madvise(at.cast(), HUGE_PAGE, libc::MADV_HUGEPAGE) } == 0 {
             // SAFETY: by the contract the byte is the caller's, and zero already.
             unsafe { at.write_volatile(0) };
             // SAFETY: asks for no more huge pages in the range, and changes no byte.
-            unsafe { libc::madvise(at.cast(), HUGE_PAGE, libc::MADV_NOHUGEPAGE) };
+            unsafe { calls::madvise(at.cast(), HUGE_PAGE, libc::MADV_NOHUGEPAGE) };
         }
     });
 }
@@ -304,7 +323,7 @@ pub unsafe fn put_huge_page(at: *mut u8) {
 pub unsafe fn advise_huge_pages(at: *mut u8, size: usize, want: bool) {
     let advice = if want { libc::MADV_HUGEPAGE } else { libc::MADV_NOHUGEPAGE };
     // SAFETY: advice about a mapping of ours changes no contents.
-    keeping_errno(|| unsafe { libc::madvise(at.cast(), size, advice) });
+    keeping_errno(|| unsafe { calls::madvise(at.cast(), size, advice) });
 }
 
 /// Puts pages behind a range before it is touched. Where the kernel cannot
@@ -316,7 +335,7 @@ pub unsafe fn advise_huge_pages(at: *mut u8, size: usize, want: bool) {
 pub unsafe fn populate(at: *mut u8, size: usize) {
     // SAFETY: the contents of the pages do not change.
     let done =
-        keeping_errno(|| unsafe { libc::madvise(at.cast(), size, libc::MADV_POPULATE_WRITE) });
+        keeping_errno(|| unsafe { calls::madvise(at.cast(), size, libc::MADV_POPULATE_WRITE) });
     if done != 0 {
         for offset in (0..size).step_by(kernel_page_size()) {
             let byte = at.wrapping_add(offset);
@@ -355,7 +374,7 @@ fn has_light_guards() -> Option<bool> {
         }
         let advise = |advice| {
             // SAFETY: a page that was just made, and that nobody has seen.
-            keeping_errno(|| match unsafe { libc::madvise(page.cast(), size, advice) } {
+            keeping_errno(|| match unsafe { calls::madvise(page.cast(), size, advice) } {
                 0 => Ok(()),
                 _ => Err(errno()),
             })
@@ -395,11 +414,11 @@ pub unsafe fn guard(at: *mut u8, size: usize) -> bool {
     if light {
         return keeping_errno(|| {
             // SAFETY: by the contract nobody uses the contents.
-            let done = unsafe { libc::madvise(at.cast(), size, MADV_GUARD_INSTALL) == 0 };
+            let done = unsafe { calls::madvise(at.cast(), size, MADV_GUARD_INSTALL) == 0 };
             if !done {
                 // A refusal may come half way.
                 // SAFETY: takes guards away and changes nothing else.
-                unsafe { libc::madvise(at.cast(), size, MADV_GUARD_REMOVE) };
+                unsafe { calls::madvise(at.cast(), size, MADV_GUARD_REMOVE) };
             }
             done
         });
@@ -411,7 +430,7 @@ pub unsafe fn guard(at: *mut u8, size: usize) -> bool {
     // SAFETY: nobody uses the contents of the pages, as the caller promises.
     let done = unsafe { System.decommit(at, size) }
         // SAFETY: whole pages, whose contents nobody uses.
-        && keeping_errno(|| unsafe { libc::mprotect(at.cast(), size, libc::PROT_NONE) == 0 });
+        && keeping_errno(|| unsafe { calls::mprotect(at.cast(), size, libc::PROT_NONE) == 0 });
     if !done {
         HEAVY_GUARDS_LEFT.fetch_add(1, Ordering::Relaxed);
     }
@@ -427,7 +446,9 @@ pub unsafe fn guard(at: *mut u8, size: usize) -> bool {
 pub unsafe fn unguard(at: *mut u8, size: usize) -> bool {
     if LIGHT_GUARDS.load(Ordering::Relaxed) == 1 {
         // SAFETY: takes guards away and changes nothing else.
-        return keeping_errno(|| unsafe { libc::madvise(at.cast(), size, MADV_GUARD_REMOVE) == 0 });
+        return keeping_errno(|| unsafe {
+            calls::madvise(at.cast(), size, MADV_GUARD_REMOVE) == 0
+        });
     }
     // SAFETY: the pages were committed by the caller, as it promises.
     let done = unsafe { System.commit(at, size) };
@@ -451,7 +472,7 @@ pub fn guards_are_light() -> bool {
 /// The range is committed, page aligned, and nobody uses it.
 pub unsafe fn shut(at: *mut u8, size: usize) -> bool {
     // SAFETY: whole pages that nobody uses, as the caller promises.
-    keeping_errno(|| unsafe { libc::mprotect(at.cast(), size, libc::PROT_NONE) == 0 })
+    keeping_errno(|| unsafe { calls::mprotect(at.cast(), size, libc::PROT_NONE) == 0 })
 }
 
 /// Makes a range read-only for the rest of the process's life, and where the kernel can (`mseal`, Linux 6.10), so that
@@ -464,9 +485,11 @@ pub unsafe fn seal(at: *mut u8, size: usize) {
     const SYS_MSEAL: libc::c_long = 462;
     keeping_errno(|| {
         // SAFETY: by the contract nobody writes there any more.
-        if unsafe { libc::mprotect(at.cast(), size, libc::PROT_READ) } == 0 {
-            // SAFETY: forbids changes to a mapping that is to stay as it is.
-            unsafe { libc::syscall(SYS_MSEAL, at, size, 0) };
+        if unsafe { calls::mprotect(at.cast(), size, libc::PROT_READ) } == 0 {
+            if !is_filtered() {
+                // SAFETY: forbids changes to a mapping that is to stay as it is.
+                unsafe { libc::syscall(SYS_MSEAL, at, size, 0) };
+            }
         }
     });
 }
@@ -475,6 +498,9 @@ pub unsafe fn seal(at: *mut u8, size: usize) {
 /// them when it started, spread over time and addresses.
 pub fn random(bytes: &mut [u8]) {
     let got = keeping_errno(|| {
+        if is_filtered() {
+            return -1;
+        }
         // SAFETY: a valid place for so many bytes.
         unsafe { libc::syscall(libc::SYS_getrandom, bytes.as_mut_ptr(), bytes.len(), 0) }
     });
@@ -507,7 +533,7 @@ pub unsafe fn keep_out_of_dumps(at: *mut u8, size: usize) {
     keeping_errno(|| {
         // SAFETY: by the contract the range is the caller's; the advice changes
         // no contents.
-        unsafe { libc::madvise(at.cast(), size, libc::MADV_DONTDUMP) }
+        unsafe { calls::madvise(at.cast(), size, libc::MADV_DONTDUMP) }
     });
 }
 
@@ -556,7 +582,7 @@ pub unsafe fn move_pages(from: *mut u8, to: *mut u8, size: usize) -> Option<usiz
                 // SAFETY: both ranges have as many bytes, and are mapped: these pages moved.
                 unsafe { ptr::copy_nonoverlapping(to, from, moved) };
                 // SAFETY: a part of the destination that is as it was moved, and not used.
-                unsafe { libc::madvise(to.cast(), moved, libc::MADV_DONTNEED) };
+                unsafe { calls::madvise(to.cast(), moved, libc::MADV_DONTNEED) };
                 return None;
             }
             break;
@@ -582,7 +608,7 @@ fn mapped_as_one(from: *mut u8, size: usize) -> usize {
     let too_long = too_long.next_multiple_of(page) + page;
     let is_one = |size: usize| {
         // SAFETY: without flags the mapping could only grow in place, which the stack behind it forbids.
-        let got = unsafe { libc::mremap(from.cast(), size, too_long, 0) };
+        let got = unsafe { calls::mremap(from.cast(), size, too_long, 0, ptr::null_mut()) };
         got == libc::MAP_FAILED && errno() != libc::EFAULT
     };
     if is_one(size) {
@@ -606,7 +632,7 @@ unsafe fn move_mapping(from: *mut u8, to: *mut u8, size: usize) -> bool {
     let how = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | MREMAP_DONTUNMAP;
     let target: *mut libc::c_void = to.cast();
     // SAFETY: by the contract both ranges are the caller's to change.
-    unsafe { libc::mremap(from.cast(), size, size, how, target) == target }
+    unsafe { calls::mremap(from.cast(), size, size, how, target) == target }
 }
 
 /// Maps a range again that was committed, if nothing of it is mapped. False: something is, or there
@@ -631,11 +657,12 @@ fn map_if_gone(at: *mut u8, size: usize) -> bool {
 pub fn resident_pages(at: usize, size: usize, resident: &mut [u8]) -> bool {
     assert!(resident.len() * kernel_page_size() >= size);
     let from = ptr::without_provenance_mut(at);
-    keeping_errno(|| {
-        // SAFETY: the vector has a byte for each page (checked above); the range itself the
-        // kernel neither reads nor writes.
-        unsafe { libc::mincore(from, size, resident.as_mut_ptr()) == 0 }
-    })
+    !is_filtered()
+        && keeping_errno(|| {
+            // SAFETY: the vector has a byte for each page (checked above); the range itself the
+            // kernel neither reads nor writes.
+            unsafe { libc::mincore(from, size, resident.as_mut_ptr()) == 0 }
+        })
 }
 
 /// Sleeps until woken, unless `word` is no longer `expected`. May wake early.
@@ -667,8 +694,16 @@ pub fn futex_wait_for(word: &AtomicU32, expected: u32, ns: u64) {
     });
 }
 
-/// How many CPUs the process may use; at least one.
+/// How many CPUs the process may use; at least one. In a sandbox, how many it could before.
 pub fn cpus() -> usize {
+    static KNOWN: AtomicUsize = AtomicUsize::new(1);
+    if !is_filtered() {
+        KNOWN.store(ask_cpus(), Ordering::Relaxed);
+    }
+    KNOWN.load(Ordering::Relaxed)
+}
+
+fn ask_cpus() -> usize {
     let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
     let size = size_of::<libc::cpu_set_t>();
     // SAFETY: `set` is a valid place of this size for the answer.
@@ -708,6 +743,9 @@ pub fn futex_wake_all(word: &AtomicU32) {
 
 /// Lets other threads run.
 pub fn yield_now() {
+    if is_filtered() {
+        return core::hint::spin_loop();
+    }
     // SAFETY: no preconditions.
     keeping_errno(|| unsafe { libc::sched_yield() });
 }
@@ -723,8 +761,11 @@ pub fn register_barrier() -> bool {
 }
 
 /// Runs a full fence in each thread of this process that runs just now, the caller's included; the
-/// others had theirs when they were suspended. False: the kernel refuses.
+/// others had theirs when they were suspended. False: the kernel refuses, or is not to be asked. One thread needs none.
 pub fn barrier_in_all_threads() -> bool {
+    if is_single_threaded() || is_filtered() {
+        return is_single_threaded();
+    }
     // SAFETY: no preconditions.
     let run = || unsafe { libc::syscall(libc::SYS_membarrier, BARRIER, 0, 0) } == 0;
     // A forked child may have to register anew.
@@ -732,6 +773,8 @@ pub fn barrier_in_all_threads() -> bool {
 }
 
 fn clock(id: libc::clockid_t) -> u64 {
+    // The strict mode takes the processor's own clock away: reading it is a fault. The coarse one is the kernel's page.
+    let id = if sandbox() == Sandbox::Strict { libc::CLOCK_MONOTONIC_COARSE } else { id };
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` is a valid place for the answer. No system call on the
     // usual kernels, and no failure with these clocks, so `errno` stays.

@@ -6,18 +6,59 @@
 use core::ffi::{CStr, c_char};
 use core::ptr;
 
+use super::sandbox::{self, Sandbox, is_filtered};
 use super::{calls, keeping_errno};
 use crate::digits::number;
+use crate::sync::atomic::{AtomicU64, Ordering};
 
-/// Writes bytes to standard error, as far as it takes them.
-pub fn write_stderr(bytes: &[u8]) {
-    write_all(2, bytes);
+/// The file that standard error was when the library began; [`ANY`] before that.
+static STDERR: AtomicU64 = AtomicU64::new(ANY);
+/// Text goes to descriptor 2, whatever it is.
+const ANY: u64 = 0;
+/// Text goes nowhere.
+const NONE: u64 = 1;
+
+/// Notes which file standard error is just now. Text goes there and nowhere else: a program may close standard error, and a
+/// data file of its own gets the number 2. No descriptor is kept.
+pub fn note_stderr() {
+    STDERR.store(identity(2).unwrap_or(NONE), Ordering::Relaxed);
 }
 
-/// What standard error leads to, as a number; 0: to nothing.
-pub fn stderr_identity() -> u64 {
-    let about = keeping_errno(|| about(2));
-    about.map_or(0, |about| about.st_dev.rotate_left(32) ^ about.st_ino | 1)
+/// The program has made another file its standard error: text goes there.
+pub fn renew_stderr() {
+    if STDERR.load(Ordering::Relaxed) != ANY {
+        note_stderr();
+    }
+}
+
+/// From now on descriptors are not asked about any more: text goes to descriptor 2, if that is standard error just now.
+pub fn trust_stderr() {
+    let known = STDERR.load(Ordering::Relaxed);
+    let is_right = known == ANY || identity(2) == Some(known);
+    STDERR.store(if is_right { ANY } else { NONE }, Ordering::Relaxed);
+}
+
+/// Writes bytes to the file that standard error was when the library began, as far as it takes them. A program that has closed
+/// it, as the core utilities do at exit, may have it as its output or its input still: a terminal is all three.
+pub fn write_stderr(bytes: &[u8]) {
+    if let Some(file) = stderr() {
+        write_all(file, bytes);
+    }
+}
+
+/// The descriptor for text; `None`: there is none any more.
+fn stderr() -> Option<i32> {
+    match STDERR.load(Ordering::Relaxed) {
+        ANY => Some(2),
+        NONE => None,
+        known => [2, 1, 0].into_iter().find(|&file| identity(file) == Some(known)),
+    }
+}
+
+/// Which file a descriptor is for, as a number; `None`: it is not open.
+fn identity(file: i32) -> Option<u64> {
+    let about = keeping_errno(|| about(file))?;
+    Some(about.st_dev.rotate_left(32) ^ about.st_ino | 1 << 63)
 }
 
 /// What the kernel says of an open file.
@@ -30,7 +71,8 @@ fn about(file: i32) -> Option<libc::stat> {
 
 /// Whether standard error takes bytes just now, without waiting.
 pub fn can_write_stderr() -> bool {
-    let mut waiting = libc::pollfd { fd: 2, events: libc::POLLOUT, revents: 0 };
+    let Some(fd) = stderr() else { return false };
+    let mut waiting = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
     let (none, no_mask) = (libc::timespec { tv_sec: 0, tv_nsec: 0 }, ptr::null::<u8>());
     // SAFETY: a struct that is written, a time that is read, and no mask. (The C library's functions are cancellation points.)
     let ready = keeping_errno(|| unsafe {
@@ -84,10 +126,15 @@ fn end_this_thread() {
     }
 }
 
-/// The process id.
+/// The process id. (In a sandbox a child of `vfork` has its parent's.)
 pub fn process_id() -> u32 {
     // SAFETY: no preconditions.
-    unsafe { libc::getpid() as u32 }
+    if is_filtered() { sandbox::process_id() } else { unsafe { libc::getpid() }.cast_unsigned() }
+}
+
+/// The same, asked for in a forked child.
+pub fn new_process_id() -> u32 {
+    sandbox::renew()
 }
 
 /// The parent's process id.
@@ -148,6 +195,9 @@ pub fn save_file(path: &[u8], write: impl FnOnce(i32) -> bool) -> bool {
 /// Copies the path of the folder that the process is in into `out`. Returns how many
 /// bytes that are; 0 where it does not fit or cannot be known.
 pub fn current_folder(out: &mut [u8]) -> usize {
+    if is_filtered() {
+        return 0;
+    }
     keeping_errno(|| {
         // SAFETY: the pointer and the length are the slice's.
         let got = unsafe { libc::getcwd(out.as_mut_ptr().cast(), out.len()) };
@@ -182,6 +232,9 @@ pub fn map_file(path: &CStr) -> Option<&'static [u8]> {
 
 /// Whether files may be as large as `size` bytes: to write beyond is a signal that ends the process.
 fn may_write(size: u64) -> bool {
+    if is_filtered() {
+        return false;
+    }
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: writes the struct it is given.
     unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) == 0 && limit.rlim_cur >= size }
@@ -298,6 +351,9 @@ pub fn user_id() -> u32 {
 
 /// The name of the calling thread (the first one's is the process's), cut to 15 bytes and a zero.
 pub fn process_name() -> [u8; 16] {
+    if is_filtered() {
+        return sandbox::name();
+    }
     let mut name = [0; 16];
     // SAFETY: the buffer has the 16 bytes that the call writes.
     keeping_errno(|| unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) });
@@ -589,6 +645,9 @@ pub fn each_mapping(visit: &mut dyn FnMut(&Mapping) -> bool) -> bool {
 fn is_mapped(address: usize) -> bool {
     let page = address & !(super::kernel_page_size() - 1);
     let mut resident = 0;
+    if is_filtered() {
+        return is_readable(page);
+    }
     keeping_errno(|| {
         let page = ptr::without_provenance_mut(page);
         // SAFETY: the call reads no memory at the address, and writes one byte.
@@ -597,27 +656,28 @@ fn is_mapped(address: usize) -> bool {
 }
 
 /// Whether the word at an address (a multiple of 8) can be read. Needs no file,
-/// and is safe in a signal handler: the kernel reads the word as a set of signals
-/// before it sees that it is asked for nothing.
-#[cfg(feature = "debug")]
+/// and is safe in a signal handler: the kernel reads the word to see whether it is worth waiting on.
+/// (`futex` is a call that sandboxes leave.)
 pub fn is_readable(address: usize) -> bool {
-    const NOTHING: i32 = -1;
-    keeping_errno(|| {
-        let set = ptr::without_provenance::<u64>(address);
-        let old = ptr::null_mut::<u64>();
-        // SAFETY: the call reads the word if it can, and changes nothing.
-        let got = unsafe { libc::syscall(libc::SYS_rt_sigprocmask, NOTHING, set, old, 8) };
-        got == 0 || super::errno() != libc::EFAULT
-    })
+    const IMPROBABLE: u32 = 0x9e37_79b9;
+    let how = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    let no_time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    sandbox::sandbox() != Sandbox::Strict
+        && keeping_errno(|| {
+            let word = ptr::without_provenance::<u32>(address);
+            // SAFETY: the call reads the word if it can, and changes nothing; it waits for no time.
+            let got = unsafe {
+                libc::syscall(libc::SYS_futex, word, how, IMPROBABLE, &raw const no_time)
+            };
+            got == 0 || super::errno() != libc::EFAULT
+        })
 }
 
 /// Whether the calling thread is the one that the process began with (or, in a
 /// forked child, goes on with).
 #[cfg(feature = "debug")]
 pub fn is_first_thread() -> bool {
-    // SAFETY: no preconditions.
-    let thread = keeping_errno(|| unsafe { libc::syscall(libc::SYS_gettid) });
-    thread == i64::from(process_id())
+    super::thread_id() == process_id()
 }
 
 /// The program's own headers, as the kernel has handed them to it; none where it
@@ -640,6 +700,9 @@ pub fn program_headers() -> &'static [libc::Elf64_Phdr] {
 /// Copies the path of the program into `out`, as far as it fits. Returns how many
 /// bytes that are; 0 where it cannot be known.
 pub fn program_path(out: &mut [u8]) -> usize {
+    if is_filtered() {
+        return 0;
+    }
     keeping_errno(|| {
         let path = c"/proc/self/exe".as_ptr();
         // SAFETY: the path is a C string; the pointer and the length are the slice's.

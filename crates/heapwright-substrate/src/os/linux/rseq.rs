@@ -287,6 +287,10 @@ pub fn register_fence() -> bool {
 /// Restarts every sequence of this process that is under way, on one CPU or on all: what
 /// was stored before is seen by whatever they do from now on. False: the kernel refused.
 pub fn fence(cpu: Option<usize>) -> bool {
+    // One thread is in no sequence while it is here.
+    if super::is_single_threaded() || super::is_filtered() {
+        return super::is_single_threaded();
+    }
     let (flags, cpu) = cpu.map_or((0, 0), |cpu| (FLAG_CPU, cpu));
     // SAFETY: no preconditions.
     keeping_errno(|| unsafe { libc::syscall(libc::SYS_membarrier, RSEQ, flags, cpu) }) == 0

@@ -9,8 +9,8 @@
 use crate::sync::atomic::Ordering;
 use crate::text::Line;
 
+use super::super::leaks;
 use super::super::thread_state::ThreadState;
-use super::super::{leaks, report};
 use super::{Heap, PATIENCE};
 
 impl Heap {
@@ -93,7 +93,7 @@ impl Heap {
         let line = line.text(" depot_hits=").number(depot_hits);
         let line = line.text(" rules=").number(rules);
         let line = line.text(" stacks=").number(stacks);
-        line.text(" stack_bytes=").number(stack_bytes).write_with(report::emit);
+        line.text(" stack_bytes=").number(stack_bytes).write();
     }
 
     /// Buckets that are open, and bytes of records in use.

@@ -173,6 +173,10 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
     const LOCKED: &str = "the heap is locked by what was interrupted";
     const UNSEEN: &str = "the process cannot read /proc/self/mem";
     const THREADS: &str = "the process's threads cannot be listed, or not be stopped";
+    const SANDBOX: &str = "the process has forbidden itself the system calls for it";
+    if os::is_filtered() {
+        return Err(SANDBOX);
+    }
     // A child of vfork has its parent's memory.
     if !substrate::is_original_process() {
         return Err("");

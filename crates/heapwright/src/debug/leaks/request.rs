@@ -125,7 +125,7 @@ fn count(heap: &'static Heap, next: u64) {
 
 fn count_now(heap: &'static Heap, began: u64) -> Option<()> {
     // A child of vfork has its parent's memory.
-    if !substrate::is_original_process() {
+    if !substrate::is_original_process() || os::is_filtered() {
         return None;
     }
     let _one = ONE.try_lock()?;

@@ -1,0 +1,73 @@
+//! `dup2` and `dup3`, by which a program gives itself another standard error; `fclose`, by which it closes it.
+//!
+//! Text goes only to the file that standard error was when the library began (`heapwright::process::write_stderr`), because a
+//! program that closes descriptor 2 may get a data file of that number. A program that names the number means it: shells
+//! (`exec 2>log`) and daemons. From then on text goes to that file.
+//!
+//! The core utilities, and all that is built on gnulib, close standard error in a handler of `exit`, before our destructor. So
+//! statistics come before that. No descriptor is kept: who waits for the end of a pipe would wait for a daemon.
+//!
+//! Each function does what the C library's does.
+
+use heapwright::process;
+#[cfg(not(target_env = "musl"))]
+use libc::FILE;
+use libc::c_int;
+
+/// Makes `new` another number of the open file `old`.
+#[unsafe(no_mangle)]
+extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: numbers alone. Failure sets errno.
+    let result = unsafe { libc::syscall(libc::SYS_dup2, old, new) as c_int };
+    #[cfg(not(target_arch = "x86_64"))]
+    let result = if old == new {
+        // SAFETY: numbers alone: whether the file is open.
+        let flags = unsafe { libc::syscall(libc::SYS_fcntl, old, libc::F_GETFD) };
+        if flags < 0 { -1 } else { new }
+    } else {
+        // SAFETY: numbers alone. Failure sets errno.
+        unsafe { libc::syscall(libc::SYS_dup3, old, new, 0) as c_int }
+    };
+    notice(result);
+    result
+}
+
+/// The same, with flags.
+#[unsafe(no_mangle)]
+extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
+    // SAFETY: numbers alone. Failure sets errno.
+    let result = unsafe { libc::syscall(libc::SYS_dup3, old, new, flags) as c_int };
+    notice(result);
+    result
+}
+
+/// A descriptor was made. (A child of `vfork` has its parent's memory, and descriptors of its own.)
+fn notice(descriptor: c_int) {
+    if descriptor == libc::STDERR_FILENO && process::is_original_process() {
+        process::stderr_is_new();
+    }
+}
+
+#[cfg(not(target_env = "musl"))]
+unsafe extern "C" {
+    static stderr: *mut FILE;
+    /// `fclose`, by the C library's own name.
+    fn _IO_fclose(stream: *mut FILE) -> c_int;
+}
+
+/// Closes a stream.
+///
+/// # Safety
+///
+/// As the C library's: an open stream.
+#[cfg(not(target_env = "musl"))]
+#[unsafe(no_mangle)]
+unsafe extern "C" fn fclose(stream: *mut FILE) -> c_int {
+    // SAFETY: the C library sets it before any program runs.
+    if stream == unsafe { stderr } {
+        crate::at_exit::stderr_closes();
+    }
+    // SAFETY: as the caller promises.
+    unsafe { _IO_fclose(stream) }
+}
