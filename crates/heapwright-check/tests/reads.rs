@@ -197,6 +197,55 @@ fn containers_that_are_annotated_end_where_their_elements_do() {
     assert!(outcome.status.success() && outcome.stderr.contains(line), "{outcome:?}");
 }
 
+/// Calls of the kernel: `calls.c`, in a folder that is made anew for each run.
+fn call(how: How, options: &str, words: &[&str]) -> Outcome {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    let program = PROGRAM.get_or_init(|| compile("calls.c"));
+    let folder = support::scratch().join(format!("calls-{:?}", std::thread::current().id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let mut command = command_with(program, how, library());
+    run(command.env("HEAPWRIGHT", options).args(words).current_dir(folder))
+}
+
+/// A call returns what it returns without heapwright, and what was wrong is one finding, whether there is a guard or not.
+#[test]
+fn calls_of_the_kernel_go_through() {
+    let list = call(How::Plain, "", &["list"]).stdout;
+    assert!(list.lines().count() > 100, "{list}");
+    for line in list.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [name, function, does] = words[..] else { panic!("{line}") };
+        for (how, alone, heading) in [
+            ("right", "still", None),
+            ("beyond", "still", Some("buffer-overflow")),
+            ("freed", "zeros", Some("use-after-free")),
+        ] {
+            let expected = call(How::Plain, "", &[alone, name]);
+            for options in ["mode=debug,guard=all", "mode=debug,guard=never"] {
+                let outcome = call(How::Preload, options, &[how, name]);
+                assert_eq!(outcome.stdout, expected.stdout, "{how} {name}: {outcome:?}");
+                match heading {
+                    Some(heading) => was_found(&outcome, heading, function, does),
+                    None => assert_eq!(outcome.stderr, "", "{how} {name}"),
+                }
+            }
+        }
+    }
+}
+
+/// Addresses that lead nowhere are the kernel's to refuse, and what it refuses of a raw call is a finding.
+#[test]
+fn the_kernel_refuses_what_it_refused() {
+    for options in ["mode=debug", "mode=fast", "mode=debug,detect=-bounds"] {
+        call(How::Preload, options, &["nowhere"]).is_fine(options);
+    }
+    let outcome = call(How::Preload, "mode=debug,guard=all", &["raw"]);
+    let line = "use-after-free: access at offset 0 of a 64-byte block after it was freed, by syscall of 1 byte\n";
+    assert!(outcome.status.success() && outcome.stderr.contains(line), "{outcome:?}");
+    assert_eq!(outcome.stderr.matches("ERROR").count(), 1, "{outcome:?}");
+}
+
 /// It shows what the hardened library shows, and the functions that the test knows, and no more.
 #[test]
 fn the_names_are_those_that_are_tested() {

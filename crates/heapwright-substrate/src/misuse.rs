@@ -113,6 +113,8 @@ pub enum Access {
     Write,
     /// Look at it.
     Read,
+    /// One of the two.
+    Unknown,
 }
 
 /// What is said of a function of the C library that was to access `bytes` bytes at `address`, where the block has
@@ -128,6 +130,7 @@ pub fn out_of_bounds(
     let (verb, place) = match access {
         Access::Write => (" writes ", " to "),
         Access::Read => (" reads ", " from "),
+        Access::Unknown => (" accesses ", " at "),
     };
     let line = Line::new().text(function).text(verb).number(bytes);
     let line = line.text(if bytes == 1 { " byte" } else { " bytes" }).text(place).address(address);

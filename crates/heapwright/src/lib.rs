@@ -165,6 +165,13 @@ pub mod process {
         crate::os::renew_stderr();
     }
 
+    /// Whether the word at an address (a multiple of 8) can be read: the kernel tries it.
+    #[cfg(feature = "debug")]
+    #[must_use]
+    pub fn is_readable(address: usize) -> bool {
+        crate::os::is_readable(address)
+    }
+
     /// Writes bytes to an open file, as they are. False: not all of them.
     ///
     /// ```

@@ -16,7 +16,7 @@ use libc::{c_char, c_int, wchar_t};
 #[cfg(target_arch = "x86_64")]
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Arguments {
+pub(super) struct Arguments {
     words_used: u32,
     vectors_used: u32,
     stack: *const u8,
@@ -29,7 +29,7 @@ impl Arguments {
     const VECTORS: u32 = 48 + 8 * 16;
 
     /// Where the next integer or pointer is.
-    fn word(&mut self) -> *const u8 {
+    pub(super) fn word(&mut self) -> *const u8 {
         if self.words_used < Self::WORDS {
             self.words_used += 8;
             return self.saved.wrapping_add(self.words_used as usize - 8);
@@ -63,7 +63,7 @@ impl Arguments {
 #[cfg(target_arch = "aarch64")]
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Arguments {
+pub(super) struct Arguments {
     stack: *const u8,
     words_end: *const u8,
     vectors_end: *const u8,
@@ -74,7 +74,7 @@ struct Arguments {
 #[cfg(target_arch = "aarch64")]
 impl Arguments {
     /// Where the next integer or pointer is.
-    fn word(&mut self) -> *const u8 {
+    pub(super) fn word(&mut self) -> *const u8 {
         if self.words_left < 0 {
             self.words_left += 8;
             return self.words_end.wrapping_offset(self.words_left as isize - 8);
@@ -157,7 +157,7 @@ impl<const READS: bool> super::Glance<READS> {
     }
 }
 
-impl<const READS: bool> Check<READS> {
+impl<const READS: bool> Check<'_, READS> {
     /// The format, and the strings among its arguments, will be read. (The list is a real one, for the format; for else
     /// the real function reads what is none, too.)
     #[inline(always)]

@@ -1,9 +1,10 @@
-//! What the lines of a table become: macros for `table` and `readers`, which say what the lines are.
+//! What the lines of a table become: macros for `table`, `readers` and `calls`, which say what the lines are.
 //!
 //! ```text
 //!   memcpy(to, from, n) { .. }  -->  mod memcpy { real()      the C library's function
 //!                                                 checked()   a glance, then the real function
-//!                                                 looked_at() where the glance says no: the checks, then the real function }
+//!                                                 looked_at() where the glance says no: the checks, then the real function
+//!                                                 in_spite()  where a check says no, too: see `kernel` }
 //!                                    a line of the table { its name, the real one's, its slot, what checks what it writes, .. and reads }
 //! ```
 //!
@@ -38,7 +39,11 @@ macro_rules! function {
             pub(super) unsafe extern "C" fn checked<const READS: bool>(
                 $($argument: $type),*
             ) -> $result {
-                let check = Check::<READS> { function: stringify!($name) };
+                let is_wrong = Cell::new(false);
+                let check = Check::<READS> {
+                    function: stringify!($name),
+                    stage: Stage::Look(&is_wrong),
+                };
                 // SAFETY: the arguments are the program's, as the C library's function takes them.
                 unsafe { $function(check, real(), $($argument),*) }
             }
@@ -67,10 +72,34 @@ macro_rules! function {
             /// The rest is looked at.
             #[inline(never)]
             unsafe extern "C" fn looked_at<const READS: bool>($($argument: $type),*) -> $result {
-                let check = Check::<READS> { function: stringify!($name) };
+                let is_wrong = Cell::new(false);
+                let check = Check::<READS> {
+                    function: stringify!($name),
+                    stage: Stage::Look(&is_wrong),
+                };
                 $( check.$method($($what),*); )*
+                if is_wrong.get() {
+                    // SAFETY: the arguments are the program's, passed on as they are.
+                    return unsafe { in_spite::<READS>($($argument),*) };
+                }
                 // SAFETY: the arguments are the program's, passed on as they are.
                 unsafe { real()($($argument),*) }
+            }
+
+            /// The function does what it was asked to, in spite of a finding.
+            #[cold]
+            #[inline(never)]
+            unsafe extern "C" fn in_spite<const READS: bool>($($argument: $type),*) -> $result {
+                let room = Room::new();
+                let check = Check::<READS> {
+                    function: stringify!($name),
+                    stage: Stage::GoThrough(&room),
+                };
+                $( check.$method($($what),*); )*
+                // SAFETY: the arguments are the program's, or copies for the kernel.
+                let result = unsafe { real()($(room.pass($argument)),*) };
+                room.put_back();
+                result
             }
         }
     };
@@ -92,6 +121,9 @@ macro_rules! real {
 /// What checks what a function writes; null of those that only read.
 macro_rules! writes {
     (READERS $name:ident) => {
+        core::ptr::null()
+    };
+    (CALLS $name:ident) => {
         core::ptr::null()
     };
     (TABLE $name:ident) => {

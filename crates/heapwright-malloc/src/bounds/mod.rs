@@ -7,9 +7,11 @@
 //!   heapwright-entry   the names, a slot for each { entry, real }; heapwright-entry-reads
 //!   table              one line a function that writes: its arguments, what it writes, what it reads
 //!   readers            the same of those that only read: in libheapwright-check.so alone
+//!   calls              and of calls of the kernel
 //!     lines              what such lines become
 //!     text               strings: how long what is written will be
-//!     reading            what is read up to something, compared, scattered over parts
+//!     reading            what is read up to something, or compared
+//!     kernel             parts, messages, requests; how a call goes through in spite of a finding
 //!     print              *printf and gets, which know it only when they have written
 //!     format             what *printf reads: its format's strings
 //!   own                what heapwright itself calls of these functions: no checks
@@ -35,7 +37,10 @@
 
 #[macro_use]
 mod lines;
+#[cfg(heapwright_reads)]
+mod calls;
 mod format;
+mod kernel;
 mod own;
 mod print;
 #[cfg(heapwright_reads)]
@@ -54,6 +59,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use heapwright::heap::{self, Access, UNBOUNDED};
 use heapwright_entry::{SLOTS, Slot};
+use kernel::{Room, Stage};
 use libc::{c_char, c_int, c_void};
 use table::TABLE;
 
@@ -83,8 +89,10 @@ global_asm!(
 
 const _: () = assert!(TABLE.len() == heapwright_entry::COUNT, "a name has no line in the table");
 #[cfg(heapwright_reads)]
-const _: () =
-    assert!(readers::READERS.len() == heapwright_entry_reads::COUNT, "a name has no line");
+const _: () = assert!(
+    readers::READERS.len() + calls::CALLS.len() == heapwright_entry_reads::COUNT,
+    "a name has no line"
+);
 
 /// A line of the table.
 struct Function {
@@ -175,7 +183,7 @@ fn protect<T>(slots: &'static T) {
 /// All functions.
 fn functions() -> impl Iterator<Item = &'static Function> {
     #[cfg(heapwright_reads)]
-    return TABLE.iter().chain(readers::READERS);
+    return TABLE.iter().chain(readers::READERS).chain(calls::CALLS);
     #[cfg(not(heapwright_reads))]
     TABLE.iter()
 }
@@ -184,19 +192,33 @@ fn functions() -> impl Iterator<Item = &'static Function> {
 /// complaint.
 fn known_name(name: &'static CStr) -> &'static CStr {
     const NEW: &[u8] = b"__isoc23_";
-    if !name.to_bytes().starts_with(NEW) || is_c_library_since(38) {
+    if !name.to_bytes().starts_with(NEW) || glibc().is_some_and(|minor| minor >= 38) {
         return name;
     }
     // SAFETY: the rest of a string.
     unsafe { CStr::from_ptr(name.as_ptr().wrapping_add(NEW.len())) }
 }
 
-/// Whether the C library is glibc 2.`minor` or later.
+/// Whether the C library may have a function: a name that it certainly has not is not looked for before the constructor
+/// runs, for the same reason.
+fn may_have(name: &CStr) -> bool {
+    #[cfg(heapwright_reads)]
+    if STAGE.load(Ordering::Relaxed) == UNPREPARED
+        && let Some(minor) = glibc()
+        && let Ok(name) = name.to_str()
+    {
+        return !calls::SINCE.iter().any(|(since, names)| *since > minor && names.contains(&name));
+    }
+    let _ = name;
+    true
+}
+
+/// The `minor` of glibc 2.`minor`; `None`: the C library is another.
 #[cold]
-fn is_c_library_since(minor: u32) -> bool {
+fn glibc() -> Option<u32> {
     let version = weak!("gnu_get_libc_version");
     if version.is_null() {
-        return false;
+        return None;
     }
     // SAFETY: glibc's type of that function.
     let version =
@@ -210,7 +232,13 @@ fn is_c_library_since(minor: u32) -> bool {
         .unwrap_or_default()
         .iter()
         .map_while(|byte| byte.is_ascii_digit().then(|| u32::from(byte - b'0')));
-    digits.fold(0, |number: u32, digit| number.saturating_mul(10).saturating_add(digit)) >= minor
+    Some(digits.fold(0, |number: u32, digit| number.saturating_mul(10).saturating_add(digit)))
+}
+
+/// What a function does that the C library has not, for a program that asks for it at run time.
+unsafe extern "C" fn missing() -> c_int {
+    errno::set(libc::ENOSYS);
+    -1
 }
 
 /// A name, for constants.
@@ -237,15 +265,17 @@ fn fill_slots(checks: Checks) {
     let before = errno::get();
     own::set(next);
     let mut all = true;
-    // First what checked functions go on to. Null for a function that this C library has not: no program calls it.
+    // First what checked functions go on to. Null for a function that this C library has not.
     for function in functions() {
-        let real = function.real.map(|name| next(known_name(name)));
+        let known = |name: &CStr| if may_have(name) { next(name) } else { ptr::null_mut() };
+        let real = function.real.map(|name| known(known_name(name)));
         all &= real.is_none_or(|real| !real.is_null());
         function.slot.real.store(real.unwrap_or(ptr::null_mut()), Ordering::Release);
     }
     for function in functions() {
         let real = function.slot.real.load(Ordering::Relaxed);
         let entry = match checks {
+            _ if real.is_null() && function.real.is_some() => missing as *const c_void,
             Checks::None if !real.is_null() => real.cast_const(),
             Checks::None | Checks::Writes if function.writes.is_null() => real.cast_const(),
             Checks::None | Checks::Writes => function.writes,
@@ -306,11 +336,12 @@ impl<const READS: bool> Glance<READS> {
 
 /// The checks of one call, by the function's name: of what is written, and where `READS` of what is read.
 #[derive(Clone, Copy)]
-struct Check<const READS: bool> {
+struct Check<'a, const READS: bool> {
     function: &'static str,
+    stage: Stage<'a>,
 }
 
-impl<const READS: bool> Check<READS> {
+impl<const READS: bool> Check<'_, READS> {
     /// `bytes` bytes at `to` will be written.
     #[inline(always)]
     fn writes<T>(self, to: *mut T, bytes: usize) {
@@ -331,7 +362,7 @@ impl<const READS: bool> Check<READS> {
     #[cold]
     #[inline(never)]
     fn refuse(self, access: Access, address: usize, bytes: usize) {
-        heap::out_of_bounds(plain_name(self.function), access, address, bytes);
+        self.stage.refuse(plain_name(self.function), access, address, bytes);
     }
 }
 
@@ -339,7 +370,16 @@ impl<const READS: bool> Check<READS> {
 fn plain_name(name: &'static str) -> &'static str {
     let name = name.strip_prefix("__").unwrap_or(name);
     let name = name.strip_prefix("isoc99_").or(name.strip_prefix("isoc23_")).unwrap_or(name);
-    name.strip_suffix("_chk").unwrap_or(name)
+    let name = name.strip_suffix("_chk").or(name.strip_suffix("_2")).unwrap_or(name);
+    match name {
+        "pread64" | "pwrite64" | "getdents64" => name,
+        "xstat" | "xstat64" => "stat",
+        "lxstat" | "lxstat64" => "lstat",
+        "fxstat" | "fxstat64" => "fstat",
+        "fxstatat" | "fxstatat64" => "fstatat",
+        "xmknod" => "mknod",
+        _ => name.strip_suffix("64").or(name.strip_suffix("64v2")).unwrap_or(name),
+    }
 }
 
 /// So many objects of a size, in bytes: more than any block has where that overflows.

@@ -32,16 +32,116 @@ pub(super) fn set(find: impl Fn(&CStr) -> *mut c_void) {
         set(&own.strlen, c"strlen");
         set(&own.strnlen, c"strnlen");
         set(&own.wcsnlen, c"wcsnlen");
+        set(&own.clock_gettime, c"clock_gettime");
     }
 }
 
-/// What heapwright itself writes to files: no function of the program's, and no check.
+/// What heapwright itself asks of the kernel: no call of the program's, and no check.
 #[cfg(heapwright_reads)]
-mod writing {
+mod calls {
     use super::*;
+    use crate::errno;
+    use core::arch::naked_asm;
     use core::mem::transmute;
+    use libc::{c_long, c_uint, mode_t, pid_t, rlimit, sigset_t, statfs, sysinfo};
 
-    global_asm!(".hidden __wrap_write", ".hidden __wrap_fwrite");
+    global_asm!(".hidden __wrap_write", ".hidden __wrap_fwrite", ".hidden __wrap_syscall");
+    global_asm!(".hidden __wrap_open", ".hidden __wrap_unlink", ".hidden __wrap_rename");
+    global_asm!(".hidden __wrap_chdir", ".hidden __wrap_fcntl", ".hidden __wrap_fstatfs");
+    global_asm!(".hidden __wrap_getrlimit", ".hidden __wrap_sysinfo");
+    global_asm!(".hidden __wrap_sched_getaffinity", ".hidden __wrap_sigprocmask");
+
+    /// As `syscall`, which needs nothing of the C library's but `errno`.
+    #[unsafe(no_mangle)]
+    #[unsafe(naked)]
+    unsafe extern "C" fn __wrap_syscall() {
+        #[cfg(target_arch = "x86_64")]
+        naked_asm!(
+            ".cfi_startproc",
+            "mov rax, rdi",
+            "mov rdi, rsi",
+            "mov rsi, rdx",
+            "mov rdx, rcx",
+            "mov r10, r8",
+            "mov r8, r9",
+            "mov r9, [rsp + 8]",
+            "syscall",
+            "cmp rax, -4095",
+            "jae 2f",
+            "ret",
+            "2:",
+            "neg eax",
+            "mov edi, eax",
+            "jmp {fail}",
+            ".cfi_endproc",
+            fail = sym fail,
+        );
+        #[cfg(target_arch = "aarch64")]
+        naked_asm!(
+            ".cfi_startproc",
+            "mov x8, x0",
+            "mov x0, x1",
+            "mov x1, x2",
+            "mov x2, x3",
+            "mov x3, x4",
+            "mov x4, x5",
+            "mov x5, x6",
+            "svc #0",
+            "cmn x0, #4095",
+            "b.cs 2f",
+            "ret",
+            "2:",
+            "neg w0, w0",
+            "b {fail}",
+            ".cfi_endproc",
+            fail = sym fail,
+        );
+    }
+
+    extern "C" fn fail(error: c_int) -> c_long {
+        errno::set(error);
+        -1
+    }
+
+    /// Functions that are calls of the kernel, argument by argument.
+    macro_rules! calls {
+        ($($name:ident($($argument:ident: $type:ty),*) = $number:ident($($passed:expr),*);)*) => { $(
+            /// # Safety
+            ///
+            /// As the C library's.
+            #[unsafe(no_mangle)]
+            unsafe extern "C" fn $name($($argument: $type),*) -> c_int {
+                // SAFETY: the kernel's arguments are the C library's, as the caller promises.
+                unsafe { libc::syscall(libc::$number, $($passed),*) as c_int }
+            }
+        )* };
+    }
+
+    calls! {
+        __wrap_open(path: *const c_char, flags: c_int, mode: mode_t) = SYS_openat(libc::AT_FDCWD, path, flags, mode);
+        __wrap_unlink(path: *const c_char) = SYS_unlinkat(libc::AT_FDCWD, path, 0);
+        __wrap_rename(path: *const c_char, new: *const c_char) = SYS_renameat2(libc::AT_FDCWD, path, libc::AT_FDCWD, new, 0);
+        __wrap_chdir(path: *const c_char) = SYS_chdir(path);
+        __wrap_fcntl(file: c_int, command: c_int, what: usize) = SYS_fcntl(file, command, what);
+        __wrap_fstatfs(file: c_int, to: *mut statfs) = SYS_fstatfs(file, to);
+        __wrap_getrlimit(resource: c_uint, to: *mut rlimit) = SYS_prlimit64(0, resource, 0, to);
+        __wrap_sysinfo(to: *mut sysinfo) = SYS_sysinfo(to);
+        __wrap_sigprocmask(how: c_int, new: *const sigset_t, old: *mut sigset_t) = SYS_rt_sigprocmask(how, new, old, 8);
+    }
+
+    /// # Safety
+    ///
+    /// As `sched_getaffinity`, with a set of zeros. (The kernel says how many bytes it has.)
+    #[unsafe(no_mangle)]
+    unsafe extern "C" fn __wrap_sched_getaffinity(
+        process: pid_t,
+        bytes: size_t,
+        to: *mut c_void,
+    ) -> c_int {
+        // SAFETY: the kernel writes at most `bytes` bytes, for which the caller has room.
+        let got = unsafe { libc::syscall(libc::SYS_sched_getaffinity, process, bytes, to) };
+        got.min(0) as c_int
+    }
 
     /// # Safety
     ///

@@ -41,7 +41,7 @@ fn real_vsnprintf_chk() -> SnprintfChk {
     unsafe { transmute::<*mut c_void, SnprintfChk>(real) }
 }
 
-impl<const READS: bool> Check<READS> {
+impl<const READS: bool> Check<'_, READS> {
     /// `length` characters and an end were to be written where there is `room`, `n` of them at most.
     fn printed(self, to: *mut c_char, room: usize, length: c_int, n: usize) {
         if let Ok(length) = usize::try_from(length)
@@ -58,7 +58,7 @@ impl<const READS: bool> Check<READS> {
 ///
 /// As the C library's.
 pub(super) unsafe fn sprintf<const READS: bool>(
-    check: Check<READS>,
+    check: Check<'_, READS>,
     real: Sprintf,
     to: *mut c_char,
     format: *const c_char,
@@ -81,7 +81,7 @@ pub(super) unsafe fn sprintf<const READS: bool>(
 ///
 /// As the C library's.
 pub(super) unsafe fn snprintf<const READS: bool>(
-    check: Check<READS>,
+    check: Check<'_, READS>,
     real: Snprintf,
     to: *mut c_char,
     n: size_t,
@@ -105,7 +105,7 @@ pub(super) unsafe fn snprintf<const READS: bool>(
 ///
 /// As the C library's.
 pub(super) unsafe fn sprintf_chk<const READS: bool>(
-    check: Check<READS>,
+    check: Check<'_, READS>,
     real: SprintfChk,
     to: *mut c_char,
     flag: c_int,
@@ -131,7 +131,7 @@ pub(super) unsafe fn sprintf_chk<const READS: bool>(
 /// As the C library's.
 #[allow(clippy::too_many_arguments, reason = "the C library's, and what is done with them")]
 pub(super) unsafe fn snprintf_chk<const READS: bool>(
-    check: Check<READS>,
+    check: Check<'_, READS>,
     real: SnprintfChk,
     to: *mut c_char,
     n: size_t,
@@ -158,7 +158,7 @@ pub(super) unsafe fn snprintf_chk<const READS: bool>(
 ///
 /// As the C library's.
 pub(super) unsafe fn gets<const READS: bool>(
-    check: Check<READS>,
+    check: Check<'_, READS>,
     real: Gets,
     to: *mut c_char,
 ) -> *mut c_char {
@@ -176,7 +176,7 @@ pub(super) unsafe fn gets<const READS: bool>(
 ///
 /// As the C library's.
 pub(super) unsafe fn gets_chk<const READS: bool>(
-    check: Check<READS>,
+    check: Check<'_, READS>,
     real: GetsChk,
     to: *mut c_char,
     limit: size_t,
@@ -195,7 +195,7 @@ pub(super) unsafe fn gets_chk<const READS: bool>(
 ///
 /// `room` bytes at `to` can be written.
 unsafe fn gets_within<const READS: bool>(
-    check: Check<READS>,
+    check: Check<'_, READS>,
     to: *mut c_char,
     room: usize,
 ) -> *mut c_char {

@@ -1,5 +1,5 @@
 //! The second table: functions of the C library that read, and write nothing but what its own `__*_chk` forms cannot
-//! check. `libheapwright-check.so` has them, for `mode=debug`; the first table (`table`) says how a line is read.
+//! check; calls of the kernel are in the third (`calls`). `libheapwright-check.so` has them, for `mode=debug`; the first table (`table`) says how a line is read.
 //!
 //! | what | how much of it |
 //! |---|---|
@@ -7,22 +7,21 @@
 //! | what stops at a match (`memchr`, `rawmemchr`, `strchr`) | up to the match |
 //! | strings | with their end; of a number as far as it goes, of two that are compared up to where they differ |
 //! | a format | itself, and each `%s` (see `format`) |
-//! | parts (`writev`, `recvmsg`) | the list, and each part |
 //!
 //! A null pointer is the C library's to refuse, or means something (`strtok`).
 
 use super::table::{ConstText, ConstWide, From, List, Text, To, Wide};
-use super::{Check, Function, Glance, product, reading, wide};
+use super::{Check, Function, Glance, Room, Stage, product, reading, wide};
+use core::cell::Cell;
 use core::mem::transmute;
 use core::sync::atomic::Ordering;
 use heapwright_entry_reads::SLOTS;
 use libc::{
     FILE, c_char, c_double, c_float, c_int, c_long, c_longlong, c_ulong, c_ulonglong, c_void,
-    iovec, msghdr, off_t, off64_t, sockaddr, socklen_t, ssize_t, wchar_t,
+    ssize_t, wchar_t,
 };
 
 type End = *mut *mut c_char;
-type Parts = *const iovec;
 /// A function that compares.
 type Compare = *mut c_void;
 
@@ -127,18 +126,7 @@ functions! { READERS:
     __isoc23_vsscanf(text: ConstText, format: ConstText, list: List) -> c_int { reads_text(text, ALL), reads_text(format, ALL) }
     __isoc23_sscanf as __isoc23_vsscanf(text: ConstText, format: ConstText, list: List) -> c_int { reads_text(text, ALL), reads_text(format, ALL) }
 
-    // Files and sockets.
-    write(file: c_int, from: From, n: usize) -> ssize_t { reads(from, n) }
-    pwrite(file: c_int, from: From, n: usize, at: off_t) -> ssize_t { reads(from, n) }
-    pwrite64(file: c_int, from: From, n: usize, at: off64_t) -> ssize_t { reads(from, n) }
-    send(file: c_int, from: From, n: usize, flags: c_int) -> ssize_t { reads(from, n) }
-    sendto(file: c_int, from: From, n: usize, flags: c_int, who: *const sockaddr, length: socklen_t) -> ssize_t { reads(from, n) }
-    writev(file: c_int, parts: Parts, count: c_int) -> ssize_t { reads_parts(parts, count) }
-    pwritev(file: c_int, parts: Parts, count: c_int, at: off_t) -> ssize_t { reads_parts(parts, count) }
-    sendmsg(file: c_int, message: *const msghdr, flags: c_int) -> ssize_t { reads_message(message) }
-    readv(file: c_int, parts: Parts, count: c_int) -> ssize_t { writes_parts(parts, count) }
-    preadv(file: c_int, parts: Parts, count: c_int, at: off_t) -> ssize_t { writes_parts(parts, count) }
-    recvmsg(file: c_int, message: *mut msghdr, flags: c_int) -> ssize_t { writes_message(message) }
+    // Streams.
     fwrite(from: From, size: usize, count: usize, file: *mut FILE) -> usize { reads(from, product(size, count)) }
     fwrite_unlocked(from: From, size: usize, count: usize, file: *mut FILE) -> usize { reads(from, product(size, count)) }
     getline(to: End, n: *mut usize, file: *mut FILE) -> ssize_t { writes_line(to, n) }

@@ -1,11 +1,10 @@
-//! What is read up to something, compared, or scattered over parts.
+//! What is read up to something, or compared.
 //!
 //! ```text
 //!   memchr(p, c, n)      up to the first c, at most n: less than n bytes may be there
 //!   strcmp(a, b)         both up to where they differ, or end
 //!   strcspn(s, set)      up to the first character of the set, or the end
 //!   strtol(s)            the digits, and one character more
-//!   writev(f, parts, n)  n parts, and what each one says
 //! ```
 //!
 //! As far as a block goes, its bytes are looked at here before the real function does it once more; only `strlen`, which is
@@ -17,12 +16,7 @@ use super::text::{Character, length};
 use super::{Access, Check, Glance, bounded, product};
 use core::ffi::c_void;
 use heapwright::heap;
-use libc::{c_char, c_int, iovec, msghdr, wchar_t};
-
-/// As many parts as the kernel takes.
-const MOST_PARTS: usize = 1024;
-/// The first page is nobody's.
-const LEAST_ADDRESS: usize = 4096;
+use libc::{c_char, c_int, wchar_t};
 
 /// `strlen`.
 ///
@@ -30,7 +24,7 @@ const LEAST_ADDRESS: usize = 4096;
 ///
 /// As the C library's.
 pub(super) unsafe fn length_of<const READS: bool>(
-    check: Check<READS>,
+    check: Check<'_, READS>,
     real: unsafe extern "C" fn(*const c_char) -> usize,
     text: *const c_char,
 ) -> usize {
@@ -146,32 +140,12 @@ impl<const READS: bool> Glance<READS> {
     }
 
     #[inline(always)]
-    pub(super) fn reads_parts(self, _parts: *const iovec, _count: c_int) -> bool {
-        false
-    }
-
-    #[inline(always)]
-    pub(super) fn writes_parts(self, _parts: *const iovec, _count: c_int) -> bool {
-        false
-    }
-
-    #[inline(always)]
-    pub(super) fn reads_message(self, _message: *const msghdr) -> bool {
-        false
-    }
-
-    #[inline(always)]
-    pub(super) fn writes_message(self, _message: *const msghdr) -> bool {
-        false
-    }
-
-    #[inline(always)]
     pub(super) fn writes_line(self, _line: *mut *mut c_char, _size: *mut usize) -> bool {
         false
     }
 }
 
-impl<const READS: bool> Check<READS> {
+impl<const READS: bool> Check<'_, READS> {
     /// Bytes at `from` will be read up to the first that is `byte`, `n` at most.
     pub(super) fn reads_until(self, from: *const c_void, byte: c_int, n: usize) {
         if let Some(room) = fewer_than(from.cast::<c_char>(), n) {
@@ -378,57 +352,6 @@ impl<const READS: bool> Check<READS> {
                 self.reads_while(text.wrapping_add(before), room - before, is_of_float);
             }
         }
-    }
-
-    /// Each of the parts. (How many is a `size_t` for glibc, an `int` elsewhere.)
-    fn each_part(self, parts: *const iovec, count: impl TryInto<usize>, access: Access) {
-        let count = count.try_into().unwrap_or(0).min(MOST_PARTS);
-        let bytes = product(count, size_of::<iovec>());
-        if bytes > heap::room(parts.addr()) {
-            return self.refuse(Access::Read, parts.addr(), bytes);
-        }
-        // The kernel says of a pointer that leads nowhere that it does.
-        if parts.addr() < LEAST_ADDRESS {
-            return;
-        }
-        for at in 0..count {
-            // SAFETY: the function reads it next.
-            let part = unsafe { parts.wrapping_add(at).read_unaligned() };
-            if part.iov_len > heap::room(part.iov_base.addr()) {
-                self.refuse(access, part.iov_base.addr(), part.iov_len);
-            }
-        }
-    }
-
-    pub(super) fn reads_parts(self, parts: *const iovec, count: c_int) {
-        self.each_part(parts, count, Access::Read);
-    }
-
-    pub(super) fn writes_parts(self, parts: *const iovec, count: c_int) {
-        self.each_part(parts, count, Access::Write);
-    }
-
-    /// The parts of a message.
-    fn each_part_of(self, message: *const msghdr, access: Access) {
-        self.reads(message, size_of::<msghdr>());
-        if message.addr() >= LEAST_ADDRESS {
-            // SAFETY: the function reads it next.
-            let message = unsafe { message.read_unaligned() };
-            #[allow(
-                clippy::unnecessary_cast,
-                reason = "musl's is an int; a negative one is too many"
-            )]
-            let count = message.msg_iovlen as usize;
-            self.each_part(message.msg_iov, count, access);
-        }
-    }
-
-    pub(super) fn reads_message(self, message: *const msghdr) {
-        self.each_part_of(message, Access::Read);
-    }
-
-    pub(super) fn writes_message(self, message: *const msghdr) {
-        self.each_part_of(message, Access::Write);
     }
 
     /// A line will be written to `*line`, where there is said to be room for `*size` bytes, or to another block.

@@ -20,9 +20,10 @@
 //! what it is told is checked, as the C library's own `__*_chk` forms do.
 //!
 //! A new function is a line here, a name in heapwright-entry, and a number in heapwright-record. Functions that only read
-//! are in `readers`.
+//! are in `readers`, and calls of the kernel in `calls`.
 
-use super::{Check, Function, Glance, counted, print, product, text, wide};
+use super::{Check, Function, Glance, Room, Stage, counted, print, product, text, wide};
+use core::cell::Cell;
 use core::mem::transmute;
 use core::sync::atomic::Ordering;
 use heapwright_entry::SLOTS;
@@ -87,15 +88,15 @@ functions! { TABLE:
     pread(file: c_int, to: To, n: usize, at: off_t) -> ssize_t { writes(to, n) }
     pread64(file: c_int, to: To, n: usize, at: off64_t) -> ssize_t { writes(to, n) }
     recv(file: c_int, to: To, n: usize, flags: c_int) -> ssize_t { writes(to, n) }
-    recvfrom(file: c_int, to: To, n: usize, flags: c_int, who: *mut sockaddr, length: *mut socklen_t) -> ssize_t { writes(to, n) }
+    recvfrom(file: c_int, to: To, n: usize, flags: c_int, who: *mut sockaddr, length: *mut socklen_t) -> ssize_t { writes(to, n), fills_said(who, length) }
     fread(to: To, size: usize, count: usize, file: *mut FILE) -> usize { writes(to, product(size, count)) }
     fread_unlocked(to: To, size: usize, count: usize, file: *mut FILE) -> usize { writes(to, product(size, count)) }
     fgets(to: Text, n: c_int, file: *mut FILE) -> Text { writes(to, counted(n)) }
     fgets_unlocked(to: Text, n: c_int, file: *mut FILE) -> Text { writes(to, counted(n)) }
     fgetws(to: Wide, n: c_int, file: *mut FILE) -> Wide { writes(to, wide(counted(n))) }
     gets(to: Text) -> Text { instead print::gets }
-    readlink(path: ConstText, to: Text, n: usize) -> ssize_t { writes(to, n), reads_text(path, usize::MAX) }
-    readlinkat(folder: c_int, path: ConstText, to: Text, n: usize) -> ssize_t { writes(to, n), reads_text(path, usize::MAX) }
+    readlink(path: ConstText, to: Text, n: usize) -> ssize_t { writes(to, n), names(path) }
+    readlinkat(folder: c_int, path: ConstText, to: Text, n: usize) -> ssize_t { writes(to, n), names(path) }
     getcwd(to: Text, n: usize) -> Text { writes(to, n) }
 
     // The same where the compiler knew how large the destination's object is (`_FORTIFY_SOURCE`).
@@ -130,14 +131,14 @@ functions! { TABLE:
     __pread_chk(file: c_int, to: To, n: usize, at: off_t, limit: usize) -> ssize_t { writes(to, n) }
     __pread64_chk(file: c_int, to: To, n: usize, at: off64_t, limit: usize) -> ssize_t { writes(to, n) }
     __recv_chk(file: c_int, to: To, n: usize, limit: usize, flags: c_int) -> ssize_t { writes(to, n) }
-    __recvfrom_chk(file: c_int, to: To, n: usize, limit: usize, flags: c_int, who: *mut sockaddr, length: *mut socklen_t) -> ssize_t { writes(to, n) }
+    __recvfrom_chk(file: c_int, to: To, n: usize, limit: usize, flags: c_int, who: *mut sockaddr, length: *mut socklen_t) -> ssize_t { writes(to, n), fills_said(who, length) }
     __fread_chk(to: To, limit: usize, size: usize, count: usize, file: *mut FILE) -> usize { writes(to, product(size, count)) }
     __fread_unlocked_chk(to: To, limit: usize, size: usize, count: usize, file: *mut FILE) -> usize { writes(to, product(size, count)) }
     __fgets_chk(to: Text, limit: usize, n: c_int, file: *mut FILE) -> Text { writes(to, counted(n)) }
     __fgets_unlocked_chk(to: Text, limit: usize, n: c_int, file: *mut FILE) -> Text { writes(to, counted(n)) }
     __fgetws_chk(to: Wide, limit: usize, n: c_int, file: *mut FILE) -> Wide { writes(to, wide(counted(n))) }
     __gets_chk(to: Text, limit: usize) -> Text { instead print::gets_chk }
-    __readlink_chk(path: ConstText, to: Text, n: usize, limit: usize) -> ssize_t { writes(to, n), reads_text(path, usize::MAX) }
-    __readlinkat_chk(folder: c_int, path: ConstText, to: Text, n: usize, limit: usize) -> ssize_t { writes(to, n), reads_text(path, usize::MAX) }
+    __readlink_chk(path: ConstText, to: Text, n: usize, limit: usize) -> ssize_t { writes(to, n), names(path) }
+    __readlinkat_chk(folder: c_int, path: ConstText, to: Text, n: usize, limit: usize) -> ssize_t { writes(to, n), names(path) }
     __getcwd_chk(to: Text, n: usize, limit: usize) -> Text { writes(to, n) }
 }

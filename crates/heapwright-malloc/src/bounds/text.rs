@@ -52,7 +52,7 @@ pub(super) fn length<C: Character>(from: *const C, limit: usize) -> usize {
     unsafe { C::length(from, limit.min(most(from))) }
 }
 
-impl<const READS: bool> Check<READS> {
+impl<const READS: bool> Check<'_, READS> {
     /// The string at `from` will be read up to its end, or up to `limit` characters.
     #[inline(always)]
     pub(super) fn reads_text<C: Character>(self, from: *const C, limit: usize) {
@@ -143,7 +143,7 @@ unsafe fn copy(to: *mut c_char, from: *const c_char, bytes: usize) {
 ///
 /// As `strlcpy`.
 unsafe fn write_within<const READS: bool>(
-    check: Check<READS>,
+    check: Check<'_, READS>,
     to: *mut c_char,
     from: *const c_char,
     length: usize,
@@ -165,7 +165,7 @@ unsafe fn write_within<const READS: bool>(
 ///
 /// As the C library's.
 pub(super) unsafe fn copy_within<const READS: bool, R>(
-    check: Check<READS>,
+    check: Check<'_, READS>,
     _: R,
     to: *mut c_char,
     from: *const c_char,
@@ -184,7 +184,7 @@ pub(super) unsafe fn copy_within<const READS: bool, R>(
 ///
 /// As the C library's.
 pub(super) unsafe fn append_within<const READS: bool, R>(
-    check: Check<READS>,
+    check: Check<'_, READS>,
     _: R,
     to: *mut c_char,
     from: *const c_char,

@@ -443,6 +443,254 @@ numbers! {
         QsortR = 128 "qsort_r",
         /// `bsearch`.
         Bsearch = 129 "bsearch",
+        /// `open`.
+        Open = 130 "open",
+        /// `openat`.
+        Openat = 131 "openat",
+        /// `creat`.
+        Creat = 132 "creat",
+        /// `access`.
+        Access = 133 "access",
+        /// `faccessat`.
+        Faccessat = 134 "faccessat",
+        /// `unlink`.
+        Unlink = 135 "unlink",
+        /// `unlinkat`.
+        Unlinkat = 136 "unlinkat",
+        /// `rmdir`.
+        Rmdir = 137 "rmdir",
+        /// `mkdir`.
+        Mkdir = 138 "mkdir",
+        /// `mkdirat`.
+        Mkdirat = 139 "mkdirat",
+        /// `mknod`.
+        Mknod = 140 "mknod",
+        /// `mkfifo`.
+        Mkfifo = 141 "mkfifo",
+        /// `rename`.
+        Rename = 142 "rename",
+        /// `renameat`.
+        Renameat = 143 "renameat",
+        /// `renameat2`.
+        Renameat2 = 144 "renameat2",
+        /// `link`.
+        Link = 145 "link",
+        /// `linkat`.
+        Linkat = 146 "linkat",
+        /// `symlink`.
+        Symlink = 147 "symlink",
+        /// `symlinkat`.
+        Symlinkat = 148 "symlinkat",
+        /// `chdir`.
+        Chdir = 149 "chdir",
+        /// `chmod`.
+        Chmod = 150 "chmod",
+        /// `fchmodat`.
+        Fchmodat = 151 "fchmodat",
+        /// `chown`.
+        Chown = 152 "chown",
+        /// `lchown`.
+        Lchown = 153 "lchown",
+        /// `fchownat`.
+        Fchownat = 154 "fchownat",
+        /// `truncate`.
+        Truncate = 155 "truncate",
+        /// `utime`.
+        Utime = 156 "utime",
+        /// `utimes`.
+        Utimes = 157 "utimes",
+        /// `utimensat`.
+        Utimensat = 158 "utimensat",
+        /// `stat`.
+        Stat = 159 "stat",
+        /// `lstat`.
+        Lstat = 160 "lstat",
+        /// `fstat`.
+        Fstat = 161 "fstat",
+        /// `fstatat`.
+        Fstatat = 162 "fstatat",
+        /// `statx`.
+        Statx = 163 "statx",
+        /// `statfs`.
+        Statfs = 164 "statfs",
+        /// `fstatfs`.
+        Fstatfs = 165 "fstatfs",
+        /// `statvfs`.
+        Statvfs = 166 "statvfs",
+        /// `mount`.
+        Mount = 167 "mount",
+        /// `umount2`.
+        Umount2 = 168 "umount2",
+        /// `remove`.
+        Remove = 169 "remove",
+        /// `opendir`.
+        Opendir = 170 "opendir",
+        /// `fopen`.
+        Fopen = 171 "fopen",
+        /// `freopen`.
+        Freopen = 172 "freopen",
+        /// `system`.
+        System = 173 "system",
+        /// `popen`.
+        Popen = 174 "popen",
+        /// `realpath`.
+        Realpath = 175 "realpath",
+        /// `mkstemp`.
+        Mkstemp = 176 "mkstemp",
+        /// `mkdtemp`.
+        Mkdtemp = 177 "mkdtemp",
+        /// `getxattr`.
+        Getxattr = 178 "getxattr",
+        /// `lgetxattr`.
+        Lgetxattr = 179 "lgetxattr",
+        /// `fgetxattr`.
+        Fgetxattr = 180 "fgetxattr",
+        /// `setxattr`.
+        Setxattr = 181 "setxattr",
+        /// `lsetxattr`.
+        Lsetxattr = 182 "lsetxattr",
+        /// `fsetxattr`.
+        Fsetxattr = 183 "fsetxattr",
+        /// `listxattr`.
+        Listxattr = 184 "listxattr",
+        /// `flistxattr`.
+        Flistxattr = 185 "flistxattr",
+        /// `removexattr`.
+        Removexattr = 186 "removexattr",
+        /// `execve`.
+        Execve = 187 "execve",
+        /// `execv`.
+        Execv = 188 "execv",
+        /// `execvp`.
+        Execvp = 189 "execvp",
+        /// `execvpe`.
+        Execvpe = 190 "execvpe",
+        /// `execveat`.
+        Execveat = 191 "execveat",
+        /// `posix_spawn`.
+        PosixSpawn = 192 "posix_spawn",
+        /// `posix_spawnp`.
+        PosixSpawnp = 193 "posix_spawnp",
+        /// `getdents64`.
+        Getdents64 = 194 "getdents64",
+        /// `fcntl`.
+        Fcntl = 195 "fcntl",
+        /// `ioctl`.
+        Ioctl = 196 "ioctl",
+        /// `inotify_add_watch`.
+        InotifyAddWatch = 197 "inotify_add_watch",
+        /// `pipe`.
+        Pipe = 198 "pipe",
+        /// `pipe2`.
+        Pipe2 = 199 "pipe2",
+        /// `socketpair`.
+        Socketpair = 200 "socketpair",
+        /// `memfd_create`.
+        MemfdCreate = 201 "memfd_create",
+        /// `preadv2`.
+        Preadv2 = 202 "preadv2",
+        /// `pwritev2`.
+        Pwritev2 = 203 "pwritev2",
+        /// `process_vm_readv`.
+        ProcessVmReadv = 204 "process_vm_readv",
+        /// `process_vm_writev`.
+        ProcessVmWritev = 205 "process_vm_writev",
+        /// `recvmmsg`.
+        Recvmmsg = 206 "recvmmsg",
+        /// `sendmmsg`.
+        Sendmmsg = 207 "sendmmsg",
+        /// `sendfile`.
+        Sendfile = 208 "sendfile",
+        /// `splice`.
+        Splice = 209 "splice",
+        /// `copy_file_range`.
+        CopyFileRange = 210 "copy_file_range",
+        /// `accept`.
+        Accept = 211 "accept",
+        /// `accept4`.
+        Accept4 = 212 "accept4",
+        /// `bind`.
+        Bind = 213 "bind",
+        /// `connect`.
+        Connect = 214 "connect",
+        /// `getsockname`.
+        Getsockname = 215 "getsockname",
+        /// `getpeername`.
+        Getpeername = 216 "getpeername",
+        /// `getsockopt`.
+        Getsockopt = 217 "getsockopt",
+        /// `setsockopt`.
+        Setsockopt = 218 "setsockopt",
+        /// `poll`.
+        Poll = 219 "poll",
+        /// `ppoll`.
+        Ppoll = 220 "ppoll",
+        /// `select`.
+        Select = 221 "select",
+        /// `pselect`.
+        Pselect = 222 "pselect",
+        /// `epoll_ctl`.
+        EpollCtl = 223 "epoll_ctl",
+        /// `epoll_wait`.
+        EpollWait = 224 "epoll_wait",
+        /// `epoll_pwait`.
+        EpollPwait = 225 "epoll_pwait",
+        /// `clock_gettime`.
+        ClockGettime = 226 "clock_gettime",
+        /// `clock_nanosleep`.
+        ClockNanosleep = 227 "clock_nanosleep",
+        /// `nanosleep`.
+        Nanosleep = 228 "nanosleep",
+        /// `gettimeofday`.
+        Gettimeofday = 229 "gettimeofday",
+        /// `time`.
+        Time = 230 "time",
+        /// `timer_settime`.
+        TimerSettime = 231 "timer_settime",
+        /// `timer_gettime`.
+        TimerGettime = 232 "timer_gettime",
+        /// `setitimer`.
+        Setitimer = 233 "setitimer",
+        /// `getitimer`.
+        Getitimer = 234 "getitimer",
+        /// `timerfd_settime`.
+        TimerfdSettime = 235 "timerfd_settime",
+        /// `timerfd_gettime`.
+        TimerfdGettime = 236 "timerfd_gettime",
+        /// `sigprocmask`.
+        Sigprocmask = 237 "sigprocmask",
+        /// `pthread_sigmask`.
+        PthreadSigmask = 238 "pthread_sigmask",
+        /// `sigtimedwait`.
+        Sigtimedwait = 239 "sigtimedwait",
+        /// `uname`.
+        Uname = 240 "uname",
+        /// `gethostname`.
+        Gethostname = 241 "gethostname",
+        /// `sysinfo`.
+        Sysinfo = 242 "sysinfo",
+        /// `getrlimit`.
+        Getrlimit = 243 "getrlimit",
+        /// `getrusage`.
+        Getrusage = 244 "getrusage",
+        /// `wait`.
+        Wait = 245 "wait",
+        /// `waitpid`.
+        Waitpid = 246 "waitpid",
+        /// `wait4`.
+        Wait4 = 247 "wait4",
+        /// `getgroups`.
+        Getgroups = 248 "getgroups",
+        /// `getrandom`.
+        Getrandom = 249 "getrandom",
+        /// `sched_getaffinity`.
+        SchedGetaffinity = 250 "sched_getaffinity",
+        /// `sched_setaffinity`.
+        SchedSetaffinity = 251 "sched_setaffinity",
+        /// `syscall`.
+        Syscall = 252 "syscall",
+        /// `fstatvfs`.
+        Fstatvfs = 253 "fstatvfs",
     }
 
     /// Why a leak check was made.

@@ -1,7 +1,8 @@
 //! Guards lifted for one access, so that the program goes on after it was reported.
 //!
 //! ```text
-//!   fault --> lift(page) --> the C layer has the instruction made once --> put_back(page)
+//!   fault   --> lift(page)        --> the C layer has the instruction made once --> put_back(page)
+//!   finding --> lift_range(bytes) --> the C layer calls the kernel              --> put_range_back(bytes)
 //! ```
 //!
 //! What is read is zeros, and what is written is gone when the guard is back: a guarded page has no contents.
@@ -10,9 +11,11 @@
 //! bucket say, under the store's lock, both times.
 //!
 //! Not where the heap itself was interrupted (it made the access), and not in a process that is traced: a debugger stops at
-//! each step, and is there to see the access. Called by `fault` and by the C layer, in signal handlers.
+//! each step, and is there to see the access. (A call of the kernel's is no step: it goes through there, too.) Called by `fault`
+//! and by the C layer, in signal handlers.
 
 use crate::os;
+use crate::size_class::UNIT;
 use crate::sync;
 use crate::sync::atomic::{AtomicU32, Ordering};
 
@@ -46,14 +49,74 @@ pub(super) fn lift(heap: &'static Heap, span: &'static Span, address: usize) -> 
 
 /// Puts the guard of an address's page back, unless a block has the page by now.
 pub(super) fn put_back(heap: &'static Heap, address: usize) {
-    let page = address & !(PAGE - 1);
+    put_range_back(heap, address, 1);
+}
+
+/// What a call accesses beyond the span that it begins in is lifted for calls of at most so many bytes: of a longer one the
+/// length is the program's mistake.
+const NEIGHBOURS: usize = 1 << 20;
+
+/// Takes the guards of a range's pages away. False: it has none, or they stay.
+pub(super) fn lift_range(heap: &'static Heap, address: usize, bytes: usize) -> bool {
+    if sync::is_interrupted() || heap.is_entered_here() || os::kernel_page_size() != PAGE {
+        return false;
+    }
+    let Some(store) = heap.hold_store() else { return false };
+    let mut lifted = false;
+    each_guard(heap, &store, address, bytes, |from, length| {
+        // SAFETY: pages of a span, which does not go while the store is held.
+        lifted |= unsafe { os::unguard(from, length) };
+    });
+    lifted
+}
+
+/// Puts the guards of a range's pages back, but for pages that a block has by now.
+pub(super) fn put_range_back(heap: &'static Heap, address: usize, bytes: usize) {
     let store = heap.lock_store();
-    if let Some(span) = Span::of(page)
+    each_guard(heap, &store, address, bytes, |from, length| {
+        // SAFETY: pages that are to be guarded, so nobody uses their contents.
+        unsafe { os::guard(from, length) };
+    });
+}
+
+/// Whether the page of an address is a guard.
+pub(super) fn is_guarded(heap: &'static Heap, address: usize) -> bool {
+    let mut is = false;
+    if let Some(store) = heap.hold_store() {
+        each_guard(heap, &store, address, 1, |_, _| is = true);
+    }
+    is
+}
+
+/// The pages that a range touches and that are to be guarded, run by run, as far as the heap's spans go without a gap.
+fn each_guard(
+    heap: &Heap,
+    store: &Store,
+    address: usize,
+    bytes: usize,
+    mut found: impl FnMut(*mut u8, usize),
+) {
+    let end = address.saturating_add(bytes);
+    let mut page = address & !(PAGE - 1);
+    while page < end
+        && let Some(span) = Span::of(page)
         && span.heap.load(Ordering::Relaxed) == heap.id()
-        && is_guard(&store, span, page)
     {
-        // SAFETY: a page that is to be guarded, so nobody uses its contents.
-        unsafe { os::guard(at(span, page), PAGE) };
+        let last = end.min(span.start().addr() + span.units() * UNIT);
+        while page < last {
+            let start = page;
+            while page < last && is_guard(store, span, page) {
+                page += PAGE;
+            }
+            if page > start {
+                found(at(span, start), page - start);
+            } else {
+                page += PAGE;
+            }
+        }
+        if bytes > NEIGHBOURS {
+            return;
+        }
     }
 }
 

@@ -352,6 +352,23 @@ pub(crate) fn put_guard_back(address: usize) {
     }
 }
 
+/// Takes the guards in a range away for one call of the kernel's. False: there are none, or they stay.
+pub(crate) fn lift_guards(address: usize, bytes: usize) -> bool {
+    heap().is_some_and(|heap| super::lift::lift_range(heap, address, bytes))
+}
+
+/// Puts the guards in a range back, after the one call that they were lifted for.
+pub(crate) fn put_guards_back(address: usize, bytes: usize) {
+    if let Some(heap) = heap() {
+        super::lift::put_range_back(heap, address, bytes);
+    }
+}
+
+/// Whether the page of an address is a guard.
+pub(crate) fn is_guarded(address: usize) -> bool {
+    heap().is_some_and(|heap| super::lift::is_guarded(heap, address))
+}
+
 /// Code may be unmapped: the record, if one is wanted, learns of all modules.
 pub(crate) fn remember_code() {
     let Some(heap) = heap() else { return };

@@ -230,6 +230,7 @@ pub(super) fn out_of_bounds(function: &str, access: Access, address: usize, byte
         let access = match access {
             Access::Read => Done::Read,
             Access::Write => Done::Write,
+            Access::Unknown => Done::Unknown,
         };
         let function = Function::named(function);
         crate::debug::out_of_bounds(crate::debug::Asked { function, access, address, bytes });
@@ -264,6 +265,39 @@ pub fn put_guard_back(address: usize) {
     crate::debug::put_guard_back(address);
     #[cfg(not(feature = "debug"))]
     let _ = address;
+}
+
+/// Takes the guards of the debug heap's pages in a range away, so that the kernel can access it for one call. False: there
+/// are none, or they stay.
+#[must_use]
+pub fn lift_guards(address: usize, bytes: usize) -> bool {
+    #[cfg(feature = "debug")]
+    return crate::debug::lift_guards(address, bytes);
+    #[cfg(not(feature = "debug"))]
+    {
+        let _ = (address, bytes);
+        false
+    }
+}
+
+/// Puts the guards of a range back, which [`lift_guards`] took away.
+pub fn put_guards_back(address: usize, bytes: usize) {
+    #[cfg(feature = "debug")]
+    crate::debug::put_guards_back(address, bytes);
+    #[cfg(not(feature = "debug"))]
+    let _ = (address, bytes);
+}
+
+/// Whether the page of an address is a guard of the debug heap's.
+#[must_use]
+pub fn is_guarded(address: usize) -> bool {
+    #[cfg(feature = "debug")]
+    return crate::debug::is_guarded(address);
+    #[cfg(not(feature = "debug"))]
+    {
+        let _ = address;
+        false
+    }
 }
 
 /// The block that an address lies in is no leak, as the program says, or may be one again. Nothing where the process does

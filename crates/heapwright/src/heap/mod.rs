@@ -78,8 +78,8 @@ pub use control::{give_up_reserve, good_size, limit_address_space, owns, trim};
 pub use debug_hooks::observe;
 pub use debug_hooks::{
     block_history, debug_at_exit, debug_has_stack, debug_is_interrupted, debug_looks_at_end,
-    debug_prepare, debugging, fault, forget_code, guarding, keep, keep_new, poison, poisoned_bytes,
-    put_guard_back, remember_code,
+    debug_prepare, debugging, fault, forget_code, guarding, is_guarded, keep, keep_new,
+    lift_guards, poison, poisoned_bytes, put_guard_back, put_guards_back, remember_code,
 };
 pub use defragment::{free_uncached, malloc_uncached, should_move};
 pub use door::{allocate_of_token, realloc_to_nothing, usable_size};

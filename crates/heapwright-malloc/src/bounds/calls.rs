@@ -1,0 +1,333 @@
+//! The third table: calls of the kernel. What is wrong in their memory the kernel refuses with `EFAULT`, where the debug heap has
+//! a guard, and a program that runs alone would not have seen that. So each is looked at first, and goes through in spite of
+//! a finding (see `kernel`). `libheapwright-check.so` has them, for `mode=debug`; the first table (`table`) says how a line is read,
+//! and has those that the hardened library checks, too (`read`, `recvfrom`, `getcwd`, ...).
+//!
+//! | what | how much of it |
+//! |---|---|
+//! | a path, a name (`names`) | the string and its end |
+//! | a struct (`fills`, `takes`), an array of them | all of it, as the kernel has it: 8 bytes of a set of signals |
+//! | lengths that are said | all of it, also where the call may fill less, as valgrind's memcheck does |
+//! | lengths in a word (`fills_said`: `accept`, `getsockopt`) | the word, and as much as it says |
+//! | parts and messages (`writev`, `recvmmsg`) | the lists, and all that they lead to |
+//! | `argv` and `envp` (`strings`) | the lists, and each string |
+//! | `ioctl`, `fcntl` | by the command: the size that is in its number, and those of a few that have none |
+//!
+//! A null pointer is the kernel's to refuse, or means something. An argument that the checks do not need is a [`Word`]: what its
+//! register holds is passed on, so a variadic function is as any other.
+
+use super::table::{ConstText, From, List, Text, To};
+use super::{Check, Function, Glance, Room, Stage, counted, kernel, product};
+use core::cell::Cell;
+use core::mem::transmute;
+use core::sync::atomic::Ordering;
+use heapwright_entry_reads::SLOTS;
+// (The lines' modules have these names.)
+use libc::{
+    c_int, c_long, c_uint, c_ulong, c_void, epoll_event, iovec, itimerspec, itimerval, mmsghdr,
+    msghdr, off_t, off64_t, pollfd, rlimit, rusage, siginfo_t, socklen_t, ssize_t, stack_t,
+    timespec, timeval, timex, tms, utimbuf, utsname,
+};
+use libc::{stat as Stat, statfs as StatFs, statvfs as StatVfs, sysinfo as SysInfo};
+
+/// What is passed on as it is.
+type Word = usize;
+type Parts = *const iovec;
+/// `argv`, `envp`.
+type Strings = *const ConstText;
+/// Two times; null: now.
+type Times = *const [timespec; 2];
+type OldTimes = *const [timeval; 2];
+/// A set of signals, as the kernel has it.
+type Signals = *const u64;
+type OldSignals = *mut u64;
+/// A place in a file.
+type Place = *mut off64_t;
+type Length = *mut socklen_t;
+type Id = *mut c_uint;
+
+const ALL: usize = usize::MAX;
+/// `struct statx`, which not every C library has.
+const STATX: usize = 256;
+/// `struct sembuf`.
+const SEMAPHORE: usize = 6;
+
+functions! { CALLS:
+    // Files that are open.
+    write(file: c_int, from: From, n: usize) -> ssize_t { reads(from, n) }
+    pwrite(file: c_int, from: From, n: usize, at: off_t) -> ssize_t { reads(from, n) }
+    pwrite64(file: c_int, from: From, n: usize, at: off64_t) -> ssize_t { reads(from, n) }
+    readv(file: c_int, parts: Parts, count: c_int) -> ssize_t { writes_parts(parts, count) }
+    preadv(file: c_int, parts: Parts, count: c_int, at: off_t) -> ssize_t { writes_parts(parts, count) }
+    preadv64(file: c_int, parts: Parts, count: c_int, at: off64_t) -> ssize_t { writes_parts(parts, count) }
+    preadv2(file: c_int, parts: Parts, count: c_int, at: off_t, flags: c_int) -> ssize_t { writes_parts(parts, count) }
+    preadv64v2(file: c_int, parts: Parts, count: c_int, at: off64_t, flags: c_int) -> ssize_t { writes_parts(parts, count) }
+    writev(file: c_int, parts: Parts, count: c_int) -> ssize_t { reads_parts(parts, count) }
+    pwritev(file: c_int, parts: Parts, count: c_int, at: off_t) -> ssize_t { reads_parts(parts, count) }
+    pwritev64(file: c_int, parts: Parts, count: c_int, at: off64_t) -> ssize_t { reads_parts(parts, count) }
+    pwritev2(file: c_int, parts: Parts, count: c_int, at: off_t, flags: c_int) -> ssize_t { reads_parts(parts, count) }
+    pwritev64v2(file: c_int, parts: Parts, count: c_int, at: off64_t, flags: c_int) -> ssize_t { reads_parts(parts, count) }
+    vmsplice(file: c_int, parts: Parts, count: usize, flags: c_uint) -> ssize_t { reads_parts(parts, count) }
+    process_vm_readv(process: c_int, parts: Parts, count: c_ulong, others: Parts, other: c_ulong, flags: c_ulong) -> ssize_t { writes_parts(parts, count), takes_list(others, other as usize) }
+    process_vm_writev(process: c_int, parts: Parts, count: c_ulong, others: Parts, other: c_ulong, flags: c_ulong) -> ssize_t { reads_parts(parts, count), takes_list(others, other as usize) }
+    sendfile(to: c_int, from: c_int, at: Place, n: usize) -> ssize_t { fills(at) }
+    sendfile64(to: c_int, from: c_int, at: Place, n: usize) -> ssize_t { fills(at) }
+    splice(from: c_int, at: Place, to: c_int, where_to: Place, n: usize, flags: c_uint) -> ssize_t { fills(at), fills(where_to) }
+    copy_file_range(from: c_int, at: Place, to: c_int, where_to: Place, n: usize, flags: c_uint) -> ssize_t { fills(at), fills(where_to) }
+    getdents64(file: c_int, to: To, n: usize) -> ssize_t { writes(to, n) }
+    fstat(file: c_int, to: *mut Stat) -> c_int { fills(to) }
+    fstat64(file: c_int, to: *mut Stat) -> c_int { fills(to) }
+    __fxstat(version: c_int, file: c_int, to: *mut Stat) -> c_int { fills(to) }
+    __fxstat64(version: c_int, file: c_int, to: *mut Stat) -> c_int { fills(to) }
+    fstatfs(file: c_int, to: *mut StatFs) -> c_int { fills(to) }
+    fstatfs64(file: c_int, to: *mut StatFs) -> c_int { fills(to) }
+    fstatvfs(file: c_int, to: *mut StatVfs) -> c_int { fills(to) }
+    fstatvfs64(file: c_int, to: *mut StatVfs) -> c_int { fills(to) }
+    futimens(file: c_int, times: Times) -> c_int { takes(times) }
+    futimes(file: c_int, times: OldTimes) -> c_int { takes(times) }
+    fgetxattr(file: c_int, name: ConstText, to: To, n: usize) -> ssize_t { names(name), writes(to, n) }
+    fsetxattr(file: c_int, name: ConstText, from: From, n: usize, flags: c_int) -> c_int { names(name), reads(from, n) }
+    flistxattr(file: c_int, to: To, n: usize) -> ssize_t { writes(to, n) }
+    fremovexattr(file: c_int, name: ConstText) -> c_int { names(name) }
+    fcntl(file: c_int, command: c_int, what: To) -> c_int { controls(command, what) }
+    fcntl64(file: c_int, command: c_int, what: To) -> c_int { controls(command, what) }
+    ioctl(file: c_int, request: c_ulong, what: To) -> c_int { requests(request, what) }
+
+    // Files by their paths.
+    open(path: ConstText, flags: Word, mode: Word) -> c_int { names(path) }
+    open64(path: ConstText, flags: Word, mode: Word) -> c_int { names(path) }
+    openat(folder: Word, path: ConstText, flags: Word, mode: Word) -> c_int { names(path) }
+    openat64(folder: Word, path: ConstText, flags: Word, mode: Word) -> c_int { names(path) }
+    __open_2(path: ConstText, flags: Word) -> c_int { names(path) }
+    __open64_2(path: ConstText, flags: Word) -> c_int { names(path) }
+    __openat_2(folder: Word, path: ConstText, flags: Word) -> c_int { names(path) }
+    __openat64_2(folder: Word, path: ConstText, flags: Word) -> c_int { names(path) }
+    creat(path: ConstText, mode: Word) -> c_int { names(path) }
+    creat64(path: ConstText, mode: Word) -> c_int { names(path) }
+    stat(path: ConstText, to: *mut Stat) -> c_int { names(path), fills(to) }
+    stat64(path: ConstText, to: *mut Stat) -> c_int { names(path), fills(to) }
+    lstat(path: ConstText, to: *mut Stat) -> c_int { names(path), fills(to) }
+    lstat64(path: ConstText, to: *mut Stat) -> c_int { names(path), fills(to) }
+    fstatat(folder: Word, path: ConstText, to: *mut Stat, flags: Word) -> c_int { names(path), fills(to) }
+    fstatat64(folder: Word, path: ConstText, to: *mut Stat, flags: Word) -> c_int { names(path), fills(to) }
+    __xstat(version: Word, path: ConstText, to: *mut Stat) -> c_int { names(path), fills(to) }
+    __xstat64(version: Word, path: ConstText, to: *mut Stat) -> c_int { names(path), fills(to) }
+    __lxstat(version: Word, path: ConstText, to: *mut Stat) -> c_int { names(path), fills(to) }
+    __lxstat64(version: Word, path: ConstText, to: *mut Stat) -> c_int { names(path), fills(to) }
+    __fxstatat(version: Word, folder: Word, path: ConstText, to: *mut Stat, flags: Word) -> c_int { names(path), fills(to) }
+    __fxstatat64(version: Word, folder: Word, path: ConstText, to: *mut Stat, flags: Word) -> c_int { names(path), fills(to) }
+    statx(folder: Word, path: ConstText, flags: Word, mask: Word, to: To) -> c_int { names(path), fills_bytes(to, STATX) }
+    statfs(path: ConstText, to: *mut StatFs) -> c_int { names(path), fills(to) }
+    statfs64(path: ConstText, to: *mut StatFs) -> c_int { names(path), fills(to) }
+    statvfs(path: ConstText, to: *mut StatVfs) -> c_int { names(path), fills(to) }
+    statvfs64(path: ConstText, to: *mut StatVfs) -> c_int { names(path), fills(to) }
+    access(path: ConstText, mode: Word) -> c_int { names(path) }
+    eaccess(path: ConstText, mode: Word) -> c_int { names(path) }
+    euidaccess(path: ConstText, mode: Word) -> c_int { names(path) }
+    faccessat(folder: Word, path: ConstText, mode: Word, flags: Word) -> c_int { names(path) }
+    unlink(path: ConstText) -> c_int { names(path) }
+    unlinkat(folder: Word, path: ConstText, flags: Word) -> c_int { names(path) }
+    rmdir(path: ConstText) -> c_int { names(path) }
+    remove(path: ConstText) -> c_int { names(path) }
+    mkdir(path: ConstText, mode: Word) -> c_int { names(path) }
+    mkdirat(folder: Word, path: ConstText, mode: Word) -> c_int { names(path) }
+    mkfifo(path: ConstText, mode: Word) -> c_int { names(path) }
+    mkfifoat(folder: Word, path: ConstText, mode: Word) -> c_int { names(path) }
+    mknod(path: ConstText, mode: Word, device: Word) -> c_int { names(path) }
+    mknodat(folder: Word, path: ConstText, mode: Word, device: Word) -> c_int { names(path) }
+    __xmknod(version: Word, path: ConstText, mode: Word, device: *const u64) -> c_int { names(path), takes(device) }
+    __xmknodat(version: Word, folder: Word, path: ConstText, mode: Word, device: *const u64) -> c_int { names(path), takes(device) }
+    rename(path: ConstText, new: ConstText) -> c_int { names(path), names(new) }
+    renameat(folder: Word, path: ConstText, other: Word, new: ConstText) -> c_int { names(path), names(new) }
+    renameat2(folder: Word, path: ConstText, other: Word, new: ConstText, flags: Word) -> c_int { names(path), names(new) }
+    link(path: ConstText, new: ConstText) -> c_int { names(path), names(new) }
+    linkat(folder: Word, path: ConstText, other: Word, new: ConstText, flags: Word) -> c_int { names(path), names(new) }
+    symlink(text: ConstText, new: ConstText) -> c_int { names(text), names(new) }
+    symlinkat(text: ConstText, folder: Word, new: ConstText) -> c_int { names(text), names(new) }
+    chdir(path: ConstText) -> c_int { names(path) }
+    chroot(path: ConstText) -> c_int { names(path) }
+    chmod(path: ConstText, mode: Word) -> c_int { names(path) }
+    lchmod(path: ConstText, mode: Word) -> c_int { names(path) }
+    fchmodat(folder: Word, path: ConstText, mode: Word, flags: Word) -> c_int { names(path) }
+    chown(path: ConstText, user: Word, group: Word) -> c_int { names(path) }
+    lchown(path: ConstText, user: Word, group: Word) -> c_int { names(path) }
+    fchownat(folder: Word, path: ConstText, user: Word, group: Word, flags: Word) -> c_int { names(path) }
+    truncate(path: ConstText, n: Word) -> c_int { names(path) }
+    truncate64(path: ConstText, n: Word) -> c_int { names(path) }
+    utime(path: ConstText, times: *const utimbuf) -> c_int { names(path), takes(times) }
+    utimes(path: ConstText, times: OldTimes) -> c_int { names(path), takes(times) }
+    lutimes(path: ConstText, times: OldTimes) -> c_int { names(path), takes(times) }
+    futimesat(folder: Word, path: ConstText, times: OldTimes) -> c_int { names(path), takes(times) }
+    utimensat(folder: Word, path: ConstText, times: Times, flags: Word) -> c_int { names(path), takes(times) }
+    getxattr(path: ConstText, name: ConstText, to: To, n: usize) -> ssize_t { names(path), names(name), writes(to, n) }
+    lgetxattr(path: ConstText, name: ConstText, to: To, n: usize) -> ssize_t { names(path), names(name), writes(to, n) }
+    setxattr(path: ConstText, name: ConstText, from: From, n: usize, flags: Word) -> c_int { names(path), names(name), reads(from, n) }
+    lsetxattr(path: ConstText, name: ConstText, from: From, n: usize, flags: Word) -> c_int { names(path), names(name), reads(from, n) }
+    listxattr(path: ConstText, to: To, n: usize) -> ssize_t { names(path), writes(to, n) }
+    llistxattr(path: ConstText, to: To, n: usize) -> ssize_t { names(path), writes(to, n) }
+    removexattr(path: ConstText, name: ConstText) -> c_int { names(path), names(name) }
+    lremovexattr(path: ConstText, name: ConstText) -> c_int { names(path), names(name) }
+    inotify_add_watch(file: Word, path: ConstText, mask: Word) -> c_int { names(path) }
+    acct(path: ConstText) -> c_int { names(path) }
+    swapon(path: ConstText, flags: Word) -> c_int { names(path) }
+    swapoff(path: ConstText) -> c_int { names(path) }
+    mount(what: ConstText, path: ConstText, kind: ConstText, flags: Word, options: Word) -> c_int { names(what), names(path), names(kind) }
+    umount(path: ConstText) -> c_int { names(path) }
+    umount2(path: ConstText, flags: Word) -> c_int { names(path) }
+    // (These call the kernel within the C library, where nobody looks.)
+    fopen(path: ConstText, mode: ConstText) -> To { names(path), names(mode) }
+    fopen64(path: ConstText, mode: ConstText) -> To { names(path), names(mode) }
+    freopen(path: ConstText, mode: ConstText, file: To) -> To { names(path), names(mode) }
+    freopen64(path: ConstText, mode: ConstText, file: To) -> To { names(path), names(mode) }
+    opendir(path: ConstText) -> To { names(path) }
+    realpath(path: ConstText, to: Text) -> Text { names(path) }
+    __realpath_chk(path: ConstText, to: Text, limit: usize) -> Text { names(path) }
+    mkstemp(path: Text) -> c_int { reads_text(path, ALL) }
+    mkstemp64(path: Text) -> c_int { reads_text(path, ALL) }
+    mkostemp(path: Text, flags: Word) -> c_int { reads_text(path, ALL) }
+    mkostemp64(path: Text, flags: Word) -> c_int { reads_text(path, ALL) }
+    mkdtemp(path: Text) -> Text { reads_text(path, ALL) }
+
+    // Programs.
+    execve(path: ConstText, words: Strings, variables: Strings) -> c_int { names(path), strings(words), strings(variables) }
+    execv(path: ConstText, words: Strings) -> c_int { names(path), strings(words) }
+    execvp(path: ConstText, words: Strings) -> c_int { names(path), strings(words) }
+    execvpe(path: ConstText, words: Strings, variables: Strings) -> c_int { names(path), strings(words), strings(variables) }
+    fexecve(file: c_int, words: Strings, variables: Strings) -> c_int { strings(words), strings(variables) }
+    execveat(folder: Word, path: ConstText, words: Strings, variables: Strings, flags: Word) -> c_int { names(path), strings(words), strings(variables) }
+    execl as nothing(path: ConstText, list: List) -> c_int { instead kernel::execl }
+    execlp as nothing(path: ConstText, list: List) -> c_int { instead kernel::execlp }
+    execle as nothing(path: ConstText, list: List) -> c_int { instead kernel::execle }
+    posix_spawn(process: *mut c_int, path: ConstText, actions: Word, attributes: Word, words: Strings, variables: Strings) -> c_int { fills(process), names(path), strings(words), strings(variables) }
+    posix_spawnp(process: *mut c_int, path: ConstText, actions: Word, attributes: Word, words: Strings, variables: Strings) -> c_int { fills(process), names(path), strings(words), strings(variables) }
+    system(command: ConstText) -> c_int { names(command) }
+    popen(command: ConstText, mode: ConstText) -> To { names(command), names(mode) }
+    wait(status: *mut c_int) -> c_int { fills(status) }
+    waitpid(process: Word, status: *mut c_int, options: Word) -> c_int { fills(status) }
+    wait3(status: *mut c_int, options: Word, used: *mut rusage) -> c_int { fills(status), fills(used) }
+    wait4(process: Word, status: *mut c_int, options: Word, used: *mut rusage) -> c_int { fills(status), fills(used) }
+    waitid(kind: Word, process: Word, info: *mut siginfo_t, options: Word) -> c_int { fills(info) }
+
+    // Sockets and pipes.
+    send(file: c_int, from: From, n: usize, flags: c_int) -> ssize_t { reads(from, n) }
+    sendto(file: c_int, from: From, n: usize, flags: c_int, who: From, length: socklen_t) -> ssize_t { reads(from, n), takes_bytes(who, length as usize) }
+    sendmsg(file: c_int, message: *const msghdr, flags: c_int) -> ssize_t { reads_message(message) }
+    sendmmsg(file: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int { reads_messages(messages, count) }
+    recvmsg(file: c_int, message: *mut msghdr, flags: c_int) -> ssize_t { writes_message(message) }
+    recvmmsg(file: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int, limit: *mut timespec) -> c_int { writes_messages(messages, count), fills(limit) }
+    accept(file: c_int, who: To, length: Length) -> c_int { fills_said(who, length) }
+    accept4(file: c_int, who: To, length: Length, flags: c_int) -> c_int { fills_said(who, length) }
+    bind(file: c_int, where_to: From, length: socklen_t) -> c_int { takes_bytes(where_to, length as usize) }
+    connect(file: c_int, where_to: From, length: socklen_t) -> c_int { takes_bytes(where_to, length as usize) }
+    getsockname(file: c_int, who: To, length: Length) -> c_int { fills_said(who, length) }
+    getpeername(file: c_int, who: To, length: Length) -> c_int { fills_said(who, length) }
+    getsockopt(file: c_int, level: c_int, name: c_int, to: To, length: Length) -> c_int { fills_said(to, length) }
+    setsockopt(file: c_int, level: c_int, name: c_int, from: From, length: socklen_t) -> c_int { takes_bytes(from, length as usize) }
+    socketpair(domain: c_int, kind: c_int, protocol: c_int, ends: *mut [c_int; 2]) -> c_int { fills(ends) }
+    pipe(ends: *mut [c_int; 2]) -> c_int { fills(ends) }
+    pipe2(ends: *mut [c_int; 2], flags: c_int) -> c_int { fills(ends) }
+    memfd_create(name: ConstText, flags: Word) -> c_int { names(name) }
+
+    // What is waited for.
+    poll(files: *mut pollfd, count: usize, limit: c_int) -> c_int { fills_list(files, count) }
+    ppoll(files: *mut pollfd, count: usize, limit: *const timespec, signals: Signals) -> c_int { fills_list(files, count), takes(limit), takes(signals) }
+    __poll_chk(files: *mut pollfd, count: usize, limit: c_int, bytes: usize) -> c_int { fills_list(files, count) }
+    __ppoll_chk(files: *mut pollfd, count: usize, limit: *const timespec, signals: Signals, bytes: usize) -> c_int { fills_list(files, count), takes(limit), takes(signals) }
+    select(count: c_int, read: To, write: To, other: To, limit: *mut timeval) -> c_int { fills_bytes(read, set_of(count)), fills_bytes(write, set_of(count)), fills_bytes(other, set_of(count)), fills(limit) }
+    pselect(count: c_int, read: To, write: To, other: To, limit: *const timespec, signals: Signals) -> c_int { fills_bytes(read, set_of(count)), fills_bytes(write, set_of(count)), fills_bytes(other, set_of(count)), takes(limit), takes(signals) }
+    epoll_ctl(poll: c_int, what: c_int, file: c_int, event: *const epoll_event) -> c_int { takes(if what == libc::EPOLL_CTL_DEL { core::ptr::null() } else { event }) }
+    epoll_wait(poll: c_int, events: *mut epoll_event, most: c_int, limit: c_int) -> c_int { fills_list(events, counted(most)) }
+    epoll_pwait(poll: c_int, events: *mut epoll_event, most: c_int, limit: c_int, signals: Signals) -> c_int { fills_list(events, counted(most)), takes(signals) }
+    epoll_pwait2(poll: c_int, events: *mut epoll_event, most: c_int, limit: *const timespec, signals: Signals) -> c_int { fills_list(events, counted(most)), takes(limit), takes(signals) }
+
+    // Time.
+    clock_gettime(clock: c_int, to: *mut timespec) -> c_int { fills(to) }
+    clock_getres(clock: c_int, to: *mut timespec) -> c_int { fills(to) }
+    clock_settime(clock: c_int, from: *const timespec) -> c_int { takes(from) }
+    clock_nanosleep(clock: c_int, flags: c_int, time: *const timespec, left: *mut timespec) -> c_int { takes(time), fills(left) }
+    clock_adjtime(clock: c_int, how: *mut timex) -> c_int { fills(how) }
+    adjtimex(how: *mut timex) -> c_int { fills(how) }
+    adjtime(from: *const timeval, left: *mut timeval) -> c_int { takes(from), fills(left) }
+    nanosleep(time: *const timespec, left: *mut timespec) -> c_int { takes(time), fills(left) }
+    gettimeofday(to: *mut timeval, zone: *mut [c_int; 2]) -> c_int { fills(to), fills(zone) }
+    settimeofday(from: *const timeval, zone: *const [c_int; 2]) -> c_int { takes(from), takes(zone) }
+    time(to: *mut c_long) -> c_long { fills(to) }
+    times(to: *mut tms) -> c_long { fills(to) }
+    timer_gettime(timer: To, to: *mut itimerspec) -> c_int { fills(to) }
+    timer_settime(timer: To, flags: c_int, new: *const itimerspec, old: *mut itimerspec) -> c_int { takes(new), fills(old) }
+    timerfd_gettime(file: c_int, to: *mut itimerspec) -> c_int { fills(to) }
+    timerfd_settime(file: c_int, flags: c_int, new: *const itimerspec, old: *mut itimerspec) -> c_int { takes(new), fills(old) }
+    getitimer(which: c_int, to: *mut itimerval) -> c_int { fills(to) }
+    setitimer(which: c_int, new: *const itimerval, old: *mut itimerval) -> c_int { takes(new), fills(old) }
+
+    // Signals. (`sigaction`, which is interposed elsewhere, hands the kernel no memory of the program's.)
+    sigprocmask(how: c_int, new: Signals, old: OldSignals) -> c_int { takes(new), fills(old) }
+    pthread_sigmask(how: c_int, new: Signals, old: OldSignals) -> c_int { takes(new), fills(old) }
+    sigpending(to: OldSignals) -> c_int { fills(to) }
+    sigsuspend(signals: Signals) -> c_int { takes(signals) }
+    sigwait(signals: Signals, to: *mut c_int) -> c_int { takes(signals), fills(to) }
+    sigwaitinfo(signals: Signals, to: *mut siginfo_t) -> c_int { takes(signals), fills(to) }
+    sigtimedwait(signals: Signals, to: *mut siginfo_t, limit: *const timespec) -> c_int { takes(signals), fills(to), takes(limit) }
+    sigaltstack(new: *const stack_t, old: *mut stack_t) -> c_int { takes(new), fills(old) }
+    signalfd(file: c_int, signals: Signals, flags: c_int) -> c_int { takes(signals) }
+
+    // The system, the process, its threads.
+    uname(to: *mut utsname) -> c_int { fills(to) }
+    gethostname(to: Text, n: usize) -> c_int { writes(to, n) }
+    __gethostname_chk(to: Text, n: usize, limit: usize) -> c_int { writes(to, n) }
+    getdomainname(to: Text, n: usize) -> c_int { writes(to, n) }
+    __getdomainname_chk(to: Text, n: usize, limit: usize) -> c_int { writes(to, n) }
+    sethostname(from: ConstText, n: usize) -> c_int { reads(from, n) }
+    setdomainname(from: ConstText, n: usize) -> c_int { reads(from, n) }
+    sysinfo(to: *mut SysInfo) -> c_int { fills(to) }
+    klogctl(kind: c_int, to: Text, n: c_int) -> c_int { writes(to, counted(n)) }
+    getrandom(to: To, n: usize, flags: c_uint) -> ssize_t { writes(to, n) }
+    getentropy(to: To, n: usize) -> c_int { writes(to, n) }
+    getrlimit(resource: c_int, to: *mut rlimit) -> c_int { fills(to) }
+    getrlimit64(resource: c_int, to: *mut rlimit) -> c_int { fills(to) }
+    getrusage(who: c_int, to: *mut rusage) -> c_int { fills(to) }
+    getgroups(n: c_int, to: Id) -> c_int { fills_list(to, counted(n)) }
+    __getgroups_chk(n: c_int, to: Id, limit: usize) -> c_int { fills_list(to, counted(n)) }
+    setgroups(n: usize, from: *const c_uint) -> c_int { takes_list(from, n) }
+    getresuid(real: Id, effective: Id, saved: Id) -> c_int { fills(real), fills(effective), fills(saved) }
+    getresgid(real: Id, effective: Id, saved: Id) -> c_int { fills(real), fills(effective), fills(saved) }
+    sched_getaffinity(process: c_int, n: usize, to: To) -> c_int { writes(to, n) }
+    sched_setaffinity(process: c_int, n: usize, from: From) -> c_int { takes_bytes(from, n) }
+    sched_getparam(process: c_int, to: *mut c_int) -> c_int { fills(to) }
+    sched_setparam(process: c_int, from: *const c_int) -> c_int { takes(from) }
+    sched_setscheduler(process: c_int, how: c_int, from: *const c_int) -> c_int { takes(from) }
+    sched_rr_get_interval(process: c_int, to: *mut timespec) -> c_int { fills(to) }
+
+    // Messages and semaphores.
+    msgsnd(queue: c_int, from: From, n: usize, flags: c_int) -> c_int { reads(from, size_of::<c_long>() + n) }
+    msgrcv(queue: c_int, to: To, n: usize, kind: c_long, flags: c_int) -> ssize_t { writes(to, size_of::<c_long>() + n) }
+    semop(set: c_int, what: From, count: usize) -> c_int { takes_bytes(what, product(count, SEMAPHORE)) }
+    semtimedop(set: c_int, what: From, count: usize, limit: *const timespec) -> c_int { takes_bytes(what, product(count, SEMAPHORE)), takes(limit) }
+    mq_send(queue: c_int, from: ConstText, n: usize, urgency: c_uint) -> c_int { reads(from, n) }
+    mq_timedsend(queue: c_int, from: ConstText, n: usize, urgency: c_uint, limit: *const timespec) -> c_int { reads(from, n), takes(limit) }
+    mq_receive(queue: c_int, to: Text, n: usize, urgency: *mut c_uint) -> ssize_t { writes(to, n), fills(urgency) }
+    mq_timedreceive(queue: c_int, to: Text, n: usize, urgency: *mut c_uint, limit: *const timespec) -> ssize_t { writes(to, n), fills(urgency), takes(limit) }
+
+    // What is in no table.
+    syscall(number: c_long, one: Word, two: Word, three: Word, four: Word, five: Word, six: Word) -> c_long { instead kernel::syscall }
+}
+
+/// Names that the oldest C library in use (glibc 2.17) has not, with the version that brought them: see `fill_slots`.
+pub(super) const SINCE: &[(u32, &[&str])] = &[
+    (25, &["getentropy", "getrandom"]),
+    (26, &["preadv2", "preadv64v2", "pwritev2", "pwritev64v2"]),
+    (27, &["copy_file_range", "memfd_create"]),
+    (28, &["fcntl64", "renameat2", "statx"]),
+    (30, &["getdents64"]),
+    (33, &["fstat", "fstat64", "fstatat", "fstatat64", "lstat", "lstat64", "mknod", "mknodat"]),
+    (33, &["stat", "stat64"]),
+    // In a library of their own before.
+    (34, &["mq_receive", "mq_send", "mq_timedreceive", "mq_timedsend"]),
+    (34, &["execveat", "timer_gettime", "timer_settime"]),
+    (35, &["epoll_pwait2"]),
+];
+
+/// Bytes of a set of so many files, of which the kernel accesses whole words.
+fn set_of(count: c_int) -> usize {
+    counted(count).div_ceil(64) * 8
+}

@@ -1,0 +1,616 @@
+//! What calls of the kernel access, and how a call goes through after a finding.
+//!
+//! ```text
+//!   stat(path, to)      looked_at   path, to: findings? none: the real function
+//!                       in_spite    the same look again, which now makes room instead of findings:
+//!                                     path   a copy is passed, which ends where its block does
+//!                                     to     a copy is passed, and is the block's afterwards, as far as it goes
+//!                                     what is longer: the guards of its pages are lifted
+//!                                   the real function
+//!                                   the guards are put back
+//! ```
+//!
+//! The kernel faults at a guard where the program alone would not, and says `EFAULT`. So it finds none. What it reads where there
+//! is no block is zeros, and what it writes there is gone afterwards: what a path or a struct means is not to depend on what the
+//! debug heap has behind a block.
+//!
+//! **Other people's memory.** A program may pass a pointer that leads nowhere, and the kernel is to say so. What the checks
+//! themselves have to read (a length, a list of parts) is asked for first ([`is_there`]).
+//!
+//! **Anywhere.** Calls come from signal handlers, and between `vfork` and `exec`: nothing here allocates, and guards are
+//! lifted only where the heap was not interrupted.
+
+use super::{Access, bounded};
+use core::cell::Cell;
+use heapwright::heap;
+use libc::c_char;
+
+/// Guarded ranges that one call may be given.
+const RANGES: usize = 16;
+/// Bytes of all that one call may be given copies of, and how many. (What is longer is passed as it is, with its guards lifted.)
+const BYTES: usize = 512;
+const COPIED: usize = 4;
+const ALIGN: usize = 16;
+/// What of a string is lifted, whose length nobody knows: as much as the kernel takes of a path.
+#[cfg(heapwright_reads)]
+const PATH: usize = 4096;
+
+/// How the checks of one call look at it.
+#[derive(Clone, Copy)]
+pub(super) enum Stage<'a> {
+    /// What is wrong is a finding, and noted.
+    Look(&'a Cell<bool>),
+    /// What is wrong gets room.
+    GoThrough(&'a Room),
+}
+
+impl Stage<'_> {
+    /// Something is wrong.
+    pub(super) fn refuse(self, name: &'static str, access: Access, address: usize, bytes: usize) {
+        match self {
+            Self::Look(is_wrong) => {
+                is_wrong.set(true);
+                heap::out_of_bounds(name, access, address, bytes);
+            }
+            Self::GoThrough(room) => room.lift(address, bytes),
+        }
+    }
+}
+
+/// What a call needs to go through.
+#[repr(align(16))]
+pub(super) struct Room {
+    /// Where guards are lifted, from and how many bytes.
+    lifted: [Cell<(usize, usize)>; RANGES],
+    /// What the call gets copies of, and the copies' bytes.
+    copied: [Cell<Copied>; COPIED],
+    bytes: [Cell<u8>; BYTES],
+    used: Cell<usize>,
+}
+
+/// Memory that the call gets a copy of.
+#[derive(Clone, Copy)]
+struct Copied {
+    from: *mut u8,
+    /// How much; 0: nothing is.
+    bytes: usize,
+    /// Where the copy is.
+    start: usize,
+    /// How much of it goes back.
+    written: usize,
+}
+
+impl Copied {
+    const NOTHING: Self = Self { from: core::ptr::null_mut(), bytes: 0, start: 0, written: 0 };
+}
+
+impl Room {
+    pub(super) fn new() -> Self {
+        Self {
+            lifted: [const { Cell::new((0, 0)) }; RANGES],
+            copied: [const { Cell::new(Copied::NOTHING) }; COPIED],
+            bytes: [const { Cell::new(0) }; BYTES],
+            used: Cell::new(0),
+        }
+    }
+
+    fn lift(&self, address: usize, bytes: usize) {
+        if let Some(free) = self.lifted.iter().find(|range| range.get().1 == 0)
+            && heap::lift_guards(address, bytes)
+        {
+            free.set((address, bytes));
+        }
+    }
+
+    /// The call is over.
+    pub(super) fn put_back(&self) {
+        for Copied { from, start, written, .. } in self.copied.iter().map(Cell::get) {
+            for at in 0..written {
+                // SAFETY: a byte of the block, which had so many when the call began.
+                unsafe { from.wrapping_add(at).write(self.bytes[start + at].get()) };
+            }
+        }
+        for (address, bytes) in self.lifted.iter().map(Cell::get).filter(|range| range.1 > 0) {
+            heap::put_guards_back(address, bytes);
+        }
+    }
+
+    /// A copy is passed of the `bytes` at `from`, of which a block has `left`, with zeros behind these. `is_written`: what the
+    /// call has written is the block's afterwards, as far as it goes. False: it is too long, or what is missing is there (poisoned,
+    /// say).
+    fn copy(&self, from: *mut u8, left: usize, bytes: usize, is_written: bool) -> bool {
+        let (start, is_there) = (self.used.get(), heap::poisoned_bytes(from.addr() + left, 1));
+        let free = self.copied.iter().find(|copy| copy.get().bytes == 0);
+        let to = self.bytes[start..].get(..bytes);
+        let (Some(free), Some(to), false) = (free, to, is_there == Some(1)) else { return false };
+        for (at, to) in to[..left].iter().enumerate() {
+            // SAFETY: so many bytes of the block are left.
+            to.set(unsafe { from.wrapping_add(at).read() });
+        }
+        self.used.set((start + bytes).next_multiple_of(ALIGN).min(BYTES));
+        free.set(Copied { from, bytes, start, written: if is_written { left } else { 0 } });
+        true
+    }
+
+    /// An argument as the real function gets it: a copy for what was copied.
+    pub(super) fn pass<T: Copy>(&self, argument: T) -> T {
+        if size_of::<T>() != size_of::<usize>() {
+            return argument;
+        }
+        // SAFETY: an argument of a word: an integer or a pointer, which is read as its address.
+        let word = unsafe { core::mem::transmute_copy::<T, usize>(&argument) };
+        let is_it = |copy: &Copied| copy.bytes > 0 && copy.from.addr() == word;
+        let Some(copy) = self.copied.iter().map(Cell::get).find(is_it) else { return argument };
+        let to = self.bytes[copy.start].as_ptr();
+        // SAFETY: the argument is the address of what was copied, so a pointer.
+        unsafe { core::mem::transmute_copy::<*mut u8, T>(&to) }
+    }
+}
+
+impl<const READS: bool> super::Glance<READS> {
+    #[inline(always)]
+    pub(super) fn names(self, path: *const c_char) -> bool {
+        self.reads_text(path, usize::MAX)
+    }
+
+    #[inline(always)]
+    pub(super) fn fills_said<T>(self, to: *mut T, length: *mut libc::socklen_t) -> bool {
+        !READS || to.is_null() && length.is_null()
+    }
+}
+
+impl<const READS: bool> super::Check<'_, READS> {
+    /// The string at `path`, with its end, will be read by the kernel.
+    pub(super) fn names(self, path: *const c_char) {
+        if let Stage::GoThrough(room) = self.stage
+            && let Some(left) = bounded(path)
+            && super::text::length(path, left) == left
+            && room.copy(path.cast_mut().cast(), left, left + 1, false)
+        {
+            return;
+        }
+        self.reads_text(path, usize::MAX);
+    }
+
+    /// As many bytes as `length` says will be written to `to`, and to `length` how many there would have been.
+    pub(super) fn fills_said<T>(self, to: *mut T, length: *mut libc::socklen_t) {
+        #[cfg(heapwright_reads)]
+        if READS {
+            self.fills_bytes(length, size_of::<libc::socklen_t>());
+            if !to.is_null() && is_there(length, size_of::<libc::socklen_t>()) {
+                // SAFETY: it can be read, and the kernel does it next.
+                self.writes(to, unsafe { length.read_unaligned() } as usize);
+            }
+        }
+        let _ = (to, length);
+    }
+}
+
+#[cfg(heapwright_reads)]
+pub(super) use lists::{execl, execle, execlp, is_there, syscall};
+
+/// What only `libheapwright-check.so` looks at.
+#[cfg(heapwright_reads)]
+mod lists {
+    use super::super::text::length;
+    use super::super::{Check, Glance, Slot, format::Arguments, product};
+    use super::*;
+    use crate::errno;
+    use core::sync::atomic::Ordering;
+    use heapwright::process::is_readable;
+    use heapwright_entry_reads::SLOTS;
+    use libc::{c_int, c_long, c_uint, c_ulong, c_void, iovec, mmsghdr, msghdr};
+
+    /// As many parts as the kernel takes, and messages.
+    const MOST_PARTS: usize = 1024;
+    /// As many words as a call of `execl` has.
+    const MOST_WORDS: usize = 256;
+    const PAGE: usize = 4096;
+
+    /// Whether so many bytes can be read: in a block that has them, or where the kernel can read them.
+    pub(crate) fn is_there<T>(from: *const T, bytes: usize) -> bool {
+        if let Some(room) = bounded(from) {
+            return room >= bytes;
+        }
+        let (first, last) = (from.addr(), from.addr().saturating_add(bytes.saturating_sub(1)));
+        let pages = (first / PAGE + 1..=last / PAGE).map(|page| page * PAGE);
+        // (Of a null pointer the kernel would read nothing.)
+        first >= PAGE && core::iter::once(first & !7).chain(pages).all(is_readable)
+    }
+
+    impl<const READS: bool> Glance<READS> {
+        #[inline(always)]
+        pub(crate) fn takes_bytes<T>(self, from: *const T, bytes: usize) -> bool {
+            self.reads(from, bytes)
+        }
+
+        #[inline(always)]
+        pub(crate) fn fills_bytes<T>(self, to: *mut T, bytes: usize) -> bool {
+            self.writes(to, bytes)
+        }
+
+        #[inline(always)]
+        pub(crate) fn fills<T>(self, to: *mut T) -> bool {
+            self.writes(to, size_of::<T>())
+        }
+
+        #[inline(always)]
+        pub(crate) fn takes<T>(self, from: *const T) -> bool {
+            self.reads(from, size_of::<T>())
+        }
+
+        #[inline(always)]
+        pub(crate) fn fills_list<T>(self, to: *mut T, count: usize) -> bool {
+            self.writes(to, product(count, size_of::<T>()))
+        }
+
+        #[inline(always)]
+        pub(crate) fn takes_list<T>(self, from: *const T, count: usize) -> bool {
+            self.reads(from, product(count, size_of::<T>()))
+        }
+
+        #[inline(always)]
+        pub(crate) fn strings(self, list: *const *const c_char) -> bool {
+            list.is_null()
+        }
+
+        #[inline(always)]
+        pub(crate) fn reads_parts<N>(self, _parts: *const iovec, _count: N) -> bool {
+            false
+        }
+
+        #[inline(always)]
+        pub(crate) fn writes_parts<N>(self, _parts: *const iovec, _count: N) -> bool {
+            false
+        }
+
+        #[inline(always)]
+        pub(crate) fn reads_message(self, _message: *const msghdr) -> bool {
+            false
+        }
+
+        #[inline(always)]
+        pub(crate) fn writes_message(self, _message: *const msghdr) -> bool {
+            false
+        }
+
+        #[inline(always)]
+        pub(crate) fn reads_messages(self, _messages: *const mmsghdr, _count: c_uint) -> bool {
+            false
+        }
+
+        #[inline(always)]
+        pub(crate) fn writes_messages(self, _messages: *const mmsghdr, _count: c_uint) -> bool {
+            false
+        }
+
+        #[inline(always)]
+        pub(crate) fn controls(self, _command: c_int, what: *mut c_void) -> bool {
+            heap::is_outside(what.addr())
+        }
+
+        #[inline(always)]
+        pub(crate) fn requests(self, _request: c_ulong, what: *mut c_void) -> bool {
+            heap::is_outside(what.addr())
+        }
+    }
+
+    impl<const READS: bool> Check<'_, READS> {
+        /// `bytes` bytes at `from` will be read by the kernel, which asks what they mean.
+        pub(crate) fn takes_bytes<T>(self, from: *const T, bytes: usize) {
+            if !self.is_copied(from.cast_mut(), bytes, false) {
+                self.reads(from, bytes);
+            }
+        }
+
+        /// `bytes` bytes at `to` will be written by the kernel, which may read them first.
+        pub(crate) fn fills_bytes<T>(self, to: *mut T, bytes: usize) {
+            if !self.is_copied(to, bytes, true) {
+                self.writes(to, bytes);
+            }
+        }
+
+        fn is_copied<T>(self, at: *mut T, bytes: usize, is_written: bool) -> bool {
+            match (self.stage, bounded(at)) {
+                (Stage::GoThrough(room), Some(left)) if left < bytes => {
+                    room.copy(at.cast(), left, bytes, is_written)
+                }
+                _ => false,
+            }
+        }
+
+        pub(crate) fn fills<T>(self, to: *mut T) {
+            self.fills_bytes(to, size_of::<T>());
+        }
+
+        pub(crate) fn takes<T>(self, from: *const T) {
+            self.takes_bytes(from, size_of::<T>());
+        }
+
+        pub(crate) fn fills_list<T>(self, to: *mut T, count: usize) {
+            self.fills_bytes(to, product(count, size_of::<T>()));
+        }
+
+        pub(crate) fn takes_list<T>(self, from: *const T, count: usize) {
+            self.takes_bytes(from, product(count, size_of::<T>()));
+        }
+
+        /// The pointers at `list` will be read up to a null, and the strings that they lead to.
+        pub(crate) fn strings(self, list: *const *const c_char) {
+            const STRIDE: usize = size_of::<*const c_char>();
+            for at in 0.. {
+                let place = list.wrapping_add(at);
+                if (at == 0 || place.addr() % PAGE < STRIDE || bounded(place).is_some())
+                    && !is_there(place, STRIDE)
+                {
+                    self.takes_bytes(list, (at + 1) * STRIDE);
+                    return;
+                }
+                // SAFETY: it can be read, and the kernel does it next.
+                let text = unsafe { place.read_unaligned() };
+                if text.is_null() {
+                    return;
+                }
+                match self.stage {
+                    Stage::Look(_) => self.reads_text(text, usize::MAX),
+                    Stage::GoThrough(room)
+                        if bounded(text).is_some_and(|left| length(text, left) == left) =>
+                    {
+                        room.lift(text.addr(), PATH)
+                    }
+                    Stage::GoThrough(_) => (),
+                }
+            }
+        }
+
+        /// `bytes` bytes will be accessed.
+        fn accesses<T>(self, access: Access, at: *const T, bytes: usize) {
+            if bytes > heap::room(at.addr()) {
+                self.refuse(access, at.addr(), bytes);
+            }
+        }
+
+        /// Each of the parts. (How many is a `size_t` for glibc, an `int` elsewhere.)
+        fn each_part(self, parts: *const iovec, count: impl TryInto<usize>, access: Access) {
+            let count = count.try_into().unwrap_or(0).min(MOST_PARTS);
+            let bytes = product(count, size_of::<iovec>());
+            self.takes_bytes(parts, bytes);
+            if !is_there(parts, bytes) {
+                return;
+            }
+            for at in 0..count {
+                // SAFETY: it can be read, and the kernel does it next.
+                let part = unsafe { parts.wrapping_add(at).read_unaligned() };
+                self.accesses(access, part.iov_base, part.iov_len);
+            }
+        }
+
+        pub(crate) fn reads_parts(self, parts: *const iovec, count: impl TryInto<usize>) {
+            self.each_part(parts, count, Access::Read);
+        }
+
+        pub(crate) fn writes_parts(self, parts: *const iovec, count: impl TryInto<usize>) {
+            self.each_part(parts, count, Access::Write);
+        }
+
+        /// A message, and all that it leads to.
+        fn each_part_of(self, message: *const msghdr, access: Access) {
+            match access {
+                Access::Write => self.fills_bytes(message.cast_mut(), size_of::<msghdr>()),
+                _ => self.takes_bytes(message, size_of::<msghdr>()),
+            }
+            if !is_there(message, size_of::<msghdr>()) {
+                return;
+            }
+            // SAFETY: it can be read, and the kernel does it next.
+            let message = unsafe { message.read_unaligned() };
+            self.accesses(access, message.msg_name, message.msg_namelen as usize);
+            #[allow(clippy::unnecessary_cast, reason = "musl's are 32 bits wide")]
+            let (count, control) = (message.msg_iovlen as usize, message.msg_controllen as usize);
+            self.accesses(access, message.msg_control, control);
+            self.each_part(message.msg_iov, count, access);
+        }
+
+        pub(crate) fn reads_message(self, message: *const msghdr) {
+            self.each_part_of(message, Access::Read);
+        }
+
+        pub(crate) fn writes_message(self, message: *const msghdr) {
+            self.each_part_of(message, Access::Write);
+        }
+
+        fn each_message(self, messages: *const mmsghdr, count: c_uint, access: Access) {
+            let count = (count as usize).min(MOST_PARTS);
+            let bytes = product(count, size_of::<mmsghdr>());
+            self.fills_bytes(messages.cast_mut(), bytes);
+            if is_there(messages, bytes) {
+                (0..count)
+                    .for_each(|at| self.each_part_of(messages.wrapping_add(at).cast(), access));
+            }
+        }
+
+        pub(crate) fn reads_messages(self, messages: *const mmsghdr, count: c_uint) {
+            self.each_message(messages, count, Access::Read);
+        }
+
+        pub(crate) fn writes_messages(self, messages: *const mmsghdr, count: c_uint) {
+            self.each_message(messages, count, Access::Write);
+        }
+
+        /// `fcntl`.
+        pub(crate) fn controls(self, command: c_int, what: *mut c_void) {
+            match command {
+                libc::F_GETLK | libc::F_OFD_GETLK => {
+                    self.fills_bytes(what, size_of::<libc::flock>())
+                }
+                libc::F_SETLK | libc::F_SETLKW | libc::F_OFD_SETLK | libc::F_OFD_SETLKW => {
+                    self.takes_bytes(what, size_of::<libc::flock>());
+                }
+                // F_SETOWN_EX, F_GETOWN_EX: a kind and a number.
+                15 => self.takes_bytes(what, 2 * size_of::<c_int>()),
+                16 => self.fills_bytes(what, 2 * size_of::<c_int>()),
+                _ => (),
+            }
+        }
+
+        /// `ioctl`.
+        pub(crate) fn requests(self, request: c_ulong, what: *mut c_void) {
+            match accessed_by(request) {
+                (reads, 0) => self.takes_bytes(what, reads),
+                (reads, writes) => self.fills_bytes(what, reads.max(writes)),
+            }
+        }
+
+        /// The kernel has refused an address: is it in a block?
+        fn faulted(self, address: usize) -> bool {
+            let place = core::ptr::without_provenance::<u8>(address);
+            let Some(room) = bounded(place) else { return false };
+            if room == 0 || heap::is_guarded(address.saturating_add(room).next_multiple_of(PAGE)) {
+                self.refuse(Access::Unknown, address, room.saturating_add(1));
+                return true;
+            }
+            false
+        }
+    }
+
+    /// What a request reads, and what it writes. Old ones say nothing in their number; these are terminals' and interfaces'.
+    fn accessed_by(request: c_ulong) -> (usize, usize) {
+        const INT: usize = size_of::<c_int>();
+        /// The kernel's `struct termios`, `struct winsize` and `struct ifreq`.
+        const TERMINAL: usize = 36;
+        const WINDOW: usize = 8;
+        const INTERFACE: usize = 40;
+        let size = (request >> 16 & 0x3fff) as usize;
+        match request as u32 {
+            // TCGETS; TCSETS, TCSETSW, TCSETSF.
+            0x5401 => (0, TERMINAL),
+            0x5402..=0x5404 => (TERMINAL, 0),
+            // TIOCGPGRP, TIOCOUTQ, TIOCMGET, FIONREAD, TIOCGSID; TIOCSPGRP, FIONBIO, FIOASYNC.
+            0x540f | 0x5411 | 0x5415 | 0x541b | 0x5429 => (0, INT),
+            0x5410 | 0x5421 | 0x5452 => (INT, 0),
+            // TIOCGWINSZ, TIOCSWINSZ.
+            0x5413 => (0, WINDOW),
+            0x5414 => (WINDOW, 0),
+            // SIOCGIFCONF is a length and a pointer; the other SIOC* up to SIOCGIFTXQLEN are about one interface.
+            0x8912 => (0, 16),
+            0x8910..=0x8942 => (0, INTERFACE),
+            // FS_IOC_GETFLAGS, _SETFLAGS, _GETVERSION, _SETVERSION say `long`, and the kernel has an int.
+            0x8008_6601 | 0x8008_7601 => (0, INT),
+            0x4008_6602 | 0x4008_7602 => (INT, 0),
+            request => match request >> 30 {
+                1 => (size, 0),
+                2 => (0, size),
+                3 => (size, size),
+                _ => (0, 0),
+            },
+        }
+    }
+
+    type Execve = unsafe extern "C" fn(*const c_char, Strings, Strings) -> c_int;
+    type Strings = *const *const c_char;
+
+    /// `execl`: the program's call of `execv` with the list's words.
+    ///
+    /// # Safety
+    ///
+    /// As the C library's, with a list of the arguments behind the path.
+    pub(crate) unsafe fn execl<const READS: bool, R>(
+        _: Check<'_, READS>,
+        _: R,
+        path: *const c_char,
+        list: *mut c_void,
+    ) -> c_int {
+        // SAFETY: as the caller promises.
+        unsafe { execute(&SLOTS.execv, path, list, false) }
+    }
+
+    /// `execlp`: the same with `execvp`.
+    ///
+    /// # Safety
+    ///
+    /// As [`execl`].
+    pub(crate) unsafe fn execlp<const READS: bool, R>(
+        _: Check<'_, READS>,
+        _: R,
+        path: *const c_char,
+        list: *mut c_void,
+    ) -> c_int {
+        // SAFETY: as the caller promises.
+        unsafe { execute(&SLOTS.execvp, path, list, false) }
+    }
+
+    /// `execle`: the same with `execve`.
+    ///
+    /// # Safety
+    ///
+    /// As [`execl`]; behind the null is the list of variables.
+    pub(crate) unsafe fn execle<const READS: bool, R>(
+        _: Check<'_, READS>,
+        _: R,
+        path: *const c_char,
+        list: *mut c_void,
+    ) -> c_int {
+        // SAFETY: as the caller promises.
+        unsafe { execute(&SLOTS.execve, path, list, true) }
+    }
+
+    /// Calls a function of the table with the words of a list up to a null, and with the variables behind it, if there are.
+    ///
+    /// # Safety
+    ///
+    /// As the function, with a `va_list` of pointers that a null ends.
+    unsafe fn execute(
+        slot: &Slot,
+        path: *const c_char,
+        list: *mut c_void,
+        has_variables: bool,
+    ) -> c_int {
+        // SAFETY: a `va_list`, as the caller promises.
+        let mut arguments = unsafe { list.cast::<Arguments>().read() };
+        // SAFETY: up to the null there is a pointer each time, and the variables behind it.
+        let mut next = || unsafe { arguments.word().cast::<*const c_char>().read() };
+        let mut words = [core::ptr::null(); MOST_WORDS];
+        let Some(_) = words.iter_mut().find_map(|word| {
+            *word = next();
+            word.is_null().then_some(())
+        }) else {
+            errno::set(libc::E2BIG);
+            return -1;
+        };
+        let variables = if has_variables { next().cast() } else { core::ptr::null() };
+        let function = slot.entry.load(Ordering::Relaxed);
+        // SAFETY: the slot of a function that takes these, or the first two of them.
+        let function = unsafe { core::mem::transmute::<*mut c_void, Execve>(function) };
+        // SAFETY: as the caller promises.
+        unsafe { function(path, words.as_ptr(), variables) }
+    }
+
+    type Syscall = unsafe extern "C" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
+
+    /// `syscall`: which of its arguments are addresses is not known here. So it is not looked at before the kernel has refused one.
+    ///
+    /// # Safety
+    ///
+    /// As the C library's.
+    #[allow(clippy::too_many_arguments, reason = "the C library's, and what is done with them")]
+    pub(crate) unsafe fn syscall<const READS: bool>(
+        check: Check<'_, READS>,
+        real: Syscall,
+        number: c_long,
+        one: usize,
+        two: usize,
+        three: usize,
+        four: usize,
+        five: usize,
+        six: usize,
+    ) -> c_long {
+        // SAFETY: as the caller promises.
+        let result = unsafe { real(number, one, two, three, four, five, six) };
+        if result == -1 && errno::get() == libc::EFAULT {
+            // (Behind those that the program gave are words that it left in registers.)
+            [one, two, three, four, five, six].into_iter().any(|word| check.faulted(word));
+            errno::set(libc::EFAULT);
+        }
+        result
+    }
+}
