@@ -15,6 +15,7 @@ static CONSTRUCTOR: extern "C" fn() = construct;
 
 /// Runs once, when the library is loaded.
 extern "C" fn construct() {
+    heap::take_over();
     cxx::notice_replacements();
     if heap::debugging() {
         begin_debugging();
