@@ -16,6 +16,7 @@ static CONSTRUCTOR: extern "C" fn() = construct;
 
 /// Runs once, when the library is loaded.
 extern "C" fn construct() {
+    heap::take_over();
     cxx::notice_replacements();
     begin_heap();
     if heap::debugging() {

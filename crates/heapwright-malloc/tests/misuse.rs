@@ -53,6 +53,37 @@ fn other_mappings() {
     refused("unmapped", &["nothing is mapped"]);
 }
 
+/// Nothing that looks like a block of the C library's goes on to it, with or without /proc.
+#[test]
+fn forged_blocks() {
+    let forged = ["forged-chunk", "forged-mapping", "forged-data", "forged-break", "libc"];
+    for how in [How::Preload, How::Archive] {
+        let program = compile("misuse.c", how, &[]);
+        for mode in ["fast", "hardened", "hardened:full", "debug"] {
+            for (pointer, call) in forged
+                .iter()
+                .flat_map(|pointer| ["free", "realloc", "usable"].map(|call| (pointer, call)))
+            {
+                for blind in [&[][..], &["blind"]] {
+                    let mut command = command(&program, how);
+                    command.args([call, pointer]).args(blind);
+                    let outcome = run(command.env("HEAPWRIGHT", format!("mode={mode}")));
+                    let what = (how, mode, call, pointer, blind);
+                    if mode != "debug" {
+                        let name = if call == "usable" { "malloc_usable_size" } else { call };
+                        let words = [&format!("{name}(0x"), "malloc did not return it"];
+                        outcome.was_refused(what, &words);
+                        continue;
+                    }
+                    // It goes on, with a usable size of 0, and ends with 99 or as it would.
+                    let is_reported = outcome.stderr.contains("of a pointer");
+                    assert!(is_reported && outcome.status.code().is_some(), "{what:?} {outcome:?}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn garbage() {
     for number in [

@@ -1,153 +1,152 @@
-//! Blocks of the C library's own allocator, recognised by their headers.
+//! Blocks that the C library's own allocator made before heapwright took over.
 //!
-//! A preloaded `malloc` meets blocks that the C library's own allocator made:
-//! a library loaded with `RTLD_DEEPBIND` calls the C library's `malloc`, and
-//! hands the block to a program that calls ours. Those are recognised and
-//! passed on.
-//!
-//! glibc's blocks carry their size in the word before them:
+//! A preloaded `malloc` serves the process from its first call on. Only code that calls
+//! `__libc_malloc` by this name, and runs before heapwright's constructor, has blocks of the C
+//! library's. They are few, and their addresses are written down when the constructor runs:
 //!
 //! ```text
-//!   | previous size | size | A M P | user's bytes ...
-//!                              | |
-//!                              | +-- M: a mapping of its own
-//!                              +---- A: not in the main heap; the arena is named
-//!                                    at the start of the 64-MiB block around it
+//!   glibc's heap   | chunk | chunk | ... | top |     from the first chunk to the program break
+//!   chunk          previous size | size A M P | user's bytes ...    P: the chunk before is in use
+//!   mapped chunk   a mapping of its own: M, and whole pages
 //! ```
 //!
-//! A header is read only where the kernel says that memory is readable. That
-//! costs a read of /proc/self/maps, so the last mapping that proved to hold
-//! such blocks is remembered.
+//! Each such block is passed on to the C library once. No header is believed afterwards: a program
+//! can forge one.
 //!
-//! Called by `heap::foreign`, which passes such blocks on, and by the debug heap, which leaves
+//! Called by `heap::foreign`, which passes these blocks on, and by the debug heap, which leaves
 //! them alone.
 
 use core::ptr;
 
 use crate::os::{self, Contents};
-use crate::sync::Lock;
+use crate::sync::atomic::{AtomicUsize, Ordering};
 
-/// Memory that holds blocks of the C library.
-#[derive(Clone, Copy)]
-struct Region {
-    start: usize,
-    end: usize,
-    /// The main heap, which grows and shrinks with the program break.
-    is_main: bool,
-}
+/// The most blocks that are written down. Others are refused as what no allocator returned.
+const MOST: usize = 512;
 
-/// The region that last proved to hold blocks of the C library.
-static KNOWN: Lock<Region> = Lock::new(Region { start: 0, end: 0, is_main: false });
+/// Addresses of blocks; 0: none, or one that was passed on.
+static BLOCKS: [AtomicUsize; MOST] = [const { AtomicUsize::new(0) }; MOST];
+/// So many places of [`BLOCKS`] were written.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 const HEADER: usize = 16;
 const PREVIOUS_IN_USE: usize = 1;
 const MAPPED: usize = 2;
-const NOT_MAIN: usize = 4;
-/// glibc's arenas, but for the main one, begin at multiples of this.
-const ARENA: usize = 64 << 20;
+/// Of all mappings so many pages are looked at for mapped chunks.
+const MOST_PAGES: usize = 1 << 16;
 
-/// The bytes that may be used of a block of the C library, or `None` where
-/// `address` is not one.
-pub(crate) fn usable_size(address: usize) -> Option<usize> {
-    if !address.is_multiple_of(16) || address < 1 << 16 {
-        return None;
+/// Writes the blocks down that there are. Once, by the constructor, while the process has one
+/// thread.
+pub(crate) fn record() {
+    let Some(heap) = os::libc_heap() else { return };
+    record_heap(heap.start, heap.end);
+    if heap.mapped > 0 {
+        record_mapped(heap.mapped);
     }
-    // Never waits: a forked child may find the lock held by nobody it has.
-    if let Some(mut known) = KNOWN.try_lock().map(|known| *known) {
-        if known.is_main {
-            known.end = known.end.min(os::program_break());
+}
+
+fn add(block: usize) {
+    let at = COUNT.load(Ordering::Relaxed);
+    if let Some(place) = BLOCKS.get(at) {
+        place.store(block, Ordering::Relaxed);
+        COUNT.store(at + 1, Ordering::Release);
+    }
+}
+
+/// The word at an address.
+///
+/// # Safety
+///
+/// It is in memory that can be read.
+unsafe fn word(address: usize) -> usize {
+    // SAFETY: as the caller promises.
+    unsafe { ptr::with_exposed_provenance::<usize>(address).read() }
+}
+
+/// Writes the live chunks of the main heap down. None where its chunks do not lead to its end:
+/// others moved the program break as well.
+fn record_heap(start: usize, end: usize) {
+    // The last chunk, which reaches to the end, is what glibc has yet to hand out.
+    let next = |at: usize| {
+        if end - at < HEADER {
+            return None;
         }
-        if let Some(usable) = usable_in(known, address) {
-            return Some(usable);
+        // SAFETY: glibc says that its heap reaches from the start to the end.
+        let bytes = unsafe { word(at + 8) } & !7;
+        let is_chunk = bytes >= 2 * HEADER && bytes.is_multiple_of(16) && bytes <= end - at;
+        is_chunk.then(|| at + bytes)
+    };
+    let chunks = || core::iter::successors(Some(start), |&at| next(at));
+    if chunks().last() != Some(end) {
+        return;
+    }
+    for (at, behind) in chunks().zip(chunks().skip(1)).filter(|&(_, behind)| behind < end) {
+        // SAFETY: the header of the next chunk, which is in the heap.
+        if unsafe { word(behind + 8) } & PREVIOUS_IN_USE != 0 {
+            add(at + HEADER);
         }
     }
-    let Ok(mapping) = os::mapping_of(address - HEADER) else {
-        // It is not known what memory this is. What looks like a block is passed
-        // on: the C library checks more, and ends the program where it must.
-        let anywhere = Region { start: 0, end: usize::MAX, is_main: true };
-        return header(anywhere, address).map(|(bytes, _)| bytes - HEADER);
-    };
-    let mapping = mapping?;
-    // Anonymous, writable memory; not the main stack, not a file.
-    let is_main = match mapping.contents() {
-        Contents::Break => true,
-        Contents::Anonymous => false,
-        _ => return None,
-    };
-    if !mapping.readable || !mapping.writable {
-        return None;
-    }
-    let region = Region { start: mapping.start, end: mapping.end, is_main };
-    if let Some(usable) = usable_in_mapping(region, address) {
-        return Some(usable);
-    }
-    if let Some(usable) = usable_in_main_elsewhere(region, address) {
-        return Some(usable);
-    }
-    let usable =
-        if is_main { usable_in(region, address)? } else { usable_in_arena(region, address)? };
-    if let Some(mut known) = KNOWN.try_lock() {
-        *known = region;
-    }
-    Some(usable)
 }
 
-/// The size and the flags in the header of a block, if that is in the region
-/// and the block ends in it.
-fn header(region: Region, address: usize) -> Option<(usize, usize)> {
-    if !(region.start + HEADER..region.end).contains(&address) {
-        return None;
-    }
-    // SAFETY: the word before the block is in the region, which is readable.
-    let size = unsafe { ptr::with_exposed_provenance::<usize>(address - 8).read() };
-    let (bytes, flags) = (size & !7, size & 7);
-    let fits = bytes >= 32 && bytes <= region.end - (address - HEADER);
-    fits.then_some((bytes, flags))
-}
-
-/// A block in the main heap or in an arena that is known to be one.
-fn usable_in(region: Region, address: usize) -> Option<usize> {
-    let (bytes, flags) = header(region, address)?;
-    let belongs = flags & MAPPED == 0 && (flags & NOT_MAIN == 0) == region.is_main;
-    (belongs && bytes.is_multiple_of(16)).then(|| bytes - 8)
-}
-
-/// A block in an arena: the 64 MiB around it begin with a pointer to the arena.
-fn usable_in_arena(region: Region, address: usize) -> Option<usize> {
-    let heap = address & !(ARENA - 1);
-    if heap < region.start {
-        return None;
-    }
-    // SAFETY: in the region, which is readable.
-    let arena = unsafe { ptr::with_exposed_provenance::<usize>(heap).read() };
-    let is_arena = arena.is_multiple_of(8)
-        && matches!(os::mapping_of(arena), Ok(Some(mapping)) if mapping.writable);
-    if is_arena { usable_in(region, address) } else { None }
-}
-
-/// A block of the main arena where the program break could not be moved, or of
-/// a C library in a namespace of its own: in some anonymous mapping. The block
-/// behind it must say that this one is in use.
-fn usable_in_main_elsewhere(region: Region, address: usize) -> Option<usize> {
-    let (bytes, flags) = header(region, address)?;
-    if region.is_main || flags & (MAPPED | NOT_MAIN) != 0 || !bytes.is_multiple_of(16) {
-        return None;
-    }
-    let (next, next_flags) = header(region, address + bytes)?;
-    (next.is_multiple_of(16) && next_flags & PREVIOUS_IN_USE != 0).then(|| bytes - 8)
-}
-
-/// A block that is a mapping of its own. The words before it say how far the
-/// mapping begins before it, and a size; together they are whole pages.
-fn usable_in_mapping(region: Region, address: usize) -> Option<usize> {
-    let (bytes, flags) = header(region, address)?;
-    if flags & MAPPED == 0 {
-        return None;
-    }
-    // SAFETY: in the region, which is readable.
-    let before = unsafe { ptr::with_exposed_provenance::<usize>(address - 16).read() };
+/// Writes mapped chunks down, `left` of them.
+fn record_mapped(mut left: usize) {
     let page = os::kernel_page_size();
-    let starts = (address - HEADER).checked_sub(before)?;
-    let whole = starts.is_multiple_of(page) && (before + bytes).is_multiple_of(page);
-    (whole && starts >= region.start).then(|| bytes - 16)
+    let mut pages = MOST_PAGES;
+    os::each_mapping(&mut |mapping| {
+        let is_memory =
+            mapping.readable && mapping.writable && mapping.contents() == Contents::Anonymous;
+        let mut at = mapping.start;
+        while is_memory && at < mapping.end && left > 0 && pages > 0 {
+            pages -= 1;
+            let bytes = mapped_bytes(at, 0).filter(|&bytes| bytes <= mapping.end - at);
+            let bytes = bytes.filter(|&bytes| bytes >= page && bytes.is_multiple_of(page));
+            if let Some(bytes) = bytes {
+                // An aligned block has a header of its own, further behind.
+                let headers = (0..bytes).step_by(HEADER).rev();
+                let is_its = |&before: &usize| {
+                    mapped_bytes(at + before, before).is_some_and(|rest| before + rest == bytes)
+                };
+                add(at + headers.into_iter().find(is_its).unwrap_or(0) + HEADER);
+                left -= 1;
+            }
+            at += bytes.unwrap_or(page);
+        }
+        left > 0 && pages > 0
+    });
+}
+
+/// The bytes of the mapped chunk whose header is at an address, `before` bytes behind the first byte
+/// of its mapping, which can be read. `None`: there is none.
+fn mapped_bytes(at: usize, before: usize) -> Option<usize> {
+    // SAFETY: as said.
+    let is_before = unsafe { word(at) } == before;
+    // SAFETY: the word behind it, in the same page.
+    let size = unsafe { word(at + 8) };
+    (is_before && size & 7 == MAPPED).then_some(size & !7)
+}
+
+fn place_of(address: usize) -> Option<&'static AtomicUsize> {
+    let written = &BLOCKS[..COUNT.load(Ordering::Acquire)];
+    written.iter().find(|place| address != 0 && place.load(Ordering::Relaxed) == address)
+}
+
+/// Whether a block that was written down begins at an address.
+#[cfg(feature = "debug")]
+pub(crate) fn has(address: usize) -> bool {
+    place_of(address).is_some()
+}
+
+/// Takes a block out, to be passed on to the C library. False: it is none, or it was passed on.
+pub(crate) fn take(address: usize) -> bool {
+    let order = Ordering::Relaxed;
+    place_of(address).is_some_and(|at| at.compare_exchange(address, 0, order, order).is_ok())
+}
+
+/// The bytes that may be used of a block that was written down. `None`: none begins at the address.
+pub(crate) fn usable_size(address: usize) -> Option<usize> {
+    place_of(address)?;
+    // SAFETY: the C library made a block there, and it was not passed on.
+    let size = unsafe { word(address - 8) };
+    let behind = if size & MAPPED != 0 { 16 } else { 8 };
+    (size & !7).checked_sub(behind)
 }

@@ -6,6 +6,9 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+
+void *__libc_malloc(size_t) __attribute__((weak));
 
 static char data[100] = "initialised data";
 static void *shared;
@@ -119,13 +122,34 @@ static void *pointer_for(const char *name)
             CHECK(mprotect(p, 65536, PROT_NONE) == 0);
         return p + 16;
     }
+    if (!strncmp(name, "forged", 6)) {
+        /* What a block of the C library's has before it, of each kind, and before the next one. */
+        static size_t zeroed[4096] __attribute__((aligned(4096)));
+        p = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        CHECK(p != MAP_FAILED);
+        size_t *chunk = !strcmp(name, "forged-data") ? zeroed : (size_t *)(p + 4096);
+        if (!strcmp(name, "forged-break"))
+            CHECK((chunk = sbrk(65536)) != (void *)-1);
+        if (!strcmp(name, "forged-mapping"))
+            chunk[1] = 0x2000 | 2;
+        else
+            chunk[1] = chunk[19] = 0x91;
+        return chunk + 2;
+    }
+    if (!strcmp(name, "libc"))
+        return __libc_malloc(100);
     /* A number. */
     return (void *)(uintptr_t)strtoull(name, NULL, 0);
 }
 
 int main(int argc, char **argv)
 {
-    CHECK(argc == 3);
+    CHECK(argc == 3 || argc == 4);
+    if (argc == 4) {
+        /* No file can be opened: /proc cannot be asked. */
+        struct rlimit none = { 0, 0 };
+        CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
+    }
     char local[64];
     void *p;
     if (!strcmp(argv[2], "stack")) {

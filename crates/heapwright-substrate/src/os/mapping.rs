@@ -12,9 +12,8 @@
 //! ```
 //!
 //! Callers that are given a pointer in no window ask here: `misuse`, to say what it
-//! is; the debug heap, to distinguish a mistake from another allocator's block; and
-//! `heap::foreign`, which looks for the C library's blocks in anonymous memory only.
-//! What follows from the answer is theirs.
+//! is; the debug heap, to say what a pointer leads to; and `libc_block`, which looks for the C
+//! library's blocks in anonymous memory only. What follows from the answer is theirs.
 //!
 //! A program may run on a stack inside a block that it allocated. So only
 //! [`what_is_at`] looks for the running stack, because its caller has a pointer
@@ -70,4 +69,14 @@ pub fn what_is_at(address: usize) -> Result<Option<(Contents, Mapping)>, Unknown
     let Some(mapping) = mapping_of(address)? else { return Ok(None) };
     let on_stack = is_on_this_stack(address);
     Ok(Some((if on_stack { Contents::Stack } else { mapping.contents() }, mapping)))
+}
+
+/// What the C library's own allocator has of the kernel.
+pub struct LibcHeap {
+    /// The first byte of its main heap.
+    pub start: usize,
+    /// One past the last byte: the program break.
+    pub end: usize,
+    /// Blocks that are mappings of their own.
+    pub mapped: usize,
 }

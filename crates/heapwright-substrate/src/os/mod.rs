@@ -30,7 +30,7 @@ pub mod fake;
 mod mapping;
 
 pub use imp::*;
-pub use mapping::{Contents, what_is_at};
+pub use mapping::{Contents, LibcHeap, what_is_at};
 
 /// The process's own memory.
 pub const SYSTEM: System = System;

@@ -532,11 +532,6 @@ pub fn mapping_of(_address: usize) -> Result<Option<Mapping>, Unknown> {
     Ok(None)
 }
 
-/// There is no program break here.
-pub fn program_break() -> usize {
-    0
-}
-
 /// Stacks are unknown here.
 pub fn is_on_this_stack(_address: usize) -> bool {
     false
@@ -553,7 +548,7 @@ pub fn libc_free() -> Option<unsafe extern "C" fn(*mut u8)> {
 }
 
 /// The C library is not reached past `std` here.
-pub fn libc_realloc() -> Option<unsafe extern "C" fn(*mut u8, usize) -> *mut u8> {
+pub fn libc_heap() -> Option<LibcHeap> {
     None
 }
 

@@ -178,10 +178,15 @@ pub(crate) unsafe fn realloc(block: *mut u8, what: Return, request: Request) -> 
     Some(heap()?.allocate_for(what.call, request))
 }
 
-/// The bytes of a block. `None`: it is somebody else's.
+/// The bytes of a block; 0 where the pointer was reported. `None`: it is somebody else's.
 pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
-    let span = Span::of(block.addr())?;
-    Some(of(span)?.size_of(span, block.addr(), what).unwrap_or(0))
+    let address = block.addr();
+    if let Some(span) = Span::of(address)
+        && let Some(heap) = of(span)
+    {
+        return Some(heap.size_of(span, address, what).unwrap_or(0));
+    }
+    report_if_foreign(address, what).then_some(0)
 }
 
 /// Reports a pointer that is in no span and is no block of another heap or allocator. Returns
@@ -208,7 +213,8 @@ pub(super) fn region(address: usize) -> Region {
 fn region_unless_block(address: usize) -> Option<Region> {
     let (unit, entry) = MAP.lookup(address);
     match MAP.kind_of(unit, entry) {
-        Kind::Foreign => region_of(address),
+        Kind::Foreign if libc_block::has(address) => None,
+        Kind::Foreign => Some(region_of(address)),
         Kind::PoolHead | Kind::PoolRest(_) => Some(Region::Pool),
         Kind::Arena => Some(Region::Arena),
         Kind::Collected(_) | Kind::CollectedRest(_) => Some(Region::Pool),
@@ -219,25 +225,24 @@ fn region_unless_block(address: usize) -> Option<Region> {
     }
 }
 
-/// What foreign memory an address is in; `None`: it may be another allocator's block.
-fn region_of(address: usize) -> Option<Region> {
-    let Some((contents, mapping)) = os::what_is_at(address).ok()? else {
-        return Some(Region::Nothing);
+/// What foreign memory an address is in.
+fn region_of(address: usize) -> Region {
+    let (contents, mapping) = match os::what_is_at(address) {
+        Ok(Some(found)) => found,
+        Ok(None) => return Region::Nothing,
+        Err(_) => return Region::Unknown,
     };
-    Some(match contents {
+    match contents {
         Contents::Stack | Contents::MainStack => Region::Stack,
         Contents::Data => Region::Globals,
         Contents::Code => Region::Code,
-        Contents::Break | Contents::Anonymous if libc_block::usable_size(address).is_some() => {
-            return None;
-        }
         Contents::Break => Region::OtherHeap,
         // A library's zeroed data has no name of its own.
         Contents::Anonymous if mapping.name().is_empty() && module_of(address).is_some() => {
             Region::Globals
         }
         Contents::Anonymous | Contents::Special | Contents::Other => Region::Mapping,
-    })
+    }
 }
 
 /// Whether `bytes` bytes at `address`, in a span that begins at unit `head`, are a live block's, and none is poisoned: at a

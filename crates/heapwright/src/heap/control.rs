@@ -9,6 +9,7 @@ use crate::address_map::{Kind, MAP};
 use crate::cache::{self, CACHES, Use, magazines};
 use crate::chunk;
 use crate::hardened;
+use crate::libc_block;
 use crate::options::{self, Hardening};
 use crate::os;
 use crate::request::{MALLOC, Origin, Request};
@@ -34,6 +35,14 @@ pub fn owns(address: *const u8) -> bool {
         Kind::Debug | Kind::DebugRest(_) => true,
         _ => foreign::peer_owns(address),
     }
+}
+
+/// The process's `malloc` is heapwright's from now on. Blocks that the C library's own allocator has
+/// made are passed on to it when they are freed; no later one is.
+///
+/// Only a C layer that is the process's `malloc` calls this, in its constructor.
+pub fn take_over() {
+    libc_block::record();
 }
 
 /// How many bytes a block would have that is asked for so. `align` is a power of two. `None`: there can be none so

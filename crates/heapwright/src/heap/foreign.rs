@@ -1,7 +1,7 @@
 //! Blocks of other allocators that come to our `free`, and those that stand between guards.
 //!
-//! Blocks that the C library's own allocator made are recognised (`libc_block`) and passed on to
-//! it. Anything else is misuse and is reported as what it is.
+//! Blocks that the C library's own allocator made before heapwright took over (`libc_block`) are
+//! passed on to it. Anything else is misuse and is reported as what it is.
 //!
 //! A copy of heapwright that a Rust program links does the reverse: where it
 //! finds a preloaded copy in the process, it passes *everything* on to it, so
@@ -62,12 +62,25 @@ pub(super) unsafe fn free(call: Call, block: *mut u8) {
         // SAFETY: every block of this copy comes from the peer.
         return unsafe { (peer.free)(block) };
     }
-    if let (Some(free), Some(_)) = (os::libc_free(), libc_block::usable_size(block.addr())) {
-        PASSED_ON.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the block has the C library's header.
-        return os::keeping_errno(|| unsafe { free(block) });
+    // SAFETY: the caller gives the block away, if it is one.
+    if unsafe { !pass_on(block) } {
+        misuse::foreign(call, block.addr());
     }
-    misuse::foreign(call, block.addr())
+}
+
+/// Frees a block that the C library made before heapwright took over. False: it is none.
+///
+/// # Safety
+///
+/// As `free`.
+unsafe fn pass_on(block: *mut u8) -> bool {
+    let Some(free) = os::libc_free().filter(|_| libc_block::take(block.addr())) else {
+        return false;
+    };
+    PASSED_ON.fetch_add(1, Ordering::Relaxed);
+    // SAFETY: the C library made the block, and did not free it yet.
+    os::keeping_errno(|| unsafe { free(block) });
+    true
 }
 
 /// Resizes a block that is not the fast heap's.
@@ -85,11 +98,18 @@ pub(super) unsafe fn realloc<const FROM: u8>(block: *mut u8, size: usize, align:
         // SAFETY: every block of this copy comes from the peer.
         return unsafe { (peer.realloc)(block, size.max(1)) };
     }
-    if let (Some(realloc), Some(_)) = (os::libc_realloc(), libc_block::usable_size(block.addr())) {
-        // SAFETY: the block has the C library's header.
-        return unsafe { realloc(block, size.max(1)) };
+    let Some(usable) = libc_block::usable_size(block.addr()) else {
+        misuse::foreign(Call::Realloc, block.addr())
+    };
+    // The new block is ours: the C library makes no more.
+    let new = super::malloc_aligned_for::<FROM>(size, align);
+    if !new.is_null() {
+        // SAFETY: both blocks have as many bytes, and the new one is ours alone.
+        unsafe { ptr::copy_nonoverlapping(block, new, usable.min(size)) };
+        // SAFETY: by the contract the old block is this call's to give away.
+        unsafe { pass_on(block) };
     }
-    misuse::foreign(Call::Realloc, block.addr())
+    new
 }
 
 /// The bytes that may be used of a block that is not the fast heap's.

@@ -72,7 +72,7 @@ mod walk;
 pub use crate::request::{ALIGNED, MALLOC, NEW, NEW_ARRAY, Origin, RUST};
 pub use crate::verdict::Verdict;
 pub use control::{comes_into_a_group, hardened_at_exit, hardens, keeps_tokens_apart};
-pub use control::{give_up_reserve, good_size, limit_address_space, owns, trim};
+pub use control::{give_up_reserve, good_size, limit_address_space, owns, take_over, trim};
 #[cfg(any(test, feature = "observe"))]
 #[doc(hidden)]
 pub use debug_hooks::observe;

@@ -744,12 +744,6 @@ fn hexadecimal(text: &[u8]) -> Option<usize> {
     })
 }
 
-/// Where the program break is: the end of the C library's main heap.
-pub fn program_break() -> usize {
-    // SAFETY: an increment of 0 changes nothing; the C library knows the answer.
-    keeping_errno(|| unsafe { libc::sbrk(0) }).addr()
-}
-
 /// Whether an address is in the mapping of the stack that this runs on.
 pub fn is_on_this_stack(address: usize) -> bool {
     let here = ptr::from_ref(&address).addr();

@@ -4,6 +4,7 @@
 //! would take the loader's lock inside `free`, and a strong reference would
 //! pull the C library's own `malloc` into static programs that bring ours.
 
+use crate::os::LibcHeap;
 #[cfg(feature = "debug")]
 use core::sync::atomic::{AtomicU8, Ordering};
 #[cfg(not(feature = "interpose"))]
@@ -60,14 +61,38 @@ pub fn libc_free() -> Option<unsafe extern "C" fn(*mut u8)> {
     unsafe { core::mem::transmute(found) }
 }
 
-/// The C library's own `realloc`, if there is one.
-pub fn libc_realloc() -> Option<unsafe extern "C" fn(*mut u8, usize) -> *mut u8> {
-    if !KNOWS_BLOCKS {
+/// glibc's `struct mallinfo`.
+#[repr(C)]
+struct Mallinfo {
+    arena: i32,
+    ordblks: i32,
+    smblks: i32,
+    hblks: i32,
+    rest: [i32; 6],
+}
+
+/// The C library's own heap. `None`: it has none yet, or its blocks cannot be told. Asks the C
+/// library, which asks nobody, and needs no file. For a constructor: it takes glibc's locks.
+pub fn libc_heap() -> Option<LibcHeap> {
+    // The C library moves the program break for nobody else before `main`, as a rule.
+    let known_break: *mut usize = weak!("__curbrk").cast();
+    if !KNOWS_BLOCKS || known_break.is_null() {
         return None;
     }
-    let found = weak!("__libc_realloc");
+    // SAFETY: a word of the C library that lives as long as it.
+    let end = unsafe { known_break.read() };
+    if end == 0 {
+        return None;
+    }
+    let found = weak!("__libc_mallinfo");
     // SAFETY: glibc's function of this name has this type; null is `None`.
-    unsafe { core::mem::transmute(found) }
+    let mallinfo: Option<unsafe extern "C" fn() -> Mallinfo> =
+        unsafe { core::mem::transmute(found) };
+    // SAFETY: no preconditions.
+    let now = unsafe { mallinfo?() };
+    let arena = usize::try_from(now.arena).ok()?;
+    let mapped = usize::try_from(now.hblks).ok()?;
+    Some(LibcHeap { start: end.checked_sub(arena)?, end, mapped })
 }
 
 /// What the loader knows of the module that an address lies in.
