@@ -6,7 +6,9 @@
 //!
 //! The functions do what the C library's do: one system call. `syscall` has no frame, for programs fork by it.
 
-use core::arch::{asm, naked_asm};
+use core::arch::asm;
+#[cfg(not(heapwright_reads))]
+use core::arch::naked_asm;
 use heapwright::{limit, process};
 use libc::{c_int, c_long, c_ulong};
 
@@ -105,8 +107,18 @@ unsafe fn call(
     result
 }
 
-/// [`controlled`], as `syscall` is called.
-unsafe extern "C" fn controlled_by_number(
+/// Whether a system call may be the beginning of a sandbox.
+#[cfg(heapwright_reads)]
+pub(crate) fn controls(number: c_long) -> bool {
+    number == libc::SYS_prctl || number == libc::SYS_seccomp
+}
+
+/// Makes a system call that [`controls`] as `syscall` does, after the heap was told.
+///
+/// # Safety
+///
+/// As that system call.
+pub(crate) unsafe extern "C" fn controlled_by_number(
     number: c_long,
     first: c_ulong,
     second: c_ulong,
@@ -119,16 +131,18 @@ unsafe extern "C" fn controlled_by_number(
 }
 
 /// Sets errno, as a system call's failure does.
+#[cfg(not(heapwright_reads))]
 extern "C" fn failed(result: c_long) -> c_long {
     crate::errno::set((-result) as c_int);
     -1
 }
 
-/// Makes a system call by its number.
+/// Makes a system call by its number. (The check library's table has one of its own, which asks [`controls`].)
 ///
 /// # Safety
 ///
 /// As that system call.
+#[cfg(not(heapwright_reads))]
 #[unsafe(no_mangle)]
 #[unsafe(naked)]
 unsafe extern "C" fn syscall() {

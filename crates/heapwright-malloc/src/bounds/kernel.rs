@@ -195,7 +195,7 @@ mod lists {
     use super::super::text::length;
     use super::super::{Check, Glance, Slot, format::Arguments, product};
     use super::*;
-    use crate::errno;
+    use crate::{errno, sandbox};
     use core::sync::atomic::Ordering;
     use heapwright::process::is_readable;
     use heapwright_entry_reads::SLOTS;
@@ -604,8 +604,15 @@ mod lists {
         five: usize,
         six: usize,
     ) -> c_long {
-        // SAFETY: as the caller promises.
-        let result = unsafe { real(number, one, two, three, four, five, six) };
+        let result = if sandbox::controls(number) {
+            let [one, two, three, four, five] =
+                [one, two, three, four, five].map(|word| word as c_ulong);
+            // SAFETY: as the caller promises.
+            unsafe { sandbox::controlled_by_number(number, one, two, three, four, five) }
+        } else {
+            // SAFETY: as the caller promises.
+            unsafe { real(number, one, two, three, four, five, six) }
+        };
         if result == -1 && errno::get() == libc::EFAULT {
             // (Behind those that the program gave are words that it left in registers.)
             [one, two, three, four, five, six].into_iter().any(|word| check.faulted(word));
