@@ -32,7 +32,7 @@ pub(crate) const fn most(length: u64) -> u64 {
 
 /// Why something is refused that gives more than `most` bytes.
 pub(crate) fn too_much(most: u64) -> String {
-    format!("gives more than {} MiB, which are read of a plain file only", most >> 20)
+    format!("gives more than {} MiB", most >> 20)
 }
 
 /// What a reader gives, as far as `most` bytes. Where there are more, the next read is an error, of the kind `FileTooLarge`.
@@ -52,7 +52,8 @@ impl<R: Read> Read for Bounded<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.left == 0 && !buffer.is_empty() {
             let ends = self.of.read(&mut [0])? == 0;
-            let more = || io::Error::new(ErrorKind::FileTooLarge, too_much(self.most));
+            let why = || too_much(self.most) + ", which are read of a plain file only";
+            let more = || io::Error::new(ErrorKind::FileTooLarge, why());
             return if ends { Ok(0) } else { Err(more()) };
         }
         let room = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
