@@ -46,6 +46,7 @@
 //! and `process`, which know nothing of each other, nor of `report` and `symbols`.
 
 mod bench;
+mod bounds;
 mod cli;
 mod commands;
 mod heap;

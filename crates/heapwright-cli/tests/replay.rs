@@ -265,6 +265,20 @@ fn lines_of_text_are_replayed() {
         "{notes}"
     );
 
+    // What a few bytes expand to is refused beyond measure, and so is what has no end.
+    let bomb = folder.path("bomb.gz");
+    let script = format!("head -c 100M /dev/zero | gzip > {}", text(&bomb));
+    assert!(done(std::process::Command::new("sh").args(["-c", &script])).status.success());
+    for (file, most) in [(&*bomb, 16), (Path::new("/dev/zero"), 256)] {
+        let output = replay(file, &[]);
+        let line = format!(
+            "heapwright: {}: {}gives more than {most} MiB, which are read of a plain file only\n",
+            file.display(),
+            if most == 16 { "" } else { "cannot be read: " }
+        );
+        assert_eq!((output.status.code(), stderr(&output)), (Some(2), line));
+    }
+
     // Compressed, it is the same.
     let gzip = done(std::process::Command::new("gzip").args(["-k", text(&file)]));
     assert!(gzip.status.success());

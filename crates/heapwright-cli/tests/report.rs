@@ -172,6 +172,45 @@ fn without_debug_information_symbols_must_do() {
     assert_eq!(frames(&record)[0], format!("    #0 {address:#x} {place}"));
 }
 
+/// Makes a section of a program one that is compressed, and says to expand to 3 GiB.
+fn make_a_bomb_of(program: &Path, section: &str) {
+    let mut file = std::fs::read(program).expect("there");
+    let word = |file: &[u8], at: usize, bytes: usize| {
+        let mut value = [0; 8];
+        value[..bytes].copy_from_slice(&file[at..at + bytes]);
+        u64::from_le_bytes(value) as usize
+    };
+    let (headers, count) = (word(&file, 40, 8), word(&file, 60, 2));
+    let header = |number: usize| headers + 64 * number;
+    let names = word(&file, header(word(&file, 62, 2)) + 24, 8);
+    let is_it = |at: &usize| file[names + word(&file, *at, 4)..].starts_with(section.as_bytes());
+    let at = (0..count).map(header).find(is_it).expect("has it");
+    let compressed = [1, 3 << 30, 1].map(u64::to_le_bytes).concat();
+    for (place, value) in [(8, word(&file, at + 8, 8) | 0x800), (24, file.len()), (32, 24)] {
+        file[at + place..at + place + 8].copy_from_slice(&(value as u64).to_le_bytes());
+    }
+    file.extend(compressed);
+    std::fs::write(program, file).expect("written");
+}
+
+#[test]
+fn debug_information_that_expands_beyond_measure_is_left_out() {
+    let folder = Folder::new();
+    for section in [".debug_info", ".debug_str", ".debug_line"] {
+        let (program, address) = compiled(&folder, "bomb", &["-g", WITH_BUILD_ID]);
+        make_a_bomb_of(&program, section);
+        let record = in_program(&folder, &program, address, BUILD_ID, 1);
+        let output = report(&[], &record);
+        assert_eq!(output.status.code(), Some(1), "{section}");
+        let said = stderr(&output);
+        let why = "bomb: its debug information gives more than 16 MiB";
+        assert!(said.contains(why) && said.lines().count() == 1, "{section}: {said}");
+        let place = format!("({}+{address:#x}) (BuildId: abcdef01)", text(&program));
+        let first = format!("    #0 {address:#x} in main {place}");
+        assert!(stdout(&output).contains(&first), "{section}: {}", stdout(&output));
+    }
+}
+
 /// A C++ program whose address is in a method with a mangled name.
 const CXX: &str = r"#include <cstdio>
 namespace shop { struct Cart { __attribute__((noinline)) void *add(const char *, int) {

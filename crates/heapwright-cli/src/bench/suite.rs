@@ -18,12 +18,13 @@
 use super::program::{Comparing, Program};
 use super::refusal;
 use super::results::Kind;
+use crate::bounds;
 use crate::inspect;
 use crate::wrong::wrong;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 #[derive(Deserialize)]
@@ -62,7 +63,8 @@ fn yes() -> bool {
 /// The programs of a suite file, or those named.
 pub(crate) fn read(path: &Path, chosen: &[String]) -> anyhow::Result<Vec<Program>> {
     let shown = path.display();
-    let text = fs::read_to_string(path)
+    let text = bounds::text(path)
+        .and_then(|text| String::from_utf8(text).map_err(io::Error::other))
         .map_err(|error| wrong(format!("cannot read the suite {shown}: {error}")))?;
     let suite = parse(&text).map_err(|(line, why)| wrong(format!("{shown}:{line}: {why}")))?;
     if suite.program.is_empty() {

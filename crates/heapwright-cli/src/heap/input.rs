@@ -2,12 +2,13 @@
 //!
 //! It may be compressed (gzip); one that was cut then ends where no more can be unpacked.
 
+use crate::bounds::{self, Bounded};
 use anyhow::ensure;
 use flate2::read::MultiGzDecoder;
 use heapwright_record::Problem;
 use heapwright_record::heap::{Entry, HEADER_BYTES, Reader};
 use std::fs::{self, File};
-use std::io::{self, BufReader, Read, Seek};
+use std::io::{self, BufReader, ErrorKind, Read, Seek};
 use std::path::Path;
 
 /// How much is in memory at once.
@@ -59,7 +60,7 @@ pub(super) fn read(path: &Path, mut each: impl FnMut(Entry<'_>)) -> anyhow::Resu
 /// Where the bytes come from.
 enum Source {
     Plain(File),
-    Packed(Box<MultiGzDecoder<BufReader<File>>>),
+    Packed(Box<Bounded<MultiGzDecoder<BufReader<File>>>>),
 }
 
 impl Source {
@@ -69,7 +70,8 @@ impl Source {
         file.by_ref().take(2).read_to_end(&mut magic)?;
         file.rewind()?;
         Ok(if magic == b"\x1f\x8b" {
-            Self::Packed(Box::new(MultiGzDecoder::new(BufReader::new(file))))
+            let most = bounds::most(file.metadata()?.len());
+            Self::Packed(Box::new(Bounded::new(MultiGzDecoder::new(BufReader::new(file)), most)))
         } else {
             Self::Plain(file)
         })
@@ -82,9 +84,10 @@ impl Source {
         let result = match self {
             Self::Plain(file) => file.take(wanted as u64).read_to_end(buffer),
             // What came before the damage is there.
-            Self::Packed(packed) => {
-                packed.take(wanted as u64).read_to_end(buffer).or(Ok(buffer.len() - before))
-            }
+            Self::Packed(packed) => match packed.take(wanted as u64).read_to_end(buffer) {
+                Err(error) if error.kind() == ErrorKind::FileTooLarge => Err(error),
+                result => result.or(Ok(buffer.len() - before)),
+            },
         };
         Ok(result? < wanted)
     }
@@ -114,6 +117,20 @@ mod tests {
         assert!(writer.end());
         assert!(bytes.len() > 2 * PIECE);
         bytes
+    }
+
+    #[test]
+    fn a_dump_that_expands_beyond_measure_is_refused() {
+        let path = std::env::temp_dir().join(format!("heapwright-bomb-{}", std::process::id()));
+        let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+        packed.write_all(&vec![0; 17 << 20]).expect("packed");
+        fs::write(&path, packed.finish().expect("packed")).expect("written");
+        let mut source = Source::open(&path).expect("there");
+        fs::remove_file(&path).expect("there");
+        let mut buffer = Vec::new();
+        assert_eq!(source.fill(&mut buffer, PIECE).ok(), Some(false));
+        let error = source.fill(&mut buffer, 18 << 20).expect_err("is refused");
+        assert_eq!((error.kind(), buffer.len()), (ErrorKind::FileTooLarge, 16 << 20));
     }
 
     #[test]

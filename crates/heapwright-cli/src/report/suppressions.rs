@@ -45,11 +45,11 @@
 //! kept, is compared with as many lines of a block as it has calls.
 
 use super::model::Used;
+use crate::bounds;
 use crate::symbols::plumbing::is_plumbing_name;
 use anyhow::{Context, bail};
 use heapwright_record::debug::{FindingKind, Function, Reach};
 use std::collections::HashSet;
-use std::fs;
 use std::path::Path;
 
 /// What may be hidden.
@@ -175,7 +175,7 @@ impl Suppressions {
     pub(super) fn add_file(&mut self, path: &Path) -> anyhow::Result<()> {
         let name = path.display().to_string();
         let text =
-            fs::read(path).with_context(|| format!("cannot read suppressions from {name}"))?;
+            bounds::text(path).with_context(|| format!("cannot read suppressions from {name}"))?;
         self.add(&String::from_utf8_lossy(&text), &name)
     }
 

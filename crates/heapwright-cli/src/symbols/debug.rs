@@ -14,10 +14,12 @@
 //! a report does not go out of the house.
 
 use super::map;
+use crate::bounds;
 use addr2line::{Context, SplitDwarfLoad};
 use gimli::{Dwarf, DwarfPackage, EndianSlice, RunTimeEndian, SectionId};
-use object::read::{Object as _, ObjectSection as _};
+use object::read::{CompressionFormat, Object as _, ObjectSection as _};
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -37,7 +39,14 @@ pub(super) type Elf = object::File<'static, &'static [u8]>;
 pub(super) struct Information {
     context: Context<Bytes>,
     package: Option<DwarfPackage<Bytes>>,
+    /// What the files that the compiler left may expand to, all of them together.
+    left: Cell<u64>,
 }
+
+/// Files that the compiler left may expand to so much, for one program.
+const LEFT: u64 = 256 << 20;
+/// A file that another one names is no longer, if its checksum is to be taken.
+const LONGEST_SUMMED: u64 = 4 << 30;
 
 /// A file, mapped and parsed.
 pub(super) fn open(path: &Path) -> anyhow::Result<Elf> {
@@ -63,7 +72,7 @@ pub(super) fn separate(object: &Elf, path: &Path, build_id: &[u8]) -> Option<Elf
             let found = open(&candidate).ok()?;
             // A build-id says it in less time than a checksum of the whole.
             let matches = if build_id.is_empty() {
-                crc32(map::whole(&fs::File::open(&candidate).ok()?).ok()?) == sum
+                bytes(&found).len() as u64 <= LONGEST_SUMMED && crc32(bytes(&found)) == sum
             } else {
                 same(&found)
             };
@@ -82,13 +91,15 @@ impl Information {
     /// That of an ELF file, if it has some; `path` is the program's or library's.
     pub(super) fn of(object: &Elf, path: &Path) -> Option<Self> {
         object.section_by_name(".debug_info").or_else(|| object.section_by_name(".zdebug_info"))?;
-        let mut dwarf = Dwarf::load(|id| section(object, id.name())).ok()?;
+        let sections = Sections::of(object);
+        let mut dwarf = sections.said(path, Dwarf::load(|id| sections.get(id.name())))?;
         if let Some(shared) = shared(object, path) {
             // If it is damaged, the rest is still good.
-            let _ = dwarf.load_sup(|id: SectionId| section(&shared, id.name()));
+            let sections = Sections::of(&shared);
+            sections.said(path, dwarf.load_sup(|id: SectionId| sections.get(id.name())));
         }
         let context = Context::from_dwarf(dwarf).ok()?;
-        Some(Self { context, package: package(path) })
+        Some(Self { context, package: package(path), left: Cell::new(LEFT) })
     }
 
     /// The functions at an address, inlined ones first.
@@ -115,8 +126,12 @@ impl Information {
         let part = |bytes: Option<Bytes>| bytes.map(|bytes| OsStr::from_bytes(bytes.slice()));
         let path = PathBuf::from(part(load.comp_dir).unwrap_or_default()).join(part(load.path)?);
         let object = open(&path).ok()?;
-        let mut dwarf =
-            Dwarf::load(|id| section(&object, id.dwo_name().unwrap_or_default())).ok()?;
+        let sections = Sections::of(&object);
+        let most = sections.left.get().min(self.left.get());
+        sections.left.set(most);
+        let part = |id: SectionId| sections.get(id.dwo_name().unwrap_or_default());
+        let mut dwarf = sections.said(&path, Dwarf::load(part))?;
+        self.left.set(self.left.get() - (most - sections.left.get()));
         let header = dwarf.units().next().ok()??;
         let unit = dwarf.unit(header).ok()?;
         if unit.dwo_id != Some(load.dwo_id) {
@@ -146,22 +161,67 @@ fn package(path: &Path) -> Option<DwarfPackage<Bytes>> {
     name.push(".dwp");
     let object = open(Path::new(&name)).ok()?;
     let empty = EndianSlice::new(&[], endian(&object));
-    DwarfPackage::load(|id| section(&object, id.dwo_name().unwrap_or_default()), empty).ok()
+    let sections = Sections::of(&object);
+    let load = |id: SectionId| sections.get(id.dwo_name().unwrap_or_default());
+    sections.said(path, DwarfPackage::load(load, empty))
 }
 
 fn endian(object: &Elf) -> RunTimeEndian {
     if object.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big }
 }
 
-/// A section; nothing where there is none.
-fn section(object: &Elf, name: &str) -> Result<Bytes, gimli::Error> {
-    let data = object.section_by_name(name).and_then(|part| part.uncompressed_data().ok());
-    let bytes: &'static [u8] = match data {
-        Some(Cow::Borrowed(bytes)) => bytes,
-        Some(Cow::Owned(bytes)) => kept(bytes),
-        None => &[],
-    };
-    Ok(EndianSlice::new(bytes, endian(object)))
+/// The bytes of a file.
+fn bytes(object: &Elf) -> &'static [u8] {
+    match object {
+        Elf::Elf32(file) => file.data(),
+        Elf::Elf64(file) => file.data(),
+        _ => &[],
+    }
+}
+
+/// The sections of a file, all of which together expand to no more than the file accounts for.
+struct Sections<'a> {
+    object: &'a Elf,
+    most: u64,
+    left: Cell<u64>,
+}
+
+impl<'a> Sections<'a> {
+    fn of(object: &'a Elf) -> Self {
+        let most = bounds::most(bytes(object).len() as u64);
+        Self { object, most, left: Cell::new(most) }
+    }
+
+    /// A section; nothing where there is none.
+    fn get(&self, name: &str) -> Result<Bytes, gimli::Error> {
+        let part = self.object.section_by_name(name);
+        let data = part.and_then(|part| part.compressed_data().ok());
+        if let Some(data) = &data
+            && data.format != CompressionFormat::None
+        {
+            // A byte of a table of lines becomes a row of 24, so that little may expand far.
+            let is_rows = name.starts_with(".debug_line") && !name.contains("_str");
+            let rows = bounds::most(data.data.len() as u64) / 4;
+            let is_fine = !is_rows || data.uncompressed_size <= rows;
+            let left = self.left.get().checked_sub(data.uncompressed_size).filter(|_| is_fine);
+            self.left.set(left.ok_or(gimli::Error::Io)?);
+        }
+        let bytes: &'static [u8] = match data.and_then(|data| data.decompress().ok()) {
+            Some(Cow::Borrowed(bytes)) => bytes,
+            Some(Cow::Owned(bytes)) => kept(bytes),
+            None => &[],
+        };
+        Ok(EndianSlice::new(bytes, endian(self.object)))
+    }
+
+    /// What was loaded of the sections; says in one line that it is too much.
+    fn said<T>(&self, path: &Path, loaded: Result<T, gimli::Error>) -> Option<T> {
+        if matches!(loaded, Err(gimli::Error::Io)) {
+            let (path, why) = (path.display(), bounds::too_much(self.most));
+            eprintln!("heapwright: {path}: its debug information {why}; it is left out");
+        }
+        loaded.ok()
+    }
 }
 
 /// Bytes that stay to the end, as those of mapped files do; in a list, so that whoever looks for leaks sees that they do.
@@ -196,6 +256,68 @@ fn crc32(bytes: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// An ELF file with these sections, each compressed, and said to expand to so many bytes.
+    fn elf(sections: &[(&str, u64)]) -> Elf {
+        let (mut names, mut at) = (b"\0.shstrtab\0".to_vec(), 64);
+        let (mut body, mut headers) = (Vec::new(), vec![0_u8; 64]);
+        let mut header = |name: usize, kind: u32, flags: u64, at: usize, size: usize| {
+            headers.extend((name as u32).to_le_bytes());
+            headers.extend(kind.to_le_bytes());
+            let words = [flags, 0, at as u64, size as u64, 0, 1, 0];
+            headers.extend(words.into_iter().flat_map(u64::to_le_bytes));
+        };
+        for (name, expanded) in sections {
+            // Those that are refused are not unpacked.
+            let zeros = vec![0; if *expanded < 16 << 20 { *expanded as usize } else { 0 }];
+            let mut packed =
+                flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+            std::io::Write::write_all(&mut packed, &zeros).expect("packed");
+            let packed = packed.finish().expect("packed");
+            let start = body.len();
+            body.extend(1_u64.to_le_bytes());
+            body.extend(expanded.to_le_bytes());
+            body.extend(1_u64.to_le_bytes());
+            body.extend(packed);
+            header(names.len(), 1, 0x800, at + start, body.len() - start);
+            names.extend(name.bytes().chain([0]));
+        }
+        at += body.len();
+        header(1, 3, 0, at, names.len());
+        let mut file = b"\x7fELF\x02\x01\x01".to_vec();
+        file.resize(64, 0);
+        let word = |file: &mut Vec<u8>, at: usize, bytes: &[u8]| {
+            file[at..at + bytes.len()].copy_from_slice(bytes);
+        };
+        word(&mut file, 16, &[3, 0, 62, 0, 1]);
+        word(&mut file, 40, &((at + names.len()) as u64).to_le_bytes());
+        let count = sections.len() as u8 + 2;
+        word(&mut file, 52, &[64, 0, 56, 0, 0, 0, 64, 0, count, 0, count - 1, 0]);
+        file.extend(body);
+        file.extend(names);
+        file.extend(headers);
+        Elf::parse(file.leak()).expect("is ELF")
+    }
+
+    #[test]
+    fn sections_expand_to_what_their_file_accounts_for_and_no_more() {
+        let path = Path::new("/bomb");
+        for (sections, is_read) in [
+            (&[(".debug_info", 1 << 20), (".debug_str", 1 << 20)][..], true),
+            (&[(".debug_info", 3 << 30)], false),
+            (&[(".debug_info", u64::MAX)], false),
+            (&[(".debug_info", 100), (".debug_str", 9 << 20), (".debug_line", 9 << 20)], false),
+        ] {
+            let elf = elf(sections);
+            assert!(elf.section_by_name(".debug_info").is_some());
+            let read = Sections::of(&elf);
+            let lengths = sections.iter().map(|(name, _)| Ok(read.get(name)?.len() as u64));
+            let lengths: Result<Vec<u64>, gimli::Error> = lengths.collect();
+            let expected = sections.iter().map(|(_, length)| *length).collect();
+            assert_eq!(lengths, if is_read { Ok(expected) } else { Err(gimli::Error::Io) });
+            assert!(is_read || Information::of(&elf, path).is_none());
+        }
+    }
 
     #[test]
     fn the_checksum_is_the_usual_one() {

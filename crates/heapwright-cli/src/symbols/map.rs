@@ -4,16 +4,57 @@
 //! pages: so it is mapped, not read. The mapping stays to the end of this command,
 //! which opens each file once; a borrower of it need not ask how long.
 //!
-//! A file that is cut while it is mapped would end this command by a signal. Who
-//! replaces a program writes a new file beside it, as linkers and package managers
-//! do; it is what debuggers and profilers rely on, too.
+//! The owner of a file may cut it while it is mapped. What is read of it from then on is zeros: the signal for a page
+//! that the file no longer has puts a page of zeros there ([`fill`]). Any other such signal ends the command.
 
 use std::fs::File;
 use std::io;
+use std::mem;
 use std::os::fd::AsRawFd;
+use std::ptr;
+use std::sync::Once;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// What is mapped. Never freed.
+struct Mapped {
+    start: usize,
+    length: usize,
+    before: *const Mapped,
+}
+
+/// The newest.
+static MAPPED: AtomicPtr<Mapped> = AtomicPtr::new(ptr::null_mut());
+
+/// The handler of SIGBUS: a mapped file has no page there any more.
+extern "C" fn fill(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    // SAFETY: the kernel gives the handler what it is about.
+    let at = unsafe { (*info).si_addr() }.addr();
+    let mut mapped: *const Mapped = MAPPED.load(Ordering::Acquire);
+    // SAFETY: null, or one of the list, which are never freed.
+    while let Some(here) = unsafe { mapped.as_ref() } {
+        let offset = at.wrapping_sub(here.start);
+        if offset < here.length {
+            // To its end, from the page on: what is cut is cut behind, too.
+            // SAFETY: a question about the machine.
+            let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+            let first = offset & !(page - 1);
+            let (start, length) = (here.start + first, here.length - first);
+            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+            let place = ptr::without_provenance_mut(start);
+            // SAFETY: replaces a part of a mapping of ours, of which the file has nothing any more.
+            let filled = unsafe { libc::mmap(place, length, libc::PROT_READ, flags, -1, 0) };
+            if filled != libc::MAP_FAILED {
+                return;
+            }
+        }
+        mapped = here.before;
+    }
+    // SAFETY: no file of ours: it comes again, and ends the command.
+    unsafe { libc::signal(signal, libc::SIG_DFL) };
+}
 
 /// The bytes of a file, for as long as this command runs.
-pub(super) fn whole(file: &File) -> io::Result<&'static [u8]> {
+pub(crate) fn whole(file: &File) -> io::Result<&'static [u8]> {
     let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
     if length == 0 {
         return Ok(&[]);
@@ -32,6 +73,47 @@ pub(super) fn whole(file: &File) -> io::Result<&'static [u8]> {
     if start == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
+    survive_cuts(start.addr(), length);
     // SAFETY: so many bytes are mapped there, readable, and never unmapped.
     Ok(unsafe { std::slice::from_raw_parts(start.cast::<u8>(), length) })
+}
+
+/// From now on the mapping may be read although its file is cut.
+fn survive_cuts(start: usize, length: usize) {
+    static HANDLED: Once = Once::new();
+    HANDLED.call_once(|| {
+        // SAFETY: zeroed is a valid sigaction.
+        let mut action: libc::sigaction = unsafe { mem::zeroed() };
+        action.sa_sigaction = fill as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+        // SAFETY: the handler makes system calls alone, and reads a list that only grows.
+        unsafe { libc::sigaction(libc::SIGBUS, &raw const action, ptr::null_mut()) };
+    });
+    let mapped = Box::leak(Box::new(Mapped { start, length, before: ptr::null() }));
+    let mut newest = MAPPED.load(Ordering::Relaxed);
+    loop {
+        mapped.before = newest;
+        let made = ptr::from_mut(mapped);
+        match MAPPED.compare_exchange_weak(newest, made, Ordering::Release, Ordering::Relaxed) {
+            Ok(_) => return,
+            Err(other) => newest = other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_cut_reads_as_zeros() {
+        let path = std::env::temp_dir().join(format!("heapwright-cut-{}", std::process::id()));
+        std::fs::write(&path, vec![7; 1 << 20]).expect("written");
+        let file = File::options().read(true).write(true).open(&path).expect("there");
+        let bytes = whole(&file).expect("mapped");
+        file.set_len(100).expect("cut");
+        assert_eq!(bytes[99], 7);
+        assert_eq!((bytes[(1 << 20) - 1], bytes[1 << 19], bytes[8192]), (0, 0, 0));
+        std::fs::remove_file(&path).expect("there");
+    }
 }

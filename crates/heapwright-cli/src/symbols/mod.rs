@@ -16,7 +16,7 @@
 
 mod debug;
 mod file;
-mod map;
+pub(crate) mod map;
 pub(crate) mod plumbing;
 
 use file::File;

@@ -11,16 +11,16 @@
 
 use super::story::Story;
 use super::{binary, text};
+use crate::bounds::{self, Bounded};
+use crate::symbols::map;
 use crate::wrong::wrong;
 use flate2::read::MultiGzDecoder;
 use heapwright_record::trace::MAGIC;
-use std::fs::{self, File};
-use std::io::{Cursor, Read};
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, Cursor, ErrorKind, Read};
 use std::path::Path;
 use zip::ZipArchive;
-
-/// More than this is no trace that can be replayed here.
-const MOST: u64 = 16 << 30;
 
 /// What was read.
 pub(crate) struct Input {
@@ -36,15 +36,26 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Input> {
     if file.metadata().is_ok_and(|meta| meta.is_dir()) {
         return Err(refused("is a folder, not a trace".to_owned()));
     }
-    let bytes = fs::read(path).map_err(|error| refused(format!("cannot be read: {error}")))?;
+    let bytes = bytes(&file).map_err(|error| refused(format!("cannot be read: {error}")))?;
     parse(bytes).map_err(refused)
 }
 
-fn parse(mut bytes: Vec<u8>) -> Result<Input, String> {
+/// The bytes of a file; what has no length is read to its end.
+fn bytes(file: &File) -> io::Result<Cow<'static, [u8]>> {
+    if file.metadata()?.is_file() {
+        return map::whole(file).map(Cow::Borrowed);
+    }
+    let mut all = Vec::new();
+    Bounded::new(file, bounds::LONGEST_STREAM).read_to_end(&mut all)?;
+    Ok(Cow::Owned(all))
+}
+
+fn parse(mut bytes: Cow<'_, [u8]>) -> Result<Input, String> {
+    let most = bounds::most(bytes.len() as u64);
     for _ in 0..2 {
         bytes = match bytes.get(..2) {
-            Some(b"\x1f\x8b") => gunzipped(&bytes)?,
-            Some(b"PK") => unzipped(bytes)?,
+            Some(b"\x1f\x8b") => Cow::Owned(gunzipped(&bytes, most)?),
+            Some(b"PK") => Cow::Owned(unzipped(&bytes, most)?),
             _ => break,
         };
     }
@@ -87,17 +98,18 @@ fn of_text(bytes: &[u8]) -> Result<Input, String> {
     Ok(Input { stories: vec![story], notes })
 }
 
-fn gunzipped(bytes: &[u8]) -> Result<Vec<u8>, String> {
+fn gunzipped(bytes: &[u8], most: u64) -> Result<Vec<u8>, String> {
     let mut all = Vec::new();
-    match MultiGzDecoder::new(bytes).take(MOST).read_to_end(&mut all) {
+    match Bounded::new(MultiGzDecoder::new(bytes), most).read_to_end(&mut all) {
         Ok(_) => Ok(all),
+        Err(error) if error.kind() == ErrorKind::FileTooLarge => Err(error.to_string()),
         // A copy that is cut short is still read as far as it goes.
         Err(_) if !all.is_empty() => Ok(all),
         Err(error) => Err(format!("cannot be unpacked: {error}")),
     }
 }
 
-fn unzipped(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
+fn unzipped(bytes: &[u8], most: u64) -> Result<Vec<u8>, String> {
     let broken = |error: &dyn std::fmt::Display| format!("cannot be unpacked: {error}");
     let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|error| broken(&error))?;
     let files: Vec<usize> = (0..archive.len())
@@ -109,7 +121,10 @@ fn unzipped(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
     };
     let file = archive.by_index(only).map_err(|error| broken(&error))?;
     let mut all = Vec::new();
-    file.take(MOST).read_to_end(&mut all).map_err(|error| broken(&error))?;
+    Bounded::new(file, most).read_to_end(&mut all).map_err(|error| match error.kind() {
+        ErrorKind::FileTooLarge => error.to_string(),
+        _ => broken(&error),
+    })?;
     Ok(all)
 }
 
@@ -141,7 +156,7 @@ mod tests {
     }
 
     fn refused(bytes: &[u8]) -> String {
-        parse(bytes.to_vec()).err().expect("is refused")
+        parse(bytes.into()).err().expect("is refused")
     }
 
     #[test]
@@ -149,7 +164,7 @@ mod tests {
         for bytes in
             [TEXT.to_vec(), gzipped(TEXT), zipped(&["folder/a.txt"]), gzipped(&gzipped(TEXT))]
         {
-            let input = parse(bytes).expect("is read");
+            let input = parse(bytes.into()).expect("is read");
             assert_eq!((input.stories[0].operations(), input.notes.len()), (2, 0));
         }
     }
@@ -172,12 +187,26 @@ mod tests {
     }
 
     #[test]
+    fn what_expands_beyond_measure_is_refused() {
+        let bomb = gzipped(&vec![b'\n'; 17 << 20]);
+        let too_much = "gives more than 16 MiB, which are read of a plain file only";
+        assert_eq!(refused(&bomb), too_much);
+        assert_eq!(refused(&gzipped(&bomb)), too_much, "packed twice");
+        let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+        zip.start_file("bomb", SimpleFileOptions::default()).expect("begun");
+        zip.write_all(&vec![b'\n'; 17 << 20]).expect("written");
+        assert_eq!(refused(zip.finish().expect("finished").get_ref()), too_much);
+        let error = read(Path::new("/dev/zero")).err().expect("is refused").to_string();
+        assert!(error.contains("gives more than 256 MiB"), "{error}");
+    }
+
+    #[test]
     fn a_trace_that_is_cut_is_read_as_far_as_it_goes() {
-        let story = parse(TEXT.to_vec()).expect("is read").stories.remove(0);
+        let story = parse(TEXT.into()).expect("is read").stories.remove(0);
         let mut file = Vec::new();
         binary::write(&[story.clone(), story], &mut file).expect("written");
-        let whole = gunzipped(&file).expect("is gzip");
-        let input = parse(whole[..whole.len() - 25].to_vec()).expect("is read");
+        let whole = gunzipped(&file, 1 << 20).expect("is gzip");
+        let input = parse(whole[..whole.len() - 25].into()).expect("is read");
         assert_eq!(input.stories.iter().map(Story::operations).sum::<usize>(), 2);
         assert!(
             input.notes[0].contains("the 2 operations before that are there"),
