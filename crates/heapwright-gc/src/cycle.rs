@@ -138,7 +138,8 @@ impl Cycle {
 }
 
 impl Heap {
-    /// Whether a collection may begin or go on. In a fork handler of the program's it may not: the thread has every lock.
+    /// Whether a collection may begin or go on. In a fork handler of the program's it may not: the
+    /// thread has every lock.
     fn may_collect(&self) -> bool {
         !self.fork.is_poisoned() && !self.cycle.is_held() && !sync::holds_all()
     }
@@ -151,8 +152,8 @@ impl Heap {
         }
     }
 
-    /// As [`Heap::at_safepoint`], for a caller that knows that the world stands still. In a fork handler of the program's it does for this
-    /// thread's own fork.
+    /// As [`Heap::at_safepoint`], for a caller that knows that the world stands still. In a fork
+    /// handler of the program's it does for this thread's own fork.
     #[cold]
     pub(super) fn rest(&self, me: &Mutator) {
         if sync::holds_all() {

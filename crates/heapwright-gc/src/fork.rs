@@ -5,11 +5,12 @@
 //! ```
 //!
 //! A mutator in the midst of a sweep would be copied with a page half swept, so the thread that
-//! forks makes all others stop at their safepoints first, as a collector does. It holds no lock until they have: a mutator on its way
-//! may wait for any. Where a collector or another fork was first, it waits away from all heaps, and has stopped none
-//! (`world::stop_all`). A mutator that does not
-//! come within a second (it blocks without having left) leaves the heap *poisoned* in the
-//! child: there nothing of it is collected any more, and it allocates from fresh pages only. So does a heap that is made meanwhile.
+//! forks makes all others stop at their safepoints first, as a collector does. It holds no lock
+//! until they have: a mutator on its way may wait for any. Where a collector or another fork was
+//! first, it waits away from all heaps, and has stopped none (`world::stop_all`). A mutator that
+//! does not come within a second (it blocks without having left) leaves the heap *poisoned* in the
+//! child: there nothing of it is collected any more, and it allocates from fresh pages only. So
+//! does a heap that is made meanwhile.
 //!
 //! In the child there are no other mutators. What they had of pages is found by the next sweep.
 
@@ -21,7 +22,7 @@ use heapwright_substrate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use super::cell::Num;
 use super::heap::{self, Heap};
 use super::mutator::{self, Mutator};
-use super::world::{self, Handshake};
+use super::world::{self, Handshake, WithWorld};
 
 static HANDLERS: Handlers = Handlers { before, unlock, in_child };
 
@@ -80,8 +81,9 @@ fn own_handshake(heap: &Heap) -> Option<&'static Handshake> {
     Mutator::of_this_thread(heap).map(|mutator| &mutator.handshake)
 }
 
-/// Calls `with` for the world of each heap, until that says false, and with the calling thread's handshake in it.
-fn each_world(with: &mut dyn FnMut(&'static world::World, Option<&'static Handshake>) -> bool) {
+/// Calls `with` for the world of each heap, until that says false, and with the calling thread's
+/// handshake in it.
+fn each_world(with: WithWorld<'_, 'static>) {
     for heap in heap::all().filter(|heap| heap.is_open()) {
         let own = Mutator::of_this_thread(heap);
         if let Some(own) = own.filter(|own| own.handshake.is_in()) {

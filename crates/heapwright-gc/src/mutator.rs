@@ -32,7 +32,8 @@ use super::region::{Hole, Region};
 use super::tracer::{self, Tracer};
 use super::world::{self, Handshake, World};
 
-/// Of a mutator whose thread came by itself, attached or entered, so that it is at work with it until it leaves.
+/// Of a mutator whose thread came by itself, attached or entered, so that it is at work with it
+/// until it leaves.
 const CAME: usize = 1;
 /// And attached, so that it detaches.
 const ATTACHED: usize = 2;
@@ -126,9 +127,10 @@ pub(super) unsafe fn after_fork() {
     unsafe { MUTATORS.after_fork() };
 }
 
-/// A thread ends that has come to work with mutators. What it has attached and is still at work with is detached, or all would wait for it.
-/// What it has entered is another's to detach: a collector that waits for it says so. What it has left is no
-/// thread's. In the last round, because the program's own destructors may use a mutator.
+/// A thread ends that has come to work with mutators. Those that it attached are detached if it is
+/// still at work with them, or all would wait. Those that it entered stay, for others to detach: a
+/// collector that waits for one says so. Those that it left are no thread's any more. This happens
+/// in the last round, because the program's own destructors may use a mutator.
 pub(super) unsafe extern "C" fn thread_ends(round: *mut core::ffi::c_void) {
     if round.addr() < ROUNDS && os::watch_this_thread(Exit::Mutators, round.wrapping_byte_add(1)) {
         return;
@@ -167,8 +169,8 @@ impl Mutator {
         Some(slot)
     }
 
-    /// The mutator comes to work. Waits while the world stands still. (In a fork handler of the program's it does for this
-    /// thread's own fork.)
+    /// The mutator comes to work. Waits while the world stands still. (In a fork handler of the
+    /// program's it does for this thread's own fork.)
     pub(super) fn enter(&self) {
         if !self.try_enter() {
             self.heap().world.come_later(&self.handshake);
@@ -187,7 +189,8 @@ impl Mutator {
         self.heap().world.try_enter(&self.handshake)
     }
 
-    /// The mutator of the calling thread in a heap. Of several that it had in turns (see `hw_gc_enter`), the one that it has not left.
+    /// The mutator of the calling thread in a heap. Of several that it had in turns (see
+    /// `hw_gc_enter`), the one that it has not left.
     pub(super) fn of_this_thread(heap: &Heap) -> Option<&'static Self> {
         let me = os::thread_token();
         let mut found: Option<&'static Self> = None;
@@ -219,7 +222,8 @@ impl Mutator {
         }
     }
 
-    /// Its thread is about to wait for its heap: what it has in others leaves, so that nobody waits for it there.
+    /// Its thread is about to wait for its heap: the thread's mutators in other heaps leave, so that
+    /// no collector waits for them.
     pub(super) fn leave_elsewhere(&self) {
         let left = world::leave_all(&|with| self.each_seat(with), Some(&self.handshake));
         self.left_others.set(self.left_others.get() | usize::from(left));

@@ -26,9 +26,10 @@
 //! take the list's lock for a few instructions, which the collector holds only while it
 //! walks the list.
 //!
-//! *Several worlds.* A thread may have a mutator in each. Where it waits it is `OUT` in all of them ([`ELSEWHERE`]): a collector of
-//! one need not wait for a thread that waits for another's. It comes back to all or to none ([`come_back`]). A fork
-//! stops all worlds, and waits for a collector only while it has stopped none ([`stop_all`]). So nobody waits in a circle.
+//! *Several worlds.* A thread may have a mutator in each. Where it waits it is `OUT` in all of them
+//! ([`ELSEWHERE`]): a collector of one need not wait for a thread that waits for another's. It
+//! comes back to all or to none ([`come_back`]). A fork stops all worlds, and waits for a collector
+//! only while it has stopped none ([`stop_all`]). So nobody waits in a circle.
 //!
 //! Loom-checked (`world/loom_tests.rs`).
 
@@ -139,7 +140,15 @@ pub(crate) enum Stop {
 /// Where a thread has mutators: calls the closure for each.
 pub(crate) type Seats<'a, 'w> = &'a dyn Fn(&mut dyn FnMut(&'w World, &'w Handshake));
 
-/// The calling thread is about to wait: its mutators that are at work leave, but for `but`. Whether any did.
+/// What is done with a world, and with the calling thread's handshake in it. False: that was the
+/// last one.
+pub(crate) type WithWorld<'a, 'w> = &'a mut dyn FnMut(&'w World, Option<&'w Handshake>) -> bool;
+
+/// All worlds.
+pub(crate) type Worlds<'a, 'w> = &'a dyn Fn(WithWorld<'_, 'w>);
+
+/// The calling thread is about to wait: its mutators that are at work leave, but for `but`. Whether
+/// any did.
 pub(crate) fn leave_all(seats: Seats<'_, '_>, but: Option<&Handshake>) -> bool {
     let mut any = false;
     seats(&mut |world, handshake| {
@@ -151,8 +160,8 @@ pub(crate) fn leave_all(seats: Seats<'_, '_>, but: Option<&Handshake>) -> bool {
     any
 }
 
-/// The calling thread need not wait any more: its mutators that left for that come back. If one world stands still, the thread waits for
-/// it away from all.
+/// The calling thread need not wait any more: its mutators that left for that come back. If one
+/// world stands still, the thread waits for it away from all.
 pub(crate) fn come_back(seats: Seats<'_, '_>) {
     loop {
         let mut closed = None;
@@ -170,12 +179,12 @@ pub(crate) fn come_back(seats: Seats<'_, '_>) {
     }
 }
 
-/// Stops all worlds for a fork of the calling thread, `forker`, which has a mutator in some. `worlds` calls the closure for each,
-/// in the same order, until that says false. A world whose mutators do not stop while it is worth waiting, which each
-/// `patience` says, is left to go on.
+/// Stops all worlds for a fork of the calling thread, `forker`, which has a mutator in some.
+/// `worlds` calls the closure for each, in the same order, until that says false. A world whose
+/// mutators do not stop while it is worth waiting, which each `patience` says, is left to go on.
 pub(crate) fn stop_all<'w, P: FnMut() -> bool>(
     forker: usize,
-    worlds: &dyn Fn(&mut dyn FnMut(&'w World, Option<&'w Handshake>) -> bool),
+    worlds: Worlds<'_, 'w>,
     patience: impl Fn() -> P,
 ) {
     loop {
@@ -316,14 +325,16 @@ impl World {
         false
     }
 
-    /// The mutator is at work, unless `stop` is set: which is to be read next. (By the thread that has stopped the world: it is.)
+    /// The mutator is at work, unless `stop` is set: which is to be read next. (By the thread that
+    /// has stopped the world: it is.)
     pub(crate) fn come_in(handshake: &Handshake) {
         // Release: a thread that sees it at work sees whose it is (see `Mutator::note_thread`).
         handshake.state.store(IN, Ordering::Release);
         fence(Ordering::SeqCst);
     }
 
-    /// The mutator is about to come to work, as soon as its thread need not wait: see [`come_back`].
+    /// The mutator is about to come to work, as soon as its thread need not wait: see
+    /// [`come_back`].
     pub(crate) fn come_later(&self, handshake: &Handshake) {
         self.stand(handshake, ELSEWHERE);
     }
@@ -367,7 +378,8 @@ impl World {
         self.stop_until(Some(me), || true) == Stop::Done
     }
 
-    /// As [`World::stop`], as long as it is `worth_waiting`, which is asked before each wait; the caller may have no handshake.
+    /// As [`World::stop`], as long as it is `worth_waiting`, which is asked before each wait; the
+    /// caller may have no handshake.
     pub(crate) fn stop_until(
         &self,
         me: Option<&Handshake>,

@@ -247,7 +247,8 @@ fn a_thread_that_ends_at_work_with_what_it_entered_is_named() {
     std::process::exit(0);
 }
 
-/// A destructor of the program's for the thread's data, which runs twice, and uses the mutator that it leads to.
+/// A destructor of the program's for the thread's data, which runs twice, and uses the mutator that
+/// it leads to.
 unsafe extern "C" fn uses_its_mutator(data: *mut c_void) {
     // SAFETY: the test's, which is there until the thread has ended.
     let (key, rounds, mutator) =
@@ -273,15 +274,13 @@ fn a_thread_that_ends_at_work_is_detached() {
             // SAFETY: nothing is wanted.
             unsafe { mutator.collect() };
         };
-        ends(|heap| core::mem::forget(heap.attach().unwrap()));
+        ends(|heap| _ = heap.attach().unwrap());
         assert_eq!(attached(), 1);
         ends(|heap| {
             let mut key = 0;
             // SAFETY: a valid place, and a function that takes what is set below.
-            assert_eq!(
-                unsafe { libc::pthread_key_create(&raw mut key, Some(uses_its_mutator)) },
-                0
-            );
+            let made = unsafe { libc::pthread_key_create(&raw mut key, Some(uses_its_mutator)) };
+            assert_eq!(made, 0);
             let data = Box::leak(Box::new((key, Cell::new(0_u32), heap.attach().unwrap())));
             // SAFETY: the key was created above.
             unsafe { libc::pthread_setspecific(key, (&raw const *data).cast()) };
@@ -300,7 +299,7 @@ fn a_thread_that_ends_at_work_is_detached() {
             assert!(!heap.is_attached(), "as the thread that had this one's place");
             // SAFETY: of the thread before, which has left.
             let mutator = unsafe { Mutator::from_ptr(HANDED_OVER.load(Ordering::Relaxed)) };
-            // SAFETY: as above; nothing is wanted.
+            // SAFETY: the thread before has left it; nothing is wanted.
             unsafe {
                 mutator.enter();
                 assert!(!mutator.alloc(4000, TRACED).is_null());

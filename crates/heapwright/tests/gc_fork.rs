@@ -1,8 +1,9 @@
 //! Fork while a collected heap is at work in several threads.
 //!
-//! What only this finds: a heap that nobody collects any more, in the parent or in the
-//! child, because somebody was collecting as the process forked; objects of other
-//! threads that the child does not know; and threads that wait in a circle: forks, safepoints, collections of several heaps.
+//! What only this finds: a heap that nobody collects any more, in the parent or in the child,
+//! because somebody was collecting as the process forked; objects of other threads that the child
+//! does not know; and threads that wait in a circle: forks, safepoints, collections of several
+//! heaps.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
@@ -182,7 +183,8 @@ impl<'a> Seats<'a> {
     }
 }
 
-/// Two threads that fork `forks` times, and two that collect meanwhile, each of them any of the heaps. In a child, which does not hang for ever.
+/// Two threads that fork `forks` times, and two that collect meanwhile, each of them any of the
+/// heaps. In a child, which does not hang for ever.
 fn fork_and_collect(heaps: usize, options: Options, forks: usize) {
     in_a_child(|| {
         let make = |_| Heap::new(options, Runtime::new()).unwrap();
@@ -251,7 +253,8 @@ std::thread_local! {
     static USED: Cell<Option<*const Mutator>> = const { Cell::new(None) };
 }
 
-/// The program's own fork handler: it may use the heap, though the thread that forks has its world stopped.
+/// The program's own fork handler: it may use the heap, though the thread that forks has its world
+/// stopped.
 unsafe extern "C" fn uses_the_heap() {
     if let Some(mutator) = USED.get() {
         // SAFETY: the test's, which is there while it forks.
@@ -279,7 +282,7 @@ fn fork_handlers_of_the_program_may_use_the_heap() {
         });
         let heap = Heap::new(Options::new(), Runtime::new()).unwrap();
         // Registered after the heap's, so that it comes first in the parent.
-        // SAFETY: as above.
+        // SAFETY: the function does nothing for others.
         unsafe { libc::pthread_atfork(None, Some(uses_the_heap), Some(uses_the_heap)) };
         let over = AtomicBool::new(false);
         thread::scope(|scope| {

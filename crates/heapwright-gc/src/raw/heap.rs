@@ -77,7 +77,8 @@ impl Heap {
     }
 
     /// The calling thread joins; it must not have joined. Waits while the world stands still.
-    /// `None` where there is no memory. A thread that ends at work with a mutator that it has attached detaches it.
+    /// `None` where there is no memory. A thread that ends at work with a mutator that it has
+    /// attached detaches it.
     #[must_use]
     pub fn attach(&self) -> Option<Mutator> {
         let mutator = self.attach_unwatched()?;

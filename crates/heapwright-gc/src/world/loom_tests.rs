@@ -305,7 +305,8 @@ fn loom_three_of_whom_one_collects() {
     });
 }
 
-/// Worlds, in each of which a thread has the place of its number; and the substrate's lock of forks.
+/// Worlds, in each of which a thread has the place of its number; and the substrate's lock of
+/// forks.
 struct Scenes {
     worlds: Vec<Arc<Scene>>,
     forking: Lock<()>,
