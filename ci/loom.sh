@@ -68,12 +68,12 @@ mutant $shared "the strides' number is published without an order" 'self\.stride
 mutant $shared "the strides' number is read without an order" 'self\.registry\.stride_count\.load\(Ordering::Acquire\)' 'self.registry.stride_count.load(Ordering::Relaxed)'
 tests=world:: crates=(-p heapwright-gc)
 world=gc/world.rs
-mutant $world "a thread that comes in does not fence" '(store\(IN, Ordering::Relaxed\);\s+)fence\(Ordering::SeqCst\);' '$1'
+mutant $world "a thread that comes in does not fence" '(store\(IN, Ordering::Release\);\s+)fence\(Ordering::SeqCst\);' '$1'
 mutant $world "a thread that stops does not fence" '(store\(state, Ordering::Release\);\s+)fence\(Ordering::SeqCst\);' '$1'
 mutant $world "the collector does not fence" 'fence\(Ordering::SeqCst\);(\s+self\.each)' '$1'
 mutant $world "a thread that comes in does not look at stop" 'if self\.stop\.load\(Ordering::Acquire\) == 0 \{' 'if true {'
 mutant $world "a thread that comes in does not acquire" 'self\.stop\.load\(Ordering::Acquire\) == 0' 'self.stop.load(Ordering::Relaxed) == 0'
-mutant $world "a thread that comes in stays in while it waits" 'self\.leave\(handshake\);(\s+false)' '$1'
+mutant $world "a thread that comes in stays in while it waits" 'self\.stand\(handshake, state\);(\s+false)' '$1'
 mutant $world "a thread that has rested does not acquire" 'self\.stop\.load\(Ordering::Acquire\) != 0' 'self.stop.load(Ordering::Relaxed) != 0'
 mutant $world "a thread that has rested does not look again" 'while (self\.stop\.load\(Ordering::Acquire\) != 0)' 'if $1'
 mutant $world "a thread that stops does not release" 'store\(state, Ordering::Release\)' 'store(state, Ordering::Relaxed)'
@@ -86,7 +86,12 @@ mutant $world "a second collector goes first as well" 'Ordering::Relaxed\)\.is_e
 mutant $world "nobody is asked to stop" '\.store\(1, Ordering::Relaxed\)' '.store(0, Ordering::Relaxed)'
 mutant $world "nobody is told to go on" 'wake\(&self\.stop\);' ''
 mutant $world "going on does not release" 'self\.stop\.store\(0, Ordering::Release\)' 'self.stop.store(0, Ordering::Relaxed)'
-mutant $world "a thread that gives up does not go on" 'self\.go_on\(\);(\s+return false)' '$1'
+mutant $world "a thread that gives up does not go on" 'self\.go_on\(\);(\s+return Stop::Late)' '$1'
+mutant $world "a thread that waits stays at work elsewhere" 'if handshake\.is_in\(\) && !but' 'if false \&\& !but'
+mutant $world "a thread comes back to one world and waits for another" 'leave_all\(seats, None\);(\s+world\.wait)' '$1'
+mutant $world "a fork waits with worlds stopped" 'world\.let_go\(forker\);(\s+if let Some)' '$1'
+mutant $world "a fork waits at work" 'me\.filter\(\|me\| me\.is_in\(\)\)' 'me.filter(|_| false)'
+mutant $world "a fork does not come back" 'World::come_in\(me\);' ''
 tests=gang::
 gang=gc/gang.rs
 mutant $gang "a thread that waits counts as active" '(waits = true;\s+)inner\.active -= 1;' '$1'

@@ -1787,7 +1787,7 @@ void hw_gc_destroy(struct hw_gc_heap *heap);
 
 /**
  * The calling thread joins a heap: a thread has one mutator a heap. Waits while a collection is
- * at work.
+ * at work. A thread that ends without having left the mutator is detached.
  *
  * Returns NULL with errno ENOMEM if there is no memory, EBUSY if the thread has a mutator of
  * this heap.

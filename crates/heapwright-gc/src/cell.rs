@@ -66,6 +66,12 @@ impl Num {
         let _was = self.0.fetch_update(set, fetch, |now| Some(now.saturating_sub(less)));
     }
 
+    /// Makes it 0 if it is `value`, whoever else changes it.
+    #[inline]
+    pub(crate) fn clear_if(&self, value: usize) {
+        _ = self.0.compare_exchange(value, 0, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
     /// What it was, and is no more.
     #[inline(always)]
     pub(crate) fn replace(&self, value: usize) -> usize {

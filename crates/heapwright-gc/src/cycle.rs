@@ -23,7 +23,9 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use heapwright_substrate::os;
+use heapwright_substrate::sync;
 use heapwright_substrate::sync::atomic::AtomicU32;
+use heapwright_substrate::text::Line;
 
 use super::cell::Num;
 use super::events::Span;
@@ -34,6 +36,7 @@ use super::mutator::Mutator;
 use super::pacing::STEP;
 use super::statistics::Began;
 use super::tracer::Budget;
+use super::world::Stop;
 
 /// What stores are reported for: the marking under way.
 pub(super) const MARKING: u32 = 1;
@@ -42,6 +45,9 @@ pub(super) const STORES: u32 = 2;
 
 /// And while objects are to be moved: all stores, whatever has a mark.
 pub(super) const MOVING: u32 = 4;
+
+/// How long a collector waits before it looks for threads that have ended, in nanoseconds.
+const LONG: u64 = 1_000_000_000;
 
 /// What a heap is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,9 +138,10 @@ impl Cycle {
 }
 
 impl Heap {
-    /// Whether a collection may begin or go on.
+    /// Whether a collection may begin or go on. In a fork handler of the program's it may not: the
+    /// thread has every lock.
     fn may_collect(&self) -> bool {
-        !self.fork.is_poisoned() && !self.cycle.is_held()
+        !self.fork.is_poisoned() && !self.cycle.is_held() && !sync::holds_all()
     }
 
     /// Stands still, if the world does.
@@ -145,11 +152,63 @@ impl Heap {
         }
     }
 
-    /// As [`Heap::at_safepoint`], for a caller that knows that the world stands still.
+    /// As [`Heap::at_safepoint`], for a caller that knows that the world stands still. In a fork
+    /// handler of the program's it does for this thread's own fork.
     #[cold]
     pub(super) fn rest(&self, me: &Mutator) {
+        if sync::holds_all() {
+            return;
+        }
         me.stack.note();
+        me.leave_elsewhere();
         self.world.rest(&me.handshake, || self.help(&me.tracer, |_| {}));
+        me.come_back();
+    }
+
+    /// Makes the world stand still. False: it does for another, and the caller has rested.
+    pub(super) fn stop_world(&self, me: &Mutator) -> bool {
+        if sync::holds_all() && self.world.is_stopped_by(os::thread_token()) {
+            return true;
+        }
+        let mut until = 0;
+        let leave = || {
+            me.leave_elsewhere();
+            let now = os::now_ns();
+            if until == 0 {
+                until = now + LONG;
+            } else if now > until {
+                until = u64::MAX;
+                self.name_forgotten();
+            }
+            true
+        };
+        let stops = self.world.stop_until(Some(&me.handshake), leave) == Stop::Done;
+        if !stops {
+            self.rest(me);
+        }
+        stops
+    }
+
+    /// Says that a collection waits for a thread that has ended, if one does.
+    #[cold]
+    fn name_forgotten(&self) {
+        let mut any = false;
+        self.each_mutator(|mutator| any |= mutator.is_forgotten());
+        if any {
+            Line::new()
+                .text("a thread has ended at work in collected heap ")
+                .number(self.id() as usize)
+                .text(": it did not leave it (hw_gc_leave, hw_gc_detach), so all collections wait")
+                .write();
+        }
+    }
+
+    /// Lets it go on, unless it stands still for a fork of this thread.
+    pub(super) fn go_on(&self, me: &Mutator) {
+        if !self.world.is_stopped_by(os::thread_token()) {
+            self.world.go_on();
+            me.come_back();
+        }
     }
 
     /// Whether there is a plan of what is to be moved, or one was asked for.
@@ -231,8 +290,8 @@ impl Heap {
         }
         me.stack.note();
         let asked = os::now_ns();
-        if !self.world.stop(&me.handshake) {
-            return self.rest(me);
+        if !self.stop_world(me) {
+            return;
         }
         let began = Began::now(asked);
         // Another mutator may have gone on while this one stopped the world; or something could not be
@@ -241,8 +300,7 @@ impl Heap {
             && self.generations.sticky_marks() != StickyMarks::Nothing
             && self.generations.remembered.has_lost();
         if matches!(self.cycle.phase(), Phase::Sweeping | Phase::Moving) || lost {
-            self.world.go_on();
-            return;
+            return self.go_on(me);
         }
         self.pause_begins(me, &began);
         self.each_mutator(|mutator| {
@@ -259,7 +317,7 @@ impl Heap {
         }
         let (pause, cpu) = self.pauses.add(&began);
         self.sizing.end_step(cpu);
-        self.world.go_on();
+        self.go_on(me);
         self.pause_ends(me, &began, pause);
         self.due.tell();
     }

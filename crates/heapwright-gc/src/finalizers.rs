@@ -9,9 +9,9 @@
 //!
 //! The object is whole when its finalizer runs, with all it leads to, because what is due is
 //! marked. The mutator runs it, where it asks to ([`run`](super::raw::Mutator::run_finalizers)),
-//! never in the midst of an allocation, and not before the marking that made it due has ended: until then weak slots of what it
-//! leads to may still lead to it (see `weak`). Afterwards the object is like any other: if the finalizer put it
-//! somewhere it lives on, without a finalizer.
+//! never in the midst of an allocation, and not before the marking that made it due has ended:
+//! until then weak slots of what it leads to may still lead to it (see `weak`). Afterwards the
+//! object is like any other: if the finalizer put it somewhere it lives on, without a finalizer.
 //!
 //! **The context** is an address that the heap does not look at, or an object of the heap. The latter is kept as an
 //! ephemeron's value is: for as long as the object lives, or its finalizer is due. So a context that leads to

@@ -1,21 +1,28 @@
 //! The collected heaps' part in a fork: every world stands still meanwhile.
 //!
+//! ```text
+//!   before   worlds stop, in the order of their heaps -> registry of heaps -> of mutators -> locks, heap by heap
+//! ```
+//!
 //! A mutator in the midst of a sweep would be copied with a page half swept, so the thread that
-//! forks makes all others stop at their safepoints first, as a collector does. One that does not
-//! come within a second (it blocks without having left, or forks itself) leaves the heap *poisoned* in the
-//! child: there nothing of it is collected any more, and it allocates from fresh pages only.
+//! forks makes all others stop at their safepoints first, as a collector does. It holds no lock
+//! until they have: a mutator on its way may wait for any. Where a collector or another fork was
+//! first, it waits away from all heaps, and has stopped none (`world::stop_all`). A mutator that
+//! does not come within a second (it blocks without having left) leaves the heap *poisoned* in the
+//! child: there nothing of it is collected any more, and it allocates from fresh pages only. So
+//! does a heap that is made meanwhile.
 //!
 //! In the child there are no other mutators. What they had of pages is found by the next sweep.
 
 use heapwright_substrate::describe::{self, Front};
 use heapwright_substrate::fork::{self, Handlers, Part};
-use heapwright_substrate::os;
+use heapwright_substrate::os::{self, Exit};
 use heapwright_substrate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::cell::Num;
 use super::heap::{self, Heap};
 use super::mutator::{self, Mutator};
-use super::world::Handshake;
+use super::world::{self, Handshake, WithWorld};
 
 static HANDLERS: Handlers = Handlers { before, unlock, in_child };
 
@@ -62,50 +69,51 @@ impl ForkPart {
 pub(super) fn join() {
     static JOINED: AtomicBool = AtomicBool::new(false);
     if !JOINED.load(Ordering::Acquire) {
+        os::on_thread_exit(Exit::Mutators, mutator::thread_ends);
         fork::join(Part::Collected, &HANDLERS);
         describe::read_with(Front::Collected, &super::READER);
         JOINED.store(true, Ordering::Release);
     }
 }
 
-/// The handshake of the calling thread in a heap's world. Of several that it had in turns (see `hw_gc_enter`), the one that it has not left.
+/// The handshake of the calling thread in a heap's world.
 fn own_handshake(heap: &Heap) -> Option<&'static Handshake> {
-    let me = os::thread_token();
-    let mut found: Option<&'static Handshake> = None;
-    heap.each_mutator(|mutator: &'static Mutator| {
-        if mutator.thread.get() == me && found.is_none_or(|found| !found.is_in()) {
-            found = Some(&mutator.handshake);
+    Mutator::of_this_thread(heap).map(|mutator| &mutator.handshake)
+}
+
+/// Calls `with` for the world of each heap, until that says false, and with the calling thread's
+/// handshake in it.
+fn each_world(with: WithWorld<'_, 'static>) {
+    for heap in heap::all().filter(|heap| heap.is_open()) {
+        let own = Mutator::of_this_thread(heap);
+        if let Some(own) = own.filter(|own| own.handshake.is_in()) {
+            own.stack.note();
         }
-    });
-    found
+        if !with(&heap.world, own.map(|own| &own.handshake)) {
+            return;
+        }
+    }
 }
 
 fn before() {
+    let forker = os::thread_token();
+    world::stop_all(forker, &each_world, || {
+        let until = os::now_ns() + PATIENCE;
+        move || os::now_ns() < until
+    });
     heap::before_fork();
     mutator::before_fork();
     for heap in heap::all() {
-        heap.fork.part.set(NO_PART);
-        if !heap.is_open() {
-            continue;
+        let stopped = heap.world.is_stopped_by(forker);
+        heap.fork.part.set(match heap.is_open() {
+            false => NO_PART,
+            true if stopped => STOPPED,
+            true => MOVES,
+        });
+        if heap.is_open() {
+            heap.world.before_fork();
+            heap.before_fork();
         }
-        let me = own_handshake(heap);
-        let until = os::now_ns() + PATIENCE;
-        let soon = || os::now_ns() < until;
-        let mut stopped = heap.world.stop_until(me, soon);
-        while !stopped && soon() {
-            // Somebody collects, and waits for this thread if it is at work.
-            match me {
-                Some(handshake) if handshake.is_in() => {
-                    // SAFETY: a handshake of a heap's world is a mutator's.
-                    heap.rest(unsafe { Mutator::of(handshake) })
-                }
-                _ => os::yield_now(),
-            }
-            stopped = heap.world.stop_until(me, soon);
-        }
-        heap.fork.part.set(if stopped { STOPPED } else { MOVES });
-        heap.world.before_fork();
-        heap.before_fork();
     }
 }
 
@@ -120,9 +128,7 @@ unsafe fn unlock() {
         // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
         // copy of.
         unsafe { heap.world.after_fork() };
-        if heap.fork.part.get() == STOPPED {
-            heap.world.go_on();
-        }
+        heap.world.let_go(os::thread_token());
     }
     // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
     // copy of.

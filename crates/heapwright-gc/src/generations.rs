@@ -245,12 +245,11 @@ impl Heap {
             }
             // A mutator that is still at the last pages of the sweep has finished them when it stops.
             me.stack.note();
-            if !self.world.stop(&me.handshake) {
-                self.rest(me);
+            if !self.stop_world(me) {
                 return false;
             }
             generations.clearing.set(usize::from(self.cycle.phase() == Phase::Idle));
-            self.world.go_on();
+            self.go_on(me);
         }
         loop {
             // Under the lock pages neither come nor go, and another mutator that does this goes on from here.

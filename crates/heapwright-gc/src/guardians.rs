@@ -57,7 +57,8 @@ struct Guardian {
 }
 
 impl Guardian {
-    /// Whether something leads to it. Nothing leads to a free one, whose `first` is no list of what can be retrieved.
+    /// Whether something leads to it. Nothing leads to a free one, whose `first` is no list of what
+    /// can be retrieved.
     fn lives(&self, is_unmarked: &impl Fn(*mut u8) -> bool) -> bool {
         !self.object.is_null() && !is_unmarked(self.object)
     }

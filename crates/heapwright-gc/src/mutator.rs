@@ -15,13 +15,14 @@ use core::ptr;
 
 use heapwright_substrate::address_map::Entry;
 use heapwright_substrate::ids::{Recycled, Slot};
-use heapwright_substrate::os;
+use heapwright_substrate::os::{self, Exit};
+use heapwright_substrate::sync;
 use heapwright_substrate::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 
 use super::cell::{Num, Ptr};
 use super::fork;
 use super::handles;
-use super::heap::Heap;
+use super::heap::{self, Heap};
 use super::large;
 use super::layout::{KINDS, LARGE, PAGE_LISTS, REGION_BYTES, STEPS};
 use super::native_stack::NativeStack;
@@ -29,7 +30,18 @@ use super::page::Page;
 use super::page_search::ATTEMPTS;
 use super::region::{Hole, Region};
 use super::tracer::{self, Tracer};
-use super::world::Handshake;
+use super::world::{self, Handshake, World};
+
+/// Of a mutator whose thread came by itself, attached or entered, so that it is at work with it
+/// until it leaves.
+const CAME: usize = 1;
+/// And attached, so that it detaches.
+const ATTACHED: usize = 2;
+/// And has ended without having left.
+const ENDED: usize = 4;
+
+/// How often the system asks what is to be done at a thread's end (POSIX: four times at least).
+const ROUNDS: usize = 4;
 
 /// Bytes of a region.
 const REGION: usize = 8 << 10;
@@ -86,8 +98,11 @@ pub(super) struct Mutator {
     owed: Num,
     /// Its C stack, which may be scanned.
     pub(super) stack: NativeStack,
-    /// The thread it is of.
+    /// The thread it is of, and how that came by it: `CAME`, `ATTACHED`, `ENDED`.
     pub(super) thread: Num,
+    how: Num,
+    /// Whether its thread has left its other mutators, because it waits for this one's heap.
+    left_others: Num,
     /// The system's number of it, and the process that was known in (see `fork`); 0: not known.
     system_thread: Num,
     /// Its number among all mutators.
@@ -112,14 +127,137 @@ pub(super) unsafe fn after_fork() {
     unsafe { MUTATORS.after_fork() };
 }
 
+/// A thread ends that has come to work with mutators. Those that it attached are detached if it is
+/// still at work with them, or all would wait. Those that it entered stay, for others to detach: a
+/// collector that waits for one says so. Those that it left are no thread's any more. This happens
+/// in the last round, because the program's own destructors may use a mutator.
+pub(super) unsafe extern "C" fn thread_ends(round: *mut core::ffi::c_void) {
+    if round.addr() < ROUNDS && os::watch_this_thread(Exit::Mutators, round.wrapping_byte_add(1)) {
+        return;
+    }
+    let me = os::thread_token();
+    for heap in heap::all().filter(|heap| heap.is_open()) {
+        loop {
+            let mut forgotten = None;
+            heap.each_mutator(|mutator: &'static Mutator| {
+                // In this order: one that another thread is at work with is that thread's.
+                let (is_in, is_mine) = (mutator.handshake.is_in(), mutator.thread.get() == me);
+                if is_in && is_mine && mutator.how.get() & ATTACHED != 0 {
+                    forgotten = Some(mutator);
+                } else if is_in && is_mine {
+                    mutator.how.set(mutator.how.get() | ENDED);
+                } else if !is_in {
+                    mutator.thread.clear_if(me);
+                }
+            });
+            let Some(mutator) = forgotten else { break };
+            // SAFETY: a mutator of a heap's world is in a slot, which is never freed.
+            let slot = unsafe { Slot::containing(mutator) };
+            // SAFETY: the slot that the mutator is in, which is never freed.
+            Mutator::detach(unsafe { &*slot });
+        }
+    }
+}
+
 impl Mutator {
     /// The calling thread joins a heap. `None` where there is no memory.
     pub(super) fn attach(heap: &'static Heap) -> Option<&'static Slot<Self>> {
         let slot = Self::join(heap)?;
         let me = &slot.value;
         me.note_thread();
-        heap.world.enter(&me.handshake);
+        me.enter();
         Some(slot)
+    }
+
+    /// The mutator comes to work. Waits while the world stands still. (In a fork handler of the
+    /// program's it does for this thread's own fork.)
+    pub(super) fn enter(&self) {
+        if !self.try_enter() {
+            self.heap().world.come_later(&self.handshake);
+            self.left_others.set(1);
+            self.leave_elsewhere();
+            self.come_back();
+        }
+    }
+
+    /// The mutator comes to work, unless the world stands still. Whether it did.
+    pub(super) fn try_enter(&self) -> bool {
+        if sync::holds_all() {
+            World::come_in(&self.handshake);
+            return true;
+        }
+        self.heap().world.try_enter(&self.handshake)
+    }
+
+    /// The mutator of the calling thread in a heap. Of several that it had in turns (see
+    /// `hw_gc_enter`), the one that it has not left.
+    pub(super) fn of_this_thread(heap: &Heap) -> Option<&'static Self> {
+        let me = os::thread_token();
+        let mut found: Option<&'static Self> = None;
+        heap.each_mutator(|mutator: &'static Self| {
+            if mutator.thread.get() == me && found.is_none_or(|found| !found.handshake.is_present())
+            {
+                found = Some(mutator);
+            }
+        });
+        found
+    }
+
+    /// Calls `with` for this one, and for those that its thread has in other heaps.
+    fn each_seat<'a>(&'a self, with: &mut dyn FnMut(&'a World, &'a Handshake)) {
+        for heap in heap::all() {
+            let seat = if ptr::eq(heap, self.heap()) {
+                Some(self)
+            } else if heap.is_open() {
+                Self::of_this_thread(heap).filter(|other| other.how.get() & CAME != 0)
+            } else {
+                None
+            };
+            if let Some(seat) = seat {
+                if seat.handshake.is_in() {
+                    seat.stack.note();
+                }
+                with(&heap.world, &seat.handshake);
+            }
+        }
+    }
+
+    /// Its thread is about to wait for its heap: the thread's mutators in other heaps leave, so that
+    /// no collector waits for them.
+    pub(super) fn leave_elsewhere(&self) {
+        let left = world::leave_all(&|with| self.each_seat(with), Some(&self.handshake));
+        self.left_others.set(self.left_others.get() | usize::from(left));
+    }
+
+    /// Its thread need not wait any more.
+    pub(super) fn come_back(&self) {
+        if self.left_others.take() != 0 {
+            world::come_back(&|with| self.each_seat(with));
+        }
+    }
+
+    /// The calling thread has it from now on, and comes to work.
+    pub(super) fn note_coming(&self) {
+        self.note_thread();
+        if self.how.get() & (CAME | ENDED) != CAME {
+            self.watch(CAME);
+        }
+    }
+
+    /// The calling thread has attached it.
+    pub(super) fn note_attached(&self) {
+        self.watch(CAME | ATTACHED);
+    }
+
+    /// Has the thread's end looked after.
+    fn watch(&self, how: usize) {
+        self.how.set(how);
+        os::watch_this_thread(Exit::Mutators, ptr::without_provenance_mut(1));
+    }
+
+    /// Whether its thread has ended at work, and no other has come since.
+    pub(super) fn is_forgotten(&self) -> bool {
+        self.handshake.is_in() && self.how.get() & ENDED != 0
     }
 
     /// A mutator that is away, and no thread's: the one that enters next has it. Waits for nobody: the calling thread may be
@@ -181,6 +319,8 @@ impl Mutator {
         self.unpaid.set(0);
         self.data.set(ptr::null_mut());
         self.system_thread.set(0);
+        self.how.set(0);
+        self.left_others.set(0);
         self.stack.clear();
         self.handles.balance.set(0);
         self.weak.balance.set(0);
@@ -191,6 +331,7 @@ impl Mutator {
     pub(super) fn note_thread(&self) {
         let thread = os::thread_token();
         if self.thread.replace(thread) != thread {
+            self.how.set(0);
             self.system_thread.set(0);
             // Another thread's frames are none of this one's.
             self.stack.clear();

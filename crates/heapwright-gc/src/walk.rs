@@ -10,17 +10,15 @@ impl Heap {
     /// Calls `with` while the world stands still, and the pages know how far mutators have come.
     pub(super) fn stopped<R>(&self, me: &Mutator, with: impl FnOnce() -> R) -> R {
         me.stack.note();
-        while !self.world.stop(&me.handshake) {
-            self.at_safepoint(me);
-        }
+        while !self.stop_world(me) {}
         /// The world goes on, also if `with` unwinds.
-        struct GoOn<'a>(&'a Heap);
+        struct GoOn<'a>(&'a Heap, &'a Mutator);
         impl Drop for GoOn<'_> {
             fn drop(&mut self) {
-                self.0.world.go_on();
+                self.0.go_on(self.1);
             }
         }
-        let _goes_on = GoOn(self);
+        let _goes_on = GoOn(self, me);
         self.each_mutator(Mutator::settle);
         with()
     }

@@ -14,9 +14,10 @@
 //! ```
 //!
 //! So a weak reference never leads to an object whose finalizer is due, and a finalizer finds its
-//! object whole, with the ephemerons of which it is a key. That holds for the weak slots of what finalizers keep as well:
-//! once some are due, every weak slot that is reported is put down, and in 2 their objects count as dead, though they have
-//! their marks. Where marking goes in steps, it may end after some became due: nobody runs them before (see `finalizers`).
+//! object whole, with the ephemerons of which it is a key. That holds for the weak slots of what
+//! finalizers keep as well: once some are due, every weak slot that is reported is put down, and in
+//! 2 their objects count as dead, though they have their marks. Where marking goes in steps, it may
+//! end after some became due: they run only then (see `finalizers`).
 //!
 //! **Ephemerons** are looked through once when nothing else is left to mark. If a value is found
 //! that is to be marked, those that still wait are put into a table by their keys, and each object

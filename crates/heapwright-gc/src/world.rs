@@ -26,12 +26,17 @@
 //! take the list's lock for a few instructions, which the collector holds only while it
 //! walks the list.
 //!
+//! *Several worlds.* A thread may have a mutator in each. Where it waits it is `OUT` in all of them
+//! ([`ELSEWHERE`]): a collector of one need not wait for a thread that waits for another's. It
+//! comes back to all or to none ([`come_back`]). A fork stops all worlds, and waits for a collector
+//! only while it has stopped none ([`stop_all`]). So nobody waits in a circle.
+//!
 //! Loom-checked (`world/loom_tests.rs`).
 
 use core::ptr;
 
 use heapwright_substrate::sync::Lock;
-use heapwright_substrate::sync::atomic::{AtomicPtr, AtomicU32, Ordering, fence};
+use heapwright_substrate::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence};
 
 use super::waiting::{Patience, Then, wait, wake};
 
@@ -41,6 +46,8 @@ const OUT: u32 = 0;
 const IN: u32 = 1;
 /// Waits until the world goes on.
 const PARKED: u32 = 2;
+/// Away, as its thread waits for another world: it comes back before the thread goes on.
+const ELSEWHERE: u32 = 3;
 
 /// Of a mutator that comes in while the world stands still.
 const UNTIL_IT_GOES_ON: Patience = Patience { looks: 200, then: Then::Sleep };
@@ -90,6 +97,15 @@ impl Handshake {
         self.state.load(Ordering::Acquire) == IN
     }
 
+    /// Whether the mutator is at work, or will be when its thread need not wait any more.
+    pub(crate) fn is_present(&self) -> bool {
+        self.is_in() || self.is_elsewhere()
+    }
+
+    fn is_elsewhere(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == ELSEWHERE
+    }
+
     /// Whether the mutator waits until the world goes on, and can help.
     pub(crate) fn is_parked(&self) -> bool {
         self.state.load(Ordering::Acquire) == PARKED
@@ -126,7 +142,115 @@ pub(crate) struct World {
     stop: AtomicU32,
     /// Moves whenever a mutator stops: where the collector sleeps.
     arrivals: AtomicU32,
+    /// The thread whose fork has stopped it, and one whose fork has given that up; 0: none.
+    forker: AtomicUsize,
+    moves_for: AtomicUsize,
     members: Lock<Members>,
+}
+
+/// What came of stopping a world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// It stands still.
+    Done,
+    /// Another thread was first, and it may stand still for that one.
+    Another,
+    /// Somebody did not stop in time: the world goes on.
+    Late,
+}
+
+/// Where a thread has mutators: calls the closure for each.
+pub(crate) type Seats<'a, 'w> = &'a dyn Fn(&mut dyn FnMut(&'w World, &'w Handshake));
+
+/// What is done with a world, and with the calling thread's handshake in it. False: that was the
+/// last one.
+pub(crate) type WithWorld<'a, 'w> = &'a mut dyn FnMut(&'w World, Option<&'w Handshake>) -> bool;
+
+/// All worlds.
+pub(crate) type Worlds<'a, 'w> = &'a dyn Fn(WithWorld<'_, 'w>);
+
+/// The calling thread is about to wait: its mutators that are at work leave, but for `but`. Whether
+/// any did.
+pub(crate) fn leave_all(seats: Seats<'_, '_>, but: Option<&Handshake>) -> bool {
+    let mut any = false;
+    seats(&mut |world, handshake| {
+        if handshake.is_in() && !but.is_some_and(|but| ptr::eq(but, handshake)) {
+            world.stand(handshake, ELSEWHERE);
+            any = true;
+        }
+    });
+    any
+}
+
+/// The calling thread need not wait any more: its mutators that left for that come back. If one
+/// world stands still, the thread waits for it away from all.
+pub(crate) fn come_back(seats: Seats<'_, '_>) {
+    loop {
+        let mut closed = None;
+        seats(&mut |world, handshake| {
+            if closed.is_none()
+                && handshake.is_elsewhere()
+                && !world.try_enter_or(handshake, ELSEWHERE)
+            {
+                closed = Some(world);
+            }
+        });
+        let Some(world) = closed else { return };
+        leave_all(seats, None);
+        world.wait_until_it_goes_on();
+    }
+}
+
+/// Stops all worlds for a fork of the calling thread, `forker`, which has a mutator in some.
+/// `worlds` calls the closure for each, in the same order, until that says false. A world whose
+/// mutators do not stop while it is worth waiting, which each `patience` says, is left to go on.
+pub(crate) fn stop_all<'w, P: FnMut() -> bool>(
+    forker: usize,
+    worlds: Worlds<'_, 'w>,
+    patience: impl Fn() -> P,
+) {
+    loop {
+        // Another thread has stopped it.
+        let mut closed = None;
+        worlds(&mut |world, me| {
+            if world.moves_for.load(Ordering::Relaxed) == forker {
+                return true;
+            }
+            match world.stop_until(me, patience()) {
+                Stop::Done => world.forker.store(forker, Ordering::Relaxed),
+                Stop::Late => world.moves_for.store(forker, Ordering::Relaxed),
+                Stop::Another => closed = Some(world),
+            }
+            closed.is_none()
+        });
+        if closed.is_none() {
+            worlds(&mut |world, me| {
+                let Some(me) = me.filter(|me| me.is_elsewhere()) else { return true };
+                if world.is_stopped_by(forker) {
+                    World::come_in(me);
+                } else if !world.try_enter_or(me, ELSEWHERE) {
+                    closed = Some(world);
+                }
+                closed.is_none()
+            });
+        }
+        let Some(closed) = closed else { break };
+        // Who waits for this thread, or for one that it has stopped, is not waited for.
+        worlds(&mut |world, me| {
+            world.let_go(forker);
+            if let Some(me) = me.filter(|me| me.is_in()) {
+                world.stand(me, ELSEWHERE);
+            }
+            true
+        });
+        closed.wait_until_it_goes_on();
+    }
+    worlds(&mut |world, _| {
+        if world.moves_for.load(Ordering::Relaxed) == forker {
+            world.moves_for.store(0, Ordering::Relaxed);
+        }
+        true
+    });
 }
 
 impl World {
@@ -136,6 +260,8 @@ impl World {
         Self {
             stop: AtomicU32::new(0),
             arrivals: AtomicU32::new(0),
+            forker: AtomicUsize::new(0),
+            moves_for: AtomicUsize::new(0),
             members: Lock::new(Members(ptr::null_mut(), 0)),
         }
     }
@@ -226,29 +352,47 @@ impl World {
     }
 
     /// The mutator comes to work. Waits while the world stands still.
+    #[cfg(loom)]
     pub(crate) fn enter(&self, handshake: &Handshake) {
         while !self.try_enter(handshake) {
-            while self.stop.load(Ordering::Relaxed) != 0 {
-                wait(&self.stop, 1, UNTIL_IT_GOES_ON);
-            }
+            self.wait_until_it_goes_on();
+        }
+    }
+
+    fn wait_until_it_goes_on(&self) {
+        while self.stop.load(Ordering::Relaxed) != 0 {
+            wait(&self.stop, 1, UNTIL_IT_GOES_ON);
         }
     }
 
     /// The mutator comes to work, unless the world stands still. Whether it did.
     pub(crate) fn try_enter(&self, handshake: &Handshake) -> bool {
+        self.try_enter_or(handshake, OUT)
+    }
+
+    /// As [`World::try_enter`]; if the world stands still, the mutator has another state.
+    fn try_enter_or(&self, handshake: &Handshake, state: u32) -> bool {
         Self::come_in(handshake);
         // Acquire: what the last collector did is done.
         if self.stop.load(Ordering::Acquire) == 0 {
             return true;
         }
-        self.leave(handshake);
+        self.stand(handshake, state);
         false
     }
 
-    /// The mutator is at work, unless `stop` is set: which is to be read next.
-    fn come_in(handshake: &Handshake) {
-        handshake.state.store(IN, Ordering::Relaxed);
+    /// The mutator is at work, unless `stop` is set: which is to be read next. (By the thread that
+    /// has stopped the world: it is.)
+    pub(crate) fn come_in(handshake: &Handshake) {
+        // Release: a thread that sees it at work sees whose it is (see `Mutator::note_thread`).
+        handshake.state.store(IN, Ordering::Release);
         fence(Ordering::SeqCst);
+    }
+
+    /// The mutator is about to come to work, as soon as its thread need not wait: see
+    /// [`come_back`].
+    pub(crate) fn come_later(&self, handshake: &Handshake) {
+        self.stand(handshake, ELSEWHERE);
     }
 
     /// The mutator goes away.
@@ -285,19 +429,20 @@ impl World {
 
     /// Makes the world stand still, but for the caller, which is at work. False: another
     /// collector was first, and the caller is to [`World::rest`].
+    #[cfg(loom)]
     pub(crate) fn stop(&self, me: &Handshake) -> bool {
-        self.stop_until(Some(me), || true)
+        self.stop_until(Some(me), || true) == Stop::Done
     }
 
-    /// As [`World::stop`], as long as it is `worth_waiting`; the caller may have no handshake. False
-    /// also if somebody did not stop in time: then the world goes on.
+    /// As [`World::stop`], as long as it is `worth_waiting`, which is asked before each wait; the
+    /// caller may have no handshake.
     pub(crate) fn stop_until(
         &self,
         me: Option<&Handshake>,
-        worth_waiting: impl Fn() -> bool,
-    ) -> bool {
+        mut worth_waiting: impl FnMut() -> bool,
+    ) -> Stop {
         if self.stop.compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed).is_err() {
-            return false;
+            return Stop::Another;
         }
         // Before the states are read. What the last collector did is done, too.
         fence(Ordering::SeqCst);
@@ -312,11 +457,11 @@ impl World {
             if self
                 .each(|handshake| me.is_some_and(|me| ptr::eq(handshake, me)) || !handshake.is_in())
             {
-                return true;
+                return Stop::Done;
             }
             if !worth_waiting() {
                 self.go_on();
-                return false;
+                return Stop::Late;
             }
             wait(&self.arrivals, seen, UNTIL_ALL_STOPPED);
         }
@@ -332,6 +477,19 @@ impl World {
         });
         self.stop.store(0, Ordering::Release);
         wake(&self.stop);
+    }
+
+    /// Whether a fork of the thread `forker` has stopped it ([`stop_all`]).
+    pub(crate) fn is_stopped_by(&self, forker: usize) -> bool {
+        self.forker.load(Ordering::Relaxed) == forker
+    }
+
+    /// Lets the world go on, if a fork of the thread `forker` has stopped it.
+    pub(crate) fn let_go(&self, forker: usize) {
+        if self.is_stopped_by(forker) {
+            self.forker.store(0, Ordering::Relaxed);
+            self.go_on();
+        }
     }
 
     /// Wakes those that stand still, because there is something to help with.
@@ -363,6 +521,8 @@ impl World {
                 with(handshake);
             }
         }
+        self.forker.store(0, Ordering::Relaxed);
+        self.moves_for.store(0, Ordering::Relaxed);
         self.stop.store(0, Ordering::SeqCst);
     }
 

@@ -181,7 +181,7 @@ pub unsafe extern "C" fn hw_gc_destroy(heap: *mut GcHeap) {
 }
 
 /// The calling thread joins a heap: a thread has one mutator a heap. Waits while a collection is
-/// at work.
+/// at work. A thread that ends without having left the mutator is detached.
 ///
 /// Returns NULL with errno ENOMEM if there is no memory, EBUSY if the thread has a mutator of
 /// this heap.

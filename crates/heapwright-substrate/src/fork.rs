@@ -1,7 +1,7 @@
 //! Fork: every lock held by the thread that forks, and given back on both sides.
 //!
 //! ```text
-//!   before    FORKING -> collected -> streams -> pools -> heap -> arenas -> debug -> substrate -> trace -> samples
+//!   before    collected -> FORKING -> streams -> pools -> heap -> arenas -> debug -> substrate -> trace -> samples
 //!   fork
 //!   unlock    samples -> trace -> substrate -> debug -> arenas -> heap -> pools -> collected -> FORKING -> streams   on both sides
 //!   child     samples -> trace -> substrate -> debug -> arenas -> heap -> pools -> collected     forget what other threads were doing
@@ -19,6 +19,10 @@
 //! stands still so may have the lock that is waited for. Until then a handler that
 //! interrupts a fork waits for no lock.) A handler of others that forks itself finds all locks held, and
 //! takes none.
+//!
+//! **Collected heaps first of all.** Their mutators stop, for which no lock may be held: one of
+//! them may wait for `FORKING` on its way to a safepoint, because it forks, or uses something of
+//! heapwright's for the first time.
 //!
 //! **Streams before malloc.** A thread that reads a line allocates with the stream locked, `fflush(NULL)` waits for
 //! streams with the lock of their list, and the C library takes that lock in every fork, *after* this file's
@@ -133,10 +137,22 @@ unsafe extern "C" fn before() {
     if alone {
         return;
     }
-    FORKING.acquire();
+    let collected = loop {
+        let collected = joined(Part::Collected as usize);
+        if let Some(handlers) = collected {
+            (handlers.before)();
+        }
+        FORKING.acquire();
+        // The first collected heap may have been made meanwhile.
+        if collected.is_some() || joined(Part::Collected as usize).is_none() {
+            break collected;
+        }
+        // SAFETY: taken above.
+        unsafe { FORKING.release() };
+    };
     HOLDER.store(os::thread_token(), Ordering::Relaxed);
-    HELD.store(0, Ordering::Relaxed);
-    for part in 0..PARTS {
+    HELD.store(u8::from(collected.is_some()) << Part::Collected as u8, Ordering::Relaxed);
+    for part in Part::Pools as usize..PARTS {
         if part == Part::Pools as usize {
             // Mutators have stopped: one may have waited for this lock on its way. What malloc needs
             // comes behind it.

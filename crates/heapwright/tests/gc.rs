@@ -2,7 +2,7 @@
 //!
 //! What only this finds: a verifier that does not see what is wrong, or does not name the
 //! way to it; a heap that a forked child cannot use; a describe that takes an object for
-//! something else.
+//! something else; a thread that ends and is waited for.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
@@ -16,7 +16,9 @@
 
 mod common;
 
+use core::cell::Cell;
 use core::ffi::{c_char, c_void};
+use core::sync::atomic::{AtomicPtr, Ordering};
 use std::os::unix::process::ExitStatusExt;
 
 use common::{case, run_alone};
@@ -264,5 +266,93 @@ fn a_forked_child_goes_on_collecting() {
             mutator.free_root(root);
             mutator.detach();
         }
+    });
+}
+
+#[test]
+fn a_thread_that_ends_at_work_with_what_it_entered_is_named() {
+    let test = "a_thread_that_ends_at_work_with_what_it_entered_is_named";
+    if case().is_none() {
+        let text = run_alone(test, "waits", "").stderr;
+        let text = String::from_utf8_lossy(&text);
+        assert!(text.contains("a thread has ended at work in collected heap "), "{text}");
+        return;
+    }
+    let heap: &Heap = Box::leak(Box::new(Heap::new(Options::new(), runtime()).unwrap()));
+    let enters = || {
+        let mutator = heap.attach_away().unwrap();
+        // SAFETY: nothing is wanted.
+        unsafe { mutator.enter() };
+    };
+    std::thread::spawn(enters).join().unwrap();
+    std::thread::spawn(|| {
+        let mutator = heap.attach().unwrap();
+        // SAFETY: nothing is wanted.
+        unsafe { mutator.collect() };
+    });
+    std::thread::sleep(core::time::Duration::from_secs(3));
+    std::process::exit(0);
+}
+
+/// A destructor of the program's for the thread's data, which runs twice, and uses the mutator that
+/// it leads to.
+unsafe extern "C" fn uses_its_mutator(data: *mut c_void) {
+    // SAFETY: the test's, which is there until the thread has ended.
+    let (key, rounds, mutator) =
+        unsafe { &*data.cast::<(libc::pthread_key_t, Cell<u32>, Mutator)>() };
+    // SAFETY: nothing is wanted.
+    assert!(!unsafe { mutator.alloc(4000, TRACED) }.is_null());
+    rounds.set(rounds.get() + 1);
+    if rounds.get() < 3 {
+        // SAFETY: the key that this is the destructor of.
+        unsafe { libc::pthread_setspecific(*key, data) };
+    }
+}
+
+#[test]
+fn a_thread_that_ends_at_work_is_detached() {
+    common::in_a_child(|| {
+        let heap: &Heap = Box::leak(Box::new(Heap::new(Options::new(), runtime()).unwrap()));
+        let mutator = heap.attach().unwrap();
+        let attached = || heap.attached(|_, _| {});
+        let ends = |life: fn(&'static Heap)| {
+            // Its end, destructors and all, not only that of its function.
+            std::thread::spawn(move || life(heap)).join().unwrap();
+            // SAFETY: nothing is wanted.
+            unsafe { mutator.collect() };
+        };
+        ends(|heap| _ = heap.attach().unwrap());
+        assert_eq!(attached(), 1);
+        ends(|heap| {
+            let mut key = 0;
+            // SAFETY: a valid place, and a function that takes what is set below.
+            let made = unsafe { libc::pthread_key_create(&raw mut key, Some(uses_its_mutator)) };
+            assert_eq!(made, 0);
+            let data = Box::leak(Box::new((key, Cell::new(0_u32), heap.attach().unwrap())));
+            // SAFETY: the key was created above.
+            unsafe { libc::pthread_setspecific(key, (&raw const *data).cast()) };
+        });
+        assert_eq!(attached(), 1);
+        // What a thread has left may be another's, which is not this one.
+        static HANDED_OVER: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+        ends(|heap| {
+            let mutator = heap.attach().unwrap();
+            // SAFETY: nothing is wanted.
+            unsafe { mutator.leave() };
+            HANDED_OVER.store(mutator.into_ptr(), Ordering::Relaxed);
+        });
+        assert_eq!(attached(), 2);
+        ends(|heap| {
+            assert!(!heap.is_attached(), "as the thread that had this one's place");
+            // SAFETY: of the thread before, which has left.
+            let mutator = unsafe { Mutator::from_ptr(HANDED_OVER.load(Ordering::Relaxed)) };
+            // SAFETY: the thread before has left it; nothing is wanted.
+            unsafe {
+                mutator.enter();
+                assert!(!mutator.alloc(4000, TRACED).is_null());
+                mutator.leave();
+            }
+        });
+        assert_eq!(attached(), 2);
     });
 }

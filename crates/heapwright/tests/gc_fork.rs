@@ -1,8 +1,9 @@
 //! Fork while a collected heap is at work in several threads.
 //!
-//! What only this finds: a heap that nobody collects any more, in the parent or in the
-//! child, because somebody was collecting as the process forked; and objects of other
-//! threads that the child does not know.
+//! What only this finds: a heap that nobody collects any more, in the parent or in the child,
+//! because somebody was collecting as the process forked; objects of other threads that the child
+//! does not know; and threads that wait in a circle: forks, safepoints, collections of several
+//! heaps.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
@@ -13,8 +14,9 @@
 mod common;
 
 use core::ffi::c_void;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Once, mpsc};
 use std::thread;
 
 use common::in_a_child;
@@ -122,5 +124,186 @@ fn a_child_finds_what_other_threads_have_made() {
             assert_eq!(found.map(<*mut u8>::addr), Some(object));
         });
         end.send(()).unwrap();
+    });
+}
+
+/// The heaps of a test, and the calling thread's mutators in them.
+struct Seats<'a> {
+    heaps: &'a [Heap],
+    mutators: Vec<Mutator>,
+}
+
+impl<'a> Seats<'a> {
+    fn take(heaps: &'a [Heap]) -> Self {
+        Self { heaps, mutators: heaps.iter().map(|heap| heap.attach().unwrap()).collect() }
+    }
+
+    fn collects(&self) {
+        self.heaps.iter().zip(&self.mutators).for_each(|(heap, mutator)| collects(heap, mutator));
+    }
+
+    /// Collects in one heap, and comes by a safepoint in all.
+    fn collects_one(&self, of: usize) {
+        // SAFETY: nothing is wanted.
+        unsafe { self.mutators[of].collect() };
+        // SAFETY: nothing is wanted.
+        self.mutators.iter().for_each(|mutator| unsafe { mutator.safepoint() });
+    }
+
+    /// Forks. The child collects.
+    fn forks(&self) {
+        // SAFETY: the child uses the heaps, which is what is tested, and ends.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            self.collects();
+            // SAFETY: no preconditions.
+            unsafe { libc::_exit(0) };
+        }
+        self.leave();
+        let mut status = 0;
+        // SAFETY: a valid place.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!(status, 0);
+        self.enter();
+    }
+
+    fn leave(&self) {
+        // SAFETY: nothing is wanted.
+        self.mutators.iter().for_each(|mutator| unsafe { mutator.leave() });
+    }
+
+    fn enter(&self) {
+        // SAFETY: it left.
+        self.mutators.iter().for_each(|mutator| unsafe { mutator.enter() });
+    }
+
+    fn give(self) {
+        // SAFETY: nothing is wanted.
+        self.mutators.into_iter().for_each(|mutator| unsafe { mutator.detach() });
+    }
+}
+
+/// Two threads that fork `forks` times, and two that collect meanwhile, each of them any of the
+/// heaps. In a child, which does not hang for ever.
+fn fork_and_collect(heaps: usize, options: Options, forks: usize) {
+    in_a_child(|| {
+        let make = |_| Heap::new(options, Runtime::new()).unwrap();
+        let heaps: Vec<_> = (0..heaps).map(make).collect();
+        let under_way = AtomicUsize::new(2);
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let seats = Seats::take(&heaps);
+                    (0..forks).for_each(|_| seats.forks());
+                    seats.give();
+                    under_way.fetch_sub(1, Ordering::Relaxed);
+                });
+            }
+            for of in 0..2 {
+                let (heaps, under_way) = (&heaps, &under_way);
+                scope.spawn(move || {
+                    let seats = Seats::take(heaps);
+                    while under_way.load(Ordering::Relaxed) > 0 {
+                        seats.collects_one(of % heaps.len());
+                        // Others come and go, and make heaps.
+                        let heap = make(0);
+                        let mutator = heap.attach().unwrap();
+                        // SAFETY: nothing is wanted.
+                        unsafe { mutator.detach() };
+                    }
+                    seats.give();
+                });
+            }
+        });
+    });
+}
+
+#[test]
+fn threads_that_fork_and_threads_that_collect_wait_in_no_circle() {
+    fork_and_collect(1, Options::new(), 100);
+    fork_and_collect(1, Options { incremental: true, generations: true, ..Options::new() }, 30);
+}
+
+#[test]
+fn nor_where_each_thread_has_a_mutator_in_several_heaps() {
+    fork_and_collect(3, Options::new(), 30);
+}
+
+#[test]
+fn collectors_of_two_heaps_do_not_wait_for_each_other() {
+    in_a_child(|| {
+        let heaps = [(); 2].map(|()| Heap::new(Options::new(), Runtime::new()).unwrap());
+        thread::scope(|scope| {
+            for of in 0..2 {
+                let heaps = &heaps;
+                scope.spawn(move || {
+                    let seats = Seats::take(heaps);
+                    for _ in 0..2000 {
+                        seats.collects_one(of);
+                    }
+                    seats.give();
+                });
+            }
+        });
+    });
+}
+
+std::thread_local! {
+    /// The mutator that this thread's fork handlers use.
+    static USED: Cell<Option<*const Mutator>> = const { Cell::new(None) };
+}
+
+/// The program's own fork handler: it may use the heap, though the thread that forks has its world
+/// stopped.
+unsafe extern "C" fn uses_the_heap() {
+    if let Some(mutator) = USED.get() {
+        // SAFETY: the test's, which is there while it forks.
+        let mutator = unsafe { &*mutator };
+        for size in [16, 100, 4000, 100_000] {
+            // SAFETY: nothing is wanted.
+            assert!(!unsafe { mutator.alloc(size, TRACED) }.is_null());
+        }
+        // SAFETY: nothing is wanted.
+        unsafe { mutator.collect() };
+        // SAFETY: nothing is called.
+        assert!(unsafe { mutator.walk(|_, _, _| true) });
+        // SAFETY: it comes back at once.
+        unsafe { mutator.away(|| {}) };
+    }
+}
+
+#[test]
+fn fork_handlers_of_the_program_may_use_the_heap() {
+    in_a_child(|| {
+        static REGISTERED: Once = Once::new();
+        // SAFETY: the function does nothing for others.
+        REGISTERED.call_once(|| unsafe {
+            libc::pthread_atfork(Some(uses_the_heap), Some(uses_the_heap), Some(uses_the_heap));
+        });
+        let heap = Heap::new(Options::new(), Runtime::new()).unwrap();
+        // Registered after the heap's, so that it comes first in the parent.
+        // SAFETY: the function does nothing for others.
+        unsafe { libc::pthread_atfork(None, Some(uses_the_heap), Some(uses_the_heap)) };
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mutator = heap.attach().unwrap();
+                while !over.load(Ordering::Relaxed) {
+                    // SAFETY: nothing is wanted.
+                    unsafe { mutator.collect() };
+                }
+                // SAFETY: nothing is wanted.
+                unsafe { mutator.detach() };
+            });
+            let mutator = heap.attach().unwrap();
+            USED.set(Some(&raw const mutator));
+            for _ in 0..20 {
+                in_a_child(|| collects(&heap, &mutator));
+            }
+            USED.set(None);
+            over.store(true, Ordering::Relaxed);
+            // SAFETY: nothing is wanted.
+            unsafe { mutator.detach() };
+        });
     });
 }

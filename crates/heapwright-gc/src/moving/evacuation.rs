@@ -42,8 +42,8 @@ impl Heap {
     pub(crate) fn move_some(&self, me: &Mutator, deadline: u64) {
         me.stack.note();
         let asked = os::now_ns();
-        if !self.world.stop(&me.handshake) {
-            return self.rest(me);
+        if !self.stop_world(me) {
+            return;
         }
         let began = Began::now(asked);
         self.pause_begins(me, &began);
@@ -52,7 +52,7 @@ impl Heap {
             self.during(Span::Move, me, || self.move_stopped(me, deadline));
         }
         let (pause, _) = self.pauses.add(&began);
-        self.world.go_on();
+        self.go_on(me);
         self.pause_ends(me, &began, pause);
     }
 

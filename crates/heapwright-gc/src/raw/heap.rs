@@ -77,9 +77,17 @@ impl Heap {
     }
 
     /// The calling thread joins; it must not have joined. Waits while the world stands still.
-    /// `None` where there is no memory.
+    /// `None` where there is no memory. A thread that ends at work with a mutator that it has
+    /// attached detaches it.
     #[must_use]
     pub fn attach(&self) -> Option<Mutator> {
+        let mutator = self.attach_unwatched()?;
+        mutator.inner().note_attached();
+        Some(mutator)
+    }
+
+    /// As [`Heap::attach`], for a mutator that may be another thread's by the end of this one.
+    pub(crate) fn attach_unwatched(&self) -> Option<Mutator> {
         attached::Mutator::attach(self.inner()).map(Mutator::new)
     }
 

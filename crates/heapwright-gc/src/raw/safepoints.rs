@@ -41,7 +41,7 @@ impl Mutator {
         self.inner().stack.note();
         self.heap().world.leave(&self.inner().handshake);
         let result = blocks();
-        self.heap().world.enter(&self.inner().handshake);
+        self.inner().enter();
         result
     }
 
@@ -64,8 +64,8 @@ impl Mutator {
     /// Follows [`Mutator::leave`], or one of these that said false.
     #[must_use]
     pub unsafe fn try_enter(&self) -> bool {
-        self.inner().note_thread();
-        self.heap().world.try_enter(&self.inner().handshake)
+        self.inner().note_coming();
+        self.inner().try_enter()
     }
 
     /// It is back, in this thread or another one, which has no other mutator of the heap. In another one the stack is not scanned
@@ -75,8 +75,8 @@ impl Mutator {
     ///
     /// Follows [`Mutator::leave`], and what the thread did that left.
     pub unsafe fn enter(&self) {
-        self.inner().note_thread();
-        self.heap().world.enter(&self.inner().handshake);
+        self.inner().note_coming();
+        self.inner().enter();
     }
 }
 

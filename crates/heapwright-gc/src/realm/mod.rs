@@ -351,7 +351,7 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
             ..Runtime::new()
         };
         let heap = raw::Heap::new(options, runtime).expect("memory for a realm");
-        let mutator = heap.attach().expect("memory for a realm");
+        let mutator = heap.attach_unwatched().expect("memory for a realm");
         // SAFETY: the duties are kept: see the module.
         let cell = unsafe { mutator.new_root(core::ptr::null_mut()) }.expect("memory for a realm");
         let realm = Self {

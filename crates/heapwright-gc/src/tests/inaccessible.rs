@@ -279,9 +279,9 @@ unsafe extern "C" fn trace_node(tracer: &Tracer, object: *mut c_void, _: *mut c_
     let slots = object.cast::<*mut u8>();
     // SAFETY: a slot of the node that is traced.
     unsafe { tracer.mark_slot(slots) };
-    // SAFETY: as above.
+    // SAFETY: a slot of the node that is traced.
     unsafe { tracer.mark_slot(slots.wrapping_add(1)) };
-    // SAFETY: as above.
+    // SAFETY: the weak slot of the node that is traced.
     unsafe { tracer.mark_weak(slots.wrapping_add(2)) };
 }
 
@@ -369,7 +369,8 @@ impl Model {
     }
 }
 
-/// What is to be done with nodes, by numbers that may be any: each is as often done as there are numbers for it.
+/// What is to be done with nodes, by numbers that may be any: each is as often done as there are
+/// numbers for it.
 #[derive(Clone, Debug)]
 struct Round {
     /// From, slot (the third is weak), to.

@@ -403,7 +403,8 @@ fn weak_references_in_what_finalizers_keep_go_before_any_of_them_runs() {
     }
 }
 
-/// Two nodes that lead to each other weakly, each behind a list that its own finalizer keeps: too long for one step.
+/// Two nodes that lead to each other weakly, each behind a list that its own finalizer keeps: too
+/// long for one step.
 fn keep_weak_places(options: Options, starved: bool) {
     const LONG: usize = if cfg!(miri) { 4 } else { 2000 };
     let heap = heap_of(Options { verify: 0, least: 64 << 20, ..options });
@@ -434,10 +435,10 @@ fn keep_weak_places(options: Options, starved: bool) {
     let mut run = 0;
     // SAFETY: what is wanted is led to by finalizers.
     while !unsafe { mutator.step(1) } {
-        // SAFETY: as above.
+        // SAFETY: what is wanted is led to by finalizers.
         run += unsafe { mutator.run_finalizers(9) };
     }
-    // SAFETY: as above.
+    // SAFETY: what is wanted is led to by finalizers.
     run += unsafe { mutator.run_finalizers(9) };
     inner.marking.chunks.starved.set(0);
     assert_eq!((run, seen), (2, std::vec![true, true]));

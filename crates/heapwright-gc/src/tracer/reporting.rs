@@ -259,7 +259,8 @@ impl Tracer {
             heap.finalizers.lock().each_fresh(|fresh| is_due |= fresh == object);
         }
         if is_due {
-            // SAFETY: by the contract a slot of the object that is traced, and the world stands still.
+            // SAFETY: by the contract a slot of the object that is traced, and the world stands
+            // still.
             unsafe { slot.write(ptr::null_mut()) };
         } else {
             self.edge(object);

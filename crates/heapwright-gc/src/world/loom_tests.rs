@@ -228,7 +228,7 @@ fn loom_a_collector_a_mutator_and_one_without_a_seat() {
             &scene,
             &[
                 |scene, _| {
-                    if scene.world.stop_until(None, || true) {
+                    if scene.world.stop_until(None, || true) == Stop::Done {
                         scene.collect();
                     }
                 },
@@ -246,7 +246,7 @@ fn loom_who_does_not_wait_lets_the_world_go_on() {
             &scene,
             &[
                 |scene, _| {
-                    if scene.world.stop_until(None, || false) {
+                    if scene.world.stop_until(None, || false) == Stop::Done {
                         scene.collect();
                     }
                 },
@@ -303,4 +303,114 @@ fn loom_three_of_whom_one_collects() {
             }],
         );
     });
+}
+
+/// Worlds, in each of which a thread has the place of its number; and the substrate's lock of
+/// forks.
+struct Scenes {
+    worlds: Vec<Arc<Scene>>,
+    forking: Lock<()>,
+}
+
+impl Scenes {
+    fn new(worlds: usize, threads: usize) -> Arc<Self> {
+        let worlds = (0..worlds).map(|_| Scene::new(threads, threads)).collect();
+        Arc::new(Self { worlds, forking: Lock::new(()) })
+    }
+
+    fn each_seat<'a>(&'a self, me: usize, with: &mut dyn FnMut(&'a World, &'a Handshake)) {
+        self.worlds.iter().for_each(|scene| with(&scene.world, &scene.places[me].handshake));
+    }
+
+    /// The thread comes to work in all worlds, as one that waits for the first does.
+    fn enter(&self, me: usize) {
+        self.each_seat(me, &mut |world, handshake| world.come_later(handshake));
+        come_back(&|with| self.each_seat(me, with));
+        self.worlds.iter().for_each(|scene| touch(&scene.places[me].canary));
+    }
+
+    fn leave(&self, me: usize) {
+        self.worlds.iter().for_each(|scene| touch(&scene.places[me].canary));
+        self.each_seat(me, &mut |world, handshake| world.leave(handshake));
+    }
+
+    /// Collects in one world, at work in all: as `Heap::stop_world` and its kin.
+    fn collect(&self, me: usize, of: usize) {
+        let scene = &self.worlds[of];
+        let own = &scene.places[me].handshake;
+        let leave = || {
+            leave_all(&|with| self.each_seat(me, with), Some(own));
+            true
+        };
+        if scene.world.stop_until(Some(own), leave) == Stop::Done {
+            scene.collect();
+        } else {
+            leave();
+            scene.world.rest(own, || {});
+        }
+        come_back(&|with| self.each_seat(me, with));
+    }
+
+    /// Forks: as `fork::before`, and what follows.
+    fn fork(&self, me: usize) {
+        stop_all(
+            me + 1,
+            &|with| {
+                self.worlds
+                    .iter()
+                    .all(|scene| with(&scene.world, Some(&scene.places[me].handshake)));
+            },
+            || || true,
+        );
+        let held = self.forking.lock();
+        for scene in &self.worlds {
+            scene.places.iter().for_each(|place| touch(&place.canary));
+        }
+        drop(held);
+        self.worlds.iter().for_each(|scene| scene.world.let_go(me + 1));
+    }
+}
+
+/// Threads at work in all worlds, of which each does one thing. Bounded: there are many orders.
+fn at_work(worlds: usize, does: &'static [fn(&Scenes, usize)]) {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(2);
+    model.check(move || {
+        let scenes = Scenes::new(worlds, does.len());
+        let lives = |scenes: &Scenes, me: usize| {
+            scenes.enter(me);
+            does[me](scenes, me);
+            scenes.leave(me);
+        };
+        let others: Vec<_> = (1..does.len())
+            .map(|me| {
+                let scenes = Arc::clone(&scenes);
+                thread::spawn(move || lives(&scenes, me))
+            })
+            .collect();
+        lives(&scenes, 0);
+        for other in others {
+            other.join().unwrap();
+        }
+    });
+}
+
+#[test]
+fn loom_collectors_of_two_worlds_do_not_wait_for_each_other() {
+    at_work(2, &[|scenes, me| scenes.collect(me, 0), |scenes, me| scenes.collect(me, 1)]);
+}
+
+#[test]
+fn loom_a_fork_and_a_collector_of_its_second_world() {
+    at_work(2, &[Scenes::fork, |scenes, me| scenes.collect(me, 1)]);
+}
+
+#[test]
+fn loom_two_forks() {
+    at_work(2, &[Scenes::fork, Scenes::fork]);
+}
+
+#[test]
+fn loom_two_forks_and_a_collector() {
+    at_work(1, &[Scenes::fork, Scenes::fork, |scenes, me| scenes.collect(me, 0)]);
 }

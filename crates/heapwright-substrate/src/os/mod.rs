@@ -44,10 +44,12 @@ pub enum Exit {
     ThreadIndex,
     /// The trace says so.
     Trace,
+    /// What it is still at work with in collected heaps is detached.
+    Mutators,
 }
 
 /// How many of them there are.
-const EXITS: usize = 3;
+const EXITS: usize = 4;
 
 /// Has the processor fetch the line of an address, which may be any.
 #[cfg(all(target_arch = "x86_64", not(miri)))]

@@ -12,7 +12,7 @@ use super::keeping_errno;
 static EXIT_KEYS: [AtomicU32; EXITS] = [const { AtomicU32::new(0) }; EXITS];
 
 /// Names the function that runs when a thread that called
-/// [`watch_this_thread`] ends. Once a process and `exit`; false where the system
+/// [`watch_this_thread`] ends. Again does no harm; false where the system
 /// has no key left (then caches of ended threads are not reused).
 ///
 /// A pthread key, not `thread_local!` with a destructor: registering the
@@ -21,10 +21,15 @@ pub fn on_thread_exit(exit: Exit, run: unsafe extern "C" fn(*mut c_void)) -> boo
     let mut key = 0;
     // SAFETY: `key` is a valid place for the answer; `run` takes what is set.
     let got = keeping_errno(|| unsafe { libc::pthread_key_create(&raw mut key, Some(run)) });
-    if got == 0 {
-        EXIT_KEYS[exit as usize].store(key + 1, Ordering::Release);
+    if got != 0 {
+        return false;
     }
-    got == 0
+    let place = &EXIT_KEYS[exit as usize];
+    if place.compare_exchange(0, key + 1, Ordering::Release, Ordering::Relaxed).is_err() {
+        // SAFETY: created above, and no thread has anything under it.
+        keeping_errno(|| unsafe { libc::pthread_key_delete(key) });
+    }
+    true
 }
 
 /// Asks for the exit function to run with `token` (not null) when the calling
