@@ -155,11 +155,12 @@ pub mod process {
         crate::os::write_stderr(bytes);
     }
 
-    /// Whether the word at an address (a multiple of 8) can be read: the kernel tries it.
+    /// Whether the word at an address (a multiple of 8) can be read: the kernel tries it. In a
+    /// sandbox, which may end the program for that, all can be.
     #[cfg(feature = "debug")]
     #[must_use]
     pub fn is_readable(address: usize) -> bool {
-        crate::os::is_readable(address)
+        crate::memory_limit::is_in_sandbox() || crate::os::is_readable(address)
     }
 
     /// Writes bytes to an open file, as they are. False: not all of them.
