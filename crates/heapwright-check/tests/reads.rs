@@ -208,7 +208,8 @@ fn call(how: How, options: &str, words: &[&str]) -> Outcome {
     run(command.env("HEAPWRIGHT", options).args(words).current_dir(folder))
 }
 
-/// A call returns what it returns without heapwright, and what was wrong is one finding, whether there is a guard or not.
+/// A call returns what it returns without heapwright, and what was wrong is one finding, whether
+/// there is a guard or not.
 #[test]
 fn calls_of_the_kernel_go_through() {
     let list = call(How::Plain, "", &["list"]).stdout;
@@ -234,14 +235,16 @@ fn calls_of_the_kernel_go_through() {
     }
 }
 
-/// Addresses that lead nowhere are the kernel's to refuse, and what it refuses of a raw call is a finding.
+/// Addresses that lead nowhere are the kernel's to refuse, and what it refuses of a raw call is a
+/// finding.
 #[test]
 fn the_kernel_refuses_what_it_refused() {
     for options in ["mode=debug", "mode=fast", "mode=debug,detect=-bounds"] {
         call(How::Preload, options, &["nowhere"]).is_fine(options);
     }
     let outcome = call(How::Preload, "mode=debug,guard=all", &["raw"]);
-    let line = "use-after-free: access at offset 0 of a 64-byte block after it was freed, by syscall of 1 byte\n";
+    let line = "use-after-free: access at offset 0 of a 64-byte block after it was freed, \
+                by syscall of 1 byte\n";
     assert!(outcome.status.success() && outcome.stderr.contains(line), "{outcome:?}");
     assert_eq!(outcome.stderr.matches("ERROR").count(), 1, "{outcome:?}");
 }

@@ -1,6 +1,7 @@
-//! The names of the C library's functions that read, and of its calls of the kernel: `libheapwright-check.so` exports them
-//! beside those of heapwright-entry. This crate shares its design: entries of two instructions, slots that are filled before
-//! anyone needs them, heapwright's own calls led past them.
+//! The names of the C library's functions that read, and of its calls of the kernel:
+//! `libheapwright-check.so` exports them beside those of heapwright-entry. This crate shares its
+//! design: entries of two instructions, slots that are filled before anyone needs them,
+//! heapwright's own calls led past them.
 //!
 //! **This crate is an implementation detail of heapwright; nothing here is stable.**
 //!
@@ -37,8 +38,8 @@ pub struct Own {
     pub clock_gettime: AtomicPtr<c_void>,
 }
 
-// What each of them reads is said in the library's tables (bounds/readers.rs, and of calls of the kernel bounds/calls.rs), which
-// the compiler compares with this list.
+// What each of them reads is said in the library's tables (bounds/readers.rs, and of calls of the
+// kernel bounds/calls.rs), which the compiler compares with this list.
 slots! {
     own: Own {
         memcmp: AtomicPtr::new(plain_memcmp as *mut c_void),
@@ -62,32 +63,35 @@ slots! {
         vsscanf __isoc99_vsscanf __isoc23_vsscanf
         fwrite fwrite_unlocked getline getdelim __getdelim
         qsort qsort_r bsearch
-        write pwrite pwrite64 readv preadv preadv64 preadv2 preadv64v2 writev pwritev pwritev64
-        pwritev2 pwritev64v2 vmsplice process_vm_readv process_vm_writev sendfile sendfile64
-        splice copy_file_range getdents64 fstat fstat64 __fxstat __fxstat64 fstatfs fstatfs64
-        fstatvfs fstatvfs64 futimens futimes fgetxattr fsetxattr flistxattr fremovexattr fcntl
-        fcntl64 ioctl open open64 openat openat64 __open_2 __open64_2 __openat_2 __openat64_2
-        creat creat64 stat stat64 lstat lstat64 fstatat fstatat64 __xstat __xstat64 __lxstat
-        __lxstat64 __fxstatat __fxstatat64 statx statfs statfs64 statvfs statvfs64 access eaccess
-        euidaccess faccessat unlink unlinkat rmdir remove mkdir mkdirat mkfifo mkfifoat mknod
-        mknodat __xmknod __xmknodat rename renameat renameat2 link linkat symlink symlinkat chdir
-        chroot chmod lchmod fchmodat chown lchown fchownat truncate truncate64 utime utimes
-        lutimes futimesat utimensat getxattr lgetxattr setxattr lsetxattr listxattr llistxattr
-        removexattr lremovexattr inotify_add_watch acct swapon swapoff mount umount umount2 fopen
-        fopen64 freopen freopen64 opendir realpath __realpath_chk mkstemp mkstemp64 mkostemp
-        mkostemp64 mkdtemp execve execv execvp execvpe fexecve execveat posix_spawn posix_spawnp
-        system popen wait waitpid wait3 wait4 waitid send sendto sendmsg sendmmsg recvmsg recvmmsg
-        accept accept4 bind connect getsockname getpeername getsockopt setsockopt socketpair pipe
-        pipe2 memfd_create poll ppoll __poll_chk __ppoll_chk select pselect epoll_ctl epoll_wait
-        epoll_pwait epoll_pwait2 clock_gettime clock_getres clock_settime clock_nanosleep
-        clock_adjtime adjtimex adjtime nanosleep gettimeofday settimeofday time times
-        timer_gettime timer_settime timerfd_gettime timerfd_settime getitimer setitimer
-        sigprocmask pthread_sigmask sigpending sigsuspend sigwait sigwaitinfo sigtimedwait
-        sigaltstack signalfd uname gethostname __gethostname_chk getdomainname __getdomainname_chk
-        sethostname setdomainname sysinfo klogctl getrandom getentropy getrlimit getrlimit64
-        getrusage getgroups __getgroups_chk setgroups getresuid getresgid sched_getaffinity
-        sched_setaffinity sched_getparam sched_setparam sched_setscheduler sched_rr_get_interval
-        msgsnd msgrcv semop semtimedop mq_send mq_timedsend mq_receive mq_timedreceive syscall;
+        write pwrite pwrite64 readv preadv preadv64 preadv2 preadv64v2 writev pwritev
+        pwritev64 pwritev2 pwritev64v2 vmsplice process_vm_readv process_vm_writev sendfile
+        sendfile64 splice copy_file_range getdents64 fstat fstat64 __fxstat __fxstat64
+        fstatfs fstatfs64 fstatvfs fstatvfs64 futimens futimes fgetxattr fsetxattr
+        flistxattr fremovexattr fcntl fcntl64 ioctl open open64 openat openat64 __open_2
+        __open64_2 __openat_2 __openat64_2 creat creat64 stat stat64 lstat lstat64 fstatat
+        fstatat64 __xstat __xstat64 __lxstat __lxstat64 __fxstatat __fxstatat64 statx statfs
+        statfs64 statvfs statvfs64 access eaccess euidaccess faccessat unlink unlinkat rmdir
+        remove mkdir mkdirat mkfifo mkfifoat mknod mknodat __xmknod __xmknodat rename
+        renameat renameat2 link linkat symlink symlinkat chdir chroot chmod lchmod fchmodat
+        chown lchown fchownat truncate truncate64 utime utimes lutimes futimesat utimensat
+        getxattr lgetxattr setxattr lsetxattr listxattr llistxattr removexattr lremovexattr
+        inotify_add_watch acct swapon swapoff mount umount umount2 fopen fopen64 freopen
+        freopen64 opendir realpath __realpath_chk mkstemp mkstemp64 mkostemp mkostemp64
+        mkstemps mkdtemp execve execv execvp execvpe fexecve execveat posix_spawn
+        posix_spawnp system popen wait waitpid wait3 wait4 waitid send sendto sendmsg
+        sendmmsg recvmsg recvmmsg accept accept4 bind connect getsockname getpeername
+        getsockopt setsockopt socketpair pipe pipe2 memfd_create poll ppoll __poll_chk
+        __ppoll_chk select pselect epoll_ctl epoll_wait epoll_pwait epoll_pwait2
+        clock_gettime clock_getres clock_settime clock_nanosleep clock_adjtime adjtimex
+        adjtime nanosleep gettimeofday settimeofday time times timer_gettime timer_settime
+        timerfd_gettime timerfd_settime getitimer setitimer sigprocmask pthread_sigmask
+        sigpending sigsuspend sigwait sigwaitinfo sigtimedwait sigaltstack signalfd uname
+        gethostname __gethostname_chk getdomainname __getdomainname_chk sethostname
+        setdomainname sysinfo klogctl getrandom getentropy getrlimit getrlimit64 getrusage
+        getgroups __getgroups_chk setgroups getresuid getresgid sched_getaffinity
+        sched_setaffinity pthread_getaffinity_np pthread_setaffinity_np sched_getparam
+        sched_setparam sched_setscheduler sched_rr_get_interval msgsnd msgrcv semop
+        semtimedop mq_open mq_unlink mq_send mq_timedsend mq_receive mq_timedreceive syscall;
     variadic:
         printf 1 fprintf 2 dprintf 2 asprintf 2 syslog 2
         __printf_chk 2 __fprintf_chk 3 __dprintf_chk 3 __asprintf_chk 3 __syslog_chk 3

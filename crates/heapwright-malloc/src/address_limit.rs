@@ -82,6 +82,27 @@ unsafe extern "C" fn prlimit64(
 ///
 /// `new` is null or can be read, `old` is null or can be written.
 unsafe fn limit(process: pid_t, resource: c_uint, new: *const rlimit, old: *mut rlimit) -> c_int {
+    let set = |new, old| {
+        // SAFETY: as the caller promises.
+        unsafe { set_limit(process, resource, new, old) }
+    };
+    #[cfg(heapwright_reads)]
+    return crate::bounds::exchange("prlimit", new, old, set);
+    #[cfg(not(heapwright_reads))]
+    set(new, old)
+}
+
+/// Without a look at whose memory it is.
+///
+/// # Safety
+///
+/// As [`limit`].
+unsafe fn set_limit(
+    process: pid_t,
+    resource: c_uint,
+    new: *const rlimit,
+    old: *mut rlimit,
+) -> c_int {
     // SAFETY: as the caller promises.
     let new_limit = unsafe { new.as_ref() };
     let ours = new_limit.filter(|_| resource == ADDRESSES && is_this(process));

@@ -1,20 +1,23 @@
-//! The third table: calls of the kernel. What is wrong in their memory the kernel refuses with `EFAULT`, where the debug heap has
-//! a guard, and a program that runs alone would not have seen that. So each is looked at first, and goes through in spite of
-//! a finding (see `kernel`). `libheapwright-check.so` has them, for `mode=debug`; the first table (`table`) says how a line is read,
-//! and has those that the hardened library checks, too (`read`, `recvfrom`, `getcwd`, ...).
+//! The third table: calls of the kernel. What is wrong in their memory the kernel refuses with
+//! `EFAULT`, where the debug heap has a guard, and a program that runs alone would not have seen
+//! that. So each is looked at first, and goes through in spite of a finding (see `kernel`).
+//! `libheapwright-check.so` has them, for `mode=debug`; the first table (`table`) says how a line
+//! is read, and has those that the hardened library checks, too (`read`, `recvfrom`, `getcwd`,
+//! ...).
 //!
 //! | what | how much of it |
 //! |---|---|
 //! | a path, a name (`names`) | the string and its end |
-//! | a struct (`fills`, `takes`), an array of them | all of it, as the kernel has it: 8 bytes of a set of signals |
-//! | lengths that are said | all of it, also where the call may fill less, as valgrind's memcheck does |
+//! | a struct (`fills`, `takes`), an array of them | all of it, as large as the kernel's |
+//! | lengths that are said | all of it, as memcheck does, also where the call may fill less |
 //! | lengths in a word (`fills_said`: `accept`, `getsockopt`) | the word, and as much as it says |
 //! | parts and messages (`writev`, `recvmmsg`) | the lists, and all that they lead to |
 //! | `argv` and `envp` (`strings`) | the lists, and each string |
-//! | `ioctl`, `fcntl` | by the command: the size that is in its number, and those of a few that have none |
+//! | `ioctl`, `fcntl` | the size in the request's number; a few have none |
 //!
-//! A null pointer is the kernel's to refuse, or means something. An argument that the checks do not need is a [`Word`]: what its
-//! register holds is passed on, so a variadic function is as any other.
+//! A null pointer is the kernel's to refuse, or means something. An argument that the checks do not
+//! need is a [`Word`]: what its register holds is passed on, so a variadic function is as any
+//! other.
 
 use super::table::{ConstText, From, List, Text, To};
 use super::{Check, Function, Glance, Room, Stage, counted, kernel, product};
@@ -186,6 +189,7 @@ functions! { CALLS:
     mkstemp64(path: Text) -> c_int { reads_text(path, ALL) }
     mkostemp(path: Text, flags: Word) -> c_int { reads_text(path, ALL) }
     mkostemp64(path: Text, flags: Word) -> c_int { reads_text(path, ALL) }
+    mkstemps(path: Text, n: Word) -> c_int { reads_text(path, ALL) }
     mkdtemp(path: Text) -> Text { reads_text(path, ALL) }
 
     // Programs.
@@ -260,7 +264,8 @@ functions! { CALLS:
     getitimer(which: c_int, to: *mut itimerval) -> c_int { fills(to) }
     setitimer(which: c_int, new: *const itimerval, old: *mut itimerval) -> c_int { takes(new), fills(old) }
 
-    // Signals. (`sigaction`, which is interposed elsewhere, hands the kernel no memory of the program's.)
+    // Signals. (`sigaction`, which is interposed elsewhere, hands the kernel no memory of the
+    // program's.)
     sigprocmask(how: c_int, new: Signals, old: OldSignals) -> c_int { takes(new), fills(old) }
     pthread_sigmask(how: c_int, new: Signals, old: OldSignals) -> c_int { takes(new), fills(old) }
     sigpending(to: OldSignals) -> c_int { fills(to) }
@@ -293,6 +298,8 @@ functions! { CALLS:
     getresgid(real: Id, effective: Id, saved: Id) -> c_int { fills(real), fills(effective), fills(saved) }
     sched_getaffinity(process: c_int, n: usize, to: To) -> c_int { writes(to, n) }
     sched_setaffinity(process: c_int, n: usize, from: From) -> c_int { takes_bytes(from, n) }
+    pthread_getaffinity_np(thread: Word, n: usize, to: To) -> c_int { writes(to, n) }
+    pthread_setaffinity_np(thread: Word, n: usize, from: From) -> c_int { takes_bytes(from, n) }
     sched_getparam(process: c_int, to: *mut c_int) -> c_int { fills(to) }
     sched_setparam(process: c_int, from: *const c_int) -> c_int { takes(from) }
     sched_setscheduler(process: c_int, how: c_int, from: *const c_int) -> c_int { takes(from) }
@@ -303,6 +310,8 @@ functions! { CALLS:
     msgrcv(queue: c_int, to: To, n: usize, kind: c_long, flags: c_int) -> ssize_t { writes(to, size_of::<c_long>() + n) }
     semop(set: c_int, what: From, count: usize) -> c_int { takes_bytes(what, product(count, SEMAPHORE)) }
     semtimedop(set: c_int, what: From, count: usize, limit: *const timespec) -> c_int { takes_bytes(what, product(count, SEMAPHORE)), takes(limit) }
+    mq_open(name: ConstText, flags: Word, mode: Word, how: Word) -> c_int { names(name) }
+    mq_unlink(name: ConstText) -> c_int { names(name) }
     mq_send(queue: c_int, from: ConstText, n: usize, urgency: c_uint) -> c_int { reads(from, n) }
     mq_timedsend(queue: c_int, from: ConstText, n: usize, urgency: c_uint, limit: *const timespec) -> c_int { reads(from, n), takes(limit) }
     mq_receive(queue: c_int, to: Text, n: usize, urgency: *mut c_uint) -> ssize_t { writes(to, n), fills(urgency) }
@@ -312,7 +321,8 @@ functions! { CALLS:
     syscall(number: c_long, one: Word, two: Word, three: Word, four: Word, five: Word, six: Word) -> c_long { instead kernel::syscall }
 }
 
-/// Names that the oldest C library in use (glibc 2.17) has not, with the version that brought them: see `fill_slots`.
+/// Names that the oldest C library in use (glibc 2.17) has not, with the version that brought them:
+/// see `fill_slots`.
 pub(super) const SINCE: &[(u32, &[&str])] = &[
     (25, &["getentropy", "getrandom"]),
     (26, &["preadv2", "preadv64v2", "pwritev2", "pwritev64v2"]),
@@ -322,7 +332,7 @@ pub(super) const SINCE: &[(u32, &[&str])] = &[
     (33, &["fstat", "fstat64", "fstatat", "fstatat64", "lstat", "lstat64", "mknod", "mknodat"]),
     (33, &["stat", "stat64"]),
     // In a library of their own before.
-    (34, &["mq_receive", "mq_send", "mq_timedreceive", "mq_timedsend"]),
+    (34, &["mq_open", "mq_receive", "mq_send", "mq_timedreceive", "mq_timedsend", "mq_unlink"]),
     (34, &["execveat", "timer_gettime", "timer_settime"]),
     (35, &["epoll_pwait2"]),
 ];

@@ -1,24 +1,26 @@
 //! What calls of the kernel access, and how a call goes through after a finding.
 //!
 //! ```text
-//!   stat(path, to)      looked_at   path, to: findings? none: the real function
-//!                       in_spite    the same look again, which now makes room instead of findings:
-//!                                     path   a copy is passed, which ends where its block does
-//!                                     to     a copy is passed, and is the block's afterwards, as far as it goes
-//!                                     what is longer: the guards of its pages are lifted
-//!                                   the real function
-//!                                   the guards are put back
+//!   stat(path, to)   looked_at   path, to: findings? none: the real function
+//!                    in_spite    the same look again, which now makes room instead of findings:
+//!                                  path   a copy is passed, which ends where its block does
+//!                                  to     a copy is passed; what fits goes into the block
+//!                                  what is longer: the guards of its pages are lifted
+//!                                the real function
+//!                                the guards are put back
 //! ```
 //!
-//! The kernel faults at a guard where the program alone would not, and says `EFAULT`. So it finds none. What it reads where there
-//! is no block is zeros, and what it writes there is gone afterwards: what a path or a struct means is not to depend on what the
-//! debug heap has behind a block.
+//! The kernel faults at a guard where the program alone would not, and says `EFAULT`. So it finds
+//! none. What it reads where there is no block is zeros, and what it writes there is gone
+//! afterwards: what a path or a struct means is not to depend on what the debug heap has behind a
+//! block.
 //!
-//! **Other people's memory.** A program may pass a pointer that leads nowhere, and the kernel is to say so. What the checks
-//! themselves have to read (a length, a list of parts) is asked for first ([`is_there`]).
+//! **Other people's memory.** A program may pass a pointer that leads nowhere, and the kernel is to
+//! say so. What the checks themselves have to read (a length, a list of parts) is asked for first
+//! ([`is_there`]).
 //!
-//! **Anywhere.** Calls come from signal handlers, and between `vfork` and `exec`: nothing here allocates, and guards are
-//! lifted only where the heap was not interrupted.
+//! **Anywhere.** Calls come from signal handlers, and between `vfork` and `exec`: nothing here
+//! allocates, and guards are lifted only where the heap was not interrupted.
 
 use super::{Access, bounded};
 use core::cell::Cell;
@@ -27,7 +29,8 @@ use libc::c_char;
 
 /// Guarded ranges that one call may be given.
 const RANGES: usize = 16;
-/// Bytes of all that one call may be given copies of, and how many. (What is longer is passed as it is, with its guards lifted.)
+/// Bytes of all that one call may be given copies of, and how many. (What is longer is passed as it
+/// is, with its guards lifted.)
 const BYTES: usize = 512;
 const COPIED: usize = 4;
 const ALIGN: usize = 16;
@@ -85,6 +88,8 @@ impl Copied {
 }
 
 impl Room {
+    #[cold]
+    #[inline(never)]
     pub(super) fn new() -> Self {
         Self {
             lifted: [const { Cell::new((0, 0)) }; RANGES],
@@ -103,6 +108,7 @@ impl Room {
     }
 
     /// The call is over.
+    #[inline(never)]
     pub(super) fn put_back(&self) {
         for Copied { from, start, written, .. } in self.copied.iter().map(Cell::get) {
             for at in 0..written {
@@ -115,9 +121,10 @@ impl Room {
         }
     }
 
-    /// A copy is passed of the `bytes` at `from`, of which a block has `left`, with zeros behind these. `is_written`: what the
-    /// call has written is the block's afterwards, as far as it goes. False: it is too long, or what is missing is there (poisoned,
-    /// say).
+    /// A copy is passed of the `bytes` at `from`, of which a block has `left`, with zeros behind
+    /// these. `is_written`: what the call has written is the block's afterwards, as far as it goes.
+    /// False: it is too long, or what is missing is there (poisoned, say).
+    #[inline(never)]
     fn copy(&self, from: *mut u8, left: usize, bytes: usize, is_written: bool) -> bool {
         let (start, is_there) = (self.used.get(), heap::poisoned_bytes(from.addr() + left, 1));
         let free = self.copied.iter().find(|copy| copy.get().bytes == 0);
@@ -133,17 +140,23 @@ impl Room {
     }
 
     /// An argument as the real function gets it: a copy for what was copied.
+    #[inline(always)]
     pub(super) fn pass<T: Copy>(&self, argument: T) -> T {
         if size_of::<T>() != size_of::<usize>() {
             return argument;
         }
         // SAFETY: an argument of a word: an integer or a pointer, which is read as its address.
         let word = unsafe { core::mem::transmute_copy::<T, usize>(&argument) };
-        let is_it = |copy: &Copied| copy.bytes > 0 && copy.from.addr() == word;
-        let Some(copy) = self.copied.iter().map(Cell::get).find(is_it) else { return argument };
-        let to = self.bytes[copy.start].as_ptr();
+        let Some(copy) = self.copy_of(word) else { return argument };
         // SAFETY: the argument is the address of what was copied, so a pointer.
-        unsafe { core::mem::transmute_copy::<*mut u8, T>(&to) }
+        unsafe { core::mem::transmute_copy::<*mut u8, T>(&copy) }
+    }
+
+    #[inline(never)]
+    fn copy_of(&self, address: usize) -> Option<*mut u8> {
+        let is_it = |copy: &Copied| copy.bytes > 0 && copy.from.addr() == address;
+        let copy = self.copied.iter().map(Cell::get).find(is_it)?;
+        Some(self.bytes[copy.start].as_ptr())
     }
 }
 
@@ -161,6 +174,7 @@ impl<const READS: bool> super::Glance<READS> {
 
 impl<const READS: bool> super::Check<'_, READS> {
     /// The string at `path`, with its end, will be read by the kernel.
+    #[inline(never)]
     pub(super) fn names(self, path: *const c_char) {
         if let Stage::GoThrough(room) = self.stage
             && let Some(left) = bounded(path)
@@ -172,14 +186,16 @@ impl<const READS: bool> super::Check<'_, READS> {
         self.reads_text(path, usize::MAX);
     }
 
-    /// As many bytes as `length` says will be written to `to`, and to `length` how many there would have been.
+    /// As many bytes as `length` says will be written to `to`, and to `length` how many there would
+    /// have been.
+    #[inline(always)]
     pub(super) fn fills_said<T>(self, to: *mut T, length: *mut libc::socklen_t) {
         #[cfg(heapwright_reads)]
         if READS {
             self.fills_bytes(length, size_of::<libc::socklen_t>());
             if !to.is_null() && is_there(length, size_of::<libc::socklen_t>()) {
                 // SAFETY: it can be read, and the kernel does it next.
-                self.writes(to, unsafe { length.read_unaligned() } as usize);
+                self.fills_bytes(to, unsafe { length.read_unaligned() } as usize);
             }
         }
         let _ = (to, length);
@@ -187,13 +203,15 @@ impl<const READS: bool> super::Check<'_, READS> {
 }
 
 #[cfg(heapwright_reads)]
+pub(crate) use lists::exchange;
+#[cfg(heapwright_reads)]
 pub(super) use lists::{execl, execle, execlp, is_there, syscall};
 
 /// What only `libheapwright-check.so` looks at.
 #[cfg(heapwright_reads)]
 mod lists {
     use super::super::text::length;
-    use super::super::{Check, Glance, Slot, format::Arguments, product};
+    use super::super::{Check, Checks, Glance, Slot, format::Arguments, product};
     use super::*;
     use crate::{errno, sandbox};
     use core::sync::atomic::Ordering;
@@ -206,47 +224,55 @@ mod lists {
     /// As many words as a call of `execl` has.
     const MOST_WORDS: usize = 256;
     const PAGE: usize = 4096;
+    /// So much of the stack above a function's own frame is its callers'.
+    const CALLERS: usize = 64 << 10;
 
-    /// Whether so many bytes can be read: in a block that has them, or where the kernel can read them.
+    /// Whether so many bytes can be read: in a block that has them, or where the kernel can read
+    /// them.
     pub(crate) fn is_there<T>(from: *const T, bytes: usize) -> bool {
         if let Some(room) = bounded(from) {
             return room >= bytes;
         }
         let (first, last) = (from.addr(), from.addr().saturating_add(bytes.saturating_sub(1)));
+        if first.wrapping_sub((&raw const first).addr()) < CALLERS {
+            return true;
+        }
         let pages = (first / PAGE + 1..=last / PAGE).map(|page| page * PAGE);
         // (Of a null pointer the kernel would read nothing.)
         first >= PAGE && core::iter::once(first & !7).chain(pages).all(is_readable)
     }
 
+    /// A call of the kernel costs more than a second look: what is in the window gets one, out of
+    /// line.
     impl<const READS: bool> Glance<READS> {
         #[inline(always)]
-        pub(crate) fn takes_bytes<T>(self, from: *const T, bytes: usize) -> bool {
-            self.reads(from, bytes)
+        pub(crate) fn takes_bytes<T>(self, from: *const T, _bytes: usize) -> bool {
+            heap::is_outside(from.addr())
         }
 
         #[inline(always)]
-        pub(crate) fn fills_bytes<T>(self, to: *mut T, bytes: usize) -> bool {
-            self.writes(to, bytes)
+        pub(crate) fn fills_bytes<T>(self, to: *mut T, _bytes: usize) -> bool {
+            heap::is_outside(to.addr())
         }
 
         #[inline(always)]
         pub(crate) fn fills<T>(self, to: *mut T) -> bool {
-            self.writes(to, size_of::<T>())
+            heap::is_outside(to.addr())
         }
 
         #[inline(always)]
         pub(crate) fn takes<T>(self, from: *const T) -> bool {
-            self.reads(from, size_of::<T>())
+            heap::is_outside(from.addr())
         }
 
         #[inline(always)]
-        pub(crate) fn fills_list<T>(self, to: *mut T, count: usize) -> bool {
-            self.writes(to, product(count, size_of::<T>()))
+        pub(crate) fn fills_list<T>(self, to: *mut T, _count: usize) -> bool {
+            heap::is_outside(to.addr())
         }
 
         #[inline(always)]
-        pub(crate) fn takes_list<T>(self, from: *const T, count: usize) -> bool {
-            self.reads(from, product(count, size_of::<T>()))
+        pub(crate) fn takes_list<T>(self, from: *const T, _count: usize) -> bool {
+            heap::is_outside(from.addr())
         }
 
         #[inline(always)]
@@ -297,45 +323,55 @@ mod lists {
 
     impl<const READS: bool> Check<'_, READS> {
         /// `bytes` bytes at `from` will be read by the kernel, which asks what they mean.
+        #[inline(always)]
         pub(crate) fn takes_bytes<T>(self, from: *const T, bytes: usize) {
-            if !self.is_copied(from.cast_mut(), bytes, false) {
-                self.reads(from, bytes);
-            }
+            self.asks_for(Access::Read, from.cast_mut().cast(), bytes);
         }
 
         /// `bytes` bytes at `to` will be written by the kernel, which may read them first.
+        #[inline(always)]
         pub(crate) fn fills_bytes<T>(self, to: *mut T, bytes: usize) {
-            if !self.is_copied(to, bytes, true) {
-                self.writes(to, bytes);
-            }
+            self.asks_for(Access::Write, to.cast(), bytes);
         }
 
-        fn is_copied<T>(self, at: *mut T, bytes: usize, is_written: bool) -> bool {
-            match (self.stage, bounded(at)) {
-                (Stage::GoThrough(room), Some(left)) if left < bytes => {
-                    room.copy(at.cast(), left, bytes, is_written)
+        #[inline(never)]
+        fn asks_for(self, access: Access, at: *mut u8, bytes: usize) {
+            if heap::has_debugged_room(at.addr(), bytes) {
+                return;
+            }
+            if let Some(left) = bounded(at)
+                && left < bytes
+            {
+                match self.stage {
+                    Stage::GoThrough(room)
+                        if room.copy(at, left, bytes, matches!(access, Access::Write)) => {}
+                    _ => self.refuse(access, at.addr(), bytes),
                 }
-                _ => false,
             }
         }
 
+        #[inline(always)]
         pub(crate) fn fills<T>(self, to: *mut T) {
             self.fills_bytes(to, size_of::<T>());
         }
 
+        #[inline(always)]
         pub(crate) fn takes<T>(self, from: *const T) {
             self.takes_bytes(from, size_of::<T>());
         }
 
+        #[inline(always)]
         pub(crate) fn fills_list<T>(self, to: *mut T, count: usize) {
             self.fills_bytes(to, product(count, size_of::<T>()));
         }
 
+        #[inline(always)]
         pub(crate) fn takes_list<T>(self, from: *const T, count: usize) {
             self.takes_bytes(from, product(count, size_of::<T>()));
         }
 
         /// The pointers at `list` will be read up to a null, and the strings that they lead to.
+        #[inline(never)]
         pub(crate) fn strings(self, list: *const *const c_char) {
             const STRIDE: usize = size_of::<*const c_char>();
             for at in 0.. {
@@ -385,10 +421,12 @@ mod lists {
             }
         }
 
+        #[inline(never)]
         pub(crate) fn reads_parts(self, parts: *const iovec, count: impl TryInto<usize>) {
             self.each_part(parts, count, Access::Read);
         }
 
+        #[inline(never)]
         pub(crate) fn writes_parts(self, parts: *const iovec, count: impl TryInto<usize>) {
             self.each_part(parts, count, Access::Write);
         }
@@ -411,10 +449,12 @@ mod lists {
             self.each_part(message.msg_iov, count, access);
         }
 
+        #[inline(never)]
         pub(crate) fn reads_message(self, message: *const msghdr) {
             self.each_part_of(message, Access::Read);
         }
 
+        #[inline(never)]
         pub(crate) fn writes_message(self, message: *const msghdr) {
             self.each_part_of(message, Access::Write);
         }
@@ -429,15 +469,18 @@ mod lists {
             }
         }
 
+        #[inline(never)]
         pub(crate) fn reads_messages(self, messages: *const mmsghdr, count: c_uint) {
             self.each_message(messages, count, Access::Read);
         }
 
+        #[inline(never)]
         pub(crate) fn writes_messages(self, messages: *const mmsghdr, count: c_uint) {
             self.each_message(messages, count, Access::Write);
         }
 
         /// `fcntl`.
+        #[inline(never)]
         pub(crate) fn controls(self, command: c_int, what: *mut c_void) {
             match command {
                 libc::F_GETLK | libc::F_OFD_GETLK => {
@@ -454,6 +497,7 @@ mod lists {
         }
 
         /// `ioctl`.
+        #[inline(never)]
         pub(crate) fn requests(self, request: c_ulong, what: *mut c_void) {
             match accessed_by(request) {
                 (reads, 0) => self.takes_bytes(what, reads),
@@ -473,7 +517,8 @@ mod lists {
         }
     }
 
-    /// What a request reads, and what it writes. Old ones say nothing in their number; these are terminals' and interfaces'.
+    /// What a request reads, and what it writes. Old ones say nothing in their number; these are
+    /// terminals' and interfaces'.
     fn accessed_by(request: c_ulong) -> (usize, usize) {
         const INT: usize = size_of::<c_int>();
         /// The kernel's `struct termios`, `struct winsize` and `struct ifreq`.
@@ -491,12 +536,14 @@ mod lists {
             // TIOCGWINSZ, TIOCSWINSZ.
             0x5413 => (0, WINDOW),
             0x5414 => (WINDOW, 0),
-            // SIOCGIFCONF is a length and a pointer; the other SIOC* up to SIOCGIFTXQLEN are about one interface.
+            // SIOCGIFCONF is a length and a pointer; the other SIOC* up to SIOCGIFTXQLEN are about
+            // one interface.
             0x8912 => (0, 16),
             0x8910..=0x8942 => (0, INTERFACE),
-            // FS_IOC_GETFLAGS, _SETFLAGS, _GETVERSION, _SETVERSION say `long`, and the kernel has an int.
-            0x8008_6601 | 0x8008_7601 => (0, INT),
-            0x4008_6602 | 0x4008_7602 => (INT, 0),
+            // FS_IOC_GETFLAGS, FS_IOC_GETVERSION, BLKBSZGET; _SETFLAGS, _SETVERSION, BLKBSZSET:
+            // they say `long`, and the kernel has an int.
+            0x8008_6601 | 0x8008_7601 | 0x8008_1270 => (0, INT),
+            0x4008_6602 | 0x4008_7602 | 0x4008_1271 => (INT, 0),
             request => match request >> 30 {
                 1 => (size, 0),
                 2 => (0, size),
@@ -504,6 +551,31 @@ mod lists {
                 _ => (0, 0),
             },
         }
+    }
+
+    /// A call that is interposed elsewhere: one struct is read, and one is written.
+    pub(crate) fn exchange<T>(
+        function: &'static str,
+        new: *const T,
+        old: *mut T,
+        call: impl Fn(*const T, *mut T) -> c_int,
+    ) -> c_int {
+        let is_wrong = Cell::new(false);
+        if matches!(super::super::asked_for(), Checks::Both) {
+            let check = Check::<true> { function, stage: Stage::Look(&is_wrong) };
+            check.takes(new);
+            check.fills(old);
+        }
+        if !is_wrong.get() {
+            return call(new, old);
+        }
+        let room = Room::new();
+        let check = Check::<true> { function, stage: Stage::GoThrough(&room) };
+        check.takes(new);
+        check.fills(old);
+        let result = call(room.pass(new), room.pass(old));
+        room.put_back();
+        result
     }
 
     type Execve = unsafe extern "C" fn(*const c_char, Strings, Strings) -> c_int;
@@ -554,7 +626,8 @@ mod lists {
         unsafe { execute(&SLOTS.execve, path, list, true) }
     }
 
-    /// Calls a function of the table with the words of a list up to a null, and with the variables behind it, if there are.
+    /// Calls a function of the table with the words of a list up to a null, and with the variables
+    /// behind it, if there are.
     ///
     /// # Safety
     ///
@@ -587,7 +660,8 @@ mod lists {
 
     type Syscall = unsafe extern "C" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
 
-    /// `syscall`: which of its arguments are addresses is not known here. So it is not looked at before the kernel has refused one.
+    /// `syscall`: which of its arguments are addresses is not known here. So it is not looked at
+    /// before the kernel has refused one.
     ///
     /// # Safety
     ///

@@ -1,10 +1,11 @@
-//! What the lines of a table become: macros for `table`, `readers` and `calls`, which say what the lines are.
+//! What the lines of a table become: macros for `table`, `readers` and `calls`, which say what the
+//! lines are.
 //!
 //! ```text
 //!   memcpy(to, from, n) { .. }  -->  mod memcpy { real()      the C library's function
 //!                                                 checked()   a glance, then the real function
-//!                                                 looked_at() where the glance says no: the checks, then the real function
-//!                                                 in_spite()  where a check says no, too: see `kernel` }
+//!                                                 looked_at() where the glance says no: the checks
+//!                                                 in_spite()  where they say no: see `kernel` }
 //!                                    a line of the table { its name, the real one's, its slot, what checks what it writes, .. and reads }
 //! ```
 //!
@@ -13,7 +14,7 @@
 /// Functions, and the table of them.
 macro_rules! functions {
     ($TABLE:ident: $($name:ident $(as $real:ident)? ($($argument:ident: $type:ty),*) -> $result:ty { $($rule:tt)* })*) => {
-        $( function!($name, ($($argument: $type),*) -> $result, $($rule)*); )*
+        $( function!($TABLE $name, ($($argument: $type),*) -> $result, $($rule)*); )*
 
         /// All of them.
         pub(super) static $TABLE: &[Function] = &[$(
@@ -29,7 +30,7 @@ macro_rules! functions {
 
 /// A function, by what it does.
 macro_rules! function {
-    ($name:ident, ($($argument:ident: $type:ty),*) -> $result:ty, instead $function:path) => {
+    ($TABLE:ident $name:ident, ($($argument:ident: $type:ty),*) -> $result:ty, instead $function:path) => {
         #[allow(non_snake_case, reason = "the name is the C library's")]
         mod $name {
             use super::*;
@@ -49,7 +50,7 @@ macro_rules! function {
             }
         }
     };
-    ($name:ident, ($($argument:ident: $type:ty),*) -> $result:ty, $($method:ident($($what:expr),*)),*) => {
+    ($TABLE:ident $name:ident, ($($argument:ident: $type:ty),*) -> $result:ty, $($method:ident($($what:expr),*)),*) => {
         #[allow(non_snake_case, reason = "the name is the C library's")]
         mod $name {
             use super::*;
@@ -78,7 +79,7 @@ macro_rules! function {
                     stage: Stage::Look(&is_wrong),
                 };
                 $( check.$method($($what),*); )*
-                if is_wrong.get() {
+                if READS && calls_the_kernel!($TABLE) && is_wrong.get() {
                     // SAFETY: the arguments are the program's, passed on as they are.
                     return unsafe { in_spite::<READS>($($argument),*) };
                 }
@@ -128,6 +129,17 @@ macro_rules! writes {
     };
     (TABLE $name:ident) => {
         $name::checked::<false> as *const c_void
+    };
+}
+
+/// Whether functions of a table hand the kernel memory: the others fault, and go on by themselves
+/// (`fault_handler`).
+macro_rules! calls_the_kernel {
+    (READERS) => {
+        false
+    };
+    ($_:ident) => {
+        true
     };
 }
 

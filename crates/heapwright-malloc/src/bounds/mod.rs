@@ -59,6 +59,8 @@ use core::ptr;
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use heapwright::heap::{self, Access, UNBOUNDED};
 use heapwright_entry::{SLOTS, Slot};
+#[cfg(heapwright_reads)]
+pub(crate) use kernel::exchange;
 use kernel::{Room, Stage};
 use libc::{c_char, c_int, c_void};
 use table::TABLE;
@@ -199,8 +201,8 @@ fn known_name(name: &'static CStr) -> &'static CStr {
     unsafe { CStr::from_ptr(name.as_ptr().wrapping_add(NEW.len())) }
 }
 
-/// Whether the C library may have a function: a name that it certainly has not is not looked for before the constructor
-/// runs, for the same reason.
+/// Whether the C library may have a function: a name that it certainly has not is not looked for
+/// before the constructor runs, for the same reason.
 fn may_have(name: &CStr) -> bool {
     #[cfg(heapwright_reads)]
     if STAGE.load(Ordering::Relaxed) == UNPREPARED

@@ -105,7 +105,10 @@ mod calls {
 
     /// Functions that are calls of the kernel, argument by argument.
     macro_rules! calls {
-        ($($name:ident($($argument:ident: $type:ty),*) = $number:ident($($passed:expr),*);)*) => { $(
+        ($(
+            $name:ident($($argument:ident: $type:ty),*)
+                = $number:ident($($passed:expr),*);
+        )*) => { $(
             /// # Safety
             ///
             /// As the C library's.
@@ -118,15 +121,18 @@ mod calls {
     }
 
     calls! {
-        __wrap_open(path: *const c_char, flags: c_int, mode: mode_t) = SYS_openat(libc::AT_FDCWD, path, flags, mode);
+        __wrap_open(path: *const c_char, flags: c_int, mode: mode_t)
+            = SYS_openat(libc::AT_FDCWD, path, flags, mode);
         __wrap_unlink(path: *const c_char) = SYS_unlinkat(libc::AT_FDCWD, path, 0);
-        __wrap_rename(path: *const c_char, new: *const c_char) = SYS_renameat2(libc::AT_FDCWD, path, libc::AT_FDCWD, new, 0);
+        __wrap_rename(path: *const c_char, new: *const c_char)
+            = SYS_renameat2(libc::AT_FDCWD, path, libc::AT_FDCWD, new, 0);
         __wrap_chdir(path: *const c_char) = SYS_chdir(path);
         __wrap_fcntl(file: c_int, command: c_int, what: usize) = SYS_fcntl(file, command, what);
         __wrap_fstatfs(file: c_int, to: *mut statfs) = SYS_fstatfs(file, to);
         __wrap_getrlimit(resource: c_uint, to: *mut rlimit) = SYS_prlimit64(0, resource, 0, to);
         __wrap_sysinfo(to: *mut sysinfo) = SYS_sysinfo(to);
-        __wrap_sigprocmask(how: c_int, new: *const sigset_t, old: *mut sigset_t) = SYS_rt_sigprocmask(how, new, old, 8);
+        __wrap_sigprocmask(how: c_int, new: *const sigset_t, old: *mut sigset_t)
+            = SYS_rt_sigprocmask(how, new, old, 8);
     }
 
     /// # Safety

@@ -1,5 +1,6 @@
 //! The second table: functions of the C library that read, and write nothing but what its own `__*_chk` forms cannot
-//! check; calls of the kernel are in the third (`calls`). `libheapwright-check.so` has them, for `mode=debug`; the first table (`table`) says how a line is read.
+//! check; calls of the kernel are in the third (`calls`). `libheapwright-check.so` has them, for
+//! `mode=debug`; the first table (`table`) says how a line is read.
 //!
 //! | what | how much of it |
 //! |---|---|

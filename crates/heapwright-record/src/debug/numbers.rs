@@ -691,6 +691,8 @@ numbers! {
         Syscall = 252 "syscall",
         /// `fstatvfs`.
         Fstatvfs = 253 "fstatvfs",
+        /// `prlimit`, and `setrlimit`, which is one.
+        Prlimit = 254 "prlimit",
     }
 
     /// Why a leak check was made.

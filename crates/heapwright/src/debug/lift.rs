@@ -1,8 +1,8 @@
 //! Guards lifted for one access, so that the program goes on after it was reported.
 //!
 //! ```text
-//!   fault   --> lift(page)        --> the C layer has the instruction made once --> put_back(page)
-//!   finding --> lift_range(bytes) --> the C layer calls the kernel              --> put_range_back(bytes)
+//!   fault --> lift(page) --> the C layer has the instruction made once --> put_back(page)
+//!   finding --> lift_range --> the C layer calls the kernel --> put_range_back
 //! ```
 //!
 //! What is read is zeros, and what is written is gone when the guard is back: a guarded page has no contents.
@@ -11,8 +11,8 @@
 //! bucket say, under the store's lock, both times.
 //!
 //! Not where the heap itself was interrupted (it made the access), and not in a process that is traced: a debugger stops at
-//! each step, and is there to see the access. (A call of the kernel's is no step: it goes through there, too.) Called by `fault`
-//! and by the C layer, in signal handlers.
+//! each step, and is there to see the access. (A call of the kernel's is no step: it goes through
+//! there, too.) Called by `fault` and by the C layer, in signal handlers.
 
 use crate::os;
 use crate::size_class::UNIT;
@@ -52,8 +52,8 @@ pub(super) fn put_back(heap: &'static Heap, address: usize) {
     put_range_back(heap, address, 1);
 }
 
-/// What a call accesses beyond the span that it begins in is lifted for calls of at most so many bytes: of a longer one the
-/// length is the program's mistake.
+/// What a call accesses beyond the span that it begins in is lifted for calls of at most so many
+/// bytes: of a longer one the length is the program's mistake.
 const NEIGHBOURS: usize = 1 << 20;
 
 /// Takes the guards of a range's pages away. False: it has none, or they stay.
@@ -88,7 +88,8 @@ pub(super) fn is_guarded(heap: &'static Heap, address: usize) -> bool {
     is
 }
 
-/// The pages that a range touches and that are to be guarded, run by run, as far as the heap's spans go without a gap.
+/// The pages that a range touches and that are to be guarded, run by run, as far as the heap's
+/// spans go without a gap.
 fn each_guard(
     heap: &Heap,
     store: &Store,

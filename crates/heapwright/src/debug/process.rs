@@ -357,7 +357,8 @@ pub(crate) fn put_guard_back(address: usize) {
     }
 }
 
-/// Takes the guards in a range away for one call of the kernel's. False: there are none, or they stay.
+/// Takes the guards in a range away for one call of the kernel's. False: there are none, or they
+/// stay.
 pub(crate) fn lift_guards(address: usize, bytes: usize) -> bool {
     heap().is_some_and(|heap| super::lift::lift_range(heap, address, bytes))
 }

@@ -267,8 +267,8 @@ pub fn put_guard_back(address: usize) {
     let _ = address;
 }
 
-/// Takes the guards of the debug heap's pages in a range away, so that the kernel can access it for one call. False: there
-/// are none, or they stay.
+/// Takes the guards of the debug heap's pages in a range away, so that the kernel can access it for
+/// one call. False: there are none, or they stay.
 #[must_use]
 pub fn lift_guards(address: usize, bytes: usize) -> bool {
     #[cfg(feature = "debug")]
