@@ -14,6 +14,7 @@
 //! because of it.
 
 use crate::chunk;
+use crate::files::{self, PATH};
 use crate::memory_limit::{self, LEAST_LIMIT, Look, Nearness, Watcher, nearness};
 use crate::options::{self, MemoryLimit};
 use crate::os;
@@ -206,7 +207,9 @@ fn say(look: &Look) {
         return;
     }
     match saved {
-        Saved::Yes => line.text("the heap profile is saved").write(),
+        Saved::In(path) => {
+            line.text("the heap profile is saved in ").bytes(files::shown(&path)).write();
+        }
         Saved::No => line.text("the heap profile could not be saved (option profile)").write(),
         Saved::None => {
             line.text("see `heapwright top`, and option sample for a heap profile").write();
@@ -217,7 +220,7 @@ fn say(look: &Look) {
 /// What became of the heap profile.
 #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "there is none then"))]
 enum Saved {
-    Yes,
+    In([u8; PATH]),
     No,
     None,
 }
@@ -227,7 +230,7 @@ fn save_profile() -> Saved {
     if !crate::profile::is_on() {
         return Saved::None;
     }
-    if crate::samples::save_at_limit() { Saved::Yes } else { Saved::No }
+    crate::samples::save_at_limit().map_or(Saved::No, Saved::In)
 }
 
 #[cfg(not(feature = "debug"))]

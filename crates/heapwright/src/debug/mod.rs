@@ -117,9 +117,9 @@ pub(crate) use heap::bounds::Asked;
 #[cfg(not(any(test, feature = "observe")))]
 pub(crate) use process::fault;
 pub(crate) use process::{
-    allocate, at_exit, begun, block_history, counts, forget_code, free, holds, is_interrupted,
-    keep, keep_new, live, looks_at_end, out_of_bounds, poison, poisoned_bytes, prepare,
-    put_guard_back, realloc, remember_code, room, start, usable_size,
+    allocate, at_exit, begun, block_history, counts, forget_code, free, give_record, holds,
+    is_interrupted, keep, keep_new, live, looks_at_end, out_of_bounds, poison, poisoned_bytes,
+    prepare, put_guard_back, realloc, remember_code, room, start, usable_size,
 };
 pub(crate) use report::write_with;
 
