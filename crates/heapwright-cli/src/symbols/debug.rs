@@ -13,13 +13,12 @@
 //! The first that has any is taken. Files over the network (debuginfod) are not asked:
 //! a report does not go out of the house.
 
-use super::map;
+use super::{Rights, map};
 use addr2line::{Context, SplitDwarfLoad};
 use gimli::{Dwarf, DwarfPackage, EndianSlice, RunTimeEndian, SectionId};
 use object::read::{Object as _, ObjectSection as _};
 use std::borrow::Cow;
 use std::ffi::OsStr;
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,19 +36,20 @@ pub(super) type Elf = object::File<'static, &'static [u8]>;
 pub(super) struct Information {
     context: Context<Bytes>,
     package: Option<DwarfPackage<Bytes>>,
+    rights: Rights,
 }
 
 /// A file, mapped and parsed.
-pub(super) fn open(path: &Path) -> anyhow::Result<Elf> {
-    let metadata = fs::metadata(path)?;
-    anyhow::ensure!(metadata.is_file(), "not a file");
-    Ok(Elf::parse(map::whole(&fs::File::open(path)?)?)?)
+pub(super) fn open(path: &Path, rights: &Rights) -> anyhow::Result<Elf> {
+    Ok(Elf::parse(map::whole(&rights.open(path)?, rights)?)?)
 }
 
 /// The file that a distribution took out of this one.
-pub(super) fn separate(object: &Elf, path: &Path, build_id: &[u8]) -> Option<Elf> {
+pub(super) fn separate(object: &Elf, path: &Path, build_id: &[u8], rights: &Rights) -> Option<Elf> {
     let same = |object: &Elf| object.build_id().ok().flatten().unwrap_or_default() == build_id;
-    if let Some(found) = by_build_id(build_id).and_then(|path| open(&path).ok()).filter(same) {
+    if let Some(found) =
+        by_build_id(build_id).and_then(|path| open(&path, rights).ok()).filter(same)
+    {
         return Some(found);
     }
     let (name, sum) = object.gnu_debuglink().ok()??;
@@ -60,10 +60,10 @@ pub(super) fn separate(object: &Elf, path: &Path, build_id: &[u8]) -> Option<Elf
         .into_iter()
         .filter(|candidate| candidate != path)
         .find_map(|candidate| {
-            let found = open(&candidate).ok()?;
+            let found = open(&candidate, rights).ok()?;
             // A build-id says it in less time than a checksum of the whole.
             let matches = if build_id.is_empty() {
-                crc32(map::whole(&fs::File::open(&candidate).ok()?).ok()?) == sum
+                crc32(map::whole(&rights.open(&candidate).ok()?, rights).ok()?) == sum
             } else {
                 same(&found)
             };
@@ -80,15 +80,15 @@ fn by_build_id(build_id: &[u8]) -> Option<PathBuf> {
 
 impl Information {
     /// That of an ELF file, if it has some; `path` is the program's or library's.
-    pub(super) fn of(object: &Elf, path: &Path) -> Option<Self> {
+    pub(super) fn of(object: &Elf, path: &Path, rights: &Rights) -> Option<Self> {
         object.section_by_name(".debug_info").or_else(|| object.section_by_name(".zdebug_info"))?;
         let mut dwarf = Dwarf::load(|id| section(object, id.name())).ok()?;
-        if let Some(shared) = shared(object, path) {
+        if let Some(shared) = shared(object, path, rights) {
             // If it is damaged, the rest is still good.
             let _ = dwarf.load_sup(|id: SectionId| section(&shared, id.name()));
         }
         let context = Context::from_dwarf(dwarf).ok()?;
-        Some(Self { context, package: package(path) })
+        Some(Self { context, package: package(path, rights), rights: rights.clone() })
     }
 
     /// The functions at an address, inlined ones first.
@@ -114,7 +114,7 @@ impl Information {
         }
         let part = |bytes: Option<Bytes>| bytes.map(|bytes| OsStr::from_bytes(bytes.slice()));
         let path = PathBuf::from(part(load.comp_dir).unwrap_or_default()).join(part(load.path)?);
-        let object = open(&path).ok()?;
+        let object = open(&path, &self.rights).ok()?;
         let mut dwarf =
             Dwarf::load(|id| section(&object, id.dwo_name().unwrap_or_default())).ok()?;
         let header = dwarf.units().next().ok()??;
@@ -128,7 +128,7 @@ impl Information {
 }
 
 /// What several files share.
-fn shared(object: &Elf, path: &Path) -> Option<Elf> {
+fn shared(object: &Elf, path: &Path, rights: &Rights) -> Option<Elf> {
     let (name, build_id) = object.gnu_debugaltlink().ok()??;
     let same = |object: &Elf| object.build_id().ok().flatten() == Some(build_id);
     let named = path.parent()?.join(OsStr::from_bytes(name));
@@ -137,14 +137,14 @@ fn shared(object: &Elf, path: &Path) -> Option<Elf> {
     [by_build_id(build_id), Some(named), Some(inside)]
         .into_iter()
         .flatten()
-        .find_map(|path| open(&path).ok().filter(same))
+        .find_map(|path| open(&path, rights).ok().filter(same))
 }
 
 /// The units of all of a program's `.dwo` files in one.
-fn package(path: &Path) -> Option<DwarfPackage<Bytes>> {
+fn package(path: &Path, rights: &Rights) -> Option<DwarfPackage<Bytes>> {
     let mut name = path.as_os_str().to_owned();
     name.push(".dwp");
-    let object = open(Path::new(&name)).ok()?;
+    let object = open(Path::new(&name), rights).ok()?;
     let empty = EndianSlice::new(&[], endian(&object));
     DwarfPackage::load(|id| section(&object, id.dwo_name().unwrap_or_default()), empty).ok()
 }
@@ -165,7 +165,7 @@ fn section(object: &Elf, name: &str) -> Result<Bytes, gimli::Error> {
 }
 
 /// Bytes that stay to the end, as those of mapped files do; in a list, so that whoever looks for leaks sees that they do.
-fn kept(bytes: Vec<u8>) -> &'static [u8] {
+pub(super) fn kept(bytes: Vec<u8>) -> &'static [u8] {
     static KEPT: Mutex<Vec<&[u8]>> = Mutex::new(Vec::new());
     let bytes: &'static [u8] = bytes.leak();
     KEPT.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
