@@ -7,8 +7,10 @@
 //! run find it gone and are not reported.
 //!
 //! A server that root starts gives up its user before it serves anybody. What is to be seen of it is written by another
-//! user then, who may make files in the folder ([`Folder::for_records`]), and neither list it nor touch those of others.
+//! user then, who may pass the folder of records ([`Folder::for_records`]), and neither list it nor make a file there. A
+//! folder in it, which root's process makes before it becomes that user, takes what the user's other processes write.
 
+use crate::symbols::rights::user;
 use anyhow::Context;
 use heapwright_record::Stats;
 use std::fs::{self, DirBuilder, File};
@@ -81,15 +83,11 @@ impl Folder {
         })
     }
 
-    /// The same for records: of root's run, other users may leave theirs.
+    /// The same for records.
     pub(crate) fn for_records() -> anyhow::Result<Self> {
         let folder = Self::new()?;
-        // SAFETY: it has no precondition.
-        if unsafe { libc::geteuid() } == 0 {
-            let permissions = fs::Permissions::from_mode(0o1733);
-            fs::set_permissions(&folder.path, permissions)
-                .with_context(|| format!("cannot open {} to others", folder.path.display()))?;
-        }
+        for_records(&folder.path)
+            .with_context(|| format!("cannot open {} to others", folder.path.display()))?;
         Ok(folder)
     }
 
@@ -154,6 +152,14 @@ impl Drop for Folder {
         // A process that still writes may race with this; what it leaves in
         // the way is one small folder among temporary ones.
         let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Lets the users whom processes of root's run become pass a folder, to what is theirs in it.
+pub(crate) fn for_records(folder: &Path) -> std::io::Result<()> {
+    match user() {
+        0 => fs::set_permissions(folder, fs::Permissions::from_mode(0o711)),
+        _ => Ok(()),
     }
 }
 

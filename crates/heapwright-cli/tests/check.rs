@@ -5,7 +5,7 @@ mod common;
 
 use common::{Folder, done, heapwright, run, stderr, stdout, text};
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 
 /// Frees twice if asked to, and ends as it is asked to.
@@ -364,42 +364,180 @@ fn who_asks_the_command_to_end_asks_the_daemon() {
     assert!(line.contains(LOST), "{line}");
 }
 
-/// What a server that root starts forks when it has given up its user has a record.
+/// Whether the test is root's: others have no user to give up, and no stranger to be attacked by.
+fn is_root(test: &str) -> bool {
+    // SAFETY: it has no precondition.
+    let is = unsafe { libc::geteuid() } == 0;
+    if !is {
+        eprintln!("{test} skipped: only root can become another user");
+    }
+    is
+}
+
+/// A user whom no process of a run is, but those that are to be.
+const STRANGER: u32 = 54_321;
+
+/// What a server that root starts writes when it has given up its user is reported: its own record goes on, and what it
+/// forks then has one.
 #[test]
 fn what_gave_up_its_user_is_reported() {
-    // SAFETY: it has no precondition.
-    if unsafe { libc::geteuid() } != 0 {
-        // Nobody else has a user to give up.
+    if !is_root("what_gave_up_its_user_is_reported") {
         return;
     }
     let folder = Folder::new();
     let source = "
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-__attribute__((noinline)) static void serve(void) {
-    char *volatile block = malloc(40);
+__attribute__((noinline)) static void serve(int size) {
+    char *volatile block = malloc(size);
     free(block);
     free(block);
 }
-int main(void) {
-    if (setuid(65534) != 0)
+int main(int count, char **words) {
+    int left = strcmp(words[1], \"back\") ? setuid(54321) : seteuid(54321);
+    if (left != 0)
         return 1;
+    serve(80);
     if (fork() == 0) {
-        serve();
+        serve(40);
         exit(0);
     }
     wait(0);
+    if (strcmp(words[1], \"back\") == 0 && seteuid(0) != 0)
+        return 2;
+    serve(120);
     return 0;
 }
 ";
     let program = folder.compile("server", &["-g", "-O0"], source);
-    let output = check(&[], &[text(&program)]);
-    assert_eq!(output.status.code(), Some(99), "{}", stderr(&output));
-    let printed = stderr(&output);
-    // What the first process had begun as root it cannot go on with, and that is said.
-    for part in ["double-free: free of a 40-byte", "in serve ", "INCOMPLETE: "] {
-        assert!(printed.contains(part), "{part}: {printed}");
+    for how in ["for good", "back"] {
+        let kept = folder.path(how.replace(' ', "-"));
+        for flags in [&[][..], &["--keep", text(&kept)]] {
+            let output = check(flags, &[text(&program), how]);
+            assert_eq!(output.status.code(), Some(99), "{}", stderr(&output));
+            let printed = stderr(&output);
+            for part in [" 40-byte block", " 80-byte block", " 120-byte block", "in serve "] {
+                assert!(printed.contains(part), "{how}: {part}: {printed}");
+            }
+            // (A process that gave up its user may not read its own memory.)
+            for line in printed.lines().filter(|line| line.contains("INCOMPLETE: ")) {
+                assert!(line.contains(" could not be looked at for leaks: "), "{how}: {printed}");
+            }
+        }
+        let output = done(heapwright().arg("report").arg(&kept));
+        assert!(stdout(&output).contains("of a 40-byte"), "{}", stdout(&output));
+    }
+}
+
+/// A user who is none of the run's can put nothing into its folder, nor in the place of a record.
+#[test]
+fn other_users_neither_hide_nor_forge_findings() {
+    if !is_root("other_users_neither_hide_nor_forge_findings") {
+        return;
+    }
+    let folder = Folder::new_in(Path::new("/tmp"));
+    let program = program(&folder);
+    let fine = folder.path("fine");
+    check(&["--keep", text(&fine)], &[text(&program)]);
+    // As the stranger: a file, a pipe and a folder, and a look at the names of others' files.
+    let tries = "umask 0; for d in $TMPDIR/heapwright-*; do echo x >$d/record.77 && echo made; \
+                 mkfifo $d/record.78 && echo made; mkdir $d/record.users && echo made; ls $d; done";
+    let script = format!(
+        "setpriv --reuid {STRANGER} --clear-groups sh -c '{tries}'; {} twice",
+        text(&program)
+    );
+    for flags in [&["check"][..], &["valgrind", "--trace-children=yes"]] {
+        let mut command = heapwright();
+        let output = done(
+            command.args(flags).args(["--", "sh", "-c", &script]).env("TMPDIR", folder.path("")),
+        );
+        assert_eq!(stdout(&output), "", "{}", stderr(&output));
+        let printed = stderr(&output);
+        assert!(printed.contains("double-free") || printed.contains("Invalid free"), "{printed}");
+    }
+    // In a folder that is open to all, what is a stranger's is not read, and the run is not clean.
+    let open = folder.path("open");
+    std::fs::create_dir(&open).expect("made");
+    let all = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(&open, all).expect("changed");
+    let script = format!(
+        "for r in {}/record.*; do cp $r {1}/record.99; done; chown {STRANGER} {1}/record.99; {2}",
+        text(&fine),
+        text(&open),
+        text(&program)
+    );
+    let output = check(&["--keep", text(&open)], &["sh", "-c", &script]);
+    assert_eq!(output.status.code(), Some(125), "{}", stderr(&output));
+    assert!(stderr(&output).contains("record.99 is no record of this run"), "{}", stderr(&output));
+}
+
+/// A record leads to the lines of a source that its owner can read, and to no others.
+#[test]
+fn a_record_leads_to_no_file_that_its_owner_cannot_read() {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    if !is_root("a_record_leads_to_no_file_that_its_owner_cannot_read") {
+        return;
+    }
+    let folder = Folder::new_in(Path::new("/tmp"));
+    let program = program(&folder);
+    let kept = folder.path("kept");
+    check(&["--keep", text(&kept)], &[text(&program), "twice"]);
+    let shown = |mode| {
+        std::fs::set_permissions(folder.path("prog.c"), PermissionsExt::from_mode(mode))
+            .expect("changed");
+        let output = done(heapwright().arg("report").arg(&kept));
+        assert!(stdout(&output).contains("double-free"), "{}", stderr(&output));
+        stdout(&output).contains("free(block);")
+    };
+    assert!(shown(0o600), "root's own");
+    for record in std::fs::read_dir(&kept).expect("there").flatten() {
+        chown(record.path(), Some(STRANGER), None).expect("changed");
+    }
+    assert!(shown(0o644));
+    assert!(!shown(0o600));
+}
+
+/// Where standard error takes nothing, the exit code says what there is to say.
+#[test]
+fn no_exit_code_depends_on_standard_error() {
+    let folder = Folder::new();
+    let program = program(&folder);
+    let (program, none) = (text(&program), text(&folder.path("none")).to_owned());
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").expect("opens");
+    let closed = || std::io::pipe().expect("made").1;
+    for words in [
+        &["check", "--", program, "twice"][..],
+        &["check", "--", program, "once", "7"],
+        &["check", "--no-such-option"],
+        &["check", "--", &none],
+        &["check", "--keep", "/proc/none", "--", program],
+        &["valgrind", "--error-exitcode=9", program, "twice"],
+        &["cargo", "--no-such-option"],
+        &["run", "--stats", "--", program, "once", "3"],
+        &["run", "--", &none],
+        &["profile", "--", program, "once", "3"],
+        &["record", "-o", "/proc/none", "--", program],
+        &["replay", &none],
+        &["report", &none],
+        &["diff", &none, &none],
+        &["heap", &none],
+        &["top", "--no-such-option"],
+        &["explain", &none],
+        &["doctor", "--", &none],
+        &["bench", "--rounds", "1", "--", &none],
+        &["library", "--no-such-option"],
+    ] {
+        let code = |stderr: std::process::Stdio| {
+            let mut command = heapwright();
+            command.args(words).stdout(std::process::Stdio::null()).stderr(stderr);
+            command.status().expect("runs").code()
+        };
+        let wanted = code(std::process::Stdio::null());
+        assert!(wanted.is_some(), "{words:?}");
+        assert_eq!(code(full().into()), wanted, "{words:?} to a full device");
+        assert_eq!(code(closed().into()), wanted, "{words:?} to a closed pipe");
     }
 }
 

@@ -233,7 +233,7 @@ fn write_file(prefix: &CStr, pid: u64, snapshot: &Stats) {
     path.byte(b'.').number(pid);
     let shown = path.bytes().len();
     path.byte(0);
-    if !write_whole(path.bytes(), &snapshot.encode()) {
+    if !heapwright::process::save_file(path.bytes(), &snapshot.encode()) {
         let mut message = crate::text::Text::<4224>::new();
         message
             .str("heapwright: cannot write the stats file \"")
@@ -241,21 +241,4 @@ fn write_file(prefix: &CStr, pid: u64, snapshot: &Stats) {
             .str("\": check the directory of option stats_file\n");
         process::write_stderr(message.bytes());
     }
-}
-
-/// Makes or replaces a file. `path` ends with a zero byte; a longer one than
-/// the buffer lost its own and is refused.
-fn write_whole(path: &[u8], bytes: &[u8]) -> bool {
-    let Ok(path) = CStr::from_bytes_with_nul(path) else { return false };
-    // Not through a link that another user made in a public directory.
-    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC | libc::O_NOFOLLOW;
-    // SAFETY: a string and flags.
-    let file = unsafe { libc::open(path.as_ptr(), flags, 0o644) };
-    if file < 0 {
-        return false;
-    }
-    let written = heapwright::process::write_all(file, bytes);
-    // SAFETY: ours, and open.
-    let closed = unsafe { libc::close(file) };
-    written && closed == 0
 }

@@ -36,6 +36,7 @@
 //!   bounds           in libheapwright-hardened.so and libheapwright-check.so: what the C library writes, and reads, checked
 //!   sanitizer        in libheapwright-check.so alone: LeakSanitizer's interface
 //!   poisoning        there, too: AddressSanitizer's
+//!   user             there, too: setuid and its kin, by which a process gives up root's rights
 //!   observe          for tests alone: what arrives at the debug heap's hooks
 //! ```
 //!
@@ -126,6 +127,9 @@ mod stepping;
 mod tcmalloc;
 /// cbindgen:ignore
 mod text;
+#[cfg(heapwright_reads)]
+/// cbindgen:ignore
+mod user;
 /// cbindgen:ignore
 mod weak;
 

@@ -1,5 +1,6 @@
 //! Memory limits: near one free memory goes back sooner, and one line says that it is near.
 mod support;
+use std::os::unix::fs::PermissionsExt;
 use support::{How, Outcome, command, compile, run};
 
 fn under(options: &str, words: &[&str]) -> Outcome {
@@ -40,6 +41,14 @@ fn at_the_limit_the_heap_profile_is_saved() {
     let files = std::fs::read_dir(&folder).expect("read").count();
     std::fs::remove_dir_all(&folder).expect("removed");
     assert_eq!(files, 1);
+    // Without a name of the user's, others can neither guess the file's name nor read it.
+    let outcome = under("limit=64m,sample=64k", &[]);
+    let (_, path) = outcome.stderr.trim().split_once("is saved in ").expect("says where");
+    let about = std::fs::symlink_metadata(path).expect("is there");
+    std::fs::remove_file(path).expect("removed");
+    assert!(about.is_file() && about.permissions().mode() & 0o777 == 0o600, "{about:?}");
+    let name = path.strip_prefix("/tmp/heapwright-profile-").expect("among temporary files");
+    assert!(name.split_once('.').is_some_and(|(random, _)| random.len() >= 10), "{name}");
 }
 
 #[test]

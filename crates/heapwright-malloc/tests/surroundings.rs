@@ -81,6 +81,21 @@ fn locked_memory_may_be_limited() {
     }
 }
 
+#[test]
+fn what_is_written_raises_no_signal() {
+    fine("own_writes.c", &[How::Preload, How::Archive]);
+    let program = compile("own_writes.c", How::Preload, &[]);
+    let folder = std::env::temp_dir().join(format!("own-writes-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("made");
+    for option in ["mode=debug,quiet=yes,record", "stats_file", "trace", "sample=4k,profile"] {
+        let options = format!("{option}={}", folder.join("file").display());
+        let mut command = command(&program, How::Preload);
+        let outcome = run(command.arg("limited").env("HEAPWRIGHT", &options));
+        assert!(outcome.status.success(), "{options}: {outcome:?}");
+    }
+    std::fs::remove_dir_all(&folder).expect("removed");
+}
+
 /// The strict mode is a setting of the whole machine: only on request.
 #[test]
 fn memory_may_be_strictly_accounted() {

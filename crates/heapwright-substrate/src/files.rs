@@ -1,5 +1,13 @@
 //! Files that a process leaves behind: `PREFIX.<pid>`, one for each process.
 //!
+//! ```text
+//!   PREFIX.<pid>                         the user's alone, made new, never through a link
+//!   PREFIX.users/<uid>/process.<pid>     a record, of a process that root's gave to another user
+//! ```
+//!
+//! The second folder is that user's alone. A process of root's makes it before it gives up its
+//! user, so it is there for users whom the run itself chose.
+//!
 //! What the debug heap's record and the trace share: their names, and what they say of
 //! the program at their beginning. No memory is asked for; paths end with a zero.
 
@@ -59,6 +67,9 @@ impl Path {
     }
 }
 
+/// The longest text behind a prefix, and a zero.
+const BEHIND: usize = b".users/4294967295/process.4294967295\0".len();
+
 /// What the names of some files begin with.
 pub struct Prefix(Path);
 
@@ -81,14 +92,38 @@ impl Prefix {
             path.length = os::current_folder(&mut path.bytes[..PATH / 2]);
             path = path.with(b"/");
         }
-        // With room for a dot and a number.
-        let length = prefix.len().min(PATH - 13 - path.length);
+        let length = prefix.len().min(PATH - BEHIND - path.length);
         self.0 = path.with(&prefix[..length]);
     }
 
     /// The path of a process's file.
     pub fn of(&self, process: u32) -> [u8; PATH] {
         self.0.with(b".").with_number(process).bytes
+    }
+
+    /// The same in the folder of a user that a process of root's became.
+    #[cfg(any(test, feature = "debug"))]
+    pub fn of_user(&self, user: u32, process: u32) -> [u8; PATH] {
+        self.folder_of(user).with(b"/process.").with_number(process).bytes
+    }
+
+    #[cfg(any(test, feature = "debug"))]
+    fn folder_of(&self, user: u32) -> Path {
+        self.0.with(b".users/").with_number(user)
+    }
+
+    /// A process of root's is about to become a user's, or is root's again: the process's file is given from one
+    /// to the other, and the user gets a folder for those of its children.
+    #[cfg(feature = "debug")]
+    pub fn give(&self, process: u32, from: u32, to: u32) {
+        os::give_file(&self.of(process), from, to);
+        if from == 0 {
+            let mut base = *self.0.as_bytes();
+            let name = base.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
+            base[name..].fill(0);
+            let (folder, path) = (self.0.with(b".users"), self.folder_of(to));
+            os::make_folder_of(to, path.as_bytes(), folder.as_bytes(), &base);
+        }
     }
 }
 
@@ -115,8 +150,9 @@ mod tests {
         assert!(prefix.is_given());
         assert_eq!(shown(&prefix.of(1)), b"/tmp/x.1");
         assert_eq!(shown(&prefix.of(u32::MAX)), b"/tmp/x.4294967295");
+        assert_eq!(shown(&prefix.of_user(7, 1)), b"/tmp/x.users/7/process.1");
         prefix.set(&[b'/'; 600]);
-        assert_eq!(shown(&prefix.of(u32::MAX)).len(), PATH - 13 + 11);
+        assert_eq!(shown(&prefix.of_user(u32::MAX, u32::MAX)).len(), PATH - 1);
     }
 
     #[test]

@@ -34,7 +34,8 @@ use heapwright_record::control_group;
 use crate::digits::number;
 use crate::files::Path;
 use crate::os;
-use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+pub use crate::os::{expect_sandbox, is_in_sandbox};
+use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use crate::ticks::{self, Whose};
 
 /// How near the limit is.
@@ -205,19 +206,6 @@ fn note_pressure(pressure: Nearness) {
 fn begin_anew() -> usize {
     FRESH.store(0, Ordering::Relaxed);
     LONGEST.swap(0, Ordering::Relaxed)
-}
-
-static IN_SANDBOX: AtomicBool = AtomicBool::new(false);
-
-/// The process is about to forbid system calls to itself: no file is opened any more for what can be done without.
-pub fn enter_sandbox() {
-    IN_SANDBOX.store(true, Ordering::SeqCst);
-}
-
-/// Whether it has.
-#[inline]
-pub fn is_in_sandbox() -> bool {
-    IN_SANDBOX.load(Ordering::SeqCst)
 }
 
 /// The number that a file consists of.

@@ -194,6 +194,28 @@ pub mod process {
         crate::os::thread_id()
     }
 
+    /// A process of root's is about to become another user's, or is root's again: gives its record (option
+    /// `record`) from the one to the other, so that it can go on. Others' files stay as they are.
+    ///
+    /// ```
+    /// heapwright::process::give_record(0, 1000);
+    /// ```
+    #[cfg(feature = "debug")]
+    pub fn give_record(from: u32, to: u32) {
+        crate::debug::give_record(from, to);
+    }
+
+    /// Makes or replaces a file, whose path ends with a zero, for this user alone: readers never find half of it, and
+    /// it is not written through a link. False: it is as it was.
+    ///
+    /// ```
+    /// assert!(!heapwright::process::save_file(b"/no/such/folder/file\0", b"text"));
+    /// ```
+    #[must_use]
+    pub fn save_file(path: &[u8], bytes: &[u8]) -> bool {
+        crate::os::save_file(path, |file| crate::os::write_all(file, bytes))
+    }
+
     /// Whether the caller runs in the process the heap knows of: false in a
     /// child of `vfork`, which borrows its parent's memory.
     #[must_use]

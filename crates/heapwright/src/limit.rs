@@ -14,6 +14,7 @@
 //! because of it.
 
 use crate::chunk;
+use crate::files::{self, PATH};
 use crate::memory_limit::{self, LEAST_LIMIT, Look, Nearness, Watcher, nearness};
 use crate::options::{self, MemoryLimit};
 use crate::os;
@@ -126,7 +127,7 @@ pub fn sandbox() -> os::Sandbox {
 #[doc(hidden)]
 pub fn expect_sandbox() {
     const PATIENCE_NS: u64 = 5_000_000;
-    memory_limit::enter_sandbox();
+    memory_limit::expect_sandbox();
     #[cfg(feature = "debug")]
     crate::heap::sampling::end_if(crate::heap::sampling::By::Tracer);
     // A handler that has interrupted the look itself waits in vain.
@@ -227,7 +228,9 @@ fn say(look: &Look) {
         return;
     }
     match saved {
-        Saved::Yes => line.text("the heap profile is saved").write(),
+        Saved::In(path) => {
+            line.text("the heap profile is saved in ").bytes(files::shown(&path)).write();
+        }
         Saved::No => line.text("the heap profile could not be saved (option profile)").write(),
         Saved::None => {
             line.text("see `heapwright top`, and option sample for a heap profile").write();
@@ -238,7 +241,7 @@ fn say(look: &Look) {
 /// What became of the heap profile.
 #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "there is none then"))]
 enum Saved {
-    Yes,
+    In([u8; PATH]),
     No,
     None,
 }
@@ -248,7 +251,7 @@ fn save_profile() -> Saved {
     if !crate::profile::is_on() {
         return Saved::None;
     }
-    if crate::samples::save_at_limit() { Saved::Yes } else { Saved::No }
+    crate::samples::save_at_limit().map_or(Saved::No, Saved::In)
 }
 
 #[cfg(not(feature = "debug"))]

@@ -37,6 +37,8 @@ const PENDING: usize = 32 << 10;
 pub(crate) struct Recorder {
     /// The file's name without the number of the process; nothing: none is wanted.
     path: Prefix,
+    /// The file lies in the folder of a user that a process of root's became.
+    is_of_user: bool,
     /// An open file to write to, instead of one by name.
     file: Option<i32>,
     /// When the process began, in nanoseconds since 1970; 0: when its record does.
@@ -57,6 +59,7 @@ impl Recorder {
     pub(crate) const fn new() -> Self {
         Self {
             path: Prefix::none(),
+            is_of_user: false,
             file: None,
             began: 0,
             process: 0,
@@ -120,7 +123,13 @@ impl Recorder {
     /// Makes the file, and says in it whose it is.
     fn write_beginning(&mut self) {
         let path = self.path.of(self.process);
-        if !self.append(&HEADER, true) {
+        self.is_of_user = false;
+        let mut is_made = self.append(&HEADER, true);
+        if !is_made && self.file.is_none() {
+            self.is_of_user = true;
+            is_made = self.append(&HEADER, true);
+        }
+        if !is_made {
             self.broken = true;
             if self.file.is_some() {
                 return;
@@ -174,10 +183,12 @@ impl Recorder {
 
     /// Writes to the file, which is made if `make`.
     fn append(&self, bytes: &[u8], make: bool) -> bool {
-        match self.file {
-            Some(file) => os::write_all(file, bytes),
-            None => os::append_file(&self.path.of(self.process), bytes, make),
-        }
+        let path = match self.file {
+            Some(file) => return os::write_all(file, bytes),
+            None if self.is_of_user => self.path.of_user(os::user_id(), self.process),
+            None => self.path.of(self.process),
+        };
+        os::append_file(&path, bytes, make)
     }
 
     /// Adds a stack, and the modules that it leads through.

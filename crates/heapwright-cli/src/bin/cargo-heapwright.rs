@@ -1,5 +1,6 @@
 //! `cargo heapwright ...`: cargo's way to call `heapwright cargo ...`, which lies beside this.
 
+use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -12,6 +13,9 @@ fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1).peekable();
     words.next_if(|word| word == "heapwright");
     let error = Command::new(&command).arg("cargo").args(words).exec();
-    eprintln!("heapwright: cannot run {}: {error}", command.display());
+    // SAFETY: SIG_IGN is a valid disposition; `exec` has set the default one, which a closed pipe would end this by.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+    // (`eprintln!` panics where standard error takes nothing.)
+    _ = writeln!(std::io::stderr(), "heapwright: cannot run {}: {error}", command.display());
     ExitCode::from(125)
 }

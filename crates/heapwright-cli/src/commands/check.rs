@@ -29,7 +29,7 @@ use crate::process::Exit;
 use crate::report::model::{Report, Wanted};
 use crate::report::sites::Sites;
 use crate::report::{self, Made};
-use crate::statistics::{Folder, fits_option};
+use crate::statistics::{Folder, fits_option, for_records};
 use crate::wrong::{is_wrong, wrong};
 use anyhow::{Context, bail};
 use std::fs;
@@ -253,6 +253,7 @@ fn is_shim(inspected: &inspect::Report) -> bool {
 
 fn how(args: &Args, inspected: &inspect::Report) -> report::Options {
     let mut how = args.output_args.options();
+    how.is_of_run = true;
     if is_shim(inspected) {
         how.skip.extend(SHELLS.map(str::to_owned));
     }
@@ -265,10 +266,12 @@ fn how(args: &Args, inspected: &inspect::Report) -> report::Options {
 /// The folder to keep records in: a new one, or one without records, which would be
 /// reported as this run's.
 fn kept(path: &Path) -> anyhow::Result<PathBuf> {
+    let is_new = !path.exists();
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(path)
+        .and_then(|()| if is_new { for_records(path) } else { Ok(()) })
         .and_then(|()| fs::canonicalize(path))
         .with_context(|| format!("cannot keep records in {}", path.display()))
         .and_then(|path| {

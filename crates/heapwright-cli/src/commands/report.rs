@@ -195,6 +195,7 @@ impl OutputArgs {
             },
             quiet: false,
             at: Point::End,
+            is_of_run: false,
         }
     }
 

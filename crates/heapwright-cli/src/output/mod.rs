@@ -105,6 +105,11 @@ pub(crate) fn write_all<F>(
     Ok(())
 }
 
+/// Writes a line to stderr, if that takes it.
+pub(crate) fn say(text: std::fmt::Arguments<'_>) {
+    _ = io::stderr().write_all(format!("{text}\n").as_bytes());
+}
+
 /// Writes to stdout; a reader that has gone (`| head`) is no error.
 pub(crate) fn to_stdout(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut out = io::stdout().lock();

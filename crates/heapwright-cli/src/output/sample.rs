@@ -37,6 +37,7 @@ const SECOND: u64 = 1_000_000_000;
 /// Everything at once.
 pub(crate) fn report() -> Report {
     Report {
+        foreign: Vec::new(),
         processes: vec![server(), worker()],
         stacks: stacks(),
         errors: errors(),
@@ -476,6 +477,7 @@ pub(crate) fn profile() -> Report {
         ..server()
     };
     Report {
+        foreign: Vec::new(),
         processes: vec![process],
         stacks: stacks(),
         wanted: Wanted { figure: Figure::Live, ..Wanted::default() },

@@ -80,7 +80,10 @@ pub(crate) fn replace(mut command: Command) -> io::Error {
     let signals = inherited::Ignored::now();
     // SAFETY: the closure makes only async-signal-safe calls; no threads exist.
     unsafe { command.pre_exec(move || signals.restore()) };
-    command.exec()
+    let error = command.exec();
+    // That has given SIGPIPE its default action, and this process goes on.
+    signals::ignore(libc::SIGPIPE);
+    error
 }
 
 /// Runs the program as a child and stands in for it until it ends.

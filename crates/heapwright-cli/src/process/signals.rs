@@ -170,6 +170,12 @@ pub(super) fn set_default(signal: i32) {
     unsafe { libc::signal(signal, libc::SIG_DFL) };
 }
 
+/// Ignores a signal.
+pub(super) fn ignore(signal: i32) {
+    // SAFETY: SIG_IGN is a valid disposition of every signal that we name.
+    unsafe { libc::signal(signal, libc::SIG_IGN) };
+}
+
 /// Dies of a signal, if the kernel lets us.
 pub(super) fn die_of(signal: i32) {
     set_default(signal);

@@ -28,6 +28,7 @@ use heapwright_record::debug::{
     Reach, Role, Step, Text,
 };
 use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -59,6 +60,8 @@ pub(super) struct Gathered {
     pub(super) leaks: Vec<Lost>,
     fates: HashMap<(Reach, u32, Origin), u32>,
     pub(super) notes: Vec<String>,
+    /// Files that are no records of the run.
+    pub(super) foreign: Vec<String>,
     /// Findings that their process made and did not write.
     pub(super) unwritten: u64,
     /// Records that are damaged.
@@ -125,12 +128,18 @@ impl Gathered {
         Self { until, ..Self::default() }
     }
 
-    /// Adds what a record says.
-    pub(super) fn add(&mut self, path: &Path, progress: &dyn Fn(u64)) -> anyhow::Result<()> {
+    /// Adds what a record says, which a user owns.
+    pub(super) fn add(
+        &mut self,
+        path: &Path,
+        file: File,
+        owner: u32,
+        progress: &dyn Fn(u64),
+    ) -> anyhow::Result<()> {
         let record = self.records.len() as u32;
         self.records.push(path.to_owned());
-        let mut image = Image::new(record);
-        let read = input::read(path, progress, &mut |entry, at| image.take(self, &entry, at));
+        let mut image = Image::new(record, owner);
+        let read = input::read(file, progress, &mut |entry, at| image.take(self, &entry, at));
         image.end(self);
         let Reading { problem, skipped } = read?;
         let name = path.display();
@@ -154,6 +163,8 @@ impl Gathered {
 /// The program that a record is about.
 struct Image {
     record: u32,
+    /// The record's owner.
+    owner: u32,
     /// Nothing of it is reported.
     is_skipped: bool,
     /// Its index; none before anything was said of it.
@@ -179,9 +190,10 @@ struct UnderWay {
 }
 
 impl Image {
-    fn new(record: u32) -> Self {
+    fn new(record: u32, owner: u32) -> Self {
         Self {
             record,
+            owner,
             is_skipped: false,
             process: None,
             modules: Rc::default(),
@@ -225,7 +237,7 @@ impl Image {
             Entry::Process(process) => {
                 self.end(all);
                 self.became_another(all, process.pid);
-                *self = Self::new(self.record);
+                *self = Self::new(self.record, self.owner);
                 let exe = printable(process.exe);
                 let file = exe.rsplit('/').next().unwrap_or_default();
                 self.is_skipped = all.skip.iter().any(|pattern| glob(pattern, file));
@@ -345,7 +357,7 @@ impl Image {
 
     fn load(&mut self, all: &mut Gathered, module: &Module<'_>) {
         let began = self.process(all).model.began;
-        let file = all.files.number(module, began);
+        let file = all.files.number(module, began, self.owner);
         Rc::make_mut(&mut self.modules).add(module, file);
         self.epoch = None;
     }

@@ -3,13 +3,17 @@
 //! A record may be as large as the disk, and what is to be kept of it is small. So it
 //! goes through a buffer of a megabyte, entry by entry; a stack that is to be reported
 //! later is read again from where it is ([`Fetch`]).
+//!
+//! Who wrote a record is asked of the opened file. In a folder of records, those of a user whom a process of root's
+//! became lie in `STEM.users/UID/`, which is that user's: what is there counts if that user owns it.
 
+use crate::symbols::rights::user;
 use anyhow::{Context, ensure};
 use heapwright_record::Problem;
 use heapwright_record::debug::{Entry, HEADER_BYTES, MOST_FRAMES, Reader};
 use std::fs::{self, File};
 use std::io::Read;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// How much is in memory at once.
@@ -30,17 +34,63 @@ pub(super) struct Reading {
     pub(super) skipped: u64,
 }
 
+/// Opens a record; whose it is.
+pub(super) fn open(path: &Path) -> anyhow::Result<(File, u32)> {
+    // Another user's link in a folder for its records may lead anywhere.
+    let user = user_of(path);
+    let link = if user.is_some() { libc::O_NOFOLLOW } else { 0 };
+    let look = if user.is_some() { fs::symlink_metadata } else { fs::metadata };
+    let metadata = look(path)?;
+    ensure!(!metadata.is_dir(), "it is a folder");
+    ensure!(metadata.is_file(), "it is not a file");
+    let file = File::options().read(true).custom_flags(link | libc::O_NONBLOCK).open(path)?;
+    let metadata = file.metadata()?;
+    ensure!(metadata.is_file(), "it is not a file");
+    let owner = metadata.uid();
+    ensure!(user.is_none_or(|user| user == owner), "it is not of the user whose folder it is in");
+    Ok((file, owner))
+}
+
+/// The user for whose records the folder of a file was made.
+fn user_of(path: &Path) -> Option<u32> {
+    let folder = path.parent()?;
+    let is_of_users = folder.parent()?.extension()? == USERS;
+    folder.file_name()?.to_str()?.parse().ok().filter(|_| is_of_users)
+}
+
+/// What the name of a folder for other users' records ends with.
+const USERS: &str = "users";
+
+/// The folders for other users' records in a folder of records.
+fn folders_of_users(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let within = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten();
+    within(folder)
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|end| end == USERS))
+        .flat_map(move |path| within(&path).map(|entry| entry.path()))
+        .filter(|path| path.symlink_metadata().is_ok_and(|about| about.is_dir()))
+}
+
+/// Whether a user's record is of a run that left its records in a folder: the user is this command's, or one that a process of
+/// the run became. (Nobody else can have made a folder for that one, if only this user may write there.)
+pub(super) fn is_of_run(folder: &Path, owner: u32) -> bool {
+    let is_private = || {
+        fs::metadata(folder).is_ok_and(|about| about.uid() == user() && about.mode() & 0o022 == 0)
+    };
+    owner == user()
+        || is_private()
+            && folders_of_users(folder)
+                .any(|path| path.file_name().is_some_and(|name| *name == *owner.to_string()))
+}
+
 /// Reads a record; `each` is given every entry and where in the file it begins,
 /// `progress` how many bytes were read since it was asked last.
 pub(super) fn read(
-    path: &Path,
+    mut file: File,
     progress: &dyn Fn(u64),
     each: &mut dyn FnMut(Entry<'_>, u64),
 ) -> anyhow::Result<Reading> {
-    let metadata = fs::metadata(path)?;
-    ensure!(!metadata.is_dir(), "it is a folder");
-    ensure!(metadata.is_file(), "it is not a file");
-    let mut file = File::open(path)?;
     let mut buffer = Vec::new();
     let mut whole = fill(&mut file, &mut buffer, PIECE)?;
     let mut at = HEADER_BYTES as u64;
@@ -83,9 +133,13 @@ pub(super) fn records(argument: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if !argument.is_dir() {
         return Ok(vec![argument.to_owned()]);
     }
-    let entries = fs::read_dir(argument).with_context(|| reading(argument))?;
-    let mut found: Vec<PathBuf> =
-        entries.flatten().map(|entry| entry.path()).filter(|path| begins_as_one(path)).collect();
+    fs::read_dir(argument).with_context(|| reading(argument))?;
+    let mut found: Vec<PathBuf> = std::iter::once(argument.to_owned())
+        .chain(folders_of_users(argument))
+        .flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten())
+        .map(|entry| entry.path())
+        .filter(|path| begins_as_one(path))
+        .collect();
     ensure!(
         !found.is_empty(),
         "{}: there is no debug record in this folder; {WHAT_IS_ONE}",
@@ -102,8 +156,8 @@ fn begins_as_one(path: &Path) -> bool {
     let mut header = [0; HEADER_BYTES];
     // One that is just written, or was when its process was killed.
     let is_half = path.extension().is_some_and(|extension| extension == "new");
-    let opened = (path.is_file() && !is_half).then(|| File::open(path).ok()).flatten();
-    opened.is_some_and(|mut file| file.read_exact(&mut header).is_ok())
+    let opened = if is_half { None } else { open(path).ok() };
+    opened.is_some_and(|(mut file, _)| file.read_exact(&mut header).is_ok())
         && Reader::new(&header).is_ok()
 }
 
@@ -128,7 +182,7 @@ impl Fetch {
         at: u64,
     ) -> Option<(Vec<u64>, bool)> {
         if self.open.as_ref().is_none_or(|(number, _)| *number != record) {
-            self.open = Some((record, File::open(records.get(record as usize)?).ok()?));
+            self.open = Some((record, open(records.get(record as usize)?).ok()?.0));
         }
         let (_, file) = self.open.as_ref()?;
         let mut bytes = [0; 64 + 8 * MOST_FRAMES];
@@ -167,7 +221,7 @@ mod tests {
             let bytes = long(entries);
             fs::write(&path, &bytes[..bytes.len() - cut]).expect("written");
             let (mut count, mut last) = (0, 0);
-            let read = read(&path, &|_| (), &mut |_, at| {
+            let read = read(open(&path).expect("is there").0, &|_| (), &mut |_, at| {
                 assert!(at == 16 || at == last + 3016);
                 (count, last) = (count + 1, at);
             })
@@ -178,7 +232,8 @@ mod tests {
         let mut bytes = long(2);
         bytes[16 + 4..16 + 8].fill(0x7f);
         fs::write(&path, &bytes).expect("written");
-        let read = read(&path, &|_| (), &mut |_, _| panic!("nothing is good")).expect("a record");
+        let file = open(&path).expect("is there").0;
+        let read = read(file, &|_| (), &mut |_, _| panic!("nothing is good")).expect("a record");
         assert_eq!(read.problem.map(|problem| problem.fault()), Some(Fault::EndsWithin(16)));
         fs::remove_file(&path).expect("removed");
     }

@@ -84,6 +84,8 @@ pub(crate) struct Options {
     pub(crate) wanted: Wanted,
     /// Whether nothing is drawn meanwhile.
     pub(crate) quiet: bool,
+    /// Whether folders are those of a run that has just ended: records of users that none of its processes had are left out.
+    pub(crate) is_of_run: bool,
     /// How far checks are looked at.
     pub(crate) at: Point,
 }
@@ -122,7 +124,7 @@ pub(crate) fn set_fates(report: &mut Report, fate: impl Fn(u32) -> Fate) {
     for process in &mut report.processes {
         process.fate = fate(process.pid);
     }
-    report.unseen = unseen::lines(&report.processes);
+    report.unseen = unseen::lines(report);
 }
 
 /// The files that a process ran, one after the other, as its record says.
@@ -134,7 +136,7 @@ pub(crate) fn programs(record: &Path) -> Vec<PathBuf> {
         }
     };
     // What cannot be read is said where the record is reported.
-    let _ = input::read(record, &|_| {}, &mut take);
+    let _ = input::open(record).and_then(|(file, _)| input::read(file, &|_| {}, &mut take));
     programs
 }
 
@@ -168,10 +170,18 @@ pub(crate) fn uninitialised(folder: &Path) -> anyhow::Result<usize> {
 
 /// Takes each entry of a folder's records.
 fn each_entry(folder: &Path, take: &mut dyn FnMut(&Entry<'_>)) -> anyhow::Result<()> {
-    for record in input::records(folder)? {
-        input::read(&record, &|_| {}, &mut |entry, _| take(&entry))?;
+    for record in of_run(folder)? {
+        input::read(input::open(&record)?.0, &|_| {}, &mut |entry, _| take(&entry))?;
     }
     Ok(())
+}
+
+/// The records that a run left in a folder.
+pub(crate) fn of_run(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut records = input::records(folder)?;
+    records
+        .retain(|path| input::open(path).is_ok_and(|(_, owner)| input::is_of_run(folder, owner)));
+    Ok(records)
 }
 
 /// Whether there is a record in a folder.
@@ -191,7 +201,18 @@ fn gather(arguments: &[PathBuf], options: &Options) -> anyhow::Result<Gathered> 
     // Of a folder, what is readable is reported; what was named must be readable.
     let named = |path: &Path| arguments.iter().any(|argument| argument == path);
     for path in &records {
-        if let Err(error) = gathered.add(path, &|bytes| progress.more(bytes)) {
+        let added = input::open(path).and_then(|(file, owner)| {
+            let is_foreign = |folder: &PathBuf| !input::is_of_run(folder, owner);
+            if options.is_of_run && arguments.iter().all(is_foreign) {
+                let path = path.display();
+                gathered.foreign.push(format!(
+                    "{path} is no record of this run: user {owner} owns it, whom no process of the run became"
+                ));
+                return Ok(());
+            }
+            gathered.add(path, file, owner, &|bytes| progress.more(bytes))
+        });
+        if let Err(error) = added {
             if named(path) {
                 let error = match error.downcast_ref().map(Problem::fault) {
                     Some(Fault::Other) => anyhow!("{error}; {}", input::WHAT_IS_ONE),
@@ -221,6 +242,7 @@ fn build(gathered: &Gathered, options: &Options, suppressions: Suppressions) -> 
         places,
         report: Report {
             notes: gathered.notes.clone(),
+            foreign: gathered.foreign.clone(),
             unwritten: gathered.unwritten,
             wanted: options.wanted.clone(),
             ..Report::default()
@@ -259,7 +281,7 @@ fn build(gathered: &Gathered, options: &Options, suppressions: Suppressions) -> 
     report.cut = naming.cut;
     report.sources = naming.sources.snippets;
     report.used = suppressions.used;
-    report.unseen = unseen::lines(&report.processes);
+    report.unseen = unseen::lines(&report);
     report
 }
 

@@ -38,6 +38,8 @@ pub(crate) struct Report {
     pub(crate) notes: Vec<String>,
     /// Processes that had no last look, a line each: what comes first in a report.
     pub(crate) unseen: Vec<String>,
+    /// Files of users whom no process of the run was, in the place of its records.
+    pub(crate) foreign: Vec<String>,
     /// Stacks of which more frames were not kept.
     pub(crate) cut: BTreeSet<StackId>,
     /// Lines of source, by file and the line in the middle.

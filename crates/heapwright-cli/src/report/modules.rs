@@ -7,7 +7,7 @@
 //! Files are numbered over all processes, by path and build-id, so that a place in
 //! code, a file and an offset, is the same place in whatever process it was.
 
-use crate::symbols::ModuleFile;
+use crate::symbols::{ModuleFile, Rights};
 use heapwright_record::debug::Module;
 use std::collections::HashMap;
 
@@ -26,11 +26,13 @@ pub(super) struct Known {
     pub(super) file: ModuleFile,
     /// When the first process that loaded it began: files changed later are others.
     pub(super) began: u64,
+    /// Those of the owners of the records that name it.
+    pub(super) rights: Rights,
 }
 
 impl Files {
-    /// The number of a module's file, in a process that began then.
-    pub(super) fn number(&mut self, module: &Module<'_>, began: u64) -> u32 {
+    /// The number of a module's file, in a process that began then, of a record that `owner` owns.
+    pub(super) fn number(&mut self, module: &Module<'_>, began: u64, owner: u32) -> u32 {
         let mut path = module.path.bytes.to_vec();
         if module.path.cut {
             // It names another file, if any: not to be opened.
@@ -40,11 +42,12 @@ impl Files {
         let file = ModuleFile { path, build_id: module.build_id.bytes.to_vec() };
         let list = &mut self.list;
         let number = *self.numbers.entry(file).or_insert_with_key(|file| {
-            list.push(Known { file: file.clone(), began });
+            list.push(Known { file: file.clone(), began, rights: Rights::default() });
             list.len() as u32 - 1
         });
         let known = &mut list[number as usize];
         known.began = known.began.min(began);
+        known.rights.add(owner);
         number
     }
 }
@@ -123,10 +126,10 @@ mod tests {
     #[test]
     fn a_file_has_one_number() {
         let mut files = Files::default();
-        let first = files.number(&module(1, 0, 1), 50);
-        assert_eq!(files.number(&module(2, 5, 9), 40), first);
+        let first = files.number(&module(1, 0, 1), 50, 0);
+        assert_eq!(files.number(&module(2, 5, 9), 40, 0), first);
         assert_eq!(files.list[first as usize].began, 40);
         let other = Module { build_id: (&[1_u8][..]).into(), ..module(1, 0, 1) };
-        assert_ne!(files.number(&other, 50), first);
+        assert_ne!(files.number(&other, 50, 0), first);
     }
 }

@@ -133,10 +133,12 @@ impl<'g> Naming<'g> {
             let file = self.gathered.files.list.iter().position(|known| {
                 known.file.path == place.path && known.file.build_id == place.build_id
             });
-            let built = file.and_then(|file| self.names[file].as_ref()?.changed());
+            let Some(file) = file else { continue };
+            let built = self.names[file].as_ref().and_then(Names::changed);
+            let rights = &self.gathered.files.list[file].rights;
             for function in frame.functions.iter().filter(|function| !is_plumbing(function)) {
                 if let (Some(source), Some(line)) = (&function.source, function.line)
-                    && self.sources.add(source, line, built)
+                    && self.sources.add(source, line, built, rights)
                 {
                     return;
                 }
@@ -155,6 +157,7 @@ impl<'g> Naming<'g> {
 
     fn names(&mut self, file: u32) -> &Names {
         let known = &self.gathered.files.list[file as usize];
-        self.names[file as usize].get_or_insert_with(|| Names::of(&known.file, known.began))
+        self.names[file as usize]
+            .get_or_insert_with(|| Names::of(&known.file, known.began, &known.rights))
     }
 }

@@ -44,7 +44,7 @@ impl Sites {
     /// Adds what the records in a folder say, and writes the file anew, if that is something.
     pub(crate) fn learn(&mut self, records: &Path) -> anyhow::Result<()> {
         let mut sites = Vec::new();
-        for record in input::records(records).unwrap_or_default() {
+        for record in super::of_run(records).unwrap_or_default() {
             // What cannot be read is said in the report.
             sites.extend(read(&record).unwrap_or_default());
         }
@@ -64,7 +64,9 @@ impl Sites {
         for site in &self.sites {
             bytes.extend_from_slice(Encoder::new(&mut buffer).entry(&Entry::Site(*site)));
         }
-        fs::File::create(&half)
+        // A name that others may guess, in a folder that may be everybody's.
+        _ = fs::remove_file(&half);
+        fs::File::create_new(&half)
             .and_then(|mut file| file.write_all(&bytes))
             .and_then(|()| fs::rename(&half, &self.file))
             .inspect_err(|_| _ = fs::remove_file(&half))
@@ -78,7 +80,7 @@ fn read(record: &Path) -> anyhow::Result<Vec<Site>> {
             sites.push(site);
         }
     };
-    input::read(record, &|_| {}, &mut take)?;
+    input::read(input::open(record)?.0, &|_| {}, &mut take)?;
     Ok(newest(sites))
 }
 

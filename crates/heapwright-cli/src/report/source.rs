@@ -4,8 +4,10 @@
 //! edited since would be misleading. A file is read once, and large ones not at all.
 
 use crate::output::printable;
+use crate::symbols::Rights;
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
+use std::io::Read;
+use std::path::Path;
 use std::time::SystemTime;
 
 /// A source file is no larger.
@@ -21,7 +23,7 @@ pub(super) type Snippets = BTreeMap<(String, u32), Vec<(u32, String)>>;
 /// Finds lines, and remembers files.
 #[derive(Default)]
 pub(super) struct Sources {
-    files: HashMap<String, Option<File>>,
+    files: HashMap<(String, Rights), Option<File>>,
     held: u64,
     pub(super) snippets: Snippets,
 }
@@ -32,15 +34,22 @@ struct File {
 }
 
 impl Sources {
-    /// Adds the lines around one, for code of a program changed last at `built`;
-    /// whether there are any.
-    pub(super) fn add(&mut self, path: &str, line: u32, built: Option<SystemTime>) -> bool {
+    /// Adds the lines around one, for code of a program changed last at `built`, if the
+    /// rights allow it; whether there are any.
+    pub(super) fn add(
+        &mut self,
+        path: &str,
+        line: u32,
+        built: Option<SystemTime>,
+        rights: &Rights,
+    ) -> bool {
         let key = (path.to_owned(), line);
         if self.snippets.contains_key(&key) {
             return true;
         }
         let held = &mut self.held;
-        let file = self.files.entry(path.to_owned()).or_insert_with(|| read(path, held));
+        let asked = (path.to_owned(), rights.clone());
+        let file = self.files.entry(asked).or_insert_with(|| read(path, rights, held));
         let Some(file) = file else { return false };
         if file.changed.zip(built).is_none_or(|(changed, built)| changed > built) {
             return false;
@@ -62,17 +71,20 @@ impl Sources {
     }
 }
 
-fn read(path: &str, held: &mut u64) -> Option<File> {
+fn read(path: &str, rights: &Rights, held: &mut u64) -> Option<File> {
     if !path.starts_with('/') {
         return None;
     }
-    let metadata = fs::metadata(path).ok()?;
+    let file = rights.open(Path::new(path)).ok()?;
+    let metadata = file.metadata().ok()?;
     let length = metadata.len();
     if !metadata.is_file() || length > LARGEST || *held + length > ROOM {
         return None;
     }
     *held += length;
-    Some(File { text: fs::read(path).ok()?, changed: metadata.modified().ok() })
+    let mut text = Vec::new();
+    file.take(length).read_to_end(&mut text).ok()?;
+    Some(File { text, changed: metadata.modified().ok() })
 }
 
 fn shown(line: &[u8]) -> String {
@@ -84,6 +96,7 @@ fn shown(line: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::time::Duration;
 
     #[test]
@@ -92,19 +105,26 @@ mod tests {
         let name = path.to_str().expect("is text").to_owned();
         fs::write(&path, "one\n\ttwo  \nthree\x1b\nfour").expect("written");
         let changed = fs::metadata(&path).and_then(|file| file.modified()).expect("has one");
+        let rights = Rights::own();
         let mut sources = Sources::default();
-        assert!(sources.add(&name, 2, Some(changed)));
+        assert!(sources.add(&name, 2, Some(changed), &rights));
         let lines = |line| sources.snippets[&(name.clone(), line)].clone();
         let line = |number, text: &str| (number, text.to_owned());
         assert_eq!(lines(2), [line(1, "one"), line(2, "    two"), line(3, "three\\u{1b}")]);
         let mut sources = Sources::default();
-        assert!(sources.add(&name, 1, Some(changed)) && sources.add(&name, 4, Some(changed)));
+        assert!(
+            sources.add(&name, 1, Some(changed), &rights)
+                && sources.add(&name, 4, Some(changed), &rights)
+        );
         assert_eq!(sources.snippets[&(name.clone(), 4)].len(), 2);
-        assert!(!sources.add(&name, 0, Some(changed)) && !sources.add(&name, 6, Some(changed)));
-        assert!(!sources.add(&name, 3, Some(changed - Duration::from_secs(1))));
-        assert!(!sources.add(&name, 3, None));
+        assert!(
+            !sources.add(&name, 0, Some(changed), &rights)
+                && !sources.add(&name, 6, Some(changed), &rights)
+        );
+        assert!(!sources.add(&name, 3, Some(changed - Duration::from_secs(1)), &rights));
+        assert!(!sources.add(&name, 3, None, &rights));
         for wrong in ["relative.c", "/", "/dev/zero", "/nonexistent"] {
-            assert!(!sources.add(wrong, 1, Some(changed)), "{wrong}");
+            assert!(!sources.add(wrong, 1, Some(changed), &rights), "{wrong}");
         }
         fs::remove_file(&path).expect("removed");
     }

@@ -4,15 +4,15 @@
 //! the library's functions, or becomes a program that the library does not get into has none: nothing was found, and yet it
 //! is not clean. What begins a report says so, and `check` does not end with 0.
 
-use super::model::{Fate, Process};
+use super::model::{Fate, Process, Report};
 use crate::process::{End, signal_name};
 
 /// What was missed.
 const MISSED: &str = "its leaks, and damage that only the end shows, are not in this report";
 
-/// A line for each process that was checked and had no last look.
-pub(super) fn lines(processes: &[Process]) -> Vec<String> {
-    processes.iter().filter_map(line).collect()
+/// A line for each process that was checked and had no last look, and for each file in the place of a record.
+pub(super) fn lines(report: &Report) -> Vec<String> {
+    report.processes.iter().filter_map(line).chain(report.foreign.iter().cloned()).collect()
 }
 
 fn line(process: &Process) -> Option<String> {
@@ -37,7 +37,7 @@ fn line(process: &Process) -> Option<String> {
         Fate::Ended(End::Signal { number, .. }) => format!("was killed by {}", signal_name(number)),
         Fate::Ended(End::Code(code)) => {
             format!(
-                "ended with code {code} past heapwright's functions, or as a program that heapwright does not get into"
+                "ended with code {code} past heapwright's functions, as a program that heapwright does not get into, or where it may write no file (RLIMIT_FSIZE, a full disk)"
             )
         }
         Fate::Unknown => String::from(

@@ -13,7 +13,7 @@
 //! The first that has any is taken. Files over the network (debuginfod) are not asked:
 //! a report does not go out of the house.
 
-use super::map;
+use super::{Rights, map};
 use crate::bounds;
 use addr2line::{Context, SplitDwarfLoad};
 use gimli::{Dwarf, DwarfPackage, EndianSlice, RunTimeEndian, SectionId};
@@ -21,7 +21,6 @@ use object::read::{CompressionFormat, Object as _, ObjectSection as _};
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::ffi::OsStr;
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,6 +40,7 @@ pub(super) struct Information {
     package: Option<DwarfPackage<Bytes>>,
     /// What the files that the compiler left may expand to, all of them together.
     left: Cell<u64>,
+    rights: Rights,
 }
 
 /// Files that the compiler left may expand to so much, for one program.
@@ -49,16 +49,16 @@ const LEFT: u64 = 256 << 20;
 const LONGEST_SUMMED: u64 = 4 << 30;
 
 /// A file, mapped and parsed.
-pub(super) fn open(path: &Path) -> anyhow::Result<Elf> {
-    let metadata = fs::metadata(path)?;
-    anyhow::ensure!(metadata.is_file(), "not a file");
-    Ok(Elf::parse(map::whole(&fs::File::open(path)?)?)?)
+pub(super) fn open(path: &Path, rights: &Rights) -> anyhow::Result<Elf> {
+    Ok(Elf::parse(map::whole(&rights.open(path)?)?)?)
 }
 
 /// The file that a distribution took out of this one.
-pub(super) fn separate(object: &Elf, path: &Path, build_id: &[u8]) -> Option<Elf> {
+pub(super) fn separate(object: &Elf, path: &Path, build_id: &[u8], rights: &Rights) -> Option<Elf> {
     let same = |object: &Elf| object.build_id().ok().flatten().unwrap_or_default() == build_id;
-    if let Some(found) = by_build_id(build_id).and_then(|path| open(&path).ok()).filter(same) {
+    if let Some(found) =
+        by_build_id(build_id).and_then(|path| open(&path, rights).ok()).filter(same)
+    {
         return Some(found);
     }
     let (name, sum) = object.gnu_debuglink().ok()??;
@@ -69,7 +69,7 @@ pub(super) fn separate(object: &Elf, path: &Path, build_id: &[u8]) -> Option<Elf
         .into_iter()
         .filter(|candidate| candidate != path)
         .find_map(|candidate| {
-            let found = open(&candidate).ok()?;
+            let found = open(&candidate, rights).ok()?;
             // A build-id says it in less time than a checksum of the whole.
             let matches = if build_id.is_empty() {
                 bytes(&found).len() as u64 <= LONGEST_SUMMED && crc32(bytes(&found)) == sum
@@ -89,17 +89,18 @@ fn by_build_id(build_id: &[u8]) -> Option<PathBuf> {
 
 impl Information {
     /// That of an ELF file, if it has some; `path` is the program's or library's.
-    pub(super) fn of(object: &Elf, path: &Path) -> Option<Self> {
+    pub(super) fn of(object: &Elf, path: &Path, rights: &Rights) -> Option<Self> {
         object.section_by_name(".debug_info").or_else(|| object.section_by_name(".zdebug_info"))?;
         let sections = Sections::of(object);
         let mut dwarf = sections.said(path, Dwarf::load(|id| sections.get(id.name())))?;
-        if let Some(shared) = shared(object, path) {
+        if let Some(shared) = shared(object, path, rights) {
             // If it is damaged, the rest is still good.
             let sections = Sections::of(&shared);
             sections.said(path, dwarf.load_sup(|id: SectionId| sections.get(id.name())));
         }
         let context = Context::from_dwarf(dwarf).ok()?;
-        Some(Self { context, package: package(path), left: Cell::new(LEFT) })
+        let (package, left) = (package(path, rights), Cell::new(LEFT));
+        Some(Self { context, package, left, rights: rights.clone() })
     }
 
     /// The functions at an address, inlined ones first.
@@ -125,7 +126,7 @@ impl Information {
         }
         let part = |bytes: Option<Bytes>| bytes.map(|bytes| OsStr::from_bytes(bytes.slice()));
         let path = PathBuf::from(part(load.comp_dir).unwrap_or_default()).join(part(load.path)?);
-        let object = open(&path).ok()?;
+        let object = open(&path, &self.rights).ok()?;
         let sections = Sections::of(&object);
         let most = sections.left.get().min(self.left.get());
         sections.left.set(most);
@@ -143,7 +144,7 @@ impl Information {
 }
 
 /// What several files share.
-fn shared(object: &Elf, path: &Path) -> Option<Elf> {
+fn shared(object: &Elf, path: &Path, rights: &Rights) -> Option<Elf> {
     let (name, build_id) = object.gnu_debugaltlink().ok()??;
     let same = |object: &Elf| object.build_id().ok().flatten() == Some(build_id);
     let named = path.parent()?.join(OsStr::from_bytes(name));
@@ -152,14 +153,14 @@ fn shared(object: &Elf, path: &Path) -> Option<Elf> {
     [by_build_id(build_id), Some(named), Some(inside)]
         .into_iter()
         .flatten()
-        .find_map(|path| open(&path).ok().filter(same))
+        .find_map(|path| open(&path, rights).ok().filter(same))
 }
 
 /// The units of all of a program's `.dwo` files in one.
-fn package(path: &Path) -> Option<DwarfPackage<Bytes>> {
+fn package(path: &Path, rights: &Rights) -> Option<DwarfPackage<Bytes>> {
     let mut name = path.as_os_str().to_owned();
     name.push(".dwp");
-    let object = open(Path::new(&name)).ok()?;
+    let object = open(Path::new(&name), rights).ok()?;
     let empty = EndianSlice::new(&[], endian(&object));
     let sections = Sections::of(&object);
     let load = |id: SectionId| sections.get(id.dwo_name().unwrap_or_default());

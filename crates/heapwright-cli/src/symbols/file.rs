@@ -7,8 +7,8 @@
 //! Files are mapped, and symbols collected and sorted when the first is asked for: of
 //! a large program a report needs a few pages. Whatever does not parse is left out.
 
-use super::Function;
 use super::debug::{self, Elf, Information};
+use super::{Function, Rights};
 use addr2line::demangle_auto;
 use object::SymbolKind;
 use object::read::{Object as _, ObjectSymbol as _};
@@ -47,8 +47,9 @@ impl File {
         path: &Path,
         build_id: &[u8],
         began: Option<SystemTime>,
+        rights: &Rights,
     ) -> anyhow::Result<Self> {
-        let object = debug::open(path)?;
+        let object = debug::open(path, rights)?;
         let changed = fs::metadata(path)?.modified().ok();
         let found = object.build_id()?.unwrap_or_default();
         anyhow::ensure!(found == build_id, "another file");
@@ -56,12 +57,13 @@ impl File {
             let unchanged = changed.zip(began).is_some_and(|(changed, began)| changed <= began);
             anyhow::ensure!(unchanged, "changed since");
         }
-        let mut information = Information::of(&object, path);
+        let mut information = Information::of(&object, path, rights);
         let mut separate = None;
         if information.is_none() {
             // It is there or not; if it is damaged, it might as well not be.
-            separate = debug::separate(&object, path, build_id);
-            information = separate.as_ref().and_then(|object| Information::of(object, path));
+            separate = debug::separate(&object, path, build_id, rights);
+            information =
+                separate.as_ref().and_then(|object| Information::of(object, path, rights));
         }
         let (functions, variables) = (OnceCell::new(), OnceCell::new());
         Ok(Self { object, separate, information, functions, variables, changed })

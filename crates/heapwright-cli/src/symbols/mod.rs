@@ -12,14 +12,17 @@
 //! ```text
 //! file     the names in one ELF file        debug    where its debug information is
 //! map      a file as memory                 plumbing which functions get memory for others
+//! rights   which files a record may lead to
 //! ```
 
 mod debug;
 mod file;
 pub(crate) mod map;
 pub(crate) mod plumbing;
+pub(crate) mod rights;
 
 use file::File;
+pub(crate) use rights::Rights;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -66,15 +69,15 @@ pub(crate) struct ModuleFile {
 pub(crate) struct Names(Option<File>);
 
 impl Names {
-    /// Opens a file for a process that began at this time, in nanoseconds since 1970.
-    pub(crate) fn of(module: &ModuleFile, began: u64) -> Self {
+    /// Opens a file for a process that began at this time, in nanoseconds since 1970, if the rights allow it.
+    pub(crate) fn of(module: &ModuleFile, began: u64, rights: &Rights) -> Self {
         use std::os::unix::ffi::OsStrExt;
         if !module.path.starts_with(b"/") {
             return Self(None);
         }
         let began = UNIX_EPOCH.checked_add(Duration::from_nanos(began));
         let path = Path::new(std::ffi::OsStr::from_bytes(&module.path));
-        Self(File::open(path, &module.build_id, began).ok())
+        Self(File::open(path, &module.build_id, began, rights).ok())
     }
 
     /// The functions at an address as the file has it, inlined ones first.
@@ -118,7 +121,8 @@ mod tests {
         let build_id = file.build_id().expect("is ELF").unwrap_or_default().into();
         let module = ModuleFile { path: path.as_bytes().into(), build_id };
         let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("is after 1970");
-        Names::of(&module, u64::try_from(now.as_nanos()).expect("fits")).functions(address - start)
+        Names::of(&module, u64::try_from(now.as_nanos()).expect("fits"), &Rights::own())
+            .functions(address - start)
     }
 
     #[test]
@@ -147,7 +151,7 @@ mod tests {
     fn files_that_are_none_have_no_names() {
         for path in ["", "[vdso]", "/", "/etc/passwd", "/dev/zero", "/nonexistent/x"] {
             let module = ModuleFile { path: path.into(), build_id: Vec::new() };
-            let names = Names::of(&module, u64::MAX);
+            let names = Names::of(&module, u64::MAX, &Rights::own());
             assert_eq!((names.functions(1), names.variable(1)), (Vec::new(), None), "{path}");
         }
     }

@@ -29,8 +29,23 @@ mod imp;
 pub mod fake;
 mod mapping;
 
+use core::sync::atomic::{AtomicBool, Ordering};
+
 pub use imp::*;
 pub use mapping::{Contents, LibcHeap, what_is_at};
+
+static IN_SANDBOX: AtomicBool = AtomicBool::new(false);
+
+/// The process is about to forbid system calls to itself: no file is opened any more for what can be done without.
+pub fn expect_sandbox() {
+    IN_SANDBOX.store(true, Ordering::SeqCst);
+}
+
+/// Whether it has.
+#[inline]
+pub fn is_in_sandbox() -> bool {
+    IN_SANDBOX.load(Ordering::SeqCst)
+}
 
 /// The process's own memory.
 pub const SYSTEM: System = System;

@@ -329,7 +329,6 @@ pub fn program_path(_out: &mut [u8]) -> usize {
 }
 
 /// No files are written here.
-#[cfg(feature = "debug")]
 pub fn save_file(_path: &[u8], _write: impl FnOnce(i32) -> bool) -> bool {
     false
 }
@@ -432,10 +431,17 @@ pub fn can_write_stderr() -> bool {
 }
 
 /// No file is made here.
-#[cfg(feature = "debug")]
 pub fn replace_private_file(_path: &[u8], _write: impl FnOnce(i32) -> bool) -> bool {
     false
 }
+
+/// There are no users here.
+#[cfg(feature = "debug")]
+pub fn give_file(_path: &[u8], _from: u32, _to: u32) {}
+
+/// There are no users here.
+#[cfg(feature = "debug")]
+pub fn make_folder_of(_user: u32, _path: &[u8], _folder: &[u8], _base: &[u8]) {}
 
 /// There are no shared files here.
 pub struct SharedFile;

@@ -11,6 +11,7 @@ use heapwright_record::debug::{Occasion, Region};
 
 use crate::address_map::{Entry, Kind, MAP};
 use crate::describe::{self, BlockState, Description};
+use crate::files::Prefix;
 use crate::ids::Slot;
 use crate::libc_block;
 use crate::options;
@@ -393,6 +394,17 @@ pub(crate) fn forget_code() {
     if let Some(heap) = heap() {
         heap.forget_modules();
     }
+}
+
+/// A process of root's is about to become a user's, or is root's again: it goes on in its record. (It takes no lock, for a
+/// child of `vfork` may call this.)
+pub(crate) fn give_record(from: u32, to: u32) {
+    let Some(prefix) = options::record_file().filter(|prefix| prefix.starts_with(b"/")) else {
+        return;
+    };
+    let mut path = Prefix::none();
+    path.set(prefix);
+    path.give(os::process_id(), from, to);
 }
 
 /// Whether the process is looked at for the last time: what was found, or what is lost, is wanted at its end.

@@ -31,7 +31,7 @@ pub(crate) use runs::sample_runs;
 
 use heapwright_record::debug::Memory;
 
-use crate::files::Prefix;
+use crate::files::{PATH, Prefix};
 use crate::fork::{self, Part};
 use crate::os;
 use crate::stacks;
@@ -137,17 +137,20 @@ pub(crate) fn save() -> bool {
     SAMPLES.lock_soon(PATIENCE_MS).is_some_and(|mut samples| samples.save())
 }
 
-/// Saves the profile as it is now because the memory limit is near: in the file of [`save_in`], or in
-/// `/tmp/heapwright-profile.<pid>`. False: it could not be written, or the lock is held for long.
-pub(crate) fn save_at_limit() -> bool {
-    let Some(mut samples) = SAMPLES.lock_soon(PATIENCE_MS) else { return false };
-    if !samples.prefix.is_given() {
-        samples.prefix.set(b"/tmp/heapwright-profile");
-        let saved = samples.save();
-        samples.prefix = Prefix::none();
-        return saved;
+/// Saves the profile as it is now because the memory limit is near: in the file of [`save_in`], or in one of
+/// `/tmp`, whose name nobody can guess. Returns the file's path. None: it could not be written, or the lock is held for long.
+pub(crate) fn save_at_limit() -> Option<[u8; PATH]> {
+    let mut samples = SAMPLES.lock_soon(PATIENCE_MS)?;
+    let is_named = samples.prefix.is_given();
+    if !is_named {
+        samples.name_for_limit();
     }
-    samples.save()
+    let path = samples.prefix.of(os::process_id());
+    let saved = samples.save();
+    if !is_named {
+        samples.prefix = Prefix::none();
+    }
+    saved.then_some(path)
 }
 
 /// Writes the profile as it is now to the open file `file`, as a record that is complete in itself. False: it could not

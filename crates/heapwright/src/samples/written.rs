@@ -15,6 +15,8 @@ use super::ledger::Samples;
 use super::runs;
 use super::site::MEMORY_BIT;
 use crate::address_map::MAP;
+use crate::digits::Digits;
+use crate::files::{self, Path};
 use crate::sync::atomic::Ordering;
 use crate::{memory_limit, os};
 
@@ -36,6 +38,19 @@ impl Samples {
     pub(super) fn save(&mut self) -> bool {
         let path = self.prefix.of(os::process_id());
         os::save_file(&path, |file| self.write_in(file))
+    }
+
+    /// Names the file that is saved near the memory limit, where the user has named none: the same one each time.
+    pub(super) fn name_for_limit(&mut self) {
+        let process = os::process_id();
+        if self.limit_file.0 != process {
+            let mut random = [0; 8];
+            os::random(&mut random);
+            self.limit_file = (process, u64::from_ne_bytes(random));
+        }
+        let number = Digits::hexadecimal(self.limit_file.1);
+        let path = Path::none().with(b"/tmp/heapwright-profile-").with(number.as_bytes());
+        self.prefix.set(files::shown(path.as_bytes()));
     }
 
     pub(super) fn write_in(&mut self, file: i32) -> bool {

@@ -179,6 +179,7 @@ fn how() -> report::Options {
         wanted: Wanted { folder: std::env::current_dir().unwrap_or_default(), ..Wanted::default() },
         quiet: true,
         at: Point::End,
+        is_of_run: true,
         ..report::Options::default()
     }
 }

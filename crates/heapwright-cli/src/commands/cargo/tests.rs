@@ -53,7 +53,7 @@ pub(super) fn name(
         };
         eprintln!("    {}{}", printable_text(test), printable_text(&sentences));
     }
-    eprintln!();
+    eprintln!("");
     Ok(())
 }
 

@@ -105,10 +105,17 @@ impl Compared {
 
 /// Runs the program as often as it takes. Inside, the error of a program that cannot be run.
 pub(super) fn run(asked: &Asked<'_>) -> anyhow::Result<io::Result<(End, Compared)>> {
-    let folder = Folder::new()?;
-    let input = Input::new(folder.path())?;
-    let mut twice =
-        Twice { asked, input, folder: folder.path(), first: None, runs: 0, without: Vec::new() };
+    // What the program prints is for nobody else; records may be other users', too.
+    let (folder, compared) = (Folder::new()?, Folder::for_records()?);
+    let mut twice = Twice {
+        asked,
+        input: Input::new(folder.path())?,
+        folder: folder.path(),
+        compared: compared.path(),
+        first: None,
+        runs: 0,
+        without: Vec::new(),
+    };
     let (end, first) = match twice.go("0", Kept::Reported)? {
         Ok((end, run, false)) => (end, run),
         Ok((end, _, true)) => {
@@ -196,6 +203,8 @@ struct Twice<'a> {
     asked: &'a Asked<'a>,
     input: Input,
     folder: &'a Path,
+    /// The records of runs that are only compared.
+    compared: &'a Path,
     /// What the others are compared with, and what it took.
     first: Option<(Run, Outcome)>,
     runs: u32,
@@ -300,7 +309,7 @@ impl Twice<'_> {
     fn records(&self, kept: Kept) -> PathBuf {
         match kept {
             Kept::Reported => self.asked.records.to_owned(),
-            Kept::Compared => self.folder.join("records"),
+            Kept::Compared => self.compared.to_owned(),
         }
     }
 
@@ -314,8 +323,7 @@ impl Twice<'_> {
         fs::create_dir_all(&streams)?;
         let records = self.records(kept);
         if kept == Kept::Compared {
-            let _ = fs::remove_dir_all(&records);
-            fs::create_dir(&records)?;
+            remove_records(&records)?;
         }
         let mut options = (self.asked.options)(&records)?;
         if kept == Kept::Compared {
@@ -377,6 +385,7 @@ impl Twice<'_> {
                 skip: self.asked.report.skip.clone(),
                 suppress: self.asked.report.suppress.clone(),
                 wanted: Wanted { details: Vec::new(), ..Wanted::default() },
+                is_of_run: true,
                 ..report::Options::default()
             };
             let mut report = report::make(&[records.to_owned()], &options)?.report;
@@ -441,9 +450,11 @@ fn make_comparable(seconds: Option<u64>) -> io::Result<()> {
 /// Removes the records of a run that another replaces.
 fn remove_records(folder: &Path) -> anyhow::Result<()> {
     for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"record.")) {
-            fs::remove_file(path)?;
+        let entry = entry?;
+        if entry.file_name().as_encoded_bytes().starts_with(b"record.") {
+            let is_folder = entry.file_type()?.is_dir();
+            let remove = if is_folder { fs::remove_dir_all } else { fs::remove_file };
+            remove(entry.path())?;
         }
     }
     Ok(())

@@ -37,7 +37,6 @@ use heapwright_record::debug::FindingKind;
 use options::{Asked, Children, Leaks, Line};
 use std::collections::HashSet;
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 use target::Target;
 
@@ -117,6 +116,7 @@ fn how(asked: &Asked) -> report::Options {
         wanted: Wanted { details, suppressions: asked.ready, ..Wanted::default() },
         quiet: true,
         at: Point::End,
+        is_of_run: false,
     }
 }
 
@@ -155,9 +155,7 @@ fn reports(
     asked: &Asked,
     how: &report::Options,
 ) -> anyhow::Result<Vec<Report>> {
-    let mut records: Vec<PathBuf> =
-        fs::read_dir(folder)?.flatten().map(|entry| entry.path()).collect();
-    records.sort();
+    let records = report::of_run(folder).unwrap_or_default();
     let mut made = Vec::new();
     for record in &records {
         let report = report::make(std::slice::from_ref(record), how)?.report;

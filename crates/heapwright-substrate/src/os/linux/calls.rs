@@ -7,7 +7,6 @@
 //! library's wrappers are the points, its `syscall` is not.
 
 use core::ffi::{CStr, c_int, c_void};
-#[cfg(feature = "debug")]
 use core::ptr;
 
 use super::sandbox::{Sandbox, is_filtered, sandbox};
@@ -99,10 +98,60 @@ pub(super) fn read(file: c_int, buffer: &mut [u8]) -> isize {
     unsafe { libc::syscall(libc::SYS_read, file, buffer.as_mut_ptr(), buffer.len()) as isize }
 }
 
-/// How many bytes were written; below 0 with errno.
+/// How many bytes were written; below 0 with errno. Raises no signal in the program.
+///
+/// A write to a pipe without a reader raises SIGPIPE, one beyond the limit on file sizes SIGXFSZ, one to
+/// another job's terminal SIGTTOU. They are blocked meanwhile, and one that came of the write is taken
+/// back; one that was pending before stays. In a sandbox `write` is all that may be allowed.
 pub(super) fn write(file: c_int, bytes: &[u8]) -> isize {
     // SAFETY: the kernel reads the slice.
-    unsafe { libc::syscall(libc::SYS_write, file, bytes.as_ptr(), bytes.len()) as isize }
+    let write =
+        || unsafe { libc::syscall(libc::SYS_write, file, bytes.as_ptr(), bytes.len()) as isize };
+    if crate::os::is_in_sandbox() {
+        return write();
+    }
+    let raised = bit(libc::SIGPIPE) | bit(libc::SIGXFSZ);
+    let before = change_mask(libc::SIG_BLOCK, raised | bit(libc::SIGTTOU));
+    // A signal that is not blocked is not pending.
+    let pending = if before & raised == 0 { 0 } else { pending() };
+    let wrote = write();
+    let error = super::errno();
+    let ours = match error {
+        libc::EPIPE if wrote < 0 => bit(libc::SIGPIPE),
+        libc::EFBIG if wrote < 0 => bit(libc::SIGXFSZ),
+        _ => 0,
+    };
+    if ours & !pending != 0 {
+        let (at_once, none) = (libc::timespec { tv_sec: 0, tv_nsec: 0 }, ptr::null_mut::<u8>());
+        // SAFETY: a set and a time that the kernel reads; nobody asks for more about the signal.
+        unsafe {
+            libc::syscall(libc::SYS_rt_sigtimedwait, &raw const ours, none, &raw const at_once, 8)
+        };
+    }
+    change_mask(libc::SIG_SETMASK, before);
+    super::set_errno(error);
+    wrote
+}
+
+/// A signal's bit in the kernel's sets.
+const fn bit(signal: c_int) -> u64 {
+    1 << (signal - 1)
+}
+
+/// Changes which signals the thread blocks. Returns those that it blocked before.
+pub(super) fn change_mask(how: c_int, set: u64) -> u64 {
+    let mut before = 0_u64;
+    // SAFETY: a set that the kernel reads, and one that it writes, of 8 bytes each.
+    unsafe { libc::syscall(libc::SYS_rt_sigprocmask, how, &raw const set, &raw mut before, 8) };
+    before
+}
+
+/// The signals that wait until the thread unblocks them.
+fn pending() -> u64 {
+    let mut set = 0_u64;
+    // SAFETY: a set of 8 bytes that the kernel writes.
+    unsafe { libc::syscall(libc::SYS_rt_sigpending, &raw mut set, 8) };
+    set
 }
 
 /// Closes a descriptor of the caller's own.

@@ -143,53 +143,118 @@ pub fn parent_id() -> u32 {
     unsafe { libc::getppid() as u32 }
 }
 
-/// Appends bytes to a file by one `write`; `path` ends with a zero. `make`: makes the
-/// file; one that is there, and not empty, stays as it is. False where not all of them
-/// were written.
+/// How a file of the process's own is opened: not through a link that somebody else laid in a public
+/// folder, and without waiting for a reader of a pipe of that name.
+const OWN: i32 = libc::O_WRONLY | libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_NONBLOCK;
+
+/// Opens a file that `user` made. None: it is another user's, or no plain file.
+fn open_of(user: u32, path: &CStr, how: i32) -> Option<(i32, libc::stat)> {
+    let file = calls::open(path, OWN | how, 0);
+    let about = about(file)?;
+    let is_plain = about.st_mode & libc::S_IFMT == libc::S_IFREG && about.st_nlink == 1;
+    if is_plain && about.st_uid == user {
+        return Some((file, about));
+    }
+    calls::close(file);
+    None
+}
+
+/// Makes a new file for this user alone, and opens it.
+fn make_own(path: &CStr, how: i32) -> Option<i32> {
+    let file = calls::open(path, OWN | how | libc::O_CREAT | libc::O_EXCL, 0o600);
+    (file >= 0).then_some(file)
+}
+
+/// Appends bytes to a file of the process's own by one `write`; `path` ends with a zero. `make`: makes
+/// the file; one that is there, and not empty, stays as it is. False where not all of them were written.
 pub fn append_file(path: &[u8], bytes: &[u8], make: bool) -> bool {
     let Ok(path) = CStr::from_bytes_until_nul(path) else { return false };
-    // Not through a link that somebody else laid in a public directory.
-    let how = libc::O_WRONLY | libc::O_APPEND | libc::O_CLOEXEC | libc::O_NOFOLLOW;
-    // Nor wait for a reader of a pipe of that name.
-    let how = how | libc::O_NONBLOCK;
-    let how = how | if make { libc::O_CREAT } else { 0 };
     keeping_errno(|| {
-        let fd = calls::open(path, how, 0o644);
-        if fd < 0 {
-            return false;
-        }
-        // SAFETY: no preconditions on the offset.
-        let is_there = make && unsafe { libc::lseek(fd, 0, libc::SEEK_END) } > 0;
-        let bytes = if is_there { &[] } else { bytes };
-        let wrote = calls::write(fd, bytes);
-        calls::close(fd);
+        let made = if make { make_own(path, libc::O_APPEND) } else { None };
+        let file = match made {
+            Some(file) => file,
+            None => match open_of(user_id(), path, libc::O_APPEND) {
+                Some((file, about)) if make && about.st_size > 0 => {
+                    calls::close(file);
+                    return true;
+                }
+                Some((file, _)) => file,
+                None => return false,
+            },
+        };
+        let wrote = calls::write(file, bytes);
+        calls::close(file);
         usize::try_from(wrote) == Ok(bytes.len())
     })
 }
 
 /// Makes the file at `path`, which ends with a zero, what `write` writes to an open file, or leaves it as it was:
 /// readers never find half of it. False: it is as it was.
-#[cfg(feature = "debug")]
 pub fn save_file(path: &[u8], write: impl FnOnce(i32) -> bool) -> bool {
     const SUFFIX: &[u8] = b".new\0";
-    let mut beside = [0; 1024];
+    let mut beside = [0; 4096];
     let Ok(path) = CStr::from_bytes_until_nul(path) else { return false };
     let length = path.to_bytes().len();
     let Some(place) = beside.get_mut(..length + SUFFIX.len()) else { return false };
     place[..length].copy_from_slice(path.to_bytes());
     place[length..].copy_from_slice(SUFFIX);
-    let Ok(beside) = CStr::from_bytes_until_nul(&beside) else { return false };
-    let how = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+    if !replace_private_file(&beside, write) {
+        return false;
+    }
+    // SAFETY: both paths end with a zero.
+    keeping_errno(|| unsafe { libc::rename(beside.as_ptr().cast(), path.as_ptr()) } == 0)
+        || remove_file(&beside)
+}
+
+/// Removes the file at `path`, which ends with a zero. False: always.
+fn remove_file(path: &[u8]) -> bool {
+    // SAFETY: a path that ends with a zero.
+    keeping_errno(|| unsafe { libc::unlink(path.as_ptr().cast()) });
+    false
+}
+
+/// Gives the file at `path`, which ends with a zero, from one user to another, if it is the first one's.
+#[cfg(feature = "debug")]
+pub fn give_file(path: &[u8], from: u32, to: u32) {
+    let Ok(path) = CStr::from_bytes_until_nul(path) else { return };
     keeping_errno(|| {
-        let file = calls::open(beside, how | libc::O_NONBLOCK, 0o644);
-        if file < 0 {
-            return false;
+        if let Some((file, _)) = open_of(from, path, 0) {
+            // SAFETY: an open file and numbers.
+            unsafe { libc::fchown(file, to, libc::gid_t::MAX) };
+            calls::close(file);
         }
-        let written = write(file);
-        calls::close(file);
-        // SAFETY: both paths end with a zero.
-        written && unsafe { libc::rename(beside.as_ptr(), path.as_ptr()) } == 0
-    })
+    });
+}
+
+/// Makes `folder`, in `base`, and in it one for `user` alone at `path`. All end with a zero. Nothing is made
+/// in a folder that is another user's, that others may write to, or that they may not pass.
+#[cfg(feature = "debug")]
+pub fn make_folder_of(user: u32, path: &[u8], folder: &[u8], base: &[u8]) {
+    let [Ok(path), Ok(folder), Ok(base)] = [path, folder, base].map(CStr::from_bytes_until_nul)
+    else {
+        return;
+    };
+    // SAFETY: a struct of numbers, which zeros are values of.
+    let mut about = unsafe { core::mem::zeroed::<libc::stat>() };
+    keeping_errno(|| {
+        let (here, at, no_link) = (libc::AT_FDCWD, base.as_ptr(), libc::AT_SYMLINK_NOFOLLOW);
+        // SAFETY: a path that ends with a zero, and a struct to write to.
+        let known =
+            unsafe { libc::syscall(libc::SYS_newfstatat, here, at, &raw mut about, 0) } == 0;
+        if !known || about.st_uid != user_id() || about.st_mode & 0o023 != 0o001 {
+            return;
+        }
+        // SAFETY: a path that ends with a zero.
+        if unsafe { libc::mkdir(folder.as_ptr(), 0o711) } == 0 {
+            // SAFETY: the same. (The program may mask bits of the mode.)
+            unsafe { libc::chmod(folder.as_ptr(), 0o711) };
+        }
+        // SAFETY: a path that ends with a zero.
+        if unsafe { libc::mkdir(path.as_ptr(), 0o700) } == 0 {
+            // SAFETY: the same. Only this user could have put a link there.
+            unsafe { libc::fchownat(here, path.as_ptr(), user, libc::gid_t::MAX, no_link) };
+        }
+    });
 }
 
 /// Copies the path of the folder that the process is in into `out`. Returns how many
@@ -242,23 +307,15 @@ fn may_write(size: u64) -> bool {
 
 /// Makes the file at `path`, which ends with a zero, for this user alone, in place of one that is there, what `write` writes to
 /// an open file. False: it could not be made, or not be written.
-#[cfg(feature = "debug")]
 pub fn replace_private_file(path: &[u8], write: impl FnOnce(i32) -> bool) -> bool {
     let Ok(path) = CStr::from_bytes_until_nul(path) else { return false };
-    if !may_write(libc::RLIM_INFINITY) {
-        return false;
-    }
-    let how = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC | libc::O_NOFOLLOW;
     keeping_errno(|| {
         // SAFETY: a path that ends with a zero. In a folder for all, another user's stays, and then there is no new one.
         unsafe { libc::unlink(path.as_ptr()) };
-        let file = calls::open(path, how, 0o600);
-        if file < 0 {
-            return false;
-        }
+        let Some(file) = make_own(path, 0) else { return false };
         let written = write(file);
         calls::close(file);
-        written
+        written || remove_file(path.to_bytes_with_nul())
     })
 }
 
@@ -802,6 +859,59 @@ mod tests {
         assert_eq!(super::super::errno(), 7);
         // SAFETY: reserved above, and nobody uses it.
         unsafe { System.release(reserved, 4096) };
+    }
+
+    #[cfg(feature = "debug")]
+    #[test]
+    fn files_are_new_and_for_this_user_alone() {
+        use std::fs;
+        use std::os::unix::fs::{MetadataExt, chown, symlink};
+
+        let name = std::format!("heapwright-own-{}", process_id());
+        let folder = std::env::temp_dir().join(name);
+        fs::create_dir_all(&folder).unwrap();
+        let path = |name: &str| folder.join(name);
+        let named = |name: &str| std::format!("{}\0", path(name).display()).into_bytes();
+        let file = named("file");
+        assert!(append_file(&file, b"one", true) && append_file(&file, b"two", false));
+        assert!(append_file(&file, b"three", true), "it stays as it is");
+        assert_eq!(fs::read(path("file")).unwrap(), b"onetwo");
+        assert_eq!(fs::metadata(path("file")).unwrap().mode() & 0o777, 0o600);
+        // A link, another name of a file, and a pipe lead nowhere.
+        symlink(path("file"), path("link")).unwrap();
+        fs::write(path("first"), "").unwrap();
+        fs::hard_link(path("first"), path("second")).unwrap();
+        let pipe = named("pipe");
+        // SAFETY: a path that ends with a zero.
+        assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr().cast(), 0o666) }, 0);
+        for wrong in ["link", "second", "pipe", "none/x"] {
+            assert!(!append_file(&named(wrong), b"text", true), "{wrong}");
+            assert!(!append_file(&named(wrong), b"text", false), "{wrong}");
+        }
+        // What is saved takes the place of what is there, and leaves nothing beside it.
+        for name in ["file", "link", "pipe"] {
+            assert!(!save_file(&named(name), |_| false));
+            symlink(path("first"), path(&std::format!("{name}.new"))).unwrap();
+            assert!(save_file(&named(name), |file| write_all(file, b"new")), "{name}");
+            let about = fs::symlink_metadata(path(name)).unwrap();
+            assert!(about.is_file() && about.mode() & 0o777 == 0o600, "{name}");
+            assert!(!path(&std::format!("{name}.new")).exists(), "{name}");
+        }
+        assert_eq!(fs::read(path("first")).unwrap(), b"");
+        // Another user's, where this one may make it one.
+        if user_id() == 0 {
+            give_file(&file, 1, 2);
+            assert!(append_file(&file, b"1", false), "it was not user 1's");
+            give_file(&file, 0, 2);
+            assert_eq!(fs::metadata(path("file")).unwrap().uid(), 2);
+            assert!(!append_file(&file, b"2", false));
+            give_file(&file, 2, 0);
+            assert!(append_file(&file, b"3", false));
+            chown(path("first"), Some(1), None).unwrap();
+            fs::remove_file(path("second")).unwrap();
+            assert!(!append_file(&named("first"), b"4", true));
+        }
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]

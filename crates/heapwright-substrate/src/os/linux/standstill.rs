@@ -539,23 +539,18 @@ pub fn forget_held() {
 /// The copy may only read, write where the original does not look, make system calls,
 /// and end by [`end_copy`].
 pub unsafe fn copy() -> Option<u32> {
-    let mut before = 0u64;
-    let all = !0u64;
-    mask(all, &mut before);
+    let before = set_mask(!0);
     // SAFETY: the contract; no stack, nothing shared, no signal at the end.
     let got = keeping_errno(|| unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) });
     if got == 0 {
         return Some(0);
     }
-    let mut none = 0;
-    mask(before, &mut none);
+    set_mask(before);
     u32::try_from(got).ok()
 }
 
-fn mask(new: u64, old: &mut u64) {
-    let (how, new, old) = (libc::SIG_SETMASK, &raw const new, &raw mut *old);
-    // SAFETY: reads one set and writes the other, of 8 bytes each.
-    keeping_errno(|| unsafe { libc::syscall(libc::SYS_rt_sigprocmask, how, new, old, 8) });
+fn set_mask(new: u64) -> u64 {
+    keeping_errno(|| calls::change_mask(libc::SIG_SETMASK, new))
 }
 
 /// Ends a copy.

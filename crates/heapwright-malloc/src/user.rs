@@ -1,0 +1,66 @@
+//! `setuid` and its kin, by which a process of root's becomes another user, in libheapwright-check.so.
+//!
+//! Root's process makes its record, which nobody else may write to. So the record changes hands when the process
+//! does, and the user gets a folder for the records of the children (`heapwright::files`). The folder also tells the
+//! command which users the run chose by itself. A process that becomes root again takes its record back.
+//!
+//! Nothing else is done, and nothing at all without a record. A child of `vfork` may call all of it.
+
+use crate::errno;
+use crate::weak::next;
+use core::mem::transmute;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use heapwright::process;
+use libc::{c_int, c_void, uid_t};
+
+/// The user that the record was given to; 0: none.
+static GIVEN_TO: AtomicU32 = AtomicU32::new(0);
+
+/// Makes a call that gives the process the effective user `user`, or does not change that (-1).
+fn becoming(user: uid_t, call: impl FnOnce() -> c_int) -> c_int {
+    // SAFETY: it has no precondition.
+    let is_root = || unsafe { libc::geteuid() } == 0;
+    let give = |from, to| {
+        process::give_record(from, to);
+        // A child of `vfork` has its parent's memory, and a record of its own.
+        if process::is_original_process() {
+            GIVEN_TO.store(to, Ordering::Relaxed);
+        }
+    };
+    if user != 0 && user != uid_t::MAX && is_root() {
+        give(0, user);
+    }
+    let result = call();
+    let given_to = GIVEN_TO.load(Ordering::Relaxed);
+    if given_to != 0 && is_root() {
+        give(given_to, 0);
+    }
+    result
+}
+
+/// The functions, each as the C library's, which it calls; and which parameter is the new effective user.
+macro_rules! users {
+    ($($name:ident($($parameter:ident),*) -> $user:ident, $text:literal;)*) => {$(
+        #[unsafe(no_mangle)]
+        extern "C" fn $name($($parameter: uid_t),*) -> c_int {
+            static FOUND: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+            let next = next(&FOUND, $text);
+            if next.is_null() {
+                errno::set(libc::ENOSYS);
+                return -1;
+            }
+            // SAFETY: the C library's function of that name, whose type is this one's.
+            let next = unsafe {
+                transmute::<*mut c_void, extern "C" fn($($parameter: uid_t),*) -> c_int>(next)
+            };
+            becoming($user, || next($($parameter),*))
+        }
+    )*};
+}
+
+users! {
+    setuid(user) -> user, c"setuid";
+    seteuid(effective) -> effective, c"seteuid";
+    setreuid(real, effective) -> effective, c"setreuid";
+    setresuid(real, effective, saved) -> effective, c"setresuid";
+}
