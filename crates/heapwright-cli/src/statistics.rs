@@ -7,8 +7,9 @@
 //! run find it gone and are not reported.
 //!
 //! A server that root starts gives up its user before it serves anybody. What is to be seen of it is written by another
-//! user then, who may pass the folder of records ([`Folder::for_records`]), and neither list it nor make a file there. A
-//! folder in it, which root's process makes before it becomes that user, takes what the user's other processes write.
+//! user then, who may pass the folder of records ([`Folder::for_records`]), and neither list it nor
+//! make a file there. A folder in it, which root's process makes before it becomes that user, takes
+//! what the user's other processes write.
 
 use crate::symbols::rights::user;
 use anyhow::Context;

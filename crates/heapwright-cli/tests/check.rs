@@ -377,8 +377,8 @@ fn is_root(test: &str) -> bool {
 /// A user whom no process of a run is, but those that are to be.
 const STRANGER: u32 = 54_321;
 
-/// What a server that root starts writes when it has given up its user is reported: its own record goes on, and what it
-/// forks then has one.
+/// What a server that root starts writes when it has given up its user is reported: its own record
+/// goes on, and what it forks then has one.
 #[test]
 fn what_gave_up_its_user_is_reported() {
     if !is_root("what_gave_up_its_user_is_reported") {

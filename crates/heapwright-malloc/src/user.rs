@@ -1,10 +1,13 @@
-//! `setuid` and its kin, by which a process of root's becomes another user, in libheapwright-check.so.
+//! `setuid` and its kin, by which a process of root's becomes another user, in
+//! libheapwright-check.so.
 //!
-//! Root's process makes its record, which nobody else may write to. So the record changes hands when the process
-//! does, and the user gets a folder for the records of the children (`heapwright::files`). The folder also tells the
-//! command which users the run chose by itself. A process that becomes root again takes its record back.
+//! Root's process makes its record, which nobody else may write to. So the record changes hands
+//! when the process does, and the user gets a folder for the records of the children
+//! (`heapwright::files`). The folder also tells the command which users the run chose by itself. A
+//! process that becomes root again takes its record back.
 //!
-//! Nothing else is done, and nothing at all without a record. A child of `vfork` may call all of it.
+//! Nothing else is done, and nothing at all without a record. A child of `vfork` may call all of
+//! it.
 
 use crate::errno;
 use crate::weak::next;
@@ -38,7 +41,8 @@ fn becoming(user: uid_t, call: impl FnOnce() -> c_int) -> c_int {
     result
 }
 
-/// The functions, each as the C library's, which it calls; and which parameter is the new effective user.
+/// The functions, each as the C library's, which it calls; and which parameter is the new effective
+/// user.
 macro_rules! users {
     ($($name:ident($($parameter:ident),*) -> $user:ident, $text:literal;)*) => {$(
         #[unsafe(no_mangle)]

@@ -112,8 +112,8 @@ impl Prefix {
         self.0.with(b".users/").with_number(user)
     }
 
-    /// A process of root's is about to become a user's, or is root's again: the process's file is given from one
-    /// to the other, and the user gets a folder for those of its children.
+    /// A process of root's is about to become a user's, or is root's again: the process's file is
+    /// given from one to the other, and the user gets a folder for those of its children.
     #[cfg(feature = "debug")]
     pub fn give(&self, process: u32, from: u32, to: u32) {
         os::give_file(&self.of(process), from, to);

@@ -194,8 +194,9 @@ pub mod process {
         crate::os::thread_id()
     }
 
-    /// A process of root's is about to become another user's, or is root's again: gives its record (option
-    /// `record`) from the one to the other, so that it can go on. Others' files stay as they are.
+    /// A process of root's is about to become another user's, or is root's again: gives its record
+    /// (option `record`) from the one to the other, so that it can go on. Others' files stay as
+    /// they are.
     ///
     /// ```
     /// heapwright::process::give_record(0, 1000);
@@ -205,8 +206,8 @@ pub mod process {
         crate::debug::give_record(from, to);
     }
 
-    /// Makes or replaces a file, whose path ends with a zero, for this user alone: readers never find half of it, and
-    /// it is not written through a link. False: it is as it was.
+    /// Makes or replaces a file, whose path ends with a zero, for this user alone: readers never
+    /// find half of it, and it is not written through a link. False: it is as it was.
     ///
     /// ```
     /// assert!(!heapwright::process::save_file(b"/no/such/folder/file\0", b"text"));

@@ -240,6 +240,10 @@ fn say(look: &Look) {
 
 /// What became of the heap profile.
 #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "there is none then"))]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it lives for one line, and there is no memory to box it"
+)]
 enum Saved {
     In([u8; PATH]),
     No,

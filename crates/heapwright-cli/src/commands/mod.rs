@@ -35,6 +35,12 @@ pub(crate) fn open(path: &Path) -> anyhow::Result<File> {
     output::open(path).map_err(|error| wrong(format!("cannot write {}: {error}", path.display())))
 }
 
+/// The same for a name that the user has not chosen.
+pub(crate) fn open_own(path: &Path) -> anyhow::Result<File> {
+    let why = |error| wrong(format!("cannot write {}: {error}", path.display()));
+    output::open_own(path).map_err(why)
+}
+
 /// A number of seconds, from a tenth of one to so many.
 pub(crate) fn seconds(text: &str, most: u32) -> Result<Duration, String> {
     match text.parse::<f64>() {

@@ -5,7 +5,7 @@
 //! instead of addresses, and written to one file; which is then what `replay` plays.
 
 use super::run::{command, not_started, why_none};
-use super::{ProgramArgs, open};
+use super::{ProgramArgs, open, open_own};
 use crate::bench;
 use crate::output;
 use crate::preload::{self, Options};
@@ -19,6 +19,9 @@ use std::path::{Path, PathBuf};
 
 /// The files' name before the pid.
 pub(super) const STEM: &str = "trace";
+
+/// What the trace is called where the user says nothing.
+const DEFAULT: &str = "heapwright.trace";
 
 /// Record every call for memory that a program makes, for heapwright replay.
 ///
@@ -35,7 +38,7 @@ Examples:
   heapwright replay server.trace --with mimalloc,jemalloc")]
 pub(crate) struct Args {
     /// Write to FILE
-    #[arg(short, long, value_name = "FILE", default_value = "heapwright.trace")]
+    #[arg(short, long, value_name = "FILE", default_value = DEFAULT)]
     output: PathBuf,
 
     /// Print nothing about what was recorded
@@ -59,7 +62,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     preload::refuse_bad(&library, &options, &args.program.options)?;
     // Before the program runs, so that a bad FILE does not cost a run.
     let was_there = args.output.exists();
-    let file = open(&args.output)?;
+    let is_default = args.output == Path::new(DEFAULT);
+    let file = if is_default { open_own(&args.output)? } else { open(&args.output)? };
     let folder = Folder::new()?;
     options.trace(&folder.path().join(STEM));
     let outcome = match process::watch(command(&args.program.command, &library, &options)?) {

@@ -3,14 +3,32 @@
 //! They are opened before the work that the report is on, so that a mistake in
 //! a name costs nothing, and emptied only when there is something to write.
 
+use crate::symbols::rights::user;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 /// Opens a file for [`replace`]; what is in it stays for now.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(false).open(path)
+}
+
+/// The same for a name that the user has not chosen, and others can guess: no link, no pipe, and
+/// nothing of another user's.
+pub(crate) fn open_own(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path)?;
+    let about = file.metadata()?;
+    if about.is_file() && about.nlink() == 1 && about.uid() == user() {
+        return Ok(file);
+    }
+    Err(io::Error::other("it is no file of this user's alone (name another with --output)"))
 }
 
 /// Puts a text in the place of what the file held.
@@ -25,4 +43,26 @@ pub(crate) fn emptied(file: File) -> io::Result<File> {
         file.set_len(0)?;
     }
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::Folder;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_name_that_is_not_the_users_leads_to_a_file_of_the_users_alone() {
+        let folder = Folder::new().expect("made");
+        let path = |name| folder.path().join(name);
+        replace(open_own(&path("new")).expect("made"), "text").expect("written");
+        assert_eq!(fs::read_to_string(path("new")).expect("there"), "text");
+        assert_eq!(fs::metadata(path("new")).expect("there").mode() & 0o777, 0o600);
+        assert!(open_own(&path("new")).is_ok());
+        symlink(path("new"), path("link")).expect("made");
+        assert!(open_own(&path("link")).is_err() && open(&path("link")).is_ok());
+        fs::hard_link(path("new"), path("other")).expect("made");
+        assert!(open_own(&path("new")).is_err());
+    }
 }

@@ -53,7 +53,7 @@ mod words;
 mod xml;
 
 pub(crate) use answer::{Answer, Trial};
-pub(crate) use file::{emptied, open, replace};
+pub(crate) use file::{emptied, open, open_own, replace};
 pub(crate) use format::{Plain, WithMetrics, WithPage};
 pub(crate) use look::Look;
 pub(crate) use recorded::recorded;

@@ -4,8 +4,9 @@
 //! goes through a buffer of a megabyte, entry by entry; a stack that is to be reported
 //! later is read again from where it is ([`Fetch`]).
 //!
-//! Who wrote a record is asked of the opened file. In a folder of records, those of a user whom a process of root's
-//! became lie in `STEM.users/UID/`, which is that user's: what is there counts if that user owns it.
+//! Who wrote a record is asked of the opened file. In a folder of records, those of a user whom a
+//! process of root's became lie in `STEM.users/UID/`, which is that user's: what is there counts if
+//! that user owns it.
 
 use crate::symbols::rights::user;
 use anyhow::{Context, ensure};
@@ -72,8 +73,9 @@ fn folders_of_users(folder: &Path) -> impl Iterator<Item = PathBuf> {
         .filter(|path| path.symlink_metadata().is_ok_and(|about| about.is_dir()))
 }
 
-/// Whether a user's record is of a run that left its records in a folder: the user is this command's, or one that a process of
-/// the run became. (Nobody else can have made a folder for that one, if only this user may write there.)
+/// Whether a user's record is of a run that left its records in a folder: the user is this
+/// command's, or one that a process of the run became. (Nobody else can have made a folder for that
+/// one, if only this user may write there.)
 pub(super) fn is_of_run(folder: &Path, owner: u32) -> bool {
     let is_private = || {
         fs::metadata(folder).is_ok_and(|about| about.uid() == user() && about.mode() & 0o022 == 0)

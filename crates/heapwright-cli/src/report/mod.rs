@@ -84,7 +84,8 @@ pub(crate) struct Options {
     pub(crate) wanted: Wanted,
     /// Whether nothing is drawn meanwhile.
     pub(crate) quiet: bool,
-    /// Whether folders are those of a run that has just ended: records of users that none of its processes had are left out.
+    /// Whether folders are those of a run that has just ended: records of users that none of its
+    /// processes had are left out.
     pub(crate) is_of_run: bool,
     /// How far checks are looked at.
     pub(crate) at: Point,
@@ -206,7 +207,8 @@ fn gather(arguments: &[PathBuf], options: &Options) -> anyhow::Result<Gathered> 
             if options.is_of_run && arguments.iter().all(is_foreign) {
                 let path = path.display();
                 gathered.foreign.push(format!(
-                    "{path} is no record of this run: user {owner} owns it, whom no process of the run became"
+                    "{path} is no record of this run: user {owner} owns it, whom no process of the \
+                     run became"
                 ));
                 return Ok(());
             }

@@ -10,7 +10,8 @@ use crate::process::{End, signal_name};
 /// What was missed.
 const MISSED: &str = "its leaks, and damage that only the end shows, are not in this report";
 
-/// A line for each process that was checked and had no last look, and for each file in the place of a record.
+/// A line for each process that was checked and had no last look, and for each file in the place of
+/// a record.
 pub(super) fn lines(report: &Report) -> Vec<String> {
     report.processes.iter().filter_map(line).chain(report.foreign.iter().cloned()).collect()
 }
@@ -37,7 +38,8 @@ fn line(process: &Process) -> Option<String> {
         Fate::Ended(End::Signal { number, .. }) => format!("was killed by {}", signal_name(number)),
         Fate::Ended(End::Code(code)) => {
             format!(
-                "ended with code {code} past heapwright's functions, as a program that heapwright does not get into, or where it may write no file (RLIMIT_FSIZE, a full disk)"
+                "ended with code {code} past heapwright's functions, as a program that heapwright \
+                 does not get into, or where it may write no file (RLIMIT_FSIZE, a full disk)"
             )
         }
         Fate::Unknown => String::from(

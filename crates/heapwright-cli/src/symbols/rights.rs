@@ -1,9 +1,9 @@
 //! Which files may be opened because a record names them: those that the record's owner can read.
 //!
-//! Whoever writes a record chooses the names of files in it. Root reads the records of other users, so what
-//! root may read decides nothing. A file is opened as a place first (`O_PATH`), which neither waits nor disturbs
-//! a device, and links are behind it. Then its mode, its groups and those of the folders that it lies in say
-//! whether the owner can read it.
+//! Whoever writes a record chooses the names of files in it. Root reads the records of other users,
+//! so what root may read decides nothing. A file is opened as a place first (`O_PATH`), which
+//! neither waits nor disturbs a device, and links are behind it. Then its mode, its groups and
+//! those of the folders that it lies in say whether the owner can read it.
 
 use std::ffi::CString;
 use std::fs::{self, File, Metadata};
@@ -35,7 +35,8 @@ impl Rights {
         }
     }
 
-    /// Whether it is not this command's own rights alone that count. Root can read everything that this command can.
+    /// Whether it is not this command's own rights alone that count. Root can read everything that
+    /// this command can.
     fn are_limited(&self) -> bool {
         !self.0.iter().any(|&owner| owner == 0 || owner == user())
     }

@@ -36,7 +36,8 @@ pub use mapping::{Contents, LibcHeap, what_is_at};
 
 static IN_SANDBOX: AtomicBool = AtomicBool::new(false);
 
-/// The process is about to forbid system calls to itself: no file is opened any more for what can be done without.
+/// The process is about to forbid system calls to itself: no file is opened any more for what can
+/// be done without.
 pub fn expect_sandbox() {
     IN_SANDBOX.store(true, Ordering::SeqCst);
 }

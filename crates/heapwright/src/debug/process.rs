@@ -396,8 +396,8 @@ pub(crate) fn forget_code() {
     }
 }
 
-/// A process of root's is about to become a user's, or is root's again: it goes on in its record. (It takes no lock, for a
-/// child of `vfork` may call this.)
+/// A process of root's is about to become a user's, or is root's again: it goes on in its record.
+/// (It takes no lock, for a child of `vfork` may call this.)
 pub(crate) fn give_record(from: u32, to: u32) {
     let Some(prefix) = options::record_file().filter(|prefix| prefix.starts_with(b"/")) else {
         return;

@@ -100,9 +100,10 @@ pub(super) fn read(file: c_int, buffer: &mut [u8]) -> isize {
 
 /// How many bytes were written; below 0 with errno. Raises no signal in the program.
 ///
-/// A write to a pipe without a reader raises SIGPIPE, one beyond the limit on file sizes SIGXFSZ, one to
-/// another job's terminal SIGTTOU. They are blocked meanwhile, and one that came of the write is taken
-/// back; one that was pending before stays. In a sandbox `write` is all that may be allowed.
+/// A write to a pipe without a reader raises SIGPIPE, one beyond the limit on file sizes SIGXFSZ,
+/// one to another job's terminal SIGTTOU. They are blocked meanwhile, and one that came of the
+/// write is taken back; one that was pending before stays. In a sandbox `write` is all that may be
+/// allowed.
 pub(super) fn write(file: c_int, bytes: &[u8]) -> isize {
     // SAFETY: the kernel reads the slice.
     let write =

@@ -143,8 +143,8 @@ pub fn parent_id() -> u32 {
     unsafe { libc::getppid() as u32 }
 }
 
-/// How a file of the process's own is opened: not through a link that somebody else laid in a public
-/// folder, and without waiting for a reader of a pipe of that name.
+/// How a file of the process's own is opened: not through a link that somebody else laid in a
+/// public folder, and without waiting for a reader of a pipe of that name.
 const OWN: i32 = libc::O_WRONLY | libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_NONBLOCK;
 
 /// Opens a file that `user` made. None: it is another user's, or no plain file.
@@ -165,8 +165,9 @@ fn make_own(path: &CStr, how: i32) -> Option<i32> {
     (file >= 0).then_some(file)
 }
 
-/// Appends bytes to a file of the process's own by one `write`; `path` ends with a zero. `make`: makes
-/// the file; one that is there, and not empty, stays as it is. False where not all of them were written.
+/// Appends bytes to a file of the process's own by one `write`; `path` ends with a zero. `make`:
+/// makes the file; one that is there, and not empty, stays as it is. False where not all of them
+/// were written.
 pub fn append_file(path: &[u8], bytes: &[u8], make: bool) -> bool {
     let Ok(path) = CStr::from_bytes_until_nul(path) else { return false };
     keeping_errno(|| {
@@ -213,7 +214,8 @@ fn remove_file(path: &[u8]) -> bool {
     false
 }
 
-/// Gives the file at `path`, which ends with a zero, from one user to another, if it is the first one's.
+/// Gives the file at `path`, which ends with a zero, from one user to another, if it is the first
+/// one's.
 #[cfg(feature = "debug")]
 pub fn give_file(path: &[u8], from: u32, to: u32) {
     let Ok(path) = CStr::from_bytes_until_nul(path) else { return };
@@ -226,8 +228,9 @@ pub fn give_file(path: &[u8], from: u32, to: u32) {
     });
 }
 
-/// Makes `folder`, in `base`, and in it one for `user` alone at `path`. All end with a zero. Nothing is made
-/// in a folder that is another user's, that others may write to, or that they may not pass.
+/// Makes `folder`, in `base`, and in it one for `user` alone at `path`. All end with a zero.
+/// Nothing is made in a folder that is another user's, that others may write to, or that they may
+/// not pass.
 #[cfg(feature = "debug")]
 pub fn make_folder_of(user: u32, path: &[u8], folder: &[u8], base: &[u8]) {
     let [Ok(path), Ok(folder), Ok(base)] = [path, folder, base].map(CStr::from_bytes_until_nul)
@@ -246,12 +249,12 @@ pub fn make_folder_of(user: u32, path: &[u8], folder: &[u8], base: &[u8]) {
         }
         // SAFETY: a path that ends with a zero.
         if unsafe { libc::mkdir(folder.as_ptr(), 0o711) } == 0 {
-            // SAFETY: the same. (The program may mask bits of the mode.)
+            // SAFETY: a path that ends with a zero. (The program may mask bits of the mode.)
             unsafe { libc::chmod(folder.as_ptr(), 0o711) };
         }
         // SAFETY: a path that ends with a zero.
         if unsafe { libc::mkdir(path.as_ptr(), 0o700) } == 0 {
-            // SAFETY: the same. Only this user could have put a link there.
+            // SAFETY: a path that ends with a zero. (Only this user could have put a link there.)
             unsafe { libc::fchownat(here, path.as_ptr(), user, libc::gid_t::MAX, no_link) };
         }
     });
