@@ -304,3 +304,23 @@ fn loom_three_of_whom_one_collects() {
         );
     });
 }
+
+#[test]
+fn loom_who_is_visited_parts_afterwards() {
+    loom::model(|| {
+        let scene = Scene::new(2, 2);
+        together(
+            &scene,
+            &[
+                |scene, _| {
+                    let visit = |place: &Place| place.membership.with(|_| {});
+                    scene.world.visit(|handshake| visit(scene.place_of(handshake)));
+                },
+                |scene, me| scene.part(me),
+            ],
+        );
+        let mut left = 0;
+        scene.world.visit(|_| left += 1);
+        assert_eq!(left, 1);
+    });
+}
