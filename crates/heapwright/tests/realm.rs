@@ -519,7 +519,7 @@ fn no_option_is_too_large_or_too_small() {
                 compact: bits & 4 != 0,
                 ..Options::new()
             };
-            let mut realm = Realm::<Root>::with(options, |mc| Vector::new(mc));
+            let mut realm = Realm::<Root>::with(options, |mc| Vector::of(mc, []));
             for n in 0..20 {
                 realm.mutate(|mc, root| {
                     (0..20).for_each(|m| root.push(mc, mc.format(format_args!("{n} {m}"))));

@@ -28,7 +28,9 @@ static MAPPED: AtomicPtr<Mapped> = AtomicPtr::new(ptr::null_mut());
 /// The handler of SIGBUS: a mapped file has no page there any more.
 extern "C" fn fill(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     // SAFETY: the kernel gives the handler what it is about.
-    let at = unsafe { (*info).si_addr() }.addr();
+    let info = unsafe { &*info };
+    // SAFETY: it is about an address, as SIGBUS always is.
+    let at = unsafe { info.si_addr() }.addr();
     let mut mapped: *const Mapped = MAPPED.load(Ordering::Acquire);
     // SAFETY: null, or one of the list, which are never freed.
     while let Some(here) = unsafe { mapped.as_ref() } {

@@ -414,3 +414,23 @@ fn loom_two_forks() {
 fn loom_two_forks_and_a_collector() {
     at_work(1, &[Scenes::fork, Scenes::fork, |scenes, me| scenes.collect(me, 0)]);
 }
+
+#[test]
+fn loom_who_is_visited_parts_afterwards() {
+    loom::model(|| {
+        let scene = Scene::new(2, 2);
+        together(
+            &scene,
+            &[
+                |scene, _| {
+                    let visit = |place: &Place| place.membership.with(|_| {});
+                    scene.world.visit(|handshake| visit(scene.place_of(handshake)));
+                },
+                |scene, me| scene.part(me),
+            ],
+        );
+        let mut left = 0;
+        scene.world.visit(|_| left += 1);
+        assert_eq!(left, 1);
+    });
+}
