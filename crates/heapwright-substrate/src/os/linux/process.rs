@@ -555,6 +555,14 @@ pub fn resident_bytes() -> (u64, u64) {
     (now, peak.max(now))
 }
 
+/// Bytes of the process in memory just now; 0: not known.
+pub fn resident_now() -> usize {
+    let mut text = [0; 64];
+    let length = crate::os::read_beginning(c"/proc/self/statm", &mut text);
+    let pages = text[..length].split(|&byte| byte == b' ').nth(1).and_then(number);
+    pages.unwrap_or(0) * super::kernel_page_size()
+}
+
 fn kibibytes(text: &[u8]) -> u64 {
     let blanks = text.iter().take_while(|b| !b.is_ascii_digit()).count();
     number(&text[blanks..]).unwrap_or(0) as u64 * 1024
