@@ -137,7 +137,7 @@ impl NewContext {
     fn make(&self, place: &mut MaybeUninit<Context>) {
         place.write(Context::new_in());
         if self.state.compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-            // SAFETY: this thread alone set the state to 1; the value is as above.
+            // SAFETY: this thread alone set the state to 1; a context is numbers and arrays of them.
             unsafe { ptr::copy_nonoverlapping(place, self.context.get(), 1) };
             self.state.store(2, Ordering::Release);
         }

@@ -9,7 +9,7 @@ use core::ptr;
 use super::sandbox::{self, Sandbox, is_filtered};
 use super::{calls, keeping_errno};
 use crate::digits::number;
-use crate::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 
 /// The file that standard error was when the library began; [`ANY`] before that.
 static STDERR: AtomicU64 = AtomicU64::new(ANY);
