@@ -1,5 +1,6 @@
 //! Little memory, locked memory, no environment, no files, core dumps.
 mod support;
+use std::collections::BTreeSet;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::Command;
 use support::{How, command, compile, fine, run};
@@ -264,6 +265,126 @@ fn the_strict_sandbox_leaves_what_is_at_hand() {
         for when in ["cold", "warm"] {
             let outcome = in_sandbox([when, "strict", "prctl", "exit"], &library, options);
             assert!(outcome.status.success(), "{options} {when}: {outcome:?}");
+        }
+    }
+}
+
+/// A coroutine's stack is small, and a call that takes more of it only now and then ends a program that was tested.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn each_entry_point_gets_by_with_a_small_stack() {
+    // (Functions are bound first: the loader saves the machine's registers on the stack.)
+    let flags = ["-pthread", "-Wl,--no-as-needed,-z,now", "-lstdc++"];
+    let program = compile("stack_need.c", How::Preload, &flags);
+    for (options, most) in [
+        ("", "4096"),
+        ("cache=exclusive,purge=10", "4096"),
+        ("cache=shared:2,purge=10", "4096"),
+        ("cache=percpu,purge=10", "4096"),
+        ("sample=64k", "4096"),
+        ("guard=sample", "4096"),
+        ("mode=hardened", "4096"),
+        ("mode=hardened:full", "4096"),
+        ("mode=debug", "8192"),
+        ("mode=debug,guard=all", "8192"),
+    ] {
+        let outcome = run(command(&program, How::Preload).arg(most).env("HEAPWRIGHT", options));
+        outcome.is_fine((options, most));
+    }
+}
+
+/// The words in back quotes of a row, a set for each column, of the first table of docs/preload.md whose row begins so.
+fn row(table: &str, row: &str) -> Vec<BTreeSet<String>> {
+    let text = std::fs::read_to_string(support::root().join("docs/preload.md")).expect("the page");
+    let (_, text) = text.split_once(&format!("| {table} |")).expect("the table");
+    let line = text
+        .lines()
+        .take_while(|line| !line.is_empty() || !line.starts_with('#'))
+        .find(|line| line.starts_with(&format!("| {row} |")));
+    let words = |cell: &str| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+    line.expect("the row").trim_matches('|').split(" |").skip(1).map(words).collect()
+}
+
+/// What `strace` saw of a program: its system calls, the files it opened, the signals that got a handler.
+fn traced(program: &std::path::Path, options: Option<&str>) -> [BTreeSet<String>; 3] {
+    let log = support::scratch().join("strace");
+    let mut strace = Command::new("strace");
+    strace.args(["-f", "-qq", "-o"]).arg(&log);
+    if let Some(options) = options {
+        strace.arg("-E").arg(format!("LD_PRELOAD={}", support::shared_library().display()));
+        strace.arg("-E").arg(format!("HEAPWRIGHT={options}"));
+    }
+    let outcome = run(strace.arg(program).arg("1000000"));
+    assert!(outcome.status.success(), "{options:?}: {outcome:?}");
+    let (mut calls, mut files, mut signals) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    for line in std::fs::read_to_string(&log).expect("the log").lines() {
+        let line = line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ');
+        let Some((call, arguments)) = line.split_once('(') else { continue };
+        let call = if call == "syscall_0x1ce" { "mseal" } else { call };
+        if call.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+            calls.insert(call.to_owned());
+        }
+        if call == "openat" {
+            files.extend(arguments.split('"').nth(1).map(str::to_owned));
+        }
+        let sets = |how: &str| !how.contains("sa_handler=SIG_");
+        if call == "rt_sigaction"
+            && let Some((signal, how)) = arguments.split_once(", {")
+            && how.split(',').next().is_some_and(sets)
+        {
+            signals.insert(signal.to_owned());
+        }
+    }
+    [calls, files, signals]
+}
+
+/// docs/preload.md names each system call, file and signal that the library uses in a program's process, and no call as one
+/// that is always made which is not.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn the_tables_of_what_is_used_say_what_strace_sees() {
+    if Command::new("strace").arg("-V").output().is_err() {
+        return support::skip("there is no strace");
+    }
+    let flags = ["-pthread", "-Wl,--no-as-needed,-z,now", "-lstdc++"];
+    let program = compile("stack_need.c", How::Preload, &flags);
+    let [plain_calls, plain_files, plain_signals] = traced(&program, None);
+    let page = std::fs::read_to_string(support::root().join("docs/preload.md")).expect("the page");
+    for (options, rows) in [
+        ("publish=no", &[][..]),
+        ("cache=percpu", &["`publish=yes`, the default"]),
+        ("mode=hardened", &["`publish=yes`, the default", "`mode=hardened`"]),
+        ("mode=debug", &["`publish=yes`, the default", "`mode=debug`"]),
+        (
+            "mode=debug,leaks=exit",
+            &["`publish=yes`, the default", "`mode=debug`", "`mode=debug,leaks=exit`"],
+        ),
+        ("stats=exit", &["`publish=yes`, the default", "`stats=exit`"]),
+    ] {
+        let [calls, files, signals] = traced(&program, Some(options));
+        let mut columns = row("system calls", "every mode");
+        for of_mode in rows.iter().map(|name| row("system calls", name)) {
+            for (all, more) in columns.iter_mut().zip(of_mode) {
+                all.extend(more);
+            }
+        }
+        let is_named = |call: &String| columns.iter().any(|column| column.contains(call));
+        let unnamed: Vec<_> = calls.difference(&plain_calls).filter(|&c| !is_named(c)).collect();
+        let missing: Vec<_> = columns[0].difference(&calls).collect();
+        assert!(
+            unnamed.is_empty() && missing.is_empty(),
+            "{options}: {unnamed:?} are not in the table; {missing:?} are not made"
+        );
+        for file in files.difference(&plain_files).filter(|file| !file.contains("libheapwright")) {
+            let runtime = std::env::var("XDG_RUNTIME_DIR").unwrap_or("none".to_owned());
+            let file = file.replacen(&runtime, "/dev/shm", 1);
+            let name = file.strip_suffix(|c: char| c.is_ascii_digit()).unwrap_or(&file);
+            let is_named =
+                name.starts_with("/sys/fs/cgroup") || page.contains(&format!("`{name}`"));
+            assert!(is_named, "{options}: {file} is not in the table");
+        }
+        for signal in signals.difference(&plain_signals) {
+            assert!(page.contains(&format!("`{signal}`")), "{options}: {signal}");
         }
     }
 }

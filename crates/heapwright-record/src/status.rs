@@ -51,6 +51,11 @@ macro_rules! facts {
             $( $(#[$doc])* pub $name: u64, )*
         }
 
+        impl Facts {
+            /// Nothing.
+            const ZERO: Self = Self { $( $name: 0, )* };
+        }
+
         const FACTS: usize = [$(stringify!($name)),*].len();
 
         impl Facts {
@@ -106,6 +111,15 @@ pub struct Report {
     pub stats: Stats,
     /// What its slabs are filled with, by size class.
     pub classes: [Class; CLASSES],
+}
+
+impl Report {
+    /// Nothing.
+    pub const ZERO: Self = Self {
+        facts: Facts::ZERO,
+        stats: Stats::zero(),
+        classes: [Class { size: 0, used: 0, free: 0 }; CLASSES],
+    };
 }
 
 /// The slabs of one size class.

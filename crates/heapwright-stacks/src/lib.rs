@@ -175,6 +175,17 @@ pub fn own_module() -> Option<core::ops::Range<usize>> {
     imp::own_module()
 }
 
+/// Makes what takes 5 KiB of the stack, before it is needed on a small one.
+pub fn prepare() {
+    imp::prepare();
+}
+
+/// From now on nothing is learnt of code on a stack that is not the thread's own (a coroutine's), for that takes some 4 KiB of it: such
+/// a stack ends at the first place of which nothing is known.
+pub fn spare_foreign_stacks() {
+    imp::spare_foreign_stacks();
+}
+
 /// Forgets what is known of code: some of it was unmapped.
 pub fn forget_code() {
     imp::forget_code();

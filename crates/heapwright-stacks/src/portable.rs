@@ -50,6 +50,12 @@ pub(super) unsafe fn of_context(
     Stack::NONE
 }
 
+/// There are no stacks here.
+pub(super) fn prepare() {}
+
+/// There are no stacks here.
+pub(super) fn spare_foreign_stacks() {}
+
 /// There is nothing to forget.
 pub(super) fn forget_code() {}
 

@@ -35,13 +35,26 @@ impl Path {
     /// With a part behind it, if there is room for that and a zero.
     #[must_use]
     pub fn with(mut self, part: &[u8]) -> Self {
+        self.push(part);
+        self
+    }
+
+    /// Puts a part behind it, if there is room for that and a zero.
+    pub fn push(&mut self, part: &[u8]) {
         if let Some(place) = self.bytes.get_mut(self.length..self.length + part.len())
             && self.length + part.len() < PATH
         {
             place.copy_from_slice(part);
             self.length += part.len();
         }
-        self
+    }
+
+    /// Reads the first bytes of a file in this folder. (Small stacks come here: one copy of the path.)
+    #[inline(never)]
+    pub fn read_in(&self, name: &[u8], text: &mut [u8]) -> usize {
+        let mut path = Self { bytes: self.bytes, length: self.length };
+        path.push(name);
+        path.read(text)
     }
 
     /// With a number behind it.

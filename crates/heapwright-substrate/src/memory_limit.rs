@@ -36,7 +36,7 @@ use crate::files::Path;
 use crate::os;
 pub use crate::os::{expect_sandbox, is_in_sandbox};
 use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
-use crate::ticks::{self, Whose};
+use crate::ticks::{self, Kept, Whose};
 
 /// How near the limit is.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -209,9 +209,9 @@ fn begin_anew() -> usize {
 }
 
 /// The number that a file consists of.
-fn read_number(path: &Path) -> Option<usize> {
+fn read_number(folder: &Path, name: &[u8]) -> Option<usize> {
     let mut text = [0; 32];
-    let length = path.read(&mut text);
+    let length = folder.read_in(name, &mut text);
     number(&text[..length])
 }
 
@@ -243,6 +243,9 @@ fn pressure(text: &[u8], before: Nearness) -> Option<Nearness> {
 const NEAR_PERCENT: usize = 10;
 const CLOSE_PERCENT: usize = 2;
 
+/// What a file says, for the one thread that looks: the program's stack may be a coroutine's.
+static TEXT: Kept<[u8; 4096]> = Kept::new([0; 4096]);
+
 /// A control group that limits memory.
 #[derive(Clone, Copy)]
 struct Group {
@@ -255,35 +258,37 @@ struct Group {
 pub const LEAST_LIMIT: usize = control_group::LEAST_LIMIT as usize;
 
 impl Group {
-    /// The group with the least limit, of those that the process is in, as /proc/self/cgroup (`groups`) has them.
-    fn find(groups: &[u8]) -> Option<Self> {
-        let folder = |group: &control_group::Group<'_>| {
-            Path::none().with(group.root.as_bytes()).with(group.path)
-        };
-        let (group, limit) = control_group::least(groups, |group, file| {
-            read_number(&folder(group).with(b"/").with(file.as_bytes())).map(|limit| limit as u64)
-        })?;
-        let is_second_version = group.is_second_version;
-        Some(Self { folder: folder(&group), is_second_version, limit: limit as usize })
+    /// What a file of a group says of its limit.
+    #[inline(never)]
+    fn limit_of(group: &control_group::Group<'_>, file: &str) -> Option<u64> {
+        let mut path = Path::none();
+        for part in [group.root.as_bytes(), group.path, b"/", file.as_bytes()] {
+            path.push(part);
+        }
+        let mut text = [0; 32];
+        let length = path.read(&mut text);
+        number(&text[..length]).map(|limit| limit as u64)
     }
 
     /// Bytes in use that the kernel cannot drop.
+    #[inline(never)]
     fn used(&self) -> Option<usize> {
         let name: &[u8] =
             if self.is_second_version { b"/memory.current" } else { b"/memory.usage_in_bytes" };
-        let used = read_number(&self.folder.with(name))?;
+        let used = read_number(&self.folder, name)?;
         if used < self.limit / 4 * 3 {
             return Some(used);
         }
-        let mut text = [0; 4096];
-        let length = self.folder.with(b"/memory.stat").read(&mut text);
         let names: &[&[u8]] = if self.is_second_version {
             &[b"inactive_file", b"active_file", b"slab_reclaimable"]
         } else {
             &[b"total_inactive_file", b"total_active_file"]
         };
-        let files = names.iter().filter_map(|name| field(&text[..length], name)).sum();
-        Some(used.saturating_sub(files))
+        let files = TEXT.with(|text| {
+            let length = self.folder.read_in(b"/memory.stat", text);
+            names.iter().filter_map(|name| field(&text[..length], name)).sum()
+        });
+        Some(used.saturating_sub(files.unwrap_or(0)))
     }
 }
 
@@ -386,7 +391,7 @@ impl Watcher {
         let (used, limit) = match &self.source {
             Source::None => (None, 0),
             Source::Own(limit) if heap < limit / 4 * 3 => (Some(heap), *limit),
-            Source::Own(limit) => match os::resident_bytes().0 as usize {
+            Source::Own(limit) => match os::resident_now() {
                 0 => (Some(heap), *limit),
                 resident => (Some(resident), *limit),
             },
@@ -409,20 +414,21 @@ impl Watcher {
         (Some(look), wait)
     }
 
+    #[inline(never)]
     fn look_at_pressure(&mut self, now: u32) {
         if self.due_ms == 0 || now.wrapping_sub(self.due_ms).cast_signed() >= 0 {
-            let of = |file: Path| {
-                let mut text = [0; 64];
-                let length = file.read(&mut text);
-                pressure(&text[..length], self.pressure)
-            };
-            let machines = || of(Path::none().with(b"/proc/pressure/memory"));
-            let pressure = match &self.source {
+            let mut text = [0; 64];
+            let groups = match &self.source {
                 Source::Group(group) if group.is_second_version => {
-                    of(group.folder.with(b"/memory.pressure")).or_else(machines)
+                    let length = group.folder.read_in(b"/memory.pressure", &mut text);
+                    pressure(&text[..length], self.pressure)
                 }
-                _ => machines(),
+                _ => None,
             };
+            let pressure = groups.or_else(|| {
+                let length = os::read_beginning(c"/proc/pressure/memory", &mut text);
+                pressure(&text[..length], self.pressure)
+            });
             self.pressure = pressure.unwrap_or(Nearness::Far);
             // A kernel that does not reckon it will not do so soon.
             let wait = if pressure.is_some() { PRESSURE_MS } else { AGAIN_MS };
@@ -431,16 +437,26 @@ impl Watcher {
         note_pressure(self.pressure);
     }
 
+    #[inline(never)]
     fn find(&mut self) {
         self.due_ms = 0;
-        self.source = match self.asked {
-            Some(limit) => Source::Own(limit),
-            None => {
-                let mut groups = [0; 4096];
-                let length = Path::none().with(b"/proc/self/cgroup").read(&mut groups);
-                Group::find(&groups[..length]).map_or(Source::None, Source::Group)
+        self.source = Source::None;
+        if let Some(limit) = self.asked {
+            self.source = Source::Own(limit);
+            return;
+        }
+        let source = &mut self.source;
+        TEXT.with(|groups| {
+            let length = os::read_beginning(c"/proc/self/cgroup", groups);
+            let least = control_group::least(&groups[..length], Group::limit_of);
+            let Some((group, limit)) = least else { return };
+            let (limit, is_second_version) = (limit as usize, group.is_second_version);
+            *source = Source::Group(Group { folder: Path::none(), is_second_version, limit });
+            if let Source::Group(found) = source {
+                found.folder.push(group.root.as_bytes());
+                found.folder.push(group.path);
             }
-        };
+        });
     }
 }
 

@@ -200,6 +200,9 @@ pub fn estimate(stats: &mut Stats) -> bool {
 /// sandbox may do it: residency is reckoned, and what the kernel alone knows is 0. Takes time in proportion to the
 /// heap's units in use, some nanoseconds each.
 pub(crate) fn reckon(stats: &mut Stats, classes: &mut [Class; CLASSES], usage: &Usage) {
+    for told in classes.iter_mut() {
+        *told = Class::default();
+    }
     measure(stats, usage, Residency::Reckoned, |class, used, free| {
         let class = &mut classes[class];
         class.used += used;

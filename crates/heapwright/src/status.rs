@@ -22,7 +22,7 @@
 //! Invariant: `SLOT` is the slot of the process `OWNER`, and a tick or, at the end, [`withdraw`] changes either.
 
 use heapwright_record::status::{
-    Answer, CLASSES, Class, FILE_BYTES, Facts, File, MOST, Order, Owner, Report, Slot,
+    Answer, FILE_BYTES, Facts, File, MOST, Order, Owner, Report, Slot,
 };
 
 use crate::chunk;
@@ -34,10 +34,9 @@ use crate::purge_delay;
 use crate::stats;
 use crate::substrate;
 use crate::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use crate::ticks::{self, Whose};
+use crate::ticks::{self, Kept, Whose};
 use core::cell::UnsafeCell;
 use core::ptr;
-use heapwright_record::Stats;
 
 /// Milliseconds from one look for orders to the next.
 const LOOK_MS: u32 = 4;
@@ -238,6 +237,7 @@ fn give_memory(open: &os::SharedFile, file: &File) {
 }
 
 /// Takes a slot for this process. False: there is none.
+#[inline(never)]
 fn take_slot(file: &File) -> bool {
     let process = substrate::process();
     let taken = file.take(Owner { process, namespace: namespace() });
@@ -289,35 +289,40 @@ fn tick(_now: u32) -> u32 {
     LOOK_MS
 }
 
+/// What is shown: of one thread at a time, and not on its stack, which may be a coroutine's.
+static REPORT: Kept<Report> = Kept::new(Report::ZERO);
+
 /// Writes where memory is just now.
+#[inline(never)]
 fn report(slot: &Slot, file: &File, now: u64) {
     let Some(usage) = chunk::usage_now() else { return };
-    let (mut stats, mut classes) = (Stats::zero(), [Class::default(); CLASSES]);
-    stats::reckon(&mut stats, &mut classes, &usage);
-    stats.pid = u64::from(OWNER.load(Ordering::Relaxed));
-    let took_ns = os::now_ns().saturating_sub(now);
-    REPORTED_NS.store(now, Ordering::Relaxed);
-    let longest = LONGEST_NS + LONGEST_OF_UNIT_NS * usage.frontier as u64;
-    TOOK_NS.store(took_ns.min(longest), Ordering::Relaxed);
-    let [table, records, bitmaps] =
-        usage.side_ranges.map(|(at, size)| (at.addr() as u64, size as u64));
-    let facts = Facts {
-        mapped_at: ptr::from_ref(file).addr() as u64,
-        written_ns: now,
-        took_ns,
-        window_at: usage.window_at as u64,
-        window_used: (usage.frontier * crate::size_class::UNIT) as u64,
-        table_at: table.0,
-        table_bytes: table.1,
-        records_at: records.0,
-        records_bytes: records.1,
-        bitmaps_at: bitmaps.0,
-        bitmaps_bytes: bitmaps.1,
-        sampling: crate::cache::sampling::period() as u64,
-        purge_delay_ms: purge_delay::purge_delay().map_or(MOST, |ms| ms as u64),
-        version: version(),
-    };
-    slot.write(&Report { facts, stats, classes });
+    REPORT.with(|report| {
+        stats::reckon(&mut report.stats, &mut report.classes, &usage);
+        report.stats.pid = u64::from(OWNER.load(Ordering::Relaxed));
+        let took_ns = os::now_ns().saturating_sub(now);
+        REPORTED_NS.store(now, Ordering::Relaxed);
+        let longest = LONGEST_NS + LONGEST_OF_UNIT_NS * usage.frontier as u64;
+        TOOK_NS.store(took_ns.min(longest), Ordering::Relaxed);
+        let [table, records, bitmaps] =
+            usage.side_ranges.map(|(at, size)| (at.addr() as u64, size as u64));
+        report.facts = Facts {
+            mapped_at: ptr::from_ref(file).addr() as u64,
+            written_ns: now,
+            took_ns,
+            window_at: usage.window_at as u64,
+            window_used: (usage.frontier * crate::size_class::UNIT) as u64,
+            table_at: table.0,
+            table_bytes: table.1,
+            records_at: records.0,
+            records_bytes: records.1,
+            bitmaps_at: bitmaps.0,
+            bitmaps_bytes: bitmaps.1,
+            sampling: crate::cache::sampling::period() as u64,
+            purge_delay_ms: purge_delay::purge_delay().map_or(MOST, |ms| ms as u64),
+            version: version(),
+        };
+        slot.write(report);
+    });
 }
 
 /// This version's number, 16 bits a part.
@@ -337,6 +342,7 @@ const fn version() -> u64 {
 
 /// Does what the command orders, which counts until a time.
 #[cfg(feature = "debug")]
+#[inline(never)]
 fn follow(order: Order, until: u64) -> Answer {
     use crate::cache::sampling::period;
     use crate::heap::sampling::{self, By};

@@ -30,9 +30,11 @@
 //! The scratch is the caller's alone while this runs: neither another thread's, nor
 //! that of a signal handler that interrupts it (the debug heap holds a flag).
 
+use core::cell::UnsafeCell;
 use core::ffi::c_void;
 use core::hint::select_unpredictable;
 use core::mem::MaybeUninit;
+use core::ptr;
 
 use super::super::depot::{DEPOT, HASH_START, hash_end, hash_step};
 use super::super::rule::{Base, Cfa, Frame, Return, Rule};
@@ -47,7 +49,7 @@ use super::machine::{
 use super::memo::{Memo, Noted, Slots};
 use super::shared::{self, Known};
 use heapwright_substrate::os;
-use heapwright_substrate::sync::atomic::{AtomicUsize, Ordering};
+use heapwright_substrate::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 
 /// The registers that a walk follows.
 #[derive(Clone, Copy)]
@@ -99,6 +101,61 @@ impl Scratch {
     pub fn counts(&self) -> Counts {
         Counts { stacks: DEPOT.count() as u64, bytes: DEPOT.used_bytes() as u64, ..self.counts }
     }
+}
+
+/// A context that nothing was read with, made once: to make one takes 5 KiB of the stack, and to copy it none.
+struct NewContext {
+    /// 0: there is none; 1: a thread makes it; 2: it is there.
+    state: AtomicU8,
+    context: UnsafeCell<MaybeUninit<Context>>,
+}
+
+// SAFETY: written by the thread that sets the state to 1, and only read from 2 on.
+unsafe impl Sync for NewContext {}
+
+static NEW_CONTEXT: NewContext =
+    NewContext { state: AtomicU8::new(0), context: UnsafeCell::new(MaybeUninit::zeroed()) };
+
+impl NewContext {
+    fn copy_to(&self, place: &mut MaybeUninit<Context>) {
+        if self.state.load(Ordering::Acquire) != 2 {
+            return self.make(place);
+        }
+        // SAFETY: it is there, and is numbers and arrays of them: nothing that a copy would share.
+        unsafe { ptr::copy_nonoverlapping(self.context.get(), place, 1) };
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn prepare(&self) {
+        let mut unused = MaybeUninit::zeroed();
+        self.make(&mut unused);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn make(&self, place: &mut MaybeUninit<Context>) {
+        place.write(Context::new_in());
+        if self.state.compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            // SAFETY: this thread alone set the state to 1; a context is numbers and arrays of them.
+            unsafe { ptr::copy_nonoverlapping(place, self.context.get(), 1) };
+            self.state.store(2, Ordering::Release);
+        }
+    }
+}
+
+/// Makes what takes much of the stack, before it is needed on a small one.
+pub(in super::super) fn prepare() {
+    NEW_CONTEXT.prepare();
+}
+
+/// Whether no rule is learnt on a stack that is not the thread's own.
+static SPARES_FOREIGN_STACKS: AtomicBool = AtomicBool::new(false);
+
+/// From now on no rule is learnt on a stack that is not the thread's own, for that takes some 4 KiB of it: such a stack ends
+/// at the first place of which nothing is known.
+pub(in super::super) fn spare_foreign_stacks() {
+    SPARES_FOREIGN_STACKS.store(true, Ordering::Relaxed);
 }
 
 /// Captures the stack of the caller, whose registers are `start`.
@@ -255,6 +312,9 @@ fn walk(
     while goes_on {
         let address = at.now.pc.wrapping_sub(usize::from(!at.exact));
         let mut rule = cache.map_or(Rule(0), |cache| cache.get(address));
+        if rule == Rule(0) && end.is_none() && SPARES_FOREIGN_STACKS.load(Ordering::Relaxed) {
+            break;
+        }
         if rule == Rule(0) {
             let is_kept;
             (rule, is_kept) = learn(scratch, cache, address, generation);
@@ -406,7 +466,7 @@ fn learn(
         return (rule, true);
     }
     if !scratch.has_context {
-        scratch.context.write(Context::new_in());
+        NEW_CONTEXT.copy_to(&mut scratch.context);
         scratch.has_context = true;
     }
     // SAFETY: it was made above, now or before.

@@ -509,6 +509,11 @@ pub fn resident_bytes() -> (u64, u64) {
     (0, 0)
 }
 
+/// Not known here.
+pub fn resident_now() -> usize {
+    0
+}
+
 /// What is known of a mapping.
 #[derive(Clone, Copy)]
 pub struct Mapping {

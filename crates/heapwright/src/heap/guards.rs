@@ -69,11 +69,14 @@ mod with_stacks {
     pub(in crate::heap) fn start(options: &Options) {
         if options.guards != 0 {
             guards::start(options);
+            crate::stacks::prepare();
             let every = (options.guards != GUARDS_PACED).then_some(options.guards);
             if options.hardening == Hardening::Off {
                 guard_draw::begin(every);
             } else {
                 guard_draw::begin_apart(every);
+                // The hardened heap is to get by with 4 KiB.
+                crate::stacks::spare_foreign_stacks();
             }
         }
     }

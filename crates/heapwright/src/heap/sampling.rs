@@ -100,6 +100,7 @@ mod with_stacks {
             samples::save_in(prefix.to_bytes());
         }
         BY.store(By::Program as u8, Ordering::Relaxed);
+        crate::stacks::prepare();
         begin(options.sample);
     }
 

@@ -9,7 +9,7 @@ use core::ptr;
 use super::sandbox::{self, Sandbox, is_filtered};
 use super::{calls, keeping_errno};
 use crate::digits::number;
-use crate::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering};
 
 /// The file that standard error was when the library began; [`ANY`] before that.
 static STDERR: AtomicU64 = AtomicU64::new(ANY);
@@ -613,6 +613,14 @@ pub fn resident_bytes() -> (u64, u64) {
         }
     }
     (now, peak.max(now))
+}
+
+/// Bytes of the process in memory just now; 0: not known.
+pub fn resident_now() -> usize {
+    let mut text = [0; 64];
+    let length = crate::os::read_beginning(c"/proc/self/statm", &mut text);
+    let pages = text[..length].split(|&byte| byte == b' ').nth(1).and_then(number);
+    pages.unwrap_or(0) * super::kernel_page_size()
 }
 
 fn kibibytes(text: &[u8]) -> u64 {
