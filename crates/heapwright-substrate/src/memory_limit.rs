@@ -97,6 +97,16 @@ static LONGEST: AtomicUsize = AtomicUsize::new(0);
 /// The limit that was found or set; 0: none.
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 
+/// Bytes that were left at the last look; `usize::MAX`: any number.
+static LEFT: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// Whether `bytes` bytes more than the heap has taken since the last look may be more than is left.
+#[inline]
+pub fn is_short_of(bytes: usize) -> bool {
+    let left = LEFT.load(Ordering::Relaxed);
+    left != usize::MAX && FRESH.load(Ordering::Relaxed).saturating_add(bytes) >= left / 20 * 19
+}
+
 /// How near the limit is.
 #[inline]
 pub fn nearness() -> Nearness {
@@ -167,6 +177,7 @@ fn note(look: &Look, before: Nearness) -> (Nearness, u32) {
     let left = look.limit.saturating_sub(look.used);
     NEARNESS.store(nearness as u8, Ordering::Relaxed);
     LIMIT.store(look.limit, Ordering::Relaxed);
+    LEFT.store(left, Ordering::Relaxed);
     let may_wait = if nearness == Nearness::Far { usize::MAX } else { left / nearness.part() };
     MAY_WAIT.store(may_wait, Ordering::Relaxed);
     // Not for each page at the end.
@@ -184,6 +195,7 @@ fn note(look: &Look, before: Nearness) -> (Nearness, u32) {
 fn is_far(unseen: usize) {
     NEARNESS.store(Nearness::Far as u8, Ordering::Relaxed);
     MAY_WAIT.store(usize::MAX, Ordering::Relaxed);
+    LEFT.store(usize::MAX, Ordering::Relaxed);
     UNSEEN.store(unseen, Ordering::Relaxed);
 }
 
