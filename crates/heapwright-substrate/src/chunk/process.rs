@@ -61,12 +61,12 @@ pub fn reserve_anywhere(size: usize) -> *mut u8 {
 
 /// The process may have `most` bytes of address space from now on (`usize::MAX`: any number).
 pub fn set_limit(most: usize) {
-    CHUNK.lock().window.set_limit(most);
+    CHUNK.lock().become_thrifty(|window| window.set_limit(most));
 }
 
 /// Releases reserved, unused address space: it counts against the `most` bytes that the process may lock.
 pub fn give_up_reserve(most: usize) {
-    CHUNK.lock().window.give_up_reserve(most);
+    CHUNK.lock().become_thrifty(|window| window.give_up_reserve(most));
 }
 
 /// Makes the address map's table readable for all of the window, if it may be. Returns
@@ -114,7 +114,7 @@ pub fn take(
         chunk.end_region(os::coarse_ms());
         chunk.purge_all(0);
         run = chunk.take(padded, want);
-        if run.is_none() && chunk.cut_tails() {
+        if run.is_none() && (chunk.cut_tails() || chunk.retract_free()) {
             run = chunk.take(padded, want);
         }
     }

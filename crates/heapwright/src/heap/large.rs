@@ -77,7 +77,10 @@ pub(super) fn alloc(size: usize, align: usize, zero: bool, keeper: &impl Source)
 /// free, at most once in a tick of the clock.
 fn make_way_at_limit(size: usize, keeper: &impl Source) {
     static LAST: AtomicU32 = AtomicU32::new(0);
-    if size < MOVE_PAGES || !memory_limit::is_short_of(size) || chunk::has_dirty(size.div_ceil(UNIT)) {
+    if size < MOVE_PAGES
+        || !memory_limit::is_short_of(size)
+        || chunk::has_dirty(size.div_ceil(UNIT))
+    {
         return;
     }
     let now = os::coarse_ms();
