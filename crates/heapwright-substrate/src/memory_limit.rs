@@ -487,6 +487,32 @@ mod tests {
         assert_eq!(field(stat, b"file"), None);
     }
 
+    /// What a group of either version says of itself, in a tree made up for it.
+    #[test]
+    #[cfg(not(miri))]
+    fn what_a_group_uses_is_read_of_both_versions() {
+        let files = |is_second_version| match is_second_version {
+            true => ("memory.current", "anon 9\ninactive_file 5000000\nslab_reclaimable 1000000\n"),
+            false => ("memory.usage_in_bytes", "inactive_file 7\ntotal_inactive_file 6000000\n"),
+        };
+        for is_second_version in [false, true] {
+            let name = format!("heapwright-{}-{is_second_version}", std::process::id());
+            let folder = std::env::temp_dir().join(name);
+            std::fs::create_dir_all(&folder).unwrap();
+            let (usage, stat) = files(is_second_version);
+            std::fs::write(folder.join("memory.stat"), stat).unwrap();
+            let path = Path::none().with(folder.as_os_str().as_encoded_bytes());
+            let group = Group { folder: path, is_second_version, limit: 40_000_000 };
+            // Files count only where the limit may be near.
+            for (all, used) in [(20_000_000, 20_000_000), (39_000_000, 33_000_000)] {
+                std::fs::write(folder.join(usage), format!("{all}\n")).unwrap();
+                assert_eq!(group.used(), Some(used));
+            }
+            std::fs::remove_dir_all(&folder).unwrap();
+            assert_eq!(group.used(), None);
+        }
+    }
+
     #[test]
     fn pressure_is_read_and_stays_until_it_is_half_as_much() {
         use Nearness::{Close, Far, Near};

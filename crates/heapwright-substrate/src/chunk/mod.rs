@@ -23,7 +23,10 @@
 //!
 //! Clean runs read as zero, which saves `calloc` its work.
 //!
-//! Runs merge only with runs of their own state; when the window is at its end,
+//! Runs merge only with runs of their own state. A *long* run (1 MiB) that no dirty run is long enough for is
+//! put together around one, of its clean neighbours and what was never used: the pages of a buffer serve the
+//! longer one that follows it. Where that cannot be, dirty runs go back before the caller gets the long one, as much as is
+//! fresh of it, but for few: a heap that grows by long runs is in memory about once. When the window is at its end,
 //! everything dirty is purged, so that all merge, before a request is refused.
 //!
 //! Where address space is limited, free runs are kept only as far as other users of it do not
