@@ -114,6 +114,8 @@ pub struct Chunk<O: 'static> {
     queue: UnitList<ByOwner>,
     oldest: usize,
     taken: usize,
+    /// The most that were taken when another run was asked for.
+    most_taken: usize,
     /// The fewest dirty units in the last delay.
     low: LowWater,
     /// Units that were not needed for a whole delay, and that still wait; of these, and of those to come, so many
@@ -141,6 +143,7 @@ impl<O: Memory + Copy> Chunk<O> {
             queue: UnitList::new(),
             oldest: 0,
             taken: 0,
+            most_taken: 0,
             low: LowWater::new(),
             due: 0,
             owed: 0,
@@ -185,6 +188,8 @@ impl<O: Memory + Copy> Chunk<O> {
     /// `units` units were taken, where `dirty` units were dirty before. Returns whether all of them
     /// read as zero.
     fn note_taken(&mut self, units: usize, dirty: usize) -> bool {
+        // Without this run: of a block that moves, the old one is about to go.
+        self.most_taken = self.most_taken.max(self.taken);
         self.taken += units;
         let fresh = units - (dirty - self.dirty.units());
         if fresh > 0 {
@@ -202,7 +207,9 @@ impl<O: Memory + Copy> Chunk<O> {
         } else if memory_limit::is_short_of(0) {
             0
         } else {
-            few_beside(units, self.taken - units)
+            // A heap that has had about as much in use before does not grow.
+            let as_before = (self.most_taken + self.most_taken / 4).saturating_sub(self.taken);
+            as_before.max(few_beside(units, self.taken - units))
         };
         let may_wait = few.min(memory_limit::may_wait() / UNIT);
         let many = self.dirty.units().saturating_sub(may_wait);
