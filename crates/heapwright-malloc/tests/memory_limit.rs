@@ -1,6 +1,11 @@
 //! Memory limits: near one free memory goes back sooner, and one line says that it is near.
 mod support;
 use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use std::{fs, process, thread};
+
 use support::{How, Outcome, command, compile, run};
 
 fn under(options: &str, words: &[&str]) -> Outcome {
@@ -60,4 +65,109 @@ fn in_a_sandbox_no_file_is_opened_and_residency_not_asked_for() {
         let outcome = run(command(&program, How::Preload).env("HEAPWRIGHT", options));
         assert!(outcome.status.success() && outcome.stderr.is_empty(), "{options}: {outcome:?}");
     }
+}
+
+fn growing(words: &[&str]) -> Command {
+    let program = compile("growing.c", How::Preload, &[]);
+    let mut command = command(&program, How::Preload);
+    command.args(words);
+    command
+}
+
+/// What a buffer leaves serves the next one, or goes back before that is filled.
+#[test]
+fn a_buffer_that_grows_is_in_memory_once() {
+    for how in [
+        "alone",
+        "apart",
+        "one-by-one",
+        "shrinking",
+        "calloc",
+        "memalign",
+        "realloc",
+        "alternating",
+        "beside-small",
+        "threads",
+        "beside-stashes",
+    ] {
+        let outcome = run(&mut growing(&[how]));
+        assert!(left(&outcome) <= 115, "{how}: {outcome:?}");
+    }
+    let outcome = run(&mut growing(&["bursts"]));
+    assert!(outcome.status.success(), "{outcome:?}");
+}
+
+/// What is writable and free, or mapped and free, is not what a request is refused for.
+#[test]
+fn a_buffer_that_grows_fits_where_it_is_limited() {
+    // The C library's own allocator comes to its end in 135 MB of either.
+    for limit in ["data", "as"] {
+        for how in ["alone", "apart", "calloc", "memalign"] {
+            let outcome = run(&mut growing(&[how, limit, "150"]));
+            assert!(outcome.status.success(), "{limit}, {how}: {outcome:?}");
+        }
+    }
+}
+
+/// A control group of this process's own group, which is removed in the end.
+struct Group(PathBuf);
+
+impl Group {
+    /// A group below `parent`, with a limit if there is one. `None`: none can be made here.
+    fn new(parent: &Path, limit: Option<usize>) -> Option<Self> {
+        let group = Self(parent.join(format!("heapwright-test-{}", process::id())));
+        fs::create_dir(&group.0).ok()?;
+        let is_first = group.0.join("memory.limit_in_bytes").exists();
+        let file = if is_first { "memory.limit_in_bytes" } else { "memory.max" };
+        match limit {
+            Some(limit) => fs::write(group.0.join(file), limit.to_string()).ok().map(|()| group),
+            None => Some(group),
+        }
+    }
+
+    /// Has the program run in the group.
+    fn run(&self, command: &Command) -> Outcome {
+        let mut inside = Command::new("sh");
+        inside.args(["-c", "echo $$ > $0/cgroup.procs && exec \"$@\""]).arg(&self.0);
+        inside.arg("env");
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => inside.arg(format!("{}={}", name.display(), value.display())),
+                None => inside.arg("-u").arg(name),
+            };
+        }
+        inside.arg(command.get_program()).args(command.get_args());
+        run(&mut inside)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // The kernel may still be at the process that has ended.
+        for _ in 0..50 {
+            if fs::remove_dir(&self.0).is_ok() {
+                return;
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+/// In a control group that holds the largest buffer, no second one, and its own limit or that of a group that it is in.
+#[test]
+fn a_buffer_that_grows_fits_into_its_control_group() {
+    const LIMIT: usize = 130 << 20;
+    let roots = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"].map(Path::new);
+    let Some(group) = roots.iter().find_map(|root| Group::new(root, Some(LIMIT))) else {
+        eprintln!("no control group can be made here: nothing was tested");
+        return;
+    };
+    for how in ["alone", "apart", "calloc", "realloc", "beside-small", "threads"] {
+        let outcome = group.run(&growing(&[how]));
+        assert!(outcome.status.success(), "{how}: {outcome:?}");
+    }
+    // (Of the second version a group has the files only where its parent hands them down.)
+    let inner = Group::new(&group.0, None).expect("a group in a group");
+    let outcome = inner.run(&growing(&["apart"]));
+    assert!(outcome.status.success(), "{outcome:?}");
 }

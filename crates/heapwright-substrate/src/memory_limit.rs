@@ -98,6 +98,16 @@ static LONGEST: AtomicUsize = AtomicUsize::new(0);
 /// The limit that was found or set; 0: none.
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 
+/// Bytes that were left at the last look; `usize::MAX`: any number.
+static LEFT: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// Whether `bytes` bytes more than the heap has taken since the last look may be more than is left.
+#[inline]
+pub fn is_short_of(bytes: usize) -> bool {
+    let left = LEFT.load(Ordering::Relaxed);
+    left != usize::MAX && FRESH.load(Ordering::Relaxed).saturating_add(bytes) >= left / 20 * 19
+}
+
 /// How near the limit is.
 #[inline]
 pub fn nearness() -> Nearness {
@@ -168,6 +178,7 @@ fn note(look: &Look, before: Nearness) -> (Nearness, u32) {
     let left = look.limit.saturating_sub(look.used);
     NEARNESS.store(nearness as u8, Ordering::Relaxed);
     LIMIT.store(look.limit, Ordering::Relaxed);
+    LEFT.store(left, Ordering::Relaxed);
     let may_wait = if nearness == Nearness::Far { usize::MAX } else { left / nearness.part() };
     MAY_WAIT.store(may_wait, Ordering::Relaxed);
     // Not for each page at the end.
@@ -185,6 +196,7 @@ fn note(look: &Look, before: Nearness) -> (Nearness, u32) {
 fn is_far(unseen: usize) {
     NEARNESS.store(Nearness::Far as u8, Ordering::Relaxed);
     MAY_WAIT.store(usize::MAX, Ordering::Relaxed);
+    LEFT.store(usize::MAX, Ordering::Relaxed);
     UNSEEN.store(unseen, Ordering::Relaxed);
 }
 
@@ -477,6 +489,32 @@ mod tests {
         let stat = b"anon 5\nactive_file 7\ninactive_file 11\n";
         assert_eq!(field(stat, b"active_file"), Some(7));
         assert_eq!(field(stat, b"file"), None);
+    }
+
+    /// What a group of either version says of itself, in a tree made up for it.
+    #[test]
+    #[cfg(not(miri))]
+    fn what_a_group_uses_is_read_of_both_versions() {
+        let files = |is_second_version| match is_second_version {
+            true => ("memory.current", "anon 9\ninactive_file 5000000\nslab_reclaimable 1000000\n"),
+            false => ("memory.usage_in_bytes", "inactive_file 7\ntotal_inactive_file 6000000\n"),
+        };
+        for is_second_version in [false, true] {
+            let name = format!("heapwright-{}-{is_second_version}", std::process::id());
+            let folder = std::env::temp_dir().join(name);
+            std::fs::create_dir_all(&folder).unwrap();
+            let (usage, stat) = files(is_second_version);
+            std::fs::write(folder.join("memory.stat"), stat).unwrap();
+            let path = Path::none().with(folder.as_os_str().as_encoded_bytes());
+            let group = Group { folder: path, is_second_version, limit: 40_000_000 };
+            // Files count only where the limit may be near.
+            for (all, used) in [(20_000_000, 20_000_000), (39_000_000, 33_000_000)] {
+                std::fs::write(folder.join(usage), format!("{all}\n")).unwrap();
+                assert_eq!(group.used(), Some(used));
+            }
+            std::fs::remove_dir_all(&folder).unwrap();
+            assert_eq!(group.used(), None);
+        }
     }
 
     #[test]

@@ -167,7 +167,7 @@ fn tick(now: u32) -> u32 {
         }
         state.watcher.ask((set != 0).then_some(set));
         let (look, next) = state.watcher.look(now, usage.resident_bytes);
-        if let Some(look) = look.filter(|_| nearness() == Nearness::AtIt) {
+        if let Some(look) = look.filter(|look| nearness() == Nearness::AtIt || look.is_at_limit()) {
             give_back(state, &look);
         }
         let first = look.filter(|look| look.is_at_limit() && state.said != process);

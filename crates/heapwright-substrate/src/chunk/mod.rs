@@ -23,7 +23,10 @@
 //!
 //! Clean runs read as zero, which saves `calloc` its work.
 //!
-//! Runs merge only with runs of their own state; when the window is at its end,
+//! Runs merge only with runs of their own state. A *long* run (1 MiB) that no dirty run is long enough for is
+//! put together around one, of its clean neighbours and what was never used: the pages of a buffer serve the
+//! longer one that follows it. Where that cannot be, dirty runs go back before the caller gets the long one, as much as is
+//! fresh of it, but for few: a heap that grows by long runs is in memory about once. When the window is at its end,
 //! everything dirty is purged, so that all merge, before a request is refused.
 //!
 //! Where address space is limited, free runs are kept only as far as other users of it do not
@@ -59,9 +62,20 @@ use window::Window;
 
 /// Units of dirty runs that may wait, besides as many as twice those in use.
 const ALLOWANCE: usize = (256 << 20) / UNIT;
-/// Units of dirty runs that may wait while the heap grows, besides a quarter of
+/// Units of dirty runs that may wait while the heap grows by short runs, besides a quarter of
 /// those in use.
 const FEW: usize = (32 << 20) / UNIT;
+/// Units of a long run: 1 MiB. While the heap grows by one, 2 MiB may wait, or one of so many parts of the
+/// run, and one of so many parts of what else is in use.
+const LONG: usize = (1 << 20) / UNIT;
+const FEW_BESIDE_LONG: usize = (2 << 20) / UNIT;
+const PART_OF_LONG: usize = 32;
+const PART_OF_OTHERS: usize = 8;
+/// A long run is put together around a dirty run of at least one of so many parts of it.
+const PART_WARM: usize = 4;
+/// Dirty runs that are looked at for this, and free neighbours of one.
+const LOOKS: usize = 8;
+const HOPS: usize = 32;
 /// From so many bytes on, zeroed memory is better asked of the kernel than made.
 pub const ZERO_BY_KERNEL: usize = 32 << 20;
 
@@ -100,6 +114,8 @@ pub struct Chunk<O: 'static> {
     queue: UnitList<ByOwner>,
     oldest: usize,
     taken: usize,
+    /// The most that were taken when another run was asked for.
+    most_taken: usize,
     /// The fewest dirty units in the last delay.
     low: LowWater,
     /// Units that were not needed for a whole delay, and that still wait; of these, and of those to come, so many
@@ -127,6 +143,7 @@ impl<O: Memory + Copy> Chunk<O> {
             queue: UnitList::new(),
             oldest: 0,
             taken: 0,
+            most_taken: 0,
             low: LowWater::new(),
             due: 0,
             owed: 0,
@@ -155,32 +172,49 @@ impl<O: Memory + Copy> Chunk<O> {
 
     /// Takes a run of exactly `units` units. Their entries are still `FREE`.
     pub fn take(&mut self, units: usize, want: Want) -> Option<Run> {
+        let dirty = self.dirty.units();
         let run = self
             .take_dirty(units, want)
             .or_else(|| self.take_dense(want))
+            .or_else(|| self.take_joined(units, want))
             .or_else(|| self.take_clean(units))
             .or_else(|| self.take_absent(units))
             .or_else(|| self.take_fresh(units))
-            .or_else(|| self.take_last(units));
-        if let Some(run) = &run {
-            self.taken += units;
-            if run.zero {
-                memory_limit::note_fresh(units * UNIT);
-                self.pay_for_growth(units);
-            }
-        }
-        run
+            .or_else(|| self.take_last(units))?;
+        self.note_taken(units, dirty);
+        Some(run)
     }
 
-    /// Memory without pages was taken although dirty runs wait, none of them long
-    /// enough: as much of them is due, if they are many, so that the process
-    /// does not grow by what it cannot use.
-    fn pay_for_growth(&mut self, units: usize) {
-        let may_wait = (FEW + self.taken / 4).min(memory_limit::may_wait() / UNIT);
+    /// `units` units were taken, where `dirty` units were dirty before. Returns whether all of them
+    /// read as zero.
+    fn note_taken(&mut self, units: usize, dirty: usize) -> bool {
+        // Without this run: of a block that moves, the old one is about to go.
+        self.most_taken = self.most_taken.max(self.taken);
+        self.taken += units;
+        let fresh = units - (dirty - self.dirty.units());
+        if fresh > 0 {
+            memory_limit::note_fresh(fresh * UNIT);
+            self.pay_for_growth(units, fresh);
+        }
+        fresh == units
+    }
+
+    /// Of a run of `units` units `fresh` have no pages, although dirty runs wait that cannot be used: as
+    /// much of them is due, if they are many, so that the process does not grow by what it cannot use.
+    fn pay_for_growth(&mut self, units: usize, fresh: usize) {
+        let few = if units < LONG {
+            FEW + self.taken / 4
+        } else if memory_limit::is_short_of(0) {
+            0
+        } else {
+            // A heap that has had about as much in use before does not grow.
+            let as_before = (self.most_taken + self.most_taken / 4).saturating_sub(self.taken);
+            as_before.max(few_beside(units, self.taken - units))
+        };
+        let may_wait = few.min(memory_limit::may_wait() / UNIT);
         let many = self.dirty.units().saturating_sub(may_wait);
-        let due = (self.due + units).min(many.max(self.due));
-        self.owed += due - self.due;
-        self.due = due;
+        self.owed = (self.owed + fresh).min(many.max(self.owed));
+        self.due = self.due.max(self.owed);
     }
 
     /// So many units go back. Returns whether they do so that the heap can grow.
@@ -206,10 +240,15 @@ impl<O: Memory + Copy> Chunk<O> {
     fn take_clean(&mut self, units: usize) -> Option<Run> {
         let unit = self.clean.find(units)?;
         self.split(unit, units, State::Clean);
-        if purge_delay::were_given() {
+        Self::note_touched(units);
+        Some(Run { unit, zero: true, dense: false })
+    }
+
+    /// So many clean units were taken, which may have been given back before.
+    fn note_touched(units: usize) {
+        if units > 0 && purge_delay::were_given() {
             purge_delay::note_touched(units * UNIT, os::coarse_ms());
         }
-        Some(Run { unit, zero: true, dense: false })
     }
 
     /// Cuts `units` units off the front of the free run at `unit`.
@@ -243,20 +282,98 @@ impl<O: Memory + Copy> Chunk<O> {
         Some(Run { unit: advance.unit, zero: true, dense: false })
     }
 
-    /// Takes the free run before the frontier and what it lacks behind it.
+    /// Puts a long run together around one of the longest dirty runs, of its free neighbours and of what they
+    /// lack behind the frontier: pages that are there are used again, and only the rest is fresh. Not
+    /// where all is to read as zero.
+    fn take_joined(&mut self, units: usize, want: Want) -> Option<Run> {
+        if units < LONG || want == Want::Zero {
+            return None;
+        }
+        let least = units / PART_WARM;
+        let warm: [Option<usize>; LOOKS] = {
+            let mut longest = self.dirty.longest().take_while(|&(_, length)| length >= least);
+            core::array::from_fn(|_| longest.next().map(|(unit, _)| unit))
+        };
+        warm.into_iter().map_while(|unit| unit).find_map(|unit| self.join(unit, units))
+    }
+
+    /// Takes the free runs before the frontier and what they lack behind it.
     fn take_last(&mut self, units: usize) -> Option<Run> {
-        let end = self.window.frontier();
-        [State::Dirty, State::Clean].into_iter().find_map(|state| {
-            let unit = self.neighbour(end, 0, true, state)?;
-            let have = end - unit;
-            let more = units.checked_sub(have)?;
-            if !self.window.advance_in_place(end, more) {
-                return None;
+        let (last, _) = self.free_beside(self.window.frontier(), true)?;
+        self.join(last, units)
+    }
+
+    /// Takes a run of `units` units that begins in or before the free run at `unit`: of that one, of those behind it, of those
+    /// before it, and of what was never used.
+    fn join(&mut self, unit: usize, units: usize) -> Option<Run> {
+        let end = self.reach(unit, units);
+        let mut first = unit;
+        for _ in 0..HOPS {
+            if end - first >= units {
+                break;
             }
-            self.map.set_entries(end, more, Entry::FREE);
-            self.split(unit, have, state);
-            Some(Run { unit, zero: state == State::Clean, dense: false })
-        })
+            let Some((before, _)) = self.free_beside(first, true) else { break };
+            first = before;
+        }
+        let lacks = units.saturating_sub(end - first);
+        if !self.lengthen(end, lacks) {
+            return None;
+        }
+        let start = unit.min((end + lacks).saturating_sub(units).max(first));
+        let dirty = self.dirty.units();
+        self.take_range(first, start, units);
+        let clean = units - (dirty - self.dirty.units());
+        Self::note_touched(clean - lacks);
+        Some(Run { unit: start, zero: clean == units, dense: false })
+    }
+
+    /// Where the free runs from `unit` on end, of which `units` units are wanted.
+    fn reach(&self, unit: usize, units: usize) -> usize {
+        let mut end = unit;
+        for _ in 0..HOPS {
+            if end - unit >= units {
+                break;
+            }
+            let Some((behind, _)) = self.free_beside(end, false) else { break };
+            end = behind + RunIndex::length(self.map, behind);
+        }
+        end
+    }
+
+    /// Makes `units` units at `end`, if that is the frontier, a clean run. True: they are there.
+    fn lengthen(&mut self, end: usize, units: usize) -> bool {
+        if units == 0 {
+            return true;
+        }
+        let lengthened = self.window.advance_in_place(end, units);
+        if lengthened {
+            self.map.set_entries(end, units, Entry::FREE);
+            self.give_clean(end, units);
+        }
+        lengthened
+    }
+
+    /// Takes `units` units at `start` out of free runs that lie side by side, of which the first
+    /// begins at `first`.
+    fn take_range(&mut self, first: usize, start: usize, units: usize) {
+        let (mut at, end) = (first, start + units);
+        while at < end {
+            let length = RunIndex::length(self.map, at);
+            let (_, state) = self.free_beside(at, false).expect("a free run");
+            let next = at + length;
+            if next <= start {
+                // Before the range.
+            } else if at >= start {
+                self.split(at, length.min(end - at), state);
+            } else if state == State::Dirty {
+                self.detach_end(at, next - start);
+                self.note_fewer();
+            } else {
+                self.clean.remove(at);
+                self.clean.insert(at, start - at);
+            }
+            at = next;
+        }
     }
 
     /// Gives a run back whose pages may hold anything.
@@ -329,6 +446,13 @@ impl<O: Memory + Copy> Chunk<O> {
         same.then(|| if before { unit - RunIndex::length(self.map, at) } else { at })
     }
 
+    /// The free run, dirty or clean, that ends at `unit`, or begins there, and which it is.
+    fn free_beside(&self, unit: usize, before: bool) -> Option<(usize, State)> {
+        [State::Dirty, State::Clean]
+            .into_iter()
+            .find_map(|state| Some((self.neighbour(unit, 0, before, state)?, state)))
+    }
+
     /// Queues a dirty run between its neighbours in age.
     fn enqueue(&mut self, unit: usize, newer: Option<usize>, older: Option<usize>, stamp: u32) {
         self.map.record(unit).stamp.store(stamp, Ordering::Relaxed);
@@ -362,17 +486,26 @@ impl<O: Memory + Copy> Chunk<O> {
             self.due_waited = delay.max(unseen);
             self.rest_region(now);
         }
-        if self.oldest == 0 {
-            return None;
-        }
         let too_many = self.dirty.units().saturating_sub(ALLOWANCE + 2 * self.taken);
         let due = if delay == 0 { self.dirty.units() } else { self.due.max(too_many) };
-        if due == 0 {
+        self.detach_oldest(due)
+    }
+
+    /// Takes the oldest dirty run out of all indexes, or the end of it, at most `most` units.
+    fn detach_oldest(&mut self, most: usize) -> Option<(usize, usize)> {
+        if self.oldest == 0 || most == 0 {
             return None;
         }
-        let run = self.detach_end(self.oldest, due);
+        let run = self.detach_end(self.oldest, most);
         self.due = self.due.saturating_sub(run.1);
         self.low.give(run.1);
+        Some(run)
+    }
+
+    /// Takes dirty units out of all indexes that are due because the heap grew.
+    fn expire_owed(&mut self) -> Option<(usize, usize)> {
+        let run = self.detach_oldest(self.owed)?;
+        self.pay(run.1);
         Some(run)
     }
 
@@ -454,39 +587,26 @@ impl<O: Memory + Copy> Chunk<O> {
     fn note_fewer(&mut self) {
         self.low.note(self.dirty.units());
         self.due = self.due.min(self.dirty.units());
+        self.owed = self.owed.min(self.due);
     }
 
     /// Lengthens the run `[unit, unit + units)` by `more` units if what follows
     /// it is free. Returns whether the new part reads as zero.
     fn extend(&mut self, unit: usize, units: usize, more: usize) -> Option<bool> {
         let end = unit + units;
-        let mut zero = true;
-        let mut have = 0;
-        let mut state = State::Clean;
-        for found in [State::Dirty, State::Clean] {
-            if self.neighbour(unit, units, false, found).is_some() {
-                have = RunIndex::length(self.map, end);
-                (state, zero) = (found, found == State::Clean);
-                if have >= more {
-                    self.split(end, more, state);
-                    self.taken += more;
-                    return Some(zero);
-                }
-            }
+        let have = self.reach(end, more) - end;
+        if !self.lengthen(end + have, more.saturating_sub(have)) {
+            return None;
         }
-        // The last run before the frontier: the rest comes from the window.
-        if end + have == self.window.frontier()
-            && self.window.advance_in_place(end + have, more - have)
-        {
-            self.map.set_entries(end + have, more - have, Entry::FREE);
-            if have > 0 {
-                self.split(end, have, state);
-            }
-            self.taken += more;
-            return Some(zero);
-        }
-        None
+        let dirty = self.dirty.units();
+        self.take_range(end, end, more);
+        Some(self.note_taken(more, dirty))
     }
+}
+
+/// Units of dirty runs that may wait while a long run of `units` units is taken, and `others` more are in use.
+fn few_beside(units: usize, others: usize) -> usize {
+    FEW_BESIDE_LONG.max(units / PART_OF_LONG) + others / PART_OF_OTHERS
 }
 
 /// Milliseconds from `since` to `until`; below zero if it was the other way

@@ -12,7 +12,7 @@
 //! Called by `cache` (units for slabs), `heap` (large blocks), `pool`, `arena`, `gc` and `debug`
 //! (their units), and `metadata`.
 
-use super::{Chunk, Run, Want, scarce, waited};
+use super::{Chunk, LONG, Run, Want, scarce, waited};
 use crate::address_map::{Entry, MAP, MAX_UNITS};
 use crate::memory_limit::{self, Nearness};
 use crate::os::{self, Memory, SYSTEM, System};
@@ -61,12 +61,12 @@ pub fn reserve_anywhere(size: usize) -> *mut u8 {
 
 /// The process may have `most` bytes of address space from now on (`usize::MAX`: any number).
 pub fn set_limit(most: usize) {
-    CHUNK.lock().window.set_limit(most);
+    CHUNK.lock().become_thrifty(|window| window.set_limit(most));
 }
 
 /// Releases reserved, unused address space: it counts against the `most` bytes that the process may lock.
 pub fn give_up_reserve(most: usize) {
-    CHUNK.lock().window.give_up_reserve(most);
+    CHUNK.lock().become_thrifty(|window| window.give_up_reserve(most));
 }
 
 /// Makes the address map's table readable for all of the window, if it may be. Returns
@@ -114,7 +114,7 @@ pub fn take(
         chunk.end_region(os::coarse_ms());
         chunk.purge_all(0);
         run = chunk.take(padded, want);
-        if run.is_none() && chunk.cut_tails() {
+        if run.is_none() && (chunk.cut_tails() || chunk.retract_free()) {
             run = chunk.take(padded, want);
         }
     }
@@ -140,15 +140,34 @@ pub fn take(
     if run.dense {
         WAITING.store(chunk.waiting(), Ordering::Relaxed);
     }
-    drop(chunk);
+    pay_at_once(chunk, units);
     if run.dense {
         // SAFETY: the first unit is the caller's and reads as zero.
         unsafe { os::put_huge_page(MAP.address_of(run.unit)) };
     }
-    if run.zero {
+    if run.zero || units >= LONG {
         ticks::catch_up();
     }
     Some(run)
+}
+
+/// Gives back what is owed for a run of `units` units, if that is a long one: the program may fill it before it comes by
+/// again.
+fn pay_at_once(mut chunk: Guard<'static, Chunk<System>>, units: usize) {
+    if units < LONG || chunk.owed == 0 {
+        return;
+    }
+    let now = os::coarse_ms();
+    if purge_delay::purge_delay().is_none() || is_refused(now) {
+        return;
+    }
+    while let Some(run) = chunk.expire_owed() {
+        let purged;
+        (chunk, purged) = purge_detached(chunk, run, now);
+        if !purged {
+            return;
+        }
+    }
 }
 
 /// Whether address space is limited, so that what is kept here is lost to others.
@@ -213,9 +232,8 @@ pub fn extend(unit: usize, units: usize, more: usize, rest: Entry, usable: usize
     record.units.store((units + more) as u32, Ordering::Relaxed);
     record.usable.store(usable, Ordering::Relaxed);
     MAP.set_entries(unit + units, more, rest);
-    drop(chunk);
-    if zero {
-        memory_limit::note_fresh(more * UNIT);
+    pay_at_once(chunk, more);
+    if zero || more >= LONG {
         ticks::catch_up();
     }
     Some(zero)
@@ -236,11 +254,9 @@ pub fn shorten(unit: usize, units: usize, keep: usize, usable: usize) {
 }
 
 /// Purges up to `most` expired runs, each with the lock released.
-fn purge_expired(mut chunk: Guard<'_, Chunk<System>>, now: u32, most: usize) {
+fn purge_expired(mut chunk: Guard<'static, Chunk<System>>, now: u32, most: usize) {
     WAITING.store(chunk.waiting(), Ordering::Relaxed);
-    // After a refusal (locked memory) nothing is tried for a while.
-    let refused = REFUSED_AT.load(Ordering::Relaxed);
-    if refused != 0 && waited(refused, now) < RETRY_MS {
+    if is_refused(now) {
         return;
     }
     let delay = purge_delay::purge_ms();
@@ -249,21 +265,37 @@ fn purge_expired(mut chunk: Guard<'_, Chunk<System>>, now: u32, most: usize) {
         // What is given back so that the heap can grow has not waited.
         let for_growth = chunk.pay(run.1);
         let waited = chunk.due_waited;
-        drop(chunk);
-        let purged = Chunk::<System>::purge_run(&MAP, &SYSTEM, run);
-        let given = if purged { run.1 * UNIT } else { 0 };
-        note_purged(given);
-        if !for_growth {
-            purge_delay::note_given(given, now, waited);
-        }
-        chunk = CHUNK.lock();
-        chunk.attach(run, purged, now);
-        WAITING.store(chunk.waiting(), Ordering::Relaxed);
-        REFUSED_AT.store(if purged { 0 } else { now.max(1) }, Ordering::Relaxed);
+        let purged;
+        (chunk, purged) = purge_detached(chunk, run, now);
         if !purged {
             return;
         }
+        if !for_growth {
+            purge_delay::note_given(run.1 * UNIT, now, waited);
+        }
     }
+}
+
+/// Whether the kernel has refused to take pages back lately (locked memory): nothing is tried for a while.
+fn is_refused(now: u32) -> bool {
+    let refused = REFUSED_AT.load(Ordering::Relaxed);
+    refused != 0 && waited(refused, now) < RETRY_MS
+}
+
+/// Gives the pages of a detached run back, with the lock released. Returns whether they went.
+fn purge_detached(
+    chunk: Guard<'static, Chunk<System>>,
+    run: (usize, usize),
+    now: u32,
+) -> (Guard<'static, Chunk<System>>, bool) {
+    drop(chunk);
+    let purged = Chunk::<System>::purge_run(&MAP, &SYSTEM, run);
+    note_purged(if purged { run.1 * UNIT } else { 0 });
+    REFUSED_AT.store(if purged { 0 } else { now.max(1) }, Ordering::Relaxed);
+    let mut chunk = CHUNK.lock();
+    chunk.attach(run, purged, now);
+    WAITING.store(chunk.waiting(), Ordering::Relaxed);
+    (chunk, purged)
 }
 
 /// Gives everything that is free to the kernel, but for about `keep` bytes.

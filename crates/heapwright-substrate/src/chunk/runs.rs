@@ -113,6 +113,16 @@ impl RunIndex {
         (self.nonempty != 0).then(|| self.bins[self.nonempty.trailing_zeros() as usize].first())?
     }
 
+    /// Runs and their lengths, nearly from the longest to the shortest.
+    pub(super) fn longest(&self) -> impl Iterator<Item = (usize, usize)> {
+        let bins = self.bins.iter().enumerate().rev();
+        bins.filter(|(bin, _)| self.nonempty >> bin & 1 == 1).flat_map(|(_, bin)| {
+            let next = |&unit: &usize| bin.after(self.map, unit);
+            core::iter::successors(bin.first(), next)
+                .map(|unit| (unit, Self::length(self.map, unit)))
+        })
+    }
+
     /// A run of at least `units` units, nearly the smallest there is.
     pub(super) fn find(&self, units: usize) -> Option<usize> {
         let own = bin_of(units);

@@ -29,12 +29,13 @@
 //! mapped again or given up. The owner changes `usable` without the lock as long as it
 //! sees no cut, by a compare-and-exchange: the first one wins, and the other sees it.
 //!
-//! In other windows nothing of this happens: no run is ever absent, no block cut.
+//! In other windows no block is cut. Free runs are absent there only where a request would be refused although there
+//! are addresses: the process may not have more that is writable (`RLIMIT_DATA`). They stay reserved.
 //!
 //! Called by the rest of `chunk`, under its lock; [`set_usable`] by `heap` (large blocks).
 
 use super::process::CHUNK;
-use super::{Chunk, Run, RunIndex, State};
+use super::{Chunk, Run, RunIndex, State, Window};
 use crate::address_map::{Entry, HARDENED, Kind, MAP};
 use crate::os::{self, Memory};
 use crate::size_class::UNIT;
@@ -162,6 +163,30 @@ impl<O: Memory + Copy> Chunk<O> {
                 return;
             }
             self.insert_absent(unit, units);
+        }
+    }
+
+    /// A request would be refused although address space is not scarce: the process may not have more that is writable
+    /// (`RLIMIT_DATA`, `vm.overcommit_memory=2`). Makes free runs absent. Returns whether there were any.
+    pub(super) fn retract_free(&mut self) -> bool {
+        let before = self.absent.units();
+        if self.window.is_generous() {
+            self.shed_all_but(0);
+        }
+        self.absent.units() > before
+    }
+
+    /// Lets the window become thrifty, if it does: the addresses of absent runs go, too.
+    pub(super) fn become_thrifty(&mut self, change: impl FnOnce(&mut Window<O>)) {
+        let was_generous = self.window.is_generous();
+        change(&mut self.window);
+        if was_generous && !self.window.is_generous() {
+            let os = self.window.os();
+            for (unit, units) in self.absent.longest() {
+                // SAFETY: reserved, and neither committed nor in use. (Where the kernel keeps no more mappings
+                // apart, the run stays absent for good.)
+                unsafe { os.release(self.map.address_of(unit), units * UNIT) };
+            }
         }
     }
 

@@ -569,14 +569,20 @@ impl<O: Memory> Window<O> {
         self.limit.unwrap_or(usize::MAX).saturating_sub(ours)
     }
 
-    /// Gives back to the kernel what `[at, at + size)` is, addresses and all. False: it is as it was.
+    /// Gives back to the kernel what `[at, at + size)` is, addresses and all; in a generous window all but the addresses.
+    /// False: it is as it was, or reads as zero.
     ///
     /// # Safety
     ///
     /// The range is in whole pages, committed, below the frontier, and nobody uses it.
     pub(super) unsafe fn give_back(&mut self, at: *mut u8, size: usize) -> bool {
-        // SAFETY: the caller says that nobody uses the range, and it lies in our reservation.
-        let gone = unsafe { self.os.release(at, size) };
+        let gone = if self.generous {
+            // SAFETY: the caller says that nobody uses the range, which is committed.
+            unsafe { self.os.retract(at, size) }
+        } else {
+            // SAFETY: the caller says that nobody uses the range, and it lies in our reservation.
+            unsafe { self.os.release(at, size) }
+        };
         if gone {
             self.returned += size;
         }
@@ -586,18 +592,26 @@ impl<O: Memory> Window<O> {
     /// Gets back what [`Window::give_back`] gave: writable, and zeroes. False: it is still
     /// gone, for there is no address space, or somebody else is there.
     pub(super) fn get_back(&mut self, at: *mut u8, size: usize) -> bool {
-        let got = self.os.reserve_at(at.addr(), size);
+        let got = if self.generous { at } else { self.os.reserve_at(at.addr(), size) };
         if got.is_null() {
             return false;
         }
-        // SAFETY: reserved just now, in whole pages.
+        // SAFETY: reserved just now, or ever since, in whole pages.
         if !unsafe { self.os.commit(got, size) } {
+            if self.generous {
+                return false;
+            }
             // SAFETY: reserved just now, and nobody has seen it.
             unsafe { self.os.release(got, size) };
             return false;
         }
         self.returned -= size;
         true
+    }
+
+    /// Whether all of the span is reserved.
+    pub(super) fn is_generous(&self) -> bool {
+        self.generous
     }
 
     /// Bytes of address space the heap may use.

@@ -221,6 +221,17 @@ impl Memory for Fake {
         self.allowed() && unsafe { System.decommit(at, size) }
     }
 
+    unsafe fn retract(&self, at: *mut u8, size: usize) -> bool {
+        assert!(self.is_committed(at, size), "retraction of what is not committed");
+        // SAFETY: the caller's contract.
+        let done = self.allowed() && unsafe { System.retract(at, size) };
+        if done {
+            let pages = at.addr() / self.0.page..(at.addr() + size) / self.0.page;
+            self.0.committed.lock().unwrap().retain(|page| !pages.contains(page));
+        }
+        done
+    }
+
     fn address_space_limit(&self) -> Option<usize> {
         self.0.limit
     }

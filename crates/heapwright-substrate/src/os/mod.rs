@@ -174,6 +174,16 @@ pub trait Memory {
     /// The range is committed, page aligned, and nobody uses its contents.
     unsafe fn decommit(&self, at: *mut u8, size: usize) -> bool;
 
+    /// Makes committed memory reserved again: it is inaccessible, and counts as little as before [`Memory::commit`].
+    /// False: nothing changed, or all that changed is that it reads as zero.
+    ///
+    /// # Safety
+    ///
+    /// As [`Memory::decommit`].
+    unsafe fn retract(&self, _at: *mut u8, _size: usize) -> bool {
+        false
+    }
+
     /// Makes committed memory read as zero: by [`Memory::decommit`], or, where that is refused, by writing.
     ///
     /// # Safety

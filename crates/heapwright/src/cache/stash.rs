@@ -26,6 +26,7 @@
 use core::cell::Cell;
 use core::ops::RangeInclusive;
 
+use super::Cache;
 use crate::address_map::{Entry, MAP};
 use crate::chunk::{self, scarce};
 use crate::memory_limit::{self, Nearness};
@@ -51,8 +52,10 @@ const MORE: usize = (4 << 20) / UNIT;
 const ALL_MORE: usize = (64 << 20) / UNIT;
 /// A stash of so many units is worth a visit by a thread that would make the process grow: 1 MiB.
 const PLENTY: usize = (1 << 20) / UNIT;
-/// And gives way to a run of so many times its size.
-const PART: usize = 4;
+/// And gives way to a run of at most so many times its size. All of them together give way to one of at least
+/// 16 MiB.
+const PART: usize = 16;
+const LONG: usize = PART * PLENTY;
 /// A run that is longer by one of so many parts serves, too.
 const LONGER: usize = 4;
 /// One fetch in so many does a step of the scavenger's; and so many of the first ones in a tick of the clock, so
@@ -85,6 +88,11 @@ pub(super) fn note_made(caches: usize) {
 /// There is a limit on address space from now on.
 pub(crate) fn note_scarce() {
     ROOM.fetch_min(LEAST, Ordering::Relaxed);
+}
+
+/// Whether the stashes of `caches` together keep so much that they are to give way to a run of `units` units.
+pub(super) fn keep_plenty<'a>(caches: impl Iterator<Item = &'a Cache>, units: usize) -> bool {
+    units >= LONG && caches.map(|cache| cache.stash.units()).sum::<usize>() * PART >= units
 }
 
 /// Says that the unit of a slab, which is the caller's, is a run that is kept.
@@ -250,9 +258,7 @@ impl Stash {
     /// Makes way where a run of `units` units would be taken from memory that was not used yet, although
     /// the runs that wait here may do, or may be a part of one that does.
     pub(crate) fn make_way(&self, units: usize) {
-        if self.units.load(Ordering::Relaxed).saturating_mul(PART) >= units
-            && !chunk::has_dirty(units)
-        {
+        if self.units().saturating_mul(PART) >= units && !chunk::has_dirty(units) {
             self.release();
         }
     }
@@ -260,13 +266,17 @@ impl Stash {
     /// Whether so much waits here that a visit is worth it, for a thread that would make the process grow by
     /// a run of `units` units.
     pub(super) fn has_plenty(&self, units: usize) -> bool {
-        let kept = self.units.load(Ordering::Relaxed);
-        kept >= PLENTY && kept * PART >= units
+        self.units() >= if units >= LONG { LEAST } else { PLENTY.max(units / PART) }
+    }
+
+    /// Units that wait here.
+    pub(super) fn units(&self) -> usize {
+        self.units.load(Ordering::Relaxed)
     }
 
     /// Whether nothing waits here.
     pub(super) fn is_empty(&self) -> bool {
-        self.units.load(Ordering::Relaxed) == 0
+        self.units() == 0
     }
 
     /// A step of the scavenger's was done: says how many fetches need none.

@@ -33,7 +33,7 @@
 use core::cell::Cell;
 
 use super::slabs::to_spare;
-use super::{ASKS, CACHES, Cache, Use};
+use super::{ASKS, CACHES, Cache, Use, stash};
 use crate::address_map::MAP;
 use crate::chunk;
 use crate::os;
@@ -188,18 +188,25 @@ impl Thief {
         false
     }
 
-    /// Where a run of `units` units would be taken from memory that was not used yet, although runs in another
-    /// thread's stash may do: gives those back. `me` is the id of the cache that asks, or 0.
+    /// Where a run of `units` units would be taken from memory that was not used yet, although runs in other
+    /// threads' stashes may do: gives those of one thread back. Where the run is long and the stashes together keep a good
+    /// part of it, gives back as much as the run has. `me` is the id of the cache that asks, or 0.
     pub(super) fn make_way(&self, me: u32, units: usize) {
         let made = CACHES.made() as u32;
-        for _ in 0..ASKS.min(made as usize) {
+        let all = stash::keep_plenty(CACHES.all(), units);
+        let asks = if all { made as usize } else { ASKS.min(made as usize) };
+        let mut wanted = if all { units } else { 1 };
+        for _ in 0..asks {
             if let Some(other) = self.next(me, made)
                 && other.stash.has_plenty(units)
                 && !chunk::has_dirty(units)
                 && let Some(_order) = other.visit()
             {
+                wanted = wanted.saturating_sub(other.stash.units());
                 other.stash.release();
-                return;
+                if wanted == 0 {
+                    return;
+                }
             }
         }
     }

@@ -24,10 +24,11 @@ use super::source::Source;
 use crate::address_map::{Entry, Kind, MAP};
 use crate::cache::{CACHES, Cache, Stash, central};
 use crate::chunk::{self, Run, Want, scarce};
+use crate::memory_limit;
 use crate::os::{self, Memory, SYSTEM};
 use crate::size_class::UNIT;
 use crate::sync;
-use crate::sync::atomic::Ordering;
+use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::unit_record::Record;
 
 /// From this many bytes on, pages are moved instead of bytes copied.
@@ -66,9 +67,26 @@ pub(super) fn alloc(size: usize, align: usize, zero: bool, keeper: &impl Source)
     }
     keeper.tend();
     keeper.make_way(units);
+    make_way_at_limit(usable, keeper);
     let want = if zero { Want::Zero } else { Want::Any };
     let run = chunk::take(units, align.div_ceil(UNIT), want, Entry::LARGE_HEAD, Entry::large_rest)?;
     hand_out(run, size, usable, zero)
+}
+
+/// Where a block of `size` bytes would be fresh memory, and the memory limit may not leave so much: gives back all that is
+/// free, at most once in a tick of the clock.
+fn make_way_at_limit(size: usize, keeper: &impl Source) {
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    if size < MOVE_PAGES
+        || !memory_limit::is_short_of(size)
+        || chunk::has_dirty(size.div_ceil(UNIT))
+    {
+        return;
+    }
+    let now = os::coarse_ms();
+    if LAST.swap(now, Ordering::Relaxed) != now {
+        keeper.release();
+    }
 }
 
 /// A block of `size` bytes from a run that `keeper` kept.
@@ -225,7 +243,7 @@ pub(super) fn revive(unit: usize) {
 
 /// Makes the large block at `unit` hold `size` bytes without moving it. `release` gives
 /// back the runs that the calling thread's cache keeps.
-pub(super) fn resize_in_place(unit: usize, size: usize, release: impl FnOnce()) -> bool {
+pub(super) fn resize_in_place(unit: usize, size: usize, release: impl Fn()) -> bool {
     let record = MAP.record(unit);
     let have = record.units.load(Ordering::Relaxed) as usize;
     let usable = whole_pages(size.max(1));
@@ -234,6 +252,9 @@ pub(super) fn resize_in_place(unit: usize, size: usize, release: impl FnOnce()) 
         // What is there already was granted.
         if os::is_more_than_there_is((need - have) * UNIT) {
             return false;
+        }
+        if memory_limit::is_short_of((need - have) * UNIT) {
+            release();
         }
         let rest = Entry::large_rest(unit);
         let extend = || chunk::extend(unit, have, need - have, rest, usable).is_some();

@@ -59,6 +59,7 @@ impl Source for Cache {
 
     fn release(&self) {
         self.release_free();
+        self.purge_slabs();
         magazines::release_all(self.id());
     }
 

@@ -30,6 +30,7 @@ fn purge_expired_at(chunk: &mut Chunk<Fake>, now: u32, delay: i32) -> usize {
     let mut purged = 0;
     while let Some(run) = chunk.expire(now, delay) {
         purged += run.1;
+        chunk.pay(run.1);
         chunk.attach(run, true, now);
     }
     purged
@@ -63,12 +64,92 @@ fn a_heap_that_grows_gives_back_what_it_cannot_use() {
     (2..=2000).step_by(2).for_each(|unit| chunk.give(unit, 1, 0));
     let many = 1000 - FEW - chunk.taken / 4;
     // No dirty run is long enough, so the heap grows.
-    let run = chunk.take(100, Want::Any).unwrap();
-    assert!(run.zero);
-    assert_eq!(purge_expired_at(&mut chunk, 1, 1000), 100);
-    assert!(chunk.take(1000, Want::Any).is_some_and(|run| run.zero));
-    let left = purge_expired_at(&mut chunk, 1, 1000);
-    assert!(left < 1000 && left + 100 <= many, "{left} of {many}");
+    let short = LONG - 1;
+    assert!(chunk.take(short, Want::Any).unwrap().zero);
+    assert_eq!(purge_expired_at(&mut chunk, 1, 1000), short);
+    (0..1000 / short).for_each(|_| assert!(chunk.take(short, Want::Any).unwrap().zero));
+    let purged = purge_expired_at(&mut chunk, 1, 1000);
+    assert!(0 < purged && purged + short <= many, "{purged} of {many}");
+    // For a long run as much goes as it adds, but for few.
+    for units in [100, 1000] {
+        let (dirty, others) = (chunk.dirty.units(), chunk.taken);
+        assert!(take_paid(&mut chunk, units, Want::Any).zero);
+        assert_eq!(chunk.dirty.units(), dirty.saturating_sub(units).max(few_beside(units, others)));
+    }
+    // SAFETY: nobody uses anything of it.
+    unsafe { os.give_back() };
+}
+
+/// Gives back what is owed, as `process` does for a long run.
+fn pay(chunk: &mut Chunk<Fake>) {
+    while let Some(run) = chunk.expire_owed() {
+        assert!(Chunk::<Fake>::purge_run(chunk.map, &chunk.window.os(), run));
+        chunk.attach(run, true, 0);
+    }
+}
+
+/// Takes a run, and gives back what is owed for it.
+fn take_paid(chunk: &mut Chunk<Fake>, units: usize, want: Want) -> Run {
+    let run = chunk.take(units, want).unwrap();
+    chunk.map.set_entries(run.unit, units, Entry::LARGE_HEAD);
+    pay(chunk);
+    run
+}
+
+#[test]
+fn a_buffer_that_grows_is_in_memory_once() {
+    // Alone, and with a small run that stays behind each buffer.
+    for stays in [false, true] {
+        let (os, mut chunk, _alone) = chunk_of_singles(1);
+        for units in (10 * LONG..=40 * LONG).step_by(2 * LONG) {
+            let kept = chunk.taken;
+            let run = take_paid(&mut chunk, units, Want::Any);
+            let few = if stays { few_beside(units, kept) } else { 0 };
+            let resident = chunk.taken + chunk.dirty.units();
+            assert!(resident <= kept + units + few, "{units}: {resident}");
+            assert!(stays || chunk.window.frontier() == 2 + units, "it grows where it is");
+            if stays {
+                take_paid(&mut chunk, 1, Want::Any);
+            }
+            chunk.give(run.unit, units, 0);
+        }
+        // Bursts of one length, or of a shorter one, find their pages.
+        for units in [40 * LONG, 40 * LONG, 25 * LONG] {
+            let run = take_paid(&mut chunk, units, Want::Any);
+            assert!(!run.zero && chunk.owed == 0);
+            chunk.give(run.unit, units, 0);
+        }
+        // SAFETY: nobody uses anything of it.
+        unsafe { os.give_back() };
+    }
+}
+
+#[test]
+fn a_long_run_is_put_together_of_what_lies_side_by_side() {
+    let (os, mut chunk, _alone) = chunk_of_singles(1);
+    let long = take_paid(&mut chunk, 75, Want::Any).unit;
+    take_paid(&mut chunk, 1, Want::Any);
+    // | a run | clean 20 | dirty 30 | clean 10 | dirty 15 | a run |
+    chunk.give_unused(long, 20);
+    chunk.give(long + 20, 30, 0);
+    chunk.give_unused(long + 50, 10);
+    chunk.give(long + 60, 15, 0);
+    let free = |chunk: &Chunk<Fake>| (chunk.dirty.units(), chunk.clean.units());
+    // What begins with the longest dirty run is long enough; then what lies before it is needed, too.
+    for (units, from, left) in [(50, 20, (5, 20)), (70, 5, (0, 5))] {
+        let run = take_paid(&mut chunk, units, Want::Any);
+        assert_eq!((run.unit, run.zero, free(&chunk)), (long + from, false, left));
+        chunk.give(run.unit, units, 0);
+    }
+    // All of it is too short, and nothing is put together where all is to read as zero.
+    for (units, want) in [(76, Want::Any), (72, Want::Zero)] {
+        let run = take_paid(&mut chunk, units, want);
+        assert!(run.zero && run.unit > long + 75);
+    }
+    // A block grows into both kinds.
+    let dirty = chunk.dirty.units();
+    assert_eq!(chunk.extend(long - 1, 1, 10), Some(false));
+    assert_eq!(dirty - chunk.dirty.units(), 5);
     // SAFETY: nobody uses anything of it.
     unsafe { os.give_back() };
 }

@@ -51,6 +51,8 @@ pub(super) enum Op {
     Attach { which: Index, purge: bool },
     /// Purges all but so many units.
     PurgeAll { keep: usize },
+    /// Makes all that is free inaccessible, as where the process may not have more that is writable.
+    Retract,
     /// The process will be allowed only so many units of address space.
     GiveUp { most: usize },
     /// Somebody else maps memory, if it is still nobody's.
@@ -72,6 +74,7 @@ pub(super) fn op() -> impl Strategy<Value = Op> {
         3 => (which(), prop::bool::weighted(0.8))
             .prop_map(|(which, purge)| Op::Attach { which, purge }),
         1 => (0..40usize).prop_map(|keep| Op::PurgeAll { keep }),
+        1 => Just(Op::Retract),
         1 => (0..=WINDOW / UNIT).prop_map(|most| Op::GiveUp { most }),
         1 => (1..WINDOW / UNIT, 1..32usize).prop_map(|(at, units)| Op::Foreign { at, units }),
     ]
@@ -287,8 +290,21 @@ impl World {
         assert!(left <= keep || self.refusing);
     }
 
+    pub(super) fn retract(&mut self) {
+        let free = self.chunk.dirty.units() + self.chunk.clean.units();
+        let retracted = self.chunk.retract_free();
+        let left = self.chunk.dirty.units() + self.chunk.clean.units();
+        assert_eq!(left < free, retracted);
+        assert!(left == 0 || self.refusing || !self.chunk.window.is_generous());
+        // A run that the system has not taken is as if given back just now.
+        for (unit, units) in self.chunk.dirty.all() {
+            let stamp = self.map.record(unit).stamp.load(Ordering::Relaxed);
+            self.given_at[unit..unit + units].fill(stamp);
+        }
+    }
+
     pub(super) fn give_up(&mut self, most: usize) {
-        self.chunk.window.set_limit(most * UNIT);
+        self.chunk.become_thrifty(|window| window.set_limit(most * UNIT));
         if os::TABLE_ADJACENT && self.space == Space::Generous {
             self.space = Space::Thrifty;
             // What is not writable is room in the side tables, and no more.
@@ -332,6 +348,7 @@ impl World {
                 self.attach(which.index(self.detached.len()), purge);
             }
             Op::PurgeAll { keep } => self.purge_all(keep),
+            Op::Retract => self.retract(),
             Op::GiveUp { most } => self.give_up(most),
             Op::Foreign { at, units } if at + units <= self.span() => {
                 self.map_foreign(at, units);
@@ -382,8 +399,13 @@ impl World {
                 assert!((unit..unit + units).all(|at| self.kind(at) == Kind::Free));
                 let at = self.map.address_of(unit);
                 if state == State::Absent {
-                    let mut units = (0..units).map(|unit| at.addr() + unit * UNIT);
-                    assert!(units.all(|at| !self.os.is_reserved(at)), "absent, and still here");
+                    let stay = self.chunk.window.is_generous();
+                    let mut all = (0..units).map(|unit| at.addr() + unit * UNIT);
+                    assert!(
+                        all.all(|at| self.os.is_reserved(at) == stay),
+                        "absent, and still here"
+                    );
+                    assert!(!self.os.is_committed(at, UNIT));
                 } else {
                     assert!(self.os.is_committed(at, units * UNIT));
                 }
@@ -446,6 +468,9 @@ impl World {
             self.give(0, 0);
         }
         self.purge_all(0);
+        if self.chunk.absent.units() > 0 {
+            self.retract();
+        }
         self.check();
         // Where address space is scarce, none is left.
         let mut clean = self.chunk.clean.all();

@@ -272,6 +272,13 @@ impl Memory for System {
         })
     }
 
+    unsafe fn retract(&self, at: *mut u8, size: usize) -> bool {
+        // SAFETY: by the contract nobody uses the contents.
+        let is_gone = unsafe { self.decommit(at, size) };
+        // SAFETY: by the contract the range is whole pages that nobody uses.
+        is_gone && unsafe { shut(at, size) }
+    }
+
     fn address_space_limit(&self) -> Option<usize> {
         if is_filtered() {
             return None;
