@@ -4,23 +4,36 @@
 //!   key (256 bits, the kernel's) | counter  --8 rounds-->  16 words of 32 bits, taken one by one
 //! ```
 //!
-//! One is a thread's (its cache's) or a size class's. It asks the kernel for its key when the first number is asked for. A
-//! forked child forgets the key, so that parent and child do not make the same choices.
+//! One is a thread's (its cache's) or a size class's. It asks the kernel for its key when the first number is asked for, and
+//! again in a forked child, so that parent and children do not make the same choices.
 //!
 //! Called by the rest of `hardened`, where slots are drawn and runs placed.
 #![forbid(unsafe_code)]
 
 use crate::os;
+use crate::sync::atomic::{AtomicU32, Ordering};
+
+/// How many forks lie between the first process and this one, from 1 on.
+static GENERATION: AtomicU32 = AtomicU32::new(1);
+
+/// In a forked child: has all streams begin anew, with other keys.
+pub(super) fn choose_anew() {
+    GENERATION.fetch_add(1, Ordering::Relaxed);
+}
 
 const WORDS: usize = 16;
 const ROUNDS: usize = 8;
-/// The most things that are shuffled, and choices among them that 64 bits are for.
-pub(super) const MOST_SHUFFLED: u32 = 128;
+/// The most things that are shuffled.
+pub(super) const MOST_SHUFFLED: u32 = 4096;
+/// Choices that 64 bits are for, among so many things and among more.
+const FEW: u32 = 128;
 const CHOICES: u32 = 6;
+const CHOICES_AMONG_MANY: u32 = 3;
 
 /// A stream of random numbers. Zeros are one that has no key yet.
 pub(super) struct Random {
-    has_key: bool,
+    /// The generation of the process that has drawn the key.
+    generation: u32,
     key: [u32; 8],
     counter: u64,
     block: [u32; WORDS],
@@ -30,20 +43,16 @@ pub(super) struct Random {
 
 impl Random {
     pub(super) const fn new() -> Self {
-        Self { has_key: false, key: [0; 8], counter: 0, block: [0; WORDS], left: 0 }
-    }
-
-    /// Begins anew, with another key.
-    pub(super) fn forget(&mut self) {
-        *self = Self::new();
+        Self { generation: 0, key: [0; 8], counter: 0, block: [0; WORDS], left: 0 }
     }
 
     /// The next 32 bits.
     pub(super) fn next(&mut self) -> u32 {
-        if self.left == 0 {
-            if !self.has_key {
+        let generation = GENERATION.load(Ordering::Relaxed);
+        if self.left == 0 || self.generation != generation {
+            if self.generation != generation {
                 self.key = draw_key();
-                self.has_key = true;
+                self.generation = generation;
             }
             self.block = block(&self.key, self.counter);
             self.counter += 1;
@@ -71,7 +80,7 @@ impl Random {
         for at in (1..count).rev() {
             if choices == 0 {
                 fraction = u64::from(self.next()) << 32 | u64::from(self.next());
-                choices = CHOICES;
+                choices = if at < FEW { CHOICES } else { CHOICES_AMONG_MANY };
             }
             choices -= 1;
             let product = u128::from(fraction) * u128::from(at + 1);
@@ -159,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_stream_goes_on_and_stays_below_its_bound() {
-        let mut random = Random { has_key: true, key: [7; 8], ..Random::new() };
+        let mut random = Random { generation: 1, key: [7; 8], ..Random::new() };
         let mut seen = [0u32; 10];
         for _ in 0..1000 {
             seen[random.below(10)] += 1;
@@ -174,7 +183,7 @@ mod tests {
     fn a_shuffle_is_fair() {
         const THINGS: usize = 8;
         let rounds = if cfg!(miri) { 400 } else { 8000 };
-        let mut random = Random { has_key: true, key: [9; 8], ..Random::new() };
+        let mut random = Random { generation: 1, key: [9; 8], ..Random::new() };
         let mut seen = [[0; THINGS]; THINGS];
         for _ in 0..rounds {
             let mut things: [usize; THINGS] = core::array::from_fn(|at| at);
