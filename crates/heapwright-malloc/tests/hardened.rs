@@ -96,6 +96,25 @@ fn right_programs() {
     }
 }
 
+/// A freed block does not come again before as many others were freed; and never, where none is. (With `full` it comes after
+/// 1984 others and more that are freed, but that it changes places with one of the 256 newest.)
+#[test]
+fn freed_blocks_wait() {
+    let modes = [
+        ("hardened", [("16", "256"), ("48", "256"), ("200", "256"), ("1000", "40"), ("4000", "8")]),
+        (
+            "hardened:full",
+            [("16", "1000"), ("48", "1000"), ("200", "1000"), ("1000", "150"), ("4000", "20")],
+        ),
+    ];
+    for (mode, sizes) in modes {
+        for (size, calls) in sizes {
+            let options = format!("mode={mode},guard=never");
+            hardened("hardened.c", &options, &["waits", size, calls]).is_fine((mode, size));
+        }
+    }
+}
+
 /// What clang's -fsanitize=alloc-token calls: four groups with `hardened:full`, plain calls in any other mode.
 #[test]
 fn tokens_lie_apart() {

@@ -264,28 +264,143 @@ static void consumers(void)
 }
 
 /* Which of 64 addresses comes next differs between parent and child, and between two children. */
-static void forks(void)
+enum { CHILDREN = 8, FIRST = 200 };
+
+/* Writes the places of this process's next blocks; then those of a child. */
+static void write_places(int to, size_t size, int is_child)
 {
-    unsigned long seen[3];
-    for (int child = 0; child < 3; child++) {
+    static uintptr_t places[FIRST];
+    for (int i = 0; i < FIRST; i++)
+        places[i] = (uintptr_t)malloc(size);
+    CHECK(write(to, places, sizeof places) == sizeof places);
+    if (is_child)
+        return;
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        write_places(to, size, 1);
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+/* Children, their children and the parent draw blocks of their own order. (By chance all eight agree
+   on a place where one slot is free, and hardly ever else.) */
+static void forks_with(size_t size)
+{
+    static void *warm[3000];
+    static uintptr_t seen[2 * CHILDREN][FIRST];
+    for (int i = 0; i < 3000; i++)
+        CHECK((warm[i] = malloc(size)) != NULL);
+    for (int i = 0; i < 3000; i += 2)
+        free(warm[i]);
+    for (int child = 0; child < CHILDREN; child++) {
         int ends[2];
         CHECK(pipe(ends) == 0);
         pid_t pid = fork();
         CHECK(pid >= 0);
         if (pid == 0) {
-            unsigned long all = 0;
-            for (int i = 0; i < 64; i++)
-                all = all * 31 + (unsigned long)malloc(64);
-            CHECK(write(ends[1], &all, sizeof all) == sizeof all);
+            write_places(ends[1], size, 0);
             _exit(0);
         }
-        CHECK(read(ends[0], &seen[child], sizeof seen[child]) == sizeof seen[child]);
+        for (int which = 0; which < 2; which++)
+            CHECK(read(ends[0], seen[2 * child + which], sizeof seen[0]) == sizeof seen[0]);
         int status;
         CHECK(waitpid(pid, &status, 0) == pid && status == 0);
         close(ends[0]);
         close(ends[1]);
     }
-    CHECK(seen[0] != seen[1] && seen[1] != seen[2]);
+    int agree = 0;
+    for (int i = 0; i < FIRST; i++) {
+        int with_first = 0, grandchildren = 0;
+        for (int child = 0; child < CHILDREN; child++) {
+            with_first += seen[2 * child][i] == seen[0][i];
+            grandchildren += seen[2 * child + 1][i] == seen[1][i];
+        }
+        agree += (with_first == CHILDREN) + (grandchildren == CHILDREN);
+    }
+    CHECK(agree < 5);
+    for (int i = 1; i < 3000; i += 2)
+        free(warm[i]);
+}
+
+static void *nothing(void *argument)
+{
+    return argument;
+}
+
+static void forks(void)
+{
+    for (int threads = 0; threads < 2; threads++) {
+        for (size_t size = 16; size < 4000; size = size * 5 / 2)
+            forks_with(size);
+        /* Then as a process that has had another thread. */
+        pthread_t thread;
+        CHECK(pthread_create(&thread, NULL, nothing, NULL) == 0);
+        CHECK(pthread_join(thread, NULL) == 0);
+    }
+}
+
+/* How many calls of malloc until a freed block comes again, at least, in rounds; `frees`: each block is freed at once. 0: it
+   does not come. */
+static size_t comes_again(size_t size, int frees)
+{
+    enum { CALLS = 20000, BEFORE = 50 };
+    void **held = calloc(CALLS, sizeof *held);
+    CHECK(held != NULL);
+    size_t least = 0;
+    for (int round = 0; round < (frees ? 20 : 3); round++) {
+        for (int i = 0; i < BEFORE; i++)
+            held[i] = malloc(size);
+        for (int i = 0; i < BEFORE; i++)
+            free(held[i]);
+        char *volatile freed = malloc(size);
+        free(freed);
+        size_t calls = 0, count = 0;
+        while (calls < CALLS) {
+            char *block = malloc(size);
+            calls++;
+            if (block == freed && (!least || calls < least))
+                least = calls;
+            if (!frees)
+                held[count++] = block;
+            else
+                free(block);
+            if (block == freed)
+                break;
+        }
+        for (size_t i = 0; i < count; i++)
+            free(held[i]);
+    }
+    free(held);
+    return least;
+}
+
+static size_t least_calls;
+
+static size_t size_of_all, least_calls;
+
+static void *waits_in_thread(void *argument)
+{
+    CHECK(comes_again(size_of_all, 0) == 0);
+    size_t least = comes_again(size_of_all, 1);
+    CHECK(least == 0 || least >= least_calls);
+    return argument;
+}
+
+/* A freed block does not come again where none is freed, and late where others are: in a young thread, and in some that run at a
+   time. */
+static void waits(size_t size, size_t least)
+{
+    size_of_all = size;
+    least_calls = least;
+    waits_in_thread(NULL);
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        CHECK(pthread_create(&threads[i], NULL, waits_in_thread, NULL) == 0);
+    for (int i = 0; i < 4; i++)
+        CHECK(pthread_join(threads[i], NULL) == 0);
 }
 
 static void ends(int signal)
@@ -316,7 +431,7 @@ static void ends_in_handlers(void)
 
 int main(int argc, char **argv)
 {
-    CHECK(argc == 3);
+    CHECK(argc >= 3);
     static const struct { const char *name; void (*run)(void); } right[] = {
         { "sizes", exact_sizes }, { "in-place", in_place }, { "no-bytes", no_bytes },
         { "moves", moves }, { "goes-back", goes_back }, { "large-again", large_blocks_again },
@@ -328,6 +443,11 @@ int main(int argc, char **argv)
             right[i].run();
             return 0;
         }
+    if (is(argv[1], "waits")) {
+        CHECK(argc == 4);
+        waits(strtoul(argv[2], NULL, 10), strtoul(argv[3], NULL, 10));
+        return 0;
+    }
     misuse(argv[1], strtoul(argv[2], NULL, 10));
     puts("went on");
     return 0;

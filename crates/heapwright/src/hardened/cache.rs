@@ -3,16 +3,20 @@
 //! ```text
 //!   cache   | hot stub | ring of class 0 | ring of class 1 | ... | entries of ring 0 | entries of ring 1 | ...
 //!
-//!   ring    entries   . . | oldest ......................... newest | . .
-//!                           ^ head: the next that malloc takes      ^ free puts here
-//!                           |------- more than `keep` --------------|
+//!   ring    entries   . . | ready ......... | waiting ................ newest | . .
+//!                           ^ head            ^ ready                          ^ tail: free puts here
+//!                             malloc takes      the quarantine
 //!   entry   the slot's first byte | its word
 //! ```
 //!
-//! A ring is a quarantine and a list of what can be had at once: `malloc` takes the oldest entry, as long as more than `keep`
-//! are there, so a freed slot is not handed out again before as many others were. Where there are no more, slots are drawn
-//! from the class's slabs, and come out first, in random order; where the ring is full, the older half goes back to
-//! them. With `hardened:full` what is freed changes places with a random entry of the ring.
+//! A ring is a list of what can be had at once and a quarantine. `malloc` takes the oldest entry that is ready. Where none is,
+//! those become ready, oldest first, behind which more than [`Ring::stays`] wait; or slots are drawn from the class's slabs,
+//! and come out first, in random order. So a freed slot is not handed out again before as many others were freed. Where
+//! the ring is full, the oldest go back to the slabs. With `hardened:full` what is freed changes places with a random entry of
+//! the newest.
+//!
+//! In a forked child nothing is ready, and all entries come into random order before the first is taken: parent and
+//! children hand out other slots.
 //!
 //! Caches lie in a reservation of their own at a random place, each between guards, so no overflow of a block reaches one.
 //!
@@ -21,9 +25,9 @@
 //! are and not yet taken its place, or has taken its place and not yet read or written it. Up to [`PENDING`] calls may be,
 //! of as many nested handlers. So the short way neither fills nor empties a ring to the last [`PENDING`] places; and a slow
 //! path (a refill, or slots that go back), which may be a handler's, neither writes to the places just before the
-//! oldest nor looks at the newest.
+//! oldest nor looks at the newest, and twice as many wait.
 //!
-//! In a slow path the cache is *busy* and the ring *shut*: handlers take nothing from it and put nothing into it, but go to
+//! In a slow path the cache is *busy* and the ring *shut*, so that none is ready: handlers take nothing from it and put nothing into it, but go to
 //! the slabs directly (`mod`). With `hardened:full` a ring is shut, too, while a call changes two entries.
 //!
 //! **Misuse.** A slot is handed out only if its word says that it is in a ring, and its first 16 bytes are zero; it is taken
@@ -35,7 +39,7 @@
 //!
 //! Called by `mod`.
 
-use core::cell::UnsafeCell;
+use core::cell::{Cell, UnsafeCell};
 use core::iter;
 use core::mem::offset_of;
 use core::ptr;
@@ -49,12 +53,12 @@ use crate::address_map::{self, CLASS_STEP, Entry, HARDENED, MAP, SLAB_KINDS};
 use crate::cache::guard_draw::is_early;
 use crate::cache::{Hardness, Hot, HotStub};
 use crate::chunk;
-use crate::os::{Memory, SYSTEM, prefetch};
+use crate::os::{self, Memory, SYSTEM, prefetch};
 use crate::request::Origin;
 use crate::size_class::{self, CLASSES, LINEAR_MAX, MIN_ALIGN, UNIT};
 use crate::sync::Lock;
 use crate::sync::atomic::{
-    AtomicBool, AtomicI32, AtomicPtr, AtomicU16, AtomicU32, Ordering, compiler_fence,
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU16, AtomicU32, AtomicUsize, Ordering, compiler_fence,
 };
 
 /// A free slot in a ring.
@@ -71,9 +75,11 @@ pub(super) struct Ring {
     /// The place of the oldest, and the one behind the newest.
     head: AtomicU32,
     tail: AtomicU32,
-    /// What the short way goes by: so many stay, and with more than so many the cold way puts what is freed. They are
-    /// [`Ring::stays`] and [`Ring::full`], but while the ring is shut, or if the short way does not put slots into it.
-    keep: AtomicI32,
+    /// The place behind the last one that is ready; one far before the oldest while the ring is shut. (Only slow paths change it.
+    /// Pending calls may take a few that wait.)
+    ready: AtomicU32,
+    /// With more than so many the cold way puts what is freed: [`Ring::full`], but while the ring is shut, or if the short way does
+    /// not put slots into it.
     most: AtomicI32,
     /// The room, a power of two, less an entry.
     mask: u32,
@@ -83,16 +89,19 @@ pub(super) struct Ring {
     reciprocal: u64,
     /// Bytes of a slot without the canary.
     room: u32,
-    /// Slots that the next refill draws.
-    batch: AtomicU32,
+    /// Slots that the next refill draws; 0: the process was forked, and all entries are to come into another order.
+    batch: AtomicU16,
+    /// Entries that become ready at a time, or more, and the most that need not wait. (Not times [`PLACE`].)
+    renewed: u8,
+    spare: u8,
     /// What the last change of places was chosen by.
     order: AtomicU32,
-    /// So many stay.
-    stays: i32,
+    /// So many wait, and more.
+    stays: Cell<i32>,
     /// The most that are in it when one more is put.
-    full: i32,
-    /// The newest entry changes places with one of so many newest.
-    reach: i32,
+    full: Cell<i32>,
+    /// The newest entry changes places with one of so many newest, which all wait.
+    reach: Cell<i32>,
     places: *const Place,
 }
 
@@ -100,8 +109,14 @@ pub(super) struct Ring {
 const PLACE: u32 = size_of::<Place>() as u32;
 /// So many calls of one thread may be pending at a time.
 const PENDING: i32 = 3;
-/// [`Ring::keep`] of a ring that is shut: no more are there.
-const ALL_STAY: i32 = i32::MAX;
+/// So many wait, where calls may be pending.
+const LEAST_WAIT: i32 = 2 * PENDING + 1;
+/// [`Ring::ready`] of a ring that is shut is so far before the oldest.
+const FAR: u32 = 1 << 30;
+/// The most that go back to the slabs at a time to make room, times [`PLACE`].
+const MOST_GOES: i32 = 256 * PLACE as i32;
+/// [`Ring::reach`] with `hardened:full`, where so many wait.
+const REACH: i32 = 256;
 /// [`Ring::most`] of a ring that the short way puts nothing into, and of one that is shut.
 const NONE_COMES: i32 = -1;
 const SHUT: i32 = -2;
@@ -115,7 +130,7 @@ const SHORT: usize = size_class::size(size_class::of(LINEAR_MAX + CANARY));
 const LEAST_LIVE: u32 = word::live(word::maker(Origin::Malloc, false), 0) as u32;
 const HEAD: usize = offset_of!(Ring, head);
 const TAIL: usize = offset_of!(Ring, tail);
-const KEEP: usize = offset_of!(Ring, keep);
+const READY: usize = offset_of!(Ring, ready);
 const MOST: usize = offset_of!(Ring, most);
 const RINGS: usize = offset_of!(Cache, rings);
 const RING_STEP: usize = size_of::<Ring>() / CLASS_STEP;
@@ -127,10 +142,14 @@ pub(crate) struct Cache {
     /// What the thread's fast word leads to.
     stub: HotStub,
     rings: [Ring; CLASSES],
+    /// [`REACH`], or 0.
+    reach: i32,
+    /// Bytes that wait in all rings and did not at first: see [`budget`].
+    grown: Cell<usize>,
+    /// How often slots have become ready.
+    renewals: Cell<u32>,
     /// The thread is in a slow path.
     is_busy: AtomicBool,
-    /// A fork has left `random` with the key of another process.
-    chooses_anew: AtomicBool,
     random: UnsafeCell<Random>,
     /// The cache made before this one, and the next one that no thread has.
     older: *const Cache,
@@ -142,45 +161,101 @@ unsafe impl Sync for Cache {}
 
 const _: () = assert!(offset_of!(Cache, stub) == 0);
 
-/// Places in the ring of a class: a power of two.
-const fn room(class: usize, full: bool) -> usize {
-    let places = match size_class::size(class) {
-        0..=512 => 64,
-        513..=2048 => 32,
-        2049..=8192 => 16,
-        _ => 8,
+/// How long rings are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Shape {
+    full: bool,
+    /// Address space is.
+    is_scarce: bool,
+}
+
+impl Shape {
+    #[inline]
+    fn of_process() -> Self {
+        let settings = settings::get();
+        Self { full: settings.full, is_scarce: settings.is_scarce }
+    }
+}
+
+/// Most slots of a class that are drawn at a time.
+const fn most_drawn(class: usize, shape: Shape) -> usize {
+    let most = match size_class::size(class) {
+        0..=512 => 32,
+        513..=2048 => 16,
+        2049..=8192 => 8,
+        _ => 4,
     };
-    if full { places * 2 } else { places }
+    if shape.full { most * 2 } else { most }
 }
 
-/// Entries that stay in the ring of a class: 16, or 8 KiB; twice as many with `full`.
-const fn keep(class: usize, full: bool) -> usize {
+/// Entries that wait in the ring of a class at first: 16, or 8 KiB; twice as many with `full`.
+const fn first_stays(class: usize, shape: Shape) -> usize {
     let most = (8 << 10) / size_class::size(class);
-    let keep = if most > 16 { 16 } else { most };
-    let keep = if full { keep * 2 } else { keep };
-    if keep == 0 { 1 } else { keep }
+    let stays = if most > 16 { 16 } else { most };
+    let stays = if shape.full { stays * 2 } else { stays };
+    if stays == 0 { 1 } else { stays }
 }
 
-// Where calls may be pending, that many and more stay; and a refill has room for one more than stay.
+/// Entries that wait in the ring of a class at last, if [`budget`] has room for them: 416, or 104 KiB; with `full` 1984, or
+/// 512 KiB. Where address space is scarce as many as at first.
+const fn last_stays(class: usize, shape: Shape) -> usize {
+    let first = first_stays(class, shape);
+    let (slots, bytes) = if shape.full { (1984, 512 << 10) } else { (416, 104 << 10) };
+    let most = bytes / size_class::size(class);
+    let last = if most > slots { slots } else { most };
+    if shape.is_scarce || last < first { first } else { last }
+}
+
+/// Bytes of slots of all classes that wait in a thread's rings at last, and not at first.
+const fn budget(shape: Shape) -> usize {
+    if shape.full { 640 << 10 } else { 160 << 10 }
+}
+
+/// Entries that become ready at a time, or more.
+const fn renewed(class: usize, shape: Shape) -> usize {
+    let (slots, bytes) = if shape.full { (128, 16 << 10) } else { (96, 12 << 10) };
+    let most = bytes / size_class::size(class);
+    let renewed = if most > slots { slots } else { most };
+    let last = last_stays(class, shape);
+    let renewed = if renewed > last { last } else { renewed };
+    if renewed == 0 { 1 } else { renewed }
+}
+
+/// The most entries of a class that need not wait.
+const fn spare(class: usize, shape: Shape) -> usize {
+    renewed(class, shape) + most_drawn(class, shape) * 3 / 2
+}
+
+/// Places in the ring of a class: a power of two.
+const fn room(class: usize, shape: Shape) -> usize {
+    let most = last_stays(class, shape) + spare(class, shape);
+    (most + 1 + PENDING as usize).next_power_of_two()
+}
+
+// Where calls may be pending, so many and more wait; and a refill has room for one more.
 const _: () = {
     let mut class = 0;
     while class < CLASSES {
-        let is_short = size_class::size(class) <= SHORT;
-        assert!(!is_short || keep(class, false) > 2 * PENDING as usize);
-        assert!(keep(class, false) + 1 + PENDING as usize <= room(class, false));
-        assert!(keep(class, true) + 1 + PENDING as usize <= room(class, true));
-        assert!(room(class, true) <= MOST_SHUFFLED as usize);
+        let mut kind = 0;
+        while kind < 4 {
+            let shape = Shape { full: kind & 1 != 0, is_scarce: kind & 2 != 0 };
+            let is_short = size_class::size(class) <= SHORT;
+            assert!(!is_short || first_stays(class, shape) >= LEAST_WAIT as usize);
+            assert!(room(class, shape) <= MOST_SHUFFLED as usize);
+            assert!(spare(class, shape) <= u8::MAX as usize);
+            kind += 1;
+        }
         assert!(size_class::size(class) < LONG || size_class::size(class).is_multiple_of(128));
         class += 1;
     }
 };
 
 /// Bytes of a cache with its places.
-const fn bytes(full: bool) -> usize {
+const fn bytes(shape: Shape) -> usize {
     let mut places = 0;
     let mut class = 0;
     while class < CLASSES {
-        places += room(class, full);
+        places += room(class, shape);
         class += 1;
     }
     // One more is read, behind the last.
@@ -200,8 +275,11 @@ struct Area {
 unsafe impl Send for Area {}
 
 /// Bytes of address space for caches: some 16,000 threads', or 150 where it is scarce. Other threads have none.
-const AREA: usize = 1 << 30;
+const AREA: usize = 8 << 30;
+const FULL_AREA: usize = 32 << 30;
 const SCARCE_AREA: usize = 8 << 20;
+/// With twice as many threads that have a cache, and more, fewer slots come to wait in each: together about as many.
+const MANY: usize = 16;
 
 static CACHES: Lock<Area> = Lock::new(Area {
     at: ptr::null_mut(),
@@ -210,6 +288,8 @@ static CACHES: Lock<Area> = Lock::new(Area {
     newest: ptr::null(),
     unused: ptr::null(),
 });
+/// Caches that threads have.
+static IN_USE: AtomicUsize = AtomicUsize::new(0);
 /// The newest cache, for those that look at all.
 static NEWEST: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
 
@@ -233,13 +313,18 @@ impl Cache {
         // SAFETY: null, or a cache, which is never freed.
         if let Some(cache) = unsafe { area.unused.as_ref() } {
             area.unused = cache.unused.load(Ordering::Relaxed);
+            IN_USE.fetch_add(1, Ordering::Relaxed);
             return Some(cache);
         }
-        let full = settings::get().full;
+        let shape = Shape::of_process();
         let page = SYSTEM.page_size();
-        let size = bytes(full).next_multiple_of(page);
+        let size = bytes(shape).next_multiple_of(page);
         if area.at.is_null() {
-            area.size = if chunk::is_scarce() { SCARCE_AREA } else { AREA };
+            area.size = match shape {
+                Shape { is_scarce: true, .. } => SCARCE_AREA,
+                Shape { full: true, .. } => FULL_AREA,
+                _ => AREA,
+            };
             area.at = chunk::reserve_anywhere(area.size);
         }
         if area.at.is_null() || area.used + size + page > area.size {
@@ -251,11 +336,14 @@ impl Cache {
         if !unsafe { SYSTEM.commit(at, size) } {
             return None;
         }
+        // SAFETY: just committed. (A thread that uses few classes is to touch few pages.)
+        unsafe { os::advise_huge_pages(at, size, false) };
         area.used += page + size;
         let made = at.cast::<Self>();
         // SAFETY: fresh memory, which reads as zero: a cache without a place, which no other thread knows.
         let cache = unsafe { &mut *made };
-        cache.begin(at.wrapping_add(size_of::<Self>()).cast(), full);
+        cache.begin(at.wrapping_add(size_of::<Self>()).cast(), shape);
+        IN_USE.fetch_add(1, Ordering::Relaxed);
         cache.older = area.newest;
         area.newest = made;
         NEWEST.store(made, Ordering::Release);
@@ -264,22 +352,22 @@ impl Cache {
     }
 
     /// Begins one of zeros.
-    fn begin(&mut self, mut places: *mut Place, full: bool) {
-        self.stub.become_hardened(full);
+    fn begin(&mut self, mut places: *mut Place, shape: Shape) {
+        self.stub.become_hardened(shape.full);
+        self.reach = if shape.full { REACH * PLACE as i32 } else { 0 };
         for (class, ring) in self.rings.iter_mut().enumerate() {
-            let (room, size) = (room(class, full), size_class::size(class) as u32);
-            let (place, pending) = (PLACE as i32, PENDING * PLACE as i32);
-            ring.stays = keep(class, full) as i32 * place;
+            let (room, size) = (room(class, shape), size_class::size(class) as u32);
+            ring.stays.set(first_stays(class, shape) as i32 * PLACE as i32);
             ring.mask = (room as u32 - 1) * PLACE;
-            ring.full = ring.mask as i32 - pending;
-            ring.reach = if full { ring.stays - pending } else { 0 };
             ring.reciprocal = size_class::reciprocal(class).into();
             ring.room = size - CANARY as u32;
             ring.longest = ring.room + LEAST_LIVE;
+            ring.renewed = renewed(class, shape) as u8;
+            ring.spare = spare(class, shape) as u8;
             *ring.order.get_mut() = self.random.get_mut().next();
             ring.places = places;
             ring.batch.store(1, Ordering::Relaxed);
-            ring.open();
+            ring.open(0, self.reach);
             places = places.wrapping_add(room);
         }
     }
@@ -287,7 +375,7 @@ impl Cache {
     /// The thread ends: its slots go back, and another thread may have the cache.
     pub(crate) fn leave(&'static self) {
         for class in 0..CLASSES {
-            if self.slowly(class, |ring| Self::give_back(class, ring, 0)).is_none() {
+            if self.slowly(class, |ring, ready| Self::give_back(class, ring, ready, 0)).is_none() {
                 // A signal handler ends the thread in the middle of a call: nobody gets this cache.
                 return;
             }
@@ -295,11 +383,12 @@ impl Cache {
         let mut area = CACHES.lock();
         self.unused.store(area.unused.cast_mut(), Ordering::Relaxed);
         area.unused = self;
+        IN_USE.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Gives the older slots of a class back until no more than `leave` are left, if the class's lock can be had. The ring
+    /// Gives the oldest slots of a class back until no more than `leave` are left, if the class's lock can be had. The ring
     /// is shut.
-    fn give_back(class: usize, ring: &Ring, leave: i32) {
+    fn give_back(class: usize, ring: &Ring, ready: &mut u32, leave: i32) {
         let count = ring.count();
         if count <= leave {
             return;
@@ -308,27 +397,30 @@ impl Cache {
         let head = ring.head.load(Ordering::Relaxed);
         let places = (0..goes).step_by(PLACE as usize);
         if slabs::put(class, places.map(|at| ring.place(head.wrapping_add(at)).get())) {
-            ring.head.store(head.wrapping_add(goes), Ordering::Relaxed);
+            let head = head.wrapping_add(goes);
+            ring.head.store(head, Ordering::Relaxed);
+            *ready = later(*ready, head);
         }
     }
 
     /// Gives the slots of all classes back that need not wait.
     pub(super) fn trim(&self) {
         for class in 0..CLASSES {
-            self.slowly(class, |ring| Self::give_back(class, ring, ring.stays));
+            self.slowly(class, |ring, ready| Self::give_back(class, ring, ready, ring.stays.get()));
         }
     }
 
-    /// Runs a slow path with the ring of a class shut. `None`: this is a signal handler that interrupted one.
-    fn slowly<T>(&self, class: usize, run: impl FnOnce(&Ring) -> T) -> Option<T> {
+    /// Runs a slow path with the ring of a class shut: it may move the place behind the last one that is ready. `None`: this is a
+    /// signal handler that interrupted one.
+    fn slowly<T>(&self, class: usize, run: impl FnOnce(&Ring, &mut u32) -> T) -> Option<T> {
         let ring = &self.rings[class];
         if ring.most.load(Ordering::Relaxed) == SHUT {
             return None;
         }
         self.busily(|| {
-            ring.shut();
-            let done = run(ring);
-            ring.open();
+            let mut ready = ring.shut();
+            let done = run(ring, &mut ready);
+            ring.open(ready, self.reach);
             done
         })
     }
@@ -347,32 +439,91 @@ impl Cache {
         Some(done)
     }
 
-    /// Draws slots into the ring of a class, so that more than `keep` are there. False: there is no memory, or this is a signal
-    /// handler that interrupted a slow path.
-    pub(super) fn refill(&self, class: usize) -> bool {
-        self.slowly(class, |ring| self.refill_slowly(class, ring)).unwrap_or(false)
+    /// Makes slots ready that have waited long enough. False: there are too few, or this is a signal handler that interrupted a
+    /// slow path.
+    #[inline]
+    pub(super) fn renew(&self, class: usize) -> bool {
+        let ring = &self.rings[class];
+        if ring.batch.load(Ordering::Relaxed) == 0 {
+            self.slowly(class, |ring, ready| self.reorder(class, ring, ready));
+        }
+        let has_enough = |ready: u32| ring.waiting(ready) >= ring.stays.get() + ring.renewed();
+        // (Of a shut ring too many seem to wait.)
+        has_enough(ring.ready.load(Ordering::Relaxed))
+            && self.slowly(class, |ring, ready| {
+                *ready = later(*ready, ring.head.load(Ordering::Relaxed));
+                let is_ready = has_enough(*ready) && !self.grow(class, ring);
+                if is_ready {
+                    self.renewals.set(self.renewals.get().wrapping_add(1));
+                    let stays = ring.stays.get() as u32;
+                    *ready = ring.tail.load(Ordering::Relaxed).wrapping_sub(stays);
+                }
+                is_ready
+            }) == Some(true)
     }
 
-    fn refill_slowly(&self, class: usize, ring: &Ring) -> bool {
-        let count = ring.count();
-        if count > ring.stays {
+    /// Whether what slow paths do now and then is to be done after a renewal: each does little.
+    pub(super) fn is_time_to_pass(&self) -> bool {
+        self.renewals.get().is_multiple_of(32)
+    }
+
+    /// Has more entries of a ring wait. False: as many do as may.
+    fn grow(&self, class: usize, ring: &Ring) -> bool {
+        let (shape, stays) = (Shape::of_process(), ring.stays.get());
+        let share = (IN_USE.load(Ordering::Relaxed) / MANY).max(1).ilog2();
+        let most = ((last_stays(class, shape) >> share) * PLACE as usize) as i32;
+        let grown = self.grown.get() + usize::from(ring.renewed) * size_class::size(class);
+        let grows = stays < most && grown <= budget(shape);
+        if grows {
+            ring.stays.set((stays + ring.renewed()).min(most));
+            self.grown.set(grown);
+        }
+        grows
+    }
+
+    /// Brings all entries of a ring into random order, but for the newest, which pending calls may have yet to write; they all wait.
+    #[cold]
+    #[inline(never)]
+    fn reorder(&self, class: usize, ring: &Ring, ready: &mut u32) {
+        let newest = if size_class::size(class) > SHORT { 0 } else { PENDING };
+        let count = (ring.count() / PLACE as i32 - newest).max(0);
+        // SAFETY: the thread is in one slow path at a time, and only there are its random numbers used.
+        let random = unsafe { &mut *self.random.get() };
+        let head = ring.head.load(Ordering::Relaxed);
+        let place = |at: u32| ring.place(head.wrapping_add(at * PLACE));
+        random.shuffle(count as u32, |at, other| place(at).change_with(place(other)));
+        ring.order.store(random.next(), Ordering::Relaxed);
+        ring.batch.store(most_drawn(class, Shape::of_process()) as u16, Ordering::Relaxed);
+        *ready = head;
+    }
+
+    /// Draws slots into the ring of a class, so that some are ready. False: there is no memory, or this is a signal handler that
+    /// interrupted a slow path.
+    pub(super) fn refill(&self, class: usize) -> bool {
+        self.slowly(class, |ring, ready| self.refill_slowly(class, ring, ready)).unwrap_or(false)
+    }
+
+    fn refill_slowly(&self, class: usize, ring: &Ring, ready: &mut u32) -> bool {
+        if (ring.head.load(Ordering::Relaxed).wrapping_sub(*ready) as i32) < 0 {
             // A handler was here in between.
             return true;
         }
         // (Below zero it would be if more handlers were nested than may be.)
-        let count = count.max(0) / PLACE as i32;
-        let (stays, room) = (ring.stays / PLACE as i32, (ring.mask / PLACE) as i32 + 1);
+        let count = ring.count().max(0) / PLACE as i32;
+        let room = (ring.mask / PLACE) as i32 + 1;
+        let is_long = size_class::size(class) > SHORT;
+        // So many are to wait: those that do, but that pending calls may have taken some.
+        let waiting = if is_long { count } else { count.max(LEAST_WAIT) };
         // (While a process is young each call is to look whether its block gets guards.)
-        let batch = if is_early() { 1 } else { ring.batch.load(Ordering::Relaxed) };
-        let least = (stays + 1 - count).max(1);
-        let want = (batch as i32).max(least).min(room - PENDING - count);
+        let batch = if is_early() { 1 } else { ring.batch.load(Ordering::Relaxed).max(1) };
+        let want = (batch as i32).max(waiting + 1 - count).min(room - PENDING - count);
         let tail = ring.tail.load(Ordering::Relaxed);
         let head = tail.wrapping_sub(count as u32 * PLACE);
         // What is drawn comes out first. A call may be pending that has yet to read its place, just before the oldest: unless
         // fewer are there than it would have left. Then new slots go behind the newest, and change places with the oldest.
-        let is_before = count + PENDING <= stays || size_class::size(class) > SHORT;
+        let is_before = count <= PENDING || is_long;
         let mut drawn = 0u32;
-        slabs::draw(class, want as usize, |slot| {
+        slabs::draw(class, want.max(0) as usize, |slot| {
             let behind = drawn * PLACE;
             drawn += 1;
             let at = if is_before {
@@ -384,24 +535,26 @@ impl Cache {
         });
         // SAFETY: the thread is in one slow path at a time, and only there are its random numbers used.
         let random = unsafe { &mut *self.random.get() };
-        if self.chooses_anew.load(Ordering::Relaxed) {
-            self.chooses_anew.store(false, Ordering::Relaxed);
-            random.forget();
-        }
         let first = if is_before { head.wrapping_sub(drawn * PLACE) } else { tail };
         let place = |at: u32| ring.place(first.wrapping_add(at * PLACE));
         random.shuffle(drawn, |at, other| place(at).change_with(place(other)));
-        ring.batch.store((batch * 2).min(room as u32 / 2), Ordering::Relaxed);
+        // (A handler that forked may have asked for another order.)
+        if ring.batch.load(Ordering::Relaxed) != 0 {
+            let most = most_drawn(class, Shape::of_process()) as u16;
+            ring.batch.store((batch * 2).min(most), Ordering::Relaxed);
+        }
+        let more = (count + drawn as i32 - waiting).max(0) as u32;
         if is_before {
             ring.head.store(first, Ordering::Relaxed);
+            *ready = first.wrapping_add(more * PLACE);
         } else {
-            let oldest = (count - PENDING) as u32;
-            let changes = oldest.min(drawn);
+            let changes = ((count - PENDING) as u32).min(more);
             let last = drawn - changes;
             for at in 0..changes {
                 ring.place(head.wrapping_add(at * PLACE)).change_with(place(last + at));
             }
             ring.tail.store(tail.wrapping_add(drawn * PLACE), Ordering::Relaxed);
+            *ready = head.wrapping_add(changes * PLACE);
         }
         drawn > 0
     }
@@ -441,7 +594,7 @@ impl Cache {
         maker: u16,
         bits: impl FnOnce(*const u8) -> u64,
     ) -> Result<*mut u8, Refused> {
-        if !ring.has_more_than::<KEEP>() {
+        if !ring.has_ready() {
             return Err(Refused::TooFew);
         }
         let at = ring.place_at(ring.step::<HEAD>());
@@ -466,7 +619,7 @@ impl Cache {
 
     /// Slots that the next refill of a class draws, about.
     pub(super) fn batch(&self, class: usize) -> usize {
-        self.rings[class].batch.load(Ordering::Relaxed) as usize
+        self.rings[class].batch.load(Ordering::Relaxed).max(1) as usize
     }
 
     /// Serves a request of 1 to [`LINEAR_MAX`] bytes.
@@ -513,7 +666,7 @@ impl Cache {
         let Some((ring, word, _)) = (unsafe { self.find::<FROM>(block, unit, told) }) else {
             return false;
         };
-        if ring.has_more_than::<MOST>() {
+        if ring.is_full() {
             return false;
         }
         word.store(IN_RING, Ordering::Relaxed);
@@ -605,12 +758,12 @@ impl Cache {
         if !unsafe { slots::is_whole(slot.block, asked, ring.room as usize + CANARY) } {
             return false;
         }
-        let kept = self.slowly(class, |ring| {
+        let kept = self.slowly(class, |ring, ready| {
             // SAFETY: the words of a slab are committed, and nothing is written there but by atomics.
             unsafe { &*slot.word }.store(IN_RING, Ordering::Relaxed);
             // SAFETY: the block, which the caller gives away, and its canary. (What is behind that was just seen to be zero.)
             unsafe { slots::clear(slot.block, asked + CANARY) };
-            Self::take_in(class, ring, slot)
+            Self::take_in(class, ring, ready, slot)
         });
         match kept {
             None => false,
@@ -625,20 +778,21 @@ impl Cache {
     /// Takes a slot back that was just freed. False: there is no room, or this is a signal handler that interrupted its thread
     /// in a slow path.
     pub(super) fn keep(&self, class: usize, slot: Free) -> bool {
-        self.slowly(class, |ring| Self::take_in(class, ring, slot)) == Some(true)
+        self.slowly(class, |ring, ready| Self::take_in(class, ring, ready, slot)) == Some(true)
     }
 
     /// Puts a slot that was just freed into the ring of its class, which is shut, and makes room first if there is none. False:
     /// there is none all the same.
-    fn take_in(class: usize, ring: &Ring, slot: Free) -> bool {
+    fn take_in(class: usize, ring: &Ring, ready: &mut u32, slot: Free) -> bool {
         let count = ring.count();
-        if count > ring.full {
-            Self::give_back(class, ring, (count / 2) & !(PLACE as i32 - 1));
+        if count > ring.full.get() {
+            let goes = ((count / 4) & !(PLACE as i32 - 1)).clamp(PLACE as i32, MOST_GOES);
+            let leave = (count - goes).clamp(ring.stays.get(), ring.full.get());
+            Self::give_back(class, ring, ready, leave);
         }
-        let count = ring.count();
-        let has_room = count <= ring.full;
+        let has_room = ring.count() <= ring.full.get();
         if has_room {
-            ring.put(ring.step::<TAIL>(), slot.block, slot.word, count >= ring.stays);
+            ring.put(ring.step::<TAIL>(), slot.block, slot.word);
         }
         has_room
     }
@@ -677,54 +831,102 @@ impl Ring {
         unsafe { &*self.place_at(at) }
     }
 
-    /// Keeps signal handlers away.
-    fn shut(&self) {
-        self.keep.store(ALL_STAY, Ordering::Relaxed);
+    /// Keeps signal handlers away. Returns the place behind the last one that is ready.
+    fn shut(&self) -> u32 {
+        let ready = self.ready.load(Ordering::Relaxed);
+        self.ready.store(self.head.load(Ordering::Relaxed).wrapping_sub(FAR), Ordering::Relaxed);
         self.most.store(SHUT, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
+        ready
     }
 
-    /// Lets the short way take and put slots, as far as it may.
-    fn open(&self) {
+    /// Lets the short way take slots up to a place, and put slots.
+    fn open(&self, ready: u32, reach: i32) {
         compiler_fence(Ordering::SeqCst);
-        // It changes places with as many as stay, so they have to be there.
-        let is_quick =
-            self.room + CANARY as u32 <= QUICK && (self.reach == 0 || self.count() >= self.stays);
-        self.most.store(if is_quick { self.full } else { NONE_COMES }, Ordering::Relaxed);
-        self.keep.store(self.stays, Ordering::Relaxed);
+        // It changes places with those that wait, and that no pending call takes or has yet to write.
+        let most = (self.waiting(ready) - 2 * PENDING * PLACE as i32).max(0);
+        self.reach.set(reach.min(most).min(self.stays.get() / 2));
+        self.full.set(self.stays.get() + i32::from(self.spare) * PLACE as i32);
+        let is_quick = self.room + CANARY as u32 <= QUICK;
+        self.most.store(if is_quick { self.full.get() } else { NONE_COMES }, Ordering::Relaxed);
+        if self.batch.load(Ordering::Relaxed) != 0 {
+            self.ready.store(ready, Ordering::Relaxed);
+        }
+    }
+
+    /// In a forked child: has all entries come into another order before the next is taken.
+    fn forget_order(&self) {
+        self.batch.store(0, Ordering::Relaxed);
+        self.ready.store(self.head.load(Ordering::Relaxed).wrapping_sub(FAR), Ordering::Relaxed);
+    }
+
+    /// How many wait from a place on, times [`PLACE`].
+    #[inline(always)]
+    fn waiting(&self, ready: u32) -> i32 {
+        self.tail.load(Ordering::Relaxed).wrapping_sub(ready) as i32
     }
 
     /// How many there are, times [`PLACE`].
     #[inline(always)]
     fn count(&self) -> i32 {
-        self.tail.load(Ordering::Relaxed).wrapping_sub(self.head.load(Ordering::Relaxed)) as i32
+        self.waiting(self.head.load(Ordering::Relaxed))
     }
 
-    /// Whether there are more than the field at an offset says.
+    /// Entries that become ready at a time, times [`PLACE`].
+    fn renewed(&self) -> i32 {
+        i32::from(self.renewed) * PLACE as i32
+    }
+
+    /// Whether the oldest is ready.
     #[inline(always)]
-    fn has_more_than<const FIELD: usize>(&self) -> bool {
+    fn has_ready(&self) -> bool {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: aligned loads of a ring's fields, of which the counters are atomics, and loads are relaxed.
+        // SAFETY: aligned loads of a ring's counters, which are atomics, and loads are relaxed.
         unsafe {
             core::arch::asm!(
-                "mov {count:e}, dword ptr [{ring} + {tail}]",
-                "sub {count:e}, dword ptr [{ring} + {head}]",
-                "cmp {count:e}, dword ptr [{ring} + {field}]",
-                "jle {few}",
+                "mov {head:e}, dword ptr [{ring} + {head_at}]",
+                "cmp {head:e}, dword ptr [{ring} + {ready}]",
+                "jns {none}",
                 ring = in(reg) self,
-                count = out(reg) _,
-                tail = const offset_of!(Ring, tail),
-                head = const offset_of!(Ring, head),
-                field = const FIELD,
-                few = label { return false },
+                head = out(reg) _,
+                head_at = const HEAD,
+                ready = const READY,
+                none = label { return false },
                 options(readonly, nostack),
             );
             true
         }
         #[cfg(not(all(target_arch = "x86_64", not(miri))))]
         {
-            let field = if FIELD == KEEP { &self.keep } else { &self.most };
-            self.count() > field.load(Ordering::Relaxed)
+            let head = self.head.load(Ordering::Relaxed);
+            (head.wrapping_sub(self.ready.load(Ordering::Relaxed)) as i32) < 0
+        }
+    }
+
+    /// Whether the short way puts no more slots in.
+    #[inline(always)]
+    fn is_full(&self) -> bool {
+        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        // SAFETY: aligned loads of a ring's fields, of which the counters are atomics, and loads are relaxed.
+        unsafe {
+            core::arch::asm!(
+                "mov {count:e}, dword ptr [{ring} + {tail}]",
+                "sub {count:e}, dword ptr [{ring} + {head}]",
+                "cmp {count:e}, dword ptr [{ring} + {most}]",
+                "jle {room}",
+                ring = in(reg) self,
+                count = out(reg) _,
+                tail = const TAIL,
+                head = const HEAD,
+                most = const MOST,
+                room = label { return false },
+                options(readonly, nostack),
+            );
+            true
+        }
+        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+        {
+            self.count() > self.most.load(Ordering::Relaxed)
         }
     }
 
@@ -737,9 +939,9 @@ impl Ring {
         // A handler's push might change places with this one, which is not written yet.
         self.most.store(SHUT, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
-        self.put(self.step::<TAIL>(), block, word, true);
+        self.put(self.step::<TAIL>(), block, word);
         compiler_fence(Ordering::SeqCst);
-        self.most.store(self.full, Ordering::Relaxed);
+        self.most.store(self.full.get(), Ordering::Relaxed);
     }
 
     /// Takes the place that the counter at an offset says, and counts on, in one instruction: no signal handler can take it,
@@ -768,18 +970,19 @@ impl Ring {
         }
     }
 
-    /// Writes a slot into the newest place; with `hardened:full`, where as many are there as stay, it changes places with
+    /// Writes a slot into the newest place; with `hardened:full`, where enough wait, it changes places with
     /// another one. The choice is made from what was chosen before, by a generator that is quick and no secret: the order
     /// in which the slots were drawn is one.
     #[inline(always)]
-    fn put(&self, newest: u32, block: *mut u8, word: *const AtomicU16, changes: bool) {
+    fn put(&self, newest: u32, block: *mut u8, word: *const AtomicU16) {
         let order =
             self.order.load(Ordering::Relaxed).wrapping_mul(0x9e37_79b1).wrapping_add(newest);
         self.order.store(order, Ordering::Relaxed);
         let place = self.place(newest);
-        // One of the sixteen newest; none with `hardened:light`.
-        let back = (order >> 28) * PLACE;
-        if !changes || back as i32 >= self.reach {
+        // One of the newest; none with `hardened:light`.
+        const { assert!(REACH == 1 << 8) };
+        let back = (order >> 24) * PLACE;
+        if back as i32 >= self.reach.get() {
             return place.set(block, word);
         }
         let other = self.place(newest.wrapping_sub(back));
@@ -789,6 +992,11 @@ impl Ring {
         place.set(other_block, other_word);
         other.set(block, word);
     }
+}
+
+/// The later one of two places.
+fn later(one: u32, other: u32) -> u32 {
+    if (one.wrapping_sub(other) as i32) < 0 { other } else { one }
 }
 
 /// Whether an offset into a slab, times the reciprocal of its class, is that of a slot's first byte.
@@ -865,20 +1073,22 @@ pub(super) unsafe fn after_fork() {
     unsafe { CACHES.release() };
 }
 
-/// In a forked child: other choices than the parent's.
+/// In a forked child: other choices than the parent's. (At the next call of each class, and not here: this may be a signal
+/// handler in the middle of one.)
 pub(super) fn choose_anew() {
-    // Before the next refill, and not here: this may be a signal handler in the middle of one.
-    all().for_each(|cache| cache.chooses_anew.store(true, Ordering::Relaxed));
+    all().flat_map(|cache| &cache.rings).for_each(Ring::forget_order);
 }
 
 /// In a forked child: what other threads held is lost, once, and their caches can be had.
 pub(super) fn forget_after_fork(mine: Option<&'static Cache>) {
     let mut area = CACHES.lock();
     area.unused = ptr::null();
+    IN_USE.store(mine.is_some().into(), Ordering::Relaxed);
     for cache in all().filter(|cache| !mine.is_some_and(|mine| ptr::eq(mine, *cache))) {
         for ring in &cache.rings {
-            ring.head.store(ring.tail.load(Ordering::Relaxed), Ordering::Relaxed);
-            ring.open();
+            let tail = ring.tail.load(Ordering::Relaxed);
+            ring.head.store(tail, Ordering::Relaxed);
+            ring.open(tail, cache.reach);
         }
         cache.is_busy.store(false, Ordering::Relaxed);
         cache.unused.store(area.unused.cast_mut(), Ordering::Relaxed);

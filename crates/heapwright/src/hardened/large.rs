@@ -442,11 +442,6 @@ pub(super) unsafe fn after_fork() {
     unsafe { QUEUE.release() };
 }
 
-/// In a forked child: other choices than the parent's.
-pub(super) fn choose_anew() {
-    QUEUE.lock().random.forget();
-}
-
 /// Gives the addresses of all freed blocks back.
 pub(super) fn trim() {
     let mut out = [Run::NONE; QUEUED];

@@ -117,9 +117,24 @@ pub(crate) fn start(options: &Options, guards: Guards) {
 pub(crate) fn malloc<const FROM: u8, const FULL: bool>(size: usize, hot: &Hot) -> *mut u8 {
     match Cache::of(hot).malloc::<FROM, FULL>(size) {
         Ok(block) => block,
-        Err(Refused::TooFew) => malloc_cold::<FROM>(size, hot),
+        Err(Refused::TooFew) => malloc_few::<FROM, FULL>(size, hot),
         Err(Refused::Changed(block)) => malloc_changed::<FROM>(size, hot, block),
     }
+}
+
+/// [`malloc`] where no slot is ready.
+#[cold]
+#[inline(never)]
+fn malloc_few<const FROM: u8, const FULL: bool>(size: usize, hot: &Hot) -> *mut u8 {
+    let cache = Cache::of(hot);
+    if renew(cache, size_class::of(size + CANARY)) {
+        match cache.malloc::<FROM, FULL>(size) {
+            Ok(block) => return block,
+            Err(Refused::Changed(block)) => return malloc_changed::<FROM>(size, hot, block),
+            Err(Refused::TooFew) => {}
+        }
+    }
+    malloc_cold::<FROM>(size, hot)
 }
 
 /// Serves a request of `LINEAR_MAX + 1` to `SLAB_MAX` bytes of a thread whose hot part is a hardened stub.
@@ -292,10 +307,8 @@ fn allocate_in(group: usize, request: Request) -> *mut u8 {
         slabs::draw(class, 1, |slot| drawn = Some(slot));
         let Some(slot) = drawn else { return ptr::null_mut() };
         // One call in 32, by the slot's place, for slots are drawn at random.
-        if slot.word.addr().is_multiple_of(32 * size_of::<u16>()) && !sync::is_interrupted() {
-            let now = os::coarse_ms();
-            slabs::pass(now);
-            ticks::pass(now);
+        if slot.word.addr().is_multiple_of(32 * size_of::<u16>()) {
+            pass();
         }
         // SAFETY: the bytes of a free slot, which is this call's.
         if unsafe { slots::all_bits(slot.block, slot.size()) } == 0 {
@@ -304,6 +317,24 @@ fn allocate_in(group: usize, request: Request) -> *mut u8 {
         if let Some(block) = mend(slot.block, request) {
             return block;
         }
+    }
+}
+
+/// Makes slots of a class ready that have waited long enough. False: there are too few.
+fn renew(cache: &Cache, class: usize) -> bool {
+    let is_ready = cache.renew(class);
+    if is_ready && cache.is_time_to_pass() {
+        pass();
+    }
+    is_ready
+}
+
+/// Does what slow paths do now and then.
+fn pass() {
+    if !sync::is_interrupted() {
+        let now = os::coarse_ms();
+        slabs::pass(now);
+        ticks::pass(now);
     }
 }
 
@@ -323,6 +354,9 @@ fn allocate_slot(cache: Option<&'static Cache>, class: usize, request: Request) 
                     }
                 }
                 Err(Refused::TooFew) => {
+                    if renew(cache, class) {
+                        continue;
+                    }
                     if let Some(guards) = settings::get().guards
                         && let Some(block) = guards(request, cache.batch(class))
                     {
@@ -331,11 +365,7 @@ fn allocate_slot(cache: Option<&'static Cache>, class: usize, request: Request) 
                     if !cache.refill(class) {
                         break;
                     }
-                    if !sync::is_interrupted() {
-                        let now = os::coarse_ms();
-                        slabs::pass(now);
-                        ticks::pass(now);
-                    }
+                    pass();
                 }
             }
         }
@@ -753,9 +783,8 @@ pub(crate) unsafe fn after_fork() {
 /// In a forked child, however many threads its parent had: other random choices than the parent's.
 pub(crate) fn choose_anew_after_fork() {
     if is_on() {
+        random::choose_anew();
         cache::choose_anew();
-        slabs::choose_anew();
-        large::choose_anew();
     }
 }
 

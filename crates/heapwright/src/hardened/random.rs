@@ -5,8 +5,8 @@
 //!   the stream's key                           | counter                        --8 rounds-->  16 words of 32 bits, taken one by one
 //! ```
 //!
-//! One is a thread's (its cache's) or a size class's. The kernel is asked once, when the heap starts: later the process may be in a
-//! sandbox. A forked child forgets the streams' keys, and its own come of its number, so that parent and child do not make the same choices.
+//! One is a thread's (its cache's) or a size class's. The kernel is asked when the heap starts. A forked child
+//! asks again, unless it is in a sandbox: then the number of the process makes its keys differ from the parent's.
 //!
 //! Called by the rest of `hardened`, where slots are drawn and runs placed.
 #![forbid(unsafe_code)]
@@ -15,15 +15,30 @@ use crate::os;
 use crate::substrate;
 use crate::sync::atomic::{AtomicU32, Ordering};
 
+/// How many forks lie between the first process and this one, from 1 on.
+static GENERATION: AtomicU32 = AtomicU32::new(1);
+
+/// In a forked child: has all streams begin anew, with other keys.
+pub(super) fn choose_anew() {
+    if !os::is_filtered() {
+        begin();
+    }
+    GENERATION.fetch_add(1, Ordering::Relaxed);
+}
+
 const WORDS: usize = 16;
 const ROUNDS: usize = 8;
-/// The most things that are shuffled, and choices among them that 64 bits are for.
-pub(super) const MOST_SHUFFLED: u32 = 128;
+/// The most things that are shuffled.
+pub(super) const MOST_SHUFFLED: u32 = 4096;
+/// Choices that 64 bits are for, among so many things and among more.
+const FEW: u32 = 128;
 const CHOICES: u32 = 6;
+const CHOICES_AMONG_MANY: u32 = 3;
 
 /// A stream of random numbers. Zeros are one that has no key yet.
 pub(super) struct Random {
-    has_key: bool,
+    /// The generation of the process that has drawn the key.
+    generation: u32,
     key: [u32; 8],
     counter: u64,
     block: [u32; WORDS],
@@ -33,20 +48,16 @@ pub(super) struct Random {
 
 impl Random {
     pub(super) const fn new() -> Self {
-        Self { has_key: false, key: [0; 8], counter: 0, block: [0; WORDS], left: 0 }
-    }
-
-    /// Begins anew, with another key.
-    pub(super) fn forget(&mut self) {
-        *self = Self::new();
+        Self { generation: 0, key: [0; 8], counter: 0, block: [0; WORDS], left: 0 }
     }
 
     /// The next 32 bits.
     pub(super) fn next(&mut self) -> u32 {
-        if self.left == 0 {
-            if !self.has_key {
+        let generation = GENERATION.load(Ordering::Relaxed);
+        if self.left == 0 || self.generation != generation {
+            if self.generation != generation {
                 self.key = draw_key();
-                self.has_key = true;
+                self.generation = generation;
             }
             self.block = block(&self.key, self.counter);
             self.counter += 1;
@@ -74,7 +85,7 @@ impl Random {
         for at in (1..count).rev() {
             if choices == 0 {
                 fraction = u64::from(self.next()) << 32 | u64::from(self.next());
-                choices = CHOICES;
+                choices = if at < FEW { CHOICES } else { CHOICES_AMONG_MANY };
             }
             choices -= 1;
             let product = u128::from(fraction) * u128::from(at + 1);
@@ -88,7 +99,7 @@ impl Random {
 static PROCESS_KEY: [AtomicU32; 8] = [const { AtomicU32::new(0) }; 8];
 static DRAWN: AtomicU32 = AtomicU32::new(0);
 
-/// Asks the kernel for the process's key. Called once, when the heap starts.
+/// Asks the kernel for the process's key.
 pub(super) fn begin() {
     let mut bytes = [0; 32];
     os::random(&mut bytes);
@@ -177,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_stream_goes_on_and_stays_below_its_bound() {
-        let mut random = Random { has_key: true, key: [7; 8], ..Random::new() };
+        let mut random = Random { generation: 1, key: [7; 8], ..Random::new() };
         let mut seen = [0u32; 10];
         for _ in 0..1000 {
             seen[random.below(10)] += 1;
@@ -192,7 +203,7 @@ mod tests {
     fn a_shuffle_is_fair() {
         const THINGS: usize = 8;
         let rounds = if cfg!(miri) { 400 } else { 8000 };
-        let mut random = Random { has_key: true, key: [9; 8], ..Random::new() };
+        let mut random = Random { generation: 1, key: [9; 8], ..Random::new() };
         let mut seen = [[0; THINGS]; THINGS];
         for _ in 0..rounds {
             let mut things: [usize; THINGS] = core::array::from_fn(|at| at);

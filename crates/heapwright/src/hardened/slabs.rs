@@ -239,13 +239,6 @@ pub(super) unsafe fn after_fork() {
     }
 }
 
-/// In a forked child: other choices than the parent's.
-pub(super) fn choose_anew() {
-    for class in &ALL {
-        class.lock().random.forget();
-    }
-}
-
 impl Class {
     const fn new() -> Self {
         Self {
