@@ -14,7 +14,7 @@ mod list;
 mod one;
 mod sites;
 
-use crate::live::{Files, History, Watched, look};
+use crate::live::{Statuses, History, Watched, look};
 use crate::output::Look;
 use crate::output::text::top::Column;
 use crate::process::{Exit, interrupt};
@@ -88,8 +88,8 @@ fn watch(
         }
         let now = Instant::now();
         if now >= next {
-            // Files of other users, or a first one, may have come.
-            state.history.add(look(&Files::open()), now);
+            // Processes may have come.
+            state.history.add(look(&Statuses::open()), now);
             let shown = state.process.and_then(|pid| state.history.get(pid));
             state.sites.look(shown, interval);
             next = now + interval.max(now.elapsed() * 10);
@@ -194,14 +194,15 @@ impl State {
     }
 }
 
-const HELP: [&str; 12] = [
-    "RESIDENT is LIVE + PARTIAL + CACHES + WAITING + METADATA + NOT OURS:",
+const HELP: [&str; 13] = [
+    "RESIDENT is LIVE + PARTIAL + CACHES + WAITING + METADATA + NOT OURS, if AGE is small:",
     "LIVE      blocks that the program holds (with their rounding; pools and arenas, too)",
     "PARTIAL   free or unused slots in slabs that hold live blocks",
     "CACHES    free blocks in threads' and CPUs' caches, and on their way home",
     "WAITING   free pages that go back to the kernel after the purge delay",
     "METADATA  the heap's own tables",
     "NOT OURS  code, stacks, files, other allocators",
+    "AGE       of the process's own figures: one that allocates nothing says nothing",
     "",
     "up, down  mark a process      Enter  show it alone     Esc  show all",
     "left, right  sort by the column beside     r  reverse",
