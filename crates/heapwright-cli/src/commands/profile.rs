@@ -286,7 +286,7 @@ fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
         let left = wanted.saturating_sub(began.elapsed());
         if samples_already == 0 {
             // Again and again, so that it ends with this command.
-            match orders.sample(how.sample(), GRACE, left.min(PATIENCE)) {
+            match orders.sample(how.sample(), GRACE, left.min(BETWEEN)) {
                 Ok(()) => is_sampling = true,
                 Err(Refusal::Quiet) => {}
                 Err(Refusal::Gone) => break,
@@ -305,10 +305,12 @@ fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
             sleep(wanted.saturating_sub(began.elapsed()).min(BETWEEN));
         }
     }
-    let written = if is_sampling { orders.write(&record, PATIENCE) } else { Err(Refusal::Quiet) };
+    let patience = if interrupt::came().is_some() { BETWEEN } else { PATIENCE };
+    let written = if is_sampling { orders.write(&record, patience) } else { Err(Refusal::Quiet) };
     if samples_already == 0 {
         // If it does not answer, it ends by itself.
-        let _ = orders.stop(if is_sampling { PATIENCE } else { Duration::ZERO });
+        let hears = is_sampling && written != Err(Refusal::Quiet);
+        let _ = orders.stop(if hears { patience } else { Duration::ZERO });
     }
     match (written, written_at) {
         (Err(Refusal::Quiet), Some(at)) => eprintln!(

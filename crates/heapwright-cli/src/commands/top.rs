@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let looks_once = args.once || format != WithMetrics::Text || file.is_some();
     if !looks_once && io::stdout().is_terminal() {
         drop(statuses);
-        return screen::run(&screen::Settings {
+        return screen::run(screen::Settings {
             process: args.pid,
             interval: args.interval,
             sort: args.sort,
