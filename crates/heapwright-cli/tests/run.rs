@@ -7,9 +7,10 @@ mod common;
 use common::{Folder, WAYS, done, heapwright, run, shell_status, stderr, stdout, text};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 #[test]
 fn every_exit_code_is_handed_on() {
@@ -305,6 +306,9 @@ fn terminal() -> (File, OwnedFd) {
     let result =
         unsafe { libc::openpty(&raw mut master, &raw mut slave, null, null.cast(), null.cast()) };
     assert_eq!(result, 0, "no terminal");
+    // A program that has the master's side keeps its own terminal from going away.
+    // SAFETY: a descriptor of ours, and a number.
+    unsafe { libc::fcntl(master, libc::F_SETFD, libc::FD_CLOEXEC) };
     // SAFETY: the descriptors are new and nobody else's.
     let master = unsafe { File::from_raw_fd(master) };
     // SAFETY: openpty has made this descriptor, and nobody else has it.
@@ -330,6 +334,101 @@ fn on_terminal(mut command: Command) -> (Child, BufReader<File>, File) {
     let child = command.spawn().expect("started");
     let keys = master.try_clone().expect("duplicated");
     (child, BufReader::new(master), keys)
+}
+
+/// Waits a while for a command's end.
+fn ended(child: &mut Child, what: &str) -> ExitStatus {
+    let began = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().expect("waited") {
+            return status;
+        }
+        if began.elapsed() > Duration::from_secs(20) {
+            let _ = child.kill();
+            panic!("{what}: it is still there");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn every_long_command_ends_when_it_is_asked_to() {
+    let folder = Folder::new();
+    let trace = folder.path("trace");
+    let (sleeper, _lines) = ready(&mut run(&[], &["sh", "-c", "echo ready; exec sleep 600"]));
+    let pid = sleeper.id().to_string();
+    let program = ["--", "sh", "-c", "echo ready; exec sleep 600"];
+    let with = |words: &[&'static str]| {
+        [words, &program].concat().into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+    // Each command, and its first line on a terminal, if it has one soon.
+    let table = [
+        (with(&["run"]), true),
+        (with(&["run", "--stats"]), true),
+        (with(&["check"]), true),
+        (with(&["profile"]), true),
+        ([words(&["record", "-o", text(&trace)]), with(&[])].concat(), true),
+        (words(&["bench", "--", "sleep", "600"]), false),
+        (words(&["profile", "--seconds", "600", &pid]), false),
+        (words(&["top", "--interval", "600"]), false),
+        (words(&["top", "--interval", "600", &pid]), false),
+    ];
+    for (words, speaks) in &table {
+        for signal in [Some(libc::SIGTERM), Some(libc::SIGHUP), None] {
+            let what = format!("{words:?}, {signal:?}");
+            let mut command = heapwright();
+            command.args(words).env("TERM", "xterm");
+            let (mut child, mut lines, keys) = on_terminal(command);
+            if *speaks {
+                assert_eq!(next(&mut lines), "ready\r\n", "{what}");
+            } else {
+                std::thread::sleep(Duration::from_millis(500));
+            }
+            match signal {
+                Some(signal) => send(child.id(), signal),
+                // The terminal goes away.
+                None => drop((lines, keys)),
+            }
+            let status = ended(&mut child, &what);
+            // One that measures until it is asked to end has a result, and nobody to show it to
+            // after a hang-up.
+            let is_right =
+                signal.is_none_or(|signal| [Some(signal), None].contains(&status.signal()));
+            assert!(is_right, "{what}: {status:?}");
+        }
+    }
+    send(sleeper.id(), libc::SIGKILL);
+}
+
+#[test]
+fn top_ends_whatever_its_terminal_does() {
+    // A terminal that takes no more, one whose hang-up is ignored.
+    for ignores in [false, true] {
+        let mut command = heapwright();
+        command.args(["top", "--interval", "0.1"]).env("TERM", "xterm");
+        if ignores {
+            let ignore = || {
+                // SAFETY: SIG_IGN is a valid disposition of SIGHUP.
+                unsafe { libc::signal(libc::SIGHUP, libc::SIG_IGN) };
+                Ok(())
+            };
+            // SAFETY: the closure makes only async-signal-safe calls.
+            unsafe { command.pre_exec(ignore) };
+        }
+        let (mut child, lines, keys) = on_terminal(command);
+        std::thread::sleep(Duration::from_secs(1));
+        let signal = if ignores { libc::SIGHUP } else { libc::SIGTERM };
+        if ignores {
+            drop((lines, keys));
+        } else {
+            // Stopped as by Ctrl-S: whoever writes to it waits.
+            // SAFETY: a descriptor of ours, and a number.
+            unsafe { libc::tcflow(keys.as_raw_fd(), libc::TCOOFF) };
+            send(child.id(), signal);
+        }
+        assert_eq!(ended(&mut child, "top").signal(), Some(signal));
+    }
 }
 
 #[test]

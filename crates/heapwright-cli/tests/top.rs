@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Folder, done, heapwright, stderr, stdout};
+use heapwright_record::status::{self, Answer, Order, SLOTS, Slot, Status};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -30,7 +31,7 @@ int main(int count, char **words) {
 }
 "#;
 
-/// A holder that runs, with a place of its own for its status file.
+/// A holder that runs, with a place of its own for its profiles.
 struct Holder<'a> {
     child: Child,
     folder: &'a Path,
@@ -110,8 +111,16 @@ fn the_parts_of_a_process_add_up() {
         }
         let part = |name| number(&json, name);
         let names = [
-            "live", "rounding", "partial", "caches", "remote", "waiting", "metadata", "pools",
+            "live",
+            "rounding",
+            "partial",
+            "caches",
+            "remote",
+            "waiting",
+            "metadata",
+            "pools",
             "not_ours",
+            "unattributed",
         ];
         let (sum, resident): (u64, u64) = (names.map(part).iter().sum(), part("resident_bytes"));
         assert_eq!(sum, resident, "{json}");
@@ -302,12 +311,225 @@ fn a_slot_that_was_taken_by_mistake_is_taken_anew() {
     let holder = Holder::start(&program, &runtime, "cache=auto", false);
     let list = || stdout(&done(&mut holder.command(&["top", "--once"])));
     soon("seen", || if list().contains(&holder.pid()) { Ok(()) } else { Err(list()) });
-    // All owners' words are zero: nobody has a slot.
-    let file = std::fs::read_dir(&runtime).expect("read").flatten().map(|entry| entry.path());
-    let file = file.filter(|path| path.to_string_lossy().contains("heapwright-")).last();
-    let file = std::fs::File::options().write(true).open(file.expect("there")).expect("opened");
-    std::os::unix::fs::FileExt::write_all_at(&file, &[0; 4096 - 64], 64).expect("written");
+    let (status, slot) = shown_by(&holder);
+    status.give_back(slot, status.owner(slot).expect("its own"));
     soon("seen again", || if list().contains(&holder.pid()) { Ok(()) } else { Err(list()) });
+}
+
+/// The memory that a holder shows itself in, attached for the life of the test, and its slot there.
+fn shown_by(holder: &Holder<'_>) -> (&'static Status, usize) {
+    let list = std::fs::read_to_string("/proc/sysvipc/shm").expect("there");
+    let mut lines = list.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let line = lines.find(|line| line[4] == holder.pid()).expect("it made one");
+    let id = line[1].parse().expect("a number");
+    // SAFETY: a new mapping replaces nothing.
+    let at = unsafe { libc::shmat(id, std::ptr::null(), 0) };
+    assert_ne!(at.addr(), usize::MAX, "{}", std::io::Error::last_os_error());
+    // SAFETY: attached for ever, and as long as a `Status`; any bytes are one.
+    let status = unsafe { &*at.cast::<Status>() };
+    let is_its =
+        |&at: &usize| status.owner(at).is_some_and(|owner| owner.process == holder.child.id());
+    (status, (0..SLOTS).find(is_its).expect("it has a slot"))
+}
+
+#[test]
+fn nothing_that_others_can_shrink_is_mapped() {
+    let folder = Folder::new();
+    let program = folder.compile("holder", &["-O1"], HOLDER);
+    let runtime = folder.path("");
+    for mode in ["mode=fast", "mode=hardened", "mode=debug"] {
+        let holder = Holder::start(&program, &runtime, mode, false);
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", holder.pid())).expect("there");
+        let shared = maps
+            .lines()
+            .filter(|line| line.split(' ').nth(1).is_some_and(|how| how.ends_with('s')));
+        let names: Vec<_> = shared.filter_map(|line| line.split_whitespace().nth(5)).collect();
+        assert_eq!(names, ["/SYSV00000000"], "{mode}: {maps}");
+        let files = std::fs::read_dir(&runtime).expect("read").flatten();
+        let files =
+            files.filter(|file| file.file_name().to_string_lossy().starts_with("heapwright-"));
+        assert_eq!(files.count(), 0, "{mode}");
+        let mut fds =
+            std::fs::read_dir(format!("/proc/{}/fd", holder.pid())).expect("read").flatten();
+        assert!(fds.all(|fd| !fd.path().to_string_lossy().contains("SYSV")), "{mode}");
+    }
+}
+
+#[test]
+fn a_hardened_process_shows_no_address_and_takes_no_orders() {
+    let folder = Folder::new();
+    let program = folder.compile("holder", &["-O1"], HOLDER);
+    let runtime = folder.path("");
+    for mode in ["mode=hardened", "mode=hardened:full"] {
+        let holder = Holder::start(&program, &runtime, mode, false);
+        let json = || stdout(&done(&mut holder.command(&["top", "--json", &holder.pid()])));
+        soon("shown", || {
+            let json = json();
+            if json.contains("\"parts\": {") && number(&json, "live") > 0 {
+                Ok(())
+            } else {
+                Err(json)
+            }
+        });
+        let (status, slot) = shown_by(&holder);
+        let report = soon_some(|| status.slot(slot).and_then(Slot::read));
+        let maps = std::fs::read_to_string(format!("/proc/{}/maps", holder.pid())).expect("there");
+        let ranges: Vec<(u64, u64)> = maps
+            .lines()
+            .filter_map(|line| line.split(' ').next()?.split_once('-'))
+            .map(|(from, to)| {
+                [from, to].map(|text| u64::from_str_radix(text, 16).expect("hex")).into()
+            })
+            .collect();
+        // All words of its slot, as any process of the user reads them.
+        let words = std::ptr::from_ref(status.slot(slot).expect("there")).cast::<u64>();
+        for at in 0..size_of::<Slot>() / 8 {
+            // SAFETY: within the slot; a number that changes meanwhile is read as it was, or as it
+            // is.
+            let word = unsafe { words.add(at).read_volatile() };
+            let inside =
+                ranges.iter().find(|(from, to)| (*from..*to).contains(&word) && word > 1 << 40);
+            assert_eq!(inside, None, "{mode}: word {at} is {word:#x}");
+        }
+        assert_eq!((report.facts.window_at, report.facts.table_at), (0, 0), "{mode}");
+        for order in [Order::Sample(4096), Order::Write, Order::Stop] {
+            let slot = status.slot(slot).expect("there");
+            let number = slot.ask(order, u64::MAX >> 1);
+            assert_eq!(soon_some(|| slot.answer_to(number)), Answer::Refused, "{mode} {order:?}");
+        }
+        assert_eq!(number(&json(), "sampling_bytes"), 0, "{mode}");
+        let output = done(&mut holder.command(&["profile", &holder.pid(), "--seconds", "1"]));
+        assert_eq!(output.status.code(), Some(125), "{mode}: {}", stderr(&output));
+        assert!(stderr(&output).contains("is hardened"), "{mode}: {}", stderr(&output));
+    }
+}
+
+/// Looks until there is something.
+fn soon_some<T>(mut of: impl FnMut() -> Option<T>) -> T {
+    let mut found = None;
+    soon("something", || {
+        found = of();
+        found.as_ref().map(|_| ()).ok_or_else(String::new)
+    });
+    found.expect("found")
+}
+
+/// Shows a process that is not its own: the words are its number, its namespace, and the first word
+/// of the memory. As the superuser it becomes another user first.
+const FORGER: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/shm.h>
+#include <unistd.h>
+int main(int count, char **words) {
+    if (getuid() == 0 && setuid(65534) != 0) return 1;
+    int id = shmget(IPC_PRIVATE, 512 << 10, 0600);
+    unsigned long *status = shmat(id, NULL, 0);
+    shmctl(id, IPC_RMID, NULL);
+    status[1] = strtoul(words[1], NULL, 10) | strtoul(words[2], NULL, 10) << 32;
+    status[0] = strtoul(words[3], NULL, 10);
+    printf("ready\n");
+    fclose(stdout);
+    pause();
+}
+"#;
+
+#[test]
+fn a_forged_slot_is_refused_and_named() {
+    use std::os::unix::fs::MetadataExt;
+
+    let folder = Folder::new();
+    let program = folder.compile("forger", &["-O1"], FORGER);
+    let namespace = std::fs::metadata("/proc/self/ns/pid").expect("there").ino() as u32;
+    // One of the superuser's, whoever runs this.
+    let words = ["1".to_owned(), namespace.to_string(), status::MAGIC.to_string()];
+    let mut forger =
+        Command::new(program).args(words).stdout(Stdio::piped()).spawn().expect("started");
+    let mut said = String::new();
+    BufReader::new(forger.stdout.take().expect("piped")).read_line(&mut said).expect("read");
+    let list = done(heapwright().args(["top", "--once"]));
+    let one = done(heapwright().args(["top", "1"]));
+    let _ = forger.kill();
+    let _ = forger.wait();
+    for output in [&list, &one] {
+        let said = stderr(output);
+        assert!(said.contains("claims to be process 1 ("), "{said}");
+        assert!(said.contains("which user 0 runs: it is not shown"), "{said}");
+    }
+    assert!(!stdout(&list).lines().any(|line| line.starts_with("       1 ")), "{}", stdout(&list));
+    assert_eq!(one.status.code(), Some(2));
+}
+
+#[test]
+fn figures_of_before_a_burst_are_not_made_to_fit() {
+    let folder = Folder::new();
+    // Slow operations for a while, so that it has reported; then much at once, and a rest.
+    let program = folder.compile(
+        "burst",
+        &["-O1"],
+        r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec + t.tv_nsec * 1e-9;
+}
+static char *filled(size_t size) { char *block = malloc(size); memset(block, 1, size); return block; }
+int main(int count, char **words) {
+    size_t size = atol(words[1]), most = (64 << 20) / size;
+    char **blocks = malloc(sizeof(char *) * most);
+    for (double began = now(); now() - began < 0.7;) free(filled(300000));
+    for (size_t at = 0; at < most; at++) blocks[at] = filled(size);
+    if (count > 2) for (size_t at = 0; at < most; at++) free(blocks[at]);
+    printf("0\n");
+    fclose(stdout);
+    pause();
+}
+"#,
+    );
+    for words in [&["2000"][..], &["40000"], &["2000000"], &["2000", "free"], &["2000000", "free"]]
+    {
+        let mut burst = heapwright();
+        burst.args(["run", "--"]).arg(&program).args(words);
+        let mut burst = burst.stdout(Stdio::piped()).spawn().expect("started");
+        let mut said = String::new();
+        BufReader::new(burst.stdout.take().expect("piped")).read_line(&mut said).expect("read");
+        std::thread::sleep(Duration::from_millis(700));
+        let pid = burst.id().to_string();
+        let explain = done(heapwright().args(["explain", "--format", "json", &pid]));
+        let text = stdout(&done(heapwright().args(["explain", &pid])));
+        let top = stdout(&done(heapwright().args(["top", "--once", &pid])));
+        let _ = burst.kill();
+        let _ = burst.wait();
+        let json = stdout(&explain);
+        let part = |name| number(&json, name);
+        assert!(part("not_ours") < 12 << 20, "{words:?}: {json}");
+        let names = [
+            "live",
+            "rounding",
+            "partial",
+            "caches",
+            "remote",
+            "waiting",
+            "metadata",
+            "pools",
+            "not_ours",
+            "unattributed",
+        ];
+        let sum: u64 = names.map(part).iter().sum();
+        assert_eq!(sum, part("resident_bytes") + part("gone_bytes"), "{words:?}: {json}");
+        if words.len() == 1 {
+            assert!(part("live") + part("unattributed") > 60 << 20, "{words:?}: {json}");
+        }
+        for text in [&text, &top] {
+            let first = text.lines().next().unwrap_or_default();
+            assert!(first.contains("(its own figures are ") && first.ends_with(" old)"), "{text}");
+        }
+    }
 }
 
 #[test]

@@ -1,36 +1,42 @@
-//! The status file: what processes on heapwright show of themselves while they run.
+//! The status memory: what processes on heapwright show of themselves while they run.
 //!
-//! One file for each user, which all of the user's processes map, and the command too: in `$XDG_RUNTIME_DIR` or
-//! `/dev/shm`. Each process has one slot.
+//! One for each program that was started, in System V shared memory: its forked children share it,
+//! and the command attaches it by its number. Each process has one slot. The kernel knows who made
+//! it and which processes have it mapped. Its size is fixed, so no process can take pages away from
+//! another one, and it goes when the last process that has it does.
 //!
 //! ```text
-//!   file  | magic | slots with memory | 0 ... | owners: process and its namespace, a word a slot |    4 KiB
-//!         | slot 0 | slot 1 | ....                                                                    2 KiB a slot
+//!   memory  | magic | owners: process and its namespace, a word a slot |          2 KiB
+//!           | slot 0 | slot 1 | ....                                              2 KiB a slot
 //!
 //!   slot  | sequence | facts | statistics | classes | watched until | what | argument | until | asked | answer | answered |
 //!          `------ written by the process ------'   `---- an order: written by the command -----' `- by the process -'
 //! ```
 //!
-//! A slot is taken and given back by one exchange in its owner's word, so a process that ends, or a forked child,
-//! needs no system call for it: it may be in a sandbox. What a process that was killed has left is recognised by
-//! its number, by the command and by processes that start.
+//! A slot is taken and given back by one exchange in its owner's word, so a process that ends, or a
+//! forked child, needs no system call for it: it may be in a sandbox. Where all are taken, a child
+//! takes the one whose process has been silent longest; if that process lives, it takes another one
+//! at its next report.
 //!
-//! What a process says is read under the sequence (a seqlock): odd while it is written. An order is given by
-//! writing its number to `asked` last; the process writes the answer, and then that number to `answered`. An order is void
-//! after a time. None names a file: a child that has given up its parent's rights can still write to the parent's slot.
+//! A report is read under the sequence (a seqlock): odd while the process writes. An order is given
+//! by writing its number to `asked` last; the process writes the answer, and then that number to
+//! `answered`. An order is void after a time. None names a file: a child that has given up its
+//! parent's rights can still write to the parent's slot. A hardened process follows none, and shows
+//! no address.
 //!
-//! Everything is 64-bit atomics, so both sides may do what they like to the file, and the other one reads numbers.
+//! Everything is 64-bit atomics, so both sides may do what they like to the memory, and the other
+//! one reads numbers.
 
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::Stats;
 
-/// What a status file begins with: a name, and the version of this layout.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"HWLIVE\0\x01");
-/// How many processes of one user can be seen at a time.
-pub const SLOTS: usize = 504;
-/// Bytes in the file.
-pub const FILE_BYTES: usize = size_of::<File>();
+/// The memory begins with this: a name, and the version of this layout.
+pub const MAGIC: u64 = u64::from_le_bytes(*b"HWLIVE\0\x02");
+/// How many processes that were forked from one program can be seen at a time.
+pub const SLOTS: usize = 255;
+/// Bytes of the memory.
+pub const BYTES: usize = size_of::<Status>();
 /// How many size classes are told of.
 pub const CLASSES: usize = 80;
 
@@ -40,8 +46,7 @@ pub const MOST: u64 = 1 << 56;
 const SLOT_WORDS: usize = 256;
 const STATS_WORDS: usize = 112;
 const _: () = assert!(Stats::WORDS <= STATS_WORDS);
-const _: () =
-    assert!(size_of::<Slot>() == 8 * SLOT_WORDS && size_of::<File>() == 4096 + SLOTS * 2048);
+const _: () = assert!(size_of::<Slot>() == 8 * SLOT_WORDS && size_of::<Status>() == 512 << 10);
 
 macro_rules! facts {
     ($( $(#[$doc:meta])* $name:ident, )*) => {
@@ -72,14 +77,14 @@ macro_rules! facts {
 }
 
 facts! {
-    /// Where the process has mapped the status file: a process that has become another program by `exec` has not.
-    mapped_at,
     /// When this was written, in nanoseconds of the monotonic clock, which all processes share.
     written_ns,
     /// How long it took to find out.
     took_ns,
-    /// Where the window begins.
+    /// Where the window begins; 0, like every address here: a hardened process, which shows none.
     window_at,
+    /// How many bytes of addresses are reserved for it.
+    window_bytes,
     /// How many bytes of it may be in memory.
     window_used,
     /// Where the address map's table is, and its bytes.
@@ -156,7 +161,7 @@ pub enum Order {
     Sample(u64),
     /// To sample no more.
     Stop,
-    /// To write its heap profile to the file beside the status file: see [`PROFILE_NAME`].
+    /// To write its heap profile to a file of a known name: see [`PROFILE_NAME`].
     Write,
 }
 
@@ -171,13 +176,15 @@ pub enum Answer {
     Busy,
     /// This library does not know it.
     Unknown,
+    /// It was not: a hardened process follows no order.
+    Refused,
 }
 
 impl Answer {
-    const ALL: [Self; 4] = [Self::Done, Self::Failed, Self::Busy, Self::Unknown];
+    const ALL: [Self; 5] = [Self::Done, Self::Failed, Self::Busy, Self::Unknown, Self::Refused];
 }
 
-/// One process's part of the file. See the module.
+/// One process's part of the memory. See the module.
 #[repr(C)]
 pub struct Slot {
     sequence: AtomicU64,
@@ -315,8 +322,11 @@ impl Slot {
     }
 }
 
-/// The name of the file that a process of a user writes its heap profile to when it is ordered to, beside the status file: its
-/// parts, the numbers as digits between them.
+/// The folder of that file where there is no `$XDG_RUNTIME_DIR`, or none that the process can write
+/// to.
+pub const PROFILE_FOLDER: &str = "/dev/shm";
+/// The parts of the file's name that a process writes its heap profile to when it is ordered to.
+/// Between them are the user's number and the process's.
 pub const PROFILE_NAME: [&str; 3] = ["heapwright-", "-", ".profile"];
 
 /// Who has a slot: a process, and the namespace in which it has its number (its inode's lower half; 0: not known).
@@ -339,67 +349,42 @@ impl Owner {
     }
 }
 
-/// The file. See the module. (A new one is all zeros.)
-#[repr(C, align(4096))]
-pub struct File {
+/// The memory. See the module. (A new one is all zeros.)
+#[repr(C, align(2048))]
+pub struct Status {
     magic: AtomicU64,
-    allocated: AtomicU64,
-    rest: [AtomicU64; 6],
     owners: [AtomicU64; SLOTS],
     slots: [Slot; SLOTS],
 }
 
-impl File {
-    /// Begins to use it: false if it has another layout. (The first access is a write, so that the kernel
-    /// maps no pages around it.)
-    #[must_use]
-    pub fn begin(&self) -> bool {
-        match self.magic.compare_exchange(0, MAGIC, Ordering::Relaxed, Ordering::Relaxed) {
-            Ok(_) => true,
-            Err(magic) => magic == MAGIC,
-        }
+impl Status {
+    /// Begins to use new memory.
+    pub fn begin(&self) {
+        self.magic.store(MAGIC, Ordering::Relaxed);
     }
 
-    /// Whether it has this layout, for one who only looks.
+    /// Whether it has this layout, for a command that only looks.
     #[must_use]
     pub fn is_of_this_version(&self) -> bool {
         self.magic.load(Ordering::Relaxed) == MAGIC
     }
 
-    /// How many slots have memory: others must not be touched.
-    #[must_use]
-    pub fn allocated(&self) -> usize {
-        (self.allocated.load(Ordering::Relaxed) as usize).min(SLOTS)
-    }
-
-    /// Notes that so many slots have memory.
-    pub fn note_allocated(&self, slots: usize) {
-        self.allocated.fetch_max(slots.min(SLOTS) as u64, Ordering::Relaxed);
-    }
-
-    /// Bytes from the file's beginning to behind that many slots.
-    #[must_use]
-    pub const fn bytes_of(slots: usize) -> usize {
-        4096 + slots * size_of::<Slot>()
-    }
-
-    /// Takes a slot: the caller's own, if it has one already, or a free one. `None`: there is none with memory.
+    /// Takes a slot: the caller's own, if it has one already, or a free one, or that of the longest
+    /// silence. `None`: another process was quicker.
     #[must_use]
     pub fn take(&self, owner: Owner) -> Option<usize> {
-        let owners = &self.owners[..self.allocated()];
-        let mine = owners.iter().position(|word| word.load(Ordering::Relaxed) == owner.word());
-        let taken = mine.or_else(|| {
-            owners.iter().position(|word| {
-                let take = |word: &AtomicU64| {
-                    word.compare_exchange(0, owner.word(), Ordering::Acquire, Ordering::Relaxed)
-                };
-                word.load(Ordering::Relaxed) == 0 && take(word).is_ok()
-            })
-        });
-        if let Some(index) = taken {
-            self.slots[index].clear();
-        }
-        taken
+        let find =
+            |wanted| self.owners.iter().position(|word| word.load(Ordering::Relaxed) == wanted);
+        // One that was only taken has not been silent yet.
+        let written =
+            |&index: &usize| self.slots[index].facts[0].load(Ordering::Relaxed).wrapping_sub(1);
+        let index =
+            find(owner.word()).or_else(|| find(0)).or_else(|| (0..SLOTS).min_by_key(written))?;
+        let word = &self.owners[index];
+        let before = word.load(Ordering::Relaxed);
+        word.compare_exchange(before, owner.word(), Ordering::Acquire, Ordering::Relaxed).ok()?;
+        self.slots[index].clear();
+        Some(index)
     }
 
     /// Gives a slot back, if it is still its owner's.
@@ -412,14 +397,13 @@ impl File {
     /// Who has a slot, if anyone has.
     #[must_use]
     pub fn owner(&self, index: usize) -> Option<Owner> {
-        let word = self.owners.get(index).filter(|_| index < self.allocated())?;
-        Owner::of_word(word.load(Ordering::Acquire))
+        Owner::of_word(self.owners.get(index)?.load(Ordering::Acquire))
     }
 
-    /// A slot that has memory.
+    /// A slot.
     #[must_use]
     pub fn slot(&self, index: usize) -> Option<&Slot> {
-        self.slots.get(index).filter(|_| index < self.allocated())
+        self.slots.get(index)
     }
 }
 
@@ -430,13 +414,13 @@ mod tests {
     use std::boxed::Box;
     use std::vec::Vec;
 
-    /// Runs a test with a new file, which is larger than the stacks of tests.
-    fn with_file(test: fn(&File)) {
-        let run = move || test(&new_file());
+    /// Runs a test with new memory, which is large for the stacks of tests.
+    fn with_status(test: fn(&Status)) {
+        let run = move || test(&new_status());
         std::thread::Builder::new().stack_size(16 << 20).spawn(run).unwrap().join().unwrap();
     }
 
-    fn new_file() -> Box<File> {
+    fn new_status() -> Box<Status> {
         let slots: Vec<Slot> = (0..SLOTS)
             .map(|_| Slot {
                 sequence: AtomicU64::new(0),
@@ -454,10 +438,8 @@ mod tests {
             })
             .collect();
         let slots = slots.try_into().unwrap_or_else(|_| unreachable!());
-        Box::new(File {
+        Box::new(Status {
             magic: AtomicU64::new(0),
-            allocated: AtomicU64::new(0),
-            rest: [const { AtomicU64::new(0) }; 6],
             owners: [const { AtomicU64::new(0) }; SLOTS],
             slots,
         })
@@ -469,7 +451,7 @@ mod tests {
 
     fn report(n: u64) -> Report {
         Report {
-            facts: Facts { mapped_at: n, written_ns: n, version: n, ..Facts::default() },
+            facts: Facts { written_ns: n, window_at: n, version: n, ..Facts::default() },
             stats: Stats { rss: n, name_high: n, ..Stats::zero() },
             classes: [Class { size: n % 4096 * 16, used: n * 1024, free: 7 << 40 }; CLASSES],
         }
@@ -477,44 +459,50 @@ mod tests {
 
     #[test]
     fn slots_are_taken_and_given_back() {
-        with_file(|file| {
-            assert!(file.begin() && file.begin());
-            assert_eq!(file.take(owner(1)), None, "none has memory");
-            file.note_allocated(2);
-            file.note_allocated(1);
-            assert_eq!(file.allocated(), 2);
-            assert_eq!((file.take(owner(1)), file.take(owner(2))), (Some(0), Some(1)));
-            assert_eq!(file.take(owner(1)), Some(0), "its own");
-            assert_eq!(file.take(owner(3)), None);
-            file.give_back(0, owner(2));
-            assert_eq!(file.owner(0), Some(owner(1)), "only the owner gives it back");
-            file.give_back(0, owner(1));
-            assert_eq!(file.owner(0), None);
-            assert_eq!(file.take(owner(3)), Some(0));
-            assert!(file.slot(1).is_some() && file.slot(2).is_none());
+        with_status(|status| {
+            assert!(!status.is_of_this_version());
+            status.begin();
+            assert!(status.is_of_this_version());
+            assert_eq!((status.take(owner(1)), status.take(owner(2))), (Some(0), Some(1)));
+            assert_eq!(status.take(owner(1)), Some(0), "its own");
+            status.give_back(0, owner(2));
+            assert_eq!(status.owner(0), Some(owner(1)), "only the owner gives it back");
+            status.give_back(0, owner(1));
+            assert_eq!(status.owner(0), None);
+            assert_eq!(status.take(owner(3)), Some(0));
+            assert!(status.slot(SLOTS - 1).is_some() && status.slot(SLOTS).is_none());
         });
     }
 
     #[test]
-    fn another_layout_is_not_used() {
-        with_file(|file| {
-            file.magic.store(MAGIC + 1, Ordering::Relaxed);
-            assert!(!file.begin() && !file.is_of_this_version());
+    fn the_longest_silence_makes_room() {
+        with_status(|status| {
+            for index in 0..SLOTS {
+                assert_eq!(status.take(owner(index as u32 + 1)), Some(index));
+                if index != 3 {
+                    status.slots[index].write(&report(if index == 7 { 1 } else { 2 }));
+                }
+            }
+            assert_eq!(status.take(owner(1000)), Some(7), "3 has only just come");
+            assert_eq!(status.owner(7), Some(owner(1000)));
+            assert!(status.slots[7].read().is_none(), "shown by the process before");
         });
     }
 
     #[test]
     fn orders_are_answered_once() {
-        with_file(|file| {
-            let slot = &file.slots[3];
+        with_status(|status| {
+            let slot = &status.slots[3];
             assert!(slot.order().is_none());
             for order in [Order::Sample(512), Order::Stop, Order::Write] {
                 let number = slot.ask(order, 9);
                 assert!(slot.order().is_some());
                 assert_eq!(slot.order(), Some((number, Some(order), 9)));
                 assert_eq!(slot.answer_to(number), None);
-                slot.answer(number, Answer::Busy);
-                assert_eq!(slot.answer_to(number), Some(Answer::Busy));
+                for answer in Answer::ALL {
+                    slot.answer(number, answer);
+                    assert_eq!(slot.answer_to(number), Some(answer));
+                }
                 assert!(slot.order().is_none());
             }
             slot.what.store(99, Ordering::Relaxed);
@@ -524,19 +512,19 @@ mod tests {
             assert!(slot.order().is_none(), "what was asked of another process");
             assert!(slot.read().is_none(), "what another process has shown");
             slot.write(&Report {
-                facts: Facts { mapped_at: u64::MAX, ..Facts::default() },
+                facts: Facts { written_ns: u64::MAX, ..Facts::default() },
                 stats: Stats::zero(),
                 classes: [Class::default(); CLASSES],
             });
-            assert_eq!(slot.read().map(|report| report.facts.mapped_at), Some(MOST));
+            assert_eq!(slot.read().map(|report| report.facts.written_ns), Some(MOST));
         });
     }
 
     #[test]
     fn a_report_is_read_whole() {
         const LAST: u64 = if cfg!(miri) { 20 } else { 2000 };
-        with_file(|file| {
-            let slot = &file.slots[0];
+        with_status(|status| {
+            let slot = &status.slots[0];
             assert!(slot.read().is_none(), "nothing was written");
             std::thread::scope(|scope| {
                 scope.spawn(|| (1..=LAST).for_each(|n| slot.write(&report(n))));

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Residency is asked of the kernel (`mincore`), so the parts add up to the
-//! resident size by construction; or, for the status file, *reckoned* from what was touched and what was
+//! resident size by construction; or, for the status memory, *reckoned* from what was touched and what was
 //! given back, without a system call. What a cache or another thread holds back is
 //! known as a sum, not by slab; it is taken from the slabs' resident bytes.
 //! Rounding is known where every call is counted (`stats=exit`): for each

@@ -2,33 +2,37 @@
 //!
 //! ```text
 //!   publish()    from now on, at ticks:
-//!   the first    the heap has started: opens the user's status file, takes a slot in it
+//!   the first    the heap has started: makes the status memory, takes a slot in it
 //!   others       a slow path comes by:  an order?  -> samples, stops, writes a profile
 //!                                       it is time -> where memory is, reckoned, into the slot
 //!   withdraw()   gives the slot back
 //! ```
 //!
-//! `heapwright top` shows it, and `heapwright profile PID` gives the orders: see `heapwright_record::status` for the
-//! file. There is no thread for this, no signal and no ptrace. The file is opened when the heap starts, or the library is loaded; later
-//! a tick makes no system call, unless it is ordered to write a file or to sample: the program may be in a sandbox by then. A
-//! forked child takes a slot of its own at its first tick; a slot that was taken from this process, by mistake, is followed by
-//! another one.
+//! `heapwright top` shows it, and `heapwright profile PID` gives the orders: see
+//! `heapwright_record::status` for the memory. There is no thread for this, no signal and no
+//! ptrace. The memory is made when the heap starts, or the library is loaded; later a tick makes no
+//! system call, unless it is ordered to write a file or to sample: the program may be in a sandbox
+//! by then. A forked child takes a slot of its own at its first tick; a process whose slot another
+//! one took takes another one. A hardened process shows no address, and follows no order: other
+//! processes can write into a slot.
 //!
-//! A process that nobody looks at reports seldom: at once, and then whenever it is an eighth older, once a second in the
-//! end (it may go idle at any moment, and what it did since its last report is not seen then); at most a thousandth of the time is spent on it, and a two-hundredth where someone looks.
+//! A process that nobody looks at reports seldom: at once, and then whenever it is an eighth older,
+//! once a second in the end (it may go idle at any moment, and what it did since its last report is
+//! not seen then); at most a thousandth of the time is spent on it, and a two-hundredth where
+//! someone looks, or while the heap grows by eighths.
 //!
 //! The idea of a page that a process shares with who watches it is the JVM's `hsperfdata`.
 //!
 //! Invariant: `SLOT` is the slot of the process `OWNER`, and a tick or, at the end, [`withdraw`] changes either.
 
 use heapwright_record::status::{
-    Answer, FILE_BYTES, Facts, File, MOST, Order, Owner, Report, Slot,
+    Answer, BYTES, Facts, MOST, Order, Owner, PROFILE_FOLDER, Report, Slot, Status,
 };
 
 use crate::chunk;
 use crate::files::{PATH, Path};
 use crate::heap;
-use crate::options;
+use crate::options::{self, Hardening};
 use crate::os;
 use crate::purge_delay;
 use crate::stats;
@@ -49,15 +53,12 @@ const OFTEN_SHARE: u64 = 200;
 /// What a report takes at most, and with each unit of the heap. One that takes longer was interrupted, or the first one.
 const LONGEST_NS: u64 = 20_000;
 const LONGEST_OF_UNIT_NS: u64 = 50;
-/// One of so many parts of the process's age.
+/// One of so many parts of the process's age. So many parts of what is in use have changed when a
+/// report is due at once.
 const AGE_SHARE: u64 = 8;
-/// Slots that get memory at a time, and how many with memory are left for children that are forked.
-const AT_ONCE: usize = 16;
-const SPARE: usize = 8;
-/// A slot of another namespace, of which nobody here knows whether its process lives, is used again after so long a silence.
-const SILENT_NS: u64 = 3600 * 1_000_000_000;
+const CHANGED_SHARE: usize = 8;
 
-static FILE: AtomicPtr<File> = AtomicPtr::new(ptr::null_mut());
+static STATUS: AtomicPtr<Status> = AtomicPtr::new(ptr::null_mut());
 static NAMESPACE: AtomicU32 = AtomicU32::new(0);
 /// The process that has a slot, and which one.
 static OWNER: AtomicU32 = AtomicU32::new(0);
@@ -66,10 +67,12 @@ static SLOT: AtomicUsize = AtomicUsize::new(0);
 static BEGAN_NS: AtomicU64 = AtomicU64::new(0);
 static REPORTED_NS: AtomicU64 = AtomicU64::new(0);
 static TOOK_NS: AtomicU64 = AtomicU64::new(0);
-/// The folder of the status file.
+/// Bytes of runs that were in use then.
+static REPORTED_BYTES: AtomicUsize = AtomicUsize::new(0);
+/// The folder that a profile is written to when that is ordered, and the environment names one.
 struct Folder(UnsafeCell<Path>);
 
-// SAFETY: written before `FILE` is stored, and only read after that.
+// SAFETY: written before `STATUS` is stored, and only read after that.
 unsafe impl Sync for Folder {}
 
 static FOLDER: Folder = Folder(UnsafeCell::new(Path::none()));
@@ -80,19 +83,20 @@ const NAME: usize = 64;
 /// When sampling ends that an order has begun; 0: none has. (A forked child goes on with it as long.)
 static SAMPLES_UNTIL_NS: AtomicU64 = AtomicU64::new(0);
 
-/// Shows this process to `heapwright top` and `heapwright profile PID`, which the same user runs: it takes a slot in the
-/// user's status file, in `$XDG_RUNTIME_DIR` or `/dev/shm`, at once if the heap has started, else as soon as it does. A
-/// preloaded library does so by itself; a program that links heapwright may. The caller holds no lock.
+/// Shows this process to `heapwright top` and `heapwright profile PID`, which the same user runs,
+/// in System V shared memory: at once if the heap has started, else as soon as it does. A preloaded
+/// library does so by itself; a program that links heapwright may. The caller holds no lock.
 ///
-/// Some microseconds, for ten system calls. A process is not shown where the option `publish=no` forbids it, where it is
-/// set-uid, where there is no such file and none can be made, and where all of its slots are taken.
+/// Some microseconds, for six system calls. A process is not shown where the option `publish=no`
+/// forbids it, where it is set-uid, where the kernel gives no shared memory, or where the system
+/// has a thousand segments of it.
 ///
 /// ```
 /// heapwright::status::publish();
 /// let block = heapwright::heap::malloc(1);
 /// // SAFETY: a block of our own.
 /// unsafe { heapwright::heap::free(block) };
-/// // True, unless it is in a build or a place where files cannot be mapped.
+/// // True, unless it is in a build or a place without System V shared memory.
 /// let _ = heapwright::status::is_published();
 /// ```
 #[inline]
@@ -103,12 +107,12 @@ pub fn publish() {
     }
 }
 
-/// The first tick: opens the file. Returns when the next one is, in milliseconds.
+/// The first tick: makes the memory. Returns when the next one is, in milliseconds.
 fn begin(now: u32) -> u32 {
     if !substrate::is_original_process() {
         return LOOK_MS;
     }
-    if FILE.load(Ordering::Relaxed).is_null() {
+    if STATUS.load(Ordering::Relaxed).is_null() {
         let is_wanted = options::get().publish && !os::is_privileged();
         if !is_wanted || os::keeping_errno(open).is_none() {
             ticks::end(Whose::Status);
@@ -120,20 +124,22 @@ fn begin(now: u32) -> u32 {
     tick(now)
 }
 
-/// Opens the file, and takes a slot in it. `None`: there is no file.
+/// Makes the memory, and takes a slot in it. `None`: there is none.
 fn open() -> Option<()> {
-    let (open, file) = map_file()?;
+    let at: *mut Status = os::shared_memory(BYTES)?.cast();
+    // SAFETY: mapped for the life of the process, a page's multiple, as long as a `Status`; any
+    // bytes are one.
+    let status = unsafe { &*at };
+    status.begin();
+    let mut given = [0; PATH];
+    let length = os::environment(b"XDG_RUNTIME_DIR", &mut given).unwrap_or(0);
+    let is_fit = given[0] == b'/' && length < PATH - NAME;
+    let folder = if is_fit { &given[..length] } else { PROFILE_FOLDER.as_bytes() };
+    // SAFETY: nobody reads it before `STATUS` is stored.
+    unsafe { *FOLDER.0.get() = Path::none().with(folder) };
     NAMESPACE.store(os::process_namespace(), Ordering::Relaxed);
-    let has_slot = take_slot(file);
-    let spare = || (0..file.allocated()).filter(|&at| file.owner(at).is_none()).count();
-    if spare() < SPARE {
-        take_back(file);
-    }
-    if spare() < SPARE {
-        give_memory(&open, file);
-    }
-    _ = has_slot || take_slot(file);
-    FILE.store(ptr::from_ref(file).cast_mut(), Ordering::Release);
+    take_slot(status);
+    STATUS.store(at, Ordering::Release);
     Some(())
 }
 
@@ -144,7 +150,7 @@ fn open() -> Option<()> {
 /// ```
 #[must_use]
 pub fn is_published() -> bool {
-    file().is_some() && OWNER.load(Ordering::Relaxed) == substrate::process()
+    status().is_some() && OWNER.load(Ordering::Relaxed) == substrate::process()
 }
 
 /// The process is about to end: gives its slot back. No system call. Not for a child of `vfork`.
@@ -155,21 +161,21 @@ pub fn is_published() -> bool {
 /// ```
 #[inline]
 pub fn withdraw() {
-    if !FILE.load(Ordering::Relaxed).is_null() {
+    if !STATUS.load(Ordering::Relaxed).is_null() {
         give_back();
     }
 }
 
 #[cold]
 fn give_back() {
-    let Some(file) = file() else { return };
+    let Some(status) = status() else { return };
     let owner = Owner { process: OWNER.load(Ordering::Relaxed), namespace: namespace() };
     if owner.process != 0 && owner.process == substrate::process() {
         ticks::end(Whose::Status);
         end_samples();
-        FILE.store(ptr::null_mut(), Ordering::Relaxed);
+        STATUS.store(ptr::null_mut(), Ordering::Relaxed);
         OWNER.store(0, Ordering::Relaxed);
-        file.give_back(SLOT.load(Ordering::Relaxed), owner);
+        status.give_back(SLOT.load(Ordering::Relaxed), owner);
     }
 }
 
@@ -177,70 +183,21 @@ fn namespace() -> u32 {
     NAMESPACE.load(Ordering::Relaxed)
 }
 
-fn file() -> Option<&'static File> {
-    // SAFETY: null, or a file that is mapped for the life of the process.
-    unsafe { FILE.load(Ordering::Acquire).as_ref() }
+fn status() -> Option<&'static Status> {
+    // SAFETY: null, or memory that is mapped for the life of the process.
+    unsafe { STATUS.load(Ordering::Acquire).as_ref() }
 }
 
-/// The folder for all users.
-const COMMON: &[u8] = b"/dev/shm";
-
-/// Opens the status file, in the folder for it or the one for all users, and maps it.
-fn map_file() -> Option<(os::SharedFile, &'static File)> {
-    let mut given = [0; PATH];
-    let length = os::environment(b"XDG_RUNTIME_DIR", &mut given).unwrap_or(0);
-    let is_fit = given[0] == b'/' && length < PATH - NAME;
-    let runtime = is_fit.then(|| open_in(&given[..length])).flatten();
-    let (folder, file) = runtime.or_else(|| open_in(COMMON))?;
-    // SAFETY: nobody reads it before `FILE` is stored.
-    unsafe { *FOLDER.0.get() = folder };
-    let at: *mut File = file.map(FILE_BYTES)?.cast();
-    // SAFETY: mapped for the life of the process, a page's multiple, as long as a `File`; any bytes are one. That its first
-    // page has memory `open_in` has seen to.
-    let mapped = unsafe { &*at };
-    mapped.begin().then_some((file, mapped))
-}
-
-/// Opens the file in a folder. Its header has memory.
-fn open_in(folder: &[u8]) -> Option<(Path, os::SharedFile)> {
-    let folder = Path::none().with(folder);
-    let path = folder.with(b"/heapwright-").with_number(os::user_id());
-    let file = os::SharedFile::open(path.as_bytes(), FILE_BYTES)?;
-    file.allocate(File::bytes_of(0)).then_some((folder, file))
-}
-
-/// Takes back what processes that were killed have left.
-fn take_back(file: &File) {
-    let now = os::now_ns();
-    for at in 0..file.allocated() {
-        let Some(owner) = file.owner(at) else { continue };
-        let is_gone = if owner.namespace == namespace() {
-            !os::is_process(owner.process)
-        } else {
-            // Of a clock that was set back, too: the machine has started anew.
-            let written =
-                file.slot(at).and_then(Slot::read).map_or(0, |report| report.facts.written_ns);
-            written > now || now - written > SILENT_NS
-        };
-        if is_gone {
-            file.give_back(at, owner);
-        }
-    }
-}
-
-/// Gives more slots memory.
-fn give_memory(open: &os::SharedFile, file: &File) {
-    let slots = file.allocated() + AT_ONCE;
-    if open.allocate(File::bytes_of(slots).min(FILE_BYTES)) {
-        file.note_allocated(slots);
-    }
+/// Whether this process shows no address and follows no order.
+fn is_hardened() -> bool {
+    options::get().hardening != Hardening::Off
 }
 
 /// Takes a slot for this process. False: there is none.
 #[inline(never)]
-fn take_slot(file: &File) -> bool {
+fn take_slot(status: &Status) -> bool {
     let process = substrate::process();
-    let taken = file.take(Owner { process, namespace: namespace() });
+    let taken = status.take(Owner { process, namespace: namespace() });
     SLOT.store(taken.unwrap_or(0), Ordering::Relaxed);
     OWNER.store(if taken.is_some() { process } else { 0 }, Ordering::Relaxed);
     BEGAN_NS.store(os::now_ns(), Ordering::Relaxed);
@@ -250,7 +207,7 @@ fn take_slot(file: &File) -> bool {
 
 /// What is done at a tick. Returns when to come again, in milliseconds.
 fn tick(_now: u32) -> u32 {
-    let Some(file) = file() else { return LOOK_MS };
+    let Some(status) = status() else { return LOOK_MS };
     let me = Owner { process: substrate::process(), namespace: namespace() };
     let index = SLOT.load(Ordering::Relaxed);
     let now = os::now_ns();
@@ -260,13 +217,14 @@ fn tick(_now: u32) -> u32 {
         follow(Order::Stop, now);
     }
     follow_tracer();
-    let has_slot = OWNER.load(Ordering::Relaxed) == me.process && file.owner(index) == Some(me);
-    if !has_slot && !take_slot(file) {
+    let has_slot = OWNER.load(Ordering::Relaxed) == me.process && status.owner(index) == Some(me);
+    if !has_slot && !take_slot(status) {
         return SELDOM_NS as u32 / 1_000_000;
     }
-    let Some(slot) = file.slot(SLOT.load(Ordering::Relaxed)) else { return LOOK_MS };
+    let Some(slot) = status.slot(SLOT.load(Ordering::Relaxed)) else { return LOOK_MS };
     if let Some((number, order, until)) = slot.order() {
         let answer = match order {
+            _ if is_hardened() => Answer::Refused,
             Some(_) if until <= os::now_ns() => Answer::Failed,
             Some(order) => follow(order, until),
             None => Answer::Unknown,
@@ -275,8 +233,11 @@ fn tick(_now: u32) -> u32 {
         // What has changed is shown at once.
         REPORTED_NS.store(0, Ordering::Relaxed);
     }
-    let now = os::now_ns();
-    let (most, share) = if slot.is_watched(now) {
+    let Some(usage) = chunk::usage_now() else { return LOOK_MS };
+    let (now, reported) = (os::now_ns(), REPORTED_BYTES.load(Ordering::Relaxed));
+    let (most, share) = if in_use(&usage).abs_diff(reported) > reported / CHANGED_SHARE {
+        (0, OFTEN_SHARE)
+    } else if slot.is_watched(now) {
         (OFTEN_NS, OFTEN_SHARE)
     } else {
         let age = now.saturating_sub(BEGAN_NS.load(Ordering::Relaxed));
@@ -284,32 +245,39 @@ fn tick(_now: u32) -> u32 {
     };
     let took = TOOK_NS.load(Ordering::Relaxed);
     if now.saturating_sub(REPORTED_NS.load(Ordering::Relaxed)) >= most.max(took * share) {
-        report(slot, file, now);
+        report(slot, &usage, now);
     }
     LOOK_MS
 }
 
-/// What is shown: of one thread at a time, and not on its stack, which may be a coroutine's.
+/// Bytes of runs that are neither free nor given back.
+fn in_use(usage: &chunk::Usage) -> usize {
+    usage.resident_bytes.saturating_sub(usage.dirty_bytes)
+}
+
+/// The report of one thread at a time. It does not lie on the stack of that thread, which may be a
+/// coroutine's.
 static REPORT: Kept<Report> = Kept::new(Report::ZERO);
 
 /// Writes where memory is just now.
 #[inline(never)]
-fn report(slot: &Slot, file: &File, now: u64) {
-    let Some(usage) = chunk::usage_now() else { return };
+fn report(slot: &Slot, usage: &chunk::Usage, now: u64) {
     REPORT.with(|report| {
-        stats::reckon(&mut report.stats, &mut report.classes, &usage);
+        stats::reckon(&mut report.stats, &mut report.classes, usage);
         report.stats.pid = u64::from(OWNER.load(Ordering::Relaxed));
         let took_ns = os::now_ns().saturating_sub(now);
         REPORTED_NS.store(now, Ordering::Relaxed);
+        REPORTED_BYTES.store(in_use(usage), Ordering::Relaxed);
         let longest = LONGEST_NS + LONGEST_OF_UNIT_NS * usage.frontier as u64;
         TOOK_NS.store(took_ns.min(longest), Ordering::Relaxed);
+        let shown = |at: usize| if is_hardened() { 0 } else { at as u64 };
         let [table, records, bitmaps] =
-            usage.side_ranges.map(|(at, size)| (at.addr() as u64, size as u64));
+            usage.side_ranges.map(|(at, size)| (shown(at.addr()), size as u64));
         report.facts = Facts {
-            mapped_at: ptr::from_ref(file).addr() as u64,
             written_ns: now,
             took_ns,
-            window_at: usage.window_at as u64,
+            window_at: shown(usage.window_at),
+            window_bytes: usage.reserved_bytes as u64,
             window_used: (usage.frontier * crate::size_class::UNIT) as u64,
             table_at: table.0,
             table_bytes: table.1,
@@ -363,7 +331,13 @@ fn follow(order: Order, until: u64) -> Answer {
             sampling::end_if(By::Order);
             true
         }
-        Order::Write => crate::samples::write_to(profile_path().as_bytes()),
+        Order::Write => {
+            // SAFETY: written before `STATUS` was stored, which has been read.
+            let folder = unsafe { *FOLDER.0.get() };
+            let common = Path::none().with(PROFILE_FOLDER.as_bytes());
+            let write = |folder| crate::samples::write_to(profile_in(folder).as_bytes());
+            write(folder) || write(common)
+        }
     };
     if is_done { Answer::Done } else { Answer::Failed }
 }
@@ -402,11 +376,9 @@ fn end_samples() {
 #[cfg(not(feature = "debug"))]
 fn end_samples() {}
 
-/// The file that the heap profile is written to when that is ordered: beside the status file.
+/// The file in a folder that the heap profile is written to when that is ordered.
 #[cfg(feature = "debug")]
-fn profile_path() -> Path {
-    // SAFETY: written before `FILE` was stored, which has been read.
-    let folder = unsafe { *FOLDER.0.get() };
+fn profile_in(folder: Path) -> Path {
     let [before, between, behind] = heapwright_record::status::PROFILE_NAME.map(str::as_bytes);
     let path = folder.with(b"/").with(before).with_number(os::user_id()).with(between);
     path.with_number(substrate::process()).with(behind)

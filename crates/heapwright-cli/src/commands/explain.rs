@@ -1,13 +1,13 @@
 //! `heapwright explain PID|RECORD`: why more is resident than is live, and what can be done about it.
 //!
 //! ```text
-//! PID       the user's status file -> where the process says its memory is, and the kernel   (live);
+//! PID       its status memory -> where the process says its memory is, and the kernel   (live);
 //!           if it is sampled already, it is ordered to write its profile, which is explained, too
 //! RECORD    a heap profile -> which calls' blocks stay, go at once, or grow                  (report::explained)
 //! ```
 
 use super::OutputArgs;
-use crate::live::{Files, Mappings, Orders, Seen, Slot};
+use crate::live::{Mappings, Orders, Seen, Slot, Statuses};
 use crate::output::{self, Plain, json, text};
 use crate::process::Exit;
 use crate::report::explained::Explained;
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
 
 /// Explains a process.
 fn running(args: &Args, pid: u32) -> anyhow::Result<Exit> {
-    let slot = Files::open().slot_of(pid)?;
+    let slot = Statuses::open().slot_of(pid)?;
     let _ = slot.read();
     thread::sleep(SOON);
     let seen = Seen::of(&slot).ok_or_else(|| wrong("the process has ended".to_owned()))?;

@@ -13,7 +13,7 @@
 use super::ProgramArgs;
 use super::run::{command, not_started, why_nothing};
 use crate::inspect;
-use crate::live::{Files, Orders, Refusal};
+use crate::live::{Orders, Refusal, Statuses};
 use crate::output::Format;
 use crate::output::{self, Look};
 use crate::preload::{self, Options};
@@ -257,8 +257,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Profiles a process that runs already.
 fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
     let format = how.format()?;
-    let files = Files::open();
-    let slot = files.slot_of(pid)?;
+    let statuses = Statuses::open();
+    let slot = statuses.slot_of(pid)?;
     let file = how.output.as_deref().map(super::open).transpose()?;
     let samples_already = slot.read().map_or(0, |report| report.facts.sampling);
     let Some(orders) = Orders::to(slot) else {
@@ -286,7 +286,7 @@ fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
         let left = wanted.saturating_sub(began.elapsed());
         if samples_already == 0 {
             // Again and again, so that it ends with this command.
-            match orders.sample(how.sample(), GRACE, left.min(PATIENCE)) {
+            match orders.sample(how.sample(), GRACE, left.min(BETWEEN)) {
                 Ok(()) => is_sampling = true,
                 Err(Refusal::Quiet) => {}
                 Err(Refusal::Gone) => break,
@@ -301,13 +301,16 @@ fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
             // Ever less often: a profile is work for the process.
             write_next = Instant::now() + BETWEEN.max(began.elapsed() / 4);
         }
-        let step = wanted.saturating_sub(began.elapsed()).min(BETWEEN);
-        sleep(step);
+        if is_sampling {
+            sleep(wanted.saturating_sub(began.elapsed()).min(BETWEEN));
+        }
     }
-    let written = if is_sampling { orders.write(&record, PATIENCE) } else { Err(Refusal::Quiet) };
+    let patience = if interrupt::came().is_some() { BETWEEN } else { PATIENCE };
+    let written = if is_sampling { orders.write(&record, patience) } else { Err(Refusal::Quiet) };
     if samples_already == 0 {
         // If it does not answer, it ends by itself.
-        let _ = orders.stop(if is_sampling { PATIENCE } else { Duration::ZERO });
+        let hears = is_sampling && written != Err(Refusal::Quiet);
+        let _ = orders.stop(if hears { patience } else { Duration::ZERO });
     }
     match (written, written_at) {
         (Err(Refusal::Quiet), Some(at)) => eprintln!(
@@ -352,9 +355,17 @@ fn refused(pid: u32, refusal: Refusal) -> anyhow::Error {
         Refusal::Sandboxed => format!(
             "process {pid} is in a sandbox, which might end it for writing a file; start it with the option profile"
         ),
+        Refusal::Hardened => format!(
+            "process {pid} is hardened, and takes no orders from others: start it with the option \
+             mode=fast"
+        ),
+        Refusal::Taken { file, user } => format!(
+            "process {pid} writes its profile to {}, and user {user} has a file there: remove it",
+            file.display()
+        ),
         Refusal::Failed => format!(
             "process {pid} could not do it: it runs in mode=debug, another allocator serves its malloc, or it may not \
-             write files beside the status file"
+             write files in its XDG_RUNTIME_DIR or in /dev/shm"
         ),
     })
 }

@@ -3,7 +3,7 @@
 //! On a terminal a screen that is drawn anew every second (`screen`); else, or with `--once`, one look.
 
 use super::OutputArgs;
-use crate::live::{Files, History, Watched, look};
+use crate::live::{History, Statuses, Watched, look};
 use crate::output::text::top::{Column, NONE};
 use crate::output::{self, WithMetrics, json, prometheus, text};
 use crate::process::Exit;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// Show where the memory of running processes is that are on heapwright.
 ///
-/// Processes show themselves in a file that only their user may read; nothing is attached to
+/// Processes show themselves in memory that only their user may read; nothing is attached to
 /// them, and no signal is sent. The superuser sees all users' processes. A process that allocates
 /// nothing keeps the figures that it showed last. Exits with 0; 1 if there is nothing to show; 2 for a
 /// wrong command line, or a process that cannot be shown.
@@ -73,9 +73,9 @@ fn column(text: &str) -> Result<Column, String> {
 const BETWEEN: Duration = Duration::from_millis(250);
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
-    let files = Files::open();
+    let statuses = Statuses::open();
     if let Some(pid) = args.pid {
-        files.slot_of(pid)?;
+        statuses.slot_of(pid)?;
     }
     let format = match args.output_args.format() {
         _ if args.json => WithMetrics::Json,
@@ -85,17 +85,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     let file = args.output_args.file()?;
     let looks_once = args.once || format != WithMetrics::Text || file.is_some();
     if !looks_once && io::stdout().is_terminal() {
-        drop(files);
-        return screen::run(&screen::Settings {
+        drop(statuses);
+        return screen::run(screen::Settings {
             process: args.pid,
             interval: args.interval,
             sort: args.sort,
         });
     }
+    for line in statuses.forged() {
+        eprintln!("heapwright: {line}");
+    }
     let mut history = History::default();
-    history.add(look(&files), Instant::now());
+    history.add(look(&statuses), Instant::now());
     thread::sleep(BETWEEN);
-    history.add(look(&Files::open()), Instant::now());
+    history.add(look(&Statuses::open()), Instant::now());
     let mut processes: Vec<&Watched> = history
         .all()
         .filter(|watched| args.pid.is_none_or(|pid| watched.seen.process.pid == pid))

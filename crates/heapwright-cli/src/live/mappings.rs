@@ -24,7 +24,12 @@ impl Mappings {
             (facts.records_at, facts.records_bytes),
             (facts.bitmaps_at, facts.bitmaps_bytes),
         ];
-        Self::parse(&String::from_utf8_lossy(&text), &ours)
+        let mut all = Self::parse(&String::from_utf8_lossy(&text), &ours);
+        if facts.window_at == 0 {
+            // The heap of a process that shows no address is among them.
+            all.others.retain(|(name, _)| *name != called(""));
+        }
+        all
     }
 
     fn parse(smaps: &str, ours: &[(u64, u64)]) -> Self {
@@ -46,8 +51,9 @@ impl Mappings {
                     let Some((start, end)) = first.split_once('-') else { continue };
                     let hex = |text| u64::from_str_radix(text, 16).unwrap_or(0);
                     let (start, end) = (hex(start), hex(end));
-                    let within =
-                        |&(at, bytes): &(u64, u64)| start < at.saturating_add(bytes) && at < end;
+                    let within = |&(at, bytes): &(u64, u64)| {
+                        at != 0 && start < at.saturating_add(bytes) && at < end
+                    };
                     is_ours = ours.iter().any(within);
                     // Access, offset, device, inode; the name may have spaces.
                     let path = line.splitn(6, ' ').nth(5).unwrap_or_default().trim_start();

@@ -1,15 +1,16 @@
 //! Processes on heapwright while they run, seen from outside.
 //!
 //! ```text
-//! the user's status files --file-->   slots: who they are, and where they say their memory is
+//! the user's status memory --slots--> who they are, and where they say their memory is
 //! /proc/PID               --process-> resident size, page faults, command line, options, limit
-//! /proc/PID/pagemap       --pagemap-> which of the heap's pages are in memory
+//! /proc/PID/maps, pagemap --pagemap-> which of the heap's pages are in memory
 //!                                          |
 //!                                       parts: they add up to the resident size
 //! the slot                <--orders-- sample, stop, write a profile
 //!
 //! history     one look after another: what happens a second, how it went
 //! limit       the memory limit of a process's control groups
+//! maps        what is mapped into a process, and where
 //! mappings    what else is mapped into a process
 //! ```
 //!
@@ -19,21 +20,25 @@
 //!
 //! Processes in another namespace of process numbers (a container's) are seen there, not from outside.
 
-mod file;
 mod history;
 mod limit;
 mod mappings;
+mod maps;
 mod orders;
 mod pagemap;
 mod parts;
 mod process;
+mod slots;
 
-pub(crate) use file::{Files, Slot};
 pub(crate) use history::{History, Point, Watched};
 pub(crate) use mappings::Mappings;
 pub(crate) use orders::{Orders, Refusal};
-pub(crate) use parts::Parts;
+pub(crate) use parts::{FRESH, Parts};
 pub(crate) use process::{Process, page_size};
+pub(crate) use slots::{Slot, Statuses};
+
+use maps::Maps;
+use slots::Claim;
 
 use heapwright_record::Stats;
 use heapwright_record::status::{CLASSES, Class, Facts};
@@ -65,14 +70,23 @@ impl Seen {
         let report = slot.read();
         let pid = slot.owner().process;
         let process = Process::of(pid)?;
-        if report.as_ref().is_some_and(|report| !process::has_mapped(pid, report.facts.mapped_at)) {
+        let maps = Maps::of(pid).ok();
+        if slot.claim_by(maps.as_ref()) != Claim::Right {
             return None;
         }
         let report = report.map(|report| {
-            let resident = pagemap::resident(&process, &report.facts);
-            let parts = Parts::of(&report.stats, &report.facts, process.resident, resident);
-            let now = file::now_ns();
+            let maps = maps.as_ref();
+            let resident = maps.and_then(|maps| pagemap::resident(pid, &report.facts, maps));
+            let now = slots::now_ns();
             let age = Duration::from_nanos(now.saturating_sub(report.facts.written_ns));
+            let parts = Parts::of(
+                &report.stats,
+                &report.facts,
+                process.resident,
+                process.files,
+                resident,
+                age,
+            );
             Reported {
                 facts: report.facts,
                 stats: report.stats,
@@ -85,13 +99,13 @@ impl Seen {
     }
 }
 
-/// Looks at all processes; those that a file still has and that are gone leave it.
-pub(crate) fn look(files: &Files) -> Vec<Seen> {
+/// Looks at all processes; slots of those that are gone become free.
+pub(crate) fn look(statuses: &Statuses) -> Vec<Seen> {
     let mut seen = Vec::new();
-    for slot in files.slots() {
+    for slot in statuses.slots() {
         match Seen::of(&slot) {
             Some(process) => seen.push(process),
-            None => slot.clear_if_stale(),
+            None => slot.clear_if_past(),
         }
     }
     seen

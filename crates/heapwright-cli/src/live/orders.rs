@@ -1,14 +1,17 @@
 //! Orders to a process: sample, stop, write a profile.
 //!
-//! One command at a time gives orders to a process, which a lock on its part of the file sees to. An order counts for a time:
-//! sampling that was ordered ends by itself some seconds after the command has last said that it is still there, so a
-//! command that is killed leaves nothing running; and what a process did not hear in time it does not do later.
+//! One command at a time gives orders to a process, which a lock on its /proc/PID/environ sees to.
+//! An order counts for a time: sampling that was ordered ends by itself some seconds after the
+//! command has last said that it is still there, so a command that is killed leaves nothing
+//! running; and what a process did not hear in time it does not do later.
 
-use super::file::{Slot, now_ns};
-use super::process::{Process, filters};
-use heapwright_record::status::{Answer, Order};
-use std::fs;
-use std::os::unix::fs::MetadataExt;
+use super::process::{self, filters};
+use super::slots::{Claim, Slot, now_ns};
+use heapwright_record::status::{Answer, Order, PROFILE_FOLDER, PROFILE_NAME};
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -17,7 +20,7 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(2);
 
 /// Why an order was not followed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// The process did not allocate in time.
     Quiet,
@@ -25,6 +28,10 @@ pub(crate) enum Refusal {
     Gone,
     /// It could not.
     Failed,
+    /// It could not: the file that it writes to is another user's.
+    Taken { file: PathBuf, user: u32 },
+    /// It is hardened, and follows no orders.
+    Hardened,
     /// It samples already, for another reason.
     Busy,
     /// Its library is of another version.
@@ -36,12 +43,16 @@ pub(crate) enum Refusal {
 /// The right to give orders to a process.
 pub(crate) struct Orders {
     slot: Slot,
+    /// Locked, if there is a file that only its user and we can open.
+    _lock: Option<File>,
 }
 
 impl Orders {
     /// `None`: another command gives orders.
     pub(crate) fn to(slot: Slot) -> Option<Self> {
-        slot.lock().then_some(Self { slot })
+        let lock = File::open(format!("/proc/{}/environ", slot.owner().process)).ok();
+        let is_free = lock.as_ref().is_none_or(is_locked);
+        is_free.then_some(Self { slot, _lock: lock })
     }
 
     /// Has a block sampled every `period` bytes, on average, or go on with it, for so long.
@@ -61,9 +72,20 @@ impl Orders {
 
     /// Has the profile written, and moves it to the file `to`.
     pub(crate) fn write(&self, to: &Path, patience: Duration) -> Result<(), Refusal> {
-        let user = Process::of(self.slot.owner().process).ok_or(Refusal::Gone)?.user;
-        self.give(Order::Write, patience, patience)?;
-        take(&self.slot.profile_path(user), user, to).ok_or(Refusal::Failed)
+        let pid = self.slot.owner().process;
+        let user = process::user_of(pid).ok_or(Refusal::Gone)?;
+        let files = profiles(pid, user);
+        match self.give(Order::Write, patience, patience) {
+            Ok(()) if files.iter().any(|file| take(file, user, to).is_some()) => Ok(()),
+            Ok(()) | Err(Refusal::Failed) => Err(files
+                .into_iter()
+                .find_map(|file| {
+                    let owner = file.symlink_metadata().ok()?.uid();
+                    (owner != user).then_some(Refusal::Taken { file, user: owner })
+                })
+                .unwrap_or(Refusal::Failed)),
+            Err(refusal) => Err(refusal),
+        }
     }
 
     /// Gives an order that counts for so long, and waits for the answer.
@@ -83,7 +105,8 @@ impl Orders {
                 Some(Answer::Failed) => return Err(Refusal::Failed),
                 Some(Answer::Busy) => return Err(Refusal::Busy),
                 Some(Answer::Unknown) => return Err(Refusal::Unknown),
-                None if self.slot.is_stale() => return Err(Refusal::Gone),
+                Some(Answer::Refused) => return Err(Refusal::Hardened),
+                None if self.slot.claim() != Claim::Right => return Err(Refusal::Gone),
                 None if began.elapsed() >= patience => return Err(Refusal::Quiet),
                 None => thread::sleep(LOOK),
             }
@@ -91,13 +114,30 @@ impl Orders {
     }
 }
 
+/// Locks a file until it is closed. False: another command has it.
+fn is_locked(file: &File) -> bool {
+    // SAFETY: an open descriptor, and numbers.
+    unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
+}
+
+/// Where a process of `user` may have written its profile to.
+fn profiles(pid: u32, user: u32) -> Vec<PathBuf> {
+    let [before, between, behind] = PROFILE_NAME;
+    let name = format!("{before}{user}{between}{pid}{behind}");
+    let given = process::variable(pid, "XDG_RUNTIME_DIR").map(PathBuf::from);
+    let folders = given.into_iter().chain([PathBuf::from(PROFILE_FOLDER)]);
+    folders.map(|folder| folder.join(&name)).collect()
+}
+
 /// Moves a profile that a process of `user` has written.
-fn take(from: &PathBuf, user: u32, to: &Path) -> Option<()> {
-    let about = fs::symlink_metadata(from).ok()?;
-    let is_its = about.is_file() && about.uid() == user;
-    let copied = is_its.then(|| fs::copy(from, to).ok()).flatten();
-    if is_its {
-        let _ = fs::remove_file(from);
+fn take(from: &Path, user: u32, to: &Path) -> Option<()> {
+    let how = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let mut file = File::options().read(true).custom_flags(how).open(from).ok()?;
+    let about = file.metadata().ok()?;
+    if !(about.is_file() && about.uid() == user && about.nlink() == 1) {
+        return None;
     }
-    copied.map(drop)
+    let copied = File::create(to).and_then(|mut to| io::copy(&mut file, &mut to));
+    let _ = std::fs::remove_file(from);
+    copied.ok().map(drop)
 }

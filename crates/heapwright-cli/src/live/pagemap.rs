@@ -1,6 +1,7 @@
 //! Which of a heap's pages are in memory, as the kernel says in /proc/PID/pagemap: eight bytes a page.
 
-use super::process::{Process, page_size};
+use super::maps::Maps;
+use super::process::page_size;
 use heapwright_record::status::Facts;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -20,18 +21,26 @@ pub(super) struct Resident {
 /// How long the kernel is asked about one process.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Asks for those of a process. `None`: the kernel does not tell us, or it would take long, as what the process says of itself
-/// may be nonsense.
-pub(super) fn resident(process: &Process, facts: &Facts) -> Option<Resident> {
+/// Asks for those of a process. `None`: the process shows no addresses, the kernel does not tell
+/// us, or it would take long, as what the process says of itself may be nonsense.
+pub(super) fn resident(pid: u32, facts: &Facts, maps: &Maps) -> Option<Resident> {
+    if facts.window_at == 0 {
+        return None;
+    }
     let until = Instant::now() + PATIENCE;
-    let file = File::open(format!("/proc/{}/pagemap", process.pid)).ok()?;
+    let file = File::open(format!("/proc/{pid}/pagemap")).ok()?;
     let mut all = Resident::default();
     let mut count = |at, bytes| {
-        let (present, swapped) = pages(&file, at, bytes, until)?;
-        all.swapped += swapped;
+        let mut present = 0;
+        for (at, bytes) in maps.readable(at, bytes) {
+            let (more, swapped) = pages(&file, at, bytes, until)?;
+            present += more;
+            all.swapped += swapped;
+        }
         Some(present)
     };
-    let window = count(facts.window_at, facts.window_used)?;
+    // What the process has taken since its report lies behind what it said.
+    let window = count(facts.window_at, facts.window_bytes.max(facts.window_used))?;
     let mut tables = 0;
     for (at, bytes) in [
         (facts.table_at, facts.table_bytes),
@@ -84,16 +93,19 @@ mod tests {
             window_used: block.len() as u64,
             ..Facts::default()
         };
-        let me = Process { pid: std::process::id(), ..Process::default() };
-        let resident = resident(&me, &facts).expect("this process's own");
+        let me = std::process::id();
+        let maps = Maps::of(me).expect("this process's own");
+        let resident = resident(me, &facts, &maps).expect("this process's own");
         let most = resident.window + resident.swapped;
         assert!((64 * page as u64..=66 * page as u64).contains(&most), "{resident:?}");
-        for window_at in [0, u64::MAX - 5] {
+        for window_at in [1, u64::MAX - 5] {
             let nonsense = Facts { window_at, window_used: u64::MAX, ..facts };
             let began = Instant::now();
-            let resident = super::resident(&me, &nonsense);
-            assert!(resident.is_none_or(|resident| window_at != 0 || resident.window > 0));
+            let resident = super::resident(me, &nonsense, &maps);
+            assert!(resident.is_none_or(|resident| window_at != 1 || resident.window > 0));
             assert!(began.elapsed() < 10 * PATIENCE);
         }
+        let hidden = Facts { window_at: 0, ..facts };
+        assert_eq!(super::resident(me, &hidden, &maps), None);
     }
 }

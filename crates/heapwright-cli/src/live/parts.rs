@@ -8,10 +8,19 @@
 //! The process reckons with what it has handed out: of that a program may not have touched all, above all of large blocks,
 //! and where there are huge pages more may be in memory than was ever handed out. The kernel knows how much is in the window in
 //! all. What is too much is taken from large blocks first; what is missing is in partial slabs.
+//!
+//! That holds for a report of just now. The process may have changed much since an older one, and
+//! nobody knows what: then only large blocks that were not touched are left out, and the rest of
+//! the difference is no part's: `unattributed`, or `gone`.
 
 use super::pagemap::Resident;
 use heapwright_record::Stats;
 use heapwright_record::status::Facts;
+use std::time::Duration;
+
+/// A report that is older is of another moment than the kernel's figures. Processes that are looked
+/// at report ten times a second, if they allocate.
+pub(crate) const FRESH: Duration = Duration::from_millis(500);
 
 /// The parts, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +34,10 @@ pub(crate) struct Parts {
     pub(crate) metadata: u64,
     pub(crate) pools: u64,
     pub(crate) not_ours: u64,
+    /// In the heap, and not in an old report.
+    pub(crate) unattributed: u64,
+    /// No part of what is resident: in an old report, and not in memory any more.
+    pub(crate) gone: u64,
     /// No part of what is resident: in swap space.
     pub(crate) swapped: u64,
 }
@@ -34,8 +47,17 @@ const TABLES_A_UNIT: u64 = 4 + 128;
 const UNIT: u64 = 64 << 10;
 
 impl Parts {
-    /// The parts of a process that has `rss` bytes in memory, and of them `resident` in its heap, if the kernel says so.
-    pub(super) fn of(stats: &Stats, facts: &Facts, rss: u64, resident: Option<Resident>) -> Self {
+    /// The parts of a process that has `rss` bytes in memory, of them `files` in files and shared
+    /// memory, and `resident` in its heap, if the kernel says so, by a report of this age.
+    pub(super) fn of(
+        stats: &Stats,
+        facts: &Facts,
+        rss: u64,
+        files: u64,
+        resident: Option<Resident>,
+        age: Duration,
+    ) -> Self {
+        let (is_fresh, is_known) = (age <= FRESH, resident.is_some());
         let tables = (facts.window_used / UNIT).saturating_mul(TABLES_A_UNIT);
         let reckoned = Resident {
             tables: tables.min(stats.rss_metadata),
@@ -53,16 +75,24 @@ impl Parts {
             metadata: stats.rss_metadata.saturating_sub(tables),
             pools: stats.rss_pools,
             not_ours: 0,
+            unattributed: 0,
+            gone: 0,
             swapped: resident.swapped,
         };
         // In the time between, memory may have gone, or be counted twice.
-        let window = resident.window.min(rss);
+        let anonymous = rss.saturating_sub(files);
+        let window = resident.window.min(anonymous);
         let mut excess = parts.sum().saturating_sub(window);
-        parts.partial += window.saturating_sub(parts.sum());
+        let missing = window.saturating_sub(parts.sum());
+        *if is_fresh { &mut parts.partial } else { &mut parts.unattributed } += missing;
         let mut large = stats.large_bytes.min(parts.live);
         parts.live -= large;
+        let less = excess.min(large);
+        (large, excess) = (large - less, excess - less);
+        if !is_fresh {
+            (parts.gone, excess) = (excess, 0);
+        }
         for part in [
-            &mut large,
             &mut parts.waiting,
             &mut parts.partial,
             &mut parts.caches,
@@ -77,18 +107,20 @@ impl Parts {
             excess -= less;
         }
         parts.live += large;
-        parts.metadata += resident.tables.min(rss - window);
-        parts.not_ours = rss.saturating_sub(parts.sum());
+        // (Tables that were only read are in memory for the kernel, and not resident.)
+        parts.metadata += resident.tables.min(anonymous - window);
+        let rest = (rss + parts.gone).saturating_sub(parts.sum());
+        *if is_fresh || is_known { &mut parts.not_ours } else { &mut parts.unattributed } += rest;
         parts
     }
 
-    /// What they add up to: the resident size.
+    /// What they add up to: the resident size, and what is gone.
     pub(crate) fn sum(&self) -> u64 {
         self.all().iter().map(|(_, bytes)| bytes).sum()
     }
 
     /// Each with its name.
-    pub(crate) fn all(&self) -> [(&'static str, u64); 9] {
+    pub(crate) fn all(&self) -> [(&'static str, u64); 10] {
         [
             ("live", self.live),
             ("rounding", self.rounding),
@@ -99,6 +131,7 @@ impl Parts {
             ("metadata", self.metadata),
             ("pools", self.pools),
             ("not_ours", self.not_ours),
+            ("unattributed", self.unattributed),
         ]
     }
 }
@@ -119,19 +152,40 @@ mod tests {
         };
         let facts = Facts { window_used: UNIT, ..Facts::default() };
         let resident = |window| Some(Resident { window, tables: 7, swapped: 0 });
-        let parts = Parts::of(&stats, &facts, 500, resident(250));
+        let now = Duration::ZERO;
+        let parts = Parts::of(&stats, &facts, 500, 100, resident(250), now);
         assert_eq!((parts.live, parts.partial, parts.metadata), (200, 50, 7));
         assert_eq!((parts.not_ours, parts.sum()), (243, 500));
-        let parts = Parts::of(&stats, &facts, 5000, resident(2000));
+        let parts = Parts::of(&stats, &facts, 5000, 0, resident(2000), now);
         assert_eq!((parts.live, parts.partial), (1000, 1000), "huge pages");
-        let parts = Parts::of(&stats, &facts, 2000, None);
+        let parts = Parts::of(&stats, &facts, 2000, 0, None, now);
         assert_eq!((parts.live, parts.metadata, parts.sum()), (1000, TABLES_A_UNIT, 2000));
+        let parts = Parts::of(&stats, &facts, 1000, 400, None, now);
+        assert_eq!((parts.live, parts.not_ours), (550, 400), "files are not the heap's");
+    }
+
+    #[test]
+    fn an_old_report_is_not_made_to_fit() {
+        let stats = Stats { rss_live: 1000, large_bytes: 300, rss_partial: 50, ..Stats::zero() };
+        let old = Duration::from_secs(3);
+        let of = |rss, window: Option<u64>| {
+            let resident = window.map(|window| Resident { window, tables: 7, swapped: 0 });
+            let parts = Parts::of(&stats, &Facts::default(), rss, 0, resident, old);
+            assert_eq!(parts.sum(), rss + parts.gone);
+            (parts.live, parts.partial, parts.not_ours, parts.unattributed, parts.gone)
+        };
+        // After a burst, at rest, after many frees, and without the kernel's figure.
+        assert_eq!(of(9000, Some(8000)), (1000, 50, 993, 6950, 0));
+        assert_eq!(of(2000, Some(850)), (800, 50, 1143, 0, 0));
+        assert_eq!(of(2000, Some(100)), (700, 50, 1893, 0, 650));
+        assert_eq!(of(9000, None), (1000, 50, 0, 7950, 0));
     }
 
     proptest! {
         #[test]
         fn they_add_up(words in prop::array::uniform10(0..1_u64 << 40), rss in 0..1_u64 << 42,
-                       resident in prop::option::of((0..1_u64 << 42, 0..1_u64 << 30))) {
+                       resident in prop::option::of((0..1_u64 << 42, 0..1_u64 << 30)),
+                       age in 0..1000_u64) {
             let [live, rounding, partial, caches, remote, lazy, metadata, pools, large, used] = words;
             let stats = Stats {
                 rss_live: live, rss_rounding: rounding, rss_partial: partial, rss_caches: caches,
@@ -140,7 +194,8 @@ mod tests {
             };
             let facts = Facts { window_used: used, ..Facts::default() };
             let resident = resident.map(|(window, tables)| Resident { window, tables, swapped: 0 });
-            prop_assert_eq!(Parts::of(&stats, &facts, rss, resident).sum(), rss);
+            let parts = Parts::of(&stats, &facts, rss, rss / 4, resident, Duration::from_millis(age));
+            prop_assert_eq!(parts.sum(), rss + parts.gone);
         }
     }
 }

@@ -1,7 +1,9 @@
 //! What the kernel says of a process, in /proc.
 
 use super::limit;
+use std::ffi::OsString;
 use std::fs;
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -18,6 +20,8 @@ pub(crate) struct Process {
     pub(crate) options: String,
     /// Bytes in memory.
     pub(crate) resident: u64,
+    /// Of them in files and in shared memory.
+    pub(crate) files: u64,
     /// The most there were.
     pub(crate) peak: u64,
     /// Page faults so far, those that needed the disk included.
@@ -49,17 +53,14 @@ impl Process {
                 status.lines().next()?.strip_prefix("Name:").map(|name| name.trim().to_owned()),
             );
         }
-        let environment = fs::read(folder.join("environ")).unwrap_or_default();
-        let options = environment
-            .split(|&byte| byte == 0)
-            .find_map(|entry| entry.strip_prefix(b"HEAPWRIGHT="))
-            .map(text)
-            .unwrap_or_default();
+        let options = variable(pid, "HEAPWRIGHT").unwrap_or_default();
+        let options = options.to_string_lossy().into_owned();
         let stat = fs::read(folder.join("stat")).unwrap_or_default();
         let faults = faults(&String::from_utf8_lossy(&stat));
+        let files = (kib("RssFile:").unwrap_or(0) + kib("RssShmem:").unwrap_or(0)) * 1024;
         let peak = kib("VmHWM:").unwrap_or(0) * 1024;
         let limit = limit::of(pid);
-        Some(Self { pid, user, command, options, resident, peak, faults, limit })
+        Some(Self { pid, user, command, options, resident, files, peak, faults, limit })
     }
 
     /// Its name: the last part of the first word.
@@ -76,17 +77,21 @@ impl Process {
     }
 }
 
-/// Whether a process has mapped a status file there. (Where that cannot be known, it has.)
-pub(super) fn has_mapped(pid: u32, at: u64) -> bool {
-    let bytes = heapwright_record::status::FILE_BYTES.next_multiple_of(page_size()) as u64;
-    let end = at.saturating_add(bytes);
-    let folder = format!("/proc/{pid}/map_files");
-    match fs::read_link(format!("{folder}/{at:x}-{end:x}")) {
-        Ok(path) => path.to_string_lossy().contains("/heapwright-"),
-        Err(error) => {
-            error.kind() != std::io::ErrorKind::NotFound || !PathBuf::from(folder).exists()
-        }
-    }
+/// A variable of the environment that a process was started with.
+pub(super) fn variable(pid: u32, name: &str) -> Option<OsString> {
+    let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let entries = environment.split(|&byte| byte == 0);
+    let mut values =
+        entries.filter_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="));
+    values.next().map(|value| OsString::from_vec(value.to_vec()))
+}
+
+/// The user whose rights a process has. `None`: there is no such process.
+pub(super) fn user_of(pid: u32) -> Option<u32> {
+    let status = fs::read(format!("/proc/{pid}/status")).ok()?;
+    let status = String::from_utf8_lossy(&status);
+    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    users.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 /// How many filters for system calls a process has: a sandbox, if it is more than this command's.
@@ -129,7 +134,9 @@ mod tests {
         assert!(me.resident > 100_000 && me.peak >= me.resident && me.faults > 10);
         assert!(!me.command.is_empty() && !me.name().contains('/'));
         assert_eq!(Process::of(u32::MAX / 2), None);
-        assert!(!has_mapped(std::process::id(), 4096) && !has_mapped(std::process::id(), u64::MAX));
+        // SAFETY: no preconditions.
+        assert_eq!(user_of(std::process::id()), Some(unsafe { libc::geteuid() }));
+        assert_eq!(user_of(u32::MAX / 2), None);
     }
 
     #[test]

@@ -36,22 +36,36 @@ pub(super) fn of_frame(frame: &Frame) -> impl DoubleEndedIterator<Item = Call<'_
     (0..=last).map(move |at| Call { frame, function: frame.functions.get(at), inlined: at < last })
 }
 
-/// The call that a person would look at first: the innermost one with a source that is
-/// the person's own, if any is, and not of a compiler, a system or a package.
-pub(super) fn first_look(stacks: &Stacks, stack: StackId) -> Option<Call<'_>> {
-    let known = || calls(stacks, stack).filter(|call| call.line().is_some());
-    let is_theirs = |call: &Call<'_>| call.is_own() && !call.function.is_some_and(is_plumbing);
-    known().find(is_theirs).or_else(|| known().next())
+/// The number of the call that a person would look at first, in every output: the innermost one of
+/// the program that has a name. Of a program without names it is the innermost one of its code,
+/// else the innermost one that has a name.
+fn look_number(stacks: &Stacks, stack: StackId) -> Option<usize> {
+    let find = |holds: &dyn Fn(&Call<'_>) -> bool| {
+        calls(stacks, stack)
+            .position(|call| !call.function.is_some_and(is_plumbing) && holds(&call))
+    };
+    find(&|call| call.is_own() && call.has_name())
+        .or_else(|| find(&|call| call.is_own()))
+        .or_else(|| find(&|call| call.has_name()))
+        .or_else(|| calls(stacks, stack).next().map(|_| 0))
 }
 
-/// The same, and without sources the first call that has a name and is not the allocator's. None where no stack was kept.
+/// That call, and those that led to it. None where no stack was kept.
+pub(super) fn from_look(stacks: &Stacks, stack: StackId) -> impl Iterator<Item = Call<'_>> {
+    calls(stacks, stack).skip(look_number(stacks, stack).unwrap_or_default())
+}
+
+/// That call.
 pub(super) fn look_at(stacks: &Stacks, stack: StackId) -> Option<Call<'_>> {
-    let calls = || calls(stacks, stack);
-    let named = || calls().filter(|call| call.function.is_some());
-    first_look(stacks, stack)
-        .or_else(|| named().nth(1))
-        .or_else(|| calls().nth(1))
-        .or_else(|| calls().next())
+    from_look(stacks, stack).next()
+}
+
+/// The same, for outputs that need a line of source: the first such call from there on, and never
+/// one of the system's.
+pub(super) fn first_look(stacks: &Stacks, stack: StackId) -> Option<Call<'_>> {
+    let known = |call: &Call<'_>| call.line().is_some() && !call.is_of_system();
+    let is_theirs = |call: &Call<'_>| known(call) && call.is_own();
+    from_look(stacks, stack).find(is_theirs).or_else(|| calls(stacks, stack).find(known))
 }
 
 impl<'a> Call<'a> {
@@ -98,14 +112,31 @@ impl<'a> Call<'a> {
         }
     }
 
+    fn has_name(&self) -> bool {
+        self.function.is_some_and(|function| function.name.is_some())
+    }
+
     /// Whether it seems to be of the program, and not of what it was given to stand on.
     pub(super) fn is_own(&self) -> bool {
         const STARTS: [&str; 4] = ["/rustc/", "/rust/deps/", "/usr/", "/build/"];
         const PARTS: [&str; 2] = ["/.cargo/registry/", "/.rustup/"];
-        self.source().is_some_and(|source| {
-            !STARTS.iter().any(|start| source.starts_with(start))
-                && !PARTS.iter().any(|part| source.contains(part))
-        })
+        let is_foreign = |source: &str| {
+            STARTS.iter().any(|start| source.starts_with(start))
+                || PARTS.iter().any(|part| source.contains(part))
+        };
+        self.frame.place.is_some() && !self.is_of_system() && !self.source().is_some_and(is_foreign)
+    }
+
+    /// Whether its code is in a library of the system's, or in heapwright's.
+    fn is_of_system(&self) -> bool {
+        let Some(place) = &self.frame.place else { return false };
+        let below = place.path.strip_prefix(b"/usr").unwrap_or(&place.path);
+        let folder = below.split(|&byte| byte == b'/').nth(1).unwrap_or_default();
+        let module = self.module().unwrap_or_default();
+        let is_there = [&b"lib"[..], b"lib32", b"lib64", b"libx32"].contains(&folder);
+        is_there && module.contains(".so")
+            || module.starts_with('[')
+            || module.starts_with("libheapwright")
     }
 }
 
@@ -113,6 +144,7 @@ impl<'a> Call<'a> {
 mod tests {
     use super::*;
     use crate::output::sample;
+    use crate::symbols::Place;
 
     #[test]
     fn inlined_functions_are_calls() {
@@ -130,6 +162,78 @@ mod tests {
         ];
         let expected = expected.map(|(name, inlined, place)| (name.into(), inlined, place.into()));
         assert_eq!(names, expected);
+    }
+
+    /// A stack of these calls, innermost first: a module, a function and its source, or nothing.
+    fn stack(calls: &[(&str, &str, &str)]) -> Stacks {
+        let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let frame = |&(module, name, source): &(&str, &str, &str)| Frame {
+            place: Some(Place { path: module.into(), offset: 0x18, build_id: Vec::new() }),
+            functions: text(name).map_or_else(Vec::new, |name| {
+                let line = text(source).map(|_| 58);
+                vec![Function {
+                    name: Some(name),
+                    source: text(source),
+                    line,
+                    ..Default::default()
+                }]
+            }),
+            ..Frame::default()
+        };
+        let mut stacks = Stacks { frames: calls.iter().map(frame).collect(), ..Stacks::default() };
+        stacks.stacks.push((0..calls.len() as u32).collect());
+        stacks
+    }
+
+    #[test]
+    fn the_look_is_at_the_innermost_call_of_the_program_with_a_name() {
+        const C: &str = "/usr/lib/x86_64-linux-gnu/libc.so.6";
+        let start = (C, "__libc_start_call_main", "./csu/../sysdeps/nptl/libc_start_call_main.h");
+        let strdup = (C, "__GI___strdup", "./string/strdup.c");
+        for (calls, name, place) in [
+            // A program without debug information on a C library with it.
+            (&[("/home/ada/grow", "main", ""), start][..], "main", ""),
+            (
+                &[
+                    strdup,
+                    ("/home/ada/grow", "kept", ""),
+                    ("/home/ada/grow", "main", "/a.c"),
+                    start,
+                ],
+                "kept",
+                "/a.c:58",
+            ),
+            (
+                &[
+                    ("/cache/libheapwright.so", "malloc", ""),
+                    strdup,
+                    ("/lib/libz.so", "inflate", ""),
+                    start,
+                    ("/a", "main", ""),
+                ],
+                "main",
+                "",
+            ),
+            // Names that the program lacks are not those of what starts it.
+            (&[strdup, ("/home/ada/grow", "", ""), start], "grow+0x18", ""),
+            (&[strdup, start], "__GI___strdup", ""),
+            (
+                &[
+                    ("/usr/lib/git-core/git", "xmalloc", ""),
+                    ("/usr/lib/git-core/git", "cmd_main", "/git.c"),
+                ],
+                "xmalloc",
+                "/git.c:58",
+            ),
+        ] {
+            let stacks = stack(calls);
+            let look = look_at(&stacks, StackId(1)).map(|call| call.name());
+            assert_eq!(look.as_deref(), Some(name), "{calls:?}");
+            let line = first_look(&stacks, StackId(1)).map(|call| call.place());
+            assert_eq!(line.unwrap_or_default(), place, "{calls:?}");
+            assert_eq!(from_look(&stacks, StackId(1)).next().map(|call| call.name()), look);
+        }
+        assert!(look_at(&Stacks::default(), StackId::NONE).is_none());
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub(crate) fn report(processes: &[&Watched]) -> String {
         &mut out,
         "heapwright_resident_bytes",
         "gauge",
-        "Resident memory by part; the parts add up to it.",
+        "Resident memory by part; the parts add up to it, unless the process's figures are old.",
         |out| {
             for watched in processes {
                 let Some(report) = &watched.seen.report else { continue };

@@ -10,11 +10,13 @@
 //!
 //! The library of `check` and the launcher lie beside it.
 //!
-//! The first place that will do is used. What loads the library runs its code,
-//! so a place will do only if nobody else can change what is in it: its
-//! folders belong to us and only we may write to them, and they are folders,
-//! not links to some. A place must also allow mapping code (no `noexec`
-//! mount) and have a path that LD_PRELOAD can carry.
+//! The first place that will do is used. A program that loads the library runs
+//! its code, so a place will do only if no other user can change what is in it.
+//! Each time, every folder from the root on is looked at, in this order: it is
+//! a folder, root's or ours, and neither its group nor other users may write to
+//! it, unless it is sticky. So nobody can rename a folder that was looked at,
+//! and paths stay true. Our own folders belong to us. A place must also allow
+//! mapping code (no `noexec` mount) and have a path that LD_PRELOAD can carry.
 //!
 //! Everybody may read our folders and files, whatever the umask says: a program
 //! may become another user before it starts the next one, and there is nothing
@@ -122,13 +124,12 @@ fn places(
 impl Place {
     /// The file's path in this place, once it is there.
     fn hold(&self, file: &Embedded, uid: u32) -> anyhow::Result<PathBuf> {
-        let ours = self.base.join(&self.name);
+        let ours = self.prepare_base(uid)?.join(&self.name);
         let folder = ours.join(format!("{}-{}", env!("CARGO_PKG_VERSION"), embedded::HASH));
         let path = folder.join(file.name);
         if let Some(culprit) = unfit_for_ld_preload(path.as_os_str()) {
             bail!("{}: LD_PRELOAD cannot carry {culprit:?} in a path", self.base.display());
         }
-        self.prepare_base(uid)?;
         make_ours(&ours, uid)?;
         make_ours(&folder, uid)?;
         allows_code(&folder)?;
@@ -139,8 +140,9 @@ impl Place {
         Ok(path)
     }
 
-    /// Sees to it that the base is there and that nobody can swap what is in it.
-    fn prepare_base(&self, uid: u32) -> anyhow::Result<()> {
+    /// Sees to it that the base is there and that no other user can swap what is in it. Returns its
+    /// path without links.
+    fn prepare_base(&self, uid: u32) -> anyhow::Result<PathBuf> {
         let shown = self.base.display();
         if !self.shared && !self.base.exists() {
             // Under a foreign owner (sudo keeps HOME), leave no files of ours;
@@ -155,16 +157,39 @@ impl Place {
                 .create(&self.base)
                 .with_context(|| format!("cannot make {shown}"))?;
         }
-        let meta = fs::metadata(&self.base).with_context(|| format!("{shown}"))?;
-        ensure!(meta.is_dir(), "{shown} is not a folder");
-        let sticky = meta.mode() & 0o1000 != 0;
-        let ours = meta.uid() == uid;
-        ensure!(ours || self.shared, "{shown} belongs to another user");
-        ensure!(sticky || meta.mode() & 0o002 == 0, "any user may rename files in {shown}");
-        // Root may rename anything anyway; another owner must not be able to.
-        ensure!(ours || meta.uid() == 0, "{shown} belongs to another user");
-        Ok(())
+        let base = fs::canonicalize(&self.base).with_context(|| format!("{shown}"))?;
+        let mut folders: Vec<&Path> = base.ancestors().collect();
+        folders.reverse();
+        for folder in folders {
+            only_we_may_change(folder, uid)?;
+        }
+        let meta = fs::symlink_metadata(&base).with_context(|| format!("{shown}"))?;
+        ensure!(self.shared || meta.uid() == uid, "{shown} belongs to another user");
+        Ok(base)
     }
+}
+
+/// Refuses a folder in which a user that is neither root nor we can rename something. Nobody else
+/// can rename the folder.
+fn only_we_may_change(folder: &Path, uid: u32) -> anyhow::Result<()> {
+    let shown = folder.display();
+    let meta = fs::symlink_metadata(folder).with_context(|| format!("{shown}"))?;
+    ensure!(meta.is_dir(), "{shown} is not a folder");
+    let is_known = [0, uid].contains(&meta.uid()) || Some(meta.uid()) == nobody();
+    ensure!(is_known, "{shown} belongs to another user");
+    let is_sticky = meta.mode() & 0o1000 != 0;
+    ensure!(is_sticky || meta.mode() & 0o002 == 0, "any user may rename files in {shown}");
+    ensure!(is_sticky || meta.mode() & 0o020 == 0, "the group of {shown} may rename files in it");
+    Ok(())
+}
+
+/// The number that files of users have who are unknown here: in a user namespace root is one of
+/// them.
+fn nobody() -> Option<u32> {
+    let users = fs::read_to_string("/proc/self/uid_map").ok()?;
+    let is_whole = users.split_whitespace().eq(["0", "0", "4294967295"]);
+    let number = fs::read_to_string("/proc/sys/kernel/overflowuid").ok()?;
+    number.trim().parse().ok().filter(|_| !is_whole)
 }
 
 /// Makes a folder of ours that all may read, or checks that the one there is. Nobody else can
@@ -196,7 +221,9 @@ fn readable(path: &Path, meta: &fs::Metadata) -> anyhow::Result<()> {
 /// Whether a file has exactly these bytes, and all may read it.
 fn holds(path: &Path, bytes: &[u8], uid: u32) -> bool {
     let Ok(meta) = fs::symlink_metadata(path) else { return false };
-    if !meta.is_file() || meta.uid() != uid || meta.len() != bytes.len() as u64 {
+    // A process that could open it for writing once may still have it open.
+    let was_open = meta.mode() & 0o022 != 0 || meta.nlink() != 1;
+    if !meta.is_file() || meta.uid() != uid || meta.len() != bytes.len() as u64 || was_open {
         return false;
     }
     let (seen, mark) = (path.with_extension("seen"), mark_of(&meta));
@@ -410,8 +437,38 @@ mod tests {
         fs::set_permissions(&ours, PermissionsExt::from_mode(0o755)).expect("closed");
         place.hold(&X, uid()).expect("held");
 
-        fs::set_permissions(&place.base, PermissionsExt::from_mode(0o777)).expect("opened");
-        assert_eq!(complaint(), format!("any user may rename files in {}", place.base.display()));
+        // Their folder, and each one above it; a sticky one is as good as one that is closed.
+        for folder in [&place.base, &scratch.0] {
+            let set =
+                |mode| fs::set_permissions(folder, PermissionsExt::from_mode(mode)).expect("set");
+            set(0o777);
+            assert_eq!(complaint(), format!("any user may rename files in {}", folder.display()));
+            set(0o775);
+            assert_eq!(
+                complaint(),
+                format!("the group of {} may rename files in it", folder.display())
+            );
+            set(0o1777);
+            place.hold(&X, uid()).expect("held");
+            set(0o755);
+        }
+    }
+
+    #[test]
+    fn a_file_that_others_could_write_is_replaced() {
+        let scratch = Scratch::new("written");
+        let path = scratch.place().hold(&THE_LIBRARY, uid()).expect("held");
+        let inode = || fs::metadata(&path).expect("there").ino();
+        for mode in [0o775, 0o757] {
+            let before = inode();
+            fs::set_permissions(&path, PermissionsExt::from_mode(mode)).expect("set");
+            scratch.place().hold(&THE_LIBRARY, uid()).expect("held");
+            assert_ne!(inode(), before, "{mode:o}");
+        }
+        let before = inode();
+        fs::hard_link(&path, scratch.0.join("other")).expect("linked");
+        scratch.place().hold(&THE_LIBRARY, uid()).expect("held");
+        assert_ne!(inode(), before);
     }
 
     #[test]

@@ -7,6 +7,9 @@
 //! | the terminal (Ctrl-C, Ctrl-\\, resize, hang-up) | the whole foreground group, so the program has it | survive it |
 //! | a process (`kill`, `timeout`, a service manager) | perhaps only us | pass it on, unless the program itself sent it |
 //!
+//! A hang-up reaches only the leader of the terminal's session. Where that is us (`ssh host
+//! heapwright run --stats -- program`), we pass it on.
+//!
 //! The kernel says which: `si_code` is positive for its own signals. A process
 //! that signals the whole group (`kill -TERM -PGID`) reaches the program twice;
 //! that cannot be distinguished from a signal to us alone, and losing one is worse.
@@ -39,6 +42,9 @@ static ASKED_TO_END: AtomicU32 = AtomicU32::new(0);
 /// Whether we were ever asked to end.
 static WAS_ASKED_TO_END: AtomicBool = AtomicBool::new(false);
 
+/// Whether we lead the terminal's session.
+static LEADS: AtomicBool = AtomicBool::new(false);
+
 /// What is passed on, besides the real-time signals.
 const FORWARDED: [i32; 11] = [
     libc::SIGHUP,
@@ -56,6 +62,8 @@ const FORWARDED: [i32; 11] = [
 
 /// Passes signals on to `pid` from now on.
 pub(super) fn forward_to(pid: i32) {
+    // SAFETY: no preconditions.
+    LEADS.store(unsafe { libc::getsid(0) } == std::process::id().cast_signed(), Ordering::SeqCst);
     CHILD.store(pid, Ordering::SeqCst);
     for signal in FORWARDED.into_iter().chain(libc::SIGRTMIN()..=libc::SIGRTMAX()) {
         install(signal);
@@ -107,6 +115,7 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, _context: *mut 
     let info = unsafe { &*info };
     let child = CHILD.load(Ordering::SeqCst);
     let from_a_process = info.si_code <= 0;
+    let is_ours_alone = from_a_process || signal == libc::SIGHUP && LEADS.load(Ordering::SeqCst);
     // SAFETY: a signal from a process carries the sender's pid; in one from
     // the kernel the number is not looked at.
     let sender = unsafe { info.si_pid() };
@@ -116,7 +125,7 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, _context: *mut 
     if matches!(signal, libc::SIGINT | libc::SIGQUIT | libc::SIGTERM | libc::SIGHUP) && !echo {
         WAS_ASKED_TO_END.store(true, Ordering::SeqCst);
     }
-    if child > 0 && from_a_process && !echo {
+    if child > 0 && is_ours_alone && !echo {
         // SAFETY: no pointers are involved; the child is not reaped before
         // CHILD is cleared, so the pid is not somebody else's.
         unsafe { libc::kill(child, signal) };

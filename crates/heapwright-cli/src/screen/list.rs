@@ -11,8 +11,9 @@ use ratatui::text::{Line, Text};
 use ratatui::widgets::{Cell, Paragraph, Row, Table, TableState, Wrap};
 
 /// Columns go one by one where the screen is narrow, in this order.
-const LEAST_WANTED: [Column; 8] = [
+const LEAST_WANTED: [Column; 9] = [
     Column::Limit,
+    Column::Age,
     Column::Metadata,
     Column::Model,
     Column::Faults,

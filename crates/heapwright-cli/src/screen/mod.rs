@@ -6,6 +6,10 @@
 //!   either           the screen is drawn anew: `list` or `one`
 //! ```
 //!
+//! All of that is one thread's, which may hang in a terminal that is gone or takes no more. The
+//! first thread waits for its end, for the end of the terminal and for signals, and ends the
+//! command without it if it must.
+//!
 //! Drawing writes only what has changed, so a slow terminal is no trouble; a look that takes long is followed by a
 //! longer pause. Colours as `Look` has them: none with NO_COLOR. A signal that ends the command, and a panic, give the terminal back
 //! as it was.
@@ -14,21 +18,25 @@ mod list;
 mod one;
 mod sites;
 
-use crate::live::{Files, History, Watched, look};
+use crate::live::{History, Statuses, Watched, look};
 use crate::output::Look;
 use crate::output::text::top::Column;
 use crate::process::{Exit, interrupt};
 use anyhow::Context;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::terminal::disable_raw_mode;
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 use ratatui::{DefaultTerminal, Frame};
 use sites::Sites;
-use std::io;
+use std::io::{self, IsTerminal};
+use std::os::fd::AsRawFd;
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// How the screen begins.
+#[derive(Clone, Copy)]
 pub(crate) struct Settings {
     pub(crate) process: Option<u32>,
     pub(crate) interval: Duration,
@@ -52,9 +60,57 @@ struct State {
 /// The longest wait for a key: a signal is seen after that.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Shows the screen until the user has seen enough.
-pub(crate) fn run(settings: &Settings) -> anyhow::Result<Exit> {
+/// The time that the screen has to end after a signal.
+const GRACE: Duration = Duration::from_millis(300);
+
+/// Shows the screen until the user has seen enough, a signal comes or the terminal has gone.
+pub(crate) fn run(settings: Settings) -> anyhow::Result<Exit> {
     interrupt::notice();
+    let (ended, ends) = io::pipe().context("cannot watch the screen")?;
+    let screen = thread::spawn(move || {
+        let _ends = ends;
+        show(&settings)
+    });
+    match wait(&ended) {
+        None => screen.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+        Some(signal) => {
+            // The rest would have to be written.
+            let _ = disable_raw_mode();
+            Ok(Exit::Signal(signal))
+        }
+    }
+}
+
+/// Waits for the screen's end. Otherwise returns the signal to end by: the terminal has gone, or a
+/// signal came and the screen has not ended for it.
+fn wait(ended: &io::PipeReader) -> Option<i32> {
+    let place = |fd| libc::pollfd { fd, events: 0, revents: 0 };
+    // Where keys do not come from standard input, the output's terminal has them.
+    let input = if io::stdin().is_terminal() { libc::STDIN_FILENO } else { -1 };
+    let mut places = [libc::STDOUT_FILENO, input, ended.as_raw_fd()].map(place);
+    let mut asked_at = None;
+    loop {
+        let (count, patience) = (places.len() as libc::nfds_t, PATIENCE.as_millis() as i32);
+        // SAFETY: that many places, which live on.
+        unsafe { libc::poll(places.as_mut_ptr(), count, patience) };
+        let [output, input, screen] = places
+            .map(|place| place.revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0);
+        if output || input {
+            return Some(libc::SIGHUP);
+        }
+        if screen {
+            return None;
+        }
+        if let Some(signal) = interrupt::came()
+            && asked_at.get_or_insert_with(Instant::now).elapsed() > GRACE
+        {
+            return Some(signal);
+        }
+    }
+}
+
+/// Shows the screen until the user has seen enough.
+fn show(settings: &Settings) -> anyhow::Result<Exit> {
     let mut terminal = ratatui::try_init()
         // Half of it may have been done.
         .inspect_err(|_| ratatui::restore())
@@ -88,8 +144,8 @@ fn watch(
         }
         let now = Instant::now();
         if now >= next {
-            // Files of other users, or a first one, may have come.
-            state.history.add(look(&Files::open()), now);
+            // Processes may have come.
+            state.history.add(look(&Statuses::open()), now);
             let shown = state.process.and_then(|pid| state.history.get(pid));
             state.sites.look(shown, interval);
             next = now + interval.max(now.elapsed() * 10);
@@ -194,14 +250,15 @@ impl State {
     }
 }
 
-const HELP: [&str; 12] = [
-    "RESIDENT is LIVE + PARTIAL + CACHES + WAITING + METADATA + NOT OURS:",
+const HELP: [&str; 13] = [
+    "RESIDENT is LIVE + PARTIAL + CACHES + WAITING + METADATA + NOT OURS, if AGE is small:",
     "LIVE      blocks that the program holds (with their rounding; pools and arenas, too)",
     "PARTIAL   free or unused slots in slabs that hold live blocks",
     "CACHES    free blocks in threads' and CPUs' caches, and on their way home",
     "WAITING   free pages that go back to the kernel after the purge delay",
     "METADATA  the heap's own tables",
     "NOT OURS  code, stacks, files, other allocators",
+    "AGE       of the process's own figures: one that allocates nothing says nothing",
     "",
     "up, down  mark a process      Enter  show it alone     Esc  show all",
     "left, right  sort by the column beside     r  reverse",

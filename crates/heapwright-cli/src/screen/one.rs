@@ -2,8 +2,8 @@
 
 use super::State;
 use crate::live::{Point, Watched};
-use crate::output::text::top::{facts, parts};
-use crate::output::{of_process, size};
+use crate::output::size;
+use crate::output::text::top::{facts, heading, parts};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
@@ -24,7 +24,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, state: &State, pid: u32) {
         Constraint::Min(0),
     ])
     .areas(area);
-    let heading = of_process(pid, &watched.seen.process.command);
+    let heading = heading(&watched.seen.process, watched.seen.report.as_ref());
     frame.render_widget(Line::from(heading).style(state.strong()), head);
     let lines: Vec<Line<'_>> = facts
         .into_iter()

@@ -3,7 +3,7 @@
 //! A process that samples already is asked to write its profile; one that does not is asked to sample, and to stop when the
 //! user has seen enough.
 
-use crate::live::{Files, Orders, Refusal, Watched};
+use crate::live::{Orders, Refusal, Statuses, Watched};
 use crate::output::text::top::sites;
 use crate::report;
 use crate::report::model::{Figure, Wanted};
@@ -70,7 +70,7 @@ impl Sites {
 
     fn read(&mut self, pid: u32, samples: bool, interval: Duration) -> Result<Vec<String>, String> {
         if self.orders.is_none() {
-            let slot = Files::open().slot_of(pid).map_err(|error| error.to_string())?;
+            let slot = Statuses::open().slot_of(pid).map_err(|error| error.to_string())?;
             self.orders = Orders::to(slot);
         }
         let Some(orders) = &self.orders else {
@@ -81,7 +81,10 @@ impl Sites {
             Refusal::Gone => "the process has ended".to_owned(),
             Refusal::Unknown => "the process's library is of another version".to_owned(),
             Refusal::Sandboxed => "the process is in a sandbox, which might end it".to_owned(),
-            Refusal::Failed | Refusal::Busy => "the process cannot be sampled".to_owned(),
+            Refusal::Hardened => "the process is hardened, and takes no orders".to_owned(),
+            Refusal::Failed | Refusal::Busy | Refusal::Taken { .. } => {
+                "the process cannot be sampled".to_owned()
+            }
         };
         if self.is_ordered || !samples {
             let time = Duration::from_secs(10).max(interval * 3);

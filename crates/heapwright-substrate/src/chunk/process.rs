@@ -343,6 +343,8 @@ pub fn note_purged(bytes: usize) {
 pub struct Usage {
     /// Bytes of address space that the window has.
     pub window_bytes: usize,
+    /// Bytes of them that are reserved, from its beginning.
+    pub reserved_bytes: usize,
     /// Bytes made writable so far, metadata included.
     pub committed_bytes: usize,
     /// Bytes that were given back to the kernel so far.
@@ -376,6 +378,7 @@ pub fn usage_now() -> Option<Usage> {
 fn usage_of(chunk: &Chunk<System>) -> Usage {
     Usage {
         window_bytes: chunk.window.span_bytes(),
+        reserved_bytes: chunk.window.reserved_bytes(),
         committed_bytes: chunk.window.committed_bytes(),
         purged_bytes: PURGED.load(Ordering::Relaxed),
         side_ranges: chunk.window.side_ranges(),

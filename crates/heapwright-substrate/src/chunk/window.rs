@@ -619,6 +619,11 @@ impl<O: Memory> Window<O> {
         self.span * UNIT
     }
 
+    /// Bytes of the window that are reserved.
+    pub(super) fn reserved_bytes(&self) -> usize {
+        self.reserved * UNIT
+    }
+
     /// Bytes made writable so far, metadata included.
     pub(super) fn committed_bytes(&self) -> usize {
         let sides = self.table.committed + self.records.committed + self.bitmaps.committed;

@@ -443,34 +443,14 @@ pub fn give_file(_path: &[u8], _from: u32, _to: u32) {}
 #[cfg(feature = "debug")]
 pub fn make_folder_of(_user: u32, _path: &[u8], _folder: &[u8], _base: &[u8]) {}
 
-/// There are no shared files here.
-pub struct SharedFile;
-
-impl SharedFile {
-    /// None can be opened.
-    pub fn open(_path: &[u8], _size: usize) -> Option<Self> {
-        None
-    }
-
-    /// Nor have memory.
-    pub fn allocate(&self, _size: usize) -> bool {
-        false
-    }
-
-    /// Nor be mapped.
-    pub fn map(&self, _size: usize) -> Option<*mut u8> {
-        None
-    }
+/// There is no shared memory here.
+pub fn shared_memory(_size: usize) -> Option<*mut u8> {
+    None
 }
 
 /// Not known here.
 pub fn process_namespace() -> u32 {
     0
-}
-
-/// Not known here.
-pub fn is_process(_id: u32) -> bool {
-    true
 }
 
 /// There are no users here.

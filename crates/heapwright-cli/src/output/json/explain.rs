@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! format, pid, resident_bytes, age_seconds    numbers
-//! parts     as of `top`, bytes
+//! parts, gone_bytes    as of `top`, bytes
 //! classes   [{size, used_bytes, free_bytes}]    resident bytes of slabs; those that have none are left out
 //! others    [{name, bytes}]    what is mapped beside the heap, the largest first
 //! huge_page_bytes    number    of the heap
@@ -29,6 +29,7 @@ pub(crate) fn report(
         resident_bytes: process.resident,
         age_seconds: report.age.as_secs_f64(),
         parts: report.parts.all().into_iter().collect::<BTreeMap<_, _>>(),
+        gone_bytes: report.parts.gone,
         classes: list(classes.map(|class| object! {
             size: class.size,
             used_bytes: class.used,

@@ -11,8 +11,10 @@
 //!   resident_bytes, peak_resident_bytes, page_faults    numbers, as the kernel has them
 //!   limit_bytes              number|null   the memory limit that it lives under
 //!   rates                    {page_faults, given_back_bytes}|null    a second
-//!   parts                    {live, rounding, partial, caches, remote, waiting, metadata, pools, not_ours}|null
-//!                            bytes; they add up to resident_bytes
+//!   parts                    {live, rounding, partial, caches, remote, waiting, metadata, pools,
+//!                             not_ours, unattributed}|null
+//!                            bytes; they add up to resident_bytes and gone_bytes
+//!   gone_bytes               number|null   in figures that are old, and not in memory any more
 //!   swapped_bytes            number|null
 //!   sampling_bytes           number|null   mean distance of samples; 0: none are made
 //!   purge_delay_ms           number|null   null, too, if free pages stay for ever
@@ -48,6 +50,7 @@ fn process(watched: &Watched) -> impl Serialize {
             .rates
             .map(|rates| object! { page_faults: rates.faults, given_back_bytes: rates.given_back }),
         parts: report.map(|report| report.parts.all().into_iter().collect::<BTreeMap<_, _>>()),
+        gone_bytes: report.map(|report| report.parts.gone),
         swapped_bytes: report.map(|report| report.parts.swapped),
         sampling_bytes: report.map(|report| report.facts.sampling),
         purge_delay_ms: report

@@ -11,8 +11,9 @@
 //! ```
 
 use super::explain_record;
-use crate::live::{Mappings, Process, Reported};
-use crate::output::{Look, of_process, printable_text, units};
+use super::top::heading;
+use crate::live::{FRESH, Mappings, Process, Reported};
+use crate::output::{Look, printable_text, units};
 use crate::report::explained::Explained;
 use crate::report::model::Report;
 use heapwright_record::status::MOST;
@@ -39,9 +40,13 @@ pub(crate) fn report(
     look: Look,
 ) -> String {
     let mut out = String::new();
-    let _ = writeln!(out, "{}", look.strong(&of_process(process.pid, &process.command)));
+    let _ = writeln!(out, "{}", look.strong(&heading(process, Some(report))));
     let (resident, live) = (units::bytes(process.resident), units::bytes(report.parts.live));
-    let _ = writeln!(out, "{resident} resident, {live} of it live");
+    let _ = writeln!(
+        out,
+        "{resident} resident, {live} {} live",
+        if report.age <= FRESH { "of it" } else { "were" }
+    );
     if let Some(limit) = process.limit {
         let share = units::percent(process.resident, limit);
         let _ = writeln!(out, "memory limit {}, {share} of it used", units::bytes(limit));
@@ -170,5 +175,15 @@ fn parts(process: &Process, report: &Reported, mappings: &Mappings) -> Vec<Part>
         "runtimes with allocators of their own: heapwright doctor says how to have them use malloc"
             .to_owned(),
     );
-    vec![live, partial, caches, waiting, metadata, pools, rounding, others]
+    let gone = part(
+        "gone since",
+        report.parts.gone,
+        &["the process's figures have it in some part, and it is not in memory any more"],
+    );
+    let unattributed = part(
+        "unattributed",
+        parts.unattributed,
+        &["the heap has it since the process has shown its figures, and the process rests"],
+    );
+    vec![live, partial, caches, waiting, metadata, pools, rounding, others, unattributed, gone]
 }

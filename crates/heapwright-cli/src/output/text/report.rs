@@ -24,6 +24,7 @@
 //! ==4242== ERROR SUMMARY: 3 errors from 1 contexts (suppressed: 0 from 0)
 //! ```
 
+use crate::output::calls::look_at;
 use crate::output::words::{self, hex, printable};
 use crate::output::{Look, units};
 use crate::process;
@@ -206,10 +207,9 @@ fn chain(out: &mut String, report: &Report, leak: &Leak, path: &Path) {
     };
     let _ = write!(out, "reachable from {root}");
     for (number, step) in path.steps.iter().enumerate() {
-        let place = report.stacks.frames(step.stack).find_map(|frame| {
-            let function = frame.functions.iter().find(|function| function.name.is_some())?;
-            Some(format!(" allocated in {}", words::described(function)))
-        });
+        let function = look_at(&report.stacks, step.stack).and_then(|call| call.function);
+        let place =
+            function.map(|function| format!(" allocated in {}", words::described(function)));
         let (size, offset) = (step.size, step.offset);
         let place = place.unwrap_or_default();
         let join = if number == 0 { ", via" } else { ",\n        then" };

@@ -1,13 +1,14 @@
 //! Processes that run, on a screen: a line each, or one of them in full.
 //!
 //! ```text
-//!     PID RESIDENT     LIVE  PARTIAL   CACHES  WAITING METADATA NOT OURS  FAULTS/S  CACHE  COMMAND
-//!    4242    21.9M    15.2M     1.1M   512.0K     2.0M   312.0K     2.8M       120  auto   ./server
+//!     PID RESIDENT     LIVE  PARTIAL   CACHES  WAITING METADATA NOT OURS  FAULTS/S    AGE  CACHE  COMMAND
+//!    4242    21.9M    15.2M     1.1M   512.0K     2.0M   312.0K     2.8M       120   0.1s  auto   ./server
 //! ```
 //!
-//! The parts add up to the resident size. A figure that is not known is a dash.
+//! The parts add up to the resident size, unless the process's own figures are old. A figure that
+//! is not known is a dash.
 
-use crate::live::{Parts, Seen, Watched};
+use crate::live::{FRESH, Parts, Process, Reported, Seen, Watched};
 use crate::output::{Look, bars, calls, of_process, printable_text, units};
 use crate::report::model::Report;
 use heapwright_record::Stats;
@@ -28,13 +29,14 @@ pub(crate) enum Column {
     NotOurs,
     Faults,
     Limit,
+    Age,
     Model,
     Command,
 }
 
 impl Column {
     /// In the order in which they are shown.
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Pid,
         Self::Resident,
         Self::Live,
@@ -45,6 +47,7 @@ impl Column {
         Self::NotOurs,
         Self::Faults,
         Self::Limit,
+        Self::Age,
         Self::Model,
         Self::Command,
     ];
@@ -61,6 +64,7 @@ impl Column {
             Self::NotOurs => "NOT OURS",
             Self::Faults => "FAULTS/S",
             Self::Limit => "LIMIT",
+            Self::Age => "AGE",
             Self::Model => "CACHE",
             Self::Command => "COMMAND",
         }
@@ -70,7 +74,7 @@ impl Column {
     pub(crate) fn width(self) -> usize {
         match self {
             Self::Command => 0,
-            Self::Limit => 6,
+            Self::Limit | Self::Age => 6,
             Self::Model => 9,
             _ => 8,
         }
@@ -91,6 +95,11 @@ impl Column {
             Self::Limit => process.limit.map_or_else(dash, |limit| {
                 format!("{:.0} %", units::share(process.resident, limit) * 100.0)
             }),
+            Self::Age => age(watched).map_or_else(dash, |age| match age.as_secs() {
+                0..100 => format!("{:.1}s", age.as_secs_f64()),
+                seconds @ 100..6000 => format!("{}m", seconds / 60),
+                seconds => format!("{}h", seconds / 3600),
+            }),
             Self::Model => model(&watched.seen),
             Self::Command => printable_text(&process.command.join(" ")),
             _ => match &watched.seen.report {
@@ -110,6 +119,7 @@ impl Column {
             Self::Limit => {
                 process.limit.map_or(-1.0, |limit| units::share(process.resident, limit))
             }
+            Self::Age => age(watched).map_or(-1.0, |age| age.as_secs_f64()),
             _ => {
                 watched.seen.report.as_ref().map_or(-1.0, |report| self.bytes(&report.parts) as f64)
             }
@@ -131,6 +141,10 @@ impl Column {
 
 fn dash() -> String {
     "-".to_owned()
+}
+
+fn age(watched: &Watched) -> Option<Duration> {
+    watched.seen.report.as_ref().map(|report| report.age)
 }
 
 /// How threads of a process share caches, or that it debugs.
@@ -161,11 +175,20 @@ pub(crate) fn list(processes: &[&Watched], look: Look) -> String {
 /// What is said where there is nothing to see.
 pub(crate) const NONE: &str = "no process of yours on heapwright has allocated and shows itself (start one by `heapwright run`)";
 
+/// Which process it is, and how old its own figures are, if that matters.
+pub(crate) fn heading(process: &Process, report: Option<&Reported>) -> String {
+    let heading = of_process(process.pid, &process.command);
+    match report.map(|report| report.age).filter(|age| *age > FRESH) {
+        Some(age) => format!("{heading} (its own figures are {} old)", units::duration(age)),
+        None => heading,
+    }
+}
+
 /// One process, in full.
 pub(crate) fn one(watched: &Watched, look: Look) -> String {
     let mut out = String::new();
     let process = &watched.seen.process;
-    let _ = writeln!(out, "{}", look.strong(&of_process(process.pid, &process.command)));
+    let _ = writeln!(out, "{}", look.strong(&heading(process, watched.seen.report.as_ref())));
     for (what, value) in facts(watched) {
         let _ = writeln!(out, "  {what:<18} {value}");
     }
@@ -199,6 +222,7 @@ pub(crate) fn parts(parts: &Parts) -> Vec<(&'static str, u64)> {
         "metadata",
         "pools, arenas",
         "not heapwright's",
+        "unattributed",
     ];
     let all = names.into_iter().zip(parts.all());
     all.map(|(name, (_, bytes))| (name, bytes)).filter(|(_, bytes)| *bytes > 0).collect()
@@ -237,6 +261,9 @@ pub(crate) fn facts(watched: &Watched) -> Vec<(&'static str, String)> {
         };
         facts.push(("free pages go back", delay));
         facts.push(("thread caches", caches(stats)));
+        if report.parts.gone > 0 {
+            facts.push(("gone since", units::bytes(report.parts.gone)));
+        }
         if report.parts.swapped > 0 {
             facts.push(("in swap space", units::bytes(report.parts.swapped)));
         }
@@ -299,7 +326,8 @@ pub(crate) fn sites(report: &Report) -> Vec<String> {
         units::counted(live.blocks, "block")
     )];
     for site in sites.iter().take(SITES) {
-        let calls = calls::calls(&report.stacks, site.stack).take(CALLS).map(|call| call.name());
+        let calls =
+            calls::from_look(&report.stacks, site.stack).take(CALLS).map(|call| call.name());
         let calls = calls.collect::<Vec<_>>().join(" < ");
         let (bytes, error) = (units::bytes(site.live.bytes), units::bytes(site.live_error));
         lines.push(format!("  {bytes:>10} ± {error:>9}  {calls}"));

@@ -299,6 +299,7 @@ pub fn map_file(path: &CStr) -> Option<&'static [u8]> {
 }
 
 /// Whether files may be as large as `size` bytes: to write beyond is a signal that ends the process.
+#[cfg(feature = "debug")]
 fn may_write(size: u64) -> bool {
     if is_filtered() {
         return false;
@@ -322,65 +323,40 @@ pub fn replace_private_file(path: &[u8], write: impl FnOnce(i32) -> bool) -> boo
     })
 }
 
-/// A file of this user's alone that processes map and write to, open.
-pub struct SharedFile(i32);
+/// The most System V segments in the system beside which heapwright makes one more. Programs need
+/// them too, and the kernel allows 4096 by default.
+const MOST_SEGMENTS: i32 = 1024;
 
-impl SharedFile {
-    /// Opens the file at `path`, which ends with a zero, and makes one of `size` bytes if there is none. `None`: it
-    /// cannot be, it is another user's, others may read it, or it is on a disk, where a write may have to wait.
-    pub fn open(path: &[u8], size: usize) -> Option<Self> {
-        let path = CStr::from_bytes_until_nul(path).ok()?;
-        if !may_write(size as u64) {
-            return None;
-        }
-        let how = libc::O_RDWR | libc::O_CREAT | libc::O_CLOEXEC | libc::O_NOFOLLOW;
-        let fd = calls::open(path, how | libc::O_NONBLOCK, 0o600);
-        if fd < 0 {
-            return None;
-        }
-        let file = Self(fd);
-        let about = about(fd)?;
-        // SAFETY: a struct of numbers, which zeros are values of.
-        let mut system = unsafe { core::mem::zeroed::<libc::statfs>() };
-        // SAFETY: writes the struct it is given.
-        let is_known = unsafe { libc::fstatfs(fd, &raw mut system) } == 0;
-        let is_plain = about.st_mode & libc::S_IFMT == libc::S_IFREG;
-        let is_private = about.st_mode & 0o077 == 0 && about.st_nlink == 1;
-        // (C libraries differ about the field's type.)
-        let is_in_memory = i128::from(system.f_type) == i128::from(libc::TMPFS_MAGIC);
-        if !(is_known && is_plain && is_private && is_in_memory && about.st_uid == user_id()) {
-            return None;
-        }
-        // SAFETY: a descriptor and a number.
-        let is_long =
-            about.st_size >= size as i64 || unsafe { libc::ftruncate(fd, size as i64) } == 0;
-        is_long.then_some(file)
+/// Makes zeroed memory of `size` bytes that forked children share with this process, for its life.
+/// Other processes of the same user can attach it by the number that the kernel lists; none can
+/// shrink it. It goes with the last process that has it. It is heapwright's own ([`super::is_own`])
+/// and not in core dumps. `None`: there is none.
+pub fn shared_memory(size: usize) -> Option<*mut u8> {
+    const SHM_INFO: i32 = 14;
+    // SAFETY: a struct of numbers, which zeros are values of.
+    let mut about = unsafe { core::mem::zeroed::<libc::shmid_ds>() };
+    // SAFETY: writes a `shm_info`, which is smaller than the struct it is given.
+    let is_known = unsafe { libc::shmctl(0, SHM_INFO, &raw mut about) } >= 0;
+    // SAFETY: that begins with the number of segments, an `int`; zeros are one.
+    let segments = unsafe { (&raw const about).cast::<i32>().read() };
+    if !is_known || segments >= MOST_SEGMENTS {
+        return None;
     }
-
-    /// Sees to it that the first `size` bytes have memory, so that a write to them cannot fail. False: there is none.
-    pub fn allocate(&self, size: usize) -> bool {
-        let (keep, from, size) = (libc::FALLOC_FL_KEEP_SIZE, 0_i64, size as i64);
-        // SAFETY: a descriptor and numbers. (The C library's function of that name is a cancellation point.)
-        unsafe { libc::syscall(libc::SYS_fallocate, self.0, keep, from, size) == 0 }
+    // SAFETY: numbers.
+    let id = unsafe { libc::shmget(libc::IPC_PRIVATE, size, libc::IPC_CREAT | 0o600) };
+    if id < 0 {
+        return None;
     }
-
-    /// Maps the first `size` bytes for the life of the process, shared with others. They are heapwright's own
-    /// ([`super::is_own`]): a leak check reads no pointers in them.
-    pub fn map(&self, size: usize) -> Option<*mut u8> {
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping replaces nothing.
-        let at = unsafe { libc::mmap(ptr::null_mut(), size, access, libc::MAP_SHARED, self.0, 0) };
-        (at != libc::MAP_FAILED).then(|| {
-            super::note_own(at.addr(), size);
-            at.cast()
-        })
-    }
-}
-
-impl Drop for SharedFile {
-    fn drop(&mut self) {
-        calls::close(self.0);
-    }
+    // SAFETY: a new mapping replaces nothing.
+    let at = unsafe { libc::shmat(id, ptr::null(), 0) }.cast::<u8>();
+    // SAFETY: a number. The memory stays as long as it is attached.
+    unsafe { libc::shmctl(id, libc::IPC_RMID, ptr::null_mut()) };
+    (at.addr() != usize::MAX).then(|| {
+        super::note_own(at.addr(), size);
+        // SAFETY: the mapping just made.
+        unsafe { super::keep_out_of_dumps(at, size) };
+        at
+    })
 }
 
 /// The namespace that processes have their numbers in, by its inode's lower half; 0: not known.
@@ -393,14 +369,6 @@ pub fn process_namespace() -> u32 {
         libc::syscall(libc::SYS_newfstatat, libc::AT_FDCWD, path, &raw mut about, 0) == 0
     });
     if known { about.st_ino as u32 } else { 0 }
-}
-
-/// Whether there is a process of that number, whoever's it is.
-pub fn is_process(id: u32) -> bool {
-    keeping_errno(|| {
-        // SAFETY: the signal 0 is none.
-        unsafe { libc::kill(id as i32, 0) == 0 || super::errno() != libc::ESRCH }
-    })
 }
 
 /// The number of the user in whose name the process acts.

@@ -1,0 +1,219 @@
+//! The status memory of processes: found, attached, and looked through.
+//!
+//! ```text
+//! /proc/sysvipc/shm --(size, mode, maker)--> segments --attach--> slots, each with a number claimed
+//! /proc/PID         --(has it mapped? whose?)--> the claim is right, of the past, or forged
+//! ```
+//!
+//! Any process that has a segment can write to it, one that gave up its rights too. So a claim
+//! counts only if the kernel says that the process has the segment mapped, or, where it does not
+//! tell us, that its user made the segment.
+
+use super::maps::Maps;
+use super::process::{self, Process};
+use crate::output::printable_text;
+use crate::wrong::wrong;
+use anyhow::Context;
+use heapwright_record::status::{BYTES, Owner, Report, SLOTS, Status};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::ptr::NonNull;
+use std::rc::Rc;
+
+/// A segment that is status memory, attached.
+struct Attached {
+    at: NonNull<Status>,
+    id: i32,
+    /// The user who made it.
+    maker: u32,
+}
+
+impl Attached {
+    /// Attaches a segment, as a line of /proc/sysvipc/shm describes it, if it is status memory that
+    /// `user` may trust: its own, or, for the superuser, anyone's.
+    fn of(line: &str, user: u32) -> Option<Self> {
+        let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+        let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+        let (id, size) = (i32::try_from(number(1)?).ok()?, number(3)?);
+        let mode = u32::from_str_radix(fields.get(2)?, 8).ok()?;
+        let (owner, maker) = (number(7)?, number(9)?);
+        // Of this user's alone, and no longer to be found by others (`SHM_DEST`). Its maker may
+        // have given it to another.
+        let is_private = mode == 0o1600 && owner == maker;
+        let may_look = user == 0 || maker == u64::from(user);
+        if !(size == BYTES as u64 && is_private && may_look) {
+            return None;
+        }
+        // SAFETY: a new mapping replaces nothing.
+        let at = unsafe { libc::shmat(id, std::ptr::null(), 0) };
+        if at.addr() == usize::MAX {
+            return None;
+        }
+        let at = Self { at: NonNull::new(at.cast())?, id, maker: maker as u32 };
+        // The number may have become another segment's meanwhile.
+        // SAFETY: a struct of numbers, which zeros are values of.
+        let mut about = unsafe { std::mem::zeroed::<libc::shmid_ds>() };
+        // SAFETY: a struct to write to.
+        let is_known = unsafe { libc::shmctl(id, libc::IPC_STAT, &raw mut about) } == 0;
+        let is_same = about.shm_segsz == BYTES && about.shm_perm.cuid == at.maker;
+        (is_known && is_same && at.get().is_of_this_version()).then_some(at)
+    }
+
+    fn get(&self) -> &Status {
+        // SAFETY: attached as long as this lives, and nobody can shrink it; any bytes are a status,
+        // whose words are atomics.
+        unsafe { self.at.as_ref() }
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        // SAFETY: attached by `of`, and nothing refers to it any more.
+        unsafe { libc::shmdt(self.at.as_ptr().cast()) };
+    }
+}
+
+/// All status memory that may be read.
+pub(crate) struct Statuses {
+    all: Vec<Rc<Attached>>,
+    namespace: u32,
+}
+
+/// One process's part of a status.
+#[derive(Clone)]
+pub(crate) struct Slot {
+    status: Rc<Attached>,
+    index: usize,
+    owner: Owner,
+}
+
+/// What becomes of a slot's claim to be a process's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Claim {
+    /// It is.
+    Right,
+    /// The process has ended, or has become another program.
+    Past,
+    /// The process is this user's, and has nothing to do with the slot.
+    Forged(u32),
+}
+
+impl Statuses {
+    /// Attaches those of this user, or of all users, for the superuser.
+    pub(crate) fn open() -> Self {
+        // SAFETY: no preconditions.
+        let user = unsafe { libc::geteuid() };
+        let list = fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
+        let all = list.lines().skip(1).filter_map(|line| Attached::of(line, user));
+        let all = all.map(Rc::new).collect();
+        let namespace = fs::metadata("/proc/self/ns/pid").map_or(0, |about| about.ino() as u32);
+        Self { all, namespace }
+    }
+
+    /// The slots that processes of this namespace claim to have.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> {
+        let here = self.namespace;
+        self.all.iter().flat_map(move |status| {
+            (0..SLOTS).filter_map(move |index| {
+                let owner = status.get().owner(index)?;
+                (owner.namespace == here).then(|| Slot { status: Rc::clone(status), index, owner })
+            })
+        })
+    }
+
+    /// What is wrong with slots that nobody should believe, a line each.
+    pub(crate) fn forged(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self.slots().filter_map(|slot| slot.forged()).collect();
+        lines.sort();
+        lines.dedup();
+        lines
+    }
+
+    /// The slot of a process; an error says why there is none.
+    pub(crate) fn slot_of(&self, process: u32) -> anyhow::Result<Slot> {
+        let claims: Vec<Slot> = self.slots().filter(|slot| slot.owner.process == process).collect();
+        if let Some(slot) = claims.iter().find(|slot| slot.claim() == Claim::Right) {
+            return Ok(slot.clone());
+        }
+        if let Some(line) = claims.iter().find_map(Slot::forged) {
+            return Err(wrong(line));
+        }
+        let user = process::user_of(process)
+            .ok_or_else(|| wrong(format!("there is no process {process}")))?;
+        let maps = Maps::of(process)
+            .with_context(|| format!("cannot look at process {process}, which user {user} runs"))?;
+        Err(wrong(if maps.has_library() {
+            format!(
+                "process {process} does not show itself: it has not allocated yet, has the option \
+                 publish=no, is set-uid or in a container, or got no shared memory (ipcs -m)"
+            )
+        } else {
+            format!("process {process} is not on heapwright: start it by `heapwright run`")
+        }))
+    }
+}
+
+impl Slot {
+    /// Whose it claims to be.
+    pub(crate) fn owner(&self) -> Owner {
+        self.owner
+    }
+
+    /// The slot in the memory, if its owner is still the same.
+    pub(super) fn get(&self) -> Option<&heapwright_record::status::Slot> {
+        let is_its = self.status.get().owner(self.index) == Some(self.owner);
+        self.status.get().slot(self.index).filter(|_| is_its)
+    }
+
+    /// What the process shows, and says that it is looked at for the next seconds.
+    pub(crate) fn read(&self) -> Option<Report> {
+        const SECONDS: u64 = 5;
+        let slot = self.get()?;
+        slot.watch(now_ns() + SECONDS * 1_000_000_000);
+        // One that is written just now is soon whole.
+        (0..1000).find_map(|_| slot.read())
+    }
+
+    /// Whether its claim is right.
+    pub(super) fn claim(&self) -> Claim {
+        self.claim_by(Maps::of(self.owner.process).as_ref().ok())
+    }
+
+    /// The same, by what is mapped into the process, if the kernel tells us.
+    pub(super) fn claim_by(&self, maps: Option<&Maps>) -> Claim {
+        let Some(user) = process::user_of(self.owner.process) else { return Claim::Past };
+        match maps.map(|maps| maps.has_segment(self.status.id)) {
+            Some(true) => Claim::Right,
+            None if user == self.status.maker => Claim::Right,
+            Some(false) if user == self.status.maker => Claim::Past,
+            _ => Claim::Forged(user),
+        }
+    }
+
+    /// What is to be said of it, if it is forged.
+    fn forged(&self) -> Option<String> {
+        let Claim::Forged(user) = self.claim() else { return None };
+        let process = Process::of(self.owner.process);
+        let name = process.map(|process| printable_text(process.name())).unwrap_or_default();
+        Some(format!(
+            "a process of user {} claims to be process {} ({name}), which user {user} runs: it is \
+             not shown",
+            self.status.maker, self.owner.process
+        ))
+    }
+
+    /// Gives the slot back, if its process has ended or become another program.
+    pub(crate) fn clear_if_past(&self) {
+        if self.claim() == Claim::Past {
+            self.status.get().give_back(self.index, self.owner);
+        }
+    }
+}
+
+/// Nanoseconds of the monotonic clock, which all processes share.
+pub(super) fn now_ns() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid place for the answer.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
