@@ -4,8 +4,9 @@
 //!   key (256 bits, the kernel's) | counter  --8 rounds-->  16 words of 32 bits, taken one by one
 //! ```
 //!
-//! One is a thread's (its cache's) or a size class's. It asks the kernel for its key when the first number is asked for, and
-//! again in a forked child, so that parent and children do not make the same choices.
+//! One is a thread's (its cache's) or a size class's. It asks the kernel for its key when the first
+//! number is asked for, and again in a forked child, so that parent and children do not make the
+//! same choices.
 //!
 //! Called by the rest of `hardened`, where slots are drawn and runs placed.
 #![forbid(unsafe_code)]
