@@ -4,8 +4,7 @@
 //!   cache   | hot stub | ring of class 0 | ring of class 1 | ... | entries of ring 0 | entries of ring 1 | ...
 //!
 //!   ring    entries   . . | ready ......... | waiting ................ newest | . .
-//!                           ^ head            ^ ready                          ^ tail: free puts
-//! here
+//!                           ^ head            ^ ready               tail: free ^ puts here
 //!                             malloc takes      the quarantine
 //!   entry   the slot's first byte | its word
 //! ```
