@@ -115,8 +115,8 @@ fn record_mapped(mut left: usize) {
     });
 }
 
-/// The bytes of the mapped chunk whose header is at an address, `before` bytes behind the first byte
-/// of its mapping, which can be read. `None`: there is none.
+/// The bytes of the mapped chunk whose header is at an address, `before` bytes behind the first
+/// byte of its mapping, which can be read. `None`: there is none.
 fn mapped_bytes(at: usize, before: usize) -> Option<usize> {
     // SAFETY: as said.
     let is_before = unsafe { word(at) } == before;

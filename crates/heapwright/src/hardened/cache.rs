@@ -4,19 +4,20 @@
 //!   cache   | hot stub | ring of class 0 | ring of class 1 | ... | entries of ring 0 | entries of ring 1 | ...
 //!
 //!   ring    entries   . . | ready ......... | waiting ................ newest | . .
-//!                           ^ head            ^ ready                          ^ tail: free puts here
+//!                           ^ head            ^ ready               tail: free ^ puts here
 //!                             malloc takes      the quarantine
 //!   entry   the slot's first byte | its word
 //! ```
 //!
-//! A ring is a list of what can be had at once and a quarantine. `malloc` takes the oldest entry that is ready. Where none is,
-//! those become ready, oldest first, behind which more than [`Ring::stays`] wait; or slots are drawn from the class's slabs,
-//! and come out first, in random order. So a freed slot is not handed out again before as many others were freed. Where
-//! the ring is full, the oldest go back to the slabs. With `hardened:full` what is freed changes places with a random entry of
-//! the newest.
+//! A ring is a list of what can be had at once and a quarantine. `malloc` takes the oldest entry
+//! that is ready. Where none is, those become ready, oldest first, behind which more than
+//! [`Ring::stays`] wait; or slots are drawn from the class's slabs, and come out first, in random
+//! order. So a freed slot is not handed out again before as many others were freed. Where the ring
+//! is full, the oldest go back to the slabs. With `hardened:full` what is freed changes places with
+//! a random entry of the newest.
 //!
-//! In a forked child nothing is ready, and all entries come into random order before the first is taken: parent and
-//! children hand out other slots.
+//! In a forked child nothing is ready, and all entries come into random order before the first is
+//! taken: parent and children hand out other slots.
 //!
 //! Caches lie in a reservation of their own at a random place, each between guards, so no overflow of a block reaches one.
 //!
@@ -27,8 +28,9 @@
 //! path (a refill, or slots that go back), which may be a handler's, neither writes to the places just before the
 //! oldest nor looks at the newest, and twice as many wait.
 //!
-//! In a slow path the cache is *busy* and the ring *shut*, so that none is ready: handlers take nothing from it and put nothing into it, but go to
-//! the slabs directly (`mod`). With `hardened:full` a ring is shut, too, while a call changes two entries.
+//! In a slow path the cache is *busy* and the ring *shut*, so that none is ready: handlers take
+//! nothing from it and put nothing into it, but go to the slabs directly (`mod`). With
+//! `hardened:full` a ring is shut, too, while a call changes two entries.
 //!
 //! **Misuse.** A slot is handed out only if its word says that it is in a ring, and its first 16 bytes are zero; it is taken
 //! only if its word says that it is live and made by the kind of call that frees it, and its canary is as it was. All
@@ -75,11 +77,11 @@ pub(super) struct Ring {
     /// The place of the oldest, and the one behind the newest.
     head: AtomicU32,
     tail: AtomicU32,
-    /// The place behind the last one that is ready; one far before the oldest while the ring is shut. (Only slow paths change it.
-    /// Pending calls may take a few that wait.)
+    /// The place behind the last one that is ready; one far before the oldest while the ring is
+    /// shut. (Only slow paths change it. Pending calls may take a few that wait.)
     ready: AtomicU32,
-    /// With more than so many the cold way puts what is freed: [`Ring::full`], but while the ring is shut, or if the short way does
-    /// not put slots into it.
+    /// With more than so many the cold way puts what is freed: [`Ring::full`], but while the ring
+    /// is shut, or if the short way does not put slots into it.
     most: AtomicI32,
     /// The room, a power of two, less an entry.
     mask: u32,
@@ -89,9 +91,11 @@ pub(super) struct Ring {
     reciprocal: u64,
     /// Bytes of a slot without the canary.
     room: u32,
-    /// Slots that the next refill draws; 0: the process was forked, and all entries are to come into another order.
+    /// Slots that the next refill draws; 0: the process was forked, and all entries are to come
+    /// into another order.
     batch: AtomicU16,
-    /// Entries that become ready at a time, or more, and the most that need not wait. (Not times [`PLACE`].)
+    /// Entries that become ready at a time, or more, and the most that need not wait. (Not times
+    /// [`PLACE`].)
     renewed: u8,
     spare: u8,
     /// What the last change of places was chosen by.
@@ -196,8 +200,8 @@ const fn first_stays(class: usize, shape: Shape) -> usize {
     if stays == 0 { 1 } else { stays }
 }
 
-/// Entries that wait in the ring of a class at last, if [`budget`] has room for them: 416, or 104 KiB; with `full` 1984, or
-/// 512 KiB. Where address space is scarce as many as at first.
+/// Entries that wait in the ring of a class at last, if [`budget`] has room for them: 416, or 104
+/// KiB; with `full` 1984, or 512 KiB. Where address space is scarce as many as at first.
 const fn last_stays(class: usize, shape: Shape) -> usize {
     let first = first_stays(class, shape);
     let (slots, bytes) = if shape.full { (1984, 512 << 10) } else { (416, 104 << 10) };
@@ -278,7 +282,8 @@ unsafe impl Send for Area {}
 const AREA: usize = 8 << 30;
 const FULL_AREA: usize = 32 << 30;
 const SCARCE_AREA: usize = 8 << 20;
-/// With twice as many threads that have a cache, and more, fewer slots come to wait in each: together about as many.
+/// With twice as many threads that have a cache, and more, fewer slots come to wait in each:
+/// together about as many.
 const MANY: usize = 16;
 
 static CACHES: Lock<Area> = Lock::new(Area {
@@ -386,8 +391,8 @@ impl Cache {
         IN_USE.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Gives the oldest slots of a class back until no more than `leave` are left, if the class's lock can be had. The ring
-    /// is shut.
+    /// Gives the oldest slots of a class back until no more than `leave` are left, if the class's
+    /// lock can be had. The ring is shut.
     fn give_back(class: usize, ring: &Ring, ready: &mut u32, leave: i32) {
         let count = ring.count();
         if count <= leave {
@@ -410,8 +415,8 @@ impl Cache {
         }
     }
 
-    /// Runs a slow path with the ring of a class shut: it may move the place behind the last one that is ready. `None`: this is a
-    /// signal handler that interrupted one.
+    /// Runs a slow path with the ring of a class shut: it may move the place behind the last one
+    /// that is ready. `None`: this is a signal handler that interrupted one.
     fn slowly<T>(&self, class: usize, run: impl FnOnce(&Ring, &mut u32) -> T) -> Option<T> {
         let ring = &self.rings[class];
         if ring.most.load(Ordering::Relaxed) == SHUT {
@@ -439,8 +444,8 @@ impl Cache {
         Some(done)
     }
 
-    /// Makes slots ready that have waited long enough. False: there are too few, or this is a signal handler that interrupted a
-    /// slow path.
+    /// Makes slots ready that have waited long enough. False: there are too few, or this is a
+    /// signal handler that interrupted a slow path.
     #[inline]
     pub(super) fn renew(&self, class: usize) -> bool {
         let ring = &self.rings[class];
@@ -481,13 +486,15 @@ impl Cache {
         grows
     }
 
-    /// Brings all entries of a ring into random order, but for the newest, which pending calls may have yet to write; they all wait.
+    /// Brings all entries of a ring into random order, but for the newest, which pending calls may
+    /// have yet to write; they all wait.
     #[cold]
     #[inline(never)]
     fn reorder(&self, class: usize, ring: &Ring, ready: &mut u32) {
         let newest = if size_class::size(class) > SHORT { 0 } else { PENDING };
         let count = (ring.count() / PLACE as i32 - newest).max(0);
-        // SAFETY: the thread is in one slow path at a time, and only there are its random numbers used.
+        // SAFETY: the thread is in one slow path at a time, and only there are its random numbers
+        // used.
         let random = unsafe { &mut *self.random.get() };
         let head = ring.head.load(Ordering::Relaxed);
         let place = |at: u32| ring.place(head.wrapping_add(at * PLACE));
@@ -497,8 +504,8 @@ impl Cache {
         *ready = head;
     }
 
-    /// Draws slots into the ring of a class, so that some are ready. False: there is no memory, or this is a signal handler that
-    /// interrupted a slow path.
+    /// Draws slots into the ring of a class, so that some are ready. False: there is no memory, or
+    /// this is a signal handler that interrupted a slow path.
     pub(super) fn refill(&self, class: usize) -> bool {
         self.slowly(class, |ring, ready| self.refill_slowly(class, ring, ready)).unwrap_or(false)
     }
@@ -533,7 +540,8 @@ impl Cache {
             };
             ring.place(at).set(slot.block, slot.word);
         });
-        // SAFETY: the thread is in one slow path at a time, and only there are its random numbers used.
+        // SAFETY: the thread is in one slow path at a time, and only there are its random numbers
+        // used.
         let random = unsafe { &mut *self.random.get() };
         let first = if is_before { head.wrapping_sub(drawn * PLACE) } else { tail };
         let place = |at: u32| ring.place(first.wrapping_add(at * PLACE));
@@ -843,7 +851,8 @@ impl Ring {
     /// Lets the short way take slots up to a place, and put slots.
     fn open(&self, ready: u32, reach: i32) {
         compiler_fence(Ordering::SeqCst);
-        // It changes places with those that wait, and that no pending call takes or has yet to write.
+        // It changes places with those that wait, and that no pending call takes or has yet to
+        // write.
         let most = (self.waiting(ready) - 2 * PENDING * PLACE as i32).max(0);
         self.reach.set(reach.min(most).min(self.stays.get() / 2));
         self.full.set(self.stays.get() + i32::from(self.spare) * PLACE as i32);
@@ -970,9 +979,9 @@ impl Ring {
         }
     }
 
-    /// Writes a slot into the newest place; with `hardened:full`, where enough wait, it changes places with
-    /// another one. The choice is made from what was chosen before, by a generator that is quick and no secret: the order
-    /// in which the slots were drawn is one.
+    /// Writes a slot into the newest place; with `hardened:full`, where enough wait, it changes
+    /// places with another one. The choice is made from what was chosen before, by a generator that
+    /// is quick and no secret: the order in which the slots were drawn is one.
     #[inline(always)]
     fn put(&self, newest: u32, block: *mut u8, word: *const AtomicU16) {
         let order =
@@ -1073,8 +1082,8 @@ pub(super) unsafe fn after_fork() {
     unsafe { CACHES.release() };
 }
 
-/// In a forked child: other choices than the parent's. (At the next call of each class, and not here: this may be a signal
-/// handler in the middle of one.)
+/// In a forked child: other choices than the parent's. (At the next call of each class, and not
+/// here: this may be a signal handler in the middle of one.)
 pub(super) fn choose_anew() {
     all().flat_map(|cache| &cache.rings).for_each(Ring::forget_order);
 }

@@ -37,8 +37,8 @@ pub fn owns(address: *const u8) -> bool {
     }
 }
 
-/// The process's `malloc` is heapwright's from now on. Blocks that the C library's own allocator has
-/// made are passed on to it when they are freed; no later one is.
+/// The process's `malloc` is heapwright's from now on. Blocks that the C library's own allocator
+/// has made are passed on to it when they are freed; no later one is.
 ///
 /// Only a C layer that is the process's `malloc` calls this, in its constructor.
 pub fn take_over() {

@@ -298,17 +298,6 @@ pub fn map_file(path: &CStr) -> Option<&'static [u8]> {
     })
 }
 
-/// Whether files may be as large as `size` bytes: to write beyond is a signal that ends the process.
-#[cfg(feature = "debug")]
-fn may_write(size: u64) -> bool {
-    if is_filtered() {
-        return false;
-    }
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: writes the struct it is given.
-    unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) == 0 && limit.rlim_cur >= size }
-}
-
 /// Makes the file at `path`, which ends with a zero, for this user alone, in place of one that is there, what `write` writes to
 /// an open file. False: it could not be made, or not be written.
 pub fn replace_private_file(path: &[u8], write: impl FnOnce(i32) -> bool) -> bool {

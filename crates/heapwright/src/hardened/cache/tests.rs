@@ -60,7 +60,8 @@ fn a_ring_is_a_queue_across_the_wrap_of_its_counters() {
     });
 }
 
-/// With `hardened:full` an entry changes places only with one that waits, and none is lost or doubled.
+/// With `hardened:full` an entry changes places only with one that waits, and none is lost or
+/// doubled.
 #[test]
 fn a_shuffled_ring_keeps_its_entries() {
     with_cache(true, |cache| {
@@ -96,7 +97,8 @@ fn a_shuffled_ring_keeps_its_entries() {
     });
 }
 
-/// None is ready before as many wait as may at last, and those that become ready at once; then the oldest are.
+/// None is ready before as many wait as may at last, and those that become ready at once; then the
+/// oldest are.
 #[test]
 fn entries_wait_until_enough_others_do() {
     with_cache(false, |cache| {
@@ -141,8 +143,8 @@ fn a_thread_has_a_budget() {
     });
 }
 
-/// In a forked child none is ready, and then all come out in another order, none lost or doubled; but for the newest, which
-/// stay where they are.
+/// In a forked child none is ready, and then all come out in another order, none lost or doubled;
+/// but for the newest, which stay where they are.
 #[test]
 fn a_forked_child_takes_another_order() {
     with_cache(false, |cache| {
