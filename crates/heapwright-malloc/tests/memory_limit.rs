@@ -153,7 +153,7 @@ impl Drop for Group {
     }
 }
 
-/// In a control group that holds the largest buffer, no second one, and its own limit or that of a group that it is in.
+/// In a control group that holds one buffer and not two: by its own limit, or by its parent's.
 #[test]
 fn a_buffer_that_grows_fits_into_its_control_group() {
     const LIMIT: usize = 130 << 20;
