@@ -386,7 +386,7 @@ fn a_hardened_process_shows_no_address_and_takes_no_orders() {
         for at in 0..size_of::<Slot>() / 8 {
             // SAFETY: within the slot; a number that changes meanwhile is read as it was, or as it
             // is.
-            let word = unsafe { words.add(at).read_volatile() };
+            let word = unsafe { words.wrapping_add(at).read_volatile() };
             let inside =
                 ranges.iter().find(|(from, to)| (*from..*to).contains(&word) && word > 1 << 40);
             assert_eq!(inside, None, "{mode}: word {at} is {word:#x}");

@@ -161,7 +161,7 @@ unsafe fn read_known<T>(from: *const T, to: *mut T) -> bool {
     unsafe { ptr::copy_nonoverlapping(from.cast::<u8>(), to.cast::<u8>(), both) };
     (both..size).all(|at| {
         // SAFETY: by the contract the caller's struct has so many bytes.
-        unsafe { from.cast::<u8>().add(at).read() == 0 }
+        unsafe { from.cast::<u8>().wrapping_add(at).read() == 0 }
     })
 }
 

@@ -316,7 +316,7 @@ mod tests {
             let lengths: Result<Vec<u64>, gimli::Error> = lengths.collect();
             let expected = sections.iter().map(|(_, length)| *length).collect();
             assert_eq!(lengths, if is_read { Ok(expected) } else { Err(gimli::Error::Io) });
-            assert!(is_read || Information::of(&elf, path).is_none());
+            assert!(is_read || Information::of(&elf, path, &Rights::own()).is_none());
         }
     }
 

@@ -492,11 +492,10 @@ pub unsafe fn seal(at: *mut u8, size: usize) {
     const SYS_MSEAL: libc::c_long = 462;
     keeping_errno(|| {
         // SAFETY: by the contract nobody writes there any more.
-        if unsafe { calls::mprotect(at.cast(), size, libc::PROT_READ) } == 0 {
-            if !is_filtered() {
-                // SAFETY: forbids changes to a mapping that is to stay as it is.
-                unsafe { libc::syscall(SYS_MSEAL, at, size, 0) };
-            }
+        let is_read_only = unsafe { calls::mprotect(at.cast(), size, libc::PROT_READ) } == 0;
+        if is_read_only && !is_filtered() {
+            // SAFETY: forbids changes to a mapping that is to stay as it is.
+            unsafe { libc::syscall(SYS_MSEAL, at, size, 0) };
         }
     });
 }
