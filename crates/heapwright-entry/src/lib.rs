@@ -137,12 +137,14 @@ macro_rules! plain_entry {
                 ".cfi_startproc",
                 "adrp x16, {slots}",
                 "add x16, x16, :lo12:{slots}",
+                "add x16, x16, {pages}, lsl #12",
                 "add x16, x16, {at}",
                 "ldr x17, [x16]",
                 "br x17",
                 ".cfi_endproc",
                 slots = sym SLOTS,
-                at = const $crate::core::mem::offset_of!(Slots, $name),
+                pages = const $crate::core::mem::offset_of!(Slots, $name) >> 12,
+                at = const $crate::core::mem::offset_of!(Slots, $name) & 0xfff,
             );
         }
     };
@@ -225,6 +227,7 @@ macro_rules! variadic_entry {
                 concat!("add ", $crate::argument!($fixed), ", sp, #208"),
                 "adrp x16, {slots}",
                 "add x16, x16, :lo12:{slots}",
+                "add x16, x16, {pages}, lsl #12",
                 "add x16, x16, {at}",
                 "ldr x17, [x16]",
                 "blr x17",
@@ -237,7 +240,8 @@ macro_rules! variadic_entry {
                 ".cfi_endproc",
                 rest = const (8 - $fixed) * 8,
                 slots = sym SLOTS,
-                at = const $crate::core::mem::offset_of!(Slots, $name),
+                pages = const $crate::core::mem::offset_of!(Slots, $name) >> 12,
+                at = const $crate::core::mem::offset_of!(Slots, $name) & 0xfff,
             );
         }
     };

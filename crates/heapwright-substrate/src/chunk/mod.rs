@@ -90,6 +90,14 @@ pub enum Want {
     Dense,
 }
 
+impl Want {
+    /// Whether the kernel is to zero so many units: of a few, to zero what has pages is cheaper than
+    /// page faults.
+    fn is_zero_by_kernel(self, units: usize) -> bool {
+        self == Self::Zero && units * UNIT >= ZERO_BY_KERNEL
+    }
+}
+
 /// A run of units that was taken.
 #[derive(Clone, Copy)]
 pub struct Run {
@@ -225,8 +233,7 @@ impl<O: Memory + Copy> Chunk<O> {
     }
 
     fn take_dirty(&mut self, units: usize, want: Want) -> Option<Run> {
-        // Zeroing a few units is cheaper than faulting them in.
-        if want == Want::Zero && units * UNIT >= ZERO_BY_KERNEL {
+        if want.is_zero_by_kernel(units) {
             let clean = self.take_clean(units);
             if clean.is_some() {
                 return clean;
@@ -284,9 +291,9 @@ impl<O: Memory + Copy> Chunk<O> {
 
     /// Puts a long run together around one of the longest dirty runs, of its free neighbours and of what they
     /// lack behind the frontier: pages that are there are used again, and only the rest is fresh. Not
-    /// where all is to read as zero.
+    /// where the kernel is to zero all of it.
     fn take_joined(&mut self, units: usize, want: Want) -> Option<Run> {
-        if units < LONG || want == Want::Zero {
+        if units < LONG || want.is_zero_by_kernel(units) {
             return None;
         }
         let least = units / PART_WARM;

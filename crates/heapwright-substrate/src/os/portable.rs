@@ -519,6 +519,11 @@ impl Mapping {
 pub struct Unknown;
 
 /// Mappings are unknown here.
+pub fn each_mapping(_visit: &mut dyn FnMut(&Mapping) -> bool) -> bool {
+    false
+}
+
+/// Mappings are unknown here.
 pub fn mapping_of(_address: usize) -> Result<Option<Mapping>, Unknown> {
     Ok(None)
 }
@@ -539,7 +544,7 @@ pub fn libc_free() -> Option<unsafe extern "C" fn(*mut u8)> {
 }
 
 /// The C library is not reached past `std` here.
-pub fn libc_heap() -> Option<LibcHeap> {
+pub fn libc_heap() -> Option<super::LibcHeap> {
     None
 }
 
