@@ -18,7 +18,6 @@ static CONSTRUCTOR: extern "C" fn() = construct;
 extern "C" fn construct() {
     heap::take_over();
     cxx::notice_replacements();
-    begin_heap();
     if heap::debugging() {
         begin_debugging();
     } else {
@@ -37,13 +36,6 @@ extern "C" fn construct() {
     status::publish();
 }
 
-/// Makes the heap begin. From then on it knows a child of vfork from its parent.
-fn begin_heap() {
-    let block = heap::malloc(1);
-    // SAFETY: null, or a block of ours, freed once.
-    unsafe { heap::free(block) };
-}
-
 /// What guarded blocks of fast mode need: to be told of faults.
 #[cold]
 fn begin_guarding() {
@@ -53,6 +45,10 @@ fn begin_guarding() {
 /// What only the debug heap needs: to know which call it was, and of faults.
 #[cold]
 pub(crate) fn begin_debugging() {
+    // What the first block of a thread needs of the kernel is asked now.
+    let block = heap::malloc(1);
+    // SAFETY: null, or a block of ours, freed once.
+    unsafe { heap::free(block) };
     cxx::distinguish_forms();
     fault_handler::install(heap::fault, true);
     ending_signals::watch();

@@ -228,7 +228,7 @@ mod tests {
             ),
             (
                 "1: fr\x07ee 0x10",
-                "'fr?ee' is no action; there are malloc, calloc, realloc, memalign, free and thread_done",
+                "'fr\\u{7}ee' is no action; there are malloc, calloc, realloc, memalign, free and thread_done",
             ),
         ] {
             assert_eq!(wrong(&format!("{good}{line}\n{good}")), (2, why.to_owned()), "{line}");
