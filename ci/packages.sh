@@ -79,7 +79,7 @@ files | awk '$1 != "d"' | diff "$SCRATCH/before" - || die "the package's removal
 say "ok   .deb: installed in a bare root, used, removed without a trace"
 
 packages rpm
-rpm -K --nosignature "$out"/*.rpm | grep -q 'digests OK' || die "rpm does not accept its digests"
+[ "$(rpm -K --nosignature "$out"/*.rpm | grep -c 'digests OK')" -eq 2 ] || die "rpm does not accept its digests"
 mkdir "$SCRATCH/rpm"
 rpm --root "$SCRATCH/rpm" --dbpath /db -i --nodeps --nosignature "$out"/*.rpm 2>"$SCRATCH/said" || { cat "$SCRATCH/said"; die "rpm does not install it"; }
 HOME=$SCRATCH "$SCRATCH/rpm/usr/bin/heapwright" run --stats -- true 2>&1 | grep -q rounding || die "no statistics by the rpm's command"

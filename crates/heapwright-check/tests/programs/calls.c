@@ -136,6 +136,16 @@ static int sent(void)
 #define TEXT(S) memcpy(p, S, sizeof(S))
 #define NOTHING (void)0
 
+/* What musl does not declare. */
+#ifdef __GLIBC__
+#define OF_GLIBC(F)                                                                                \
+    F(preadv2, preadv2, writes, SHORT, NOTHING,                                                    \
+      (part.iov_base = p, preadv2(file, &part, 1, 0, 0)))                                          \
+    OUT(F, statx, struct statx, statx(AT_FDCWD, "file", 0, STATX_SIZE, p))
+#else
+#define OF_GLIBC(F)
+#endif
+
 /* F(name, function, what the kernel does, bytes, what is in them first, the call) */
 #define PATH(F, NAME, CALL) F(NAME, NAME, reads, sizeof NO_PATH, TEXT(NO_PATH), CALL)
 #define OUT(F, NAME, TYPE, CALL) F(NAME, NAME, writes, sizeof(TYPE), NOTHING, CALL)
@@ -144,8 +154,7 @@ static int sent(void)
     F(pread, pread, writes, SHORT, NOTHING, pread(file, p, SHORT, 0))                              \
     F(readv, readv, writes, SHORT, NOTHING, (part.iov_base = p, readv(zeros, &part, 1)))           \
     F(preadv, preadv, writes, SHORT, NOTHING, (part.iov_base = p, preadv(file, &part, 1, 0)))      \
-    F(preadv2, preadv2, writes, SHORT, NOTHING,                                                    \
-      (part.iov_base = p, preadv2(file, &part, 1, 0, 0)))                                          \
+    OF_GLIBC(F)                                                                                    \
     F(readv_list, readv, reads, 2 * sizeof part,                                                   \
       SET(struct iovec, {buffer, 8}), readv(zeros, p, 2))                                          \
     F(write, write, reads, SHORT, NOTHING, write(nowhere, p, SHORT))                               \
@@ -182,7 +191,6 @@ static int sent(void)
     OUT(F, stat, struct stat, stat("file", p))                                                     \
     OUT(F, lstat, struct stat, lstat("file", p))                                                   \
     OUT(F, fstatat, struct stat, fstatat(AT_FDCWD, "file", p, 0))                                  \
-    OUT(F, statx, struct statx, statx(AT_FDCWD, "file", 0, STATX_SIZE, p))                         \
     OUT(F, statfs, struct statfs, statfs(".", p))                                                  \
     OUT(F, statvfs, struct statvfs, statvfs(".", p))                                               \
     PATH(F, access, access(p, F_OK))                                                               \

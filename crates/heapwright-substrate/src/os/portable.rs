@@ -518,6 +518,12 @@ impl Mapping {
 #[derive(Clone, Copy, Debug)]
 pub struct Unknown;
 
+/// Whether memory can be read is not known here.
+#[cfg(feature = "debug")]
+pub fn is_readable(_address: usize) -> bool {
+    false
+}
+
 /// Mappings are unknown here.
 pub fn each_mapping(_visit: &mut dyn FnMut(&Mapping) -> bool) -> bool {
     false
