@@ -40,12 +40,17 @@ pub fn owns(address: *const u8) -> bool {
 /// The process's `malloc` is heapwright's from now on. Blocks that the C library's own allocator
 /// has made are passed on to it when they are freed; no later one is.
 ///
-/// The heap begins, with a cache for the calling thread: what it asks the kernel once, it asks now.
+/// What the heap asks the kernel once, it asks now. In fast mode that is little, and the heap itself
+/// begins with the first block.
 ///
 /// Only a C layer that is the process's `malloc` calls this, in its constructor.
 pub fn take_over() {
     libc_block::record();
-    let _ = start::mine();
+    if super::debugging() || hardens() || super::guarding() || options::detailed() {
+        let _ = start::mine();
+    } else {
+        os::begin();
+    }
 }
 
 /// How many bytes a block would have that is asked for so. `align` is a power of two. `None`: there can be none so

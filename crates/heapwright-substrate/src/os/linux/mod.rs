@@ -763,7 +763,8 @@ const REGISTER_BARRIER: libc::c_int = 1 << 4;
 /// it, or refuses.
 pub fn register_barrier() -> bool {
     // SAFETY: no preconditions.
-    keeping_errno(|| unsafe { libc::syscall(libc::SYS_membarrier, REGISTER_BARRIER, 0, 0) }) == 0
+    let register = || unsafe { libc::syscall(libc::SYS_membarrier, REGISTER_BARRIER, 0, 0) } == 0;
+    !is_filtered() && keeping_errno(register)
 }
 
 /// Runs a full fence in each thread of this process that runs just now, the caller's included; the

@@ -321,6 +321,9 @@ const MOST_SEGMENTS: i32 = 1024;
 /// shrink it. It goes with the last process that has it. It is heapwright's own ([`super::is_own`])
 /// and not in core dumps. `None`: there is none.
 pub fn shared_memory(size: usize) -> Option<*mut u8> {
+    if is_filtered() {
+        return None;
+    }
     const SHM_INFO: i32 = 14;
     // SAFETY: a struct of numbers, which zeros are values of.
     let mut about = unsafe { core::mem::zeroed::<libc::shmid_ds>() };

@@ -263,7 +263,7 @@ pub fn possible_cpus() -> usize {
 pub fn numbers_are_below(most: usize) -> bool {
     let mut set = [0usize; 16];
     let size = most.div_ceil(usize::BITS as usize) * size_of::<usize>();
-    if most == 0 || size > size_of_val(&set) {
+    if most == 0 || size > size_of_val(&set) || super::is_filtered() {
         return false;
     }
     // SAFETY: `set` has room for so many bytes. By the system's number, for the C library
@@ -281,7 +281,8 @@ const FLAG_CPU: libc::c_uint = 1;
 /// Says that this process will call [`fence`]. False where the kernel does not know it.
 pub fn register_fence() -> bool {
     // SAFETY: no preconditions.
-    keeping_errno(|| unsafe { libc::syscall(libc::SYS_membarrier, REGISTER_RSEQ, 0, 0) }) == 0
+    let register = || unsafe { libc::syscall(libc::SYS_membarrier, REGISTER_RSEQ, 0, 0) } == 0;
+    !super::is_filtered() && keeping_errno(register)
 }
 
 /// Restarts every sequence of this process that is under way, on one CPU or on all: what
