@@ -136,11 +136,12 @@ static int sent(void)
 #define TEXT(S) memcpy(p, S, sizeof(S))
 #define NOTHING (void)0
 
-/* What musl does not declare. */
+/* What musl does not declare, or by another name. */
 #ifdef __GLIBC__
 #define OF_GLIBC(F)                                                                                \
     F(preadv2, preadv2, writes, SHORT, NOTHING,                                                    \
       (part.iov_base = p, preadv2(file, &part, 1, 0, 0)))                                          \
+    F(getdents64, getdents64, writes, 1024, NOTHING, getdents64(open(".", O_RDONLY), p, 1024) > 0) \
     OUT(F, statx, struct statx, statx(AT_FDCWD, "file", 0, STATX_SIZE, p))
 #else
 #define OF_GLIBC(F)
@@ -170,7 +171,6 @@ static int sent(void)
     OUT(F, fstat, struct stat, fstat(file, p))                                                     \
     OUT(F, fstatfs, struct statfs, fstatfs(file, p))                                               \
     OUT(F, fstatvfs, struct statvfs, fstatvfs(file, p))                                            \
-    F(getdents64, getdents64, writes, 1024, NOTHING, getdents64(open(".", O_RDONLY), p, 1024) > 0) \
     F(fgetxattr, fgetxattr, reads, 10, TEXT("user.what"), fgetxattr(file, p, buffer, PAGE))        \
     F(getlk, fcntl, writes, sizeof(struct flock), SET(struct flock, {.l_type = F_WRLCK}),          \
       fcntl(file, F_GETLK, p))                                                                     \
