@@ -199,7 +199,7 @@ nfpm_package() {
             $0 == "@DEPENDS@" { print depends; next }
             $0 == "@DESCRIPTION@" { print "description: |-\n  " description; next }
             { print }' >"$specification"
-    # There is no library in it that the loader would have to be told of.
+    # The debug package has no library for the loader's cache.
     [ "$section" = devel ] || sed -i '/^  triggers:/,/- ldconfig/d' "$specification"
     # nfpm writes a tree's folders into an .apk with Go's bit for folders among the permissions, and
     # apk-tools refuses the file: so each file is named there, and the folders follow from the files.

@@ -1,9 +1,9 @@
 //! What happens when the library is loaded.
 //!
 //! Little may be assumed here: other libraries' constructors may have run
-//! before, and allocated; the program's own will run after. The heap begins here at
-//! the latest: whatever it asks the kernel once, it asks before the program can forbid
-//! itself system calls (docs/platforms.md).
+//! before, and allocated; the program's own will run after. Debug and hardened mode begin the heap
+//! here. Fast mode asks the kernel here what it needs to know, before the program can forbid itself
+//! system calls (docs/platforms.md); its heap begins with the first block.
 
 use crate::{alloc_token, at_exit, cxx, ending_signals, fault_handler};
 use heapwright::{heap, limit, status};
