@@ -377,8 +377,6 @@ static size_t comes_again(size_t size, int frees)
     return least;
 }
 
-static size_t least_calls;
-
 static size_t size_of_all, least_calls;
 
 static void *waits_in_thread(void *argument)
@@ -389,8 +387,41 @@ static void *waits_in_thread(void *argument)
     return argument;
 }
 
-/* A freed block does not come again where none is freed, and late where others are: in a young thread, and in some that run at a
-   time. */
+/* Frees the block as its thread's last deed. */
+static void *frees(void *block)
+{
+    free(malloc(size_of_all));
+    free(block);
+    return NULL;
+}
+
+/* The block of an ended thread does not come again where none is freed. */
+static void *waits_on(void *freed)
+{
+    enum { CALLS = 20000 };
+    void **held = calloc(CALLS, sizeof *held);
+    CHECK(held != NULL);
+    for (int i = 0; i < CALLS; i++) {
+        held[i] = malloc(size_of_all);
+        CHECK(held[i] != freed);
+    }
+    for (int i = 0; i < CALLS; i++)
+        free(held[i]);
+    free(held);
+    return NULL;
+}
+
+static void after_each_other(void *(*first)(void *), void *(*second)(void *), void *argument)
+{
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, first, argument) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(pthread_create(&thread, NULL, second, argument) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+}
+
+/* A freed block does not come again where none is freed, and late where others are: in a young thread, in some that run at a
+   time, and in one that follows another. */
 static void waits(size_t size, size_t least)
 {
     size_of_all = size;
@@ -401,6 +432,7 @@ static void waits(size_t size, size_t least)
         CHECK(pthread_create(&threads[i], NULL, waits_in_thread, NULL) == 0);
     for (int i = 0; i < 4; i++)
         CHECK(pthread_join(threads[i], NULL) == 0);
+    after_each_other(frees, waits_on, malloc(size));
 }
 
 static void ends(int signal)

@@ -84,7 +84,7 @@ pub(super) struct Ring {
     /// is shut, or if the short way does not put slots into it.
     most: AtomicI32,
     /// The room, a power of two, less an entry.
-    mask: u32,
+    mask: Cell<u32>,
     /// The word of a block of `malloc` that is as long as a slot can hold.
     longest: u32,
     /// The class's, so that nothing else needs to be read: as a word, to be multiplied with.
@@ -160,6 +160,8 @@ pub(crate) struct Cache {
     /// The cache made before this one, and the next one that no thread has.
     older: *const Cache,
     unused: AtomicPtr<Cache>,
+    /// No thread has it, and slots wait in it.
+    is_filled: Cell<bool>,
 }
 
 // SAFETY: a cache is changed by its thread alone; others read counts, which are atomics.
@@ -203,18 +205,19 @@ const fn first_stays(class: usize, shape: Shape) -> usize {
 }
 
 /// Entries that wait in the ring of a class at last, if [`budget`] has room for them: 416, or 104
-/// KiB; with `full` 1984, or 512 KiB. Where address space is scarce as many as at first.
+/// KiB; with `full` 1984, or 416 KiB. Where address space is scarce as many as at first.
 const fn last_stays(class: usize, shape: Shape) -> usize {
     let first = first_stays(class, shape);
-    let (slots, bytes) = if shape.full { (1984, 512 << 10) } else { (416, 104 << 10) };
+    let (slots, bytes) = (if shape.full { 1984 } else { 416 }, budget(shape));
     let most = bytes / size_class::size(class);
     let last = if most > slots { slots } else { most };
     if shape.is_scarce || last < first { first } else { last }
 }
 
-/// Bytes of slots of all classes that wait in a thread's rings at last, and not at first.
+/// Bytes of slots of all classes that wait in a thread's rings at last, and not at first: as many
+/// as of one class.
 const fn budget(shape: Shape) -> usize {
-    if shape.full { 640 << 10 } else { 160 << 10 }
+    if shape.full { 416 << 10 } else { 104 << 10 }
 }
 
 /// Entries that become ready at a time, or more.
@@ -232,10 +235,14 @@ const fn spare(class: usize, shape: Shape) -> usize {
     renewed(class, shape) + most_drawn(class, shape) * 3 / 2
 }
 
-/// Places in the ring of a class: a power of two.
-const fn room(class: usize, shape: Shape) -> usize {
-    let most = last_stays(class, shape) + spare(class, shape);
-    (most + 1 + PENDING as usize).next_power_of_two()
+/// Places in the ring of a class in which so many wait: a power of two.
+const fn room(class: usize, shape: Shape, stays: usize) -> usize {
+    (stays + spare(class, shape) + 1 + PENDING as usize).next_power_of_two()
+}
+
+/// Places that the ring of a class may come to have.
+const fn last_room(class: usize, shape: Shape) -> usize {
+    room(class, shape, last_stays(class, shape))
 }
 
 // Where calls may be pending, so many and more wait; and a refill has room for one more.
@@ -247,7 +254,8 @@ const _: () = {
             let shape = Shape { full: kind & 1 != 0, is_scarce: kind & 2 != 0 };
             let is_short = size_class::size(class) <= SHORT;
             assert!(!is_short || first_stays(class, shape) >= LEAST_WAIT as usize);
-            assert!(room(class, shape) <= MOST_SHUFFLED as usize);
+            assert!(last_room(class, shape) <= MOST_SHUFFLED as usize);
+            assert!(renewed(class, shape) <= room(class, shape, first_stays(class, shape)));
             assert!(spare(class, shape) <= u8::MAX as usize);
             kind += 1;
         }
@@ -261,7 +269,7 @@ const fn bytes(shape: Shape) -> usize {
     let mut places = 0;
     let mut class = 0;
     while class < CLASSES {
-        places += room(class, shape);
+        places += last_room(class, shape);
         class += 1;
     }
     // One more is read, behind the last.
@@ -274,7 +282,9 @@ struct Area {
     size: usize,
     used: usize,
     newest: *const Cache,
+    /// Those that no thread has. In `filled` of them slots wait.
     unused: *const Cache,
+    filled: usize,
 }
 
 // SAFETY: the pointers lead to what is never freed.
@@ -287,6 +297,8 @@ const SCARCE_AREA: usize = 8 << 20;
 /// With twice as many threads that have a cache, and more, fewer slots come to wait in each:
 /// together about as many.
 const MANY: usize = 16;
+/// Caches that no thread has and in which slots wait for the next thread, at most.
+const MOST_FILLED: usize = 4;
 
 static CACHES: Lock<Area> = Lock::new(Area {
     at: ptr::null_mut(),
@@ -294,6 +306,7 @@ static CACHES: Lock<Area> = Lock::new(Area {
     used: 0,
     newest: ptr::null(),
     unused: ptr::null(),
+    filled: 0,
 });
 /// Caches that threads have.
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
@@ -320,6 +333,7 @@ impl Cache {
         // SAFETY: null, or a cache, which is never freed.
         if let Some(cache) = unsafe { area.unused.as_ref() } {
             area.unused = cache.unused.load(Ordering::Relaxed);
+            area.filled -= usize::from(cache.is_filled.take());
             IN_USE.fetch_add(1, Ordering::Relaxed);
             return Some(cache);
         }
@@ -363,9 +377,9 @@ impl Cache {
         self.stub.become_hardened(shape.full);
         self.reach = if shape.full { REACH * PLACE as i32 } else { 0 };
         for (class, ring) in self.rings.iter_mut().enumerate() {
-            let (room, size) = (room(class, shape), size_class::size(class) as u32);
-            ring.stays.set(first_stays(class, shape) as i32 * PLACE as i32);
-            ring.mask = (room as u32 - 1) * PLACE;
+            let (stays, size) = (first_stays(class, shape), size_class::size(class) as u32);
+            ring.stays.set(stays as i32 * PLACE as i32);
+            ring.mask.set((room(class, shape, stays) as u32 - 1) * PLACE);
             ring.reciprocal = size_class::reciprocal(class).into();
             ring.room = size - CANARY as u32;
             ring.longest = ring.room + LEAST_LIVE;
@@ -375,18 +389,28 @@ impl Cache {
             ring.places = places;
             ring.batch.store(1, Ordering::Relaxed);
             ring.open(0, self.reach);
-            places = places.wrapping_add(room);
+            places = places.wrapping_add(last_room(class, shape));
         }
     }
 
-    /// The thread ends: its slots go back, and another thread may have the cache.
+    /// The thread ends, and another thread may have the cache. Its slots wait there for that thread
+    /// (else short-lived threads would draw a quarantine each), or go back.
     pub(crate) fn leave(&'static self) {
+        let mut area = CACHES.lock();
+        let is_filled = area.filled < MOST_FILLED;
+        area.filled += usize::from(is_filled);
+        drop(area);
         for class in 0..CLASSES {
-            if self.slowly(class, |ring, ready| Self::give_back(class, ring, ready, 0)).is_none() {
+            let left = self.slowly(class, |ring, ready| {
+                let leave = if is_filled { ring.stays.get() } else { 0 };
+                Self::give_back(class, ring, ready, leave);
+            });
+            if left.is_none() {
                 // A signal handler ends the thread in the middle of a call: nobody gets this cache.
                 return;
             }
         }
+        self.is_filled.set(is_filled);
         let mut area = CACHES.lock();
         self.unused.store(area.unused.cast_mut(), Ordering::Relaxed);
         area.unused = self;
@@ -479,10 +503,12 @@ impl Cache {
         let (shape, stays) = (Shape::of_process(), ring.stays.get());
         let share = (IN_USE.load(Ordering::Relaxed) / MANY).max(1).ilog2();
         let most = ((last_stays(class, shape) >> share) * PLACE as usize) as i32;
-        let grown = self.grown.get() + usize::from(ring.renewed) * size_class::size(class);
-        let grows = stays < most && grown <= budget(shape);
+        let more = (stays + ring.renewed()).min(most);
+        let added = (more - stays).max(0) as usize / PLACE as usize * size_class::size(class);
+        let grown = self.grown.get() + added;
+        let grows = stays < most && grown <= budget(shape) && ring.widen(more);
         if grows {
-            ring.stays.set((stays + ring.renewed()).min(most));
+            ring.stays.set(more);
             self.grown.set(grown);
         }
         grows
@@ -519,7 +545,7 @@ impl Cache {
         }
         // (Below zero it would be if more handlers were nested than may be.)
         let count = ring.count().max(0) / PLACE as i32;
-        let room = (ring.mask / PLACE) as i32 + 1;
+        let room = (ring.mask.get() / PLACE) as i32 + 1;
         let is_long = size_class::size(class) > SHORT;
         // So many are to wait: those that do, but that pending calls may have taken some.
         let waiting = if is_long { count } else { count.max(LEAST_WAIT) };
@@ -832,7 +858,7 @@ pub(super) enum Refused {
 impl Ring {
     #[inline(always)]
     fn place_at(&self, at: u32) -> *const Place {
-        self.places.wrapping_byte_add((at & self.mask) as usize)
+        self.places.wrapping_byte_add((at & self.mask.get()) as usize)
     }
 
     #[inline(always)]
@@ -848,6 +874,35 @@ impl Ring {
         self.most.store(SHUT, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
         ready
+    }
+
+    /// Has places for so many that wait (times [`PLACE`]), twice as many as before if need be: few
+    /// places stay in the processor's caches. False: not now, for pending calls may have yet to
+    /// write the newest, and those would move. The ring is shut.
+    fn widen(&self, stays: i32) -> bool {
+        let (pending, room) = (PENDING as u32 * PLACE, self.mask.get() + PLACE);
+        let spare = u32::from(self.spare) * PLACE;
+        if stays as u32 + spare + PLACE + pending <= room {
+            return true;
+        }
+        let (head, tail) = (self.head.load(Ordering::Relaxed), self.tail.load(Ordering::Relaxed));
+        let stay = |at: u32| at & room == 0;
+        if !stay(tail.wrapping_sub(PLACE)) || !stay(tail.wrapping_sub(pending)) {
+            return false;
+        }
+        // (Those just before the oldest may be a pending call's that has yet to read one.)
+        let first = head.wrapping_sub(pending);
+        for behind in (0..tail.wrapping_sub(first)).step_by(PLACE as usize) {
+            let at = first.wrapping_add(behind);
+            if !stay(at) {
+                let Free { block, word } = self.place(at).get();
+                // SAFETY: of the places that the ring may come to have, as the caller asks for.
+                let to = unsafe { &*self.place_at(at).byte_add(room as usize) };
+                to.set(block, word);
+            }
+        }
+        self.mask.set(2 * room - PLACE);
+        true
     }
 
     /// Lets the short way take slots up to a place, and put slots.
@@ -1094,6 +1149,7 @@ pub(super) fn choose_anew() {
 pub(super) fn forget_after_fork(mine: Option<&'static Cache>) {
     let mut area = CACHES.lock();
     area.unused = ptr::null();
+    area.filled = 0;
     IN_USE.store(mine.is_some().into(), Ordering::Relaxed);
     for cache in all().filter(|cache| !mine.is_some_and(|mine| ptr::eq(mine, *cache))) {
         for ring in &cache.rings {
@@ -1102,6 +1158,7 @@ pub(super) fn forget_after_fork(mine: Option<&'static Cache>) {
             ring.open(tail, cache.reach);
         }
         cache.is_busy.store(false, Ordering::Relaxed);
+        cache.is_filled.set(false);
         cache.unused.store(area.unused.cast_mut(), Ordering::Relaxed);
         area.unused = cache;
     }

@@ -38,7 +38,7 @@ fn pop(ring: &Ring) -> usize {
 fn a_ring_is_a_queue_across_the_wrap_of_its_counters() {
     with_cache(false, |cache| {
         for ring in cache.rings.iter().step_by(STEP) {
-            let start = (u32::MAX - ring.mask / 2) & !(PLACE - 1);
+            let start = (u32::MAX - ring.mask.get() / 2) & !(PLACE - 1);
             ring.head.store(start, Ordering::Relaxed);
             ring.tail.store(start, Ordering::Relaxed);
             let mut model = VecDeque::new();
@@ -120,6 +120,48 @@ fn entries_wait_until_enough_others_do() {
             }
             assert!(!ring.has_ready() && !cache.renew(class));
             assert_eq!(ring.count(), (stays * PLACE as usize) as i32);
+        }
+    });
+}
+
+/// A ring widens only where the newest places stay, which a pending call may have yet to write;
+/// it is the same queue before and after.
+#[test]
+fn a_ring_widens_around_pending_calls() {
+    with_cache(true, |cache| {
+        let shape = Shape { full: true, is_scarce: false };
+        for class in (0..CLASSES).step_by(STEP) {
+            let ring = &cache.rings[class];
+            let room = ring.mask.get() + PLACE;
+            let most = (last_stays(class, shape) * PLACE as usize) as i32;
+            if ring.widen(most) {
+                continue;
+            }
+            // The newest three are just across the middle of the next room, or two or one of them.
+            for across in [PENDING, 2, 1] {
+                let tail = room.wrapping_add(across as u32 * PLACE);
+                let count = room / PLACE / 2;
+                ring.mask.set(room - PLACE);
+                ring.head.store(tail.wrapping_sub(count * PLACE), Ordering::Relaxed);
+                ring.tail.store(ring.head.load(Ordering::Relaxed), Ordering::Relaxed);
+                for number in 1..=count as usize {
+                    ring.push::<false>(slot(number), ptr::null());
+                }
+                let more = room as i32 - (i32::from(ring.spare)) * PLACE as i32;
+                assert!(!ring.widen(more));
+                for number in 1..=2 * count as usize + 4 {
+                    ring.push::<false>(slot(number + count as usize), ptr::null());
+                    assert_eq!(pop(ring), number);
+                    if ring.widen(more) {
+                        break;
+                    }
+                }
+                assert_eq!(ring.mask.get() + PLACE, 2 * room);
+                let first = pop(ring);
+                (first + 1..first + count as usize)
+                    .for_each(|number| assert_eq!(pop(ring), number));
+                assert_eq!(ring.count(), 0);
+            }
         }
     });
 }
