@@ -24,9 +24,14 @@ pub fn note_stderr() {
     STDERR.store(identity(2).unwrap_or(NONE), Ordering::Relaxed);
 }
 
+/// Whether that is known.
+pub(super) fn knows_stderr() -> bool {
+    STDERR.load(Ordering::Relaxed) != ANY
+}
+
 /// The program has made another file its standard error: text goes there.
 pub fn renew_stderr() {
-    if STDERR.load(Ordering::Relaxed) != ANY {
+    if knows_stderr() {
         note_stderr();
     }
 }
