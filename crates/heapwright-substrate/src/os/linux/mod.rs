@@ -41,7 +41,7 @@ pub use process::*;
 pub use registers::*;
 #[cfg(feature = "debug")]
 pub use reservations::{is_own, next_own};
-pub use sandbox::{Sandbox, enter as enter_sandbox, is_filtered, sandbox};
+pub use sandbox::remember;
 #[cfg(feature = "debug")]
 pub use shared_file::map_sealed;
 #[cfg(feature = "debug")]
@@ -52,7 +52,7 @@ pub use symbols::*;
 pub use thread_tag::*;
 pub use threads::*;
 
-use super::Memory;
+use super::{Memory, Sandbox, is_filtered, sandbox};
 
 /// Whether the table of the address map lies at a fixed distance below the
 /// window, which saves the fast path a load.
