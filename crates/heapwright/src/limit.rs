@@ -110,7 +110,7 @@ pub fn enter_strict_sandbox() {
     os::enter_sandbox(os::Sandbox::Strict);
 }
 
-/// The kernel has refused the sandbox: what was [`sandbox`] before is so still, and one is expected.
+/// The kernel has refused the sandbox: [`sandbox`] is what it was before, and one is expected.
 #[doc(hidden)]
 pub fn stay_in_sandbox(before: os::Sandbox) {
     os::enter_sandbox(before.max(os::Sandbox::Expected));
