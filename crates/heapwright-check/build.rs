@@ -36,8 +36,6 @@ fn main() {
             "fcntl",
             "fstatfs",
             "getrlimit",
-            "sysinfo",
-            "sched_getaffinity",
             "sigprocmask",
             "clock_gettime",
         ],

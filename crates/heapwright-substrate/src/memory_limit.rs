@@ -34,7 +34,7 @@ use heapwright_record::control_group;
 use crate::digits::number;
 use crate::files::Path;
 use crate::os;
-pub use crate::os::{expect_sandbox, is_in_sandbox};
+pub use crate::os::is_in_sandbox;
 use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use crate::ticks::{self, Kept, Whose};
 

@@ -47,10 +47,7 @@ fn open_first(chosen: &Options) -> bool {
         FAILED => return false,
         _ => {}
     }
-    // In a sandbox the constructor has asked.
-    if !os::is_filtered() {
-        os::begin();
-    }
+    os::begin();
     os::pretend_page_size(chosen.page);
     purge_delay::set_bounds(chosen.purge_ms, chosen.purge_max_ms);
     chunk::allow_huge_pages(chosen.huge_pages);

@@ -65,6 +65,8 @@ unsafe fn word(address: usize) -> usize {
 
 /// Writes the live chunks of the main heap down. None where its chunks do not lead to its end:
 /// others moved the program break as well.
+#[cold]
+#[inline(never)]
 fn record_heap(start: usize, end: usize) {
     // The last chunk, which reaches to the end, is what glibc has yet to hand out.
     let next = |at: usize| {
@@ -89,6 +91,8 @@ fn record_heap(start: usize, end: usize) {
 }
 
 /// Writes mapped chunks down, `left` of them.
+#[cold]
+#[inline(never)]
 fn record_mapped(mut left: usize) {
     let page = os::kernel_page_size();
     let mut pages = MOST_PAGES;

@@ -110,10 +110,10 @@ pub fn enter_strict_sandbox() {
     os::enter_sandbox(os::Sandbox::Strict);
 }
 
-/// The kernel has refused the sandbox: what was [`sandbox`] before is so still.
+/// The kernel has refused the sandbox: [`sandbox`] is what it was before, and one is expected.
 #[doc(hidden)]
 pub fn stay_in_sandbox(before: os::Sandbox) {
-    os::enter_sandbox(before);
+    os::enter_sandbox(before.max(os::Sandbox::Expected));
 }
 
 /// The sandbox that the process is in.
@@ -127,7 +127,7 @@ pub fn sandbox() -> os::Sandbox {
 #[doc(hidden)]
 pub fn expect_sandbox() {
     const PATIENCE_NS: u64 = 5_000_000;
-    memory_limit::expect_sandbox();
+    os::expect_sandbox();
     #[cfg(feature = "debug")]
     crate::heap::sampling::end_if(crate::heap::sampling::By::Tracer);
     // A handler that has interrupted the look itself waits in vain.

@@ -43,13 +43,12 @@ mod calls {
     use crate::errno;
     use core::arch::naked_asm;
     use core::mem::transmute;
-    use libc::{c_long, c_uint, mode_t, pid_t, rlimit, sigset_t, statfs, sysinfo};
+    use libc::{c_long, c_uint, mode_t, rlimit, sigset_t, statfs};
 
     global_asm!(".hidden __wrap_write", ".hidden __wrap_fwrite", ".hidden __wrap_syscall");
     global_asm!(".hidden __wrap_open", ".hidden __wrap_unlink", ".hidden __wrap_rename");
     global_asm!(".hidden __wrap_chdir", ".hidden __wrap_fcntl", ".hidden __wrap_fstatfs");
-    global_asm!(".hidden __wrap_getrlimit", ".hidden __wrap_sysinfo");
-    global_asm!(".hidden __wrap_sched_getaffinity", ".hidden __wrap_sigprocmask");
+    global_asm!(".hidden __wrap_getrlimit", ".hidden __wrap_sigprocmask");
 
     /// As `syscall`, which needs nothing of the C library's but `errno`.
     #[unsafe(no_mangle)]
@@ -130,23 +129,8 @@ mod calls {
         __wrap_fcntl(file: c_int, command: c_int, what: usize) = SYS_fcntl(file, command, what);
         __wrap_fstatfs(file: c_int, to: *mut statfs) = SYS_fstatfs(file, to);
         __wrap_getrlimit(resource: c_uint, to: *mut rlimit) = SYS_prlimit64(0, resource, 0, to);
-        __wrap_sysinfo(to: *mut sysinfo) = SYS_sysinfo(to);
         __wrap_sigprocmask(how: c_int, new: *const sigset_t, old: *mut sigset_t)
             = SYS_rt_sigprocmask(how, new, old, 8);
-    }
-
-    /// # Safety
-    ///
-    /// As `sched_getaffinity`, with a set of zeros. (The kernel says how many bytes it has.)
-    #[unsafe(no_mangle)]
-    unsafe extern "C" fn __wrap_sched_getaffinity(
-        process: pid_t,
-        bytes: size_t,
-        to: *mut c_void,
-    ) -> c_int {
-        // SAFETY: the kernel writes at most `bytes` bytes, for which the caller has room.
-        let got = unsafe { libc::syscall(libc::SYS_sched_getaffinity, process, bytes, to) };
-        got.min(0) as c_int
     }
 
     /// # Safety

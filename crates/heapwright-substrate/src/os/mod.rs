@@ -29,23 +29,61 @@ mod imp;
 pub mod fake;
 mod mapping;
 
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicU8, Ordering};
 
 pub use imp::*;
 pub use mapping::{Contents, LibcHeap, what_is_at};
 
-static IN_SANDBOX: AtomicBool = AtomicBool::new(false);
-
-/// The process is about to forbid system calls to itself: no file is opened any more for what can
-/// be done without.
-pub fn expect_sandbox() {
-    IN_SANDBOX.store(true, Ordering::SeqCst);
+/// Which system calls the process has left itself (`seccomp`).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Sandbox {
+    /// All, as far as is known.
+    Open,
+    /// All, but soon fewer: no file is opened any more for what can be done without.
+    Expected,
+    /// mmap, munmap, mremap, mprotect, madvise, futex, write, clock_gettime and exit.
+    Filter,
+    /// write and exit.
+    Strict,
 }
 
-/// Whether it has.
+static SANDBOX: AtomicU8 = AtomicU8::new(Sandbox::Open as u8);
+
+/// In which sandbox the process is.
+#[inline]
+pub fn sandbox() -> Sandbox {
+    match SANDBOX.load(Ordering::SeqCst) {
+        0 => Sandbox::Open,
+        1 => Sandbox::Expected,
+        2 => Sandbox::Filter,
+        _ => Sandbox::Strict,
+    }
+}
+
+/// Whether the process is in a sandbox, or is about to enter one.
 #[inline]
 pub fn is_in_sandbox() -> bool {
-    IN_SANDBOX.load(Ordering::SeqCst)
+    sandbox() != Sandbox::Open
+}
+
+/// Whether only the calls for memory and text are left, or fewer.
+#[inline]
+pub fn is_filtered() -> bool {
+    sandbox() >= Sandbox::Filter
+}
+
+/// The process may enter a sandbox soon.
+pub fn expect_sandbox() {
+    SANDBOX.fetch_max(Sandbox::Expected as u8, Ordering::SeqCst);
+}
+
+/// The process is about to enter a sandbox, or has not entered it after all.
+pub fn enter_sandbox(sandbox: Sandbox) {
+    if sandbox >= Sandbox::Filter && !is_filtered() {
+        remember();
+    }
+    SANDBOX.store(sandbox as u8, Ordering::SeqCst);
 }
 
 /// The process's own memory.

@@ -401,29 +401,8 @@ pub fn begin() {}
 /// Nothing is noted here.
 pub fn renew_stderr() {}
 
-/// Nothing is forbidden here.
-pub fn is_filtered() -> bool {
-    false
-}
-
-/// Which calls are left: all.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Sandbox {
-    /// All, as far as is known.
-    Open,
-    /// Those for memory and text.
-    Filter,
-    /// Those for text.
-    Strict,
-}
-
-/// None is known here.
-pub fn sandbox() -> Sandbox {
-    Sandbox::Open
-}
-
-/// Nothing is done about it here.
-pub fn enter_sandbox(_sandbox: Sandbox) {}
+/// Nothing is asked of the kernel here.
+pub fn remember() {}
 
 /// It may.
 pub fn can_write_stderr() -> bool {

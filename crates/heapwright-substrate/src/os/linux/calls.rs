@@ -9,7 +9,7 @@
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
 
-use super::sandbox::{Sandbox, is_filtered, sandbox};
+use crate::os::{Sandbox, is_filtered, is_in_sandbox, sandbox};
 
 /// Whether a call is made. If not, it fails as if the kernel had refused it.
 fn may(is_left: bool) -> bool {
@@ -108,7 +108,7 @@ pub(super) fn write(file: c_int, bytes: &[u8]) -> isize {
     // SAFETY: the kernel reads the slice.
     let write =
         || unsafe { libc::syscall(libc::SYS_write, file, bytes.as_ptr(), bytes.len()) as isize };
-    if crate::os::is_in_sandbox() {
+    if is_in_sandbox() {
         return write();
     }
     let raised = bit(libc::SIGPIPE) | bit(libc::SIGXFSZ);

@@ -41,7 +41,7 @@ pub use process::*;
 pub use registers::*;
 #[cfg(feature = "debug")]
 pub use reservations::{is_own, next_own};
-pub use sandbox::{Sandbox, enter as enter_sandbox, is_filtered, sandbox};
+pub use sandbox::remember;
 #[cfg(feature = "debug")]
 pub use shared_file::map_sealed;
 #[cfg(feature = "debug")]
@@ -52,7 +52,7 @@ pub use symbols::*;
 pub use thread_tag::*;
 pub use threads::*;
 
-use super::Memory;
+use super::{Memory, Sandbox, is_filtered, sandbox};
 
 /// Whether the table of the address map lies at a fixed distance below the
 /// window, which saves the fast path a load.
@@ -127,18 +127,25 @@ pub fn is_more_than_there_is(size: usize) -> bool {
     size > MACHINE.load(Ordering::Relaxed) && is_refused(size)
 }
 
-/// Asks the kernel what is needed of it later, when the process may be in a sandbox.
+/// Asks the kernel what is needed of it later, when the process may be in a sandbox. The second
+/// call asks nothing.
+///
+/// Each page of code that is touched brings fifteen others with it. So this function lies beside
+/// the constructor (code_order.ld), and asks by `syscall`: the C library's wrappers are scattered.
 pub fn begin() {
-    note_stderr();
-    learn_machine();
-    cpus();
+    if !knows_stderr() && !is_filtered() {
+        note_stderr();
+        learn_machine();
+        cpus();
+    }
 }
 
 /// Asks how much memory and swap space there is; may change while the process runs.
 fn learn_machine() {
     let mut info = MaybeUninit::<libc::sysinfo>::zeroed();
     // SAFETY: a valid place for the answer.
-    if keeping_errno(|| unsafe { libc::sysinfo(info.as_mut_ptr()) }) == 0 {
+    let ask = || unsafe { libc::syscall(libc::SYS_sysinfo, info.as_mut_ptr()) };
+    if keeping_errno(ask) == 0 {
         // SAFETY: zeroed before, and now filled by the kernel.
         let info = unsafe { info.assume_init() };
         let pages = info.totalram.saturating_add(info.totalswap) as usize;
@@ -710,19 +717,23 @@ pub fn cpus() -> usize {
 }
 
 fn ask_cpus() -> usize {
-    let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
-    let size = size_of::<libc::cpu_set_t>();
+    let mut set = [0_u64; libc::CPU_SETSIZE as usize / u64::BITS as usize];
+    let (call, size) = (libc::SYS_sched_getaffinity, size_of_val(&set));
     // SAFETY: `set` is a valid place of this size for the answer.
-    let got = keeping_errno(|| unsafe { libc::sched_getaffinity(0, size, set.as_mut_ptr()) });
-    if got != 0 {
+    let got = keeping_errno(|| unsafe { libc::syscall(call, 0, size, set.as_mut_ptr()) });
+    if got < 0 {
         // More CPUs than such a set can name.
         return libc::CPU_SETSIZE as usize;
     }
-    // SAFETY: zeroed before, and now filled by the kernel.
-    let set = unsafe { set.assume_init() };
-    // SAFETY: counts the bits of a set.
-    let count = unsafe { libc::CPU_COUNT(&set) };
-    (count as usize).max(1)
+    // Not by `count_ones`: its constants lie in a page of their own.
+    let (mut count, mut at) = (0_usize, 0);
+    while let Some(word) = set.get_mut(at) {
+        match *word {
+            0 => at += 1,
+            bits => (*word, count) = (bits & (bits - 1), count + 1),
+        }
+    }
+    count.max(1)
 }
 
 /// Wakes one thread that sleeps on `word`.

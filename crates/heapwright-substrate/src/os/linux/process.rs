@@ -6,9 +6,9 @@
 use core::ffi::{CStr, c_char};
 use core::ptr;
 
-use super::sandbox::{self, Sandbox, is_filtered};
-use super::{calls, keeping_errno};
+use super::{calls, keeping_errno, sandbox};
 use crate::digits::number;
+use crate::os::{Sandbox, is_filtered};
 use core::sync::atomic::{AtomicU64, Ordering};
 
 /// The file that standard error was when the library began; [`ANY`] before that.
@@ -24,9 +24,14 @@ pub fn note_stderr() {
     STDERR.store(identity(2).unwrap_or(NONE), Ordering::Relaxed);
 }
 
+/// Whether that is known.
+pub(super) fn knows_stderr() -> bool {
+    STDERR.load(Ordering::Relaxed) != ANY
+}
+
 /// The program has made another file its standard error: text goes there.
 pub fn renew_stderr() {
-    if STDERR.load(Ordering::Relaxed) != ANY {
+    if knows_stderr() {
         note_stderr();
     }
 }
@@ -690,7 +695,7 @@ pub fn is_readable(address: usize) -> bool {
     const IMPROBABLE: u32 = 0x9e37_79b9;
     let how = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
     let no_time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    sandbox::sandbox() != Sandbox::Strict
+    crate::os::sandbox() != Sandbox::Strict
         && keeping_errno(|| {
             let word = ptr::without_provenance::<u32>(address);
             // SAFETY: the call reads the word if it can, and changes nothing; it waits for no time.

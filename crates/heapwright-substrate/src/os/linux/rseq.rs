@@ -308,5 +308,6 @@ mod tests {
         assert_eq!(numbers_are_below(1024), possible <= 1024, "of {possible}");
         assert!(!numbers_are_below(0));
         assert!(current_cpu() < possible);
+        assert!((1..=possible).contains(&crate::os::cpus()));
     }
 }
