@@ -204,11 +204,11 @@ const fn first_stays(class: usize, shape: Shape) -> usize {
     if stays == 0 { 1 } else { stays }
 }
 
-/// Entries that wait in the ring of a class at last, if [`budget`] has room for them: 416, or 104
+/// Entries that wait in the ring of a class at last, if [`budget`] has room for them: 320, or 80
 /// KiB; with `full` 1984, or 416 KiB. Where address space is scarce as many as at first.
 const fn last_stays(class: usize, shape: Shape) -> usize {
     let first = first_stays(class, shape);
-    let (slots, bytes) = (if shape.full { 1984 } else { 416 }, budget(shape));
+    let (slots, bytes) = (if shape.full { 1984 } else { 320 }, budget(shape));
     let most = bytes / size_class::size(class);
     let last = if most > slots { slots } else { most };
     if shape.is_scarce || last < first { first } else { last }
@@ -217,7 +217,7 @@ const fn last_stays(class: usize, shape: Shape) -> usize {
 /// Bytes of slots of all classes that wait in a thread's rings at last, and not at first: as many
 /// as of one class.
 const fn budget(shape: Shape) -> usize {
-    if shape.full { 416 << 10 } else { 104 << 10 }
+    if shape.full { 416 << 10 } else { 80 << 10 }
 }
 
 /// Entries that become ready at a time, or more.
@@ -240,6 +240,13 @@ const fn room(class: usize, shape: Shape, stays: usize) -> usize {
     (stays + spare(class, shape) + 1 + PENDING as usize).next_power_of_two()
 }
 
+/// Places that the ring of a class has at first: with `full` few, which stay in the processor's
+/// caches.
+const fn first_room(class: usize, shape: Shape) -> usize {
+    let first = if shape.full { first_stays(class, shape) } else { last_stays(class, shape) };
+    room(class, shape, first)
+}
+
 /// Places that the ring of a class may come to have.
 const fn last_room(class: usize, shape: Shape) -> usize {
     room(class, shape, last_stays(class, shape))
@@ -255,7 +262,7 @@ const _: () = {
             let is_short = size_class::size(class) <= SHORT;
             assert!(!is_short || first_stays(class, shape) >= LEAST_WAIT as usize);
             assert!(last_room(class, shape) <= MOST_SHUFFLED as usize);
-            assert!(renewed(class, shape) <= room(class, shape, first_stays(class, shape)));
+            assert!(renewed(class, shape) <= first_room(class, shape));
             assert!(spare(class, shape) <= u8::MAX as usize);
             kind += 1;
         }
@@ -379,7 +386,7 @@ impl Cache {
         for (class, ring) in self.rings.iter_mut().enumerate() {
             let (stays, size) = (first_stays(class, shape), size_class::size(class) as u32);
             ring.stays.set(stays as i32 * PLACE as i32);
-            ring.mask.set((room(class, shape, stays) as u32 - 1) * PLACE);
+            ring.mask.set((first_room(class, shape) as u32 - 1) * PLACE);
             ring.reciprocal = size_class::reciprocal(class).into();
             ring.room = size - CANARY as u32;
             ring.longest = ring.room + LEAST_LIVE;
@@ -500,16 +507,19 @@ impl Cache {
 
     /// Has more entries of a ring wait. False: as many do as may.
     fn grow(&self, class: usize, ring: &Ring) -> bool {
-        let (shape, stays) = (Shape::of_process(), ring.stays.get());
+        let (shape, size, stays) = (Shape::of_process(), size_class::size(class), ring.stays.get());
         let share = (IN_USE.load(Ordering::Relaxed) / MANY).max(1).ilog2();
         let most = ((last_stays(class, shape) >> share) * PLACE as usize) as i32;
-        let more = (stays + ring.renewed()).min(most);
-        let added = (more - stays).max(0) as usize / PLACE as usize * size_class::size(class);
-        let grown = self.grown.get() + added;
-        let grows = stays < most && grown <= budget(shape) && ring.widen(more);
+        let may = budget(shape).saturating_sub(self.grown.get()) / size * PLACE as usize;
+        let most = most.min(stays + may as i32);
+        let grows = stays < most;
         if grows {
+            if shape.full {
+                ring.widen(most);
+            }
+            let more = (stays + ring.renewed()).min(most);
             ring.stays.set(more);
-            self.grown.set(grown);
+            self.grown.set(self.grown.get() + (more - stays) as usize / PLACE as usize * size);
         }
         grows
     }
@@ -876,33 +886,24 @@ impl Ring {
         ready
     }
 
-    /// Has places for so many that wait (times [`PLACE`]), twice as many as before if need be: few
-    /// places stay in the processor's caches. False: not now, for pending calls may have yet to
-    /// write the newest, and those would move. The ring is shut.
-    fn widen(&self, stays: i32) -> bool {
-        let (pending, room) = (PENDING as u32 * PLACE, self.mask.get() + PLACE);
-        let spare = u32::from(self.spare) * PLACE;
-        if stays as u32 + spare + PLACE + pending <= room {
-            return true;
-        }
-        let (head, tail) = (self.head.load(Ordering::Relaxed), self.tail.load(Ordering::Relaxed));
-        let stay = |at: u32| at & room == 0;
-        if !stay(tail.wrapping_sub(PLACE)) || !stay(tail.wrapping_sub(pending)) {
-            return false;
-        }
+    /// Has places for so many that wait (times [`PLACE`]). The ring is shut, and with
+    /// `hardened:full`, so no pending call has yet to write a place that moves.
+    fn widen(&self, stays: i32) {
+        let (pending, mask) = (PENDING as u32 * PLACE, self.mask.get());
+        let needed = stays as u32 + u32::from(self.spare) * PLACE + PLACE + pending;
+        let wider = (needed.next_power_of_two() - PLACE).max(mask);
         // (Those just before the oldest may be a pending call's that has yet to read one.)
-        let first = head.wrapping_sub(pending);
-        for behind in (0..tail.wrapping_sub(first)).step_by(PLACE as usize) {
-            let at = first.wrapping_add(behind);
-            if !stay(at) {
+        let first = self.head.load(Ordering::Relaxed).wrapping_sub(pending);
+        let count = self.tail.load(Ordering::Relaxed).wrapping_sub(first);
+        for at in (0..count).step_by(PLACE as usize).map(|behind| first.wrapping_add(behind)) {
+            if at & wider != at & mask {
                 let Free { block, word } = self.place(at).get();
                 // SAFETY: of the places that the ring may come to have, as the caller asks for.
-                let to = unsafe { &*self.place_at(at).byte_add(room as usize) };
+                let to = unsafe { &*self.places.byte_add((at & wider) as usize) };
                 to.set(block, word);
             }
         }
-        self.mask.set(2 * room - PLACE);
-        true
+        self.mask.set(wider);
     }
 
     /// Lets the short way take slots up to a place, and put slots.

@@ -73,7 +73,8 @@ fn a_shuffled_ring_keeps_its_entries() {
                 held.push(number);
             }
             // Too few waited for a change of places when the ring was opened.
-            assert_eq!(ring.place(0).block.load(Ordering::Relaxed), slot(1));
+            let first = ring.place(ring.head.load(Ordering::Relaxed));
+            assert_eq!(first.block.load(Ordering::Relaxed), slot(1));
             let mut in_order = true;
             for _ in 0..if cfg!(miri) { 50 } else { 1000 } {
                 ring.open(ring.head.load(Ordering::Relaxed), cache.reach);
@@ -124,46 +125,27 @@ fn entries_wait_until_enough_others_do() {
     });
 }
 
-/// A ring widens only where the newest places stay, which a pending call may have yet to write;
-/// it is the same queue before and after.
+/// A ring that widens is the same queue, wherever its entries lie.
 #[test]
-fn a_ring_widens_around_pending_calls() {
-    with_cache(true, |cache| {
-        let shape = Shape { full: true, is_scarce: false };
-        for class in (0..CLASSES).step_by(STEP) {
-            let ring = &cache.rings[class];
-            let room = ring.mask.get() + PLACE;
-            let most = (last_stays(class, shape) * PLACE as usize) as i32;
-            if ring.widen(most) {
-                continue;
-            }
-            // The newest three are just across the middle of the next room, or two or one of them.
-            for across in [PENDING, 2, 1] {
-                let tail = room.wrapping_add(across as u32 * PLACE);
-                let count = room / PLACE / 2;
-                ring.mask.set(room - PLACE);
-                ring.head.store(tail.wrapping_sub(count * PLACE), Ordering::Relaxed);
-                ring.tail.store(ring.head.load(Ordering::Relaxed), Ordering::Relaxed);
-                for number in 1..=count as usize {
-                    ring.push::<false>(slot(number), ptr::null());
-                }
-                let more = room as i32 - (i32::from(ring.spare)) * PLACE as i32;
-                assert!(!ring.widen(more));
-                for number in 1..=2 * count as usize + 4 {
-                    ring.push::<false>(slot(number + count as usize), ptr::null());
-                    assert_eq!(pop(ring), number);
-                    if ring.widen(more) {
-                        break;
-                    }
-                }
-                assert_eq!(ring.mask.get() + PLACE, 2 * room);
-                let first = pop(ring);
-                (first + 1..first + count as usize)
-                    .for_each(|number| assert_eq!(pop(ring), number));
-                assert_eq!(ring.count(), 0);
-            }
+fn a_ring_that_widens_keeps_its_entries() {
+    let shape = Shape { full: true, is_scarce: false };
+    for class in (0..CLASSES).step_by(STEP) {
+        let (room, last) = (first_room(class, shape), last_room(class, shape));
+        for start in (0..last as u32).step_by(room / 4 + 1) {
+            with_cache(true, |cache| {
+                let ring = &cache.rings[class];
+                let start = start.wrapping_sub(5) * PLACE;
+                ring.head.store(start, Ordering::Relaxed);
+                ring.tail.store(start, Ordering::Relaxed);
+                let (few, many) = (room - 4, last - 4);
+                (1..=few).for_each(|number| ring.push::<false>(slot(number), ptr::null()));
+                ring.widen((last_stays(class, shape) * PLACE as usize) as i32);
+                assert_eq!(ring.mask.get(), (last as u32 - 1) * PLACE);
+                (few + 1..=many).for_each(|number| ring.push::<false>(slot(number), ptr::null()));
+                (1..=many).for_each(|number| assert_eq!(pop(ring), number));
+            });
         }
-    });
+    }
 }
 
 /// Where the rings of other classes have grown, the first entries wait for a few others.
