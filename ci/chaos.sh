@@ -16,7 +16,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 SECONDS_A_MODE=${1:-20}
-read -r -a MODES <<<"${CHAOS_MODES:-cache=auto cache=shared:2 cache=percpu mode=debug}"
+read -r -a MODES <<<"${CHAOS_MODES:-cache=auto cache=shared:2 cache=percpu guard=sample:1,cache=percpu mode=debug}"
 read -r -a WITHOUT <<<"${CHAOS_WITHOUT:-}"
 SEED=${CHAOS_SEED:-$((RANDOM * 32768 + RANDOM))}
 # Long enough for memory to come, go and come again; short enough for many mixes.
@@ -33,20 +33,60 @@ COMPILE=(cc -std=gnu11 -O1 -g -Wall -Wextra -Werror -pthread -fno-builtin -Icrat
 printf '%50000s\n' '' | tr ' ' x >"$SCRATCH/line"
 
 failures=0
-# run OPTIONS WORDS...: the program; what it says is in $SCRATCH/out. A healthy one says nothing on stderr.
-run() {
-    local options=$1 status=0
+# start OPTIONS WORDS...: the program; what it says is in $SCRATCH/out and $SCRATCH/err. (Functions
+# are bound first: the loader would save the machine's registers on a small stack.)
+start() {
+    local options=$1
     shift
-    env HEAPWRIGHT="$options" LD_PRELOAD="$HEAPWRIGHT_SO" \
-        timeout --kill-after=5 $((SECONDS_A_MODE + 120)) "$SCRATCH/chaos" "$@" >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null || status=$?
-    [ $status -eq 0 ] && [ ! -s "$SCRATCH/err" ]
+    timeout --kill-after=5 $((SECONDS_A_MODE + 120)) \
+        env HEAPWRIGHT="$options" LD_PRELOAD="$HEAPWRIGHT_SO" LD_BIND_NOW=1 \
+        "$SCRATCH/chaos" "$@" >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null
 }
+# run OPTIONS WORDS...: the same. A healthy program says nothing on stderr.
+run() { start "$@" && [ ! -s "$SCRATCH/err" ]; }
 # failed NAME: what a failed run said, with names for its frames.
 failed() {
     failures=$((failures + 1))
     printf 'FAIL %s\n' "$1"
     python3 ci/chaos/frames.py <"$SCRATCH/err" | sed 's/^/     /'
 }
+
+# in_surroundings NAME OPTIONS...: the program in these surroundings. It may say that a limit is
+# near, that a file cannot be made, and its statistics. FILE is one that it may make.
+in_surroundings() {
+    local name=$1 first=$((SEED / 4 * 4)) options seed stack ended=0
+    shift
+    for options in "$@"; do
+        # What docs/platforms.md promises, and some frames of the program's.
+        stack=$((4096 + 1024))
+        [[ ! $options =~ mode=debug ]] || stack=$((8192 + 1024))
+        for ((seed = first; seed < first + 4; seed++)); do
+            rm -rf "$SCRATCH/in"
+            mkdir "$SCRATCH/in"
+            if start "${options/FILE/$SCRATCH/in/f}" in "$name" $seed "$SCRATCH/in" 200 $stack &&
+                ! grep -qv '^heapwright: ' "$SCRATCH/err" &&
+                [ -z "$(find "$SCRATCH/in" -name 'own-*' -size +0)" ]; then
+                ended=$((ended + 1))
+            else
+                cat "$SCRATCH"/in/own-* >>"$SCRATCH/err" 2>/dev/null || true
+                failed "$options, in surroundings: $name, seed $seed"
+            fi
+            # The profile near a limit has a name of its own.
+            sed -n 's/.*the heap profile is saved in //p' "$SCRATCH/err" | xargs -r rm -f
+        done
+    done
+    printf '%-16s %4d runs ended well\n' "$name" $ended
+}
+
+say "alone, in surroundings"
+FILES=(trace=FILE timeline=FILE profile=FILE,sample=4k stats_file=FILE limit=20m,sample=4k
+    mode=debug,quiet=yes,leaks=exit,record=FILE)
+in_surroundings sandbox "${MODES[@]}" mode=hardened stats=exit guard=sample
+in_surroundings closed "${MODES[@]}" mode=hardened stats=exit guard=sample
+in_surroundings stack "${MODES[@]}" mode=hardened guard=sample
+in_surroundings group "${MODES[@]}" mode=hardened
+in_surroundings no-files "${FILES[@]}"
+in_surroundings strangers "${FILES[@]}"
 
 say "the start, with system calls refused"
 for options in "${MODES[@]}"; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fuzzing, for a bounded time a target: sequences of operations against a model,
 # right and wrong ones on debug heaps, and any bytes as a stats file and as a
-# debug record, a trace or a heap dump. FUZZ_SECONDS sets the time
+# debug record, a trace or a heap dump, bombs among them. FUZZ_SECONDS sets the time
 # (default 40). HEAPWRIGHT_SLICE takes half of the targets.
 #
 # The flags are those that `cargo fuzz` gives the compiler (without a sanitizer): coverage
@@ -31,10 +31,13 @@ RUSTFLAGS=${flags[*]} rustup run "$FUZZ_TOOLCHAIN" cargo build --quiet --release
     --manifest-path fuzz/Cargo.toml --target "$TRIPLE" "${targets[@]/#/--bin=}"
 for target in "${targets[@]}"; do
     say "fuzz: $target"
+    # No file costs a reader much more than its own bytes, or seconds. (4 KiB of input make 1 MiB.)
+    memory=4096
+    case $target in record | debug_record | trace | heap_dump) memory=512 ;; esac
     mkdir -p "$SCRATCH/$target"
     # The corpus lives for this run only; a crash is printed, with its input.
     (cd "$SCRATCH" && "$CARGO_TARGET_DIR/$TRIPLE/release/$target" "$SCRATCH/$target" \
-        -max_total_time="${FUZZ_SECONDS:-40}" -max_len=4096 -rss_limit_mb=4096 -print_final_stats=1) \
+        -max_total_time="${FUZZ_SECONDS:-40}" -max_len=4096 -rss_limit_mb=$memory -timeout=60 -print_final_stats=1) \
         >"$SCRATCH/$target.log" 2>&1 || { tail -n 40 "$SCRATCH/$target.log"; die "$target found something"; }
     # A build without counters would be no fuzzer.
     grep -q 'inline 8-bit counters' "$SCRATCH/$target.log" || { tail -n 40 "$SCRATCH/$target.log"; die "$target is built without coverage"; }

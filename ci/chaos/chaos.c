@@ -27,16 +27,16 @@
  * The start alone: that call of the library and all after it (or only that one) are refused. What
  * is allocated then is right or NULL.
  *
+ *   chaos in SURROUNDINGS SEED FOLDER MS STACK: see surroundings.h
+ *
  *   block   | seal 8 | seed 8 | size 8 | words of the seed ... | bytes of the seed |
  *           large blocks: the first and the last kilobyte, and a word in each 512 bytes between
  */
-#include "watchdog.h"
+#include "surroundings.h"
 #include "interrupted.h"
-#include <dlfcn.h>
 #include <malloc.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 
 size_t hw_raise_shared_caches(size_t count) __attribute__((weak));
 
@@ -333,7 +333,7 @@ static timer_t begin_signals(uint64_t mine)
     handler_state = mixed(seed, mine) | 1;
     timer_t timer = 0;
     if (with_signals)
-        timer = interrupt_me(700000 + (long)(mixed(seed, mine + 1) % 3000000));
+        timer = interrupt_me(150000L << mixed(seed, mine + 1) % 5);
     return timer;
 }
 static void end_signals(timer_t timer)
@@ -733,6 +733,8 @@ static void preinit(int argc, char **argv, char **environment)
         refuse_from = strtol(argv[2], NULL, 10);
         refuse_all_after = !strcmp(argv[3], "after");
     }
+    if (argc == 7 && (!strcmp(argv[1], "in") || !strcmp(argv[1], "back")))
+        prepare(argv);
 }
 __attribute__((section(".preinit_array"), used)) static void (*const first)(int, char **, char **) = preinit;
 
@@ -746,12 +748,79 @@ static void start_alone(long count)
     drop_all(&table);
 }
 
+/* ---- in surroundings ---- */
+
+static uint64_t until;
+
+static void go_on(void)
+{
+    static struct table table;
+    table = (struct table){ .state = strange, .slots = is_in("group") ? FEW : SLOTS };
+    while (now_ms() < until) {
+        for (int i = 0; i < 64; i++)
+            step(&table);
+        if (is_in("group"))
+            buffers(table.live);
+    }
+    /* A leak is something to write about. */
+    if (is_in("no-files") || is_in("strangers"))
+        memset(&table, 0, sizeof table);
+    drop_all(&table);
+}
+
+static void on_a_stack(size_t size)
+{
+    static ucontext_t here, there;
+    static char for_signals[64 << 10];
+    stack_t signals = { .ss_sp = for_signals, .ss_size = sizeof for_signals };
+    int access = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS;
+    char *stack = (char *)raw_call(SYS_mmap, 0, (long)size + 65536, access, flags, -1, 0);
+    CHECK(raw_call(SYS_mprotect, (long)stack, 65536, PROT_NONE, 0, 0, 0) == 0);
+    CHECK(sigaltstack(&signals, NULL) == 0 && getcontext(&there) == 0);
+    there.uc_stack = (stack_t){ .ss_sp = stack + 65536, .ss_size = size };
+    there.uc_link = &here;
+    makecontext(&there, go_on, 0);
+    CHECK(swapcontext(&here, &there) == 0);
+}
+
+static void in_surroundings(char **argv)
+{
+    int has_files = is_in("no-files") || is_in("strangers");
+    CHECK(has_files || open_files() == open_at_first);
+    alarm(20);
+    seed = strtoul(argv[3], NULL, 10);
+    long ms = strtol(argv[5], NULL, 10);
+    if (seed % 2 == 0) {
+        until = now_ms() + (uint64_t)ms / 2;
+        go_on();
+    }
+    if (!is_back)
+        enter(argv, seed % 2 == 1);
+    for (int i = 0; is_in("closed") && i < 3; i++) {
+        char path[512];
+        snprintf(path, sizeof path, "%s/own-%d", folder, i);
+        CHECK(open(path, O_CREAT | O_RDWR | O_TRUNC, 0600) == i);
+    }
+    until = now_ms() + (uint64_t)ms;
+    if (is_in("stack")) {
+        on_a_stack(strtoul(argv[6], NULL, 10));
+    } else {
+        go_on();
+    }
+    if (!is_in("sandbox"))
+        CHECK(has_files || open_files() == open_at_first + (is_back && is_in("closed") ? 3 : 0));
+}
+
 /* ---- all ---- */
 
 int main(int argc, char **argv)
 {
     watch();
     own_path = "/proc/self/exe";
+    if (*surroundings) {
+        in_surroundings(argv);
+        return 0;
+    }
     if (argc >= 4 && !strcmp(argv[1], "start")) {
         start_alone(argc > 4 ? atol(argv[4]) : 3000);
         /* A forked child that became this program says nothing. */

@@ -189,28 +189,6 @@ int prctl(int option, ...)
     return (int)answer(raw_call(SYS_prctl, option, a, b, c, d, 0));
 }
 
-int open(const char *path, int flags, ...)
-{
-    va_list rest;
-    va_start(rest, flags);
-    long mode = flags & O_CREAT ? (long)va_arg(rest, unsigned) : 0;
-    va_end(rest);
-    if (refuses(R_OPEN)) {
-        errno = EMFILE;
-        return -1;
-    }
-    return (int)answer(raw_call(SYS_openat, AT_FDCWD, (long)path, flags, mode, 0, 0));
-}
-
-ssize_t read(int file, void *bytes, size_t size)
-{
-    if (refuses(R_READ)) {
-        errno = EIO;
-        return -1;
-    }
-    return answer(raw_call(SYS_read, file, (long)bytes, (long)size, 0, 0, 0));
-}
-
 ssize_t pread64(int file, void *bytes, size_t size, off64_t offset)
 {
     if (refuses(R_READ)) {
@@ -220,6 +198,9 @@ ssize_t pread64(int file, void *bytes, size_t size, off64_t offset)
     return answer(raw_call(SYS_pread64, file, (long)bytes, (long)size, offset, 0, 0));
 }
 
+/* Makes the calls that the library makes by their numbers. */
+static long (*instead)(long, long, long, long, long, long, long) = raw_call;
+
 long syscall(long number, ...)
 {
     va_list rest;
@@ -227,11 +208,21 @@ long syscall(long number, ...)
     long a = va_arg(rest, long), b = va_arg(rest, long), c = va_arg(rest, long);
     long d = va_arg(rest, long), e = va_arg(rest, long), f = va_arg(rest, long);
     va_end(rest);
-    if (number == SYS_membarrier && refuses(R_MEMBARRIER)) {
-        errno = EPERM;
-        return -1;
-    }
-    return answer(raw_call(number, a, b, c, d, e, f));
+    static const struct {
+        long number;
+        enum refusable call;
+        int error;
+    } calls[] = {
+        { SYS_membarrier, R_MEMBARRIER, EPERM },
+        { SYS_openat, R_OPEN, EMFILE },
+        { SYS_read, R_READ, EIO },
+    };
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++)
+        if (number == calls[i].number && refuses(calls[i].call)) {
+            errno = calls[i].error;
+            return -1;
+        }
+    return answer(instead(number, a, b, c, d, e, f));
 }
 
 #endif

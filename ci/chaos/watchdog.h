@@ -39,6 +39,7 @@ static struct shared {
     uintptr_t pc, sp;
 } *shared;
 
+static int say_to = 2;
 static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 static void say(const char *format, ...)
 {
@@ -50,7 +51,7 @@ static void say(const char *format, ...)
     if (length > (int)sizeof line - 1)
         length = sizeof line - 1;
     if (length > 0)
-        raw_call(SYS_write, 2, (long)line, length, 0, 0, 0);
+        raw_call(SYS_write, say_to, (long)line, length, 0, 0, 0);
 }
 
 /* Not `_exit`, which the library looks at. */
@@ -303,6 +304,11 @@ static void is_crashing(int number, siginfo_t *info, void *context)
     }
     uintptr_t pc, sp;
     context_of(context, &pc, &sp);
+    if (number == SIGSYS) {
+        /* In a sandbox there is no looking around. */
+        say("chaos: the system call %d is forbidden\n", info->si_syscall);
+        end_at_once(1);
+    }
     int pid = (int)raw_call(SYS_getpid, 0, 0, 0, 0, 0, 0);
     say("chaos: signal %d, address %p, in thread %d of %d\n", number, info->si_addr, own_tid(), pid);
     read_maps(pid);
@@ -318,7 +324,8 @@ static void watch(void)
     struct sigaction action = { .sa_sigaction = is_asked, .sa_flags = SA_RESTART | SA_SIGINFO };
     CHECK(sigaction(SIGUSR2, &action, NULL) == 0);
     action.sa_sigaction = is_crashing;
-    int numbers[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT };
+    action.sa_flags |= SA_ONSTACK;
+    int numbers[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
         CHECK(sigaction(numbers[i], &action, NULL) == 0);
 }

@@ -9,11 +9,17 @@ fn checksum(bytes: &[u8]) -> u32 {
 }
 
 /// The bytes behind a header, cut into frames: a byte of tag (modulo `tags`), one of
-/// length, the payload.
+/// length, the payload. Length 255 makes a *bomb*: all bytes that are left, 256 times over.
 pub fn frames(header: &[u8], tags: u8, mut bytes: &[u8]) -> Vec<u8> {
     let mut file = header.to_vec();
     while let [tag, length, rest @ ..] = bytes {
-        let (payload, rest) = rest.split_at(usize::from(*length).min(rest.len()));
+        let is_bomb = *length == u8::MAX;
+        let (payload, rest) = match is_bomb {
+            true => (rest, &[][..]),
+            false => rest.split_at(usize::from(*length).min(rest.len())),
+        };
+        let bomb = if is_bomb { payload.repeat(256) } else { Vec::new() };
+        let payload = if is_bomb { &bomb[..] } else { payload };
         let begin = file.len();
         file.extend_from_slice(&u32::from(tag % tags).to_le_bytes());
         file.extend_from_slice(&(payload.len() as u32).to_le_bytes());

@@ -41,12 +41,13 @@ pub fn owns(address: *const u8) -> bool {
 /// has made are passed on to it when they are freed; no later one is.
 ///
 /// What the heap asks the kernel once, it asks now. In fast mode that is little, and the heap itself
-/// begins with the first block.
+/// begins with the first block, unless it takes stacks: to prepare for them takes 15 KiB of one.
 ///
 /// Only a C layer that is the process's `malloc` calls this, in its constructor.
 pub fn take_over() {
     libc_block::record();
-    if super::debugging() || hardens() || super::guarding() || options::detailed() {
+    let samples = options::get().sample != 0;
+    if super::debugging() || hardens() || super::guarding() || samples || options::detailed() {
         let _ = start::mine();
     } else {
         os::begin();

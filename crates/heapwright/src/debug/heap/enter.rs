@@ -10,13 +10,16 @@
 //!
 //! Called by the rest of the heap.
 
+use core::mem;
+
 use crate::chunk::metadata;
 use crate::registry::thread_index::{self, MOST_THREADS};
+use crate::sync;
 use crate::sync::atomic::Ordering;
 
 use super::super::scope;
 use super::super::thread_state::{Mine, ThreadState, system_thread};
-use super::Heap;
+use super::{Heap, PATIENCE};
 
 /// The caller's state, entered. It gives access to what is the state's thread's alone, and
 /// there is one of a state at a time. One word, because it is made at every call.
@@ -35,7 +38,8 @@ impl EnteredState {
     /// Enters a state. `None`: it is entered already.
     #[inline]
     fn enter(state: &'static ThreadState) -> Option<Self> {
-        state.enter().then_some(Self { state })
+        // (Without `then_some`: what that drops would leave the state.)
+        if state.enter() { Some(Self { state }) } else { None }
     }
 
     /// The state.
@@ -116,7 +120,13 @@ impl Heap {
             }
         }
         // No index, or a signal handler above its own thread's call.
-        let owes = self.common_order.acquire();
+        let owes = if sync::is_interrupted() {
+            // Its own thread may have the common state, further down its stack.
+            mem::forget(self.common_order.lock_soon(PATIENCE)?);
+            true
+        } else {
+            self.common_order.acquire()
+        };
         if self.common.load(Ordering::Relaxed).is_null()
             && let Some(state) = Self::make_state()
         {
@@ -177,5 +187,33 @@ impl Heap {
                 entered.mine().thread = self.threads.number_of(system_thread(), scope);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::alloc::{GlobalAlloc, Layout};
+
+    use crate::debug::{Config, DebugHeap, Guard};
+
+    /// What a signal handler does that interrupts a call, and one that interrupts that handler's.
+    #[test]
+    fn handlers_leave_the_states_that_they_interrupt_entered() {
+        let owner = DebugHeap::new(Config { quiet: true, guard: Guard::Never, ..Config::DEFAULT });
+        // SAFETY: the size is not 0.
+        let block = unsafe { owner.alloc(Layout::new::<u64>()) };
+        let heap = owner.made().unwrap();
+        let own = heap.enter().unwrap();
+        for _ in 0..2 {
+            let mut common = heap.enter().unwrap();
+            assert!(heap.is_common(common.mine()));
+            assert!(heap.enter().is_none(), "it does not wait for its own thread");
+            drop(common);
+            assert!(heap.is_entered_here());
+        }
+        drop(own);
+        assert!(!heap.is_entered_here());
+        // SAFETY: the block is ours.
+        unsafe { owner.dealloc(block, Layout::new::<u64>()) };
     }
 }
