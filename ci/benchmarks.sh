@@ -3,7 +3,7 @@
 # the markers.
 #
 #   ci/benchmarks.sh                          all of them; two hours or more
-#   ci/benchmarks.sh pairs bounds             only these sections
+#   ci/benchmarks.sh golden bounds             only these sections
 #   ci/benchmarks.sh race -- --rounds 3       with options of heapwright bench
 #   ci/benchmarks.sh tables                   the race's section again, from the
 #                                             results of the last race
@@ -14,7 +14,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 DOC=$ROOT/docs/benchmarks.md
-SECTIONS=(machine race pairs bounds golden describe startup)
+SECTIONS=(machine race bounds golden describe startup)
 
 chosen=()
 while [ $# -gt 0 ] && [ "$1" != -- ]; do
@@ -94,12 +94,6 @@ take_tables() {
     "$made/figures" "$work/race.json"
     echo
     "$made/peers" --work "$work/peers" --versions
-}
-
-take_pairs() {
-    local with
-    mapfile -t with < <(others mimalloc,snmalloc)
-    judged 'MISSED$' ci/pairs.sh ${with[@]+"${with[@]}"}
 }
 
 take_bounds() {

@@ -218,9 +218,9 @@ real_redis() {
 }
 
 real_gcc() {
-    cp "$ROOT/bench/pairs/random.c" random.c
+    cp "$ROOT/bench/debug/rounds.c" rounds.c
     printf '#include <map>\n#include <string>\nint f(std::map<int, std::string> &m) { m[1] = "x"; return m.size(); }\n' >map.cc
-    under gcc -O2 -Wall -c random.c
+    under gcc -O2 -Wall -c rounds.c
     under g++ -O1 -c map.cc
 }
 
