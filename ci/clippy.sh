@@ -17,10 +17,9 @@ alone() {
     ! in_slice $number || clippy "$@"
 }
 BENCH=(--manifest-path bench/Cargo.toml --target-dir "$CARGO_TARGET_DIR/bench")
-# (The tests in what `schedules` includes of the library are loom's, which it has not.)
-alone "${BENCH[@]}" --workspace --exclude schedules --all-targets
+alone "${BENCH[@]}" --workspace --all-targets
 alone -p heapwright --all-targets --features checked
-alone "${BENCH[@]}" -p schedules
+alone "${BENCH[@]}" -p policies --features schedules --bin schedules
 for features in allocator-api2-02 allocator-api2-03 allocator-api2-04 debug derive,std observe symbols; do
     alone -p heapwright --features $features
 done

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The registries on long random schedules of many threads (bench/schedules), under
+# The registries on long random schedules of many threads (bench/policies/src/schedules), under
 # shuttle: what loom (ci/loom.sh) is too thorough to reach. Then the proof that this can
 # fail: without what keeps two threads apart, it must.
 #
@@ -13,7 +13,7 @@ NUMBER=${1:-3000}
 export SHUTTLE_SILENCE_WARNINGS=1
 
 schedules() { # FOLDER NUMBER
-    timeout 600 cargo run --quiet --release --locked --manifest-path "$1/bench/Cargo.toml" --target-dir "$2" -p schedules -- "$3"
+    timeout 600 cargo run --quiet --release --locked --manifest-path "$1/bench/Cargo.toml" --target-dir "$2" -p policies --features schedules --bin schedules -- "$3"
 }
 schedules . "$CARGO_TARGET_DIR/bench" "$NUMBER"
 

@@ -8,7 +8,7 @@
 //!                                 sorted measurements; each part is as likely
 //! ```
 //!
-//! The file is TOML. Measured costs come from `simulator calibrate`; two
+//! The file is TOML. Measured costs come from `policies calibrate`; two
 //! are not measured but taken from the library's source ([`SPINS`], [`NAP_NS`]) and one
 //! is assumed: `cold_lines`, how many more lines than the lock's must be fetched by a
 //! CPU that finds a cache which another one used last. Each stands in the file all the
@@ -141,7 +141,7 @@ impl Calibration {
     pub fn to_text(&self) -> String {
         let mut costs = self.costs.clone();
         let mut text = String::from(
-            "# What things cost, in nanoseconds: made by `simulator calibrate` (ci/simulate.sh calibrate).\n\n",
+            "# What things cost, in nanoseconds: made by `policies calibrate` (ci/policies.sh calibrate).\n\n",
         );
         for (name, value) in
             [("date", &self.date), ("machine", &self.machine), ("load", &self.load)]

@@ -14,10 +14,10 @@ use std::fmt::Write as _;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use policies::{ALL, CHOSEN, Variant};
+use crate::{ALL, CHOSEN};
 
-use crate::calibration::{ADJUSTABLE, Calibration, Costs, mean};
-use crate::world::{Outcome, Setup, simulate};
+use super::calibration::{ADJUSTABLE, Calibration, Costs, mean};
+use super::world::{Outcome, Setup, simulate};
 
 /// What a person may change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -179,12 +179,6 @@ pub fn report(calibration: &Calibration, wanted: &Wanted) -> String {
     text
 }
 
-/// The review's seconds of a variant, with the first or the second number of threads.
-fn review(variant: &Variant, which: usize) -> Option<f64> {
-    let review = variant.review?;
-    Some(f64::from(if which == 0 { review.threads_40 } else { review.threads_80 }))
-}
-
 fn chosen_index() -> usize {
     ALL.iter().position(|variant| variant.name == CHOSEN).unwrap_or(0)
 }
@@ -239,7 +233,7 @@ fn beside_the_review(text: &mut String, calibration: &Calibration, wanted: &Want
     for (index, variant) in ALL.iter().enumerate() {
         let _ = write!(text, "| {} |", variant.name);
         for threads in 0..2 {
-            match (review(variant, threads), review(&ALL[chosen], threads)) {
+            match (variant.reviewed(threads == 1), ALL[chosen].reviewed(threads == 1)) {
                 (Some(seconds), Some(of_chosen)) => {
                     let _ = write!(text, " {seconds} s | {:.2} |", seconds / of_chosen);
                 }
@@ -253,7 +247,8 @@ fn beside_the_review(text: &mut String, calibration: &Calibration, wanted: &Want
 
     let nine: Vec<usize> = (0..ALL.len()).filter(|&i| ALL[i].review.is_some()).collect();
     let correlation = |setting: usize, threads: usize| {
-        let reviewed: Vec<f64> = nine.iter().filter_map(|&i| review(&ALL[i], threads)).collect();
+        let reviewed: Vec<f64> =
+            nine.iter().filter_map(|&i| ALL[i].reviewed(threads == 1)).collect();
         let simulated: Vec<f64> = nine.iter().map(|&i| ratio(setting, threads, i)).collect();
         rank_correlation(&reviewed, &simulated)
     };

@@ -10,7 +10,7 @@
 //!                                               |   v
 //!                                             events: what happens next, and when
 //!                                                   |
-//!   policies::ALL (variants, review's seconds) -> study -> tables, all headed "simulated"
+//!   crate::ALL (variants, review's seconds) -> study -> tables, all headed "simulated"
 //! ```
 //!
 //! What is simulated is in [`world`]: a lock and its precedence in one cache line, which
@@ -26,7 +26,6 @@
 pub mod calibration;
 pub mod events;
 pub mod measure;
-pub mod random;
 pub mod scan;
 pub mod study;
 pub mod world;

@@ -1,13 +1,13 @@
-//! SplitMix64 from a fixed seed: every contender sees the same requests in the
-//! same order. `zig/article.zig` has the same one.
+//! SplitMix64: all that is random comes from one seed.
 
 /// The generator.
+#[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The one that every pattern starts from.
-    pub fn new() -> Self {
-        Self(42)
+    /// One that begins with a seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
     }
 
     /// 64 random bits.
@@ -33,6 +33,11 @@ impl Random {
         (((self.bits() >> 32) * limit as u64) >> 32) as usize
     }
 
+    /// One of a list.
+    pub fn of(&mut self, list: &[u64]) -> u64 {
+        list.get(self.below(list.len())).copied().unwrap_or(0)
+    }
+
     /// Puts a list in a random order.
     pub fn shuffle<T>(&mut self, list: &mut [T]) {
         for last in (1..list.len()).rev() {
@@ -41,8 +46,24 @@ impl Random {
     }
 }
 
-impl Default for Random {
-    fn default() -> Self {
-        Self::new()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_below_a_limit_comes() {
+        let mut random = Random::new(1);
+        let mut seen = [0; 7];
+        for _ in 0..7000 {
+            seen[random.below(7)] += 1;
+        }
+        assert!(seen.iter().all(|&n| n > 800), "{seen:?}");
+    }
+
+    #[test]
+    fn the_same_seed_is_the_same_numbers() {
+        let bits = |seed| Random::new(seed).bits();
+        assert_eq!(bits(3), bits(3));
+        assert_ne!(bits(3), bits(4));
     }
 }

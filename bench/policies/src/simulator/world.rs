@@ -37,10 +37,10 @@
 
 use std::collections::VecDeque;
 
-use crate::calibration::{Costs, NAP_NS, SPINS};
-use crate::events::Queue;
-use crate::random::Random;
-use crate::scan::{Failed, Next, Scan};
+use super::calibration::{Costs, NAP_NS, SPINS};
+use super::events::Queue;
+use super::scan::{Failed, Next, Scan};
+use figures::random::Random;
 
 /// What is simulated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

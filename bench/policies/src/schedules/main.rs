@@ -9,7 +9,7 @@
 //!
 //! ```text
 //!   crates/heapwright-substrate/src/registry/{policy, shared, common, thread_index}.rs
-//!        their `loom` is shuttle, by its name in Cargo.toml; `cfg(loom)` is set by build.rs
+//!        their `loom` is shuttle, by its name in Cargo.toml; build.rs sets `cfg(loom)`
 //! ```
 //!
 //! What is looked for: a second holder of a cache, of an object or of a thread index; a mark that a

@@ -1,9 +1,9 @@
 //! The same seed gives the same text, byte by byte, wherever it runs.
 //!
-//! `BLESS=1 cargo test -p simulator --test golden` writes down what comes now.
+//! `BLESS=1 cargo test -p policies --test golden` writes down what comes now.
 
-use simulator::calibration::{Calibration, Costs};
-use simulator::study::{Wanted, report};
+use policies::simulator::calibration::{Calibration, Costs};
+use policies::simulator::study::{Wanted, report};
 
 #[test]
 fn a_miniature_is_the_same_everywhere() {

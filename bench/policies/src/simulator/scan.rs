@@ -16,7 +16,7 @@
 
 use std::cell::Cell;
 
-use policies::{Caches, Choice, Policy, Visitor, strides};
+use crate::{Caches, Choice, Policy, Visitor, strides};
 
 /// A try that failed.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +57,7 @@ impl Scan {
                 |replay, current| P::choose(replay, current)
             }
         }
-        let chooser = policies::with(policy, Get)?;
+        let chooser = crate::with(policy, Get)?;
         Some(Self { chooser, count: caches, strides: strides(caches).collect() })
     }
 
@@ -120,36 +120,10 @@ impl Caches for Replay<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::library::tests::{Row, some};
     use proptest::prelude::*;
-    use std::cell::RefCell;
 
-    /// Caches of which all are held, that answer at once.
-    struct Held {
-        count: usize,
-        precedence: Vec<usize>,
-        tried: RefCell<Vec<usize>>,
-    }
-
-    impl Caches for Held {
-        fn count(&self) -> usize {
-            self.count
-        }
-        fn strides(&self) -> usize {
-            strides(self.count).count()
-        }
-        fn stride(&self, index: usize) -> usize {
-            strides(self.count).nth(index).unwrap()
-        }
-        fn try_lock(&self, cache: usize) -> bool {
-            self.tried.borrow_mut().push(cache);
-            false
-        }
-        fn precedence(&self, cache: usize) -> usize {
-            self.precedence[cache]
-        }
-    }
-
-    struct AtOnce<'a>(&'a Held, usize);
+    struct AtOnce<'a>(&'a Row, usize);
 
     impl Visitor for AtOnce<'_> {
         type Output = Choice;
@@ -161,22 +135,20 @@ mod tests {
     proptest! {
         #[test]
         fn a_try_at_a_time_is_the_same_as_all_at_once(
-            precedence in prop::collection::vec(0..1_000_000usize, 1..40),
-            current in any::<prop::sample::Index>(),
-            variant in 0..policies::ALL.len(),
+            (mut held, current) in some(),
+            variant in 0..crate::ALL.len(),
         ) {
-            let name = policies::ALL[variant].name;
-            let count = precedence.len();
-            let current = current.index(count);
-            let held = Held { count, precedence, tried: RefCell::default() };
-            let expected = policies::with(name, AtOnce(&held, current)).unwrap();
+            let name = crate::ALL[variant].name;
+            let count = held.count();
+            held.free.fill(false);
+            let expected = crate::with(name, AtOnce(&held, current)).unwrap();
 
             let scan = Scan::new(name, count).unwrap();
             let mut failed = Vec::new();
             let end = loop {
-                match scan.next(current, held.precedence[current], &failed) {
+                match scan.next(current, held.precedence(current), &failed) {
                     Next::Try(cache) => {
-                        failed.push(Failed { cache, precedence: held.precedence[cache] });
+                        failed.push(Failed { cache, precedence: held.precedence(cache) });
                     }
                     Next::Wait(cache) => break cache,
                 }

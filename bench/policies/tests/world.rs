@@ -1,8 +1,8 @@
 //! The simulated world keeps its laws, whatever machine and policy it is given.
 
+use policies::simulator::calibration::Costs;
+use policies::simulator::world::{Outcome, Setup, World, simulate};
 use proptest::prelude::*;
-use simulator::calibration::Costs;
-use simulator::world::{Outcome, Setup, World, simulate};
 
 fn costs() -> impl Strategy<Value = Costs> {
     let few = || prop::collection::vec(1..400u64, 1..5);

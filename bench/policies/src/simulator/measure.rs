@@ -25,8 +25,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use figures::machine::machine;
 
-use crate::calibration::{Calibration, Costs};
-use crate::random::Random;
+use super::calibration::{Calibration, Costs};
+use figures::random::Random;
 
 /// An operation that took longer lost its CPU on the way.
 const INTERRUPTED: u64 = 300_000;
