@@ -5,6 +5,18 @@
 #   ci/gc.sh [options of bench/gc]
 #   ci/gc.sh --only gcbench,splay --rounds 3
 #   ci/gc.sh --quick           a minute: only that all runs
+#   ci/gc.sh balance [--quick] several heaps in one process, sized by a factor each or by the
+#                              square-root rule (hw_gc_balance): what all of them have on average, and
+#                              the CPU time of all; a minute or two
+#   ci/gc.sh realm [options of bench/realm]
+#                              the safe door (heapwright::gc::Realm) beside gc-arena, gc, dumpster, Rc
+#                              and Box; 5 rounds take about four minutes. --quick: only that all runs,
+#                              and computes the same. --strict fails if a figure is missed, too
+#   ci/gc.sh realm collections [--quick]
+#                              a realm's collections beside std's with Rc
+#   ci/gc.sh grown [ROUNDS]    generations, compaction, the safe door and the Scheme (ci/scheme.sh), in
+#                              turns with their peers: an hour of a quiet machine; fewer rounds
+#                              (default 7), less
 #
 # The programs run in turns, each variant once a round; 7 rounds of all take about an
 # hour and want a quiet machine. What each run printed is in runs.txt, beside tables.md
@@ -16,8 +28,59 @@
 # where a line of the table of figures is missing.
 #
 # HEAPWRIGHT_SO measures another library. --help lists the options.
+#
+# One run of realm alone, for a profiler (after it was built, in the target folder):
+#
+#   perf record bench/release/realm run splay heapwright size=8000
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+balance() {
+    local times=3 rounds=1500 size n sizes
+    command_or_package cc gcc
+    preload_library
+    cc -std=gnu17 -O2 -Wall -Wextra -Werror -pthread -Iinclude -o "$SCRATCH/balance" bench/gc/loads/balance.c \
+        -L"$(dirname "$HEAPWRIGHT_SO")" -lheapwright -Wl,-rpath,"$(dirname "$HEAPWRIGHT_SO")"
+    [ "${1:-}" != --quick ] || { times=1 rounds=20; }
+    sizes=(factor:150 balance:65536 factor:175 balance:98304 factor:200 balance:131072 factor:250 balance:262144 factor:300 balance:393216)
+    for ((n = 0; n < times; n++)); do
+        for size in "${sizes[@]}"; do
+            "$SCRATCH/balance" "rule=${size%:*}" "size=${size#*:}" "rounds=$rounds" | sed -n 's/^result //p' >>"$SCRATCH/$size"
+        done
+    done
+    middle() { sed -E "s/.* $2=([0-9]+).*/\\1/" "$SCRATCH/$1" | median; }
+    printf '%-8s %10s %12s %12s %9s\n' rule size 'average MiB' collections 'CPU ms'
+    for size in "${sizes[@]}"; do
+        printf '%-8s %10s %12.1f %12s %9.0f\n' "${size%:*}" "${size#*:}" \
+            "$(awk -v b="$(middle "$size" average)" 'BEGIN { print b / 1048576 }')" "$(middle "$size" cycles)" \
+            "$(awk -v n="$(middle "$size" cpu_ns)" 'BEGIN { print n / 1e6 }')"
+    done
+}
+
+realm() {
+    # Alone: with others, Cargo would unite heapwright's features, and measure another one.
+    cargo build --quiet --release --locked --manifest-path bench/Cargo.toml \
+        --target-dir "$CARGO_TARGET_DIR/bench" -p realm
+    if [ "${1:-}" = collections ]; then
+        "$CARGO_TARGET_DIR/bench/release/collections" "${@:2}"
+        return
+    fi
+    [ "${1:-}" != --quick ] || "$CARGO_TARGET_DIR/bench/release/collections" --quick
+    "$CARGO_TARGET_DIR/bench/release/realm" "$@"
+}
+
+grown() {
+    local rounds=${1:-7} status=0
+    ci/gc.sh realm --strict --rounds "$rounds" || status=1
+    ci/gc.sh --only generations,compact --rounds "$rounds" || status=1
+    ci/scheme.sh table "$rounds" || status=1
+    ci/scheme.sh serve || status=1
+    return $status
+}
+
+case ${1:-} in
+    balance | realm | grown) "$@"; exit ;;
+esac
 
 command_or_package cc gcc
 cargo build --quiet --release --locked --manifest-path bench/Cargo.toml \

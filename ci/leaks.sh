@@ -78,7 +78,7 @@ if [ $ACTION = list ]; then leaks table "${SOURCES[@]}"; exit 0; fi
 CACHE=$CARGO_TARGET_DIR/corpus-leaks
 mkdir -p "$CACHE"
 
-. ci/corpus-programs.sh
+corpus_tools
 [ $ACTION != lsan ] || SANITIZE=leak
 
 # examine OUT PROGRAM...: runs it under the tool; sets STATUS and FILES.
@@ -111,7 +111,7 @@ row() {
     local name=$1 path=$2 sizes=$3 flags=$4 plugin=$5 kind size out
     [ "$sizes" != - ] || sizes=none
     for kind in bad twin; do
-        if ! built "$name" "$path" "$flags" "$plugin" "$kind" 2>"$OUT.err"; then
+        if ! corpus_program "$name" "$path" "$flags" "$plugin" "$kind" 2>"$OUT.err"; then
             say "FAIL $name does not compile: $(grep -m1 -i error "$OUT.err")" >>"$SCRATCH/broken"
             return
         fi
