@@ -8,6 +8,7 @@ set -euo pipefail
 # As in the other scripts, HEAPWRIGHT_SO names a library to race instead of ours.
 [ -z "${HEAPWRIGHT_SO:-}" ] || export HEAPWRIGHT_LIBRARY=$HEAPWRIGHT_SO
 
+# (Not optimised.)
 bench() { cargo "$1" --quiet --locked --manifest-path bench/Cargo.toml --target-dir "$CARGO_TARGET_DIR/bench" "${@:2}"; }
 bench test -p figures -p peers -p debug-figures -p caches -p gc -p sweep
 bench test -p realm

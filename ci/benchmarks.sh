@@ -26,19 +26,13 @@ done
 [ ${#chosen[@]} -gt 0 ] || chosen=("${SECTIONS[@]}")
 options=("$@")
 
-load=$(cut -d' ' -f1 /proc/loadavg)
-awk -v l="$load" 'BEGIN { exit !(l < 0.5) }' || say "warning: the load is $load; this machine is not quiet"
+quiet_machine
 
 # Built here and not by each script, so that all of them measure one library.
 preload_library
 command_or_package cc gcc
 command_or_package c++ g++
-made=$CARGO_TARGET_DIR/bench/release
 work=$CARGO_TARGET_DIR/race
-bench() {
-    cargo "$1" --quiet --release --locked --manifest-path bench/Cargo.toml \
-        --target-dir "$CARGO_TARGET_DIR/bench" "${@:2}"
-}
 
 # put NAME: replaces what stands between <!-- NAME --> and <!-- /NAME -->.
 put() {
@@ -65,8 +59,7 @@ judged() {
 # others NAMES: `--with` and the library of each, a line each, as far as they can
 # be had.
 others() {
-    bench build -p peers
-    "$made/peers" --work "$work/peers" --only "$1" | sed 's/^/--with\n/'
+    peers "$work/peers" "$1" | sed 's/^/--with\n/'
 }
 
 take_machine() {
@@ -91,9 +84,9 @@ take_race() {
 take_tables() {
     [ -s "$work/race.json" ] || die "there are no results in $work/race.json; ci/race.sh makes them"
     bench build -p peers -p figures
-    "$made/figures" "$work/race.json"
+    "$MADE/figures" "$work/race.json"
     echo
-    "$made/peers" --work "$work/peers" --versions
+    "$MADE/peers" --work "$work/peers" --versions
 }
 
 take_bounds() {
@@ -107,7 +100,7 @@ take_bounds() {
 take_golden() {
     local library so
     bench build -p peers
-    "$made/peers" --work "$work/peers" --only mimalloc --strict >/dev/null
+    "$MADE/peers" --work "$work/peers" --only mimalloc --strict >/dev/null
     echo "| library | malloc, small: path / mean | free, local | sized delete |"
     echo "|---|--:|--:|--:|"
     for library in heapwright mimalloc; do

@@ -123,6 +123,49 @@ the_command() {
     HEAPWRIGHT_COMMAND=$CARGO_TARGET_DIR/release/heapwright
 }
 
+# bench COMMAND WORDS...: cargo COMMAND in the workspace of the benchmarks, optimised. What it builds is in MADE.
+MADE=$CARGO_TARGET_DIR/bench/release
+bench() { cargo "$1" --quiet --release --locked --manifest-path bench/Cargo.toml --target-dir "$CARGO_TARGET_DIR/bench" "${@:2}"; }
+
+# optional PACKAGE...: those without which something is left out, and no more.
+optional() { (packages "$@") || say "without $*"; }
+
+# peers FOLDER NAMES: the libraries of other allocators (bench/peers), as far as they can be had: a line NAME=[VAR=VALUE ...]PATH each.
+peers() {
+    bench build -p peers
+    "$MADE/peers" --work "$1" --only "$2"
+}
+
+# Says where other work on the machine will show in what is measured.
+quiet_machine() {
+    local load
+    load=$(cut -d' ' -f1 /proc/loadavg)
+    awk -v l="$load" 'BEGIN { exit !(l < 0.5) }' || say "warning: the load is $load; this machine is not quiet"
+}
+
+# refuses WHY PROGRAM ARGUMENT...: a program of the folder PROGRAMS says in one line what is wrong, and ends with 2.
+refuses() {
+    local status=0
+    "$PROGRAMS/$2" "${@:3}" >"$SCRATCH/out" 2>"$SCRATCH/errors" || status=$?
+    { [ $status -eq 2 ] && [ "$(wc -l <"$SCRATCH/errors")" -eq 1 ] && grep -qF -- "$1" "$SCRATCH/errors"; } ||
+        die "'${*:2}' ends with $status and says '$(cat "$SCRATCH/errors")', not '$1'"
+}
+
+# zig WORDS...: Zig 0.17, from PyPI, in a folder of its own, which zig_here makes. zig_program MODE SOURCE OUT builds a program, for the
+# same processor as Rust's programs: Zig's default is the one it runs on.
+zig() { "$CARGO_TARGET_DIR/zig/bin/python" -m ziglang "$@"; }
+zig_here() {
+    local folder=$CARGO_TARGET_DIR/zig
+    ! zig version >/dev/null 2>&1 || return 0
+    (command_or_package python3 python3) &&
+        { python3 -m venv "$folder" >"$SCRATCH/venv" 2>&1 || { (packages python3-venv) && python3 -m venv "$folder"; }; } &&
+        "$folder/bin/pip" install --quiet --disable-pip-version-check 'ziglang==0.17.*'
+}
+zig_program() {
+    zig build-exe "-O$1" -mcpu=baseline "$2" -femit-bin="$3" --cache-dir "$CARGO_TARGET_DIR/zig/cache" \
+        --global-cache-dir "$CARGO_TARGET_DIR/zig/cache"
+}
+
 # The median of the numbers on stdin, one a line; a dash if there are none.
 median() { sort -n | awk '{ v[NR] = $1 } END { print NR ? v[int((NR + 1) / 2)] : "-" }'; }
 

@@ -60,20 +60,15 @@ prepare_library() {
     cc -O2 -Wall -Wextra -fomit-frame-pointer -fno-optimize-sibling-calls -fno-builtin bench/debug/rounds.c -o "$WORK/rounds"
 }
 
-# Zig, from PyPI, in a folder of its own; three builds of its program.
+# Three builds of its program.
 prepare_zig() {
     [ -z "$ZIG" ] || return 0
-    local folder=$CARGO_TARGET_DIR/zig mode
-    if ! "$folder/bin/python" -m ziglang version >/dev/null 2>&1; then
-        (command_or_package python3 python3) &&
-            { python3 -m venv "$folder" >"$SCRATCH/venv" 2>&1 || { (packages python3-venv) && python3 -m venv "$folder"; }; } &&
-            "$folder/bin/pip" install --quiet --disable-pip-version-check 'ziglang==0.17.*' || { say "skip: without Zig"; ZIG=none; return; }
-    fi
+    local mode
+    zig_here || { say "skip: without Zig"; ZIG=none; return; }
     for mode in Debug ReleaseSafe ReleaseFast; do
-        "$folder/bin/python" -m ziglang build-exe "-O$mode" -mcpu=baseline bench/debug/rounds.zig -femit-bin="$WORK/zig-$mode" \
-            --cache-dir "$folder/cache" --global-cache-dir "$folder/cache" || { say "skip: Zig does not build its program"; ZIG=none; return; }
+        zig_program $mode bench/debug/rounds.zig "$WORK/zig-$mode" || { say "skip: Zig does not build its program"; ZIG=none; return; }
     done
-    ZIG=$("$folder/bin/python" -m ziglang version)
+    ZIG=$(zig version)
     say "Zig $ZIG"
 }
 

@@ -59,14 +59,13 @@ balance() {
 
 realm() {
     # Alone: with others, Cargo would unite heapwright's features, and measure another one.
-    cargo build --quiet --release --locked --manifest-path bench/Cargo.toml \
-        --target-dir "$CARGO_TARGET_DIR/bench" -p realm
+    bench build -p realm
     if [ "${1:-}" = collections ]; then
-        "$CARGO_TARGET_DIR/bench/release/collections" "${@:2}"
+        "$MADE/collections" "${@:2}"
         return
     fi
-    [ "${1:-}" != --quick ] || "$CARGO_TARGET_DIR/bench/release/collections" --quick
-    "$CARGO_TARGET_DIR/bench/release/realm" "$@"
+    [ "${1:-}" != --quick ] || "$MADE/collections" --quick
+    "$MADE/realm" "$@"
 }
 
 grown() {
@@ -83,9 +82,8 @@ case ${1:-} in
 esac
 
 command_or_package cc gcc
-cargo build --quiet --release --locked --manifest-path bench/Cargo.toml \
-    --target-dir "$CARGO_TARGET_DIR/bench" -p gc
-GC=$CARGO_TARGET_DIR/bench/release/gc
+bench build -p gc
+GC=$MADE/gc
 OUT=$CARGO_TARGET_DIR/gc
 
 quick='' all=1
@@ -120,20 +118,11 @@ for load in gcbench splay strings scaling fillers quads garbage ephemerons final
 done
 for load in request document template quiet boot pauses compact; do ours $load $load; done
 
-# refuses WHY PROGRAM ARGUMENT...: one line that says what is wrong, and status 2.
-refuses() {
-    local status=0
-    "$PROGRAMS/$2" "${@:3}" >"$SCRATCH/out" 2>"$SCRATCH/errors" || status=$?
-    { [ $status -eq 2 ] && [ "$(wc -l <"$SCRATCH/errors")" -eq 1 ] && grep -qF -- "$1" "$SCRATCH/errors"; } ||
-        die "'${*:2}' ends with $status and says '$(cat "$SCRATCH/errors")', not '$1'"
-}
-
 [ -z "$quick" ] || OUT=$OUT/quick
 status=0
 run() { "$GC" --programs "$PROGRAMS" --out "$OUT" ${without[@]+"${without[@]}"} "$@"; }
 if [ -z "$quick" ]; then
-    load=$(cut -d' ' -f1 /proc/loadavg)
-    awk -v l="$load" 'BEGIN { exit !(l < 0.5) }' || say "warning: the load is $load; this machine is not quiet"
+    quiet_machine
     run "$@" || status=$?
     # 2: nothing was run.
     [ $status -eq 2 ] || say "each run: $OUT/runs.txt; memory over time: $OUT/rss.csv"

@@ -157,9 +157,8 @@ measure_gc() {
 
 # heapwright's calls, and with --print those of others too; the many of a part are 16,000.
 measure_pools() {
-    cargo build --quiet --release --locked --manifest-path bench/Cargo.toml -p pools --bin pools \
-        --target-dir "$CARGO_TARGET_DIR/bench"
-    callgrind golden_part "$CARGO_TARGET_DIR/bench/release/pools" golden
+    bench build -p pools --bin pools
+    callgrind golden_part "$MADE/pools" golden
     counted_calls cfn '^call_' 8000 | sort | if [ "$mode" = --print ]; then cat; else grep -E '^(arena|pool)_'; fi
 }
 

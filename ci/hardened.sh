@@ -82,16 +82,12 @@ preload_library
 WORK=$CARGO_TARGET_DIR/hardened
 mkdir -p "$WORK"
 HARDENED_PEERS=hardened_malloc,hardened_malloc-light,scudo,mimalloc-secure,snmalloc-checks,glibc-check
-peers() { # NAMES: a line for each that can be had
-    cargo build --quiet --release --locked --manifest-path bench/Cargo.toml --target-dir "$CARGO_TARGET_DIR/bench" -p peers
-    "$CARGO_TARGET_DIR/bench/release/peers" --work "$WORK/peers" --only "$1"
-}
 
 if [ $ACTION = time ]; then
     command -v sqlite3 >/dev/null || say "some programs of the race are missing; ci/race.sh installs them"
     cargo build --quiet --release --locked -p heapwright-cli
     # (The command cannot tell that glibc's checking library is in force: it has only old versions of the names.)
-    peers "mimalloc,${HARDENED_PEERS%,glibc-check}" >"$WORK/peers.txt"
+    peers "$WORK/peers" "mimalloc,${HARDENED_PEERS%,glibc-check}" >"$WORK/peers.txt"
     with=(--with "heapwright-light=HEAPWRIGHT=mode=hardened $HEAPWRIGHT_SO" --with "heapwright-full=HEAPWRIGHT=mode=hardened:full $HEAPWRIGHT_SO")
     only=glibc,heapwright-light,heapwright-full
     while IFS= read -r line; do with+=(--with "$line"); only+=,${line%%=*}; done <"$WORK/peers.txt"
@@ -134,7 +130,7 @@ done
 if [ $ACTION = all ]; then
     others+=(--under "$(under fast fast)" --under "$(under debug debug)")
     if [ $PEERS -eq 1 ]; then
-        peers $HARDENED_PEERS >"$WORK/peers.txt"
+        peers "$WORK/peers" $HARDENED_PEERS >"$WORK/peers.txt"
         while IFS= read -r line; do others+=(--under "$line"); done <"$WORK/peers.txt"
         others+=(--under glibc=)
     fi

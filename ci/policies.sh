@@ -13,10 +13,8 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-BUILT=$CARGO_TARGET_DIR/bench
-bench() { cargo "$1" --quiet --release --locked --manifest-path bench/Cargo.toml --target-dir "$BUILT" "${@:2}"; }
 bench build -p policies
-POLICIES=$BUILT/release/policies
+POLICIES=$MADE/policies
 
 case ${1:-} in
     calibrate)

@@ -25,40 +25,22 @@ while [ $# -gt 0 ]; do
     shift
 done
 rounds=${rounds:-$([ -n "$quick" ] && echo 2 || echo 9)}
-BUILT=$CARGO_TARGET_DIR/bench
-
-build() {
-    command_or_package cc gcc
-    cargo build --quiet --release --locked --manifest-path bench/Cargo.toml -p pools \
-        --target-dir "$BUILT" "$@"
-}
-
 x86_64() { [ "$(uname -m)" = x86_64 ]; }
-build --bins
+command_or_package cc gcc
+bench build -p pools --bins
 command_or_package valgrind valgrind
 
-# Zig, from PyPI, in a folder of its own.
-ZIG=$CARGO_TARGET_DIR/zig
-if ! "$ZIG/bin/python" -m ziglang version >/dev/null 2>&1; then
-    command_or_package python3 python3
-    python3 -m venv "$ZIG" >"$SCRATCH/venv" 2>&1 ||
-        { packages python3-venv && python3 -m venv "$ZIG"; } || die "no Python environment for Zig"
-    "$ZIG/bin/pip" install --quiet --disable-pip-version-check 'ziglang==0.17.*' || die "no Zig"
-fi
-for mode in Safe Fast; do
-    # For the same processor as Rust's programs: Zig's default is the one it runs on.
-    "$ZIG/bin/python" -m ziglang build-exe "-ORelease$mode" -mcpu=baseline bench/pools/zig/article.zig \
-        -femit-bin="$SCRATCH/zig-${mode,,}" --cache-dir "$ZIG/cache" --global-cache-dir "$ZIG/cache"
-done
+zig_here || die "no Zig"
+for mode in Safe Fast; do zig_program "Release$mode" bench/pools/zig/article.zig "$SCRATCH/zig-${mode,,}"; done
 
 program() {
     case $1 in
         zig-*) echo "$SCRATCH/$1" ;;
-        *) echo "$BUILT/release/$1" ;;
+        *) echo "$MADE/$1" ;;
     esac
 }
 
-"$BUILT/release/pools" plan $quick >"$SCRATCH/plan"
+"$MADE/pools" plan $quick >"$SCRATCH/plan"
 mapfile -t plan <"$SCRATCH/plan"
 runs=$SCRATCH/runs
 : >"$runs"
@@ -114,5 +96,5 @@ fi
 [ -z "$keep" ] || cp "$SCRATCH/sorted" "$keep"
 printf '%d rounds on %s.\n\n' "$rounds" "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)"
 status=0
-"$BUILT/release/pools" report "$SCRATCH/sorted" || status=$?
+"$MADE/pools" report "$SCRATCH/sorted" || status=$?
 exit $status
