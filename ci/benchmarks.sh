@@ -114,7 +114,7 @@ take_golden() {
 take_describe() {
     echo "| address | ns a call |"
     echo "|---|--:|"
-    ci/describe.sh | sed -E 's/^(.*[^ ]) +([0-9.]+) ns$/| \1 | \2 |/'
+    ci/bounds.sh describe | sed -E 's/^(.*[^ ]) +([0-9.]+) ns$/| \1 | \2 |/'
 }
 
 take_startup() {
