@@ -1,4 +1,4 @@
-// The first process of a small system for ci/aarch64-system.sh: runs what /rows says, line by line, and turns the machine off.
+// The first process of a small system for ci/common.sh: runs what /rows says, line by line, and turns the machine off.
 //
 //   /rows    NAME|VARIABLE=VALUE ...|PROGRAM ARGUMENT...      no quotes, no spaces within a word
 //

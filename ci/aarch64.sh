@@ -5,14 +5,13 @@
 # What they print must be the same as without the library. HEAPWRIGHT_SLICE takes the unit tests
 # of half of the crates, and half of the workloads.
 #
-# qemu-user has no restartable sequences: those of per-CPU caches run in a small system under qemu-system (ci/aarch64-system.sh).
+# qemu-user has no restartable sequences: those of per-CPU caches run in a small system under qemu-system (ci/common.sh).
 #
 # qemu-user keeps 24 bytes for each page a guest reserves, so a window of 1 TiB
 # would cost it 6 GiB of our memory: the window is made small for it. One run
 # keeps the default window and lets 39 bits cut it down.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
-. ci/aarch64-system.sh
 
 TARGET=aarch64-unknown-linux-gnu
 SYSROOT=/usr/aarch64-linux-gnu

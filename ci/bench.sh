@@ -8,11 +8,10 @@ set -euo pipefail
 # As in the other scripts, HEAPWRIGHT_SO names a library to race instead of ours.
 [ -z "${HEAPWRIGHT_SO:-}" ] || export HEAPWRIGHT_LIBRARY=$HEAPWRIGHT_SO
 
+# (Not optimised.)
 bench() { cargo "$1" --quiet --locked --manifest-path bench/Cargo.toml --target-dir "$CARGO_TARGET_DIR/bench" "${@:2}"; }
-bench test -p figures -p peers -p debug-figures -p debug-lookups -p caches -p gc -p sweep
+bench test -p figures -p peers -p debug-figures -p caches -p gc -p sweep
 bench test -p realm
-# (Bare numbers: that it runs, and that its policies find what is there.)
-for policy in map current treap list heap; do bench run -p debug-lookups -- $policy 100 >/dev/null; done
 
 command_or_package cc gcc
 cargo build --quiet --locked -p heapwright-cli

@@ -3,7 +3,7 @@
 # the markers.
 #
 #   ci/benchmarks.sh                          all of them; two hours or more
-#   ci/benchmarks.sh pairs bounds             only these sections
+#   ci/benchmarks.sh golden bounds             only these sections
 #   ci/benchmarks.sh race -- --rounds 3       with options of heapwright bench
 #   ci/benchmarks.sh tables                   the race's section again, from the
 #                                             results of the last race
@@ -14,7 +14,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 DOC=$ROOT/docs/benchmarks.md
-SECTIONS=(machine race pairs bounds golden describe startup)
+SECTIONS=(machine race bounds golden describe startup)
 
 chosen=()
 while [ $# -gt 0 ] && [ "$1" != -- ]; do
@@ -26,19 +26,13 @@ done
 [ ${#chosen[@]} -gt 0 ] || chosen=("${SECTIONS[@]}")
 options=("$@")
 
-load=$(cut -d' ' -f1 /proc/loadavg)
-awk -v l="$load" 'BEGIN { exit !(l < 0.5) }' || say "warning: the load is $load; this machine is not quiet"
+quiet_machine
 
 # Built here and not by each script, so that all of them measure one library.
 preload_library
 command_or_package cc gcc
 command_or_package c++ g++
-made=$CARGO_TARGET_DIR/bench/release
 work=$CARGO_TARGET_DIR/race
-bench() {
-    cargo "$1" --quiet --release --locked --manifest-path bench/Cargo.toml \
-        --target-dir "$CARGO_TARGET_DIR/bench" "${@:2}"
-}
 
 # put NAME: replaces what stands between <!-- NAME --> and <!-- /NAME -->.
 put() {
@@ -65,8 +59,7 @@ judged() {
 # others NAMES: `--with` and the library of each, a line each, as far as they can
 # be had.
 others() {
-    bench build -p peers
-    "$made/peers" --work "$work/peers" --only "$1" | sed 's/^/--with\n/'
+    peers "$work/peers" "$1" | sed 's/^/--with\n/'
 }
 
 take_machine() {
@@ -91,15 +84,9 @@ take_race() {
 take_tables() {
     [ -s "$work/race.json" ] || die "there are no results in $work/race.json; ci/race.sh makes them"
     bench build -p peers -p figures
-    "$made/figures" "$work/race.json"
+    "$MADE/figures" "$work/race.json"
     echo
-    "$made/peers" --work "$work/peers" --versions
-}
-
-take_pairs() {
-    local with
-    mapfile -t with < <(others mimalloc,snmalloc)
-    judged 'MISSED$' ci/pairs.sh ${with[@]+"${with[@]}"}
+    "$MADE/peers" --work "$work/peers" --versions
 }
 
 take_bounds() {
@@ -113,7 +100,7 @@ take_bounds() {
 take_golden() {
     local library so
     bench build -p peers
-    "$made/peers" --work "$work/peers" --only mimalloc --strict >/dev/null
+    "$MADE/peers" --work "$work/peers" --only mimalloc --strict >/dev/null
     echo "| library | malloc, small: path / mean | free, local | sized delete |"
     echo "|---|--:|--:|--:|"
     for library in heapwright mimalloc; do
@@ -127,7 +114,7 @@ take_golden() {
 take_describe() {
     echo "| address | ns a call |"
     echo "|---|--:|"
-    ci/describe.sh | sed -E 's/^(.*[^ ]) +([0-9.]+) ns$/| \1 | \2 |/'
+    ci/bounds.sh describe | sed -E 's/^(.*[^ ]) +([0-9.]+) ns$/| \1 | \2 |/'
 }
 
 take_startup() {

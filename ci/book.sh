@@ -4,6 +4,21 @@
 #   ci/book.sh                 runs the commands (ci/book.py says how outputs are compared), and builds target/book
 #   ci/book.sh PAGE...         runs the commands of these pages only
 #
+#   ci/book.sh findings [--check | --measure]
+#                              docs/findings, a page for each thing that heapwright finds: compiles and runs
+#                              the pages' examples and puts in the reports they give, the figures of the
+#                              corpus, and the table of all. Addresses, build-ids and what called main are
+#                              left out. --check only says whether they are current; --measure runs the
+#                              corpus first (ci/corpus.sh) and keeps its figures in docs/findings/measured.tsv
+#   ci/book.sh gc              the tutorial of the collected heap (docs/gc.md) and its program
+#                              (docs/toy-vm/toy.c): every C block of the page is in the program as it stands
+#                              there; it compiles from an installed tree, as C99 without a warning,
+#                              heapwright_gc.h as C++ as well; it prints what the page says, in all layouts,
+#                              in one step and in the smallest, collecting at every allocation, verified,
+#                              with a scanned stack, moving; and without a collector, but for the file that
+#                              nobody closes; its dump, read by `heapwright heap`, has the page's types and
+#                              sizes; a program that leaves a duty out is caught where the page says so
+#
 # A page names a command's output as it is; what may differ from run to run is listed in ci/book.py, and nothing else may.
 # Building also finds links that lead nowhere (ci/book-pages.py). mdBook is built once, which takes a minute: with
 # MDBOOK_VERSION on PATH nothing is installed.
@@ -13,6 +28,144 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 MDBOOK_VERSION=0.5.4
+
+findings() {
+    local ACTION=make
+    case ${1:-} in
+        '') ;;
+        --check | --measure) ACTION=${1#--} ;;
+        *) die "unknown option $1" ;;
+    esac
+    command_or_package python3 python3
+
+    if [ $ACTION = measure ]; then
+        ci/corpus.sh -v >"$SCRATCH/corpus" || die "the corpus is not right: ci/corpus.sh"
+        python3 ci/findings.py measure "$SCRATCH/corpus"
+    fi
+    preload_library
+    the_command
+    export HEAPWRIGHT_COMMAND
+    python3 ci/findings.py "$ACTION" "$SCRATCH"
+}
+
+gc() {
+    local toy library runs layout words heapwright
+    preload_library
+    command_or_package cc gcc
+    command_or_package c++ g++
+    command_or_package python3 python3
+    toy=docs/toy-vm/toy.c
+    library=$(dirname "$HEAPWRIGHT_SO")
+
+    python3 - docs/gc.md $toy <<'PYTHON'
+import re, sys
+page, source = (open(path).read() for path in sys.argv[1:])
+blocks = re.findall(r"^```c\n(.*?)^```$", page, re.M | re.S)
+strange = [block for block in blocks if block not in source]
+for block in strange:
+    print("not in the program:\n" + block)
+sys.exit(f"{len(strange)} of {len(blocks)} blocks of {sys.argv[1]} are not in {sys.argv[2]}" if strange or not blocks else 0)
+PYTHON
+
+    # What the page says the program prints: its block that begins with the command.
+    said() { sed -n "/^\$ toy$1\$/,/^\`\`\`/{/^\\$/d;/^\`\`\`/d;p}" docs/gc.md; }
+    said '' >"$SCRATCH/want"
+    said ' small' >"$SCRATCH/want-small"
+    if [ ! -s "$SCRATCH/want" ] || [ ! -s "$SCRATCH/want-small" ]; then die "docs/gc.md does not say what the toy prints"; fi
+
+    STRICT=(-std=c99 -O2 -g -Wall -Wextra -Wpedantic -Werror)
+    # From an installed tree, as a reader of the page has it: headers, library, and what pkg-config says of them.
+    command_or_package pkg-config pkgconf
+    HEAPWRIGHT_LIBRARY_DIR=$library sh ci/install.sh "$SCRATCH/usr" >"$SCRATCH/installed" 2>&1 || { cat "$SCRATCH/installed" >&2; die "it does not install"; }
+    read -ra LINKED < <(PKG_CONFIG_PATH=$SCRATCH/usr/lib/pkgconfig pkg-config --cflags --libs heapwright)
+    LINKED+=(-Wl,-rpath,"$SCRATCH/usr/lib" -pthread)
+    cc "${STRICT[@]}" $toy -o "$SCRATCH/toy" "${LINKED[@]}"
+    cc "${STRICT[@]}" -I docs/toy-vm/without $toy -o "$SCRATCH/toy-without" -pthread
+    printf '#include <heapwright_gc.h>\nint main() { return 0; }\n' |
+        c++ -std=c++11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I "$SCRATCH/usr/include" -x c++ -
+
+    runs=0
+    prints() { # WANTED WORDS...
+        local wanted=$1 status=0
+        shift
+        timeout 300 "$SCRATCH/toy" "$@" >"$SCRATCH/out" 2>"$SCRATCH/err" || status=$?
+        if [ $status -ne 0 ] || [ -s "$SCRATCH/err" ] || ! diff "$SCRATCH/$wanted" "$SCRATCH/out"; then
+            cat "$SCRATCH/err" >&2
+            die "toy $* ends with $status or does not print what docs/gc.md says"
+        fi
+        runs=$((runs + 1))
+    }
+    for layout in fine ruby powers single; do
+        for words in "" at-once scan verify "verify at-once" "verify scan" generations "generations verify at-once" \
+            moving "generations moving" "scan moving"; do
+            # shellcheck disable=SC2086
+            prints want $layout $words
+        done
+        for words in stress "stress verify" "stress at-once" "stress verify scan" "crumbs verify" "crumbs verify generations" \
+            "stress moving" "stress verify moving" "crumbs verify moving" "crumbs verify generations moving"; do
+            # shellcheck disable=SC2086
+            prints want-small $layout small $words
+        done
+    done
+
+    # Few objects in a page, so that few stay because of a neighbour: only where slots are so wide.
+    for layout in fine powers; do
+        for words in "stress moving" "stress generations moving" "stress crumbs verify moving" "crumbs generations moving"; do
+            # shellcheck disable=SC2086
+            prints want-small $layout small wide $words
+        done
+    done
+
+    # Without a collector nobody closes the file.
+    "$SCRATCH/toy-without" >"$SCRATCH/out"
+    diff <(sed 's/^0 files are open$/1 files are open/' "$SCRATCH/want") "$SCRATCH/out" || die "the toy without a collector prints something else"
+
+    # From a program's heap to the command: the page's tables are what it says of this dump.
+    cargo build --quiet --locked -p heapwright-cli
+    heapwright=$CARGO_TARGET_DIR/debug/heapwright
+    (cd "$SCRATCH" && ./toy dump >out && "$heapwright" heap --format html -o heap.html toy.heap >told)
+    tables() { sed -n '/^by type /,/^  and .* empty$/{/empty$/d;p}' "$1"; }
+    [ -n "$(tables docs/gc.md)" ] || die "docs/gc.md has no tables of a dump"
+    diff <(tables docs/gc.md) <(tables "$SCRATCH/told") || die "heapwright heap says something else of toy.heap than docs/gc.md"
+    grep -q '^ *root handle #1 -> pair 0x' "$SCRATCH/told" || die "heapwright heap names no path from the root"
+    python3 - "$SCRATCH/heap.html" <<'PYTHON'
+import sys
+from html.parser import HTMLParser
+page = open(sys.argv[1]).read()
+HTMLParser().feed(page)
+for part in ("pair", "symbol", "closure", "</svg>"):
+    if part not in page:
+        sys.exit(f"the page of toy.heap has no {part}")
+PYTHON
+    runs=$((runs + 1))
+
+    # What is left out, and what says so (docs/gc.md, "When a duty is left out").
+    caught() { # NAME SED-SCRIPT MESSAGE WORDS...
+        local name=$1 script=$2 message=$3 status=0
+        shift 3
+        sed "$script" $toy >"$SCRATCH/$name.c"
+        ! cmp -s "$SCRATCH/$name.c" $toy || die "$name: nothing was left out"
+        cc -std=c99 -O2 -w "$SCRATCH/$name.c" -o "$SCRATCH/$name" "${LINKED[@]}"
+        # In a group, for the shell's own word on how the program ended.
+        { (ulimit -c 0 && exec timeout 300 "$SCRATCH/$name" "$@") >"$SCRATCH/out" 2>"$SCRATCH/err" || status=$?; } 2>/dev/null
+        if [ $status -eq 0 ] || ! grep -q "$message" "$SCRATCH/err"; then
+            cat "$SCRATCH/err" >&2
+            die "$name: ended with $status and did not say: $message"
+        fi
+        runs=$((runs + 1))
+    }
+    caught barrier 's|hw_gc_write(t->mutator, a\[0\], slot(a), a\[2\]);|*slot(a) = a[2];|' \
+        'which is not marked: it was stored there without the write barrier' crumbs verify small wide
+    caught root '/^static value cons/,/^}/{/push(t, d);/d;s/t->depth -= 2/t->depth -= 1/}' \
+        'which is no object: it was freed, or never allocated' stress verify small
+    caught slot 's|t->stack\[first - 1\] = rest = cdr(rest)|rest = cdr(rest)|' \
+        'this should be a pair' stress moving wide small
+
+    say "ok: $runs runs"
+}
+
+case ${1:-} in findings | gc) "$@"; exit ;; esac
+
 
 preload_library
 hardened_library

@@ -3,6 +3,9 @@
 # other threads free, when owners died or idle, after much was freed, in threads
 # that once allocated, in many that allocate a little, and what pauses cost (bench/bounds, one program a promise).
 #
+#   ci/bounds.sh describe [NS]   instead what hw_describe costs: nanoseconds a call on a warm address of
+#                                every kind (own block, inside one, foreign, unmapped), at most 30, and
+#                                never a fault
 #   ci/bounds.sh [--cache MODEL] [--with NAME=['VAR=VALUE ...]PATH']... [--with glibc] [--only PROGRAM,...]
 #
 # With --cache, heapwright runs under that cache model, such as shared:2.
@@ -15,7 +18,15 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-usage() { die "$1; usage: ci/bounds.sh [--cache MODEL] [--with NAME=PATH | --with glibc]... [--only flat,orphans,giveback,idle,crowd,periodic]"; }
+if [ "${1:-}" = describe ]; then
+    preload_library
+    cc -O2 -Wall -Wextra -Werror -I include -o "$SCRATCH/describe" bench/describe/describe.c \
+        "$HEAPWRIGHT_SO" -Wl,-rpath,"$(dirname "$HEAPWRIGHT_SO")"
+    "$SCRATCH/describe" "${2:-30}"
+    exit
+fi
+
+usage() { die "$1; usage: ci/bounds.sh [describe | --cache MODEL] [--with NAME=PATH | --with glibc]... [--only flat,orphans,giveback,idle,crowd,periodic]"; }
 names=(heapwright)
 preloads=('')
 only=

@@ -24,12 +24,8 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 command_or_package cc gcc
-bench() {
-    cargo "$1" --quiet --release --locked --manifest-path bench/Cargo.toml \
-        --target-dir "$CARGO_TARGET_DIR/bench" "${@:2}"
-}
 bench build -p caches
-CACHES=$CARGO_TARGET_DIR/bench/release/caches
+CACHES=$MADE/caches
 OUT=$CARGO_TARGET_DIR/caches
 
 case ${1:-} in
@@ -54,14 +50,6 @@ notices() {
     LD_PRELOAD=$SCRATCH/libtwice.so timeout 60 "$PROGRAMS/$1" "${@:2}" >"$SCRATCH/out" 2>"$SCRATCH/errors" || status=$?
     [ $status -eq 3 ] || die "$1 does not notice memory that is handed out twice: status $status; $(head -1 "$SCRATCH/errors")"
 }
-# refuses WHY PROGRAM ARGUMENT...: one line that says what is wrong, and status 2.
-refuses() {
-    local status=0
-    "$PROGRAMS/$2" "${@:3}" >"$SCRATCH/out" 2>"$SCRATCH/errors" || status=$?
-    { [ $status -eq 2 ] && [ "$(wc -l <"$SCRATCH/errors")" -eq 1 ] && grep -qF "$1" "$SCRATCH/errors"; } ||
-        die "'${*:2}' ends with $status and says '$(cat "$SCRATCH/errors")', not '$1'"
-}
-
 preload_library
 # (Not grep -q: it ends at the first line, and then cat ends with a signal.)
 LD_PRELOAD=$HEAPWRIGHT_SO cat /proc/self/maps | grep -F "$(realpath "$HEAPWRIGHT_SO")" >/dev/null || die "$HEAPWRIGHT_SO is not taken as a preload"
@@ -82,13 +70,10 @@ if [ -n "$quick" ]; then
     # What was said stands last, and wins.
     options=(--rounds 2 --percent 1 --threads 2,16 --seconds 60 "$@")
 else
-    optional() { (packages "$1") || say "without $1"; }
     for package in libjemalloc2 libtcmalloc-minimal4 libclang-rt-14-dev; do optional $package; done
-    bench build -p peers
-    "$CARGO_TARGET_DIR/bench/release/peers" --work "$CARGO_TARGET_DIR/race/peers" --only "$PEERS" >"$SCRATCH/peers"
+    peers "$CARGO_TARGET_DIR/race/peers" "$PEERS" >"$SCRATCH/peers"
     while IFS= read -r line; do with+=(--with "$line"); done <"$SCRATCH/peers"
-    load=$(cut -d' ' -f1 /proc/loadavg)
-    awk -v l="$load" 'BEGIN { exit !(l < 0.5) }' || say "warning: the load is $load; this machine is not quiet"
+    quiet_machine
 fi
 run() {
     "$CACHES" run --programs "$PROGRAMS" --ours "$HEAPWRIGHT_SO" --out "$OUT" ${with[@]+"${with[@]}"} ${options[@]+"${options[@]}"}

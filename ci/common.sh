@@ -123,5 +123,156 @@ the_command() {
     HEAPWRIGHT_COMMAND=$CARGO_TARGET_DIR/release/heapwright
 }
 
+# bench COMMAND WORDS...: cargo COMMAND in the workspace of the benchmarks, optimised. What it builds is in MADE.
+MADE=$CARGO_TARGET_DIR/bench/release
+bench() { cargo "$1" --quiet --release --locked --manifest-path bench/Cargo.toml --target-dir "$CARGO_TARGET_DIR/bench" "${@:2}"; }
+
+# optional PACKAGE...: those without which something is left out, and no more.
+optional() { (packages "$@") || say "without $*"; }
+
+# peers FOLDER NAMES: the libraries of other allocators (bench/peers), as far as they can be had: a line NAME=[VAR=VALUE ...]PATH each.
+peers() {
+    bench build -p peers
+    "$MADE/peers" --work "$1" --only "$2"
+}
+
+# Says where other work on the machine will show in what is measured.
+quiet_machine() {
+    local load
+    load=$(cut -d' ' -f1 /proc/loadavg)
+    awk -v l="$load" 'BEGIN { exit !(l < 0.5) }' || say "warning: the load is $load; this machine is not quiet"
+}
+
+# refuses WHY PROGRAM ARGUMENT...: a program of the folder PROGRAMS says in one line what is wrong, and ends with 2.
+refuses() {
+    local status=0
+    "$PROGRAMS/$2" "${@:3}" >"$SCRATCH/out" 2>"$SCRATCH/errors" || status=$?
+    { [ $status -eq 2 ] && [ "$(wc -l <"$SCRATCH/errors")" -eq 1 ] && grep -qF -- "$1" "$SCRATCH/errors"; } ||
+        die "'${*:2}' ends with $status and says '$(cat "$SCRATCH/errors")', not '$1'"
+}
+
+# zig WORDS...: Zig 0.17, from PyPI, in a folder of its own, which zig_here makes. zig_program MODE SOURCE OUT builds a program, for the
+# same processor as Rust's programs: Zig's default is the one it runs on.
+zig() { "$CARGO_TARGET_DIR/zig/bin/python" -m ziglang "$@"; }
+zig_here() {
+    local folder=$CARGO_TARGET_DIR/zig
+    ! zig version >/dev/null 2>&1 || return 0
+    (command_or_package python3 python3) &&
+        { python3 -m venv "$folder" >"$SCRATCH/venv" 2>&1 || { (packages python3-venv) && python3 -m venv "$folder"; }; } &&
+        "$folder/bin/pip" install --quiet --disable-pip-version-check 'ziglang==0.17.*'
+}
+zig_program() {
+    zig build-exe "-O$1" -mcpu=baseline "$2" -femit-bin="$3" --cache-dir "$CARGO_TARGET_DIR/zig/cache" \
+        --global-cache-dir "$CARGO_TARGET_DIR/zig/cache"
+}
+
 # The median of the numbers on stdin, one a line; a dash if there are none.
 median() { sort -n | awk '{ v[NR] = $1 } END { print NR ? v[int((NR + 1) / 2)] : "-" }'; }
+
+# A small aarch64 system under qemu-system: Debian's kernel and one process, for what qemu-user has not: restartable sequences,
+# the kernel's own answers, preemption. It starts in four seconds.
+#
+#   system_begin                             fetches the kernel once; an empty system
+#   system_file FILE PATH                    puts a file there
+#   system_row NAME VARIABLES COMMAND        something to be run there: ends well (words without quotes; see aarch64-system.c)
+#   system_run                               runs it; prints a verdict for each; the output stays in SYSTEM_LOG
+
+system_begin() {
+    local at=$CARGO_TARGET_DIR/aarch64-kernel
+    packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-system-arm cpio
+    if [ ! -f "$at/kernel" ]; then
+        say "fetching a kernel for aarch64"
+        rm -rf "$at"
+        {
+            apt_aside "$at" arm64
+            local package
+            package=$(apt-cache "${APT[@]}" depends linux-image-arm64 | sed -n 's/.*Depends: \(linux-image-[^ ]*\)$/\1/p' | head -n 1)
+            (cd "$at" && apt-get "${APT[@]}" download "$package")
+            dpkg-deb --fsys-tarfile "$at"/*.deb | tar -C "$at" -xf - ./boot
+            mv "$at"/boot/vmlinuz-* "$at/made"
+            rm -rf "$at/lists" "$at/archives" "$at/boot" "$at"/*.deb
+            mv "$at/made" "$at/kernel"
+        } >"$SCRATCH/fetch" 2>&1 </dev/null || { tail -n 5 "$SCRATCH/fetch" >&2; die "cannot fetch a kernel for aarch64"; }
+    fi
+    SYSTEM_KERNEL=$at/kernel
+    SYSTEM=$SCRATCH/system
+    SYSTEM_LOG=$SCRATCH/system.log
+    rm -rf "$SYSTEM"
+    mkdir -p "$SYSTEM/tmp" "$SYSTEM/lib"
+    aarch64-linux-gnu-gcc -O1 -Wall -Wextra -Werror -static -o "$SYSTEM/init" ci/aarch64-system.c
+}
+system_file() { install -D -m 755 "$1" "$SYSTEM/$2"; }
+system_row() { printf '%s|%s|%s\n' "$1" "$2" "$3" >>"$SYSTEM/rows"; }
+system_run() {
+    local status name missing=0
+    (cd "$SYSTEM" && find . | cpio --quiet -o -H newc | gzip -1) >"$SCRATCH/system.gz"
+    timeout 600 qemu-system-aarch64 -M virt -cpu cortex-a72 -smp 2 -m 1024 -nographic -nic none -no-reboot -kernel "$SYSTEM_KERNEL" \
+        -initrd "$SCRATCH/system.gz" -append "console=ttyAMA0 quiet panic=-1" >"$SYSTEM_LOG" 2>&1 </dev/null || true
+    sed -i 's/\r$//' "$SYSTEM_LOG"
+    while IFS='|' read -r name _; do
+        status=$(sed -nE "s/^row ([0-9]+) (.*)/\1 \2/p" "$SYSTEM_LOG" | awk -v name="$name" 'substr($0, length($1) + 2) == name { print $1 }')
+        if [ "$status" = 0 ]; then
+            printf 'ok   %s\n' "$name"
+        else
+            printf 'FAIL %s (status %s)\n' "$name" "${status:-none}"
+            missing=$((missing + 1))
+        fi
+    done <"$SYSTEM/rows"
+    [ $missing -eq 0 ] || tail -n 20 "$SYSTEM_LOG" | sed 's/^/     /'
+    failures=$((failures + missing))
+}
+
+# Building the programs of the corpus, for corpus.sh and leaks.sh. The caller says where they go (CACHE) and with which sanitizer
+# (SANITIZE: address, leak or nothing). A program is built once, under a name that has a hash of its contents, its flags, the
+# compilers and this file in it.
+SANITIZE=
+corpus_tools() {
+    TOOLS=$({ cat corpus/corpus.h corpus/corpus.rs corpus/reads/reads.h ci/common.sh; cc --version; c++ --version; rustc --version; } | sha256sum)
+}
+
+# corpus_compile SOURCE OUT FLAGS...: one program, with -DBAD (--cfg bad) among the flags or not.
+corpus_compile() {
+    local source=$1 out=$2 sanitize=()
+    shift 2
+    case $source in
+        *.rs)
+            [ -z "$SANITIZE" ] || sanitize=("-Zsanitizer=$SANITIZE")
+            RUSTC_BOOTSTRAP=$([ -n "$SANITIZE" ] && echo 1 || echo 0) rustc --edition 2021 -C opt-level=1 -g -A warnings \
+                --crate-name corpus_program "${sanitize[@]}" "${@/#-DBAD/--cfg=bad}" -o "$out" "$source"
+            ;;
+        *.py.c)
+            # A module, and a script that calls the function of it that is its argument. (In the script's own process:
+            # nothing but Python is run.)
+            local module=${out%.new.*}.module
+            cc -std=gnu11 -O1 -g -w -fno-builtin "-I$PYTHON_INCLUDES" "$@" -shared -fPIC -o "$module" "$source" || return 1
+            printf '#!%s -IS\nimport importlib.util as u, importlib.machinery as m, sys\npath = "%s"\n%s\n%s\n' "$PYTHON" "$module" \
+                'spec = u.spec_from_file_location("reads", path, loader=m.ExtensionFileLoader("reads", path))' \
+                'getattr(u.module_from_spec(spec), sys.argv[1])()' >"$out"
+            chmod +x "$out"
+            ;;
+        *)
+            local compiler=(cc -std=gnu11)
+            [ "${source##*.}" = cc ] && compiler=(c++ -std=c++17)
+            [ -z "$SANITIZE" ] || sanitize=("-fsanitize=$SANITIZE")
+            "${compiler[@]}" -O1 -g -w -fno-builtin -I corpus "${sanitize[@]}" -o "$out" "$@" "$source" -rdynamic -ldl
+            ;;
+    esac
+}
+
+# corpus_program NAME PATH FLAGS PLUGIN KIND: sets PROGRAM; compiles it unless that was done.
+corpus_program() {
+    local name=$1 path=$2 flags=$3 plugin=$4 kind=$5 hash define=()
+    [ "$flags" != - ] || flags=
+    [ "$kind" = bad ] && define=(-DBAD)
+    hash=$({ printf '%s\n' "$TOOLS" "$flags" "$plugin"; cat "$path"; } | sha256sum)
+    kind=${SANITIZE:+$SANITIZE-}$kind
+    PROGRAM=$CACHE/$name.$kind.${hash:0:12}
+    [ -x "$PROGRAM" ] && return 0
+    rm -f "$CACHE/$name.$kind".*
+    if [ "$plugin" != - ]; then
+        # shellcheck disable=SC2086
+        corpus_compile "$path" "$PROGRAM.so" $flags "${define[@]}" -DPLUGIN -shared -fPIC || return 1
+    fi
+    # shellcheck disable=SC2086
+    corpus_compile "$path" "$PROGRAM.new.$BASHPID" $flags "${define[@]}" && mv "$PROGRAM.new.$BASHPID" "$PROGRAM"
+}

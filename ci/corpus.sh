@@ -172,7 +172,7 @@ fi
 CACHE=$CARGO_TARGET_DIR/corpus
 mkdir -p "$CACHE"
 
-. ci/corpus-programs.sh
+corpus_tools
 [ $ACTION != asan ] || SANITIZE=address
 
 # run OUT PREFIX SETTINGS... -- PROGRAM ARGUMENTS...: stdout and stderr to OUT.out
@@ -250,7 +250,7 @@ row() {
     local so=${HEAPWRIGHT_SO:-}
     [[ $path != @(*/functions/*|*/reads/*) ]] || so=$HEAPWRIGHT_CHECK_SO
     for kind in $kinds; do
-        if ! built "$(built_as "$name" "$path")" "$path" "$flags" "$plugin" "$kind" 2>"$OUT.err"; then
+        if ! corpus_program "$(built_as "$name" "$path")" "$path" "$flags" "$plugin" "$kind" 2>"$OUT.err"; then
             verdict FAIL build "$kind" "$name" "does not compile: $(grep -m1 -i error "$OUT.err")"
             return
         fi
@@ -346,7 +346,7 @@ began=$SECONDS
 # Those of one file are built once, before two workers would do it at a time.
 while IFS= read -r path; do
     for kind in bad twin; do
-        built "$(built_as - "$path")" "$path" - - $kind || die "$path does not compile"
+        corpus_program "$(built_as - "$path")" "$path" - - $kind || die "$path does not compile"
     done
 done < <(cut -f2 "$SCRATCH/rows" | grep /reads/ | sort -u)
 for ((w = 0; w < JOBS; w++)); do worker $w 2>"$SCRATCH/worker$w.noise" & done

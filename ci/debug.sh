@@ -9,15 +9,13 @@
 #             call through 16 frames; and the same with stacks off
 #   flat      the same with 5,000 to 160,000 survivors: instructions a round, and
 #             what a survivor pins
-#   lookups   ways to find a block's bucket, as structures of their own that are asked
-#             what the same program asks; and the program on the Rust library
 #   captures  one capture of a stack, by the library's own measurement
 #   programs  real programs, stacks of 16 frames on
 #   corpus    programs with heap bugs and what is found in them
 #
 # Without a section, all of them. Runs are processes of their own, each round runs
-# all, and the order turns from round to round; there are 9 rounds of pr and lookups, 5
-# of the others; valgrind runs once. The results are kept in the target folder's
+# all, and the order turns from round to round; there are 9 rounds of pr, 5 of the
+# others; valgrind runs once. The results are kept in the target folder's
 # debug-figures/ (results-*.tsv each single number, figures.tsv, tables.md). Ends
 # with 1 if a figure is missed or a run of ours fails. Half an hour; wants a quiet
 # machine. --quick runs all once and small, without valgrind, and only fails
@@ -30,7 +28,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 . ci/figures.sh
 
-SECTIONS=(pr flat lookups captures programs corpus)
+SECTIONS=(pr flat captures programs corpus)
 figures_begin debug-figures '' "$@"
 OPTIONS=${DEBUG_OPTIONS:-mode=debug}
 WORK=$CARGO_TARGET_DIR/debug-work
@@ -62,20 +60,15 @@ prepare_library() {
     cc -O2 -Wall -Wextra -fomit-frame-pointer -fno-optimize-sibling-calls -fno-builtin bench/debug/rounds.c -o "$WORK/rounds"
 }
 
-# Zig, from PyPI, in a folder of its own; three builds of its program.
+# Three builds of its program.
 prepare_zig() {
     [ -z "$ZIG" ] || return 0
-    local folder=$CARGO_TARGET_DIR/zig mode
-    if ! "$folder/bin/python" -m ziglang version >/dev/null 2>&1; then
-        (command_or_package python3 python3) &&
-            { python3 -m venv "$folder" >"$SCRATCH/venv" 2>&1 || { (packages python3-venv) && python3 -m venv "$folder"; }; } &&
-            "$folder/bin/pip" install --quiet --disable-pip-version-check 'ziglang==0.17.*' || { say "skip: without Zig"; ZIG=none; return; }
-    fi
+    local mode
+    zig_here || { say "skip: without Zig"; ZIG=none; return; }
     for mode in Debug ReleaseSafe ReleaseFast; do
-        "$folder/bin/python" -m ziglang build-exe "-O$mode" -mcpu=baseline bench/debug/rounds.zig -femit-bin="$WORK/zig-$mode" \
-            --cache-dir "$folder/cache" --global-cache-dir "$folder/cache" || { say "skip: Zig does not build its program"; ZIG=none; return; }
+        zig_program $mode bench/debug/rounds.zig "$WORK/zig-$mode" || { say "skip: Zig does not build its program"; ZIG=none; return; }
     done
-    ZIG=$("$folder/bin/python" -m ziglang version)
+    ZIG=$(zig version)
     say "Zig $ZIG"
 }
 
@@ -107,17 +100,13 @@ section_pr() {
     run_plan pr 9
 }
 
-# counted [NAME=VALUE...] PROGRAM...: the instructions of its function `measured`.
-counted() {
-    local settings=()
-    while [[ $1 =~ ^[A-Z_]+= ]]; do settings+=("$1"); shift; done
-    env "${settings[@]}" valgrind --tool=callgrind --callgrind-out-file=/dev/null --toggle-collect=measured \
-        "$@" 2>"$SCRATCH/callgrind" >/dev/null || { tail -5 "$SCRATCH/callgrind" >&2; return 1; }
+# instructions OPTIONS N: of the rounds and the last frees, which are the function `measured`.
+instructions() {
+    env "${OURS[@]}" "HEAPWRIGHT=$1" valgrind --tool=callgrind --callgrind-out-file=/dev/null \
+        --toggle-collect=measured "$WORK/rounds" "$2" 2>"$SCRATCH/callgrind" >/dev/null ||
+        { tail -5 "$SCRATCH/callgrind" >&2; return 1; }
     sed -n 's/.*Collected : *//p' "$SCRATCH/callgrind"
 }
-
-# instructions OPTIONS N: of the rounds and the last frees.
-instructions() { counted "${OURS[@]}" "HEAPWRIGHT=$1" "$WORK/rounds" "$2"; }
 
 section_flat() {
     prepare_library
@@ -151,35 +140,6 @@ section_flat() {
             printf 'instructions, %s, %d rounds\n' "$config" "$n" >&2
             count=$(instructions "$OPTIONS,$config" "$n") || { say "skip: $config does not run under callgrind"; break; }
             note flat "$n" "$config" instructions "$count"
-        done
-    done
-}
-
-# Structures of the program's own, and the Rust library (bench/debug/lookups).
-section_lookups() {
-    local sizes n all policy program count
-    prepare_launcher
-    cargo build --quiet --release --locked --manifest-path bench/Cargo.toml -p debug-lookups --target-dir "$CARGO_TARGET_DIR/bench"
-    program=$CARGO_TARGET_DIR/bench/release/debug-lookups
-    read -ra sizes <<<"$(sized '1000 2000 5000 10000 20000 40000' '500 1000 2000')"
-    all=${sizes[-1]}
-    local policies=(map current treap list heap)
-    for n in "${sizes[@]}"; do
-        for policy in "${policies[@]}"; do
-            planned lookups "$n" "$policy" 0 - "$program" "$policy" "$n" "$all"
-        done
-    done
-    run_plan lookups 9
-    if [ "$(uname -m)" != x86_64 ]; then say "skip: instructions are counted on x86-64"; return; fi
-    command -v valgrind >/dev/null || optional valgrind
-    command -v valgrind >/dev/null || return 0
-    for policy in "${policies[@]}"; do
-        for n in "${sizes[@]}"; do
-            # The list's longest runs would take minutes and tell nothing new.
-            [ "$policy" != list ] || [ "$n" -le 10000 ] || continue
-            printf 'instructions, %s, %d rounds\n' "$policy" "$n" >&2
-            count=$(counted "$program" "$policy" "$n") || { say "skip: $policy does not run under callgrind"; break; }
-            note lookups "$n" "$policy" round_instructions "$(awk -v c="$count" -v n="$n" 'BEGIN { print c / n }')"
         done
     done
 }

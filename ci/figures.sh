@@ -34,11 +34,10 @@ figures_begin() {
     [ -n "$quick$fast" ] || slow=1
     OUT=$CARGO_TARGET_DIR/$folder${quick:+/quick}
     mkdir -p "$OUT"
-    cargo build --quiet --release --locked --manifest-path bench/Cargo.toml -p debug-figures --target-dir "$CARGO_TARGET_DIR/bench"
-    FIGURES=$CARGO_TARGET_DIR/bench/release/debug-figures
+    bench build -p debug-figures
+    FIGURES=$MADE/debug-figures
 }
 
-optional() { (packages "$@") || say "skip: without ${*}"; }
 # sized FULL QUICK: the one that was asked for.
 sized() { if [ -n "$quick" ]; then echo "$2"; else echo "$1"; fi; }
 rounds_of() { if [ -n "$given_rounds" ]; then echo "$given_rounds"; elif [ -n "$quick" ]; then echo 1; else echo "$1"; fi; }
@@ -96,10 +95,8 @@ note() { # SECTION ROW COLUMN METRIC VALUE [ROUND]: a number that is not from a 
 }
 
 figures_end() {
-    local load section files=()
-    load=$(cut -d' ' -f1 /proc/loadavg)
-    [ -n "$quick" ] || [ "${chosen[*]}" = report ] || awk -v l="$load" 'BEGIN { exit !(l < 0.5) }' ||
-        say "warning: the load is $load; this machine is not quiet" >&2
+    local section files=()
+    [ -n "$quick" ] || [ "${chosen[*]}" = report ] || quiet_machine >&2
     for section in "${chosen[@]}"; do
         [ "$section" != report ] || continue
         printf '%s\n' "--- $section" >&2

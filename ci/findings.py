@@ -1,4 +1,4 @@
-"""What ci/findings.sh makes in docs/findings: the reports of the pages' own
+"""What ci/book.sh findings makes in docs/findings: the reports of the pages' own
 examples, what the corpus says of each heading, and the table of all.
 
 A page's first block of code is its example: a whole program. Behind it comes
@@ -140,7 +140,7 @@ def measured():
     programs, runs = corpus()
     for h in ORDER:
         if rows.get(h, [0, 0])[:2] != [programs[h], runs[h]]:
-            sys.exit(f"{TABLE} is of another corpus ({h}): ci/findings.sh --measure")
+            sys.exit(f"{TABLE} is of another corpus ({h}): ci/book.sh findings --measure")
     return rows
 
 
@@ -187,7 +187,7 @@ def main(scratch, action):
         stale.append(path)
         if action != "check":
             open(path, "w").write(new)
-    said = "changed" if action != "check" else "not current (ci/findings.sh)"
+    said = "changed" if action != "check" else "not current (ci/book.sh findings)"
     for path in stale:
         print(f"{path}: {said}")
     print(f"findings: {len(ORDER + VALUES + LEAKS + ASKED)} pages, {told} reports made again, {len(stale)} {said}")

@@ -5,6 +5,29 @@
 #   ci/gc.sh [options of bench/gc]
 #   ci/gc.sh --only gcbench,splay --rounds 3
 #   ci/gc.sh --quick           a minute: only that all runs
+#   ci/gc.sh balance [--quick] several heaps in one process, sized by a factor each or by the
+#                              square-root rule (hw_gc_balance): what all of them have on average, and
+#                              the CPU time of all; a minute or two
+#   ci/gc.sh realm [options of bench/realm]
+#                              the safe door (heapwright::gc::Realm) beside gc-arena, gc, dumpster, Rc
+#                              and Box; 5 rounds take about four minutes. --quick: only that all runs,
+#                              and computes the same. --strict fails if a figure is missed, too
+#   ci/gc.sh realm collections [--quick]
+#                              a realm's collections beside std's with Rc
+#   ci/gc.sh scheme            the Scheme in crates/heapwright/examples/scheme, a client of the safe door:
+#                              its suite and its programs come to what they should, in every way to
+#                              collect; its suite also with a verified collection after every operation,
+#                              and everything moved after every fourth; what is wrong is told with its
+#                              place
+#   ci/gc.sh scheme table [ROUNDS]
+#                              and the programs beside Debian's guile and gambit: time, peak memory, the
+#                              collector's share
+#   ci/gc.sh scheme serve [SECONDS]
+#                              and a server for ten minutes, or so long: what it has of memory on the way,
+#                              how long anybody waits for the collector
+#   ci/gc.sh grown [ROUNDS]    generations, compaction, the safe door and the Scheme, in
+#                              turns with their peers: an hour of a quiet machine; fewer rounds
+#                              (default 7), less
 #
 # The programs run in turns, each variant once a round; 7 rounds of all take about an
 # hour and want a quiet machine. What each run printed is in runs.txt, beside tables.md
@@ -16,13 +39,186 @@
 # where a line of the table of figures is missing.
 #
 # HEAPWRIGHT_SO measures another library. --help lists the options.
+#
+# One run of realm alone, for a profiler (after it was built, in the target folder):
+#
+#   perf record bench/release/realm run splay heapwright size=8000
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
+balance() {
+    local times=3 rounds=1500 size n sizes
+    command_or_package cc gcc
+    preload_library
+    cc -std=gnu17 -O2 -Wall -Wextra -Werror -pthread -Iinclude -o "$SCRATCH/balance" bench/gc/loads/balance.c \
+        -L"$(dirname "$HEAPWRIGHT_SO")" -lheapwright -Wl,-rpath,"$(dirname "$HEAPWRIGHT_SO")"
+    [ "${1:-}" != --quick ] || { times=1 rounds=20; }
+    sizes=(factor:150 balance:65536 factor:175 balance:98304 factor:200 balance:131072 factor:250 balance:262144 factor:300 balance:393216)
+    for ((n = 0; n < times; n++)); do
+        for size in "${sizes[@]}"; do
+            "$SCRATCH/balance" "rule=${size%:*}" "size=${size#*:}" "rounds=$rounds" | sed -n 's/^result //p' >>"$SCRATCH/$size"
+        done
+    done
+    middle() { sed -E "s/.* $2=([0-9]+).*/\\1/" "$SCRATCH/$1" | median; }
+    printf '%-8s %10s %12s %12s %9s\n' rule size 'average MiB' collections 'CPU ms'
+    for size in "${sizes[@]}"; do
+        printf '%-8s %10s %12.1f %12s %9.0f\n' "${size%:*}" "${size#*:}" \
+            "$(awk -v b="$(middle "$size" average)" 'BEGIN { print b / 1048576 }')" "$(middle "$size" cycles)" \
+            "$(awk -v n="$(middle "$size" cpu_ns)" 'BEGIN { print n / 1e6 }')"
+    done
+}
+
+realm() {
+    # Alone: with others, Cargo would unite heapwright's features, and measure another one.
+    bench build -p realm
+    if [ "${1:-}" = collections ]; then
+        "$MADE/collections" "${@:2}"
+        return
+    fi
+    [ "${1:-}" != --quick ] || "$MADE/collections" --quick
+    "$MADE/realm" "$@"
+}
+
+scheme() {
+    local scheme programs program options
+    cargo build --quiet --locked --release -p heapwright --features derive,std --example scheme
+    scheme=$CARGO_TARGET_DIR/release/examples/scheme
+    programs=crates/heapwright/examples/scheme/programs
+
+    for program in "$programs"/*.scm; do
+        for options in "" "--generations off" "--incremental" "--incremental --generations off"; do
+            # shellcheck disable=SC2086
+            "$scheme" $options "$program" | diff "${program%.scm}.out" - ||
+                die "$(basename "$program") $options does not print what it should"
+        done
+    done
+    for options in "" "--incremental" "--generations off"; do
+        # shellcheck disable=SC2086
+        "$scheme" --stress $options "$programs/suite.scm" | diff "$programs/suite.out" - ||
+            die "the suite, collecting at every point, $options"
+    done
+    say "ok   $(ls "$programs"/*.scm | wc -l) programs, in four ways; the suite in three, collecting all the time"
+
+    tells() { # TEXT WANTED
+        printf '%s\n' "$1" >"$SCRATCH/wrong.scm"
+        local told
+        told=$(timeout 60 "$scheme" --limit 64 "$SCRATCH/wrong.scm" 2>&1) && die "nothing is wrong with: $1"
+        [ "$told" = "$SCRATCH/wrong.scm:$2" ] || die "of \"$1\" it says \"$told\", not \"$2\""
+    }
+    tells $'(define (f x)\n  (car x))\n(f 5)' '2:3: car: a pair is wanted, not 5'
+    tells $'(let ((x 1))\n  (+ x y))' '2:3: `y` is not defined'
+    tells $'(foo\n (bar' '3:1: a list is not closed before the end'
+    tells '(+ 1 2))' '1:8: `)` closes nothing'
+    tells '((lambda (x) x))' '1:1: a procedure does not take 0 arguments'
+    tells '(if)' '1:1: this is no `if`: (if)'
+    tells '(error "no such" (quote thing) 3)' '1:1: error: no such thing 3'
+    tells '(let loop ((l (list))) (loop (cons 1 l)))' 'more than 64 MiB are in use'
+    printf '(+ 1 2)\n(define x (list 1\n 2))\nx\n(car 1)\n"a"\n' | "$scheme" >"$SCRATCH/said"
+    diff - "$SCRATCH/said" <<'SAID' || die "the prompt"
+3
+(1 2)
+1:1: car: a pair is wanted, not 1
+"a"
+SAID
+    say "ok   what is wrong is told with its place"
+    "$scheme" --incremental --serve 2 "$programs/server.scm" >"$SCRATCH/served" || die "the server ends badly"
+    grep -q '^pauses ' "$SCRATCH/served" || die "the server says nothing of pauses"
+    say "ok   it serves"
+    if [ "${1:-}" = serve ]; then
+        "$scheme" --incremental --serve "${2:-600}" "$programs/server.scm" | tee "$SCRATCH/served"
+        # Flat: what is resident in the last half is no more than the most of the second quarter and a
+        # twentieth. The longest pauses are told by the clock, whatever else the machine does.
+        awk '
+            /^serve / {
+                split($4, has, "="); n++
+                resident[n] = has[2]
+            }
+            /^pauses / { for (i = 1; i < NF; i++) if ($i == "p99.9") pause = $(i + 1) }
+            END {
+                for (i = 1; i <= n; i++) {
+                    if (i > n / 4 && i <= n / 2 && resident[i] > early) early = resident[i]
+                    if (i > n / 2 && resident[i] > late) late = resident[i]
+                }
+                printf "resident, last half to second quarter: %.3f (asked: 1.05 at most)\n", late / early
+                printf "pauses, p99.9: %s ms (asked: 1 at most)\n", pause
+                exit late > early * 1.05 || pause > 1
+            }' "$SCRATCH/served" || die "a figure is missed"
+    fi
+    [ "${1:-}" = table ] || exit 0
+
+    command_or_package guile guile-3.0
+    command_or_package gsi gambc
+    command_or_package python3 python3
+    python3 - "$scheme" "$programs" "${2:-5}" "$SCRATCH" <<'PYTHON'
+import os, re, statistics, subprocess, sys, time
+scheme, programs, rounds, scratch = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
+# What our tables are called elsewhere.
+PRELUDE = {
+    "guile": """
+(define (make-table) (make-hash-table))
+(define (table-ref t k . d) (hash-ref t k (if (pair? d) (car d) #f)))
+(define (table-set! t k v) (hash-set! t k v))
+(define (table->list t) (hash-map->list cons t))
+(define (table-count t) (hash-count (const #t) t))
+""",
+    "gambit": "(define (table-count t) (length (table->list t)))\n",
+}
+def run(name, program):
+    source = program
+    if name in PRELUDE:
+        source = os.path.join(scratch, name + ".scm")
+        with open(source, "w") as file, open(program) as text:
+            file.write(PRELUDE[name] + text.read())
+    command = {"heapwright": [scheme, "--stats", source], "guile": ["guile", "--no-auto-compile", "-q", source],
+               "gambit": ["gsi", source]}[name]
+    began = time.monotonic()
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    out, err = child.communicate()
+    took = time.monotonic() - began
+    peak = re.search(r"peak ([\d.]+) MiB", err)
+    share = re.search(r"collections took ([\d.]+) %", err)
+    return took, out, float(share.group(1)) if share else None
+print(f"\n| program | heapwright's, ms | guile 3.0, interpreting | gambit's gsi | collector's share of ours |\n|---|--:|--:|--:|--:|")
+for program in sorted(os.listdir(programs)):
+    if not program.endswith(".scm") or program in ("suite.scm", "server.scm", "depth.scm"):
+        continue
+    names = ["heapwright", "guile", "gambit"]
+    times, shares, said = {name: [] for name in names}, [], {}
+    for round in range(rounds):
+        for name in names[round % 3:] + names[:round % 3]:
+            took, out, share = run(name, os.path.join(programs, program))
+            times[name].append(took)
+            said[name] = out
+            if share is not None:
+                shares.append(share)
+    if len(set(said.values())) != 1:
+        sys.exit(f"{program}: not all print the same: {said}")
+    ours = statistics.median(times["heapwright"])
+    cells = [f"{ours * 1000:.0f}"]
+    for name in names[1:]:
+        ratio = statistics.median(other / mine for other, mine in zip(times[name], times["heapwright"]))
+        cells.append(f"{statistics.median(times[name]) * 1000:.0f} ({ratio:.2f})")
+    print(f"| {program[:-4]} | {' | '.join(cells)} | {statistics.median(shares):.1f} % |")
+print(f"\nMedians of {rounds} rounds, in turns; in brackets the median of ratios to ours of the same round.")
+PYTHON
+}
+
+grown() {
+    local rounds=${1:-7} status=0
+    ci/gc.sh realm --strict --rounds "$rounds" || status=1
+    ci/gc.sh --only generations,compact --rounds "$rounds" || status=1
+    ci/gc.sh scheme table "$rounds" || status=1
+    ci/gc.sh scheme serve || status=1
+    return $status
+}
+
+case ${1:-} in
+    balance | realm | scheme | grown) "$@"; exit ;;
+esac
+
 command_or_package cc gcc
-cargo build --quiet --release --locked --manifest-path bench/Cargo.toml \
-    --target-dir "$CARGO_TARGET_DIR/bench" -p gc
-GC=$CARGO_TARGET_DIR/bench/release/gc
+bench build -p gc
+GC=$MADE/gc
 OUT=$CARGO_TARGET_DIR/gc
 
 quick='' all=1
@@ -57,20 +253,11 @@ for load in gcbench splay strings scaling fillers quads garbage ephemerons final
 done
 for load in request document template quiet boot pauses compact; do ours $load $load; done
 
-# refuses WHY PROGRAM ARGUMENT...: one line that says what is wrong, and status 2.
-refuses() {
-    local status=0
-    "$PROGRAMS/$2" "${@:3}" >"$SCRATCH/out" 2>"$SCRATCH/errors" || status=$?
-    { [ $status -eq 2 ] && [ "$(wc -l <"$SCRATCH/errors")" -eq 1 ] && grep -qF -- "$1" "$SCRATCH/errors"; } ||
-        die "'${*:2}' ends with $status and says '$(cat "$SCRATCH/errors")', not '$1'"
-}
-
 [ -z "$quick" ] || OUT=$OUT/quick
 status=0
 run() { "$GC" --programs "$PROGRAMS" --out "$OUT" ${without[@]+"${without[@]}"} "$@"; }
 if [ -z "$quick" ]; then
-    load=$(cut -d' ' -f1 /proc/loadavg)
-    awk -v l="$load" 'BEGIN { exit !(l < 0.5) }' || say "warning: the load is $load; this machine is not quiet"
+    quiet_machine
     run "$@" || status=$?
     # 2: nothing was run.
     [ $status -eq 2 ] || say "each run: $OUT/runs.txt; memory over time: $OUT/rss.csv"

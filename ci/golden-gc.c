@@ -1,5 +1,5 @@
 // golden-gc: calls the inline functions of heapwright_gc.h from functions that do nothing
-// else, so that callgrind's call edges name them. ci/golden-gc.sh has callgrind write its
+// else, so that callgrind's call edges name them. ci/golden.sh gc has callgrind write its
 // counts at each call of `part`, so the program is cut into parts:
 //
 //   warm-up | 40 single rounds, a part each | 20,000 rounds in one part

@@ -1,4 +1,4 @@
-// golden-sizes: entry points at sizes, each in two steady states, for ci/golden-sizes.sh, which
+// golden-sizes: entry points at sizes, each in two steady states, for ci/golden.sh sizes, which
 // has callgrind write its counts at each call of `part`. For each entry point, state and size:
 //
 //   warm-up | part | 64 pairs | part | ... | 64 pairs | part        (PARTS times)

@@ -1,47 +1,124 @@
 #!/usr/bin/env bash
-# The fast path's length is a test: instructions a call, with the ret, of malloc
-# (small), free (local), sized delete and a free of another thread's block in the preload library, by
-# callgrind, against ci/golden.txt; and of the way from a malloc whose list is empty to the refill of the
-# list and back, without the refill. With caches that threads share (cache=shared), a pair of
-# malloc and free may be at most 25 longer than with exclusive ones, with those of CPUs
-# (cache=percpu) at most 14. Valgrind has no restartable sequences, so for these the
-# program says itself where its area is (ci/golden-rseq.c). The hardened heap (mode=hardened, hardened:full) clears
-# and checks each block, and may take 42 and 62 for a pair of 48 bytes, and 60 and 90.
+# The lengths of paths are a test: instructions, with the ret, by callgrind, against golden numbers.
 #
-#   ci/golden.sh           compare; fails above the golden number
-#   ci/golden.sh --bless   write the measured numbers to ci/golden.txt
-#   ci/golden.sh --print   only print (for other libraries: HEAPWRIGHT_SO=...)
+#   ci/golden.sh [calls]   a call of malloc (small), free (local), sized delete, and a free of another
+#                          thread's block; and the way from a malloc whose list is empty to the refill
+#                          and back, without the refill. With caches that threads share (cache=shared)
+#                          a pair may be at most 25 longer than with exclusive ones, with those of
+#                          CPUs (cache=percpu) at most 14. Valgrind has no restartable sequences, so
+#                          for these the program says itself where its area is (golden-rseq.c). The
+#                          hardened heap clears and checks each block.
+#   ci/golden.sh sizes     a pair of allocation and free, of the entry points at sizes from 16 bytes to
+#                          1,000,000 (golden-sizes.c). A path may be longer than its golden number by
+#                          3 instructions or 2 %, whichever is more. What memset does is left out.
+#   ci/golden.sh gc        the inline functions of heapwright_gc.h: an allocation whose size is a
+#                          constant, one whose size is not, a store of a reference, the barrier
+#                          without the store (what is stored; the object; the slot), a poll. (Callgrind
+#                          counts each byte that `rep stosb` clears.)
+#   ci/golden.sh pools     calls of pools and arenas (bench/pools)
 #
-# `path` is the shortest call seen (a part of 8 calls in which none left the fast
-# path), `mean` is over 160,000 calls with whatever slow path some of them took; a
-# mean far from the path would mean that the fast path is seldom taken.
+#   ... --bless            write the measured numbers to ci/golden.txt, ci/golden-sizes.txt ...
+#   ... --print            only print (for other libraries: HEAPWRIGHT_SO=...)
+#
+# `path` is the shortest call seen (a part of 8 calls in which none left the fast path), `mean` is over
+# many calls with whatever slow path some of them took; a mean far from the path would mean that the
+# fast path is seldom taken. Of sizes the shortest part of 64 pairs counts.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
-. ci/counts.sh
-GOLDEN=$ROOT/ci/golden.txt
-BLESS='ci/golden.sh --bless'
 
+what=calls
+case ${1:-} in calls | sizes | gc | pools) what=$1; shift ;; esac
 mode=${1:-}
+case $mode in '' | --bless | --print) ;; *) die "usage: ci/golden.sh [calls|sizes|gc|pools] [--bless|--print]" ;; esac
+GOLDEN=$ROOT/ci/golden-$what.txt
+[ $what != calls ] || GOLDEN=$ROOT/ci/golden.txt
+BLESS="ci/golden.sh $what --bless"
+BRANCHES=
+[ $what != pools ] || BRANCHES=--branch-sim=yes
 [ "$(uname -m)" = x86_64 ] || { say "skip: the golden numbers are x86-64's"; exit 0; }
 command_or_package valgrind valgrind
-preload_library
+[ $what = pools ] || preload_library
+
+# callgrind MARK PROGRAM...: dumps of counts in $SCRATCH/part.*, a new one at each call of MARK.
+callgrind() {
+    rm -f "$SCRATCH"/part*
+    valgrind --tool=callgrind --callgrind-out-file="$SCRATCH/part" --dump-before="$1" $BRANCHES \
+        --compress-strings=no --compress-pos=no --dump-line=no "${@:2}" >"$SCRATCH/said" 2>"$SCRATCH/log" ||
+        { cat "$SCRATCH/log" >&2; die "callgrind failed"; }
+}
+
+# counted_calls fn|cfn PATTERN MANY: a line `name path branches mean`, in no order, for
+# each function call_NAME that matches, from callgrind's dumps $SCRATCH/part.*, each of
+# which holds the counts since the one before. With fn the functions are the callers,
+# and what they call is counted, callees included; with cfn they are the called
+# themselves. `path` is the shortest of the parts with 8 calls, `mean` that of the
+# shorter of the parts with MANY calls or more: the other one is the warm-up. `branches` (conditional) are those of the path, with
+# --branch-sim=yes; callgrind leaves trailing zeros of a line of costs out.
+counted_calls() {
+    awk -v edge="$1=" -v pattern="$2" -v many="$3" '
+        FNR == 1  { close_part() }
+        /^events:/ { for (i = 2; i <= NF; i++) if ($i == "Bc") bc = i }
+        index($0, edge) == 1 { fn = substr($0, length(edge) + 1); next }
+        /^calls=/ { split(substr($0, 7), n, " "); getline
+                    if (fn ~ pattern) { calls[fn] += n[1]; cost[fn] += $2; if (bc) branches[fn] += $bc } }
+        function close_part(  fn, each) {
+            for (fn in calls) {
+                each = cost[fn] / calls[fn]
+                if (calls[fn] == 8 && (!(fn in path) || each < path[fn])) { path[fn] = each; taken[fn] = branches[fn] / 8 }
+                if (calls[fn] >= many && (!(fn in mean) || each < mean[fn])) mean[fn] = each
+            }
+            delete calls; delete cost; delete branches
+        }
+        END {
+            close_part()
+            for (fn in path) printf "%s %.1f %.1f %.1f\n", substr(fn, 6), path[fn], taken[fn], mean[fn]
+        }
+    ' "$SCRATCH"/part.*
+}
+
+# above A B: whether A is more, and not by rounding.
+above() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > b + 0.05) }'; }
+
+# bless FILE [WHAT]: makes the numbers of a file of counted calls (or pairs) the golden ones.
+bless() {
+    {
+        echo "# Instructions a ${2:-call} with the ret, x86-64, written by $BLESS."
+        echo "# name path"
+        cut -d' ' -f1,2 "$1"
+    } >"$GOLDEN"
+}
+
+# golden_number NAME: nothing if it has none.
+golden_number() { awk -v n="$1" '$1 == n { print $2 }' "$GOLDEN" 2>/dev/null || true; }
+
+# judge NAME PATH LIMIT: says where a path is longer than its golden number or its
+# limit (-: it has none), or has no number; 1 if so.
+judge() {
+    local status=0 number
+    number=$(golden_number "$1")
+    if [ -z "$number" ]; then
+        say "FAIL $1 has no golden number in ${GOLDEN#"$ROOT"/}"; status=1
+    elif above "$2" "$number"; then
+        say "FAIL $1 takes $2 instructions; the golden number is $number"; status=1
+    elif above "$number" "$2"; then
+        say "note: $1 got shorter: please lower its golden number to $2 ($BLESS)"
+    fi
+    if [ "$3" != - ] && above "$2" "$3"; then
+        say "FAIL $1 takes $2 instructions; the limit is $3"; status=1
+    fi
+    return $status
+}
 
 # Without sibling calls a call is a call, without a PLT it has no stub.
-build() { cc -O2 -fno-plt -fno-optimize-sibling-calls -fno-builtin -rdynamic -pthread -o "$@" -ldl; }
-build "$SCRATCH/golden" ci/golden.c
-build "$SCRATCH/golden-percpu" ci/golden.c ci/golden-rseq.c
+PLAIN=(-O2 -fno-plt -fno-optimize-sibling-calls -fno-builtin -rdynamic -pthread)
 
 # measure OPTION PREFIX: counts the calls under a cache model or a mode, as PREFIXcall.
 measure() {
     local program=$SCRATCH/golden size=
     [ "$1" != cache=percpu ] || program=$SCRATCH/golden-percpu
     [[ $1 != mode=* ]] || size=48
-    rm -f "$SCRATCH"/part*
     # What is done once a tick of the clock is no call's, and more on a slow machine.
-    HEAPWRIGHT=$1,purge=never LD_PRELOAD=$HEAPWRIGHT_SO valgrind --tool=callgrind \
-        --callgrind-out-file="$SCRATCH/part" --dump-before=part --compress-strings=no \
-        --compress-pos=no --dump-line=no "$program" $size \
-        >"$SCRATCH/log" 2>&1 || { cat "$SCRATCH/log" >&2; die "callgrind failed"; }
+    HEAPWRIGHT=$1,purge=never LD_PRELOAD=$HEAPWRIGHT_SO callgrind part "$program" $size
     # What our callers' calls cost; the many of a part are 160,000.
     {
         counted_calls fn '^call_(malloc|free|delete)$' 100000
@@ -60,13 +137,98 @@ way_of_a_miss() {
                      if (is_ours && callee ~ /Cache::refill$|missed_elsewhere$|do_as_asked$/) way -= $2 }
          END { if (calls) { way = int(way / calls) + 1; printf "miss %d 0 %d\n", way, way } }' "$SCRATCH"/part.*
 }
-# Another library has no models.
-models="cache=exclusive@ cache=shared@shared- cache=percpu@percpu- mode=hardened@hardened- mode=hardened:full@full-"
-[ "$mode" != --print ] || models=cache=exclusive@
-for model in $models; do measure "${model%%@*}" "${model#*@}"; done >"$SCRATCH/measured"
-[ -s "$SCRATCH/measured" ] || die "callgrind saw no calls"
 
-[ "$mode" != --bless ] || bless "$SCRATCH/measured"
+measure_calls() {
+    local models model
+    cc "${PLAIN[@]}" -o "$SCRATCH/golden" ci/golden.c -ldl
+    cc "${PLAIN[@]}" -o "$SCRATCH/golden-percpu" ci/golden.c ci/golden-rseq.c -ldl
+    # Another library has no models.
+    models="cache=exclusive@ cache=shared@shared- cache=percpu@percpu- mode=hardened@hardened- mode=hardened:full@full-"
+    [ "$mode" != --print ] || models=cache=exclusive@
+    for model in $models; do measure "${model%%@*}" "${model#*@}"; done
+}
+
+measure_gc() {
+    cc -O2 -Wall -Wextra -Werror -fno-optimize-sibling-calls -Iinclude -o "$SCRATCH/golden-gc" ci/golden-gc.c \
+        -L"$(dirname "$HEAPWRIGHT_SO")" -lheapwright -Wl,-rpath,"$(dirname "$HEAPWRIGHT_SO")"
+    callgrind part "$SCRATCH/golden-gc"
+    counted_calls cfn '^call_gc_' 100000 | sort
+}
+
+# heapwright's calls, and with --print those of others too; the many of a part are 16,000.
+measure_pools() {
+    bench build -p pools --bin pools
+    callgrind golden_part "$MADE/pools" golden
+    counted_calls cfn '^call_' 8000 | sort | if [ "$mode" = --print ]; then cat; else grep -E '^(arena|pool)_'; fi
+}
+
+measure_sizes() {
+    cc "${PLAIN[@]}" -Wall -Wextra -o "$SCRATCH/golden-sizes" ci/golden-sizes.c -ldl
+    LD_PRELOAD=$HEAPWRIGHT_SO callgrind part "$SCRATCH/golden-sizes"
+    cp "$SCRATCH/said" "$SCRATCH/cells"
+    # A line `ENTRY-STATE-SIZE count` for each cell. Each has 5 parts, the first its warm-up; a part holds
+    # the counts since the one before.
+    awk '
+        FILENAME ~ /cells$/ { cell[cells++] = $1; next }
+        FNR == 1 {
+            close_part()
+            number = FILENAME; sub(/.*\./, "", number); number--
+        }
+        /^fn=/  { ours = $0 ~ /^fn=call_(get|put)$/ }
+        /^cfn=/ { callee = substr($0, 5) }
+        /^calls=/ { getline; if (ours) sum += $2; else if (callee ~ /memset/) sum -= $2 }
+        function close_part(  which) {
+            which = int(number / 5)
+            if (number % 5 && (!(which in least) || sum < least[which])) least[which] = sum
+            sum = 0
+        }
+        END { close_part(); for (i = 0; i < cells; i++) printf "%s %.1f\n", cell[i], least[i] / 64 }
+    ' "$SCRATCH/cells" "$SCRATCH"/part.*
+}
+
+show_sizes() {
+    # A row for each entry point and state, a column for each size.
+    awk '
+        { last = match($1, /-[0-9]+$/); row = substr($1, 1, last - 1); size = substr($1, last + 1)
+          if (!(row in seen)) { seen[row] = 1; rows[++count] = row }
+          if (count == 1) { sizes[++columns] = size }
+          path[row, size] = $2 }
+        END {
+            printf "%-14s", "bytes"; for (c = 1; c <= columns; c++) printf "%8s", sizes[c]; print ""
+            for (r = 1; r <= count; r++) {
+                printf "%-14s", rows[r]; for (c = 1; c <= columns; c++) printf "%8s", path[rows[r], sizes[c]]; print ""
+            }
+        }
+    ' "$SCRATCH/measured"
+}
+judge_sizes() {
+    awk '
+        NR == FNR { if ($1 != "#") golden[$1] = $2; next }
+        !($1 in golden) { print "FAIL " $1 " has no golden number"; bad = 1; next }
+        {
+            number = golden[$1]; delete golden[$1]
+            room = number * 0.02 > 3 ? number * 0.02 : 3
+            if ($2 > number + room + 0.05) { print "FAIL " $1 " takes " $2 " instructions; the golden number is " number; bad = 1 }
+            else if ($2 < number - room) shorter = shorter " " $1 " (" number " -> " $2 ")"
+        }
+        END {
+            for (name in golden) { print "FAIL " name " was not measured"; bad = 1 }
+            if (shorter) print "note: got shorter, please bless:" shorter
+            exit bad
+        }
+    ' "$GOLDEN" "$SCRATCH/measured"
+}
+
+"measure_$what" >"$SCRATCH/measured"
+[ -s "$SCRATCH/measured" ] || die "callgrind saw no calls"
+if [ "$mode" = --bless ]; then
+    if [ $what = sizes ]; then bless "$SCRATCH/measured" pair; else bless "$SCRATCH/measured"; fi
+fi
+if [ $what = sizes ]; then
+    show_sizes
+    [ "$mode" = --print ] || judge_sizes
+    exit
+fi
 
 limit() {
     case $1 in
@@ -76,28 +238,47 @@ limit() {
     hardened-free_local) echo 62 ;;
     full-malloc_small) echo 60 ;;
     full-free_local) echo 90 ;;
+    gc_new | arena_u32) echo 10 ;;
+    gc_new_sized) echo 15 ;;
+    gc_write) echo 5 ;;
+    gc_barrier | gc_touch | gc_touch_slot) echo 4 ;;
+    arena_layout) echo 12 ;;
     *) echo - ;;
+    esac
+}
+# How much longer than its path a call may be on average; nothing: whatever comes.
+slack() {
+    case $1 in
+    # Of blocks of other threads, each 32nd sends a batch: a mean of some 8 more (8.1 on one machine).
+    remote_free) echo 9 ;;
+    # Arrives zeroed.
+    gc_new | arena_* | pool_*) ;;
+    gc_*) echo 8 ;;
+    *) echo 3 ;;
     esac
 }
 path_of() { awk -v n="$1" '$1 == n { print $2 }' "$SCRATCH/measured"; }
 
+if [ "$mode" = --print ]; then
+    awk '{ print $1, $2, $4, $3 }' "$SCRATCH/measured"
+    exit
+fi
 status=0
-printf '%-20s %6s %6s %7s %6s\n' call path mean golden limit
-while read -r name path _ mean; do
+printf '%-20s %6s %6s %8s %7s %6s\n' call path mean branches golden limit
+while read -r name path branches mean; do
     golden=$(golden_number "$name")
-    printf '%-20s %6s %6s %7s %6s\n' "$name" "$path" "$mean" "${golden:-none}" "$(limit "$name")"
-    [ "$mode" = --print ] && continue
+    printf '%-20s %6s %6s %8s %7s %6s\n' "$name" "$path" "$mean" "$branches" "${golden:-none}" "$(limit "$name")"
     judge "$name" "$path" "$(limit "$name")" || status=1
-    # Of blocks of other threads, each 32nd sends a batch: a mean of some 8 more (8.1 on one machine).
-    more=3
-    [ "$name" != remote_free ] || more=9
-    if above "$mean" "$((${path%.*} + more))"; then
+    more=$(slack "$name")
+    if [ -n "$more" ] && above "$mean" "$((${path%.*} + more))"; then
         say "FAIL $name takes $mean instructions on average: the slow path is taken too often"; status=1
     fi
 done <"$SCRATCH/measured"
-[ "$mode" != --print ] || exit $status
-[ "$(wc -l <"$SCRATCH/measured")" -eq 17 ] ||
+case $what in calls) calls=17 ;; gc) calls=7 ;; pools) calls=4 ;; esac
+[ "$(wc -l <"$SCRATCH/measured")" -eq $calls ] ||
     { say "FAIL not all calls were seen: is a symbol missing from the library?"; status=1; }
+[ $what = calls ] || exit $status
+
 # What a model costs a pair more than an exclusive cache.
 price() { # MODEL MOST BACK
     local more

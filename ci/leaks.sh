@@ -78,7 +78,7 @@ if [ $ACTION = list ]; then leaks table "${SOURCES[@]}"; exit 0; fi
 CACHE=$CARGO_TARGET_DIR/corpus-leaks
 mkdir -p "$CACHE"
 
-. ci/corpus-programs.sh
+corpus_tools
 [ $ACTION != lsan ] || SANITIZE=leak
 
 # examine OUT PROGRAM...: runs it under the tool; sets STATUS and FILES.
@@ -111,7 +111,7 @@ row() {
     local name=$1 path=$2 sizes=$3 flags=$4 plugin=$5 kind size out
     [ "$sizes" != - ] || sizes=none
     for kind in bad twin; do
-        if ! built "$name" "$path" "$flags" "$plugin" "$kind" 2>"$OUT.err"; then
+        if ! corpus_program "$name" "$path" "$flags" "$plugin" "$kind" 2>"$OUT.err"; then
             say "FAIL $name does not compile: $(grep -m1 -i error "$OUT.err")" >>"$SCRATCH/broken"
             return
         fi
@@ -218,9 +218,9 @@ real_redis() {
 }
 
 real_gcc() {
-    cp "$ROOT/bench/pairs/random.c" random.c
+    cp "$ROOT/bench/debug/rounds.c" rounds.c
     printf '#include <map>\n#include <string>\nint f(std::map<int, std::string> &m) { m[1] = "x"; return m.size(); }\n' >map.cc
-    under gcc -O2 -Wall -c random.c
+    under gcc -O2 -Wall -c rounds.c
     under g++ -O1 -c map.cc
 }
 

@@ -1,8 +1,155 @@
 #!/usr/bin/env bash
-# What a person runs before a commit: formatting, clippy, documentation.
+# What the compiler's tools say of the source.
+#
+#   ci/lint.sh                     fmt, clippy and doc: what a person runs before a commit
+#   ci/lint.sh fmt                 formatting: rustfmt, of the workspace and of the benchmarks' own
+#   ci/lint.sh clippy              every warning an error: the workspace with its tests, the library with
+#                                  all features; then each crate and each feature alone and with none,
+#                                  where a name that another feature or crate brings would be missing,
+#                                  the C library as it is shipped, and the benchmarks.
+#                                  HEAPWRIGHT_SLICE takes a sixth of what is alone
+#   ci/lint.sh doc                 the documentation builds without a warning: broken links, missing
+#                                  pages, bad HTML. The library's as docs.rs builds them: with the
+#                                  features of its manifest, and a badge where one is needed
+#   ci/lint.sh deps                what depends on what: the core stands on libc (and our own crates)
+#                                  alone, the C library on nothing more, and the default build contains
+#                                  no peer and none of the tools that race them. What the command
+#                                  carries for its race, the workloads and the launcher, needs libc and
+#                                  nothing. The shipped library needs the C library only and asks it for
+#                                  no allocation function of its own names
+#   ci/lint.sh msrv                the workspace and the C library alone compile with the minimum
+#                                  supported Rust version, read from Cargo.toml
+#   ci/lint.sh semver [BASELINE]   the crate heapwright keeps what the last release promised
+#                                  (UPGRADING.md), by cargo-semver-checks; BASELINE is a tag or commit,
+#                                  by default the newest tag v*. Not part of .ci/run: building the tool
+#                                  takes longer than all the rest. Says where there is none
 set -euo pipefail
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-"$here/fmt.sh"
-"$here/clippy.sh"
-"$here/doc.sh"
+lint_fmt() {
+    cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
+    cargo fmt --all --check
+    cargo fmt --all --check --manifest-path bench/Cargo.toml -- --config-path "$ROOT"
+    say "formatted"
+}
+
+clippy() { say "clippy $*"; cargo clippy --quiet --locked "$@" -- -D warnings; }
+number=0
+# alone WORDS...: in one slice of six.
+alone() {
+    number=$((number + 1))
+    ! in_slice $number || clippy "$@"
+}
+lint_clippy() {
+    local features bench=(--manifest-path bench/Cargo.toml --target-dir "$CARGO_TARGET_DIR/bench")
+    cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
+    clippy --workspace --all-targets
+    clippy -p heapwright --all-targets --features allocator-api2-02,allocator-api2-03,allocator-api2-04,debug,derive,std,observe,symbols
+    alone "${bench[@]}" --workspace --all-targets
+    alone -p heapwright --all-targets --features checked
+    alone "${bench[@]}" -p policies --features schedules --bin schedules
+    for features in allocator-api2-02 allocator-api2-03 allocator-api2-04 debug derive,std observe symbols; do
+        alone -p heapwright --features $features
+    done
+    alone -p heapwright --no-default-features
+    alone -p heapwright-gc --all-targets
+    alone -p heapwright-gc --all-targets --features derive,std
+    alone -p heapwright-stacks --all-targets
+    alone -p heapwright-substrate --all-targets
+    alone -p heapwright-substrate --all-targets --features debug,testing
+    alone -p heapwright-malloc
+    alone -p heapwright-malloc --features observe
+    alone -p heapwright-hardened --all-targets
+    alone -p heapwright-check --all-targets
+}
+
+lint_doc() {
+    local package features
+    export RUSTDOCFLAGS="-D warnings"
+    for package in heapwright-record heapwright-substrate heapwright-stacks heapwright-gc; do
+        say "doc $package"
+        features=()
+        [ $package = heapwright-substrate ] && features=(--features debug)
+        [ $package = heapwright-gc ] && features=(--features derive,std)
+        cargo doc --quiet --locked --no-deps -p $package "${features[@]}"
+    done
+    say "doc heapwright"
+    features=$(sed -n '/^\[package.metadata.docs.rs\]/,/^$/s/^features = \[\(.*\)\]$/\1/p' crates/heapwright/Cargo.toml | tr -d '" ')
+    [ -n "$features" ] || die "the library's manifest names no features for docs.rs"
+    # What nightly compilers alone may do, docs.rs' does, too.
+    RUSTC_BOOTSTRAP=1 RUSTDOCFLAGS="$RUSTDOCFLAGS --cfg docsrs" \
+        cargo doc --quiet --locked --no-deps -p heapwright --features "$features" --target-dir "$CARGO_TARGET_DIR/docsrs"
+    grep -q 'Available on <strong>crate features\? <code>debug' "$CARGO_TARGET_DIR/docsrs/doc/heapwright/debug/index.html" ||
+        die "the page of the debug heap does not say which feature it needs"
+    say "doc heapwright-cli"
+    # (The command and the library share a name: these pages replace the library's. They are built to
+    # be checked, not to be kept.)
+    cargo doc --quiet --locked --no-deps -p heapwright-cli --document-private-items
+}
+
+tree() { cargo tree --locked -e normal --prefix none --format '{p}' "$@" | sed 's/ v.*//' | sort -u; }
+expect() { # WHAT ALLOWED < names
+    local extra
+    extra=$(grep -vxE "$2" || true)
+    if [ -z "$extra" ]; then say "ok   $1"; else say "FAIL $1: $(echo $extra)"; status=1; fi
+}
+lint_deps() {
+    local status=0
+    # What `expect` sets behind a pipe stays.
+    shopt -s lastpipe
+    tree -p heapwright-substrate | expect "heapwright-substrate depends on libc and our record crate alone" 'heapwright-(record|substrate)|libc'
+    tree -p heapwright-gc | expect "heapwright-gc adds nothing" 'heapwright-gc|heapwright-record|heapwright-substrate|libc'
+    # The debug heap reads unwind tables with gimli, which is built without an allocator.
+    tree -p heapwright-stacks | expect "heapwright-stacks adds gimli's reader" 'heapwright-(record|stacks|substrate)|libc|gimli'
+    tree -p heapwright | expect "heapwright stands on our own crates and libc" 'heapwright(-gc|-record|-substrate)?|libc'
+    tree -p heapwright-malloc | expect "heapwright-malloc adds the stacks" 'heapwright(-gc|-malloc|-record|-stacks|-substrate)?|libc|gimli'
+    tree -p heapwright-entry | expect "heapwright-entry depends on nothing" 'heapwright-entry'
+    tree -p heapwright-hardened | expect "heapwright-hardened adds its entries" 'heapwright(-entry|-gc|-hardened|-record|-stacks|-substrate)?|libc|gimli'
+    tree -p heapwright-entry-reads | expect "heapwright-entry-reads stands on heapwright-entry" 'heapwright-entry(-reads)?'
+    tree -p heapwright-check | expect "heapwright-check adds its entries" 'heapwright(-check|-entry|-entry-reads|-gc|-record|-stacks|-substrate)?|libc|gimli'
+    cargo tree --locked -e normal --prefix none -p heapwright-malloc --format '{p} {f}' |
+        { grep '^gimli' | grep -vE ' read-core( \(\*\))?$' || true; } |
+        expect "gimli is its reader alone, without alloc" ''
+    tree -p heapwright-workloads | expect "the workloads add libc alone" 'heapwright-workloads|libc'
+    tree -p heapwright-launcher | expect "the launcher adds nothing" 'heapwright-launcher'
+    cargo tree --locked --workspace -e normal,build,dev --prefix none --format '{p}' | sed 's/ v.*//' | sort -u |
+        { grep -xE 'libmimalloc-sys|mimalloc|snmalloc.*|tikv-jemalloc.*|jemalloc.*|rpmalloc.*|rusty[_-]alloc.*|tcmalloc.*|scudo.*|criterion|gungraun|peers|figures' || true; } |
+        expect "no peers and no tools of the race in the default build" ''
+
+    command_or_package readelf binutils
+    preload_library
+    readelf -d "$HEAPWRIGHT_SO" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
+        expect "libheapwright.so needs the C library alone" 'libc\.so\.6|ld-linux.*|libgcc_s\.so\.1|libpthread\.so\.0|libdl\.so\.2'
+    # Initial-exec thread-locals: a call of __tls_get_addr could allocate.
+    readelf --dyn-syms -W "$HEAPWRIGHT_SO" | awk '$7 == "UND" { sub(/@.*/, "", $8); print $8 }' |
+        { grep -xE '__tls_get_addr|malloc|calloc|realloc|free|memalign|posix_memalign|aligned_alloc|_Zn.*|_Zd.*' || true; } |
+        expect "libheapwright.so imports no allocator and no __tls_get_addr" ''
+    return $status
+}
+
+lint_msrv() {
+    local version
+    version=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
+    [ -n "$version" ] || die "Cargo.toml states no rust-version"
+    rustup run "$version" rustc --version 2>/dev/null || rustup toolchain install "$version" --profile minimal
+    export CARGO_TARGET_DIR=$CARGO_TARGET_DIR/msrv
+    rustup run "$version" cargo check --quiet --locked --workspace
+    rustup run "$version" cargo check --quiet --locked -p heapwright --features allocator-api2-02,allocator-api2-03,allocator-api2-04,derive,std
+    say "compiles with Rust $version"
+}
+
+lint_semver() {
+    local baseline
+    baseline=${1:-$(git tag --list 'v*' --sort=-version:refname | head -n 1)}
+    [ -n "$baseline" ] || { say "NOT ASKED: there is no release yet to compare with"; exit 0; }
+    cargo semver-checks --version >/dev/null 2>&1 ||
+        { say "NOT ASKED: cargo-semver-checks is not installed (cargo install --locked cargo-semver-checks --version ^0.51)"; exit 0; }
+    cargo semver-checks --package heapwright --baseline-rev "$baseline" --only-explicit-features \
+        --features allocator-api2-02,allocator-api2-03,allocator-api2-04,checked,debug,derive,std
+}
+
+[ $# -gt 0 ] || { lint_fmt; lint_clippy; lint_doc; exit; }
+case $1 in
+    fmt | clippy | doc | deps | msrv | semver) "lint_$1" "${@:2}" ;;
+    *) die "usage: ci/lint.sh [fmt|clippy|doc|deps|msrv|semver]" ;;
+esac

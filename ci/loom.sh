@@ -1,11 +1,74 @@
 #!/usr/bin/env bash
-# loom on the core's lock-free parts (remote, the registry's thread indices, shared, common, and the
-# collected heap's world, gang and pages): every interleaving of two or three threads, within a
-# bound on preemptions, with every value the memory model allows. Then the proof that these tests can fail: without each of the
-# fences and orderings the design rests on, one of them must.
+# The lock-free parts under other orders of threads than a machine gives them. Then the proof that
+# these checks can fail: without each of the fences and orderings the design rests on, one must.
+#
+#   ci/loom.sh [TEST...]           loom on remote, the registry's thread indices, shared, common, and
+#                                  the collected heap's world, gang and pages: every interleaving of
+#                                  two or three threads, within a bound on preemptions, with every
+#                                  value the memory model allows
+#   ci/loom.sh shuttle [NUMBER]    the registries on so many (3000) long random schedules of each kind
+#                                  (bench/policies/src/schedules): what loom is too thorough to reach
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
-. ci/mutants.sh
+
+# Mutants. `run_mutant` runs the check in $SCRATCH/mutant, a copy of the tree; `is_noticed FILE` says
+# whether its output shows the failure that is wanted, and not another. Mutants are cut into halves
+# (common.sh: `in_half`); that each still has its line in the source is looked at in each run.
+failures=0 mutants=0 mutants_run=0
+copy_tree() {
+    mkdir "$SCRATCH/mutant"
+    tar cf - --exclude=./target --exclude=./.git --exclude='./*/target' . | tar xf - -C "$SCRATCH/mutant"
+}
+# mutant FILE NAME PATTERN REPLACEMENT: replaces the first match in FILE of the library's sources: of
+# heapwright or its substrate, or gc/FILE, stacks/FILE of heapwright-gc, heapwright-stacks.
+mutant() {
+    local source=crates/heapwright/src/$1 name=$2 pattern=$3 replacement=$4
+    [ -f "$source" ] || source=crates/heapwright-substrate/src/$1
+    [ -f "$source" ] || source=crates/heapwright-${1%%/*}/src/${1#*/}
+    mutants=$((mutants + 1))
+    perl -0pe "s/$pattern/$replacement/" "$source" >"$SCRATCH/mutant/$source"
+    if cmp -s "$source" "$SCRATCH/mutant/$source"; then
+        printf 'FAIL %-44s the source has no such line any more\n' "$name"
+        failures=$((failures + 1))
+    elif ! in_half $mutants; then
+        :
+    elif mutants_run=$((mutants_run + 1)); run_mutant >"$SCRATCH/out" 2>&1; then
+        printf 'FAIL %-44s nothing noticed\n' "$name"
+        failures=$((failures + 1))
+    elif is_noticed "$SCRATCH/out"; then
+        printf 'ok   %s\n' "$name"
+    else
+        printf 'FAIL %-44s does not build, or fails otherwise\n' "$name"
+        tail -5 "$SCRATCH/out"
+        failures=$((failures + 1))
+    fi
+    cp "$source" "$SCRATCH/mutant/$source"
+}
+all_noticed() {
+    [ $failures -eq 0 ] || die "$failures mutants survived"
+    say "$mutants_run of $mutants mutants were tried (slice $SLICE), and noticed"
+}
+
+if [ "${1:-}" = shuttle ]; then
+    NUMBER=${2:-3000}
+    # It says at each run that it knows no order but the strongest: so does the essay.
+    export SHUTTLE_SILENCE_WARNINGS=1
+    schedules() { # FOLDER NUMBER
+        timeout 600 cargo run --quiet --release --locked --manifest-path "$1/bench/Cargo.toml" --target-dir "$2" -p policies --features schedules --bin schedules -- "$3"
+    }
+    schedules . "$CARGO_TARGET_DIR/bench" "$NUMBER"
+
+    say "without what keeps threads apart, a schedule must fail:"
+    run_mutant() { schedules "$SCRATCH/mutant" "$SCRATCH/target" 300; }
+    is_noticed() { grep -qE 'there are two holders|a mark was lost|somebody else left|deadlock|no such cache' "$1"; }
+    copy_tree
+    mutant registry/shared.rs "a thread that waits does not wait" 'let got = slot\.wait\(\)' 'let got = true'
+    mutant registry/shared.rs "a lock is given back unasked" 'while !self\.try_lock\(\) \{' 'while !self.try_lock() { self.state.store(FREE, GIVES);'
+    mutant registry/common.rs "a shared object is entered without looking" 'if current\.try_lock\(\) \{' 'if { let _ = current.try_lock(); true } {'
+    mutant registry/thread_index.rs "an index is taken without looking" 'before & bit == 0' 'true'
+    all_noticed
+    exit
+fi
 
 # A target folder of its own: the flag would rebuild everything in the other.
 export RUSTFLAGS="${RUSTFLAGS:-} --cfg loom"

@@ -1,32 +1,44 @@
 #!/usr/bin/env bash
-# Ways to find a shared cache, raced against each other (bench/policies): the nine of
-# LLVM's review D47289 and a few more, as types, on real threads over a stand-in for the
-# caches; tables beside the review's numbers.
+# Ways to find a shared cache (bench/policies): the nine of LLVM's review D47289 and a few more, as
+# types, beside the review's numbers: raced on real threads over a stand-in for the caches, and
+# simulated on 8 to 256 CPUs. All that a simulation prints says that it is simulated.
 #
-#   ci/policies.sh [OPTION...]    options of `policies race`: --rounds 15 --caches 2 ...
-#   ci/policies.sh --quick        that it works; measures nothing
-#
-# 9 rounds of all take some minutes and want a quiet machine.
+#   ci/policies.sh race [OPTION...]      --rounds 15 --caches 2 ...; 9 rounds of all take some minutes
+#                                        and want a quiet machine
+#   ci/policies.sh simulate [OPTION...]  the tables of docs/caches-simulated.md: ten minutes on two
+#                                        CPUs; --seeds 9 --cpus 96 --threads 50,100 ...
+#   ci/policies.sh calibrate [FILE]      measures this machine's costs; the default place is the file
+#                                        that is committed, bench/policies/calibration.toml
+#   ci/policies.sh --quick               that all of it works; measures nothing
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-BUILT=$CARGO_TARGET_DIR/bench
-bench() { cargo "$1" --quiet --locked --manifest-path bench/Cargo.toml --target-dir "$BUILT" "${@:2}"; }
-bench build --release -p policies
-POLICIES=$BUILT/release/policies
+bench build -p policies
+POLICIES=$MADE/policies
 
-if [ "${1:-}" != --quick ]; then
-    "$POLICIES" race "$@"
-    exit
-fi
-[ $# -eq 1 ] || die "--quick stands alone"
-
-bench test -p policies
-# A race, from the command line to the tables.
-"$POLICIES" race --caches 2,8 --threads 8,40 --operations 200 --rounds 1 >"$SCRATCH/race" 2>"$SCRATCH/err" ||
-    { cat "$SCRATCH/err" >&2; die "the race fails"; }
-rows=$(grep -cE '^\| [a-z0-9-]+ \|( [0-9.]* \|)? [0-9.]+k? \| [0-9.]+ ' "$SCRATCH/race" || true)
-wanted=$((2 * $("$POLICIES" list | tail -n +3 | wc -l)))
-[ "$rows" -eq "$wanted" ] || { cat "$SCRATCH/race"; die "the race has $rows rows in its tables instead of $wanted"; }
-! "$POLICIES" race --variants best >"$SCRATCH/race" 2>"$SCRATCH/err" || die "a wrong name is not noticed"
-say "every policy is followed, and raced"
+case ${1:-} in
+    calibrate)
+        [ $# -le 2 ] || die "calibrate takes one file"
+        file=${2:-bench/policies/calibration.toml}
+        "$POLICIES" calibrate --output "$file"
+        cat "$file"
+        ;;
+    --quick)
+        [ $# -eq 1 ] || die "--quick stands alone"
+        # (Optimised: simulated machines are tested, many of them.)
+        bench test -p policies
+        "$POLICIES" race --caches 2 --threads 8 --operations 200 --rounds 1 >/dev/null
+        "$POLICIES" simulate --quick --ms 1 >"$SCRATCH/committed"
+        # The costs of this machine can be read, whatever they are.
+        if [ "$(nproc)" -ge 2 ]; then
+            "$POLICIES" calibrate --output "$SCRATCH/here.toml"
+            "$POLICIES" simulate --quick --ms 1 --calibration "$SCRATCH/here.toml" >"$SCRATCH/here"
+            [ "$(wc -l <"$SCRATCH/here")" -eq "$(wc -l <"$SCRATCH/committed")" ] || die "costs of this machine give other tables"
+        else
+            say "skip: no costs can be measured on one CPU"
+        fi
+        say "every policy is followed, raced and simulated"
+        ;;
+    race | simulate) "$POLICIES" "$@" ;;
+    *) die "usage: ci/policies.sh race|simulate|calibrate|--quick ..." ;;
+esac

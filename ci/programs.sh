@@ -86,7 +86,7 @@ case_git() {
 }
 
 case_gcc() {
-    gcc -O2 -Wall -o random "$ROOT/bench/pairs/random.c" && ./random 10000 100000 | cut -d' ' -f1
+    gcc -O2 -Wall -o rounds "$ROOT/bench/debug/rounds.c" && ./rounds 10000 | cut -d' ' -f1,2
     {
         echo 'int printf(const char *, ...);'
         for i in $(seq 150); do

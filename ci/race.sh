@@ -23,7 +23,6 @@ html=${RACE_HTML:-$WORK/race.html}
 mkdir -p "$WORK"
 
 # Peers and programs that cannot be installed are left out of the race.
-optional() { (packages "$1") || say "without $1"; }
 command_or_package cc gcc
 command_or_package c++ g++
 command_or_package perl perl
@@ -33,20 +32,14 @@ for program in sqlite3:sqlite3 redis-server:redis-server redis-cli:redis-tools g
 done
 
 cargo build --quiet --release --locked -p heapwright-cli
-bench() {
-    cargo "$1" --quiet --release --locked --manifest-path bench/Cargo.toml \
-        --target-dir "$CARGO_TARGET_DIR/bench" "${@:2}"
-}
 bench build -p peers -p figures
-made=$CARGO_TARGET_DIR/bench/release
 
-"$made/peers" --work "$WORK/peers" >"$WORK/peers.txt"
+"$MADE/peers" --work "$WORK/peers" >"$WORK/peers.txt"
 with=()
 while IFS= read -r line; do with+=(--with "$line"); done <"$WORK/peers.txt"
 bench/programs/prepare.sh "$WORK/programs" >/dev/null
 
-load=$(cut -d' ' -f1 /proc/loadavg)
-awk -v l="$load" 'BEGIN { exit !(l < 1) }' || say "warning: the load is $load; this machine is not quiet"
+quiet_machine
 
 # An allocator that fails is a row that says so; the figures are shown all the
 # same.
@@ -57,8 +50,8 @@ rm -f "$json"
 [ -s "$json" ] || exit $((status ? status : 1))
 
 say ""
-"$made/peers" --work "$WORK/peers" --versions
+"$MADE/peers" --work "$WORK/peers" --versions
 say ""
-"$made/figures" "$json"
+"$MADE/figures" "$json"
 say "every run: $json; plots: $html"
 exit $status

@@ -30,7 +30,7 @@ if cargo deny --version >/dev/null 2>&1; then
 else
     say "NOT ASKED: cargo deny (cargo install --locked cargo-deny --version ^0.20)"
 fi
-ci/semver.sh
+ci/lint.sh semver
 ci/registry.sh
 ci/package.sh --prove "$1"
 python3 packaging/sbom.py "$(rustc -vV | sed -n 's/^host: //p')" >"$1/heapwright.cdx.json"

@@ -23,12 +23,8 @@ PEERS=mimalloc,snmalloc,rpmalloc,jemalloc,gperftools
 PLAIN=(-O2 -std=c++17 -Wall -Wextra -pthread -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free)
 
 command_or_package c++ g++
-bench() {
-    cargo "$1" --quiet --release --locked --manifest-path bench/Cargo.toml \
-        --target-dir "$CARGO_TARGET_DIR/bench" "${@:2}"
-}
 bench build -p sweep
-SWEEP=$CARGO_TARGET_DIR/bench/release/sweep
+SWEEP=$MADE/sweep
 quick=
 for word in "$@"; do
     case $word in
@@ -41,13 +37,10 @@ preload_library
 c++ "${PLAIN[@]}" -o "$SCRATCH/sweep" bench/sweep/sweep.cc
 with=() out=$CARGO_TARGET_DIR/sweep
 if [ -z "$quick" ]; then
-    optional() { (packages "$1") || say "without $1"; }
     for package in libjemalloc2 libtcmalloc-minimal4; do optional $package; done
-    bench build -p peers
-    "$CARGO_TARGET_DIR/bench/release/peers" --work "$CARGO_TARGET_DIR/race/peers" --only "$PEERS" >"$SCRATCH/peers"
+    peers "$CARGO_TARGET_DIR/race/peers" "$PEERS" >"$SCRATCH/peers"
     while IFS= read -r line; do with+=(--with "$line"); done <"$SCRATCH/peers"
-    load=$(cut -d' ' -f1 /proc/loadavg)
-    awk -v l="$load" 'BEGIN { exit !(l < 0.5) }' || say "warning: the load is $load; this machine is not quiet"
+    quiet_machine
 else
     out=$out/quick
 fi

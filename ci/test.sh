@@ -35,7 +35,7 @@ export HEAPWRIGHT_TEST_OBSERVING_LIBRARY=$CARGO_TARGET_DIR/observe/release
 status=0
 run() { say "test $*"; cargo test --locked --no-fail-fast "$@" || status=$?; }
 # The library with all features that add something, once: a build for each would take longer than
-# all tests. (ci/clippy.sh compiles it with each alone.)
+# all tests. (ci/lint.sh clippy compiles it with each alone.)
 run "${LIBRARY[@]}" --features debug,derive,std,symbols,allocator-api2-02,allocator-api2-03,allocator-api2-04
 run --workspace --exclude heapwright --exclude heapwright-gc --exclude heapwright-stacks --exclude heapwright-substrate
 # `checked` changes what pools do.

@@ -14,7 +14,7 @@
 //   thousands                            the same with as many as 64 MB hold, at most 10,000
 //   replace                              a random one of many live blocks is freed, and another of
 //                                        half to one and a half of the size is allocated
-//   replace-30000                        the same among 30,000
+//   replace-30000, replace-400000        the same among so many; the latter lie in cold memory
 //   phases                               a block of 30,000 of one size, or one of 60,000 that then
 //                                        replace them; at the end all are freed
 //   realloc-steps                        one step of BYTES of a block that grows to 200 steps
@@ -180,7 +180,7 @@ Work replace(Place place) {
     size_t most = place.threads == 1 ? 10000 : 1000;
     return replace_among(place, fit < most ? fit : most);
 }
-Work replace_many(Place place) { return replace_among(place, 30000); }
+template <size_t COUNT> Work replace_many(Place place) { return replace_among(place, COUNT); }
 Work phases(Place place) {
     constexpr size_t COUNT = 30000;
     return {3 * COUNT, [=](long n) {
@@ -288,7 +288,8 @@ const Group groups[] = {
     {"reverse", few<REVERSE>, FEW, {}},
     {"thousands", thousands, MANY, {}},
     {"replace", replace, LIVE, {64, 40 * KB, 200 * KB}},
-    {"replace-30000", replace_many, {2000}, {}},
+    {"replace-30000", replace_many<30000>, {2000}, {}},
+    {"replace-400000", replace_many<400000>, {128}, {}},
     {"phases", phases, {100, 2000}, {}},
     {"realloc-steps", realloc_steps, {200, 500, 800, 10 * KB}, {}},
     {"realloc-half", realloc_half, {400 * KB, 1200 * KB}, {}},

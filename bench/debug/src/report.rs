@@ -18,12 +18,7 @@ const PR: &str = "pr";
 const FLAT: &str = "flat";
 const CAPTURES: &str = "captures";
 const PROGRAMS: &str = "programs";
-const LOOKUPS: &str = "lookups";
 const SECTIONS: [&str; 4] = [PR, FLAT, CAPTURES, PROGRAMS];
-/// Policies that are judged.
-const LIST: &str = "list";
-const MAP: &str = "map";
-const HEAP: &str = "heap";
 /// The rows of the PR's program.
 const STACKS: &str = "16 frames";
 const NO_STACKS: &str = "no frames";
@@ -50,9 +45,6 @@ impl<'a> Report<'a> {
         }
         if report.has(FLAT) {
             report.flat();
-        }
-        if report.has(LOOKUPS) {
-            report.lookups();
         }
         if report.has(CAPTURES) {
             report.captures();
@@ -141,32 +133,6 @@ impl<'a> Report<'a> {
         self.results.rows(section).iter().filter_map(of).collect()
     }
 
-    /// What a round costs at the largest size, to the smallest: within each turn.
-    fn growth(&self, column: &str, metric: &str) -> Option<Estimate> {
-        let rows = self.results.rows(LOOKUPS);
-        let of = |row: &str| self.results.of(LOOKUPS, row, column, metric);
-        let mut sizes: Vec<(u64, &str)> =
-            rows.iter().filter_map(|row| Some((of(row).and(row.parse().ok())?, *row))).collect();
-        sizes.sort_unstable();
-        let [(_, least), .., (_, most)] = sizes[..] else { return None };
-        let (least, most) = (of(least)?, of(most)?);
-        let ratios = most.iter().filter_map(|(turn, cost)| Some(cost / least.get(turn)?));
-        of_rounds(&ratios.collect::<Vec<_>>())
-    }
-
-    fn lookups(&mut self) {
-        let grown = self.growth(LIST, "round_ns");
-        let what = "lookups: time a round of the list, most survivors to fewest";
-        self.judge(what, Asked::AtLeast(4.0), "x", grown);
-        for (column, name) in [(MAP, "the map"), (HEAP, "the library's heap")] {
-            for (metric, cost) in [("round_ns", "time"), ("round_instructions", "instructions")] {
-                let flat = self.growth(column, metric);
-                let what = format!("lookups: {cost} a round of {name}, most survivors to fewest");
-                self.judge(what, Asked::AtMost(1.1), "x", flat);
-            }
-        }
-    }
-
     fn flat(&mut self) {
         for column in self.results.columns(FLAT) {
             if !column.starts_with("traces=") {
@@ -245,9 +211,8 @@ impl<'a> Report<'a> {
     fn sound(&mut self) {
         let total = |metric: &str| -> f64 {
             let cells = self.results.cells().iter();
-            let ours = cells.filter(|(section, _, column)| {
-                column.starts_with(OURS) || column.starts_with("traces=") || section == LOOKUPS
-            });
+            let ours = cells
+                .filter(|(_, _, column)| column.starts_with(OURS) || column.starts_with("traces="));
             ours.filter_map(|(section, row, column)| self.results.of(section, row, column, metric))
                 .flat_map(|rounds| rounds.values())
                 .fold(0.0, |sum, value| sum + value)
@@ -371,33 +336,6 @@ impl<'a> Report<'a> {
         .concat()
     }
 
-    fn lookups_tables(&self) -> String {
-        let it = |all: &[(f64, f64)], at: usize| Some(all[at].1);
-        [
-            self.sizes_table(
-                LOOKUPS,
-                "Nanoseconds a round, its share of the last frees included:",
-                "round_ns",
-                it,
-            ),
-            self.sizes_table(LOOKUPS, "Nanoseconds of one of the last frees:", "free_ns", it),
-            self.sizes_table(
-                LOOKUPS,
-                "Instructions a round, its share of the last frees included:",
-                "round_instructions",
-                it,
-            ),
-            self.sizes_table(
-                LOOKUPS,
-                "Bytes of the structure (of the heap: of all its records) for each survivor \
-                 there was, when all is freed:",
-                "record_bytes",
-                it,
-            ),
-        ]
-        .concat()
-    }
-
     fn programs_table(
         &self,
         section: &str,
@@ -443,10 +381,6 @@ impl<'a> Report<'a> {
             text += "## Flatness\n\n";
             text += &self.flat_tables();
         }
-        if self.has(LOOKUPS) {
-            text += "## Lookup policies\n\n";
-            text += &self.lookups_tables();
-        }
         if self.has(PROGRAMS) {
             text += "## Programs\n\n";
             let title = "Wall time: glibc's, the others' ratios to it:";
@@ -484,14 +418,6 @@ mod tests {
         assert_eq!(figure(results, "most above least"), ("3.00 %".to_owned(), Verdict::Met, true));
         let alone = "flat\t10\ttraces=0\t1\tinstructions\t1000\n";
         assert_eq!(figure(alone, "most above least").1, Verdict::NotMeasured);
-    }
-
-    #[test]
-    fn growth_is_of_the_largest_size_to_the_smallest() {
-        let results = "lookups\t1000\tlist\t1\tround_ns\t10\nlookups\t2000\tlist\t1\tround_ns\t15\n\
-                       lookups\t4000\tlist\t1\tround_ns\t50\nlookups\t8000\tmap\t1\tround_ns\t10\n";
-        assert_eq!(figure(results, "of the list"), ("5x".to_owned(), Verdict::Met, true));
-        assert_eq!(figure(results, "time a round of the map").1, Verdict::NotMeasured);
     }
 
     #[test]

@@ -9,6 +9,7 @@
 //!   statistics   ratios within a round -> median, 95 % interval
 //!     |
 //!   verdict      a bound, what was measured, whether it holds: a figure, and tables of them
+//!   random       numbers from a seed
 //!   text, plot   numbers, tables and pictures for people;   machine: what all of it ran on
 //! ```
 //!
@@ -20,6 +21,7 @@ pub mod machine;
 pub mod options;
 pub mod plot;
 pub mod process;
+pub mod random;
 pub mod record;
 pub mod statistics;
 pub mod text;

@@ -12,7 +12,7 @@
 //
 // rule=factor: size is factor_percent of each. rule=balance: size is what hw_gc_balance is given, in KiB. What
 // is printed: the CPU time of all, collections and pauses of all heaps, and what all heaps have at a time, on average over rounds
-// and at most. To be compared at equal average: ci/gc-balance.sh.
+// and at most. To be compared at equal average: ci/gc.sh balance.
 
 #include "setting.h"
 #include <heapwright_gc.h>

@@ -1,6 +1,6 @@
 //! `musl-loads LOAD [SCALE]`: what Rust programs do with memory, in a static program for musl, on the allocator that it was
 //! built with. Prints the CPU time and the wall time in milliseconds, the peak of resident memory in KiB, and a sum that is the
-//! same whatever the allocator. `ci/musl-figures.sh` runs it in turns.
+//! same whatever the allocator. `ci/musl.sh figures` runs it in turns.
 //!
 //! | load | what it does |
 //! |---|---|

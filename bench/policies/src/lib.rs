@@ -6,10 +6,12 @@
 //!   variants   one type a variant: SCAN, ORDER, PRECEDENCE, SKIP_CURRENT, FALLBACK, and `scan`
 //!              over these; a table: name -> what it is, the review's seconds
 //!     |                          |
-//!   the race (main.rs)     bench/simulator
+//!   the race (main.rs)     simulator
 //!   real threads over      simulated threads, at any number of CPUs
 //!   a stand-in
 //! ```
+//!
+//! `schedules`, a program of its own, runs the library's registries on random schedules.
 //!
 //! The library has one policy, written out. Here [`scan`] is the same with each decision as a
 //! constant; the chosen variant runs the library's function, and a test says that `scan`
@@ -20,8 +22,11 @@
 //! So every variant is compiled like the library's own, and none is chosen by a branch
 //! in the code that is measured.
 
+#![forbid(unsafe_code)]
+
 #[path = "../../../crates/heapwright-substrate/src/registry/policy.rs"]
 mod library;
+pub mod simulator;
 mod variants;
 
 pub use library::{Caches, Choice, choose, strides};
@@ -40,7 +45,7 @@ pub trait Visitor {
 pub const CHOSEN: &str = "precedence-4-current";
 
 /// What the tests in the library's file ask of their crate.
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod testing {
     pub(crate) fn cases(number: u32) -> proptest::test_runner::Config {
         proptest::test_runner::Config::with_cases(number)

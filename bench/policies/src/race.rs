@@ -41,3 +41,27 @@ pub(crate) fn run(options: &Options) -> Result<Numbers, String> {
     }
     Ok(numbers)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Variants;
+    use figures::options::Numbers as Several;
+
+    #[test]
+    fn a_small_race_has_a_row_for_each_variant() {
+        let options = Options {
+            caches: Several(vec![2, 8]),
+            threads: Several(vec![8, 40]),
+            operations: 200,
+            variants: Variants(policies::ALL.iter().collect()),
+            rounds: 1,
+            keep: None,
+        };
+        let text = crate::table::report(&options, &run(&options).unwrap());
+        for variant in policies::ALL {
+            let row = format!("| {} |", variant.name);
+            assert_eq!(text.lines().filter(|line| line.starts_with(&row)).count(), 2, "{text}");
+        }
+    }
+}

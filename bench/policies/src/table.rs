@@ -15,10 +15,7 @@ use crate::race::{NS, Numbers};
 
 /// The ratio that the review measured, if it did.
 fn reviewed(variant: &Variant, threads: usize) -> String {
-    let of = |variant: &Variant| {
-        let review = variant.review?;
-        Some(f64::from(if threads == 40 { review.threads_40 } else { review.threads_80 }))
-    };
+    let of = |variant: &Variant| variant.reviewed(threads != 40);
     let ratio = of(variant).zip(find(CHOSEN).and_then(of));
     ratio.map_or(String::new(), |(its, own)| format!("{:.2}", its / own))
 }

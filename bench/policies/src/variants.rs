@@ -141,6 +141,12 @@ pub struct Variant {
 }
 
 impl Variant {
+    /// The review's seconds with 40 threads, or with the 80 that are `more`.
+    pub fn reviewed(&self, more: bool) -> Option<f64> {
+        let review = self.review?;
+        Some(f64::from(if more { review.threads_80 } else { review.threads_40 }))
+    }
+
     const fn of<P: Policy>(
         name: &'static str,
         what: &'static str,

@@ -22,7 +22,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use crate::measure::{PAGE, warm_host};
-use crate::random::Random;
+use figures::random::Random;
 
 const TARGET: usize = 256;
 const ROOM: usize = 4 * TARGET;
@@ -79,7 +79,7 @@ fn keep(object: *mut u8) {
 pub fn churn<const BYTES: usize, const TOUCHED: bool>(mut store: impl Store, rounds: usize) {
     let mut live = [std::ptr::null_mut::<u8>(); ROOM];
     let (mut count, mut peak, mut made, mut destroyed) = (0usize, 0, 0u64, 0u64);
-    let mut random = Random::new();
+    let mut random = Random::new(crate::SEED);
     let start = Instant::now();
     for _ in 0..rounds {
         let fill = count.cast_signed() as f64 / TARGET as f64;

@@ -14,7 +14,7 @@ use std::ops::DerefMut;
 
 use crate::measure::{Object, report, time, warm_host};
 use crate::pairs::Maker;
-use crate::random::Random;
+use figures::random::Random;
 
 const NEIGHBOURS: usize = 8;
 const ALIVE: usize = 250_000;
@@ -37,7 +37,7 @@ enum Step {
 
 /// The steps that make `nodes` nodes.
 fn steps(nodes: usize) -> Vec<Step> {
-    let mut random = Random::new();
+    let mut random = Random::new(crate::SEED);
     let mut vacant: Vec<u32> = (0..ALIVE as u32).rev().collect();
     let mut alive: Vec<u32> = Vec::with_capacity(ALIVE);
     let mut steps = Vec::with_capacity(2 * nodes);
@@ -115,7 +115,7 @@ where
 {
     let mut boxes: Vec<Option<M::Handle>> =
         (0..LIST as u64).map(|i| Some(maker.make(Object::new(i)))).collect();
-    let mut random = Random::new();
+    let mut random = Random::new(crate::SEED);
     let mut go = |rounds| {
         for i in 0..rounds as u64 {
             let place = &mut boxes[random.below(LIST)];

@@ -170,7 +170,7 @@ mod tests {
 
     fn hands_out_what_is_free<L: FreeList>() {
         let pool = Over::<L>::new();
-        let mut random = crate::random::Random::new();
+        let mut random = figures::random::Random::new(crate::SEED);
         let (mut live, mut addresses) = (Vec::new(), BTreeSet::new());
         for i in 0..100_000 {
             if live.is_empty() || random.below(9) < if i < 50_000 { 5 } else { 4 } {

@@ -13,7 +13,7 @@
 use std::hint::black_box;
 
 use crate::measure::{Object, report, time, warm_host};
-use crate::random::Random;
+use figures::random::Random;
 
 /// A pool and one kind of handle to its objects. Implemented for a reference to
 /// the pool, so that handles may borrow from it.
@@ -84,7 +84,7 @@ pub fn measure(mut maker: impl Maker<Object>, work: Work) {
     let warm: Vec<_> = (0..WARM).map(|i| maker.make(Object::new(i))).collect();
     warm.into_iter().for_each(|handle| maker.end(handle));
     // Which of the handles that are left goes next.
-    let mut random = Random::new();
+    let mut random = Random::new(crate::SEED);
     let order: Vec<u16> = (1..=BATCH).rev().map(|left| random.below(left) as u16).collect();
     let mut go = |pairs| match work.shape {
         Shape::Pair => single(&mut maker, pairs),

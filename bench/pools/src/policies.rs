@@ -11,7 +11,7 @@
 use std::ptr::NonNull;
 
 use crate::measure::{Object, report, time, warm_host};
-use crate::random::Random;
+use figures::random::Random;
 
 const MANY: usize = 1_000_000;
 
@@ -34,7 +34,7 @@ fn fill(pool: &impl Pool, count: usize) -> Vec<NonNull<Object>> {
 
 /// Does one of the patterns.
 pub fn measure(pool: &impl Pool, shape: &str, count: usize) -> Option<()> {
-    let mut random = Random::new();
+    let mut random = Random::new(crate::SEED);
     match shape {
         "pair" => {
             let go = |count: usize| {

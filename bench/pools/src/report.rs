@@ -5,24 +5,21 @@
 //! the median over the rounds; in brackets stands heapwright's ratio to that
 //! cell, the median of the rounds' ratios.
 //!
-//! A figure is such a ratio with its 95 % interval, by order statistics, so that
-//! it holds whatever the noise is like: the interval goes from the k-th smallest
-//! to the k-th largest, where chance leaves the true median outside at most 5
-//! times of 100. A bound is *met* if the interval reaches it, *met, certainly* if
-//! the whole interval lies within, *MISSED* otherwise. To be *ahead* the median
-//! itself must be below 1. What is counted and not timed, and what differs by
-//! large factors and is run in few rounds, is judged by its worst round.
+//! A figure is such a ratio with its interval (`figures::verdict`). To be *ahead* the median itself
+//! must be below 1. What is counted and not timed, and what differs by large factors and is run in
+//! few rounds, is judged by its worst round.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
+
+use figures::statistics::{Estimate, median, of_rounds};
+use figures::text::{number, table as markdown};
+use figures::verdict::{Asked as Bound, Figure, Kind, Verdict, figures as table_of, hold};
 
 use crate::plan::{
     ARENAS, ARTICLE_ROWS, ARTICLE_TOUCHED, ARTICLE_UNTOUCHED, CHURN, COLOUR, HANDED,
     PAIR_CONTENDERS, PAIRS, POLICIES, RESIDENT, SHARED,
 };
-
-/// The fewest rounds that an interval can be had of.
-const TRUSTED_ROUNDS: usize = 6;
 
 /// A cell's numbers, by round.
 type Rounds = BTreeMap<usize, f64>;
@@ -80,78 +77,14 @@ fn distinct<'a>(all: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     list
 }
 
-fn sorted(mut values: Vec<f64>) -> Vec<f64> {
-    values.sort_by(f64::total_cmp);
-    values
+fn values(cell: &Rounds) -> Vec<f64> {
+    cell.values().copied().collect()
 }
 
-fn median(values: impl IntoIterator<Item = f64>) -> f64 {
-    let values = sorted(values.into_iter().collect());
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => f64::NAN,
-        n if n % 2 == 1 => values[middle],
-        _ => (values[middle - 1] + values[middle]) / 2.0,
-    }
-}
-
-/// How many of the smallest, and of the largest, lie outside the interval of the
-/// median of `n`: as many as chance puts on one side at most 2.5 times of 100.
-fn outside(n: usize) -> usize {
-    let (mut term, mut below, mut k) = (0.5f64.powi(n as i32), 0.0, 0);
-    while below + term <= 0.025 {
-        below += term;
-        term *= (n - k) as f64 / (k + 1) as f64;
-        k += 1;
-    }
-    k.saturating_sub(1)
-}
-
-/// A ratio: median, interval, how many rounds.
-#[derive(Clone, Copy)]
-struct Estimate {
-    value: f64,
-    low: f64,
-    high: f64,
-    smallest: f64,
-    largest: f64,
-    rounds: usize,
-}
-
-impl Estimate {
-    fn of(values: Vec<f64>) -> Option<Self> {
-        let values = sorted(values);
-        let (&smallest, &largest) = (values.first()?, values.last()?);
-        let cut = outside(values.len());
-        Some(Self {
-            value: median(values.iter().copied()),
-            low: values[cut],
-            high: values[values.len() - 1 - cut],
-            smallest,
-            largest,
-            rounds: values.len(),
-        })
-    }
-
-    /// In the rounds that both were part of.
-    fn ratio(one: &Rounds, other: &Rounds) -> Option<Self> {
-        Self::of(one.iter().filter_map(|(r, ns)| Some(ns / other.get(r)?)).collect())
-    }
-
-    fn shown(&self) -> String {
-        if self.rounds < TRUSTED_ROUNDS {
-            return format!("{:.2} ({} rounds)", self.value, self.rounds);
-        }
-        format!("{:.2} ({:.2} to {:.2})", self.value, self.low, self.high)
-    }
-}
-
-fn number(value: f64) -> String {
-    match value {
-        v if v >= 1000.0 => format!("{v:.0}"),
-        v if v >= 10.0 => format!("{v:.1}"),
-        v => format!("{v:.2}"),
-    }
+/// The ratio in the rounds that both were part of.
+fn ratio(one: &Rounds, other: &Rounds) -> Option<Estimate> {
+    let ratios = one.iter().filter_map(|(round, ns)| Some(ns / other.get(round)?));
+    of_rounds(&ratios.collect::<Vec<_>>())
 }
 
 /// A section's matrix; `base` says which cell is heapwright's for a cell.
@@ -162,28 +95,23 @@ fn table(
     base: impl Fn(&str, &str) -> Option<(String, String)>,
 ) -> String {
     let columns = results.columns(section);
-    let mut text = format!("| {head} |");
-    columns.iter().for_each(|column| text += &format!(" {column} |"));
-    text += "\n|---|";
-    text += &"--:|".repeat(columns.len());
-    for row in results.rows(section) {
-        text += &format!("\n| {row} |");
-        for column in &columns {
-            let Some(cell) = results.of(section, row, column) else {
-                text += " |";
-                continue;
-            };
-            text += &format!(" {}", number(median(cell.values().copied())));
-            let ours = base(row, column)
-                .filter(|(r, c)| (r.as_str(), c.as_str()) != (row, *column))
-                .and_then(|(r, c)| results.of(section, &r, &c));
-            if let Some(ratio) = ours.and_then(|ours| Estimate::ratio(ours, cell)) {
-                text += &format!(" ({:.2})", ratio.value);
-            }
-            text += " |";
+    let cell = |row: &str, column: &str| {
+        let Some(cell) = results.of(section, row, column) else { return String::new() };
+        let middle = number(median(&values(cell)));
+        let ours = base(row, column)
+            .filter(|(r, c)| (r.as_str(), c.as_str()) != (row, column))
+            .and_then(|(r, c)| results.of(section, &r, &c));
+        match ours.and_then(|ours| ratio(ours, cell)) {
+            Some(ratio) => format!("{middle} ({:.2})", ratio.value),
+            None => middle,
         }
-    }
-    text + "\n"
+    };
+    let line = |row: &&str| {
+        let cells = columns.iter().map(|column| cell(row, column));
+        std::iter::once((*row).to_owned()).chain(cells).collect()
+    };
+    let lines: Vec<Vec<String>> = results.rows(section).iter().map(line).collect();
+    markdown(&[&[head], &columns[..]].concat(), &lines)
 }
 
 /// What is asked of a figure.
@@ -201,40 +129,30 @@ enum Asked {
 
 struct Figures<'a> {
     results: &'a Results,
-    lines: Vec<String>,
-    failed: bool,
+    all: Vec<Figure>,
 }
 
 impl Figures<'_> {
-    fn line(&mut self, what: &str, asked: Asked, measured: &str, verdict: &str) {
-        let asked = match asked {
-            Asked::Ahead => "< 1".to_owned(),
-            Asked::AtMost(bound) => format!("<= {bound}"),
-            Asked::Times(bound) => format!(">= {bound}x"),
-            Asked::Count(bound) => format!("<= {bound}"),
+    fn judge(&mut self, what: &str, asked: Asked, estimate: Option<Estimate>, beside: &str) {
+        let (bound, unit, kind) = match asked {
+            Asked::Ahead => (Bound::AtMost(1.0), "", Kind::Timed),
+            Asked::AtMost(bound) => (Bound::AtMost(bound), "", Kind::Timed),
+            Asked::Times(bound) => (Bound::AtLeast(bound), "x", Kind::Worst),
+            Asked::Count(bound) => (Bound::AtMost(bound), "", Kind::Worst),
         };
-        self.failed |= verdict.starts_with("MISSED") || verdict == "not measured";
-        self.lines.push(format!("| {what} | {asked} | {measured} | {verdict} |"));
+        let mut figure = Figure::new(what, bound, unit, kind, estimate);
+        let behind = estimate.is_some_and(|ratio| ratio.value >= 1.0);
+        if matches!(asked, Asked::Ahead) && behind && figure.verdict.holds() {
+            figure.verdict = Verdict::Missed;
+        }
+        if !beside.is_empty() {
+            figure.measured += &format!(", to {beside}");
+        }
+        self.all.push(figure);
     }
 
-    fn judge(&mut self, what: &str, asked: Asked, estimate: Option<Estimate>, beside: &str) {
-        let Some(e) = estimate else { return self.line(what, asked, "", "not measured") };
-        let few = e.rounds < TRUSTED_ROUNDS;
-        let met = |met: bool| if met { "met" } else { "MISSED" };
-        let (measured, verdict) = match asked {
-            Asked::Ahead | Asked::AtMost(_) if few => (e.shown(), "too few rounds"),
-            Asked::Ahead if e.high < 1.0 => (e.shown(), "met, certainly"),
-            Asked::Ahead => (e.shown(), met(e.value < 1.0)),
-            Asked::AtMost(bound) if e.high <= bound => (e.shown(), "met, certainly"),
-            Asked::AtMost(bound) => (e.shown(), met(e.low <= bound)),
-            Asked::Times(bound) => {
-                (format!("{:.1}x at least", e.smallest), met(e.smallest >= bound))
-            }
-            Asked::Count(bound) => (number(e.largest), met(e.largest <= bound)),
-        };
-        let measured =
-            if beside.is_empty() { measured } else { format!("{measured}, to {beside}") };
-        self.line(what, asked, &measured, verdict);
+    fn hold(&self) -> bool {
+        hold(&self.all) && self.all.iter().all(|one| one.verdict != Verdict::NotMeasured)
     }
 
     /// Ours to the fastest of some others, all of a section; cells are row and column.
@@ -249,13 +167,13 @@ impl Figures<'_> {
         let cell = |(row, column)| self.results.of(section, row, column);
         let fastest = others
             .iter()
-            .filter_map(|&at| Some((at, median(cell(at)?.values().copied()))))
+            .filter_map(|&at| Some((at, median(&values(cell(at)?)))))
             .min_by(|one, other| one.1.total_cmp(&other.1));
         let Some(((row, column), _)) = fastest else { return self.judge(what, asked, None, "") };
         let (ours_cell, other) = (cell(ours), cell((row, column)));
         let estimate = ours_cell.zip(other).and_then(|(ours, other)| match asked {
-            Asked::Times(_) => Estimate::ratio(other, ours),
-            _ => Estimate::ratio(ours, other),
+            Asked::Times(_) => ratio(other, ours),
+            _ => ratio(ours, other),
         });
         let beside = if row == ours.0 { column } else { row };
         self.judge(what, asked, estimate, beside);
@@ -263,7 +181,7 @@ impl Figures<'_> {
 
     fn count(&mut self, what: &str, bound: f64, section: &str, row: &str, column: &str) {
         let cell = self.results.of(section, row, column);
-        let estimate = cell.and_then(|cell| Estimate::of(cell.values().copied().collect()));
+        let estimate = cell.and_then(|cell| of_rounds(&values(cell)));
         self.judge(what, Asked::Count(bound), estimate, "");
     }
 }
@@ -275,29 +193,22 @@ const ZIG_POOLS: [&str; 2] = ["Zig MemoryPool", "Zig MemoryPool, smp"];
 
 /// The counts beside the article's, and whether all columns had the same.
 fn counts(results: &Results, failed: &mut bool) -> String {
-    let mut text =
-        String::from("| made, destroyed, peak | all columns here | the article |\n|---|--:|--:|");
+    let mut lines = Vec::new();
     for ((row, ..), article) in ARTICLE_ROWS.into_iter().zip(ARTICLE_COUNTS) {
-        let mut seen = Vec::new();
-        for section in [ARTICLE_UNTOUCHED, ARTICLE_TOUCHED] {
-            let columns = results.columns(section);
-            seen.extend(
-                columns
-                    .iter()
-                    .map(|column| results.said(section, row, column))
-                    .filter(|said| !said.is_empty()),
-            );
-        }
-        let seen = distinct(seen.into_iter());
+        let columns = [ARTICLE_UNTOUCHED, ARTICLE_TOUCHED].map(|section| {
+            let columns = results.columns(section).into_iter();
+            columns.map(|column| results.said(section, row, column)).collect::<Vec<_>>()
+        });
+        let seen = distinct(columns.into_iter().flatten().filter(|said| !said.is_empty()));
         *failed |= seen.len() > 1;
         let note = if seen.len() > 1 { " DIFFERENT" } else { "" };
-        text += &format!("\n| {row} | {}{note} | {article} |", seen.join(" or "));
+        lines.push(vec![row.to_owned(), seen.join(" or ") + note, article.to_owned()]);
     }
-    text + "\n"
+    markdown(&["made, destroyed, peak", "all columns here", "the article"], &lines)
 }
 
 fn figures(results: &Results) -> Figures<'_> {
-    let mut all = Figures { results, lines: Vec::new(), failed: false };
+    let mut all = Figures { results, all: Vec::new() };
     for (section, variant) in [(ARTICLE_UNTOUCHED, "untouched"), (ARTICLE_TOUCHED, "touched")] {
         for (row, ..) in ARTICLE_ROWS {
             let what = format!("Pool to Zig's MemoryPool, {row}, {variant}");
@@ -404,9 +315,8 @@ fn print(results: &Results) -> bool {
         }
     }
     let figures = figures(results);
-    println!("\n## Asked and measured\n\n| figure | asked | measured | |\n|---|--:|--:|---|");
-    figures.lines.iter().for_each(|line| println!("{line}"));
-    failed || figures.failed
+    println!("\n## Asked and measured\n\n{}", table_of(&figures.all));
+    failed || !figures.hold()
 }
 
 /// Reads and prints; fails if a figure was missed.
@@ -430,26 +340,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_interval_cuts_as_much_as_chance_allows() {
-        // Of 6 rounds the range itself is the interval: 2 of 2^6 lie outside.
-        assert_eq!([6, 8, 9, 12, 15].map(outside), [0, 0, 1, 2, 3]);
-    }
-
-    #[test]
     fn an_estimate_is_of_the_rounds_that_both_have() {
         let one = Rounds::from([(1, 1.0), (2, 4.0), (3, 9.0)]);
         let other = Rounds::from([(1, 1.0), (2, 2.0)]);
-        let ratio = Estimate::ratio(&one, &other).unwrap();
+        let ratio = ratio(&one, &other).unwrap();
         assert_eq!((ratio.rounds, ratio.value), (2, 1.5));
     }
 
-    fn verdict(asked: Asked, values: &[f64]) -> String {
+    fn verdict(asked: Asked, values: &[f64]) -> &'static str {
         let results = Results::default();
-        let mut all = Figures { results: &results, lines: Vec::new(), failed: false };
-        all.judge("", asked, Estimate::of(values.to_vec()), "");
-        let verdict = all.lines[0].split('|').nth(4).unwrap().trim().to_owned();
-        assert_eq!(all.failed, verdict == "MISSED" || verdict == "not measured");
-        verdict
+        let mut all = Figures { results: &results, all: Vec::new() };
+        all.judge("", asked, of_rounds(values), "");
+        let verdict = all.all[0].verdict;
+        assert_eq!(all.hold(), !matches!(verdict, Verdict::Missed | Verdict::NotMeasured));
+        verdict.text()
     }
 
     #[test]
@@ -458,11 +362,10 @@ mod tests {
         assert_eq!(verdict(Asked::Ahead, &mixed), "met");
         assert_eq!(verdict(Asked::Ahead, &mixed[..5]), "too few rounds");
         assert_eq!(verdict(Asked::Ahead, &[0.9; 9]), "met, certainly");
-        assert_eq!(verdict(Asked::Ahead, &[1.0; 9]), "MISSED");
-        // The interval goes from the second to the eighth.
+        assert_eq!(verdict(Asked::Ahead, &[1.0; 9]), "**MISSED**");
         assert_eq!(verdict(Asked::AtMost(0.8), &mixed), "met");
-        assert_eq!(verdict(Asked::AtMost(0.75), &mixed), "MISSED");
-        assert_eq!(verdict(Asked::Times(7.5), &[9.0, 7.0]), "MISSED");
+        assert_eq!(verdict(Asked::AtMost(0.65), &mixed), "**MISSED**");
+        assert_eq!(verdict(Asked::Times(7.5), &[9.0, 7.0]), "**MISSED**");
         assert_eq!(verdict(Asked::Count(10.0), &[10.0]), "met");
         assert_eq!(verdict(Asked::Count(10.0), &[]), "not measured");
     }
@@ -473,7 +376,7 @@ mod tests {
         let base = |row: &str, _: &str| Some((row.to_owned(), "a".to_owned()));
         assert_eq!(
             table(&results, "s", "h", base),
-            "| h | a | b |\n|---|--:|--:|\n| r | 10.0 | 20.0 (0.50) |\n| q | | 5.00 |\n"
+            "| h | a | b |\n|---|---:|---:|\n| r | 10.0 | 20.0 (0.50) |\n| q |  | 5.00 |\n\n"
         );
         assert_eq!(results.said("s", "q", "b"), "x");
     }

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::ptr::NonNull;
 
 use crate::measure::{PAGE, warm_host};
-use crate::random::Random;
+use figures::random::Random;
 
 const RUN: usize = 512;
 
@@ -53,7 +53,7 @@ pub fn measure<P: Pool>(pool: impl FnOnce() -> P, shape: &str, count: usize) -> 
         *place = pool.create();
     }
     let full = resident() - before;
-    let mut random = Random::new();
+    let mut random = Random::new(crate::SEED);
     match shape {
         "random" => random.shuffle(&mut objects),
         "runs" => {

@@ -15,7 +15,7 @@
 //!
 //! All peers have the system's allocator under them (heapwright's realm has its own pages), all
 //! compute the same number from the same random keys, and no code is shared between
-//! them but where it costs every one of them the same. `ci/realm.sh` builds and runs this.
+//! them but where it costs every one of them the same. `ci/gc.sh realm` builds and runs this.
 
 mod loads;
 mod options;

@@ -8,7 +8,7 @@ use crate::loads::{Load, Sizes};
 use crate::peers;
 use crate::run::Job;
 
-/// The safe door of heapwright's collected heap beside other ways to share values in Rust; ci/realm.sh calls it
+/// The safe door of heapwright's collected heap beside other ways to share values in Rust; ci/gc.sh realm calls it
 #[derive(Parser, Debug)]
 #[command(name = "realm", args_conflicts_with_subcommands = true, args_override_self = true)]
 pub(crate) struct Words {

@@ -13,6 +13,8 @@ use crate::options::{GLIBC, OURS, PER_CPU};
 
 /// How many of the worst cells are shown.
 const WORST: usize = 20;
+/// Frees in cold memory, which are judged beside one peer: the group, the peer, the bound.
+const COLD: (&str, &str, f64) = ("replace-400000", "mimalloc", 0.55);
 
 /// Bytes as people say them: `10 KB`, `12000 B`.
 pub(crate) fn bytes(count: u64) -> String {
@@ -86,6 +88,13 @@ pub(crate) fn judge(sweep: &Sweep) -> Vec<Figure> {
             let what = format!("worst cell, {} {}, to {peer}", cell.group, bytes(cell.bytes));
             figure(what, Asked::AtMost(asked_worst), Some(Estimate::single(*worst)));
             figure("geomean to glibc".to_owned(), Asked::Nothing, to_glibc(sweep, &cells, at));
+            let (group, peer, bound) = COLD;
+            let ratio = |cell: &&Cell| Some(cell.least(at)? / cell.least(sweep.allocator(peer)?)?);
+            let cold = cells.iter().filter(|cell| cell.group == group).find_map(ratio);
+            if let Some(ratio) = cold {
+                let what = format!("{group}, to {peer}");
+                figure(what, Asked::AtMost(bound), Some(Estimate::single(ratio)));
+            }
         }
     }
     all
@@ -205,6 +214,17 @@ pub(crate) mod tests {
         assert!(rows[1][0].ends_with("worst cell, malloc 10 KB, to <fast>"), "{rows:?}");
         assert_eq!(rows[1][1..], ["<= 1.3x", "2x", "**MISSED**"]);
         assert_eq!(rows[2][2..], ["0.250x", ""]);
+    }
+
+    #[test]
+    fn frees_in_cold_memory_are_judged_beside_one_peer() {
+        let mut sweep = made_up();
+        sweep.allocators[2].name = COLD.1.to_owned();
+        sweep.cells[1].group = COLD.0.to_owned();
+        let judged = judge(&sweep);
+        let rows: Vec<_> = judged.iter().map(|figure| figure.cells()).collect();
+        assert!(rows[3][0].ends_with("replace-400000, to mimalloc"), "{rows:?}");
+        assert_eq!(rows[3][1..], ["<= 0.55x", "1x", "**MISSED**"]);
     }
 
     #[test]

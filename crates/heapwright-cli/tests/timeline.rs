@@ -37,33 +37,66 @@ fn count(events: &[Value], phase: &str, end: &str) -> usize {
     events.iter().filter(is).count()
 }
 
+/// Spans nest on each thread, and what is done while the world stands lies in a pause.
+fn nest(events: &[Value]) {
+    let mut spans: Vec<(i64, f64, f64, &str)> = events
+        .iter()
+        .filter(|event| event["ph"] == "X")
+        .map(|event| {
+            let number = |name: &str| event[name].as_f64().expect("a number");
+            let name = event["name"].as_str().expect("a name");
+            let thread = event["tid"].as_i64().expect("a thread");
+            (thread, number("ts"), number("ts") + number("dur"), name)
+        })
+        .collect();
+    // Outer ones first. Times are to the nanosecond, in microseconds.
+    spans.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)).then(b.2.total_cmp(&a.2)));
+    let mut around: Vec<(i64, f64, f64, &str)> = Vec::new();
+    for span in spans {
+        around.retain(|outer| outer.0 == span.0 && outer.2 > span.1 + 0.0005);
+        assert!(around.last().is_none_or(|outer| span.2 <= outer.2 + 0.0005), "{span:?}");
+        if ["mark", "roots", "weak", "move"].contains(&span.3) {
+            assert!(around.iter().any(|outer| outer.3.ends_with("pause")), "{span:?}");
+        }
+        around.push(span);
+    }
+}
+
 #[test]
 fn a_programs_collections_are_drawn() {
     let folder = Folder::new();
     let toy = toy(&folder);
     let file = folder.path("toy.json");
-    let output = done(
-        run(&["--timeline", text(&file)], &[text(&toy), "generations", "moving", "stats"])
-            .current_dir(folder.path("")),
-    );
-    assert!(output.status.success(), "{}", stderr(&output));
-    assert!(stdout(&output).ends_with("0 files are open\n"), "the program's own");
-    let events = events(&std::fs::read_to_string(&file).expect("written"));
-    let said = stderr(&output);
-    let collections: usize =
-        said.split_once(" collections").expect("is said").0.trim().parse().expect("a number");
-    let drawn = count(&events, "b", " collection");
-    assert!(
-        (collections..collections + 10).contains(&drawn),
-        "{drawn}, {collections} were counted"
-    );
-    assert_eq!(drawn, count(&events, "e", " collection"));
-    for name in ["pause", "mark", "roots", "weak", "move", "to safepoint"] {
-        assert!(count(&events, "X", name) > 0, "{name}");
+    for words in [&["generations", "moving"][..], &[], &["small", "stress", "at-once"]] {
+        let program: Vec<&str> = [text(&toy), "stats"].iter().chain(words).copied().collect();
+        let output = done(run(&["--timeline", text(&file)], &program).current_dir(folder.path("")));
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert!(stdout(&output).ends_with("0 files are open\n"), "the program's own");
+        let events = events(&std::fs::read_to_string(&file).expect("written"));
+        let said = stderr(&output);
+        let number = |before: &str| -> usize {
+            let text = said.split_once(before).expect("is said").0;
+            text.split_whitespace()
+                .next_back()
+                .and_then(|word| word.parse().ok())
+                .expect("a number")
+        };
+        // The program collects a little more when it has printed what it counted.
+        let (collections, pauses) = (number(" collections"), number(" pauses"));
+        let drawn = count(&events, "b", " collection");
+        assert!((collections..collections + 10).contains(&drawn), "{drawn}, counted {collections}");
+        assert_eq!(drawn, count(&events, "e", " collection"));
+        let drawn = count(&events, "X", "pause");
+        assert!((pauses..pauses + 20).contains(&drawn), "{drawn}, counted {pauses} pauses");
+        for name in ["mark", "roots", "weak", "to safepoint"] {
+            assert!(count(&events, "X", name) > 0, "{name}");
+        }
+        assert_eq!(count(&events, "X", "move") > 0, words.contains(&"moving"));
+        nest(&events);
+        let process = &events[0];
+        assert_eq!((&process["ph"], &process["name"]), (&"M".into(), &"process_name".into()));
+        assert_eq!(process["args"]["name"], text(&toy));
     }
-    let process = &events[0];
-    assert_eq!((&process["ph"], &process["name"]), (&"M".into(), &"process_name".into()));
-    assert_eq!(process["args"]["name"], text(&toy));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Makes a debug record as large as they come, for `ci/report.sh`.
+//! Makes a debug record as large as they come, for `ci/large.sh report`.
 //!
 //! ```text
 //! records FILE FINDINGS MIB DIFFERENT

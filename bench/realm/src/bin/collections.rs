@@ -10,7 +10,7 @@
 //! Maps of std's run with SipHash, their default, and with the hasher of ours (`gc::Seeded`): so what the table costs stands apart from
 //! what the hash does. The realm collects as it comes, with its defaults; that is in its time, as the counts are in `Rc`'s.
 //!
-//! `ci/realm.sh collections [--quick]` builds and runs this.
+//! `ci/gc.sh realm collections [--quick]` builds and runs this.
 
 #![allow(
     clippy::redundant_closure,

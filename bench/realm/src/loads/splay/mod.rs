@@ -14,6 +14,8 @@
 //! - `shared`: a tree of nodes that are shared; a peer writes the node
 //! - a tree whose nodes are owned is another algorithm: it is the peer `boxes`' alone
 
+use figures::random::Random;
+
 use super::Collector;
 
 mod shared;
@@ -70,10 +72,10 @@ impl Turn {
     /// Does it. The tree is lent and given back, for in some heaps it cannot be borrowed.
     pub(crate) fn with<T: Tree>(&mut self, heap: &T::Heap, mut tree: T) -> T {
         match self.what {
-            What::Grow(nodes) => (0..nodes).for_each(|_| tree.insert(heap, self.random.next())),
+            What::Grow(nodes) => (0..nodes).for_each(|_| tree.insert(heap, key(&mut self.random))),
             What::Modify => {
                 for _ in 0..MODIFIED {
-                    let key = self.random.next();
+                    let key = key(&mut self.random);
                     tree.insert(heap, key);
                     tree.take_out(heap, key - 1);
                 }
@@ -90,7 +92,7 @@ impl Turn {
 
 /// The load: a tree of so many nodes, modified so often.
 pub(crate) fn work(peer: &mut impl Splay, size: usize, rounds: usize) {
-    let mut turn = Turn { what: What::Modify, random: Random(42), checksum: 0 };
+    let mut turn = Turn { what: What::Modify, random: Random::new(42), checksum: 0 };
     for from in (0..size).step_by(MODIFIED) {
         turn.what = What::Grow(MODIFIED.min(size - from));
         peer.turn(&mut turn);
@@ -102,7 +104,7 @@ pub(crate) fn work(peer: &mut impl Splay, size: usize, rounds: usize) {
 /// What became of it. Not part of the load: whoever counts gives the whole tree back here, and
 /// whoever traces does not.
 pub(crate) fn checksum(peer: &mut impl Splay) -> u64 {
-    let mut turn = Turn { what: What::Empty, random: Random(42), checksum: 0 };
+    let mut turn = Turn { what: What::Empty, random: Random::new(42), checksum: 0 };
     peer.turn(&mut turn);
     turn.checksum
 }
@@ -138,15 +140,7 @@ impl Text {
     }
 }
 
-/// SplitMix64: the same keys with every peer. They are never 0.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)).max(1)
-    }
+/// A key, the same with every peer; never 0.
+fn key(random: &mut Random) -> u64 {
+    random.bits().max(1)
 }
