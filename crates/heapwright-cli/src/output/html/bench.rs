@@ -6,7 +6,7 @@
 //! it is compared with.
 
 use super::scale::{Mark, Scale, place};
-use crate::bench::allocators::HEAPWRIGHT;
+use crate::bench::allocators::{HEAPWRIGHT, OPTION_SET};
 use crate::bench::comparison::{self, Group};
 use crate::bench::results::{Measure, Program, Results};
 use crate::bench::statistics::{Estimate, Verdict};
@@ -246,7 +246,7 @@ fn scatter(results: &Results) -> Option<Scatter> {
                     race::estimate(&time),
                     race::estimate(&memory)
                 ),
-                name,
+                name: shortened(&name),
                 x: x.at(time.value),
                 y: y.at(memory.value),
                 left: x.at(ends(time).0),
@@ -461,11 +461,18 @@ fn plot(results: &Results, program: &Program, measure: Measure, scale: &Scale) -
     }
 }
 
-/// A name that fits beside a plot; the whole one is in its title.
+/// A name that fits beside a plot; the whole one is in its title. Option sets differ at
+/// their ends.
 fn shortened(name: &str) -> String {
     const LONGEST: usize = 16;
-    if name.chars().count() <= LONGEST {
+    let options = name.strip_prefix(OPTION_SET);
+    let name = options.unwrap_or(name);
+    let over = (name.chars().count() + 1).saturating_sub(LONGEST);
+    if over <= 1 {
         return name.to_owned();
+    }
+    if options.is_some() {
+        return std::iter::once('\u{2026}').chain(name.chars().skip(over)).collect();
     }
     name.chars().take(LONGEST - 1).chain(std::iter::once('\u{2026}')).collect()
 }
@@ -531,6 +538,8 @@ mod tests {
     fn long_names_are_cut_beside_plots() {
         assert_eq!(shortened("mimalloc-no-thp"), "mimalloc-no-thp");
         assert_eq!(shortened("hardened_malloc-light"), "hardened_malloc\u{2026}");
+        assert_eq!(shortened("heapwright:purge=never"), "purge=never");
+        assert_eq!(shortened("heapwright:cache=percpu,purge=0"), "\u{2026}=percpu,purge=0");
     }
 
     #[test]
