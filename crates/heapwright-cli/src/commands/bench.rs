@@ -100,8 +100,9 @@ pub(crate) struct Args {
     #[arg(long)]
     list: bool,
 
-    /// Do so many times the work of each workload; 0 does a miniature
-    #[arg(long, hide = true, default_value_t = 1)]
+    /// For tests: do so many times the work of each workload; 0 does a miniature
+    #[cfg_attr(debug_assertions, arg(long, hide = true, default_value_t = 1))]
+    #[cfg_attr(not(debug_assertions), arg(skip = 1_u32))]
     scale: u32,
 
     #[command(flatten)]
