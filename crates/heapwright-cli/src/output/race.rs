@@ -112,19 +112,14 @@ pub(super) fn library(allocator: &Allocator) -> String {
     text
 }
 
-/// What heapwright is to another allocator, in one sentence.
-pub(super) struct Sentence {
-    /// `heapwright is faster than mimalloc: 0.84 (0.81..0.88); ...`
-    pub(super) text: String,
-}
-
 /// A sentence for each other allocator, over the largest group there is.
-pub(super) fn sentences(results: &Results) -> Vec<Sentence> {
+pub(super) fn sentences(results: &Results) -> Vec<String> {
     let others = results.allocators.iter().filter(|other| other.name != HEAPWRIGHT);
     others.filter_map(|other| sentence(results, &other.name)).collect()
 }
 
-fn sentence(results: &Results, other: &str) -> Option<Sentence> {
+/// `heapwright is faster than mimalloc: 0.84 (0.81..0.88); ...`
+fn sentence(results: &Results, other: &str) -> Option<String> {
     let find = |measure| results.summary.find(Group::All, measure, HEAPWRIGHT, other);
     let time = find(Measure::Time)?;
     let mut text = match time.estimate().verdict() {
@@ -141,7 +136,7 @@ fn sentence(results: &Results, other: &str) -> Option<Sentence> {
         };
         text.push_str(&format!("; {words}: {}", estimate(&memory.estimate())));
     }
-    Some(Sentence { text })
+    Some(text)
 }
 
 /// Groups with something in them; one that says the same as all is left out.
@@ -418,7 +413,7 @@ mod tests {
     #[test]
     fn sentences_say_what_is_certain() {
         let results = example(&[("a", Kind::Workload), ("b", Kind::Program)]);
-        let texts: Vec<String> = sentences(&results).into_iter().map(|s| s.text).collect();
+        let texts = sentences(&results);
         assert_eq!(
             texts[0],
             "heapwright is faster than glibc: 0.50 (0.50..0.50); it needs less memory: 0.81 \
@@ -430,7 +425,7 @@ mod tests {
             (comparison.ratio, comparison.low, comparison.high) = (1.0, Some(0.98), Some(1.02));
         }
         assert_eq!(
-            sentences(&tied)[0].text,
+            sentences(&tied)[0],
             "heapwright and glibc are a tie in time: 1.00 (0.98..1.02); a tie in memory: 1.00 \
              (0.98..1.02)"
         );

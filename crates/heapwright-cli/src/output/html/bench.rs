@@ -11,8 +11,8 @@ use crate::bench::comparison::{self, Group};
 use crate::bench::results::{Measure, Program, Results};
 use crate::bench::statistics::{Estimate, Verdict};
 use crate::output::document::Table;
-use crate::output::race;
-use crate::output::units;
+use crate::output::sentences::quoted;
+use crate::output::{race, units};
 use askama::Template;
 
 /// The whole page.
@@ -111,7 +111,7 @@ pub(crate) fn page(results: &Results) -> anyhow::Result<String> {
         started: results.head.started.replace('T', " ").replace('Z', " UTC"),
         baseline: results.baseline.clone(),
         headline: headline(results),
-        sentences: race::sentences(results).into_iter().map(|sentence| sentence.text).collect(),
+        sentences: race::sentences(results),
         scatter: scatter(results),
         groups: race::groups(results)
             .into_iter()
@@ -126,7 +126,7 @@ pub(crate) fn page(results: &Results) -> anyhow::Result<String> {
             .map(|allocator| (allocator.name.clone(), race::library(allocator)))
             .collect(),
         machine: race::machine(results),
-        command: results.head.command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
+        command: quoted(&results.head.command),
         notes: race::notes(results),
         version: env!("CARGO_PKG_VERSION"),
     };
@@ -369,16 +369,6 @@ fn shortened(name: &str) -> String {
     name.chars().take(LONGEST - 1).chain(std::iter::once('\u{2026}')).collect()
 }
 
-/// A word as a shell wants it.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -487,13 +477,5 @@ mod tests {
             (of("jemalloc"), of("mimalloc"), of("far")),
             ("41.0".to_owned(), "53.0".to_owned(), "52.0".to_owned())
         );
-    }
-
-    #[test]
-    fn commands_can_be_pasted() {
-        assert_eq!(quoted("--rounds=5"), "--rounds=5");
-        assert_eq!(quoted("a b"), "'a b'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-        assert_eq!(quoted(""), "''");
     }
 }

@@ -11,9 +11,10 @@
 //! gigabyte is a page of a megabyte. There are no scripts: a few thousand pages have a tip that
 //! says what they are.
 
-use crate::heap::{Line, PageRow, Path, RootLine, SEGMENTS, Summary};
+use super::Tile;
+use crate::heap::{Line, PageRow, Path, SEGMENTS, Summary};
 use crate::output::document::Table;
-use crate::output::text::heap::{sizes, types};
+use crate::output::text::heap::{age, root, sizes, types};
 use crate::output::{time, units};
 use askama::Template;
 use heapwright_record::heap::{PageState, kind};
@@ -60,14 +61,6 @@ struct Page {
     retainers: Vec<Retainer>,
     asked: Vec<Retainer>,
     version: &'static str,
-}
-
-/// A figure.
-struct Tile {
-    class: &'static str,
-    label: &'static str,
-    value: String,
-    more: String,
 }
 
 /// Pages that are drawn together.
@@ -404,23 +397,9 @@ fn counted(some: &[(String, u64)]) -> String {
     if shown.is_empty() { "nothing".to_owned() } else { shown.join(", ") }
 }
 
-/// What is said of an object that is old.
-fn age(line: &Line) -> &'static str {
-    if line.old { ", old" } else { "" }
-}
-
 /// `Table 0x7f0000010000`.
 fn named(line: &Line) -> String {
     format!("{} {:#x}", line.type_, line.address)
-}
-
-fn root(summary: &Summary, root: &RootLine) -> String {
-    let number = units::count(u64::from(root.number));
-    let mut text = format!("{} #{number}", root.kind.word());
-    if summary.mutators && root.mutator != 0 {
-        let _ = write!(text, " of mutator {}", root.mutator);
-    }
-    text
 }
 
 fn steps(summary: &Summary, path: &Path) -> Vec<Step> {

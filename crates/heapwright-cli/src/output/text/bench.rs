@@ -178,7 +178,7 @@ fn sentences(out: &mut String, results: &Results) {
         let _ = writeln!(out);
     }
     for sentence in all {
-        let _ = writeln!(out, "{}", sentence.text);
+        let _ = writeln!(out, "{sentence}");
     }
 }
 

@@ -160,11 +160,6 @@ fn bytes(bytes: u64) -> String {
     units::counted(bytes, "byte")
 }
 
-/// A share as CSS writes it.
-fn width(part: u64, whole: u64) -> String {
-    format!("{:.3}%", units::share(part, whole).clamp(0.0, 1.0) * 100.0)
-}
-
 /// The types of most bytes; bars show those, and what they retain beyond their own size.
 pub(crate) fn types(summary: &Summary, most: usize) -> Table {
     let old = if summary.has_old() { "|>old:12" } else { "" };
@@ -172,7 +167,7 @@ pub(crate) fn types(summary: &Summary, most: usize) -> Table {
         "by type|%share bytes, and retained|>objects:12|>bytes:15|>share:8|>retained:15|>share:8{old}"
     ))
     .indented();
-    let part = |bytes| ("", width(bytes, summary.bytes), String::new());
+    let part = |bytes| ("", units::css(bytes, summary.bytes), String::new());
     for row in summary.types.iter().take(most) {
         let mut cells = cells![
             Cell::Code(row.name.clone()),
@@ -212,7 +207,7 @@ pub(crate) fn sizes(summary: &Summary) -> Table {
             let share = units::percent(bytes, row.page_bytes);
             (
                 class,
-                width(bytes, row.page_bytes),
+                units::css(bytes, row.page_bytes),
                 format!("{what}: {} ({share})", units::bytes(bytes)),
             )
         };
@@ -304,23 +299,23 @@ fn name_of(line: &Line) -> String {
 }
 
 /// What is said of an object that is old.
-fn age(line: &Line) -> &'static str {
+pub(crate) fn age(line: &Line) -> &'static str {
     if line.old { ", old" } else { "" }
 }
 
-/// `root handle #3`.
-fn root(summary: &Summary, root: &RootLine) -> String {
+/// `handle #3`.
+pub(crate) fn root(summary: &Summary, root: &RootLine) -> String {
     let mutator = if summary.mutators && root.mutator != 0 {
         format!(" of mutator {}", root.mutator)
     } else {
         String::new()
     };
-    format!("root {} #{}{mutator}", root.kind.word(), units::count(u64::from(root.number)))
+    format!("{} #{}{mutator}", root.kind.word(), units::count(u64::from(root.number)))
 }
 
 /// `root handle #3 -> Table 0x... -> Array 0x...`.
 fn way(summary: &Summary, path: &Path) -> String {
-    let mut parts = vec![root(summary, &path.root)];
+    let mut parts = vec![format!("root {}", root(summary, &path.root))];
     for (at, step) in path.steps.iter().enumerate() {
         if path.omitted != 0 && at == path.steps.len() / 2 {
             parts.push(format!("({} more)", units::count(path.omitted as u64)));
@@ -348,7 +343,7 @@ fn path_to(out: &mut String, summary: &Summary, asked: &Asked, look: Look) {
         let _ = writeln!(out, "  no root leads to it");
         return;
     };
-    let _ = writeln!(out, "  {}", root(summary, &path.root));
+    let _ = writeln!(out, "  root {}", root(summary, &path.root));
     for (at, step) in path.steps.iter().enumerate() {
         if path.omitted != 0 && at == path.steps.len() / 2 {
             let _ = writeln!(out, "  -> ({} more)", units::count(path.omitted as u64));

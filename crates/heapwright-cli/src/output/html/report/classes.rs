@@ -8,7 +8,6 @@
 //! A bar is the whole memory of a class; how much that is, compared with the largest
 //! class, is the thin bar beside its figure.
 
-use super::percent;
 use super::stack::clipped;
 use crate::output::{sentences, units};
 use crate::report::model::Process;
@@ -79,7 +78,7 @@ fn row(class: &Class, largest: u64) -> Row {
     let whole = parts.into_iter().fold(live, u64::saturating_add).max(1);
     let part = |kind, bytes: u64, what: String| Part {
         class: kind,
-        width: percent(units::share(bytes, whole)),
+        width: units::css(bytes, whole),
         title: format!("{what}: {} ({})", units::bytes(bytes), units::percent(bytes, whole)),
     };
     let parts = [
@@ -101,7 +100,7 @@ fn row(class: &Class, largest: u64) -> Row {
         slot: if alone { "alone".to_owned() } else { units::round_bytes(class.slot) },
         buckets: units::count(class.buckets),
         memory: units::bytes(class.memory),
-        of_largest: percent(units::share(class.memory, largest)),
+        of_largest: units::css(class.memory, largest),
         live: units::count(class.live),
         full: units::percent(class.bytes, class.memory),
         parts: parts.into_iter().filter(|part| part.width != "0.000%").collect(),

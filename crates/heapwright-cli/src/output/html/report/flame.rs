@@ -10,7 +10,6 @@
 //! lets it be, cuts its name off at its end, and is zoomed by changing two attributes.
 //! What would be too narrow to be seen is left out, the more the larger the graph is.
 
-use super::percent;
 use super::stack::clipped;
 use crate::output::calls::calls;
 use crate::output::held::{Fate, held};
@@ -205,9 +204,9 @@ impl Boxes {
             name: name.to_owned(),
             title,
             depth,
-            x: percent(units::share(start, self.whole)),
+            x: units::css(start, self.whole),
             y: depth * HEIGHT,
-            width: percent(units::share(bytes, self.whole)),
+            width: units::css(bytes, self.whole),
         });
     }
 }

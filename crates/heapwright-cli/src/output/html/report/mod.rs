@@ -30,6 +30,7 @@ use self::chart::{Chart, Sparkline};
 use self::classes::Classes;
 use self::flame::Flame;
 use self::stack::{Stack, Stacker};
+use super::Tile;
 use crate::output::calls::{Call, look_at};
 use crate::output::document::{Cell, Table, cells};
 use crate::output::rules::Rule;
@@ -81,14 +82,6 @@ struct Page {
 struct Verdict {
     class: &'static str,
     text: String,
-}
-
-/// A figure.
-struct Tile {
-    class: &'static str,
-    label: &'static str,
-    value: String,
-    more: String,
 }
 
 /// An entry of the page's own menu.
@@ -474,7 +467,7 @@ fn fates(report: &Report) -> Vec<FateBar> {
             class: fate_class(reach),
             title: fate_word(reach),
             means: Rule::Leak(reach).about().means,
-            width: percent(units::share(total.bytes, all)),
+            width: units::css(total.bytes, all),
             bytes: units::bytes(total.bytes),
             blocks: units::counted(total.blocks, "block"),
             share: units::percent(total.bytes, all),
@@ -634,11 +627,6 @@ fn checks(report: &Report) -> Table {
         table.row("", cells);
     }
     table
-}
-
-/// A share as CSS and SVG write it.
-fn percent(share: f64) -> String {
-    format!("{:.3}%", share.clamp(0.0, 1.0) * 100.0)
 }
 
 #[cfg(test)]
