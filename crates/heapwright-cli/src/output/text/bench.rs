@@ -222,3 +222,25 @@ pub(crate) fn list(all: &[allocators::Allocator], workloads: &[Workload]) -> Str
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::comparison::tests::example;
+    use crate::bench::results::Kind;
+
+    #[test]
+    fn a_program_has_a_table_the_fastest_first() {
+        let printed = report(&example(&[("odd", Kind::Program)]), Look::PLAIN);
+        let expected = "\
+heapwright bench: 1 program, 3 allocators, 7 rounds
+
+allocator       time     +-  ratio to glibc               CPU   peak RSS  ratio     faults
+heapwright   50.0 ms   0.0%  0.50 (0.50..0.50)        50.0 ms   34.0 MiB   0.81      8,704
+glibc       100.0 ms   0.0%  1                       100.0 ms   42.0 MiB      1     10,752
+peer       crashed (signal 11 (SIGSEGV))
+
+heapwright is faster than glibc: ";
+        assert!(printed.starts_with(expected), "{printed}");
+    }
+}

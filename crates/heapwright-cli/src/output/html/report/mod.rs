@@ -27,7 +27,6 @@ mod profile;
 mod stack;
 
 use self::chart::{Chart, Sparkline};
-use self::classes::Classes;
 use self::flame::Flame;
 use self::stack::{Stack, Stacker};
 use super::Tile;
@@ -68,7 +67,7 @@ struct Page {
     charts: Vec<Chart>,
     charts_left: Option<String>,
     growths: Vec<GrowthCard>,
-    classes: Vec<Classes>,
+    classes: Vec<Table>,
     used: Table,
     suppressed: Option<String>,
     notes: Vec<String>,
@@ -203,7 +202,7 @@ fn page(report: &Report, stacker: &Stacker<'_>) -> Page {
         charts: drawn.into_iter().take(MOST_CHARTS).collect(),
         charts_left: left(many, MOST_CHARTS, "processes"),
         growths,
-        classes: report.processes.iter().filter_map(Classes::of).take(MOST_CHARTS).collect(),
+        classes: report.processes.iter().filter_map(classes::table).take(MOST_CHARTS).collect(),
         used: used(report),
         suppressed: suppressed(report),
         notes: report.lines().take(MOST_ROWS).cloned().collect(),
@@ -556,8 +555,10 @@ fn growth_card(report: &Report, stacker: &Stacker<'_>, growth: &Growth) -> Growt
 fn used(report: &Report) -> Table {
     let mut table = Table::new("*name|from|>hid|>memory").titled("Suppressions", "");
     for used in report.used.iter().take(MOST_ROWS) {
-        let is_known = !used.file.is_empty();
-        let place = is_known.then(|| format!("{}:{}", used.file, used.line)).unwrap_or_default();
+        let place = match &*used.file {
+            "" => String::new(),
+            file => format!("{file}:{}", used.line),
+        };
         let amount = Some(used.amount).filter(|amount| amount.blocks != 0);
         let cells = cells![
             used.name.clone(),
