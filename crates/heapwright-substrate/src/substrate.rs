@@ -51,7 +51,6 @@ fn open_first(chosen: &Options) -> bool {
     if !os::is_filtered() {
         os::begin();
     }
-    #[cfg(any(test, feature = "testing"))]
     os::pretend_page_size(chosen.page);
     purge_delay::set_bounds(chosen.purge_ms, chosen.purge_max_ms);
     chunk::allow_huge_pages(chosen.huge_pages);

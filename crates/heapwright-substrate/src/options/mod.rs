@@ -78,8 +78,7 @@ pub struct Options {
     pub huge_pages: bool,
     /// The largest window, in bytes.
     pub window: usize,
-    /// Pretended page size, or 0.
-    #[cfg(any(test, feature = "testing"))]
+    /// Pretended page size, or 0; tests alone can set it.
     pub page: usize,
     /// The memory limit to respect.
     pub limit: MemoryLimit,
@@ -135,7 +134,6 @@ impl Options {
         purge_max_ms: purge_delay::DEFAULT_MAX_MS,
         huge_pages: true,
         window: os::MAX_WINDOW,
-        #[cfg(any(test, feature = "testing"))]
         page: 0,
         limit: MemoryLimit::Auto,
         publish: true,

@@ -47,7 +47,6 @@ pub const ENOMEM: i32 = 12;
 pub struct System;
 
 /// Only the Linux back end can pretend.
-#[cfg(any(test, feature = "testing"))]
 pub fn pretend_page_size(_size: usize) {}
 
 /// The kernel's page size.

@@ -100,7 +100,6 @@ static MOVES_LEFT: AtomicU32 = AtomicU32::new(8192);
 static PAGE: AtomicUsize = AtomicUsize::new(0);
 
 /// Makes pages look at least `size` bytes big. Before the first allocation.
-#[cfg(any(test, feature = "testing"))]
 pub fn pretend_page_size(size: usize) {
     PAGE.store(size.max(kernel_page_size()), Ordering::Relaxed);
 }
