@@ -164,7 +164,8 @@ fn bytes(bytes: u64) -> String {
 pub(crate) fn types(summary: &Summary, most: usize) -> Table {
     let old = if summary.has_old() { "|>old:12" } else { "" };
     let mut table = Table::new(&format!(
-        "by type|%share bytes, and retained|>objects:12|>bytes:15|>share:8|>retained:15|>share:8{old}"
+        "by type|%share bytes, and retained|>objects:12|>bytes:15|>share:8\
+         |>retained:15|>share:8{old}"
     ))
     .indented();
     let part = |bytes| ("", units::css(bytes, summary.bytes), String::new());

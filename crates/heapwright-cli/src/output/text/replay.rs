@@ -49,7 +49,8 @@ fn table(out: &mut String, results: &Results, look: Look) {
     let Some(first) = rows.first() else { return };
     let names = rows.iter().map(|row| row.allocator.name.len());
     let mut table = Table::new(&format!(
-        "allocator:{}|>time/op:9|>+-:6|ratio to {}:23|>CPU/op:9|>peak memory:12|>over live:10|>at end:10",
+        "allocator:{}|>time/op:9|>+-:6|ratio to {}:23|>CPU/op:9\
+         |>peak memory:12|>over live:10|>at end:10",
         names.max().unwrap_or(0),
         race::title(&first.allocator.name)
     ));

@@ -531,10 +531,7 @@ fn path_card(report: &Report, path: &Path, size: u64) -> PathCard {
 fn omitted(report: &Report) -> Option<String> {
     let last =
         |process: &Process| process.checks.last().map(|check| check.omitted).unwrap_or_default();
-    let sum = report.processes.iter().map(last).fold(Amount::default(), |sum, amount| Amount {
-        blocks: sum.blocks.saturating_add(amount.blocks),
-        bytes: sum.bytes.saturating_add(amount.bytes),
-    });
+    let sum: Amount = report.processes.iter().map(last).sum();
     (sum.blocks != 0).then(|| {
         format!("{} in groups too small to be distinguished are not shown.", sentences::amount(sum))
     })

@@ -225,11 +225,7 @@ fn verdict(all: &[One<'_>]) -> String {
 
 /// A figure in all.
 fn total(all: &[One<'_>], figure: Figure) -> Amount {
-    let totals = all.iter().map(|one| one.profile.total(|site| figure.of(site)));
-    totals.fold(Amount::default(), |sum, total| Amount {
-        blocks: sum.blocks.saturating_add(total.blocks),
-        bytes: sum.bytes.saturating_add(total.bytes),
-    })
+    all.iter().map(|one| one.profile.total(|site| figure.of(site))).sum()
 }
 
 /// One standard deviation of a figure's bytes in all, where that is known.
