@@ -2,13 +2,13 @@
 //!
 //! A mistake is one line on stderr, not a page: the line says what is wrong
 //! and where the help is. Exit codes of our own: 2 for a command line that is
-//! wrong, in every subcommand; 125 when `run`, `check`, `profile`, `record`, `replay`, `tune` or `bench`
+//! wrong, in every subcommand; 125 when `run`, `check`, `profile`, `record`, `replay` or `bench`
 //! itself failed (as `env`, `timeout` and `docker run` have it), else what the subcommand documents.
 //! The table is in docs/command.md.
 
 use crate::commands::{
     bench, cargo, check, checked, diff, docs, doctor, explain, heap, library, profile, record,
-    replay, report, run, top, tune, valgrind, workload,
+    replay, report, run, top, valgrind, workload,
 };
 use crate::process::Exit;
 use crate::wrong::Wrong;
@@ -49,7 +49,6 @@ enum Command {
     Heap(heap::Args),
     Record(record::Args),
     Replay(replay::Args),
-    Tune(tune::Args),
     Library(library::Args),
     #[command(hide = true)]
     Workload(workload::Args),
@@ -86,7 +85,6 @@ pub(crate) fn run() -> Exit {
         Command::Heap(args) => (heap::run(&args), heap::COULD_NOT),
         Command::Record(args) => (record::run(&args), 125),
         Command::Replay(args) => (replay::run(&args), replay::OWN_FAILURE),
-        Command::Tune(args) => (tune::run(&args), tune::OWN_FAILURE),
         Command::Library(args) => (library::run(&args), 1),
         Command::Workload(args) => (workload::run(&args), 1),
         Command::Probe(args) => (workload::probe(&args), 1),

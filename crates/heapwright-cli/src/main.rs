@@ -16,7 +16,6 @@
 //!   workload      one of those workloads (hidden)
 //!   record        a program, and a trace of all its calls for memory
 //!   replay        such a trace, under any allocator
-//!   tune          the options that are best for a program
 //!   top           where the memory of running processes is
 //!   explain       why that is so, and what can be done
 //!   docs          completions and manual pages, made from the arguments
@@ -30,7 +29,6 @@
 //! bench/          the race: allocators, programs, rounds, and what it shows
 //! trace/          traces, read and written
 //! replay/         a trace done again, and what that costs
-//! tune/           which options to try, and which to choose
 //! live/           processes that run, seen from outside; orders to them
 //! screen/         the screen of `top`
 //! wrong           an error that is the user's mistake
@@ -42,8 +40,8 @@
 //! writes, whose format is `heapwright-record`.
 //!
 //! Floors: `commands` uses everything; `output` formats what it is given and
-//! asks nobody; `tune` stands on `replay`, `replay` on `bench` and `trace`, `bench` on `inspect`, `preload`
-//! and `process`, which know nothing of each other, nor of `report` and `symbols`.
+//! asks nobody; `replay` stands on `bench` and `trace`, `bench` on `inspect`,
+//! `preload` and `process`, which know nothing of each other, nor of `report` and `symbols`.
 
 /// std's `eprintln!` without its panic: standard error may be a closed pipe or a full device, and
 /// no exit code depends on what is said there.
@@ -69,7 +67,6 @@ mod screen;
 mod statistics;
 mod symbols;
 mod trace;
-mod tune;
 mod wrong;
 
 fn main() -> ! {

@@ -409,6 +409,67 @@ fn a_run_inherits_what_was_set_for_its_allocator_and_no_other() {
     assert!(stdout(&output).contains("note: LD_PRELOAD was taken out"), "{}", stdout(&output));
 }
 
+#[test]
+fn option_sets_race_beside_each_other() {
+    let folder = Folder::new();
+    let seen = folder.path("seen");
+    let (never, both) = ("heapwright:purge=never", "heapwright:purge=0,cache=percpu");
+    let flags = ["--with", never, "--with", both, "--only", never, "--only", both];
+    let page = folder.path("race.html");
+    let script = format!("echo \"${{HEAPWRIGHT:-none}}\" >>'{}'", text(&seen));
+    let outputs = ["--format", "html", "-o", text(&page)];
+    let output = done(&mut on_script(&[&flags[..], &outputs].concat(), &script));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let printed = stdout(&output);
+    for set in [never, both] {
+        let row = printed.lines().find(|line| line.split_whitespace().next() == Some(set));
+        assert!(row.is_some_and(|row| row.contains(" ms ") && row.contains("..")), "{printed}");
+        assert!(printed.contains(&format!(" {set}")), "a sentence compares the two: {printed}");
+    }
+    let page = fs::read_to_string(&page).expect("there");
+    for words in [never, both, "end\">purge=never</text>", "=0,cache=percpu</text>"] {
+        assert!(page.contains(words), "{words}");
+    }
+    let seen = fs::read_to_string(&seen).expect("there");
+    for options in ["none", "purge=never", "purge=0,cache=percpu"] {
+        assert!(seen.lines().any(|line| line == options), "{seen}");
+    }
+
+    let workload = ["--workloads", "cfrac", "--scale", "0", "--format", "json"];
+    let results = json(&mut bench(&[&flags[..], &workload].concat()));
+    for (set, options) in [(never, "purge=never"), (both, "purge=0,cache=percpu")] {
+        assert_eq!(entry(&results, 1, set)["outcome"], "ok");
+        let all = results["allocators"].as_array().expect("is a list");
+        let one = all.iter().find(|one| one["name"] == set).expect("is there");
+        assert_eq!(one["environment"]["HEAPWRIGHT"], options);
+        let comparisons = results["summary"]["comparisons"].as_array().expect("is a list");
+        let direct = |c: &&Value| c["of"] == "heapwright" && c["against"] == set;
+        let direct = comparisons.iter().find(direct).expect("is there");
+        assert!(direct["low"].is_f64() && direct["high"].is_f64(), "{direct}");
+    }
+}
+
+#[test]
+fn an_option_set_that_is_wrong_is_refused_before_anything_runs() {
+    let folder = Folder::new();
+    let ran = folder.path("ran");
+    let script = format!("touch '{}'", text(&ran));
+    let long = format!("heapwright:purge=1{}", ",purge=1".repeat(400));
+    for (set, words) in [
+        ("heapwright:purge=soon", "--with heapwright:purge=soon: the value needs milliseconds"),
+        ("heapwright:purge=1,purj=2", "--with heapwright:purj=2: "),
+        ("heapwright:purge", "option 'purge' is not of the form KEY=VALUE"),
+        ("heapwright:", "option '' is not of the form KEY=VALUE"),
+        (&long, "bytes long, and the library reads 2048"),
+    ] {
+        refused(&done(&mut on_script(&["--with", set], &script)), 2, words);
+        assert!(!ran.exists(), "{set}");
+    }
+    let twice = ["--with", "heapwright:purge=0", "--with", "heapwright:purge=0"];
+    let words = "--with names heapwright:purge=0 twice";
+    refused(&done(&mut on_script(&twice, &script)), 2, words);
+}
+
 /// A race that goes on for long, with a file that tells the running programs.
 fn long_race(folder: &Folder) -> (Child, std::path::PathBuf) {
     let pids = folder.path("pids");

@@ -128,7 +128,6 @@ pub mod options {
     //! | `growth` | `on`, `off` | debug: count what is live now and then, into the record |
     //! | `reachable` | `top`, `all`, `none` | debug: which reachable blocks are reported one by one |
     //! | `rules` | a path | debug: a sealed file in which processes leave each other what unwind tables say (`heapwright check` makes it) |
-    //! | `page` | `4k`, `16k`, `64k` | treat pages as at least this big (for tests) |
     //!
     //! A bad option is one line on standard error, and the default is used; so is one that
     //! does nothing in the mode that was chosen, or in a copy that a program links. Set-uid

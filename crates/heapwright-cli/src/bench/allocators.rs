@@ -2,15 +2,16 @@
 //!
 //! `--with NAME=[VAR=VALUE ...]PATH` adds one, or replaces one of that name;
 //! the assignments are the program's environment, as before a command in a
-//! shell. `--with NAME,...` asks for some that are found on the machine.
+//! shell. `--with heapwright:OPTIONS` adds ours with these options, under that
+//! name. `--with NAME,...` asks for some that are found on the machine.
 
 use super::folders::{self, children, numbers};
 use super::results;
-use crate::preload;
+use crate::preload::{self, Options};
 use crate::wrong::wrong;
 use anyhow::{Context, bail};
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 /// The C library's own malloc: no preload.
@@ -18,6 +19,9 @@ pub(crate) const GLIBC: &str = "glibc";
 
 /// Ours.
 pub(crate) const HEAPWRIGHT: &str = "heapwright";
+
+/// What an option set of ours begins with: `heapwright:purge=never`.
+pub(crate) const OPTION_SET: &str = "heapwright:";
 
 /// The longest name a column has room for.
 const LONGEST_NAME: usize = 24;
@@ -117,8 +121,11 @@ pub(crate) fn all(
     all.extend(found(&folders::all()));
     let mut named: Vec<Allocator> = Vec::new();
     let with = With::read(with);
-    for text in &with.libraries {
-        let one = parse(text)?;
+    for text in &with.added {
+        let one = match text.strip_prefix(OPTION_SET) {
+            Some(options) => option_set(&all, text, options)?,
+            None => parse(text)?,
+        };
         if named.iter().any(|other| other.name == one.name) {
             return Err(wrong(format!("--with names {} twice", one.name)));
         }
@@ -133,7 +140,8 @@ pub(crate) fn all(
         one.name != HEAPWRIGHT && named.iter().any(|other| *one != *other && one.is_same(other))
     };
     all.retain(|one| named.contains(one) || !again(one));
-    let names: Vec<String> = all.iter().map(|allocator| allocator.name.clone()).collect();
+    let only: Vec<String> = only.iter().flat_map(|word| names(word)).collect();
+    let known: Vec<String> = all.iter().map(|allocator| allocator.name.clone()).collect();
     for (option, name) in with
         .names
         .iter()
@@ -141,10 +149,10 @@ pub(crate) fn all(
         .chain(only.iter().map(|name| ("--only", &**name)))
         .chain([("--baseline", baseline)])
     {
-        if !names.iter().any(|known| known == name) {
+        if !known.iter().any(|known| known == name) {
             return Err(wrong(format!(
                 "{option} {name}: no such allocator here; there are {}",
-                names.join(", ")
+                known.join(", ")
             )));
         }
     }
@@ -182,25 +190,44 @@ pub(crate) fn chosen(
 pub(crate) struct With {
     /// The names of all.
     pub(crate) names: Vec<String>,
-    /// Those that come with a path: `NAME=[VAR=VALUE ...]PATH`.
-    libraries: Vec<String>,
+    /// Those that are not found: `NAME=[VAR=VALUE ...]PATH` and `heapwright:OPTIONS`.
+    added: Vec<String>,
 }
 
 impl With {
     pub(crate) fn read(words: &[OsString]) -> Self {
-        let mut with = Self { names: Vec::new(), libraries: Vec::new() };
+        let mut with = Self { names: Vec::new(), added: Vec::new() };
         for word in words {
             let text = word.to_string_lossy();
-            if let Some((name, _)) = text.split_once('=') {
+            if text.starts_with(OPTION_SET) {
+                with.names.push(text.clone().into_owned());
+                with.added.push(text.into_owned());
+            } else if let Some((name, _)) = text.split_once('=') {
                 with.names.push(name.trim().to_owned());
-                with.libraries.push(text.into_owned());
+                with.added.push(text.into_owned());
             } else {
-                with.names
-                    .extend(text.split(',').filter(|name| !name.is_empty()).map(str::to_owned));
+                with.names.extend(names(&text).filter(|name| !name.is_empty()));
             }
         }
         with
     }
+}
+
+/// The names in a word of `--only`: those between its commas, or one option set.
+pub(crate) fn names(word: &str) -> impl Iterator<Item = String> {
+    let whole = word.starts_with(OPTION_SET);
+    word.split(move |letter| letter == ',' && !whole).map(str::to_owned)
+}
+
+/// Ours with more options. The library refuses those that it does not take.
+fn option_set(all: &[Allocator], name: &str, given: &str) -> anyhow::Result<Allocator> {
+    let ours = all.iter().find(|one| one.name == HEAPWRIGHT).context("heapwright races")?;
+    let mut options = Options::inherited(ours.environment.get("HEAPWRIGHT").map(OsStr::new));
+    options.add(given)?;
+    if let Some(library) = &ours.library {
+        preload::refuse_bad(library, &options, &[given.to_owned()], "--with heapwright:")?;
+    }
+    Ok(ours.with_options(name.to_owned(), given))
 }
 
 /// The known allocators that lie in some folders.

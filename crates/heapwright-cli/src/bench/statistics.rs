@@ -14,10 +14,6 @@
 //! programs themselves are not redrawn: the interval says how well this mean of
 //! *these* programs is known, not what others would show.
 //!
-//! **Many comparisons.** Of twenty intervals of 95 % one is expected to miss. Where the best of
-//! many is chosen, each interval is made wider ([`Ratios::estimate_among`]), so that all of
-//! them hold together in 95 of 100 cases.
-//!
 //! From fewer than [`SURE_ROUNDS`] rounds no method can give 95 %: the interval
 //! then reaches from about the smallest to the largest ratio.
 
@@ -120,14 +116,7 @@ impl Ratios {
 
     /// The median and its interval.
     pub(crate) fn estimate(&self) -> Estimate {
-        self.estimate_among(1)
-    }
-
-    /// The median, and an interval for one of so many comparisons: what may lie outside is
-    /// divided among them (Bonferroni's correction).
-    pub(crate) fn estimate_among(&self, comparisons: usize) -> Estimate {
-        let outside = OUTSIDE / comparisons.max(1) as f64;
-        let interval = interval(self.redrawn.clone(), self.median, outside);
+        let interval = interval(self.redrawn.clone(), self.median);
         Estimate { value: self.median, interval }
     }
 }
@@ -150,14 +139,14 @@ pub(crate) fn geometric_mean(programs: &[Ratios]) -> Option<Estimate> {
         }
     }
     let means = sums.into_iter().map(mean).collect();
-    Some(Estimate { value, interval: interval(means, value, OUTSIDE) })
+    Some(Estimate { value, interval: interval(means, value) })
 }
 
 /// The middle, without the share that lies outside; it always holds the value itself.
-fn interval(mut redrawn: Vec<f64>, value: f64, outside: f64) -> Option<(f64, f64)> {
+fn interval(mut redrawn: Vec<f64>, value: f64) -> Option<(f64, f64)> {
     redrawn.sort_unstable_by(f64::total_cmp);
-    let low = quantile_of_sorted(&redrawn, outside / 2.0)?;
-    let high = quantile_of_sorted(&redrawn, 1.0 - outside / 2.0)?;
+    let low = quantile_of_sorted(&redrawn, OUTSIDE / 2.0)?;
+    let high = quantile_of_sorted(&redrawn, 1.0 - OUTSIDE / 2.0)?;
     Some((low.min(value), high.max(value)))
 }
 
@@ -294,15 +283,6 @@ mod tests {
             let least = values.iter().copied().fold(f64::INFINITY, f64::min);
             let most = values.iter().copied().fold(0.0, f64::max);
             prop_assert!(least <= low && high <= most);
-        }
-
-        #[test]
-        fn of_more_comparisons_each_is_less_certain(
-            values in prop::collection::vec(0.01_f64..100.0, 2..40), comparisons in 2_usize..30
-        ) {
-            let (one, many) = (ratios(&values).estimate(), ratios(&values).estimate_among(comparisons));
-            let (narrow, wide) = (one.interval.expect("has one"), many.interval.expect("has one"));
-            prop_assert!(one.value == many.value && wide.0 <= narrow.0 && narrow.1 <= wide.1);
         }
 
         #[test]

@@ -48,17 +48,17 @@ Examples:
   heapwright bench -- python3 script.py
   heapwright bench --rounds 5 --format html -o race.html -- ./program --option
   heapwright bench --with mine=/opt/lib/libmine.so -- ./program
-  heapwright bench --with 'lean=HEAPWRIGHT=purge=0 /opt/lib/libheapwright.so' --workloads cfrac
+  heapwright bench --with heapwright:purge=0 --with heapwright:purge=never --workloads cfrac
   heapwright bench --suite programs.toml --format json -o race.json --format html -o race.html")]
 pub(crate) struct Args {
-    /// Race these, too: a name from --list, NAME=PATH of a library, or
-    /// 'NAME=VAR=VALUE PATH' to set its environment; NAME replaces a found allocator;
-    /// may be repeated
+    /// Race these, too: a name from --list, NAME=PATH of a library,
+    /// 'NAME=VAR=VALUE PATH' to set its environment, or heapwright:OPTIONS; NAME
+    /// replaces a found allocator; may be repeated
     #[arg(long, value_name = "NAME,...")]
     with: Vec<OsString>,
 
     /// Race only these allocators, and the baseline
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME,...")]
     only: Vec<String>,
 
     /// Run only these built-in workloads; 'none' for none of them
@@ -100,8 +100,9 @@ pub(crate) struct Args {
     #[arg(long)]
     list: bool,
 
-    /// Do so many times the work of each workload; 0 does a miniature
-    #[arg(long, hide = true, default_value_t = 1)]
+    /// For tests: do so many times the work of each workload; 0 does a miniature
+    #[cfg_attr(debug_assertions, arg(long, hide = true, default_value_t = 1))]
+    #[cfg_attr(not(debug_assertions), arg(skip = 1_u32))]
     scale: u32,
 
     #[command(flatten)]
@@ -192,7 +193,7 @@ fn programs(args: &Args) -> anyhow::Result<Result<Vec<Program>, Exit>> {
 }
 
 /// The command given, as a program, or how to end if it cannot be run.
-pub(super) fn command(words: &[OsString]) -> anyhow::Result<Result<Program, Exit>> {
+fn command(words: &[OsString]) -> anyhow::Result<Result<Program, Exit>> {
     let file = match inspect::path::find(&words[0]) {
         Ok(file) => std::path::absolute(file)?,
         Err(problem) => {
@@ -278,7 +279,7 @@ fn race(
 }
 
 /// What of our environment reaches every program and changes allocators.
-pub(super) fn inherited() -> Vec<String> {
+fn inherited() -> Vec<String> {
     const PREFIXES: [&str; 8] = [
         "GLIBC_TUNABLES",
         "MALLOC_",

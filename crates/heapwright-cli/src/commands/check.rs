@@ -176,7 +176,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     if let Some(rules) = &rules {
         options.add(&rules.option())?;
     }
-    preload::refuse_bad(&library, &options, &args.program.options)?;
+    preload::refuse_bad(&library, &options, &args.program.options, "--option ")?;
     let words = &args.program.command;
     let how_checked = How {
         follow: args.follow,

@@ -310,7 +310,7 @@ pub(super) fn checked(
     if let Some(rules) = &rules {
         options.add(&rules.option())?;
     }
-    preload::refuse_bad(&library, &options, &[])?;
+    preload::refuse_bad(&library, &options, &[], "--option ")?;
     let mut command = command(program, &library, &options)?;
     if prints == Prints::Nothing {
         command.stdout(Stdio::null()).stderr(Stdio::null());

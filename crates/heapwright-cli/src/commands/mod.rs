@@ -16,7 +16,6 @@ pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod top;
-pub(crate) mod tune;
 pub(crate) mod twice;
 pub(crate) mod valgrind;
 pub(crate) mod workload;

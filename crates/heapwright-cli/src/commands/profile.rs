@@ -205,7 +205,7 @@ fn start(args: &Args) -> anyhow::Result<Exit> {
         }
         options.add(option)?;
     }
-    preload::refuse_bad(&library, &options, &asked)?;
+    preload::refuse_bad(&library, &options, &asked, "--option ")?;
     options.profile(&folder.path().join(STEM));
     let outcome = match process::watch(command(&args.program.command, &library, &options)?) {
         Ok(outcome) => outcome,

@@ -18,7 +18,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// The files' name before the pid.
-pub(super) const STEM: &str = "trace";
+const STEM: &str = "trace";
 
 /// What the trace is called where the user says nothing.
 const DEFAULT: &str = "heapwright.trace";
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
         }
         options.add(option)?;
     }
-    preload::refuse_bad(&library, &options, &args.program.options)?;
+    preload::refuse_bad(&library, &options, &args.program.options, "--option ")?;
     // Before the program runs, so that a bad FILE does not cost a run.
     let was_there = args.output.exists();
     let is_default = args.output == Path::new(DEFAULT);
@@ -105,7 +105,7 @@ fn forget(path: &Path, was_there: bool) {
 
 /// What all processes did, by when they began; and what is wrong with
 /// what they left.
-pub(super) fn collect(folder: &Path) -> (Vec<Story>, Vec<String>) {
+fn collect(folder: &Path) -> (Vec<Story>, Vec<String>) {
     let mut stories = Vec::new();
     let mut notes = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {

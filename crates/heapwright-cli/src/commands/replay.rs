@@ -57,13 +57,13 @@ pub(crate) struct Args {
     trace: PathBuf,
 
     /// Replay it under these, too: names of allocators on this machine (see heapwright
-    /// bench --list), NAME=PATH of a library, or 'NAME=VAR=VALUE PATH' to set its
-    /// environment; may be repeated
+    /// bench --list), NAME=PATH of a library, 'NAME=VAR=VALUE PATH' to set its
+    /// environment, or heapwright:OPTIONS; may be repeated
     #[arg(long, value_name = "NAME,...")]
     with: Vec<OsString>,
 
     /// Replay it under these alone; ratios are to the first
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',')]
+    #[arg(long, value_name = "NAME,...")]
     only: Vec<String>,
 
     /// Replay heapwright with each of these cache models: auto, exclusive, shared, shared:K, percpu
@@ -158,11 +158,7 @@ fn list(stories: &[Story], out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// The story to replay, of those in a file: the process asked for, or else the busiest.
-pub(super) fn chosen(
-    path: &Path,
-    stories: Vec<Story>,
-    process: Option<u32>,
-) -> anyhow::Result<Story> {
+fn chosen(path: &Path, stories: Vec<Story>, process: Option<u32>) -> anyhow::Result<Story> {
     let path = path.display();
     let mut stories: Vec<Story> =
         stories.into_iter().filter(|story| story.operations() > 0).collect();
@@ -182,7 +178,7 @@ pub(super) fn chosen(
 }
 
 /// What a reader should know of a story.
-pub(super) fn about(story: &Story) -> Vec<String> {
+fn about(story: &Story) -> Vec<String> {
     let mut notes = Vec::new();
     if story.unknown > 0 {
         let why = if story.forked { " (the process was forked with them)" } else { "" };
@@ -215,8 +211,10 @@ fn players(args: &Args) -> anyhow::Result<Vec<Allocator>> {
     let with = With::read(&args.with);
     let mut names: Vec<String> = vec![GLIBC.to_owned(), HEAPWRIGHT.to_owned()];
     names.extend(with.names.iter().cloned());
-    let names = if args.only.is_empty() { &names } else { &args.only };
-    let chosen = allocators::chosen(heapwright, &args.with, names)?;
+    if !args.only.is_empty() {
+        names = args.only.iter().flat_map(|word| allocators::names(word)).collect();
+    }
+    let chosen = allocators::chosen(heapwright, &args.with, &names)?;
     if args.cache.is_empty() {
         return Ok(chosen);
     }
@@ -276,7 +274,7 @@ fn replay(
 }
 
 /// Writes a plan to a file.
-pub(super) fn write_plan(path: &Path, words: &[u64]) -> anyhow::Result<()> {
+fn write_plan(path: &Path, words: &[u64]) -> anyhow::Result<()> {
     let write = || {
         let mut out = BufWriter::new(File::create_new(path)?);
         words.iter().try_for_each(|word| out.write_all(&word.to_ne_bytes()))?;

@@ -132,7 +132,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Exit> {
     for option in &given {
         options.add(option)?;
     }
-    preload::refuse_bad(&library, &options, &given)?;
+    preload::refuse_bad(&library, &options, &given, "--option ")?;
     if args.wants_stats() || args.timeline.is_some() {
         return report(&args, &library, options);
     }

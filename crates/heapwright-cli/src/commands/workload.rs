@@ -12,8 +12,9 @@ pub(crate) struct Args {
     /// The workload (see heapwright bench --list)
     name: String,
 
-    /// Do so many times the work; 0 does a miniature
-    #[arg(long, default_value_t = 1)]
+    /// For tests: do so many times the work; 0 does a miniature
+    #[cfg_attr(debug_assertions, arg(long, default_value_t = 1))]
+    #[cfg_attr(not(debug_assertions), arg(skip = 1_u32))]
     scale: u32,
 }
 

@@ -15,6 +15,7 @@
 //! rules      what there is to find          sentences   about what was found
 //! prometheus metrics of processes that run
 //! bars       bar charts            units   bytes, counts, durations
+//! document   tables of text and HTML
 //! timeline   collections, for Chrome and Perfetto
 //! look       what the terminal can show    recorded   a trace in a line
 //! ```
@@ -25,6 +26,7 @@
 mod answer;
 mod bars;
 mod calls;
+mod document;
 mod file;
 mod format;
 mod gcc;

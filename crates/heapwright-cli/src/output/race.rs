@@ -1,5 +1,6 @@
-//! The words and figures of a race, shared by text and HTML.
+//! The words, figures and tables of a race, shared by text and HTML.
 
+use super::document::{Table, cells};
 use super::units;
 use crate::bench::allocators::HEAPWRIGHT;
 use crate::bench::comparison::{self, Group};
@@ -111,19 +112,14 @@ pub(super) fn library(allocator: &Allocator) -> String {
     text
 }
 
-/// What heapwright is to another allocator, in one sentence.
-pub(super) struct Sentence {
-    /// `heapwright is faster than mimalloc: 0.84 (0.81..0.88); ...`
-    pub(super) text: String,
-}
-
 /// A sentence for each other allocator, over the largest group there is.
-pub(super) fn sentences(results: &Results) -> Vec<Sentence> {
+pub(super) fn sentences(results: &Results) -> Vec<String> {
     let others = results.allocators.iter().filter(|other| other.name != HEAPWRIGHT);
     others.filter_map(|other| sentence(results, &other.name)).collect()
 }
 
-fn sentence(results: &Results, other: &str) -> Option<Sentence> {
+/// `heapwright is faster than mimalloc: 0.84 (0.81..0.88); ...`
+fn sentence(results: &Results, other: &str) -> Option<String> {
     let find = |measure| results.summary.find(Group::All, measure, HEAPWRIGHT, other);
     let time = find(Measure::Time)?;
     let mut text = match time.estimate().verdict() {
@@ -140,7 +136,7 @@ fn sentence(results: &Results, other: &str) -> Option<Sentence> {
         };
         text.push_str(&format!("; {words}: {}", estimate(&memory.estimate())));
     }
-    Some(Sentence { text })
+    Some(text)
 }
 
 /// Groups with something in them; one that says the same as all is left out.
@@ -165,6 +161,122 @@ pub(super) fn mean<'a>(
     allocator: &str,
 ) -> Option<&'a Comparison> {
     results.summary.find(group, measure, allocator, &results.baseline)
+}
+
+/// The width of a column of names.
+fn name_width(results: &Results) -> usize {
+    let names = results.allocators.iter().map(|allocator| allocator.name.chars().count());
+    names.max().unwrap_or_default()
+}
+
+/// A name in a title: columns are parted by `|` (see `Table::new`).
+pub(super) fn title(name: &str) -> String {
+    name.replace('|', "/")
+}
+
+/// The class of an allocator on a page.
+pub(super) fn class(results: &Results, at: usize) -> &'static str {
+    if results.allocators[at].name == HEAPWRIGHT {
+        "ours"
+    } else if at == results.baseline() {
+        "base"
+    } else {
+        "peer"
+    }
+}
+
+/// The geometric means over a group, and what that is: a row an allocator, the fastest first.
+pub(super) fn means(results: &Results, group: Group) -> (String, Table) {
+    let measures: &[(Measure, &str)] = match group {
+        Group::MuchLive => {
+            &[(Measure::PeakRss, "peak RSS"), (Measure::PeakRssAboveEmpty, "above empty")]
+        }
+        _ => &[(Measure::Time, "time"), (Measure::Cpu, "CPU"), (Measure::PeakRss, "peak RSS")],
+    };
+    let members = results.programs.iter().filter(|program| group.holds(program)).count();
+    let counted = |thing| units::counted(members as u64, thing);
+    let what = match group {
+        Group::All => field(results),
+        Group::Workloads => counted("workload"),
+        Group::Programs => counted("real program"),
+        Group::MuchLive => format!("{} with 32 MiB live or more", counted("workload")),
+    };
+    let mut rows: Vec<(usize, &Comparison)> = (0..results.allocators.len())
+        .filter_map(|at| {
+            Some((at, mean(results, group, measures[0].0, &results.allocators[at].name)?))
+        })
+        .collect();
+    rows.sort_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio));
+    let mut columns = format!("allocator:{}", name_width(results));
+    measures.iter().for_each(|(_, measure)| columns += &format!("|{measure}:20"));
+    let mut table = Table::new(&(columns + "|"));
+    for (at, first) in rows {
+        let name = &results.allocators[at].name;
+        let mut cells = cells![name];
+        cells.extend(measures.iter().map(|(measure, _)| {
+            let mean = mean(results, group, *measure, name);
+            mean.map(|mean| estimate(&mean.estimate())).unwrap_or_default().into()
+        }));
+        let is_of_all = first.programs == members;
+        let only = if is_of_all { String::new() } else { format!("(of {} only)", first.programs) };
+        cells.push(only.into());
+        table.row(class(results, at), cells);
+    }
+    (what, table)
+}
+
+/// One program: a row an allocator, by time. `intervals`: those of memory, too.
+pub(super) fn figures(results: &Results, program: &Program, intervals: bool) -> Table {
+    let mut rows: Vec<(usize, Option<Middle>)> =
+        program.results.iter().map(Middle::of).enumerate().collect();
+    rows.sort_by_key(|(_, middle)| {
+        middle.as_ref().map_or((true, None), |middle| (false, Some(middle.time)))
+    });
+    let empty = comparison::empty_peak(results).filter(|_| program.live_bytes.is_some());
+    let mut table = Table::new(&format!(
+        "allocator:{}|>time:9|>+-:6|ratio to {}:22|>CPU:9|>peak RSS:10|>ratio:6{}|>faults:10",
+        name_width(results),
+        title(&results.baseline),
+        if empty.is_some() { "|>above empty:11" } else { "" }
+    ));
+    let baseline = results.baseline();
+    for (at, middle) in rows {
+        let name = results.allocators[at].name.as_str();
+        let Some(middle) = middle else {
+            let why = program.results.get(at).and_then(failure);
+            let why = why.unwrap_or_else(|| "not run".to_owned());
+            table.row(class(results, at), cells![name, why]);
+            continue;
+        };
+        let compared = |measure, text: &dyn Fn(Estimate) -> String| {
+            if at == baseline {
+                return "1".to_owned();
+            }
+            let found = comparison::on_program(results, program, at, baseline, measure);
+            found.map(text).unwrap_or_default()
+        };
+        let time = compared(Measure::Time, &|found| {
+            let tie = if found.verdict() == Verdict::Tie { " tie" } else { "" };
+            format!("{}{tie}", estimate(&found))
+        });
+        let memory = compared(Measure::PeakRss, &|found| {
+            if intervals { estimate(&found) } else { ratio(found.value) }
+        });
+        let mut cells = cells![
+            name,
+            units::duration(middle.time),
+            format!("{:.1}%", middle.spread * 100.0),
+            time,
+            units::duration(middle.cpu),
+            units::bytes(middle.peak_rss),
+            memory,
+        ];
+        let above = empty.map(|empty| units::bytes(middle.peak_rss.saturating_sub(empty)));
+        cells.extend(above.map(Into::into));
+        cells.push(units::count(middle.faults).into());
+        table.row(class(results, at), cells);
+    }
+    table
 }
 
 /// What an allocator failed at, and how: `larson: crashed (...)`. Where it
@@ -301,7 +413,7 @@ mod tests {
     #[test]
     fn sentences_say_what_is_certain() {
         let results = example(&[("a", Kind::Workload), ("b", Kind::Program)]);
-        let texts: Vec<String> = sentences(&results).into_iter().map(|s| s.text).collect();
+        let texts = sentences(&results);
         assert_eq!(
             texts[0],
             "heapwright is faster than glibc: 0.50 (0.50..0.50); it needs less memory: 0.81 \
@@ -313,7 +425,7 @@ mod tests {
             (comparison.ratio, comparison.low, comparison.high) = (1.0, Some(0.98), Some(1.02));
         }
         assert_eq!(
-            sentences(&tied)[0].text,
+            sentences(&tied)[0],
             "heapwright and glibc are a tie in time: 1.00 (0.98..1.02); a tie in memory: 1.00 \
              (0.98..1.02)"
         );

@@ -89,16 +89,17 @@ pub(super) fn command(process: &Process) -> String {
     if process.command.is_empty() {
         return process.exe.clone();
     }
-    process.command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+    quoted(&process.command)
 }
 
-/// A word as a shell reads it.
-fn quoted(word: &str) -> String {
+/// Words as a shell reads them.
+pub(super) fn quoted(words: &[String]) -> String {
     let plain = |letter: char| letter.is_alphanumeric() || "_-./=:,+@%^".contains(letter);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
+    let quoted = words.iter().map(|word| match !word.is_empty() && word.chars().all(plain) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    });
+    quoted.collect::<Vec<_>>().join(" ")
 }
 
 /// Why a check was made.
@@ -168,6 +169,8 @@ mod tests {
             command(&report.processes[0]),
             "'bin/shop server' --listen=:8080 '--motd=<b>hi</b> & \"bye\"'"
         );
+        let words = ["--rounds=5", "it's", ""].map(str::to_owned);
+        assert_eq!(quoted(&words), r"--rounds=5 'it'\''s' ''");
         let bare = Process { exe: "/bin/x".into(), ..Process::default() };
         assert_eq!(command(&bare), "/bin/x");
     }

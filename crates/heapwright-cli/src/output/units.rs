@@ -66,6 +66,11 @@ pub(super) fn percent(part: u64, whole: u64) -> String {
     format!("{:.1} %", share(part, whole) * 100.0)
 }
 
+/// The same as CSS and SVG write it.
+pub(super) fn css(part: u64, whole: u64) -> String {
+    format!("{:.3}%", share(part, whole).clamp(0.0, 1.0) * 100.0)
+}
+
 /// A part of a whole; nothing is no part of nothing.
 pub(super) fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }

@@ -20,7 +20,7 @@ use std::process::{Command, Stdio};
 
 /// Options that name files which a process writes, and what is said in their place: there
 /// nothing can be written.
-const FILES: [&str; 4] = ["stats_file", "trace", "timeline", "record"];
+const FILES: [&str; 5] = ["stats_file", "trace", "timeline", "record", "profile"];
 const NO_FILE: &str = "/dev/null/x";
 
 /// The longest path the library takes.
@@ -30,11 +30,12 @@ const LONGEST_PATH: usize = 500;
 const SUBCOMMAND: &str = "probe";
 
 /// Refuses options of the command line that the library does not take, among all that it
-/// will be given.
+/// will be given. `flag` is what stands before each of them there.
 pub(crate) fn refuse_bad(
     library: &Path,
     options: &Options,
     given: &[String],
+    flag: &str,
 ) -> anyhow::Result<()> {
     let Some(value) = options.value()? else { return Ok(()) };
     if given.is_empty() {
@@ -61,7 +62,7 @@ pub(crate) fn refuse_bad(
         };
         if let Some(why) = stderr.lines().find_map(why) {
             let why = why.strip_suffix(" (ignored)").unwrap_or(&why);
-            return Err(wrong(format!("--option {option}: {why}")));
+            return Err(wrong(format!("{flag}{option}: {why}")));
         }
     }
     Ok(())
@@ -104,7 +105,10 @@ mod tests {
     #[test]
     fn nothing_is_written_while_the_library_is_asked() {
         let all: Vec<_> =
-            split("stats=exit, trace=/tmp/t;record=,purge").map(without_files).collect();
-        assert_eq!(all, ["stats=exit", "trace=/dev/null/x", "record=", "purge"]);
+            split("stats=exit, trace=/tmp/t;record=,profile=p,purge").map(without_files).collect();
+        assert_eq!(
+            all,
+            ["stats=exit", "trace=/dev/null/x", "record=", "profile=/dev/null/x", "purge"]
+        );
     }
 }

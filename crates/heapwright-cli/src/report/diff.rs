@@ -71,14 +71,14 @@ pub(crate) fn diff<'r>(before: &'r Report, after: &'r Report) -> Diff<'r> {
     for (stack, amount) in held(before) {
         let change = stacks.entry(same.key(before, stack)).or_insert(nothing);
         change.before = Some(stack);
-        add(&mut change.held.0, amount);
-        add(&mut live.0, amount);
+        change.held.0 += amount;
+        live.0 += amount;
     }
     for (stack, amount) in held(after) {
         let change = stacks.entry(same.key(after, stack)).or_insert(nothing);
         change.after = Some(stack);
-        add(&mut change.held.1, amount);
-        add(&mut live.1, amount);
+        change.held.1 += amount;
+        live.1 += amount;
     }
     let mut changes: Vec<Change> =
         stacks.into_values().filter(|change| change.held.0 != change.held.1).collect();
@@ -112,11 +112,6 @@ pub(crate) fn diff<'r>(before: &'r Report, after: &'r Report) -> Diff<'r> {
 
 fn lost(report: &Report) -> impl Iterator<Item = &Leak> {
     report.leaks.iter().filter(|leak| leak.is_definite())
-}
-
-fn add(sum: &mut Amount, more: Amount) {
-    sum.blocks = sum.blocks.saturating_add(more.blocks);
-    sum.bytes = sum.bytes.saturating_add(more.bytes);
 }
 
 /// What was live at the last check of each process.

@@ -370,9 +370,9 @@ impl ReportBuilder<'_> {
         if let Some(rule) = self.hidden(Kind::Leak(leak.reach), Function::Unknown, [stack]) {
             let used = &mut self.suppressions.used[rule];
             used.times += 1;
-            used.amount = sum(used.amount, amount);
+            used.amount += amount;
             self.report.suppressed.leaks += 1;
-            self.report.suppressed.lost = sum(self.report.suppressed.lost, amount);
+            self.report.suppressed.lost += amount;
             self.naming.forget(mark);
             return;
         }
@@ -449,9 +449,9 @@ impl ReportBuilder<'_> {
                 processes: 1,
                 path: None,
             });
-            group.lost = sum(group.lost, amount);
+            group.lost += amount;
             let indirect = Amount { blocks: leak.indirect_blocks, bytes: leak.indirect_bytes };
-            group.indirect = sum(group.indirect, indirect);
+            group.indirect += indirect;
         }
         let mut groups: Vec<Leak> = groups.into_values().collect();
         groups.sort_by_key(|leak| severity(leak.reach));
@@ -563,13 +563,6 @@ fn series(process: &model::Process) -> Vec<(u32, Vec<Sample>)> {
         series.into_iter().filter(|(_, points)| points.len() == counts.len()).collect();
     series.sort_unstable_by_key(|(stack, _)| *stack);
     series
-}
-
-fn sum(one: Amount, other: Amount) -> Amount {
-    Amount {
-        blocks: one.blocks.saturating_add(other.blocks),
-        bytes: one.bytes.saturating_add(other.bytes),
-    }
 }
 
 #[cfg(test)]

@@ -309,10 +309,7 @@ impl Profile {
 
     /// The sum of one of the figures.
     pub(crate) fn total(&self, of: impl Fn(&Sampled) -> Amount) -> Amount {
-        self.sites.iter().fold(Amount::default(), |sum, site| Amount {
-            blocks: sum.blocks.saturating_add(of(site).blocks),
-            bytes: sum.bytes.saturating_add(of(site).bytes),
-        })
+        self.sites.iter().map(of).sum()
     }
 }
 
@@ -451,6 +448,23 @@ impl Figure {
 pub(crate) struct Amount {
     pub(crate) blocks: u64,
     pub(crate) bytes: u64,
+}
+
+impl std::ops::AddAssign for Amount {
+    /// What is too much is the most there can be.
+    fn add_assign(&mut self, more: Self) {
+        self.blocks = self.blocks.saturating_add(more.blocks);
+        self.bytes = self.bytes.saturating_add(more.bytes);
+    }
+}
+
+impl std::iter::Sum for Amount {
+    fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {
+        amounts.fold(Self::default(), |mut sum, more| {
+            sum += more;
+            sum
+        })
+    }
 }
 
 /// A stack of a report: an index into [`Stacks`].
@@ -623,9 +637,6 @@ impl Report {
             process.checks.iter().rfind(|check| check.occasion.follows() && check.took_ns.is_some())
         });
         let omitted = last.map(|check| &check.omitted).filter(|_| reach == Reach::Reachable);
-        reported.chain(omitted).fold(Amount::default(), |sum, amount| Amount {
-            blocks: sum.blocks.saturating_add(amount.blocks),
-            bytes: sum.bytes.saturating_add(amount.bytes),
-        })
+        reported.chain(omitted).copied().sum()
     }
 }

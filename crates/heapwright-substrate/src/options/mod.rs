@@ -78,7 +78,7 @@ pub struct Options {
     pub huge_pages: bool,
     /// The largest window, in bytes.
     pub window: usize,
-    /// Pretended page size, or 0.
+    /// Pretended page size, or 0; tests alone can set it.
     pub page: usize,
     /// The memory limit to respect.
     pub limit: MemoryLimit,
@@ -235,9 +235,9 @@ enum Wrong {
 }
 
 #[cfg(not(feature = "debug"))]
-const KNOWN: &str = "mode, cache, stats, stats_file, trace, timeline, limit, publish, purge, huge_pages, window, page; with mode=hardened also detect, on_misuse";
+const KNOWN: &str = "mode, cache, stats, stats_file, trace, timeline, limit, publish, purge, huge_pages, window; with mode=hardened also detect, on_misuse";
 #[cfg(feature = "debug")]
-const KNOWN: &str = "mode, cache, stats, stats_file, trace, timeline, sample, profile, limit, publish, purge, huge_pages, window, page, guard; with mode=hardened also detect, on_misuse; with mode=debug or guard=sample also traces, memory, record, sites; with mode=debug also detect, stop, retain, slots, log, quiet, fill, leaks, leak_signal, growth, reachable, rules";
+const KNOWN: &str = "mode, cache, stats, stats_file, trace, timeline, sample, profile, limit, publish, purge, huge_pages, window, guard; with mode=hardened also detect, on_misuse; with mode=debug or guard=sample also traces, memory, record, sites; with mode=debug also detect, stop, retain, slots, log, quiet, fill, leaks, leak_signal, growth, reachable, rules";
 
 /// Parses the string; `complain` hears of every option that is ignored.
 fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
@@ -420,9 +420,13 @@ fn set(options: &mut Options, name: &[u8], value: &[u8]) -> Result<(), Wrong> {
         (b"publish", b"yes") => options.publish = true,
         (b"publish", b"no") => options.publish = false,
         (b"publish", _) => return Err(Wrong::Value("must be yes or no")),
+        #[cfg(any(test, feature = "testing"))]
         (b"page", b"4k") => options.page = 4 << 10,
+        #[cfg(any(test, feature = "testing"))]
         (b"page", b"16k") => options.page = 16 << 10,
+        #[cfg(any(test, feature = "testing"))]
         (b"page", b"64k") => options.page = 64 << 10,
+        #[cfg(any(test, feature = "testing"))]
         (b"page", _) => return Err(Wrong::Value("must be 4k, 16k or 64k")),
         _ => return Err(Wrong::Unknown),
     }

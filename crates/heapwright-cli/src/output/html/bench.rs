@@ -6,12 +6,13 @@
 //! it is compared with.
 
 use super::scale::{Mark, Scale, place};
-use crate::bench::allocators::HEAPWRIGHT;
+use crate::bench::allocators::{HEAPWRIGHT, OPTION_SET};
 use crate::bench::comparison::{self, Group};
 use crate::bench::results::{Measure, Program, Results};
 use crate::bench::statistics::{Estimate, Verdict};
-use crate::output::race::{self, Middle};
-use crate::output::units;
+use crate::output::document::Table;
+use crate::output::sentences::quoted;
+use crate::output::{race, units};
 use askama::Template;
 
 /// The whole page.
@@ -25,7 +26,7 @@ struct Page {
     headline: Vec<String>,
     sentences: Vec<String>,
     scatter: Option<Scatter>,
-    groups: Vec<GroupTable>,
+    groups: Vec<Table>,
     cards: Vec<Card>,
     failures: Vec<(String, String)>,
     allocators: Vec<(String, String)>,
@@ -59,21 +60,6 @@ struct ScatterDot {
     label_anchor: &'static str,
 }
 
-/// The means over a group.
-struct GroupTable {
-    title: String,
-    columns: Vec<&'static str>,
-    rows: Vec<MeanRow>,
-}
-
-struct MeanRow {
-    class: &'static str,
-    name: String,
-    cells: Vec<String>,
-    /// Of how many programs, where not all.
-    only: Option<usize>,
-}
-
 /// A program.
 struct Card {
     name: String,
@@ -81,8 +67,7 @@ struct Card {
     /// Threads, live bytes, operations.
     facts: String,
     plots: Vec<Plot>,
-    rows: Vec<FigureRow>,
-    above_empty: bool,
+    figures: Table,
 }
 
 /// Dots with intervals on one axis.
@@ -116,15 +101,6 @@ struct Spot {
     outside: Option<i32>,
 }
 
-/// The figures of one allocator.
-struct FigureRow {
-    class: &'static str,
-    name: String,
-    /// In the order of the columns; none of what failed.
-    figures: Option<Vec<String>>,
-    failure: String,
-}
-
 /// The page, as text.
 pub(crate) fn page(results: &Results) -> anyhow::Result<String> {
     let scales = [Measure::Time, Measure::PeakRss].map(|measure| (measure, axis(results, measure)));
@@ -135,9 +111,13 @@ pub(crate) fn page(results: &Results) -> anyhow::Result<String> {
         started: results.head.started.replace('T', " ").replace('Z', " UTC"),
         baseline: results.baseline.clone(),
         headline: headline(results),
-        sentences: race::sentences(results).into_iter().map(|sentence| sentence.text).collect(),
+        sentences: race::sentences(results),
         scatter: scatter(results),
-        groups: race::groups(results).into_iter().map(|group| means(results, group)).collect(),
+        groups: race::groups(results)
+            .into_iter()
+            .map(|group| race::means(results, group))
+            .map(|(what, table)| table.titled(&what, ""))
+            .collect(),
         cards,
         failures: race::failures(results),
         allocators: results
@@ -146,7 +126,7 @@ pub(crate) fn page(results: &Results) -> anyhow::Result<String> {
             .map(|allocator| (allocator.name.clone(), race::library(allocator)))
             .collect(),
         machine: race::machine(results),
-        command: results.head.command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "),
+        command: quoted(&results.head.command),
         notes: race::notes(results),
         version: env!("CARGO_PKG_VERSION"),
     };
@@ -200,16 +180,6 @@ fn standing(verdicts: &[Verdict], [less, same, more]: [&str; 3]) -> Option<Strin
     Some(text).filter(|text| !text.is_empty())
 }
 
-fn class(results: &Results, at: usize) -> &'static str {
-    if results.allocators[at].name == HEAPWRIGHT {
-        "ours"
-    } else if at == results.baseline() {
-        "base"
-    } else {
-        "peer"
-    }
-}
-
 const SCATTER: (f64, f64, f64, f64) = (44.0, 12.0, 340.0, 250.0);
 
 fn scatter(results: &Results) -> Option<Scatter> {
@@ -240,13 +210,13 @@ fn scatter(results: &Results) -> Option<Scatter> {
             let shift = if right_half { -6.0 } else { 6.0 };
             let name = results.allocators[at].name.clone();
             ScatterDot {
-                class: class(results, at),
+                class: race::class(results, at),
                 title: format!(
                     "{name}: time {}, memory {}",
                     race::estimate(&time),
                     race::estimate(&memory)
                 ),
-                name,
+                name: shortened(&name),
                 x: x.at(time.value),
                 y: y.at(memory.value),
                 left: x.at(ends(time).0),
@@ -292,49 +262,6 @@ fn spread_labels(dots: &mut [ScatterDot]) {
     }
 }
 
-fn means(results: &Results, group: Group) -> GroupTable {
-    let columns: &[(Measure, &'static str)] = match group {
-        Group::MuchLive => &[
-            (Measure::PeakRss, "peak RSS"),
-            (Measure::PeakRssAboveEmpty, "above an empty program's"),
-        ],
-        _ => &[(Measure::Time, "time"), (Measure::Cpu, "CPU"), (Measure::PeakRss, "peak RSS")],
-    };
-    let members = results.programs.iter().filter(|program| group.holds(program)).count();
-    let counted = |thing| units::counted(members as u64, thing);
-    let title = match group {
-        Group::All => race::field(results),
-        Group::Workloads => counted("workload"),
-        Group::Programs => counted("real program"),
-        Group::MuchLive => format!("{} with 32 MiB live or more", counted("workload")),
-    };
-    let mut rows: Vec<(f64, MeanRow)> = results
-        .allocators
-        .iter()
-        .enumerate()
-        .filter_map(|(at, allocator)| {
-            let mean = |measure| race::mean(results, group, measure, &allocator.name);
-            let first = mean(columns[0].0)?;
-            let cells = columns.iter().map(|(measure, _)| {
-                mean(*measure).map(|mean| race::estimate(&mean.estimate())).unwrap_or_default()
-            });
-            let row = MeanRow {
-                class: class(results, at),
-                name: allocator.name.clone(),
-                cells: cells.collect(),
-                only: (first.programs < members).then_some(first.programs),
-            };
-            Some((first.ratio, row))
-        })
-        .collect();
-    rows.sort_by(|a, b| a.0.total_cmp(&b.0));
-    GroupTable {
-        title,
-        columns: columns.iter().map(|(_, title)| *title).collect(),
-        rows: rows.into_iter().map(|(_, row)| row).collect(),
-    }
-}
-
 /// Where a plot's axis begins and how long it is; 340 units are a phone's width.
 const AXIS: (f64, f64) = (112.0, 178.0);
 const ROW: f64 = 18.0;
@@ -360,13 +287,6 @@ fn card(results: &Results, program: &Program, scales: &[(Measure, Scale)]) -> Ca
         facts.push(units::counted(operations, "operation"));
     }
     let measured = program.results.iter().any(|entry| !entry.runs.is_empty());
-    let empty = comparison::empty_peak(results).filter(|_| program.live_bytes.is_some());
-    let rows = program.results.iter().enumerate().map(|(at, entry)| FigureRow {
-        class: class(results, at),
-        name: entry.allocator.clone(),
-        figures: Middle::of(entry).map(|middle| figures(results, program, at, &middle, empty)),
-        failure: race::failure(entry).unwrap_or_else(|| "not run".to_owned()),
-    });
     let about = if program.stands_for == program.name { "" } else { &program.stands_for };
     Card {
         name: program.name.clone(),
@@ -377,36 +297,8 @@ fn card(results: &Results, program: &Program, scales: &[(Measure, Scale)]) -> Ca
             .filter(|_| measured)
             .map(|(measure, scale)| plot(results, program, *measure, scale))
             .collect(),
-        rows: rows.collect(),
-        above_empty: empty.is_some(),
+        figures: race::figures(results, program, true),
     }
-}
-
-fn figures(
-    results: &Results,
-    program: &Program,
-    at: usize,
-    middle: &Middle,
-    empty: Option<u64>,
-) -> Vec<String> {
-    let ratio = |measure| {
-        if at == results.baseline() {
-            return "1".to_owned();
-        }
-        let found = comparison::on_program(results, program, at, results.baseline(), measure);
-        found.map(|estimate| race::estimate(&estimate)).unwrap_or_default()
-    };
-    let mut cells = vec![
-        units::duration(middle.time),
-        format!("{:.1} %", middle.spread * 100.0),
-        ratio(Measure::Time),
-        units::duration(middle.cpu),
-        units::bytes(middle.peak_rss),
-        ratio(Measure::PeakRss),
-    ];
-    cells.extend(empty.map(|empty| units::bytes(middle.peak_rss.saturating_sub(empty))));
-    cells.push(units::count(middle.faults));
-    cells
 }
 
 fn plot(results: &Results, program: &Program, measure: Measure, scale: &Scale) -> Plot {
@@ -420,7 +312,7 @@ fn plot(results: &Results, program: &Program, measure: Measure, scale: &Scale) -
             let y = 12.0 + row as f64 * ROW;
             let failure = race::failure(&program.results[at]).unwrap_or_default();
             PlotDot {
-                class: class(results, at),
+                class: race::class(results, at),
                 name: shortened(name),
                 y: place(y),
                 text_y: place(y + 4.0),
@@ -461,23 +353,20 @@ fn plot(results: &Results, program: &Program, measure: Measure, scale: &Scale) -
     }
 }
 
-/// A name that fits beside a plot; the whole one is in its title.
+/// A name that fits beside a plot; the whole one is in its title. Option sets differ at
+/// their ends.
 fn shortened(name: &str) -> String {
     const LONGEST: usize = 16;
-    if name.chars().count() <= LONGEST {
+    let options = name.strip_prefix(OPTION_SET);
+    let name = options.unwrap_or(name);
+    let over = (name.chars().count() + 1).saturating_sub(LONGEST);
+    if over <= 1 {
         return name.to_owned();
     }
-    name.chars().take(LONGEST - 1).chain(std::iter::once('\u{2026}')).collect()
-}
-
-/// A word as a shell wants it.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
+    if options.is_some() {
+        return std::iter::once('\u{2026}').chain(name.chars().skip(over)).collect();
     }
+    name.chars().take(LONGEST - 1).chain(std::iter::once('\u{2026}')).collect()
 }
 
 #[cfg(test)]
@@ -531,6 +420,8 @@ mod tests {
     fn long_names_are_cut_beside_plots() {
         assert_eq!(shortened("mimalloc-no-thp"), "mimalloc-no-thp");
         assert_eq!(shortened("hardened_malloc-light"), "hardened_malloc\u{2026}");
+        assert_eq!(shortened("heapwright:purge=never"), "purge=never");
+        assert_eq!(shortened("heapwright:cache=percpu,purge=0"), "\u{2026}=percpu,purge=0");
     }
 
     #[test]
@@ -586,13 +477,5 @@ mod tests {
             (of("jemalloc"), of("mimalloc"), of("far")),
             ("41.0".to_owned(), "53.0".to_owned(), "52.0".to_owned())
         );
-    }
-
-    #[test]
-    fn commands_can_be_pasted() {
-        assert_eq!(quoted("--rounds=5"), "--rounds=5");
-        assert_eq!(quoted("a b"), "'a b'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-        assert_eq!(quoted(""), "''");
     }
 }

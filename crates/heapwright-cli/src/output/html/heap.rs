@@ -11,7 +11,10 @@
 //! gigabyte is a page of a megabyte. There are no scripts: a few thousand pages have a tip that
 //! says what they are.
 
-use crate::heap::{Line, PageRow, Path, RootLine, SEGMENTS, SizeRow, Summary, TypeRow};
+use super::Tile;
+use crate::heap::{Line, PageRow, Path, SEGMENTS, Summary};
+use crate::output::document::Table;
+use crate::output::text::heap::{age, root, sizes, types};
 use crate::output::{time, units};
 use askama::Template;
 use heapwright_record::heap::{PageState, kind};
@@ -51,21 +54,13 @@ struct Page {
     pins: bool,
     moves: bool,
     type_count: String,
-    types: Vec<Type>,
+    types: Table,
     types_left: Option<String>,
     of_type: Option<OfType>,
-    sizes: Vec<Size>,
+    sizes: Table,
     retainers: Vec<Retainer>,
     asked: Vec<Retainer>,
     version: &'static str,
-}
-
-/// A figure.
-struct Tile {
-    class: &'static str,
-    label: &'static str,
-    value: String,
-    more: String,
 }
 
 /// Pages that are drawn together.
@@ -94,42 +89,10 @@ struct Tip {
     text: String,
 }
 
-struct Type {
-    name: String,
-    own: String,
-    /// What they retain beyond their own size.
-    more: String,
-    objects: String,
-    bytes: String,
-    share: String,
-    retained: String,
-    retained_share: String,
-    old: String,
-}
-
 struct OfType {
     name: String,
     from: String,
     to: String,
-}
-
-struct Size {
-    slot: String,
-    parts: Vec<Part>,
-    objects: String,
-    bytes: String,
-    pages: String,
-    full: String,
-    slack: String,
-    old: String,
-    pinned: String,
-    moved_in: String,
-}
-
-struct Part {
-    class: &'static str,
-    width: String,
-    title: String,
 }
 
 struct Retainer {
@@ -172,7 +135,7 @@ pub(crate) fn page(summary: &Summary, name: &str) -> anyhow::Result<String> {
         pins: summary.pinned().next().is_some(),
         moves: summary.has_moved_in(),
         type_count: units::count(summary.types.len() as u64),
-        types: summary.types.iter().take(MOST_TYPES).map(|row| type_row(summary, row)).collect(),
+        types: types(summary, MOST_TYPES).titled("", "classes"),
         types_left: types_left.map(|left| {
             let left = units::counted(left as u64, "more type");
             format!("{left}, of fewer bytes, are left out of this page. The JSON has them all.")
@@ -182,7 +145,7 @@ pub(crate) fn page(summary: &Summary, name: &str) -> anyhow::Result<String> {
             from: counted(&of_type.from),
             to: counted(&of_type.to),
         }),
-        sizes: summary.sizes.iter().map(size_row).collect(),
+        sizes: sizes(summary).titled("", "classes"),
         retainers: summary
             .retainers
             .iter()
@@ -421,25 +384,6 @@ fn tip_text(row: &PageRow) -> String {
     text
 }
 
-/// A share as CSS writes it.
-fn width(part: u64, whole: u64) -> String {
-    format!("{:.3}%", units::share(part, whole).clamp(0.0, 1.0) * 100.0)
-}
-
-fn type_row(summary: &Summary, row: &TypeRow) -> Type {
-    Type {
-        name: row.name.clone(),
-        own: width(row.bytes, summary.bytes),
-        more: width(row.retained.saturating_sub(row.bytes), summary.bytes),
-        objects: units::count(row.objects),
-        bytes: units::bytes(row.bytes),
-        share: units::percent(row.bytes, summary.bytes),
-        retained: units::bytes(row.retained),
-        retained_share: units::percent(row.retained, summary.bytes),
-        old: units::count(row.old),
-    }
-}
-
 fn counted(some: &[(String, u64)]) -> String {
     const MOST: usize = 12;
     let mut shown: Vec<String> = some
@@ -453,57 +397,9 @@ fn counted(some: &[(String, u64)]) -> String {
     if shown.is_empty() { "nothing".to_owned() } else { shown.join(", ") }
 }
 
-fn size_row(row: &SizeRow) -> Size {
-    let slots_bytes = row.page_bytes.saturating_sub(row.tail);
-    let taken = match row.slot {
-        Some(slot) => row.taken.saturating_mul(slot).min(slots_bytes),
-        None => slots_bytes,
-    };
-    let part = |class, bytes: u64, what: &str| Part {
-        class,
-        width: width(bytes, row.page_bytes),
-        title: format!(
-            "{what}: {} ({})",
-            units::bytes(bytes),
-            units::percent(bytes, row.page_bytes)
-        ),
-    };
-    let parts = [
-        part("asked", taken, "taken slots"),
-        part("empty", slots_bytes - taken, "empty slots"),
-        part("rest", row.tail, "behind the slots"),
-    ];
-    Size {
-        slot: row.slot.map_or_else(|| "large".to_owned(), units::round_bytes),
-        parts: parts.into_iter().filter(|part| part.width != "0.000%").collect(),
-        objects: units::count(row.objects),
-        bytes: units::bytes(row.bytes),
-        pages: units::count(row.pages),
-        full: if row.pages == 0 { String::new() } else { units::percent(taken, row.page_bytes) },
-        slack: if row.known == 0 { String::new() } else { units::bytes(row.slack) },
-        old: units::count(row.old),
-        pinned: units::count(row.pinned),
-        moved_in: units::count(row.moved_in),
-    }
-}
-
-/// What is said of an object that is old.
-fn age(line: &Line) -> &'static str {
-    if line.old { ", old" } else { "" }
-}
-
 /// `Table 0x7f0000010000`.
 fn named(line: &Line) -> String {
     format!("{} {:#x}", line.type_, line.address)
-}
-
-fn root(summary: &Summary, root: &RootLine) -> String {
-    let number = units::count(u64::from(root.number));
-    let mut text = format!("{} #{number}", root.kind.word());
-    if summary.mutators && root.mutator != 0 {
-        let _ = write!(text, " of mutator {}", root.mutator);
-    }
-    text
 }
 
 fn steps(summary: &Summary, path: &Path) -> Vec<Step> {
@@ -532,6 +428,7 @@ fn steps(summary: &Summary, path: &Path) -> Vec<Step> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::heap::TypeRow;
     use heapwright_record::heap::Page as Recorded;
 
     fn row(state: PageState, slot: u64, address: u64, parts: [u8; SEGMENTS]) -> PageRow {

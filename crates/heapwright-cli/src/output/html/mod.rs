@@ -13,3 +13,11 @@ pub(crate) mod bench;
 pub(crate) mod heap;
 pub(crate) mod report;
 mod scale;
+
+/// A figure at the head of a page.
+struct Tile {
+    class: &'static str,
+    label: &'static str,
+    value: String,
+    more: String,
+}

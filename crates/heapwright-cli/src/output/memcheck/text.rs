@@ -173,10 +173,8 @@ fn heap_summary(out: &mut dyn io::Write, report: &Report, pid: u32) -> io::Resul
             .rev()
             .find(|check| check.occasion.follows() && check.took_ns.is_some())
     });
-    let live = checks.map(|check| check.live).reduce(|sum, live| Amount {
-        blocks: sum.blocks.saturating_add(live.blocks),
-        bytes: sum.bytes.saturating_add(live.bytes),
-    });
+    let mut live: Option<Amount> = None;
+    checks.for_each(|check| *live.get_or_insert_default() += check.live);
     lines(out, pid, &["HEAP SUMMARY:"])?;
     if let Some(Amount { blocks, bytes }) = live {
         lines(

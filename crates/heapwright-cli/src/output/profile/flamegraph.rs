@@ -68,10 +68,7 @@ fn title(report: &Report) -> &'static str {
 }
 
 fn total(report: &Report) -> Amount {
-    crate::output::held::held(report).iter().fold(Amount::default(), |sum, held| Amount {
-        blocks: sum.blocks + held.amount.blocks,
-        bytes: sum.bytes + held.amount.bytes,
-    })
+    crate::output::held::held(report).iter().map(|held| held.amount).sum()
 }
 
 #[cfg(test)]

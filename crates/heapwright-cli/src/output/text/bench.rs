@@ -14,6 +14,7 @@ use crate::bench::allocators::{self, HEAPWRIGHT};
 use crate::bench::comparison::{self, Group};
 use crate::bench::results::{Entry, Measure, Program, Results};
 use crate::bench::statistics::Verdict;
+use crate::output::document::{Table, cells};
 use crate::output::race::{self, Middle, WIDTH};
 use crate::output::{Look, units};
 use heapwright_workloads::Workload;
@@ -55,67 +56,15 @@ pub(crate) fn report(results: &Results, look: Look) -> String {
 
 /// One program: a row an allocator, by time.
 fn table(out: &mut String, results: &Results, program: &Program, look: Look) {
-    let mut rows: Vec<(usize, Option<Middle>)> =
-        program.results.iter().map(Middle::of).enumerate().collect();
-    if rows.iter().all(|(_, middle)| middle.is_none()) {
+    if program.results.iter().all(|entry| Middle::of(entry).is_none()) {
         return;
     }
-    rows.sort_by_key(|(_, middle)| {
-        middle.as_ref().map_or((true, None), |middle| (false, Some(middle.time)))
-    });
-    let empty = comparison::empty_peak(results).filter(|_| program.live_bytes.is_some());
-    let name = name_width(results);
-    let _ = writeln!(out);
+    out.push('\n');
     if results.programs.len() > 1 {
         let about = format!("{}: {}", program.name, program.stands_for);
         let _ = writeln!(out, "{}", race::wrapped(&about));
     }
-    let ratio_title = format!("ratio to {}", results.baseline);
-    let mut title = format!(
-        "{:<name$} {:>9} {:>6}  {ratio_title:<22} {:>9} {:>10} {:>6}",
-        "allocator", "time", "+-", "CPU", "peak RSS", "ratio"
-    );
-    if empty.is_some() {
-        let _ = write!(title, " {:>11}", "above empty");
-    }
-    let _ = writeln!(out, "{}", look.strong(&format!("{title} {:>10}", "faults")));
-    let baseline = results.baseline();
-    for (at, middle) in rows {
-        let label = &results.allocators[at].name;
-        let Some(middle) = middle else {
-            let why = program.results.get(at).and_then(race::failure).unwrap_or_default();
-            let _ = writeln!(out, "{label:<name$} {why}");
-            continue;
-        };
-        let compared = |measure| comparison::on_program(results, program, at, baseline, measure);
-        let (ratio, memory) = if at == baseline {
-            ("1".to_owned(), "1".to_owned())
-        } else {
-            let time = compared(Measure::Time).map(|estimate| {
-                let tie = if estimate.verdict() == Verdict::Tie { " tie" } else { "" };
-                format!("{}{tie}", race::estimate(&estimate))
-            });
-            let memory = compared(Measure::PeakRss).map(|estimate| race::ratio(estimate.value));
-            (time.unwrap_or_default(), memory.unwrap_or_default())
-        };
-        let _ = write!(
-            out,
-            "{label:<name$} {:>9} {:>6}  {ratio:<22} {:>9} {:>10} {memory:>6}",
-            units::duration(middle.time),
-            format!("{:.1}%", middle.spread * 100.0),
-            units::duration(middle.cpu),
-            units::bytes(middle.peak_rss),
-        );
-        if let Some(empty) = empty {
-            let _ = write!(out, " {:>11}", units::bytes(middle.peak_rss.saturating_sub(empty)));
-        }
-        let _ = writeln!(out, " {:>10}", units::count(middle.faults));
-    }
-}
-
-fn name_width(results: &Results) -> usize {
-    let names = results.allocators.iter().map(|allocator| allocator.name.chars().count());
-    names.max().unwrap_or_default().max("allocator".len())
+    out.push_str(&race::figures(results, program, false).text(look));
 }
 
 /// Programs down, allocators across: as many at a time as fit.
@@ -166,39 +115,37 @@ fn matrix_block(
     own: usize,
 ) {
     let baseline = results.baseline();
-    let _ = write!(out, "{:<first$}  {:>own$}", "", results.baseline);
+    let mut columns = format!(":{first}|>{}:{}", race::title(&results.baseline), own + 1);
     for &at in block {
-        let _ =
-            write!(out, "  {:>width$}", results.allocators[at].name, width = column(results, at));
+        let name = race::title(&results.allocators[at].name);
+        columns += &format!("|>{name}:{}", column(results, at) + 1);
     }
-    let _ = writeln!(out);
+    let mut table = Table::new(&columns);
     for program in &results.programs {
         let absolute = match Middle::of(&program.results[baseline]) {
             Some(middle) if measure == Measure::Time => units::duration(middle.time),
             Some(middle) => units::bytes(middle.peak_rss),
             None => race::failure_word(program.results[baseline].outcome).to_owned(),
         };
-        let mut line = format!("{:<first$}  {absolute:>own$}", program.name);
-        for &at in block {
-            let text = cell(results, program, at, measure);
-            let _ = write!(line, "  {text:>width$}", width = column(results, at));
-        }
-        let _ = writeln!(out, "{line}");
+        let mut cells = cells![&program.name, absolute];
+        cells.extend(block.iter().map(|&at| cell(results, program, at, measure).into()));
+        table.row("", cells);
     }
-    let mut ruled = false;
     for group in [Group::Workloads, Group::Programs, Group::All] {
         if !race::groups(results).contains(&group) {
             continue;
         }
-        let mut line = format!("{:<first$}  {:>own$}", format!("mean of {}", group.name()), "1");
-        for &at in block {
+        let mut cells = cells![format!("mean of {}", group.name()), "1"];
+        cells.extend(block.iter().map(|&at| {
             let mean = race::mean(results, group, measure, &results.allocators[at].name);
-            let text = mean.map_or_else(|| "-".to_owned(), |mean| marked(mean.estimate(), measure));
-            let _ = write!(line, "  {text:>width$}", width = column(results, at));
-        }
-        if !ruled {
+            mean.map_or_else(|| "-".to_owned(), |mean| marked(mean.estimate(), measure)).into()
+        }));
+        table.row("", cells);
+    }
+    let text = table.text(Look { colour: false, unicode: false });
+    for (at, line) in text.lines().enumerate() {
+        if at == results.programs.len() + 1 {
             let _ = writeln!(out, "{}", "-".repeat(line.chars().count()));
-            ruled = true;
         }
         let _ = writeln!(out, "{line}");
     }
@@ -218,55 +165,11 @@ fn marked(estimate: crate::bench::statistics::Estimate, measure: Measure) -> Str
     format!("{}{}", if tie { "~" } else { "" }, race::ratio(estimate.value))
 }
 
-/// The geometric means over a group: a row an allocator, the fastest first.
+/// The geometric means over a group.
 fn means(out: &mut String, results: &Results, group: Group, look: Look) {
-    let columns: &[(Measure, &str)] = match group {
-        Group::MuchLive => {
-            &[(Measure::PeakRss, "peak RSS"), (Measure::PeakRssAboveEmpty, "above empty")]
-        }
-        _ => &[(Measure::Time, "time"), (Measure::Cpu, "CPU"), (Measure::PeakRss, "peak RSS")],
-    };
-    let members = results.programs.iter().filter(|p| group.holds(p)).count() as u64;
-    let what = match group {
-        Group::All => race::field(results),
-        Group::Workloads => units::counted(members, "workload"),
-        Group::Programs => units::counted(members, "real program"),
-        Group::MuchLive => {
-            format!("{} with 32 MiB live or more", units::counted(members, "workload"))
-        }
-    };
+    let (what, table) = race::means(results, group);
     let heading = format!("geometric mean of {what}, ratio to {}", results.baseline);
-    let name = name_width(results);
-    let _ = writeln!(out, "\n{}", look.strong(&heading));
-    let _ = write!(out, "{:<name$}", "allocator");
-    for (_, title) in columns {
-        let _ = write!(out, "  {title:<20}");
-    }
-    trim_line(out);
-    let mut rows: Vec<_> = results
-        .allocators
-        .iter()
-        .filter_map(|one| Some((one, race::mean(results, group, columns[0].0, &one.name)?)))
-        .collect();
-    rows.sort_by(|a, b| a.1.ratio.total_cmp(&b.1.ratio));
-    for (allocator, first) in rows {
-        let _ = write!(out, "{:<name$}", allocator.name);
-        for (measure, _) in columns {
-            let mean = race::mean(results, group, *measure, &allocator.name);
-            let text = mean.map(|mean| race::estimate(&mean.estimate())).unwrap_or_default();
-            let _ = write!(out, "  {text:<20}");
-        }
-        if (first.programs as u64) < members {
-            let _ = write!(out, "  (of {} only)", first.programs);
-        }
-        trim_line(out);
-    }
-}
-
-/// Ends a line, without blanks at its end.
-fn trim_line(out: &mut String) {
-    out.truncate(out.trim_end_matches(' ').len());
-    out.push('\n');
+    let _ = write!(out, "\n{}\n{}", look.strong(&heading), table.text(look));
 }
 
 fn sentences(out: &mut String, results: &Results) {
@@ -275,7 +178,7 @@ fn sentences(out: &mut String, results: &Results) {
         let _ = writeln!(out);
     }
     for sentence in all {
-        let _ = writeln!(out, "{}", sentence.text);
+        let _ = writeln!(out, "{sentence}");
     }
 }
 
@@ -318,4 +221,26 @@ pub(crate) fn list(all: &[allocators::Allocator], workloads: &[Workload]) -> Str
         let _ = writeln!(out, "  {:<name$}  {}", one.name, one.stands_for);
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::comparison::tests::example;
+    use crate::bench::results::Kind;
+
+    #[test]
+    fn a_program_has_a_table_the_fastest_first() {
+        let printed = report(&example(&[("odd", Kind::Program)]), Look::PLAIN);
+        let expected = "\
+heapwright bench: 1 program, 3 allocators, 7 rounds
+
+allocator       time     +-  ratio to glibc               CPU   peak RSS  ratio     faults
+heapwright   50.0 ms   0.0%  0.50 (0.50..0.50)        50.0 ms   34.0 MiB   0.81      8,704
+glibc       100.0 ms   0.0%  1                       100.0 ms   42.0 MiB      1     10,752
+peer       crashed (signal 11 (SIGSEGV))
+
+heapwright is faster than glibc: ";
+        assert!(printed.starts_with(expected), "{printed}");
+    }
 }

@@ -17,13 +17,11 @@
 //!       root handle #3 -> Table 0x7f0000010000 -> Array ...
 //! ```
 
-use crate::heap::{Asked, Line, OfType, Path, RootLine, SizeRow, Summary};
+use crate::heap::{Asked, Line, OfType, PageRow, Path, RootLine, Summary};
+use crate::output::document::{Cell, Table, cells, clipped};
 use crate::output::{Look, units};
 use heapwright_record::heap::PageState;
 use std::fmt::Write;
-
-/// The most letters of a type's name in a table.
-const NAME: usize = 40;
 
 /// The summary; of types at most so many.
 pub(crate) fn summary(summary: &Summary, name: &str, most: usize, look: Look) -> String {
@@ -32,8 +30,18 @@ pub(crate) fn summary(summary: &Summary, name: &str, most: usize, look: Look) ->
     match &summary.of_type {
         Some(of_type) => one_type(&mut out, summary, of_type, look),
         None => {
-            types(&mut out, summary, most, look);
-            sizes(&mut out, summary, look);
+            let _ = write!(out, "\n{}", types(summary, most).text(look));
+            if summary.types.len() > most {
+                let more = units::counted((summary.types.len() - most) as u64, "more type");
+                let _ = writeln!(out, "  and {more} (--top 0 shows all)");
+            }
+            let _ = write!(out, "\n{}", sizes(summary).text(look));
+            let is_empty = |row: &&PageRow| row.page.state == PageState::Empty;
+            let tombs = summary.pages.iter().filter(is_empty).count();
+            if tombs != 0 {
+                let pages = units::counted(tombs as u64, "page");
+                let _ = writeln!(out, "  and {pages} empty");
+            }
         }
     }
     retainers(&mut out, summary, look);
@@ -152,101 +160,82 @@ fn bytes(bytes: u64) -> String {
     units::counted(bytes, "byte")
 }
 
-/// A name that fits into a table.
-fn clipped(name: &str) -> String {
-    if name.chars().count() <= NAME {
-        return name.to_owned();
-    }
-    name.chars().take(NAME - 3).chain("...".chars()).collect()
-}
-
-fn types(out: &mut String, summary: &Summary, most: usize, look: Look) {
-    let rows = || summary.types.iter().take(most);
-    let names = rows().map(|row| clipped(&row.name).chars().count());
-    let width = names.max().unwrap_or(0).max("by type".len() - 2);
-    let ages = [summary.has_old()];
-    let heading = format!(
-        "{:<all$} {:>12} {:>15} {:>8} {:>15} {:>8}{}",
-        "by type",
-        "objects",
-        "bytes",
-        "share",
-        "retained",
-        "share",
-        columns(ages, ["old".to_owned()]),
-        all = width + 2
-    );
-    let _ = writeln!(out, "\n{}", look.strong(&heading));
-    for row in rows() {
-        let _ = writeln!(
-            out,
-            "  {:<width$} {:>12} {:>15} {:>8} {:>15} {:>8}{}",
-            clipped(&row.name),
+/// The types of most bytes; bars show those, and what they retain beyond their own size.
+pub(crate) fn types(summary: &Summary, most: usize) -> Table {
+    let old = if summary.has_old() { "|>old:12" } else { "" };
+    let mut table = Table::new(&format!(
+        "by type|%share bytes, and retained|>objects:12|>bytes:15|>share:8\
+         |>retained:15|>share:8{old}"
+    ))
+    .indented();
+    let part = |bytes| ("", units::css(bytes, summary.bytes), String::new());
+    for row in summary.types.iter().take(most) {
+        let mut cells = cells![
+            Cell::Code(row.name.clone()),
+            Cell::Bar(
+                "heap-bar",
+                vec![part(row.bytes), part(row.retained.saturating_sub(row.bytes))]
+            ),
             units::count(row.objects),
             units::count(row.bytes),
             units::percent(row.bytes, summary.bytes),
             units::count(row.retained),
             units::percent(row.retained, summary.bytes),
-            columns(ages, [units::count(row.old)]),
-        );
+        ];
+        cells.extend(summary.has_old().then(|| units::count(row.old).into()));
+        table.row("", cells);
     }
-    if summary.types.len() > most {
-        let more = units::counted((summary.types.len() - most) as u64, "more type");
-        let _ = writeln!(out, "  and {more} (--top 0 shows all)");
-    }
+    table
 }
 
-/// Columns that are there only where there is something to show in them.
-fn columns<const N: usize>(are: [bool; N], texts: [String; N]) -> String {
-    let all = are.into_iter().zip(texts).filter(|(is, _)| *is);
-    all.map(|(_, text)| format!(" {text:>12}")).collect()
-}
-
-fn sizes(out: &mut String, summary: &Summary, look: Look) {
+/// The sizes of slots; bars show how their pages are used.
+pub(crate) fn sizes(summary: &Summary) -> Table {
     let are = [summary.has_old(), summary.pinned().next().is_some(), summary.has_moved_in()];
-    let heading = format!(
-        "{:<9} {:>12} {:>15} {:>8} {:>10} {:>12} {:>13} {:>13}{}",
-        "by size",
-        "objects",
-        "bytes",
-        "pages",
-        "occupancy",
-        "empty slots",
-        "behind slots",
-        "slack",
-        columns(are, ["old", "pinned pages", "moved in"].map(str::to_owned))
-    );
-    let _ = writeln!(out, "\n{}", look.strong(&heading));
+    let titles = are.into_iter().zip(["|>old:12", "|>pinned pages:12", "|>moved in:12"]);
+    let more: String = titles.filter(|(is, _)| *is).map(|(_, title)| title).collect();
+    let mut table = Table::new(&format!(
+        "by size:9|%fill use of its pages|>objects:12|>bytes:15|>pages:8|>occupancy:10\
+         |>empty slots:12|>behind slots:13|>slack:13{more}"
+    ))
+    .indented();
     for row in &summary.sizes {
-        let paged = |text: String| if row.pages == 0 { "-".to_owned() } else { text };
-        let _ = writeln!(
-            out,
-            "  {:<7} {:>12} {:>15} {:>8} {:>10} {:>12} {:>13} {:>13}{}",
-            slot(row),
+        let slots_bytes = row.page_bytes.saturating_sub(row.tail);
+        let taken = match row.slot {
+            Some(slot) => row.taken.saturating_mul(slot).min(slots_bytes),
+            None => slots_bytes,
+        };
+        let part = |class, bytes: u64, what: &str| {
+            let share = units::percent(bytes, row.page_bytes);
+            (
+                class,
+                units::css(bytes, row.page_bytes),
+                format!("{what}: {} ({share})", units::bytes(bytes)),
+            )
+        };
+        let mut parts = vec![
+            part("asked", taken, "taken slots"),
+            part("empty", slots_bytes - taken, "empty slots"),
+            part("rest", row.tail, "behind the slots"),
+        ];
+        parts.retain(|(_, width, _)| width != "0.000%");
+        let known = |is: bool, text: String| if is { text } else { "-".to_owned() };
+        let paged = |text: String| known(row.pages != 0, text);
+        let mut cells = cells![
+            row.slot.map_or_else(|| "large".to_owned(), units::count),
+            Cell::Bar("use", parts),
             units::count(row.objects),
             units::count(row.bytes),
             units::count(row.pages),
             paged(units::percent(row.bytes, row.page_bytes)),
             paged(units::count(row.slots.saturating_sub(row.taken))),
             paged(units::count(row.tail)),
-            slack(row),
-            columns(are, [row.old, row.pinned, row.moved_in].map(units::count)),
-        );
+            known(row.known != 0, units::count(row.slack)),
+        ];
+        let more = are.into_iter().zip([row.old, row.pinned, row.moved_in]);
+        cells.extend(more.filter(|(is, _)| *is).map(|(_, count)| units::count(count).into()));
+        table.row("", cells);
     }
-    let tombs = summary.pages.iter().filter(|row| row.page.state == PageState::Empty).count();
-    if tombs != 0 {
-        let pages = units::counted(tombs as u64, "page");
-        let _ = writeln!(out, "  and {pages} empty");
-    }
-}
-
-fn slot(row: &SizeRow) -> String {
-    row.slot.map_or_else(|| "large".to_owned(), units::count)
-}
-
-/// What slots have more than was asked for, where that is known.
-fn slack(row: &SizeRow) -> String {
-    if row.known == 0 { "-".to_owned() } else { units::count(row.slack) }
+    table
 }
 
 fn one_type(out: &mut String, summary: &Summary, of_type: &OfType, look: Look) {
@@ -311,23 +300,23 @@ fn name_of(line: &Line) -> String {
 }
 
 /// What is said of an object that is old.
-fn age(line: &Line) -> &'static str {
+pub(crate) fn age(line: &Line) -> &'static str {
     if line.old { ", old" } else { "" }
 }
 
-/// `root handle #3`.
-fn root(summary: &Summary, root: &RootLine) -> String {
+/// `handle #3`.
+pub(crate) fn root(summary: &Summary, root: &RootLine) -> String {
     let mutator = if summary.mutators && root.mutator != 0 {
         format!(" of mutator {}", root.mutator)
     } else {
         String::new()
     };
-    format!("root {} #{}{mutator}", root.kind.word(), units::count(u64::from(root.number)))
+    format!("{} #{}{mutator}", root.kind.word(), units::count(u64::from(root.number)))
 }
 
 /// `root handle #3 -> Table 0x... -> Array 0x...`.
 fn way(summary: &Summary, path: &Path) -> String {
-    let mut parts = vec![root(summary, &path.root)];
+    let mut parts = vec![format!("root {}", root(summary, &path.root))];
     for (at, step) in path.steps.iter().enumerate() {
         if path.omitted != 0 && at == path.steps.len() / 2 {
             parts.push(format!("({} more)", units::count(path.omitted as u64)));
@@ -355,7 +344,7 @@ fn path_to(out: &mut String, summary: &Summary, asked: &Asked, look: Look) {
         let _ = writeln!(out, "  no root leads to it");
         return;
     };
-    let _ = writeln!(out, "  {}", root(summary, &path.root));
+    let _ = writeln!(out, "  root {}", root(summary, &path.root));
     for (at, step) in path.steps.iter().enumerate() {
         if path.omitted != 0 && at == path.steps.len() / 2 {
             let _ = writeln!(out, "  -> ({} more)", units::count(path.omitted as u64));

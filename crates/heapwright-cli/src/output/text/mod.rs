@@ -12,4 +12,3 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod system;
 pub(crate) mod top;
-pub(crate) mod tune;

@@ -18,10 +18,10 @@
 //! pages.
 
 use super::report::stack;
-use crate::output::{Look, sentences, units};
+use crate::output::sentences::{self, duration};
+use crate::output::{Look, units};
 use crate::report::model::{Amount, Check, Figure, Process, Profile, Report, Sampled};
 use std::fmt::Write;
-use std::time::Duration;
 
 /// Threads that are.
 const THREADS: usize = 10;
@@ -70,7 +70,7 @@ fn write_one(
         let _ = writeln!(out, "=={pid}== {text}");
     };
     let what = sentences::command(process);
-    let (after, period) = (time(check.ns), units::round_bytes(profile.period));
+    let (after, period) = (duration(check.ns), units::round_bytes(profile.period));
     say(&look.strong(&format!(
         "heap profile of {what} after {after}, one sample per {period} allocated, on average"
     )));
@@ -87,12 +87,12 @@ fn write_one(
     say(&format!(
         "     peak   {} after {}",
         units::bytes(profile.peak_bytes),
-        time(profile.peak_ns)
+        duration(profile.peak_ns)
     ));
     if let (Some(growth), Some(since)) = (profile.growth(), profile.earlier_ns()) {
         let growth = units::difference(growth);
         let off = off(error(Figure::Growth));
-        say(&format!("   growth   {growth}{off} since {}", time(since)));
+        say(&format!("   growth   {growth}{off} since {}", duration(since)));
     }
     say("blocks and bytes are estimates, ± is one standard deviation");
     if profile.lost != 0 {
@@ -210,10 +210,6 @@ fn whole(figure: Figure) -> &'static str {
     }
 }
 
-fn time(ns: u64) -> String {
-    units::duration(Duration::from_nanos(ns))
-}
-
 fn time_before(check: &Check, ns: u64) -> String {
-    time(check.ns.saturating_sub(ns))
+    duration(check.ns.saturating_sub(ns))
 }

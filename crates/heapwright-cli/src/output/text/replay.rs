@@ -7,6 +7,7 @@
 
 use crate::bench::results::Outcome;
 use crate::bench::statistics::{self, Ratios, SURE_ROUNDS, Verdict};
+use crate::output::document::{Table, cells};
 use crate::output::{Look, race, recorded, units};
 use crate::replay::results::{Answer, Results, Row};
 use std::fmt::Write;
@@ -45,46 +46,40 @@ pub(crate) fn report(results: &Results, look: Look) -> String {
 
 fn table(out: &mut String, results: &Results, look: Look) {
     let rows = &results.rows;
-    let width = rows.iter().map(|row| row.allocator.name.len()).max().unwrap_or(0).max(9);
     let Some(first) = rows.first() else { return };
-    let title = format!(
-        "{:<width$} {:>9} {:>6}  {:<23} {:>9} {:>12} {:>10} {:>10}",
-        "allocator",
-        "time/op",
-        "+-",
-        format!("ratio to {}", first.allocator.name),
-        "CPU/op",
-        "peak memory",
-        "over live",
-        "at end"
-    );
-    let _ = writeln!(out, "{}", look.strong(&title));
+    let names = rows.iter().map(|row| row.allocator.name.len());
+    let mut table = Table::new(&format!(
+        "allocator:{}|>time/op:9|>+-:6|ratio to {}:23|>CPU/op:9\
+         |>peak memory:12|>over live:10|>at end:10",
+        names.max().unwrap_or(0),
+        race::title(&first.allocator.name)
+    ));
     for (at, row) in rows.iter().enumerate() {
-        let name = &row.allocator.name;
+        let name = row.allocator.name.as_str();
         if row.outcome != Outcome::Ok || row.runs.is_empty() {
             let why = row.detail.as_deref().unwrap_or("not measured");
-            let _ = writeln!(out, "{name:<width$} {}", failure(row.outcome, why));
+            table.row("", cells![name, failure(row.outcome, why)]);
             continue;
         }
         let values = |of: fn(&Answer) -> f64| -> Vec<f64> { row.runs.iter().map(of).collect() };
         let middle = |of| statistics::median(&values(of)).unwrap_or_default();
         let peak = middle(|run| run.peak_bytes as f64);
+        let spread = statistics::spread(&values(Answer::time)).unwrap_or_default();
         let live = results.trace.facts.peak_live_bytes;
-        let _ = writeln!(
-            out,
-            "{name:<width$} {:>9} {:>6}  {:<23} {:>9} {:>12} {:>10} {:>10}",
+        let over_live = if live == 0 { "-".to_owned() } else { race::ratio(peak / live as f64) };
+        let cells = cells![
+            name,
             nanoseconds(middle(Answer::time)),
-            format!(
-                "{:.1}%",
-                statistics::spread(&values(Answer::time)).unwrap_or_default() * 100.0
-            ),
+            format!("{:.1}%", spread * 100.0),
             if at == 0 { "1".to_owned() } else { ratio(row, first) },
             nanoseconds(middle(Answer::cpu)),
             units::bytes(peak as u64),
-            if live == 0 { "-".to_owned() } else { race::ratio(peak / live as f64) },
+            over_live,
             units::bytes(middle(|run| run.left_bytes as f64) as u64),
-        );
+        ];
+        table.row("", cells);
     }
+    out.push_str(&table.text(look));
 }
 
 fn ratio(row: &Row, first: &Row) -> String {
@@ -96,7 +91,7 @@ fn ratio(row: &Row, first: &Row) -> String {
 }
 
 /// What went wrong with a row.
-pub(super) fn failure(outcome: Outcome, why: &str) -> String {
+fn failure(outcome: Outcome, why: &str) -> String {
     match outcome {
         Outcome::Ok | Outcome::Failed => why.to_owned(),
         Outcome::Crashed => format!("crashed ({why})"),
@@ -107,7 +102,7 @@ pub(super) fn failure(outcome: Outcome, why: &str) -> String {
 }
 
 /// `12.3 ns`, `1.2 us`.
-pub(super) fn nanoseconds(ns: f64) -> String {
+fn nanoseconds(ns: f64) -> String {
     match ns {
         ..1000.0 => format!("{ns:.1} ns"),
         ..1e6 => format!("{:.1} us", ns / 1e3),

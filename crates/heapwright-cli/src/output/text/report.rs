@@ -25,6 +25,7 @@
 //! ```
 
 use crate::output::calls::look_at;
+use crate::output::sentences::duration;
 use crate::output::words::{self, hex, printable};
 use crate::output::{Look, units};
 use crate::process;
@@ -38,7 +39,6 @@ use heapwright_record::debug::{Call, End, Ending, Reach, Root, Text};
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::io;
-use std::time::Duration;
 
 /// Processes that are reported one by one, at most.
 const LISTED: usize = 20;
@@ -153,7 +153,7 @@ pub(super) fn write_leak(out: &mut String, report: &Report, leak: &Leak, look: L
         let _ = write!(line, " (and {} that only they led to)", amount(leak.indirect));
     }
     if leak.oldest_age_ns != 0 {
-        let (oldest, youngest) = (age(leak.oldest_age_ns), age(leak.youngest_age_ns));
+        let (oldest, youngest) = (duration(leak.oldest_age_ns), duration(leak.youngest_age_ns));
         let _ = if oldest == youngest {
             write!(line, ", allocated {oldest} before the check")
         } else {
@@ -229,7 +229,7 @@ fn write_growth(out: &mut String, report: &Report, growth: &Growth, look: Look) 
         units::bytes(growth.slope.max(0.0) as u64),
         units::bytes(first.bytes),
         units::bytes(last.bytes),
-        age(last.ns.saturating_sub(first.ns)),
+        duration(last.ns.saturating_sub(first.ns)),
         // Tau is the share of pairs that rise less that of pairs that fall.
         (growth.tau + 1.0) * 50.0,
     );
@@ -463,10 +463,6 @@ fn as_valgrind(Amount { blocks, bytes }: Amount) -> String {
 /// `40 bytes in 1 block`.
 pub(super) fn amount(Amount { blocks, bytes }: Amount) -> String {
     format!("{} in {}", units::counted(bytes, "byte"), units::counted(blocks, "block"))
-}
-
-fn age(ns: u64) -> String {
-    units::duration(Duration::from_nanos(ns))
 }
 
 fn pid(process: Option<&Process>) -> String {

@@ -5,8 +5,8 @@
 //! places in percent. Many samples are thinned to the lowest and the highest of each
 //! stretch of time, so that no peak gets lost.
 
+use super::lasted;
 use super::stack::clipped;
-use super::{lasted, percent};
 use crate::output::{sentences, units};
 use crate::report::model::{Check, Process, Profile, ProfilePoint, Sample};
 use askama::Template;
@@ -62,7 +62,7 @@ impl Chart {
     pub(super) fn of(process: &Process) -> Option<Self> {
         let end = lasted(process).max(1);
         let checks = process.checks.iter().map(|check| CheckMark {
-            place: percent(units::share(check.ns, end)),
+            place: units::css(check.ns, end),
             sign: check.number.to_string(),
             title: format!(
                 "check {} {}, at {}: {} live",
@@ -88,7 +88,7 @@ impl Chart {
         let resident: Vec<_> = resident.collect();
         let end = check.ns.max(1);
         let mark = |ns: u64, sign: &str, title| CheckMark {
-            place: percent(units::share(ns, end).min(1.0)),
+            place: units::css(ns, end),
             sign: sign.to_owned(),
             title,
         };
@@ -136,11 +136,10 @@ impl Chart {
         let time_step = time_step(end);
         let x_marks = (0..=end / time_step)
             .map(|mark| mark * time_step)
-            .map(|ns| Mark { place: percent(units::share(ns, end)), text: time_mark(ns) });
-        let y_marks = (0..=top / step).map(|mark| mark * step).map(|bytes| Mark {
-            place: percent(units::share(bytes, top)),
-            text: units::round_bytes(bytes),
-        });
+            .map(|ns| Mark { place: units::css(ns, end), text: time_mark(ns) });
+        let y_marks = (0..=top / step)
+            .map(|mark| mark * step)
+            .map(|bytes| Mark { place: units::css(bytes, top), text: units::round_bytes(bytes) });
         Some(Self {
             name: clipped(sentences::command(process)),
             pid: process.pid,

@@ -10,7 +10,6 @@
 //! lets it be, cuts its name off at its end, and is zoomed by changing two attributes.
 //! What would be too narrow to be seen is left out, the more the larger the graph is.
 
-use super::percent;
 use super::stack::clipped;
 use crate::output::calls::calls;
 use crate::output::held::{Fate, held};
@@ -62,16 +61,11 @@ impl Node {
     /// Adds what a stack holds, call by call.
     fn add(&mut self, report: &Report, stack: StackId, amount: Amount) {
         let mut node = self;
-        node.count(amount);
+        node.amount += amount;
         for call in calls(&report.stacks, stack).rev().take(DEPTH) {
             node = node.inner.entry(clipped(call.name())).or_default();
-            node.count(amount);
+            node.amount += amount;
         }
-    }
-
-    fn count(&mut self, amount: Amount) {
-        self.amount.blocks = self.amount.blocks.saturating_add(amount.blocks);
-        self.amount.bytes = self.amount.bytes.saturating_add(amount.bytes);
     }
 
     /// The inner ones, the largest first.
@@ -97,7 +91,7 @@ impl Tree {
         amount: Amount,
     ) {
         let Some(name) = process else { return self.0.add(report, stack, amount) };
-        self.0.count(amount);
+        self.0.amount += amount;
         self.0.inner.entry(name.to_owned()).or_default().add(report, stack, amount);
     }
 
@@ -115,7 +109,7 @@ impl Flame {
         let mut all = Node::default();
         let mut fates: BTreeMap<Fate, Node> = BTreeMap::new();
         for held in held(report) {
-            all.count(held.amount);
+            all.amount += held.amount;
             fates.entry(held.fate).or_default().add(report, held.stack, held.amount);
         }
         let mut order: Vec<_> = fates.iter().collect();
@@ -205,9 +199,9 @@ impl Boxes {
             name: name.to_owned(),
             title,
             depth,
-            x: percent(units::share(start, self.whole)),
+            x: units::css(start, self.whole),
             y: depth * HEIGHT,
-            width: percent(units::share(bytes, self.whole)),
+            width: units::css(bytes, self.whole),
         });
     }
 }

@@ -27,16 +27,17 @@ mod profile;
 mod stack;
 
 use self::chart::{Chart, Sparkline};
-use self::classes::Classes;
 use self::flame::Flame;
 use self::stack::{Stack, Stacker};
+use super::Tile;
 use crate::output::calls::{Call, look_at};
+use crate::output::document::{Cell, Table, cells};
 use crate::output::rules::Rule;
 use crate::output::words::fault_stack;
 use crate::output::{sentences, time, units};
 use crate::report::model::{Amount, Error, Growth, Leak, Path, Process, Report, StackId};
 use askama::Template;
-use heapwright_record::debug::{Ending, FindingKind, Reach, Role};
+use heapwright_record::debug::{End, Ending, FindingKind, Reach, Role};
 use std::io;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -66,13 +67,13 @@ struct Page {
     charts: Vec<Chart>,
     charts_left: Option<String>,
     growths: Vec<GrowthCard>,
-    classes: Vec<Classes>,
-    used: Vec<UsedRow>,
+    classes: Vec<Table>,
+    used: Table,
     suppressed: Option<String>,
     notes: Vec<String>,
-    processes: Vec<ProcessRow>,
+    processes: Table,
     processes_left: Option<String>,
-    checks: Vec<CheckRow>,
+    checks: Table,
     version: &'static str,
 }
 
@@ -80,14 +81,6 @@ struct Page {
 struct Verdict {
     class: &'static str,
     text: String,
-}
-
-/// A figure.
-struct Tile {
-    class: &'static str,
-    label: &'static str,
-    value: String,
-    more: String,
 }
 
 /// An entry of the page's own menu.
@@ -169,35 +162,6 @@ struct GrowthCard {
     stack: Stack,
 }
 
-struct UsedRow {
-    name: String,
-    place: String,
-    times: String,
-    amount: String,
-    idle: bool,
-}
-
-struct ProcessRow {
-    pid: u32,
-    parent: u32,
-    command: String,
-    began: String,
-    end: &'static str,
-    allocations: String,
-    peak: String,
-}
-
-struct CheckRow {
-    pid: u32,
-    number: u32,
-    occasion: &'static str,
-    at: String,
-    stopped: String,
-    took: String,
-    threads: String,
-    live: String,
-}
-
 /// The page.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
     let page = match profile::Page::of(report) {
@@ -238,11 +202,11 @@ fn page(report: &Report, stacker: &Stacker<'_>) -> Page {
         charts: drawn.into_iter().take(MOST_CHARTS).collect(),
         charts_left: left(many, MOST_CHARTS, "processes"),
         growths,
-        classes: report.processes.iter().filter_map(Classes::of).take(MOST_CHARTS).collect(),
+        classes: report.processes.iter().filter_map(classes::table).take(MOST_CHARTS).collect(),
         used: used(report),
         suppressed: suppressed(report),
         notes: report.lines().take(MOST_ROWS).cloned().collect(),
-        processes: report.processes.iter().take(MOST_ROWS).map(process_row).collect(),
+        processes: processes(report),
         processes_left: left(report.processes.len(), MOST_ROWS, "processes"),
         checks: checks(report),
         version: env!("CARGO_PKG_VERSION"),
@@ -502,7 +466,7 @@ fn fates(report: &Report) -> Vec<FateBar> {
             class: fate_class(reach),
             title: fate_word(reach),
             means: Rule::Leak(reach).about().means,
-            width: percent(units::share(total.bytes, all)),
+            width: units::css(total.bytes, all),
             bytes: units::bytes(total.bytes),
             blocks: units::counted(total.blocks, "block"),
             share: units::percent(total.bytes, all),
@@ -567,10 +531,7 @@ fn path_card(report: &Report, path: &Path, size: u64) -> PathCard {
 fn omitted(report: &Report) -> Option<String> {
     let last =
         |process: &Process| process.checks.last().map(|check| check.omitted).unwrap_or_default();
-    let sum = report.processes.iter().map(last).fold(Amount::default(), |sum, amount| Amount {
-        blocks: sum.blocks.saturating_add(amount.blocks),
-        bytes: sum.bytes.saturating_add(amount.bytes),
-    });
+    let sum: Amount = report.processes.iter().map(last).sum();
     (sum.blocks != 0).then(|| {
         format!("{} in groups too small to be distinguished are not shown.", sentences::amount(sum))
     })
@@ -588,23 +549,23 @@ fn growth_card(report: &Report, stacker: &Stacker<'_>, growth: &Growth) -> Growt
     }
 }
 
-fn used(report: &Report) -> Vec<UsedRow> {
-    let row = |used: &crate::report::model::Used| UsedRow {
-        name: used.name.clone(),
-        place: if used.file.is_empty() {
-            String::new()
-        } else {
-            format!("{}:{}", used.file, used.line)
-        },
-        times: units::count(used.times),
-        amount: if used.amount.blocks == 0 {
-            String::new()
-        } else {
-            sentences::amount(used.amount)
-        },
-        idle: used.times == 0,
-    };
-    report.used.iter().take(MOST_ROWS).map(row).collect()
+fn used(report: &Report) -> Table {
+    let mut table = Table::new("*name|from|>hid|>memory").titled("Suppressions", "");
+    for used in report.used.iter().take(MOST_ROWS) {
+        let place = match &*used.file {
+            "" => String::new(),
+            file => format!("{file}:{}", used.line),
+        };
+        let amount = Some(used.amount).filter(|amount| amount.blocks != 0);
+        let cells = cells![
+            used.name.clone(),
+            place,
+            units::count(used.times),
+            amount.map(sentences::amount).unwrap_or_default(),
+        ];
+        table.row(if used.times == 0 { "idle" } else { "" }, cells);
+    }
+    table
 }
 
 /// What suppressions hid.
@@ -624,43 +585,46 @@ fn suppressed(report: &Report) -> Option<String> {
     (!parts.is_empty()).then(|| format!("Suppressed: {}.", parts.join(", ")))
 }
 
-fn process_row(process: &Process) -> ProcessRow {
-    let end = |figure: fn(heapwright_record::debug::End) -> String| {
-        process.end.map(figure).unwrap_or_default()
-    };
-    ProcessRow {
-        pid: process.pid,
-        parent: process.parent,
-        command: stack::clipped(sentences::command(process)),
-        began: date(process),
-        end: ending(process),
-        allocations: end(|end| units::count(end.allocations)),
-        peak: end(|end| units::bytes(end.peak_live_bytes)),
+fn processes(report: &Report) -> Table {
+    let mut table = Table::new("pid|>parent|*command|began, UTC|end|>allocations|>peak")
+        .titled("Processes", "");
+    for process in report.processes.iter().take(MOST_ROWS) {
+        let end = |of: fn(End) -> String| process.end.map(of).unwrap_or_default();
+        let cells = cells![
+            process.pid.to_string(),
+            process.parent.to_string(),
+            Cell::Code(stack::clipped(sentences::command(process))),
+            date(process),
+            ending(process),
+            end(|end| units::count(end.allocations)),
+            end(|end| units::bytes(end.peak_live_bytes)),
+        ];
+        table.row("", cells);
     }
+    table
 }
 
-fn checks(report: &Report) -> Vec<CheckRow> {
-    let rows = report.processes.iter().flat_map(|process| {
-        process.checks.iter().map(|check| CheckRow {
-            pid: process.pid,
-            number: check.number,
-            occasion: sentences::occasion(check.occasion),
-            at: sentences::duration(check.ns),
-            stopped: sentences::duration(check.stopped_ns),
-            took: check.took_ns.map_or_else(|| "not finished".to_owned(), sentences::duration),
-            threads: match check.silent {
+fn checks(report: &Report) -> Table {
+    let mut table = Table::new("pid|check|why|>at|>stood still|>took|>threads|>live")
+        .titled("Checks and counts", "");
+    let all = report.processes.iter().flat_map(|of| of.checks.iter().map(move |one| (of, one)));
+    for (process, check) in all.take(MOST_ROWS) {
+        let cells = cells![
+            process.pid.to_string(),
+            check.number.to_string(),
+            sentences::occasion(check.occasion).to_owned(),
+            sentences::duration(check.ns),
+            sentences::duration(check.stopped_ns),
+            check.took_ns.map_or_else(|| "not finished".to_owned(), sentences::duration),
+            match check.silent {
                 0 => check.threads.to_string(),
                 silent => format!("{} ({silent} silent)", check.threads),
             },
-            live: sentences::amount(check.live),
-        })
-    });
-    rows.take(MOST_ROWS).collect()
-}
-
-/// A share as CSS and SVG write it.
-fn percent(share: f64) -> String {
-    format!("{:.3}%", share.clamp(0.0, 1.0) * 100.0)
+            sentences::amount(check.live),
+        ];
+        table.row("", cells);
+    }
+    table
 }
 
 #[cfg(test)]

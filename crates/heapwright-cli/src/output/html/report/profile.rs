@@ -17,6 +17,7 @@ use super::chart::Chart;
 use super::flame::{self, Flame, Tree};
 use super::stack::{Stack, Stacker, clipped};
 use super::{Link, Look, MOST_ROWS, Tile, date, left, look};
+use crate::output::document::{Cell, Table, cells};
 use crate::output::{sentences, units};
 use crate::report::model::{Amount, Check, Figure, Process, Profile, Report, Sampled};
 use askama::Template;
@@ -46,10 +47,10 @@ pub(super) struct Page {
     charts: Vec<Chart>,
     charts_left: Option<String>,
     panels: Vec<Panel>,
-    threads: Vec<ThreadRow>,
+    threads: Table,
     threads_left: Option<String>,
     notes: Vec<String>,
-    processes: Vec<ProcessRow>,
+    processes: Table,
     processes_left: Option<String>,
     period: String,
     version: &'static str,
@@ -83,26 +84,6 @@ struct SiteRow {
     extra: String,
     facts: Vec<String>,
     stack: Stack,
-}
-
-struct ThreadRow {
-    number: u32,
-    name: String,
-    live: String,
-    live_blocks: String,
-    allocated: String,
-    allocated_blocks: String,
-}
-
-struct ProcessRow {
-    pid: u32,
-    parent: u32,
-    command: String,
-    began: String,
-    after: String,
-    live: String,
-    peak: String,
-    allocated: String,
 }
 
 /// A process, and its last profile.
@@ -160,7 +141,7 @@ impl Page {
         if let ([_], [chart]) = (&all[..], &mut charts[..]) {
             chart.forget_name();
         }
-        let threads = threads(&all);
+        let (threads, many_threads) = threads(&all);
         let mut page = Self {
             command,
             facts: facts(&all),
@@ -170,10 +151,10 @@ impl Page {
             charts_left: undrawn(all.len() - charts.len()),
             charts,
             panels,
-            threads_left: left(threads.len(), MOST_THREADS, "threads"),
-            threads: threads.into_iter().take(MOST_THREADS).collect(),
+            threads_left: left(many_threads, MOST_THREADS, "threads"),
+            threads,
             notes: notes(report, &all),
-            processes: all.iter().take(MOST_ROWS).map(process_row).collect(),
+            processes: processes(&all),
             processes_left: left(all.len(), MOST_ROWS, "processes"),
             period: units::round_bytes(largest.profile.period),
             version: env!("CARGO_PKG_VERSION"),
@@ -244,11 +225,7 @@ fn verdict(all: &[One<'_>]) -> String {
 
 /// A figure in all.
 fn total(all: &[One<'_>], figure: Figure) -> Amount {
-    let totals = all.iter().map(|one| one.profile.total(|site| figure.of(site)));
-    totals.fold(Amount::default(), |sum, total| Amount {
-        blocks: sum.blocks.saturating_add(total.blocks),
-        bytes: sum.bytes.saturating_add(total.bytes),
-    })
+    all.iter().map(|one| one.profile.total(|site| figure.of(site))).sum()
 }
 
 /// One standard deviation of a figure's bytes in all, where that is known.
@@ -475,21 +452,24 @@ fn tiles(all: &[One<'_>], panels: &[Panel], figures: &[Figure]) -> Vec<Tile> {
     panels.iter().zip(figures).map(tile).collect()
 }
 
-fn threads(all: &[One<'_>]) -> Vec<ThreadRow> {
+/// The threads that have most, where there are several, and how many there are.
+fn threads(all: &[One<'_>]) -> (Table, usize) {
     let mut threads: Vec<_> = all.iter().flat_map(|one| &one.profile.threads).collect();
-    if threads.len() < 2 {
-        return Vec::new();
-    }
     threads.sort_by_key(|thread| Reverse((thread.live.bytes, thread.allocated.bytes)));
-    let row = |thread: &crate::report::model::SampledThread| ThreadRow {
-        number: thread.number,
-        name: clipped(thread.name.clone()),
-        live: units::bytes(thread.live.bytes),
-        live_blocks: units::count(thread.live.blocks),
-        allocated: units::bytes(thread.allocated.bytes),
-        allocated_blocks: units::count(thread.allocated.blocks),
-    };
-    threads.into_iter().map(row).collect()
+    let mut table = Table::new("thread|*name|>live|>blocks|>allocated|>blocks");
+    let shown = if threads.len() < 2 { 0 } else { MOST_THREADS };
+    for thread in threads.iter().take(shown) {
+        let cells = cells![
+            thread.number.to_string(),
+            clipped(thread.name.clone()),
+            units::bytes(thread.live.bytes),
+            units::count(thread.live.blocks),
+            units::bytes(thread.allocated.bytes),
+            units::count(thread.allocated.blocks),
+        ];
+        table.row("", cells);
+    }
+    (table, threads.len())
 }
 
 fn notes(report: &Report, all: &[One<'_>]) -> Vec<String> {
@@ -503,18 +483,24 @@ fn notes(report: &Report, all: &[One<'_>]) -> Vec<String> {
     notes
 }
 
-fn process_row(one: &One<'_>) -> ProcessRow {
-    let bytes = |figure: Figure| units::bytes(one.profile.total(|site| figure.of(site)).bytes);
-    ProcessRow {
-        pid: one.process.pid,
-        parent: one.process.parent,
-        command: clipped(sentences::command(one.process)),
-        began: date(one.process),
-        after: sentences::duration(one.check.ns),
-        live: bytes(Figure::Live),
-        peak: units::bytes(one.profile.peak_bytes),
-        allocated: bytes(Figure::Allocated),
+fn processes(all: &[One<'_>]) -> Table {
+    let mut table = Table::new("pid|>parent|*command|began, UTC|>after|>live|>peak|>allocated")
+        .titled("Processes", "");
+    for one in all.iter().take(MOST_ROWS) {
+        let bytes = |figure: Figure| units::bytes(one.profile.total(|site| figure.of(site)).bytes);
+        let cells = cells![
+            one.process.pid.to_string(),
+            one.process.parent.to_string(),
+            Cell::Code(clipped(sentences::command(one.process))),
+            date(one.process),
+            sentences::duration(one.check.ns),
+            bytes(Figure::Live),
+            units::bytes(one.profile.peak_bytes),
+            bytes(Figure::Allocated),
+        ];
+        table.row("", cells);
     }
+    table
 }
 
 #[cfg(test)]
