@@ -235,7 +235,7 @@ limit() {
     malloc_small) echo 14 ;;
     free_local | sized_delete) echo 22 ;;
     hardened-malloc_small) echo 42 ;;
-    hardened-free_local) echo 62 ;;
+    hardened-free_local) echo 64 ;;
     full-malloc_small) echo 60 ;;
     full-free_local) echo 90 ;;
     gc_new | arena_u32) echo 10 ;;

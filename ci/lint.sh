@@ -19,6 +19,9 @@
 #                                  no allocation function of its own names
 #   ci/lint.sh msrv                the workspace and the C library alone compile with the minimum
 #                                  supported Rust version, read from Cargo.toml
+#   ci/lint.sh lines [--record]    no part of the repository has more lines than ci/lines.txt allows;
+#                                  --record writes the numbers that fell. A commit that needs more
+#                                  raises the number there and says what a user gets for it
 #   ci/lint.sh semver [BASELINE]   the crate heapwright keeps what the last release promised
 #                                  (UPGRADING.md), by cargo-semver-checks; BASELINE is a tag or commit,
 #                                  by default the newest tag v*. Not part of .ci/run: building the tool
@@ -138,6 +141,25 @@ lint_msrv() {
     say "compiles with Rust $version"
 }
 
+lint_lines() {
+    local most part reason lines status=0
+    while read -r most part reason; do
+        [ -n "$most" ] && [ "$most" != '#' ] || { say "$most $part $reason" >>"$SCRATCH/lines"; continue; }
+        # (No symbolic links.)
+        lines=$(git ls-files -s -- "$part" | sed -n 's/^100.*\t//p' | xargs -d '\n' cat | wc -l)
+        if [ "$lines" -gt "$most" ]; then
+            say "FAIL $part has $lines lines; ci/lines.txt allows $most"
+            status=1
+        else
+            say "ok   $part: $lines of $most lines"
+            most=$lines
+        fi
+        printf '%6d %s%s\n' "$most" "$part" "${reason:+  $reason}" >>"$SCRATCH/lines"
+    done <ci/lines.txt
+    [ "${1:-}" != --record ] || [ $status -ne 0 ] || cp "$SCRATCH/lines" ci/lines.txt
+    return $status
+}
+
 lint_semver() {
     local baseline
     baseline=${1:-$(git tag --list 'v*' --sort=-version:refname | head -n 1)}
@@ -150,6 +172,6 @@ lint_semver() {
 
 [ $# -gt 0 ] || { lint_fmt; lint_clippy; lint_doc; exit; }
 case $1 in
-    fmt | clippy | doc | deps | msrv | semver) "lint_$1" "${@:2}" ;;
-    *) die "usage: ci/lint.sh [fmt|clippy|doc|deps|msrv|semver]" ;;
+    fmt | clippy | doc | deps | msrv | lines | semver) "lint_$1" "${@:2}" ;;
+    *) die "usage: ci/lint.sh [fmt|clippy|doc|deps|msrv|lines|semver]" ;;
 esac

@@ -95,12 +95,15 @@ fn each_world(with: WithWorld<'_, 'static>) {
     }
 }
 
+/// Whether it is still worth waiting for other threads: for [`PATIENCE`] from now on.
+pub(super) fn patience() -> impl FnMut() -> bool {
+    let until = os::now_ns() + PATIENCE;
+    move || os::now_ns() < until
+}
+
 fn before() {
     let forker = os::thread_token();
-    world::stop_all(forker, &each_world, || {
-        let until = os::now_ns() + PATIENCE;
-        move || os::now_ns() < until
-    });
+    world::stop_all(forker, &each_world, patience);
     heap::before_fork();
     mutator::before_fork();
     for heap in heap::all() {
@@ -128,8 +131,9 @@ unsafe fn unlock() {
         // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
         // copy of.
         unsafe { heap.world.after_fork() };
-        heap.world.let_go(os::thread_token());
     }
+    // (Also one whose heap has ended since.)
+    heap::all().for_each(|heap| heap.world.let_go(os::thread_token()));
     // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
     // copy of.
     unsafe { mutator::after_fork() };

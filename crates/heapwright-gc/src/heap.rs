@@ -32,7 +32,7 @@ use super::cycle::Cycle;
 use super::due::Due;
 use super::events::Events;
 use super::finalizers::Finalizers;
-use super::fork::ForkPart;
+use super::fork::{self, ForkPart};
 use super::generations::Generations;
 use super::growth::Target;
 use super::guardians::Guardians;
@@ -165,6 +165,7 @@ impl Heap {
     /// Ends a heap: objects of kind `FREED` are freed, and all memory goes back.
     pub(super) fn end(slot: &'static Slot<Self>) {
         let heap = &slot.value;
+        heap.world.close(fork::patience());
         heap.open.set(0);
         heap.marking.helpers.end();
         // A mutator that is still attached must not be waited for when the heap is used again.

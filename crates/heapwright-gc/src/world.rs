@@ -243,7 +243,15 @@ pub(crate) fn stop_all<'w, P: FnMut() -> bool>(
             }
             true
         });
-        closed.wait_until_it_goes_on();
+        if !closed.goes_on_until(patience()) {
+            // A fork where no mutator of this thread is at work need not wait for it.
+            worlds(&mut |world, me| {
+                if ptr::eq(world, closed) && !me.is_some_and(Handshake::is_elsewhere) {
+                    world.moves_for.store(forker, Ordering::Relaxed);
+                }
+                true
+            });
+        }
     }
     worlds(&mut |world, _| {
         if world.moves_for.load(Ordering::Relaxed) == forker {
@@ -363,6 +371,26 @@ impl World {
         while self.stop.load(Ordering::Relaxed) != 0 {
             wait(&self.stop, 1, UNTIL_IT_GOES_ON);
         }
+    }
+
+    /// Waits until the world goes on, as long as it is `worth_waiting`. Whether it does.
+    fn goes_on_until(&self, mut worth_waiting: impl FnMut() -> bool) -> bool {
+        while self.stop.load(Ordering::Relaxed) != 0 {
+            if !worth_waiting() {
+                return false;
+            }
+            wait(&self.stop, 1, UNTIL_ALL_STOPPED);
+        }
+        true
+    }
+
+    /// Keeps collectors and forks from stopping the world, as its heap ends. It waits for one that
+    /// has stopped it, as long as it is `worth_waiting`.
+    #[cfg(not(loom))]
+    pub(crate) fn close(&self, mut worth_waiting: impl FnMut() -> bool) {
+        while self.stop.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err()
+            && self.goes_on_until(&mut worth_waiting)
+        {}
     }
 
     /// The mutator comes to work, unless the world stands still. Whether it did.

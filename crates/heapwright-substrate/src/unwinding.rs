@@ -37,15 +37,12 @@ mod kept {
 
     /// Runs a destructor. If it panics, that is kept for [`surface`].
     pub fn caught(destructor: impl FnOnce()) {
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(destructor)) {
-            let panic = ManuallyDrop::new(panic);
-            if let Some(first) = FIRST.take() {
-                FIRST.set(Some(first));
-                forget(panic);
-            } else {
-                FIRST.set(Some(panic));
-            }
-        }
+        // (Calls inside the destructor surface their own panics alone.)
+        let before = FIRST.take();
+        let panic = catch_unwind(AssertUnwindSafe(destructor)).err().map(ManuallyDrop::new);
+        let mut panics = [before, panic, FIRST.take()].into_iter().flatten();
+        FIRST.set(panics.next());
+        panics.for_each(forget);
     }
 
     /// The first panic that was [`caught`] goes on, if there was one. While another one unwinds, it is dropped.
@@ -101,6 +98,28 @@ pub struct Surfacing;
 
 impl Drop for Surfacing {
     fn drop(&mut self) {
+        surface();
+    }
+}
+
+#[cfg(all(test, feature = "std"))]
+mod tests {
+    extern crate std;
+
+    use super::*;
+
+    #[test]
+    fn a_call_in_a_destructor_surfaces_its_own_panics_alone() {
+        caught(|| panic!("the first"));
+        let mut is_done = false;
+        caught(|| {
+            surface();
+            is_done = true;
+        });
+        assert!(is_done);
+        caught(|| panic!("the last"));
+        let panic = std::panic::catch_unwind(surface).expect_err("the first is kept");
+        assert_eq!(panic.downcast_ref::<&str>(), Some(&"the first"));
         surface();
     }
 }

@@ -238,7 +238,8 @@ fn glibc() -> Option<u32> {
 }
 
 /// What a function does that the C library has not, for a program that asks for it at run time.
-unsafe extern "C" fn missing() -> c_int {
+/// (As wide as `ssize_t`: some return that.)
+unsafe extern "C" fn missing() -> isize {
     errno::set(libc::ENOSYS);
     -1
 }

@@ -643,6 +643,15 @@ pub fn detailed() -> bool {
     DETAILED.load(Ordering::Relaxed)
 }
 
+/// Whether a heap profile was asked for (`sample`, `profile`).
+#[must_use]
+pub fn samples() -> bool {
+    #[cfg(feature = "debug")]
+    return get().sample != 0;
+    #[cfg(not(feature = "debug"))]
+    false
+}
+
 /// Whether statistics are to be printed when the program ends (`stats=exit`).
 #[must_use]
 pub fn stats_at_exit() -> bool {

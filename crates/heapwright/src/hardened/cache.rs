@@ -21,16 +21,15 @@
 //!
 //! Caches lie in a reservation of their own at a random place, each between guards, so no overflow of a block reaches one.
 //!
-//! **Signal handlers** may interrupt a thread anywhere, and allocate. So a place is taken, at either end, by one instruction
-//! (`step`), and then read or written: nobody else has it. An interrupted call is *pending*: it has looked at how many there
-//! are and not yet taken its place, or has taken its place and not yet read or written it. Up to [`PENDING`] calls may be,
-//! of as many nested handlers. So the short way neither fills nor empties a ring to the last [`PENDING`] places; and a slow
-//! path (a refill, or slots that go back), which may be a handler's, neither writes to the places just before the
-//! oldest nor looks at the newest, and twice as many wait.
+//! **Signal handlers** may interrupt a thread anywhere, and allocate. So `malloc` takes a place by one
+//! instruction (`step`), and then reads it: nobody else has it. An interrupted call is *pending*: it
+//! has looked whether there are any and not yet taken its place, or has not yet read it. Up to
+//! [`PENDING`] calls may be, of as many nested handlers. So the short way never empties a ring to the
+//! last [`PENDING`] places, slow paths do not write to as many before the oldest, and twice as many wait.
 //!
 //! In a slow path the cache is *busy* and the ring *shut*, so that none is ready: handlers take
-//! nothing from it and put nothing into it, but go to the slabs directly (`mod`). With
-//! `hardened:full` a ring is shut, too, while a call changes two entries.
+//! nothing from it and put nothing into it, but go to the slabs directly (`mod`). `free` shuts the
+//! ring, too, while it puts a slot: no handler's slow path moves a place that is not written yet.
 //!
 //! **Misuse.** A slot is handed out only if its word says that it is in a ring, and its first 16 bytes are zero; it is taken
 //! only if its word says that it is live and made by the kind of call that frees it, and its canary is as it was. All
@@ -340,7 +339,7 @@ impl Cache {
         // SAFETY: null, or a cache, which is never freed.
         if let Some(cache) = unsafe { area.unused.as_ref() } {
             area.unused = cache.unused.load(Ordering::Relaxed);
-            area.filled -= usize::from(cache.is_filled.take());
+            area.filled = area.filled.saturating_sub(cache.is_filled.take().into());
             IN_USE.fetch_add(1, Ordering::Relaxed);
             return Some(cache);
         }
@@ -414,6 +413,8 @@ impl Cache {
             });
             if left.is_none() {
                 // A signal handler ends the thread in the middle of a call: nobody gets this cache.
+                let mut area = CACHES.lock();
+                area.filled = area.filled.saturating_sub(is_filled.into());
                 return;
             }
         }
@@ -898,9 +899,9 @@ impl Ring {
         for at in (0..count).step_by(PLACE as usize).map(|behind| first.wrapping_add(behind)) {
             if at & wider != at & mask {
                 let Free { block, word } = self.place(at).get();
+                let to = self.places.wrapping_byte_add((at & wider) as usize);
                 // SAFETY: of the places that the ring may come to have, as the caller asks for.
-                let to = unsafe { &*self.places.byte_add((at & wider) as usize) };
-                to.set(block, word);
+                unsafe { &*to }.set(block, word);
             }
         }
         self.mask.set(wider);
@@ -997,16 +998,18 @@ impl Ring {
         }
     }
 
-    /// Puts a free slot behind the newest, for which there is room.
+    /// Puts a free slot behind the newest, for which there is room. The ring is shut meanwhile: a
+    /// handler's slow path would move the place that is not written yet.
     #[inline(always)]
     fn push<const FULL: bool>(&self, block: *mut u8, word: *const AtomicU16) {
-        if !FULL {
-            return self.place(self.step::<TAIL>()).set(block, word);
-        }
-        // A handler's push might change places with this one, which is not written yet.
         self.most.store(SHUT, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
-        self.put(self.step::<TAIL>(), block, word);
+        let newest = self.step::<TAIL>();
+        if FULL {
+            self.put(newest, block, word);
+        } else {
+            self.place(newest).set(block, word);
+        }
         compiler_fence(Ordering::SeqCst);
         self.most.store(self.full.get(), Ordering::Relaxed);
     }
@@ -1033,7 +1036,10 @@ impl Ring {
         #[cfg(not(all(target_arch = "x86_64", not(miri))))]
         {
             let counter = if COUNTER == HEAD { &self.head } else { &self.tail };
-            counter.fetch_add(PLACE, Ordering::Relaxed)
+            let at = counter.fetch_add(PLACE, Ordering::Relaxed);
+            // (The mask is read after it.)
+            compiler_fence(Ordering::SeqCst);
+            at
         }
     }
 

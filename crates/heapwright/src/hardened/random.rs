@@ -105,7 +105,8 @@ pub(super) fn begin() {
     os::random(&mut bytes);
     for (word, bytes) in PROCESS_KEY.iter().zip(bytes.chunks_exact(4)) {
         let bytes = [bytes[0], bytes[1], bytes[2], bytes[3]];
-        word.store(u32::from_ne_bytes(bytes), Ordering::Relaxed);
+        // (A key that was drawn before is not lost where the kernel refuses another.)
+        word.fetch_xor(u32::from_ne_bytes(bytes), Ordering::Relaxed);
     }
 }
 

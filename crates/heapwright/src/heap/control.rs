@@ -46,8 +46,8 @@ pub fn owns(address: *const u8) -> bool {
 /// Only a C layer that is the process's `malloc` calls this, in its constructor.
 pub fn take_over() {
     libc_block::record();
-    let samples = options::get().sample != 0;
-    if super::debugging() || hardens() || super::guarding() || samples || options::detailed() {
+    let takes_stacks = super::guarding() || options::samples();
+    if super::debugging() || hardens() || takes_stacks || options::detailed() {
         let _ = start::mine();
     } else {
         os::begin();

@@ -282,8 +282,12 @@ impl Memory for System {
     unsafe fn retract(&self, at: *mut u8, size: usize) -> bool {
         // SAFETY: by the contract nobody uses the contents.
         let is_gone = unsafe { self.decommit(at, size) };
-        // SAFETY: by the contract the range is whole pages that nobody uses.
-        is_gone && unsafe { shut(at, size) }
+        if is_gone {
+            // SAFETY: by the contract the range is whole pages that nobody uses. (Where the kernel
+            // refuses this for a part, the range reads as zero once it is committed, all the same.)
+            unsafe { shut(at, size) };
+        }
+        is_gone
     }
 
     fn address_space_limit(&self) -> Option<usize> {

@@ -134,7 +134,7 @@ fn a_ring_that_widens_keeps_its_entries() {
         for start in (0..last as u32).step_by(room / 4 + 1) {
             with_cache(true, |cache| {
                 let ring = &cache.rings[class];
-                let start = start.wrapping_sub(5) * PLACE;
+                let start = start.wrapping_sub(5).wrapping_mul(PLACE);
                 ring.head.store(start, Ordering::Relaxed);
                 ring.tail.store(start, Ordering::Relaxed);
                 let (few, many) = (room - 4, last - 4);
