@@ -33,8 +33,8 @@
 //! Where address space is limited, free runs are kept only as far as other users of it do not lack
 //! it. The rest is *absent*: see [`scarce`].
 //!
-//! Called by `cache` (units for slabs), `heap` (large blocks) and [`metadata`]. One lock, held for a
-//! few dozen instructions. System calls are made outside it, except when the frontier must be
+//! Called by `cache` (units for slabs), `heap` (large blocks) and [`metadata`]. One lock, held for
+//! a few dozen instructions. System calls are made outside it, except when the frontier must be
 //! committed.
 
 mod dense;
@@ -209,7 +209,7 @@ impl<O: Memory + Copy> Chunk<O> {
         fresh == units
     }
 
-    /// A run of `units` units was taken, and `fresh` of them have no pages. The dirty runs that wait
+    /// A run of `units` units was taken, and `fresh` of them have no pages. The waiting dirty runs
     /// could not serve it. If they are many, as many dirty units become due: the process does not
     /// grow by memory that it cannot use.
     fn pay_for_growth(&mut self, units: usize, fresh: usize) {
@@ -568,8 +568,8 @@ impl<O: Memory + Copy> Chunk<O> {
         }
     }
 
-    /// Purges all dirty units but `keep`, under the lock, so that all runs merge. Returns the number
-    /// of purged units.
+    /// Purges all dirty units but `keep`, under the lock, so that all runs merge. Returns the
+    /// number of purged units.
     fn purge_all(&mut self, keep: usize) -> usize {
         let mut purged = 0;
         let os = self.window.os();
