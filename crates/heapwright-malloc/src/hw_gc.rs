@@ -139,8 +139,8 @@ pub unsafe extern "C" fn hw_gc_create(
     }
 }
 
-/// Copies a caller's struct, as much of it as it says it has, and we know. Null: nothing. False: no version has so many bytes, or
-/// a field is set that we do not know.
+/// Copies a caller's struct, as far as its size says and this version knows. Null: copies nothing.
+/// False: no version has this size, or a field is set that this version does not know.
 ///
 /// # Safety
 ///
@@ -152,7 +152,7 @@ unsafe fn read_known<T>(from: *const T, to: *mut T) -> bool {
     }
     // SAFETY: by the contract.
     let size = unsafe { from.cast::<usize>().read() };
-    // What has a size has another field, and is as long as the alignment of the size wants it to be.
+    // A struct with a size has another field, and its length is a multiple of its alignment.
     if size <= size_of::<usize>() || size > LONGEST || !size.is_multiple_of(align_of::<T>()) {
         return false;
     }

@@ -267,11 +267,11 @@ pub unsafe extern "C" fn hw_pool_stats(
     unsafe { write_known(&now, out, size) }
 }
 
-/// More bytes than any version of a struct of the interface has: a size beyond is a mistake.
+/// More bytes than any version of a struct of the interface has. A larger size is a mistake.
 pub(crate) const LONGEST: usize = 64 << 10;
 
-/// Writes a struct to a caller's that may be shorter or longer. Returns the length
-/// of ours; 0 with errno EINVAL, and writes nothing, for a size that no version has.
+/// Writes a struct to the caller's, which may be shorter or longer. Returns the length of ours. For
+/// a size that no version has: returns 0 with errno EINVAL, and writes nothing.
 ///
 /// # Safety
 ///
