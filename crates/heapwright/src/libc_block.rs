@@ -67,7 +67,7 @@ unsafe fn word(address: usize) -> usize {
 #[cold]
 #[inline(never)]
 fn record_heap(start: usize, end: usize) {
-    // The last chunk, which reaches to the end, is what glibc has yet to hand out.
+    // The last chunk reaches to the end. It is memory that glibc has not handed out yet.
     let next = |at: usize| {
         if end - at < HEADER {
             return None;

@@ -117,7 +117,7 @@ fn groups(user: u32) -> Vec<u32> {
     // SAFETY: the call has filled it.
     let about = unsafe { about.assume_init() };
     let (mut groups, mut count) = (vec![0; MOST], MOST as libc::c_int);
-    // SAFETY: a string of the answer's, and room for so many groups.
+    // SAFETY: a string of the answer, and room for `count` groups.
     let got = unsafe {
         libc::getgrouplist(about.pw_name, about.pw_gid, groups.as_mut_ptr(), &raw mut count)
     };

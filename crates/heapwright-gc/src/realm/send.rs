@@ -16,9 +16,10 @@
 //!   do not hide anything: they say that they are `Send`, and then no `Gc` of another lifetime is in one.
 //! - *Values that do not stay*, garbage of the mutation that made them, may be of any type. The
 //!   thread that sweeps drops them. A type with something to drop is therefore allowed only if its
-//!   values may be dropped on any thread ([`Trace::DROPS_ANYWHERE`]). This is a constant of the type:
-//!   for most types the program verifies nothing at run time. A first value of another type is
-//!   refused with a panic. (The root itself is `Send`, so it may be a `Static<Vec<u8>>` or an `Arc`.)
+//!   values may be dropped on any thread ([`Trace::DROPS_ANYWHERE`]). This is a constant of the
+//!   type: for most types the program verifies nothing at run time. A first value of another type
+//!   is refused with a panic. (The root itself is `Send`: it may be a `Static<Vec<u8>>` or an
+//!   `Arc`.)
 //! - *Values that only their finalizers keep* may be of any type, too, and any thread may call the
 //!   finalizers. A type may therefore have finalizers only if it is `Send`, with `'static` for its
 //!   lifetime, like the types that the root leads to ([`Trace::SENDS`], a constant as well). All

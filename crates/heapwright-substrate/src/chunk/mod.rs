@@ -92,8 +92,8 @@ pub enum Want {
 }
 
 impl Want {
-    /// Whether the kernel is to zero `units` units. A few units with pages are cheaper to zero in
-    /// place than page faults are.
+    /// Whether the kernel must zero `units` units. For a few units that have pages, zeroing in
+    /// place costs less than page faults.
     fn is_zero_by_kernel(self, units: usize) -> bool {
         self == Self::Zero && units * UNIT >= ZERO_BY_KERNEL
     }
@@ -127,7 +127,7 @@ pub struct Chunk<O: 'static> {
     most_taken: usize,
     /// The fewest dirty units in the last delay.
     low: LowWater,
-    /// `due`: dirty units that are to go back, because the program did not need them for a whole
+    /// `due`: dirty units that must go back, because the program did not need them for a whole
     /// delay. `owed`: those of them that are due because the heap grew.
     due: usize,
     owed: usize,
