@@ -67,7 +67,7 @@ const ALLOWANCE: usize = (256 << 20) / UNIT;
 /// those in use.
 const FEW: usize = (32 << 20) / UNIT;
 /// Units of a long run: 1 MiB. While the heap grows by one, 2 MiB or the run's 32nd part may wait,
-/// and besides an eighth of the other units in use.
+/// whichever is more, and besides an eighth of the other units in use.
 const LONG: usize = (1 << 20) / UNIT;
 const FEW_BESIDE_LONG: usize = (2 << 20) / UNIT;
 const PART_OF_LONG: usize = 32;
