@@ -107,7 +107,7 @@ impl Parts {
             excess -= less;
         }
         parts.live += large;
-        // (Tables that were only read are in memory by the kernel's word, but not resident.)
+        // (The kernel counts tables that were only read as in memory, but not as resident.)
         parts.metadata += resident.tables.min(anonymous - window);
         let rest = (rss + parts.gone).saturating_sub(parts.sum());
         *if is_fresh || is_known { &mut parts.not_ours } else { &mut parts.unattributed } += rest;

@@ -1,7 +1,7 @@
 //! Tables, written once for a screen and for a page.
 //!
 //! ```text
-//! Table::new("allocator|>time:9|%fill share")      titles of columns, each after its kind:
+//! Table::new("allocator|>time:9|%fill share")      titles of columns, with their kinds in front:
 //!               words     numbers  a bar, of class `fill`; `*` long names; `:9` the least width
 //! text      one blank between columns, two before words; no bars
 //! render    <table> in a box that scrolls: templates/table.html

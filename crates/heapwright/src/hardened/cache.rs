@@ -568,7 +568,8 @@ impl Cache {
         let count = ring.count().max(0) / PLACE as i32;
         let room = (ring.mask.get() / PLACE) as i32 + 1;
         let is_long = size_class::size(class) > SHORT;
-        // All entries go on waiting, and those that pending calls may have taken are replaced.
+        // All entries go on waiting, and at least [`LEAST_WAIT`]: pending calls may have taken
+        // some.
         let waiting = if is_long { count } else { count.max(LEAST_WAIT) };
         // (In a young process each call decides whether its block gets guards.)
         let batch = if is_early() { 1 } else { ring.batch.load(Ordering::Relaxed).max(1) };
