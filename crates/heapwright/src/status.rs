@@ -54,8 +54,8 @@ const OFTEN_SHARE: u64 = 200;
 /// What a report takes at most, and with each unit of the heap. One that takes longer was interrupted, or the first one.
 const LONGEST_NS: u64 = 20_000;
 const LONGEST_OF_UNIT_NS: u64 = 50;
-/// A report is due when the process has become older by this part of its age, and at once when the
-/// bytes in use have changed by this part.
+/// A report is due when the process has become older by this part of its age. It is due at once
+/// when the bytes in use have changed by this part.
 const AGE_SHARE: u64 = 8;
 const CHANGED_SHARE: usize = 8;
 
@@ -88,9 +88,9 @@ static SAMPLES_UNTIL_NS: AtomicU64 = AtomicU64::new(0);
 /// shared memory: at once if the heap has started, else as soon as it starts. A preloaded library
 /// does this by itself; a program that links heapwright may. The caller holds no lock.
 ///
-/// Takes some microseconds, for six system calls. A process is not shown if the option `publish=no`
-/// forbids it, if it is set-uid, if the kernel gives no shared memory, or if the system has a
-/// thousand segments.
+/// Takes some microseconds, for six system calls. A process is not shown if it is set-uid or has
+/// the option `publish=no`. Nor is it shown if the kernel gives no shared memory, or if the system
+/// has a thousand segments.
 ///
 /// ```
 /// heapwright::status::publish();

@@ -21,9 +21,9 @@
 //!   is refused with a panic. (The root itself is `Send`: it may be a `Static<Vec<u8>>` or an
 //!   `Arc`.)
 //! - *Values that only their finalizers keep* may be of any type, too, and any thread may call the
-//!   finalizers. A type may therefore have finalizers only if it is `Send`, with `'static` for its
-//!   lifetime, like the types that the root leads to ([`Trace::SENDS`], a constant as well). All
-//!   that its values lead to is `Send` then.
+//!   finalizers. A type may therefore have finalizers only if it is `Send` with `'static` for its
+//!   lifetime, like the types that the root leads to. ([`Trace::SENDS`] says so, a constant as
+//!   well.) All that its values lead to is `Send` then.
 //! - *In a mutation* nothing goes anywhere: a `Gc<'gc, T>` is neither `Send` nor `Sync`.
 //!
 //! **Async.** A future that has a realm is as `Send` as the realm: it may be held across an `.await`, on any

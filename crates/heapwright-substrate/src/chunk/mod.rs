@@ -483,9 +483,9 @@ impl<O: Memory + Copy> Chunk<O> {
         newer
     }
 
-    /// Takes the oldest dirty run, or its end, out of all indexes, if the program did not need it
-    /// for `delay` milliseconds, or if there are too many dirty units. The tags of a run that is
-    /// out say 0 units: nothing merges with it.
+    /// Takes the oldest dirty run, or its end, out of all indexes. It must not have been needed for
+    /// `delay` milliseconds, or there must be too many dirty units. The tags of a run that is out
+    /// say 0 units: nothing merges with it.
     fn expire(&mut self, now: u32, delay: i32) -> Option<(usize, usize)> {
         if delay < 0 {
             return None;

@@ -37,8 +37,8 @@
 //!   (`mod`). With `hardened:full` a call that exchanges two entries shuts the ring, too.
 //!
 //! **Misuse.** `malloc` hands out a slot only if its word says that the slot is in a ring, and the
-//! slot's first 16 bytes are zero. `free` takes a slot only if its word says that the block is live
-//! and was made by the matching kind of call, and the canary is intact. The cold path decides all
+//! slot's first 16 bytes are zero. `free` takes a slot only if its canary is intact, and its word
+//! says that the block is live and was made by the matching kind of call. The cold path decides all
 //! other cases.
 //!
 //! Invariants: all entries from the oldest to the newest are slots whose words say that they are in
