@@ -109,9 +109,9 @@ case_nginx() {
     kill -QUIT "$(cat n.pid)"; wait $server
 }
 
-# What --more adds.
+# The programs that --more adds.
 
-# --- compilers and what reads languages ---------------------------------------------
+# --- compilers and readers of languages ---------------------------------------------
 
 case_gfortran() {
     cat >a.f90 <<'F'

@@ -5,19 +5,21 @@
 #   ci/book.sh PAGE...         runs the commands of these pages only
 #
 #   ci/book.sh findings [--check | --measure]
-#                              docs/findings, a page for each thing that heapwright finds: compiles and runs
-#                              the pages' examples and puts in the reports they give, the figures of the
-#                              corpus, and the table of all. Addresses, build-ids and what called main are
-#                              left out. --check only says whether they are current; --measure runs the
-#                              corpus first (ci/corpus.sh) and keeps its figures in docs/findings/measured.tsv
+#                              docs/findings, a page for each kind of finding: compiles and runs the
+#                              pages' examples, and writes their reports, the corpus's figures and
+#                              the table of all findings into the pages. Addresses, build-ids and
+#                              the callers of main are left out. --check only says whether the pages
+#                              are current. --measure runs the corpus first (ci/corpus.sh), and
+#                              keeps its figures in docs/findings/measured.tsv
 #   ci/book.sh gc              the tutorial of the collected heap (docs/gc.md) and its program
-#                              (docs/toy-vm/toy.c): every C block of the page is in the program as it stands
-#                              there; it compiles from an installed tree, as C99 without a warning,
-#                              heapwright_gc.h as C++ as well; it prints what the page says, in all layouts,
-#                              in one step and in the smallest, collecting at every allocation, verified,
-#                              with a scanned stack, moving; and without a collector, but for the file that
-#                              nobody closes; its dump, read by `heapwright heap`, has the page's types and
-#                              sizes; a program that leaves a duty out is caught where the page says so
+#                              (docs/toy-vm/toy.c). The program has every C block of the page
+#                              unchanged. It compiles from an installed tree as C99 without a
+#                              warning, and heapwright_gc.h also as C++. It prints the page's
+#                              output: in all layouts, in one step and in the smallest, with a
+#                              collection at every allocation, verified, with a scanned stack,
+#                              moving; and without a collector, except for the file that nobody
+#                              closes. Its dump, read by `heapwright heap`, has the page's types and
+#                              sizes. A program that omits a duty is caught as the page says
 #
 # A page names a command's output as it is; what may differ from run to run is listed in ci/book.py, and nothing else may.
 # Building also finds links that lead nowhere (ci/book-pages.py). mdBook is built once, which takes a minute: with
@@ -67,14 +69,15 @@ for block in strange:
 sys.exit(f"{len(strange)} of {len(blocks)} blocks of {sys.argv[1]} are not in {sys.argv[2]}" if strange or not blocks else 0)
 PYTHON
 
-    # What the page says the program prints: its block that begins with the command.
+    # The page's block of the program's output: it begins with the command.
     said() { sed -n "/^\$ toy$1\$/,/^\`\`\`/{/^\\$/d;/^\`\`\`/d;p}" docs/gc.md; }
     said '' >"$SCRATCH/want"
     said ' small' >"$SCRATCH/want-small"
     if [ ! -s "$SCRATCH/want" ] || [ ! -s "$SCRATCH/want-small" ]; then die "docs/gc.md does not say what the toy prints"; fi
 
     STRICT=(-std=c99 -O2 -g -Wall -Wextra -Wpedantic -Werror)
-    # From an installed tree, as a reader of the page has it: headers, library, and what pkg-config says of them.
+    # From an installed tree, as a reader of the page has it: headers, library, and pkg-config's
+    # file.
     command_or_package pkg-config pkgconf
     HEAPWRIGHT_LIBRARY_DIR=$library sh ci/install.sh "$SCRATCH/usr" >"$SCRATCH/installed" 2>&1 || { cat "$SCRATCH/installed" >&2; die "it does not install"; }
     read -ra LINKED < <(PKG_CONFIG_PATH=$SCRATCH/usr/lib/pkgconfig pkg-config --cflags --libs heapwright)
@@ -108,7 +111,7 @@ PYTHON
         done
     done
 
-    # Few objects in a page, so that few stay because of a neighbour: only where slots are so wide.
+    # With few objects in a page, few stay because of a neighbour: only where slots are this wide.
     for layout in fine powers; do
         for words in "stress moving" "stress generations moving" "stress crumbs verify moving" "crumbs generations moving"; do
             # shellcheck disable=SC2086
@@ -120,7 +123,7 @@ PYTHON
     "$SCRATCH/toy-without" >"$SCRATCH/out"
     diff <(sed 's/^0 files are open$/1 files are open/' "$SCRATCH/want") "$SCRATCH/out" || die "the toy without a collector prints something else"
 
-    # From a program's heap to the command: the page's tables are what it says of this dump.
+    # From a program's heap to the command: the page's tables are its output for this dump.
     cargo build --quiet --locked -p heapwright-cli
     heapwright=$CARGO_TARGET_DIR/debug/heapwright
     (cd "$SCRATCH" && ./toy dump >out && "$heapwright" heap --format html -o heap.html toy.heap >told)
@@ -139,14 +142,14 @@ for part in ("pair", "symbol", "closure", "</svg>"):
 PYTHON
     runs=$((runs + 1))
 
-    # What is left out, and what says so (docs/gc.md, "When a duty is left out").
+    # Omitted duties, and what finds each omission (docs/gc.md, "When a duty is left out").
     caught() { # NAME SED-SCRIPT MESSAGE WORDS...
         local name=$1 script=$2 message=$3 status=0
         shift 3
         sed "$script" $toy >"$SCRATCH/$name.c"
         ! cmp -s "$SCRATCH/$name.c" $toy || die "$name: nothing was left out"
         cc -std=c99 -O2 -w "$SCRATCH/$name.c" -o "$SCRATCH/$name" "${LINKED[@]}"
-        # In a group, for the shell's own word on how the program ended.
+        # In a group, to catch the shell's own line about the program's end.
         { (ulimit -c 0 && exec timeout 300 "$SCRATCH/$name" "$@") >"$SCRATCH/out" 2>"$SCRATCH/err" || status=$?; } 2>/dev/null
         if [ $status -eq 0 ] || ! grep -q "$message" "$SCRATCH/err"; then
             cat "$SCRATCH/err" >&2

@@ -3,9 +3,9 @@
 # other threads free, when owners died or idle, after much was freed, in threads
 # that once allocated, in many that allocate a little, and what pauses cost (bench/bounds, one program a promise).
 #
-#   ci/bounds.sh describe [NS]   instead what hw_describe costs: nanoseconds a call on a warm address of
-#                                every kind (own block, inside one, foreign, unmapped), at most 30, and
-#                                never a fault
+#   ci/bounds.sh describe [NS]   instead the cost of hw_describe: at most 30 nanoseconds (NS) a call
+#                                on a warm address of every kind (a block, inside one, foreign,
+#                                unmapped), and never a fault
 #   ci/bounds.sh [--cache MODEL] [--with NAME=['VAR=VALUE ...]PATH']... [--with glibc] [--only PROGRAM,...]
 #
 # With --cache, heapwright runs under that cache model, such as shared:2.

@@ -33,8 +33,8 @@ COMPILE=(cc -std=gnu11 -O1 -g -Wall -Wextra -Werror -pthread -fno-builtin -Icrat
 printf '%50000s\n' '' | tr ' ' x >"$SCRATCH/line"
 
 failures=0
-# start OPTIONS WORDS...: the program; what it says is in $SCRATCH/out and $SCRATCH/err. (Functions
-# are bound first: the loader would save the machine's registers on a small stack.)
+# start OPTIONS WORDS...: runs the program, with its output in $SCRATCH/out and $SCRATCH/err.
+# (Functions are bound first: else the loader saves the machine's registers on a small stack.)
 start() {
     local options=$1
     shift
@@ -42,7 +42,7 @@ start() {
         env HEAPWRIGHT="$options" LD_PRELOAD="$HEAPWRIGHT_SO" LD_BIND_NOW=1 \
         "$SCRATCH/chaos" "$@" >"$SCRATCH/out" 2>"$SCRATCH/err" </dev/null
 }
-# run OPTIONS WORDS...: the same. A healthy program says nothing on stderr.
+# run OPTIONS WORDS...: the same; fails if the program writes to stderr, as no healthy one does.
 run() { start "$@" && [ ! -s "$SCRATCH/err" ]; }
 # failed NAME: what a failed run said, with names for its frames.
 failed() {
@@ -51,13 +51,13 @@ failed() {
     python3 ci/chaos/frames.py <"$SCRATCH/err" | sed 's/^/     /'
 }
 
-# in_surroundings NAME OPTIONS...: the program in these surroundings. It may say that a limit is
-# near, that a file cannot be made, and its statistics. FILE is one that it may make.
+# in_surroundings NAME OPTIONS...: runs the program in these surroundings. The library may write
+# that a limit is near, that a file cannot be made, and statistics. FILE is a file that it may make.
 in_surroundings() {
     local name=$1 first=$((SEED / 4 * 4)) options seed stack ended=0
     shift
     for options in "$@"; do
-        # What docs/platforms.md promises, and some frames of the program's.
+        # The stack that docs/platforms.md promises, and some frames of the program.
         stack=$((4096 + 1024))
         [[ ! $options =~ mode=debug ]] || stack=$((8192 + 1024))
         for ((seed = first; seed < first + 4; seed++)); do

@@ -2,13 +2,13 @@
 // libFuzzer (ci/gc-fuzz.sh), against a shadow of what is reachable.
 //
 //   heap's object    | number | count | weaks | reference | reference | ... | weak reference | ...
-//   shadow           by number: address, references (numbers), whether freed, what is asked
-//                    about its end
+//   shadow           by number: address, references (numbers), whether freed, registrations for
+//                    its end
 //
-// Every object wants to be freed, and is poisoned when it is: whatever touches it afterwards (the
-// runtime's trace, which the collector calls, or the check) is caught in the act. After
-// a full collection everything that the shadow's handles lead to is as it was written; guardians
-// have retrieved, and finalizers have run, for what nothing leads to; and nothing else is left.
+// Every object asks to be freed, and is poisoned then: AddressSanitizer catches each later access
+// (by the runtime's trace, which the collector calls, or by the check). After a full collection all
+// objects that the shadow's handles lead to are unchanged. For objects that nothing leads to,
+// guardians have retrieved them, and finalizers have run. No other object is left.
 
 #include <heapwright_gc.h>
 #include <pthread.h>
@@ -34,12 +34,12 @@ struct shadow {
 };
 
 static struct shadow shadows[OBJECTS];
-// What guardians have not retrieved, by numbers of objects.
+// Registrations whose objects guardians have not retrieved, by numbers of objects.
 static struct registration {
     size_t guardian, object, representative;
 } registered[REGISTERED];
 static size_t registrations;
-// Whether what was seen is all that was alive before finalizers became due.
+// Whether the seen objects are all that were alive before finalizers became due.
 static bool is_settled, is_incremental;
 static size_t made;
 static void **handles[HANDLES];
@@ -75,7 +75,7 @@ static void died(void *memory, size_t size, void *data) {
 static const uint8_t *input;
 static size_t left;
 static size_t next(void) { return left == 0 ? 0 : (left--, *input++); }
-// One of a few handles mostly, so that they lead to each other's objects.
+// Mostly one of a few handles, so that handles lead to each other's objects.
 static size_t handle(void) {
     size_t any = next();
     return any < 224 ? any % 6 : any % HANDLES;
@@ -145,7 +145,7 @@ static void see(size_t number) {
     }
 }
 
-// What handles lead to, and what guardians keep for it.
+// Marks the objects that handles lead to, and those that live guardians keep.
 static void see_all(void) {
     for (size_t i = 0; i < made; i++)
         shadows[i].seen = false;
@@ -162,7 +162,7 @@ static void see_all(void) {
     }
 }
 
-// Weak places of what was seen lead to what was seen too, or nowhere.
+// Weak places in seen objects lead to seen objects, or nowhere.
 static void see_weak(struct shadow *shadow) {
     for (size_t i = shadow->count - shadow->weaks; i < shadow->count; i++) {
         unsigned short reference = shadow->references[i];
@@ -172,8 +172,8 @@ static void see_weak(struct shadow *shadow) {
     }
 }
 
-// A finalizer: its object is whole, and shows no object, itself included, whose finalizer is due or
-// has run.
+// A finalizer. Its object is whole. Weak places in it show no object, itself included, whose
+// finalizer is due or has run.
 static void ends(void *memory, void *data) {
     (void)data;
     struct object *object = memory;
@@ -206,12 +206,12 @@ static void guard(void) {
     registered[registrations++] = (struct registration){ kept[from], kept[about], kept[given] };
 }
 
-// What a guardian retrieves, if it has anything: an object that was registered with it.
+// Retrieves from a guardian. The result, if any, is an object that was registered with it.
 static struct object *retrieved(size_t guardian) {
     struct object *object = hw_gc_retrieve(mutator, shadows[guardian].guardian);
     if (object == NULL)
         return NULL;
-    // Of several with this representative it is one whose object nothing leads to.
+    // Of several objects with this representative, nothing leads to the retrieved one.
     struct registration *it = NULL;
     for (struct registration *one = registered; one < registered + registrations; one++)
         if (one->guardian == guardian && one->representative == object->number)
@@ -233,7 +233,7 @@ static void retrieve(void) {
     }
 }
 
-// Forgets what was registered with guardians that are dead. Whether handles lead to all others.
+// Forgets registrations with dead guardians. Whether handles lead to all other objects.
 static bool handles_lead_to_guardians(void) {
     size_t left = 0;
     bool all = true;
@@ -252,7 +252,7 @@ static void look(void) {
         hw_gc_collect(mutator);
         see_all();
         more = false;
-        // What is retrieved is alive until the next collection.
+        // A retrieved object is alive until the next collection.
         for (size_t i = 0; i < made; i++)
             while (shadows[i].guardian != 0 && shadows[i].seen) {
                 struct object *object = retrieved(i);
@@ -261,7 +261,7 @@ static void look(void) {
                 see(object->number);
                 more = true;
             }
-        // All that are due became so in one collection, and keep no guardian.
+        // All due finalizers became due in one collection, and keep no guardian.
         is_settled = handles_lead_to_guardians() && !is_incremental;
         more |= hw_gc_run_finalizers(mutator, OBJECTS) > 0;
         is_settled = false;
@@ -336,7 +336,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
     mutator = hw_gc_attach(heap);
     check(mutator != NULL);
     made = registrations = 0;
-    // It takes a hundred times as long as all the rest.
+    // (A fork takes a hundred times as long as all other operations.)
     bool forks_once = next() % 64 == 63;
     for (size_t i = 0; i < HANDLES; i++)
         check((handles[i] = hw_gc_root_new(mutator, NULL)) != NULL);

@@ -5,29 +5,29 @@
 #   ci/gc.sh [options of bench/gc]
 #   ci/gc.sh --only gcbench,splay --rounds 3
 #   ci/gc.sh --quick           a minute: only that all runs
-#   ci/gc.sh balance [--quick] several heaps in one process, sized by a factor each or by the
-#                              square-root rule (hw_gc_balance): what all of them have on average, and
-#                              the CPU time of all; a minute or two
+#   ci/gc.sh balance [--quick] several heaps in one process, each sized by a factor or by the
+#                              square-root rule (hw_gc_balance): the mean memory and the CPU time of
+#                              all heaps together; a minute or two
 #   ci/gc.sh realm [options of bench/realm]
-#                              the safe door (heapwright::gc::Realm) beside gc-arena, gc, dumpster, Rc
-#                              and Box; 5 rounds take about four minutes. --quick: only that all runs,
-#                              and computes the same. --strict fails if a figure is missed, too
+#                              the safe door (heapwright::gc::Realm) beside gc-arena, gc, dumpster,
+#                              Rc and Box; 5 rounds take about four minutes. --quick only verifies
+#                              that all run and compute the same. --strict also fails if a figure is
+#                              missed
 #   ci/gc.sh realm collections [--quick]
 #                              a realm's collections beside std's with Rc
-#   ci/gc.sh scheme            the Scheme in crates/heapwright/examples/scheme, a client of the safe door:
-#                              its suite and its programs come to what they should, in every way to
-#                              collect; its suite also with a verified collection after every operation,
-#                              and everything moved after every fourth; what is wrong is told with its
-#                              place
+#   ci/gc.sh scheme            the Scheme in crates/heapwright/examples/scheme, a client of the safe
+#                              door: its suite and its programs give the right results, in every way
+#                              to collect; the suite also with a verified collection after every
+#                              operation, and with everything moved after every fourth. Each error
+#                              has its place
 #   ci/gc.sh scheme table [ROUNDS]
-#                              and the programs beside Debian's guile and gambit: time, peak memory, the
-#                              collector's share
+#                              the same, and the programs beside Debian's guile and gambit: time,
+#                              peak memory, the collector's share
 #   ci/gc.sh scheme serve [SECONDS]
-#                              and a server for ten minutes, or so long: what it has of memory on the way,
-#                              how long anybody waits for the collector
-#   ci/gc.sh grown [ROUNDS]    generations, compaction, the safe door and the Scheme, in
-#                              turns with their peers: an hour of a quiet machine; fewer rounds
-#                              (default 7), less
+#                              the same, and a server for ten minutes, or SECONDS: its memory
+#                              meanwhile, and how long requests wait for the collector
+#   ci/gc.sh grown [ROUNDS]    generations, compaction, the safe door and the Scheme, in turns with
+#                              their peers: 7 rounds take an hour of a quiet machine
 #
 # The programs run in turns, each variant once a round; 7 rounds of all take about an
 # hour and want a quiet machine. What each run printed is in runs.txt, beside tables.md
@@ -40,7 +40,7 @@
 #
 # HEAPWRIGHT_SO measures another library. --help lists the options.
 #
-# One run of realm alone, for a profiler (after it was built, in the target folder):
+# One run of realm alone, for a profiler (in the target folder, after a build):
 #
 #   perf record bench/release/realm run splay heapwright size=8000
 set -euo pipefail

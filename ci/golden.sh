@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
-# The lengths of paths are a test: instructions, with the ret, by callgrind, against golden numbers.
+# Tests the lengths of paths: callgrind counts their instructions, with the ret, against golden
+# numbers.
 #
-#   ci/golden.sh [calls]   a call of malloc (small), free (local), sized delete, and a free of another
-#                          thread's block; and the way from a malloc whose list is empty to the refill
-#                          and back, without the refill. With caches that threads share (cache=shared)
-#                          a pair may be at most 25 longer than with exclusive ones, with those of
-#                          CPUs (cache=percpu) at most 14. Valgrind has no restartable sequences, so
-#                          for these the program says itself where its area is (golden-rseq.c). The
-#                          hardened heap clears and checks each block.
+#   ci/golden.sh [calls]   a call of malloc (small), free (local), sized delete, and a free of
+#                          another thread's block; the way from a malloc whose list is empty to the
+#                          refill and back, without the refill. A pair with shared caches
+#                          (cache=shared) may be at most 25 instructions longer than with exclusive
+#                          ones, a pair with CPUs' caches (cache=percpu) at most 14. Valgrind has no
+#                          restartable sequences: for these the program itself names its area
+#                          (golden-rseq.c). The hardened heap clears and verifies each block.
 #   ci/golden.sh sizes     a pair of allocation and free, of the entry points at sizes from 16 bytes to
 #                          1,000,000 (golden-sizes.c). A path may be longer than its golden number by
-#                          3 instructions or 2 %, whichever is more. What memset does is left out.
+#                          3 instructions or 2 %, whichever is more. memset itself is not counted.
 #   ci/golden.sh gc        the inline functions of heapwright_gc.h: an allocation whose size is a
 #                          constant, one whose size is not, a store of a reference, the barrier
 #                          without the store (what is stored; the object; the slot), a poll. (Callgrind
@@ -20,9 +21,9 @@
 #   ... --bless            write the measured numbers to ci/golden.txt, ci/golden-sizes.txt ...
 #   ... --print            only print (for other libraries: HEAPWRIGHT_SO=...)
 #
-# `path` is the shortest call seen (a part of 8 calls in which none left the fast path), `mean` is over
-# many calls with whatever slow path some of them took; a mean far from the path would mean that the
-# fast path is seldom taken. Of sizes the shortest part of 64 pairs counts.
+# `path` is the shortest call (of a part of 8 calls that all stayed on the fast path). `mean` is
+# over many calls, with the slow paths of some. A mean far from the path means that calls seldom
+# take the fast path. For sizes the shortest part of 64 pairs counts.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

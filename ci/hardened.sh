@@ -10,12 +10,12 @@
 #   ci/hardened.sh --time      instead: the race's workloads and programs under light and full, with mimalloc and the
 #                              hardened peers beside; further arguments go to heapwright bench (--rounds 3)
 #   ci/hardened.sh --bounds [MODE]...
-#                              instead: what the checks of libheapwright-hardened.so, and of
-#                              libheapwright-check.so, cost a call of a copying function, beside the C
-#                              library's own (bench/hardened/copies.c); hardened and check, or fast.
-#                              Asked: memcpy of 16 bytes at most 2 ns more outside of the heap, 3 ns
-#                              into a block of mode=hardened, 5 ns into one of the library that
-#                              `heapwright check` preloads, also into a large one
+#                              instead: the cost of the checks of libheapwright-hardened.so, and of
+#                              libheapwright-check.so, for a call of a copying function, beside the
+#                              C library's own (bench/hardened/copies.c); hardened and check, or
+#                              fast. Targets for memcpy of 16 bytes: at most 2 ns more outside of
+#                              the heap, 3 ns into a block of mode=hardened, 5 ns into a block of
+#                              the library that `heapwright check` preloads, also a large one
 #   ci/hardened.sh --missed    also a line for each variant that was missed
 #   ci/hardened.sh --groups overflow,underflow
 #                              only these groups, and no attacks

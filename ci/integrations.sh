@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
-# The integrations with others' tools, each on programs with a mistake and their twins without.
+# The integrations with other tools, each on programs with a mistake and their twins without.
 #
 #   ci/integrations.sh action      the GitHub action, as a dry run: its shell steps on a program that loses
 #                                  a block and on one that does not, with the variables and files of a
-#                                  runner (ci/action.py). `gh` is a file that says what it was asked for
-#   ci/integrations.sh pytest      the pytest plugin, installed from its folder, on an extension in C that
-#                                  is built here: of each test that is wrong the same test is there right.
-#                                  The wrong ones fail, under their names and with the function at fault
-#   ci/integrations.sh listeners   the listeners for GoogleTest and Catch2, each on a program of which two
-#                                  tests lose a block and the others none. The two fail, under their names,
-#                                  and the commands that the failures give show the functions at fault. And
-#                                  the package for Go's tests, where Go is: a test that loses memory of C
-#                                  fails, and its like that does not passes
+#                                  runner (ci/action.py). `gh` is a file that records its arguments
+#   ci/integrations.sh pytest      the pytest plugin, installed from its folder, on an extension in
+#                                  C that is built here. Each wrong test has a correct twin. The
+#                                  wrong tests fail, under their names and with the function at
+#                                  fault
+#   ci/integrations.sh listeners   the listeners for GoogleTest and Catch2, each on a program in
+#                                  which two tests lose a block and the others none. The two fail,
+#                                  under their names. The commands in their failures show the
+#                                  functions at fault. Also the package for Go's tests, if Go is
+#                                  installed: a test that loses memory of C fails, and its twin that
+#                                  loses none passes
 #
 #   HEAPWRIGHT_COMMAND  the command (default: built from this checkout)
 set -euo pipefail

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# What the command promises about large files.
+# Verifies what the command promises about large files.
 #
 #   ci/large.sh report [--quick]   records of a million findings and a gigabyte (of a million different
 #                                  ones; of a thousand that come again and again) are reported within
 #                                  30 seconds and 1 GiB of memory: 2.1 GiB of disk
-#   ci/large.sh heap [--quick]     dumps of ten million objects with thirty million references, whatever
-#                                  these are like, are summarised within a minute and 1 GiB of memory:
+#   ci/large.sh heap [--quick]     dumps of ten million objects with thirty million references of
+#                                  any form are summarised within a minute and 1 GiB of memory:
 #                                  three of at most 140 MB of disk each
 #
-# --quick makes a hundredth of it, with the debug build: that it works. Prints each figure: what is
-# asked, what was measured, the verdict. Ends with 1 where it is missed.
+# --quick makes a hundredth of it, with the debug build, and verifies that it works. Prints each
+# figure with its target and the verdict. Ends with 1 if a target is missed.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -32,7 +32,8 @@ row() { # NAME ASKED UNIT MEASURED
     awk "BEGIN { exit !($4 > $2) }" && verdict=MISSED status=1
     printf '%-42s %6s %3s %9s %3s %9s\n' "$1" "$2" "$3" "$4" "$3" "$verdict"
 }
-# measured WHAT SECONDS CODE ARGUMENTS...: the command under the launcher; rows for its time and memory, of which 1 GiB is asked.
+# measured WHAT SECONDS CODE ARGUMENTS...: runs the command under the launcher, and prints rows for
+# its time and its memory, which may be 1 GiB.
 measured() {
     local wall peak code
     "$launcher" 3 0 $$ "$command" "${@:4}" 3>"$SCRATCH/cost" >"$SCRATCH/said"

@@ -8,13 +8,14 @@
 # Each row is first run without the preload: where that fails too, the row says
 # so and proves nothing (`skip`).
 #
-#   ci/limits.sh           that
-#   ci/limits.sh kernels   kernels and sandboxes that lack what the library uses: each of its system calls
-#                          that may be refused is answered, by a seccomp filter (ci/kernels.c), with
-#                          ENOSYS as an old kernel does, with EPERM as containers do, and with EINVAL as
-#                          gVisor does; in each mode and cache model, and with the libraries that check
-#                          bounds. A program of threads must end as it does without the library, and the
-#                          library may say one line at most. HEAPWRIGHT_SLICE takes a sixth of the rows
+#   ci/limits.sh           all of this
+#   ci/limits.sh kernels   kernels and sandboxes that lack system calls of the library. A seccomp
+#                          filter (ci/kernels.c) answers each call that may be refused with ENOSYS,
+#                          as an old kernel does, with EPERM, as containers do, and with EINVAL, as
+#                          gVisor does: in each mode and cache model, and with the libraries that
+#                          check bounds. A program of threads must end as it does without the
+#                          library, and the library may write at most one line. HEAPWRIGHT_SLICE
+#                          takes a sixth of the rows
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -28,7 +29,7 @@ kernels() {
     cc -O2 -pthread -o "$SCRATCH/limits" ci/limits.c
 
     # madvise's advices by number: DONTNEED, HUGEPAGE, NOHUGEPAGE, DONTDUMP, COLLAPSE, POPULATE_WRITE, GUARD_INSTALL, GUARD_REMOVE.
-    # What a kernel of a sandbox lacks (gVisor), together.
+    # The calls that a sandbox's kernel (gVisor) lacks, all together.
     TOGETHER=rseq+membarrier+mincore+mseal+madvise:14+madvise:15+madvise:16+madvise:23+madvise:25+madvise:102
     CALLS=(rseq membarrier mincore madvise madvise:4 madvise:14 madvise:15 madvise:16 madvise:23 madvise:102
         mremap mseal getrandom sysinfo prctl prlimit64 sched_getaffinity sched_yield statfs fallocate readlink getcwd sigaltstack ppoll
@@ -37,7 +38,8 @@ kernels() {
     MODES=(mode=fast mode=debug,guard=all mode=debug,guard=never mode=hardened:full cache=shared:2 cache=percpu hardened check)
 
     failures=0 held=0 number=0
-    # runs OUT OPTIONS PRELOAD CALL ERROR WORDS...: the program's status; what it says is in OUT and OUT.err.
+    # runs OUT OPTIONS PRELOAD CALL ERROR WORDS...: the program's status, with its output in OUT and
+    # OUT.err.
     runs() {
         local out=$1 options=$2 preload=$3 call=$4 error=$5 status=0
         shift 5
@@ -77,7 +79,7 @@ kernels() {
             done
         done
     done
-    # The filter must be what answers, or the rows prove nothing.
+    # The filter itself must answer, or the rows prove nothing.
     if "$SCRATCH/kernels" sched_getaffinity EPERM taskset -p $$ >/dev/null 2>&1; then say "FAIL the filter did not take effect"; failures=$((failures + 1)); fi
     [ $failures -eq 0 ] || die "$failures rows failed"
     [ $held -gt 0 ] || die "no row could be tried: no filter can be installed here"

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Ways to link libheapwright.a into a program: static, static-pie, with link-time optimisation, C++ without its runtime; and that
-# the debug heap of a static program has stack traces. The first table of docs/platforms.md has a row for each. Then Rust
-# programs that link heapwright: one alone and under a preloaded heapwright, the same output, and under the preload its memory
-# is in the preload's account; and a server whose heap profile is behind an address.
+# Ways to link libheapwright.a into a program: static, static-pie, with link-time optimisation, C++
+# without its runtime. The debug heap of a static program must have stack traces. The first table of
+# docs/platforms.md has a row for each. Then Rust programs that link heapwright. One runs alone and
+# under a preloaded heapwright: its output must be the same, and under the preload its memory is in
+# the preload's account. Another is a server that offers its heap profile at an address.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -85,7 +86,8 @@ allocations=$(sed -nE 's/.* allocations +([0-9]+) of .*/\1/p' "$SCRATCH/stats")
 [ "${allocations:-0}" -gt 160000 ] || { cat "$SCRATCH/stats"; die "its allocations are not in the account"; }
 say "ok: prints $alone alone and under the preload, which counted $allocations allocations"
 
-# A server with a heap profile behind an address: what is kept is in the record that the socket gets.
+# A server that offers its heap profile at an address: the record from the socket has the live
+# blocks.
 cargo build --quiet --locked --release -p heapwright --features debug --example profile_endpoint
 "$CARGO_TARGET_DIR/release/examples/profile_endpoint" >"$SCRATCH/address" &
 server=$!
@@ -106,7 +108,7 @@ for record in before after; do
     [ "$(head -c 7 "$SCRATCH/$record")" = HWDEBUG ] || die "the endpoint's answer is no record"
 done
 [ "$(stat -c %s "$SCRATCH/after")" -gt "$(stat -c %s "$SCRATCH/before")" ] || die "what the server keeps is not in the profile"
-# The same server on the hardened heap: nothing is reported, whatever its blocks' stacks are.
+# The same server on the hardened heap: nothing is reported, whatever the stacks of its blocks.
 for mode in hardened hardened:full; do
     kill $server && wait $server 2>/dev/null || true
     HEAPWRIGHT=mode=$mode "$CARGO_TARGET_DIR/release/examples/profile_endpoint" >"$SCRATCH/address" 2>"$SCRATCH/said" &

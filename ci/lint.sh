@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
-# What the compiler's tools say of the source.
+# Runs the compiler's tools on the source.
 #
-#   ci/lint.sh                     fmt, clippy and doc: what a person runs before a commit
+#   ci/lint.sh                     fmt, clippy and doc: to be run before a commit
 #   ci/lint.sh fmt                 formatting: rustfmt, of the workspace and of the benchmarks' own
-#   ci/lint.sh clippy              every warning an error: the workspace with its tests, the library with
-#                                  all features; then each crate and each feature alone and with none,
-#                                  where a name that another feature or crate brings would be missing,
-#                                  the C library as it is shipped, and the benchmarks.
-#                                  HEAPWRIGHT_SLICE takes a sixth of what is alone
+#   ci/lint.sh clippy              every warning is an error: the workspace with its tests, the
+#                                  library with all features; then each crate and each feature alone
+#                                  and with none, which finds names that only another feature or
+#                                  crate brings; the C library as it is shipped, and the benchmarks.
+#                                  HEAPWRIGHT_SLICE takes a sixth of the builds alone
 #   ci/lint.sh doc                 the documentation builds without a warning: broken links, missing
-#                                  pages, bad HTML. The library's as docs.rs builds them: with the
-#                                  features of its manifest, and a badge where one is needed
-#   ci/lint.sh deps                what depends on what: the core stands on libc (and our own crates)
-#                                  alone, the C library on nothing more, and the default build contains
-#                                  no peer and none of the tools that race them. What the command
-#                                  carries for its race, the workloads and the launcher, needs libc and
-#                                  nothing. The shipped library needs the C library only and asks it for
-#                                  no allocation function of its own names
+#                                  pages, bad HTML. The library's pages are built as docs.rs does:
+#                                  with the features of its manifest, and with badges for features
+#   ci/lint.sh deps                dependencies: the core and the C library depend only on libc (and
+#                                  our own crates). The default build contains no peer, and none of
+#                                  the tools that race peers. The workloads and the launcher, which
+#                                  the command carries for its race, need at most libc. The shipped
+#                                  library needs only the C library, and calls none of its
+#                                  allocation functions by their own names
 #   ci/lint.sh msrv                the workspace and the C library alone compile with the minimum
 #                                  supported Rust version, read from Cargo.toml
 #   ci/lint.sh lines [--record]    no part of the repository has more lines than ci/lines.txt allows;
@@ -25,7 +25,7 @@
 #   ci/lint.sh semver [BASELINE]   the crate heapwright keeps what the last release promised
 #                                  (UPGRADING.md), by cargo-semver-checks; BASELINE is a tag or commit,
 #                                  by default the newest tag v*. Not part of .ci/run: building the tool
-#                                  takes longer than all the rest. Says where there is none
+#                                  takes longer than all the rest. Says so if there is no tag
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -79,7 +79,7 @@ lint_doc() {
     say "doc heapwright"
     features=$(sed -n '/^\[package.metadata.docs.rs\]/,/^$/s/^features = \[\(.*\)\]$/\1/p' crates/heapwright/Cargo.toml | tr -d '" ')
     [ -n "$features" ] || die "the library's manifest names no features for docs.rs"
-    # What nightly compilers alone may do, docs.rs' does, too.
+    # docs.rs uses a nightly compiler: this build may use features of nightly, too.
     RUSTC_BOOTSTRAP=1 RUSTDOCFLAGS="$RUSTDOCFLAGS --cfg docsrs" \
         cargo doc --quiet --locked --no-deps -p heapwright --features "$features" --target-dir "$CARGO_TARGET_DIR/docsrs"
     grep -q 'Available on <strong>crate features\? <code>debug' "$CARGO_TARGET_DIR/docsrs/doc/heapwright/debug/index.html" ||
@@ -98,7 +98,7 @@ expect() { # WHAT ALLOWED < names
 }
 lint_deps() {
     local status=0
-    # What `expect` sets behind a pipe stays.
+    # (Variables that `expect` sets behind a pipe stay.)
     shopt -s lastpipe
     tree -p heapwright-substrate | expect "heapwright-substrate depends on libc and our record crate alone" 'heapwright-(record|substrate)|libc'
     tree -p heapwright-gc | expect "heapwright-gc adds nothing" 'heapwright-gc|heapwright-record|heapwright-substrate|libc'

@@ -1,26 +1,26 @@
 #!/usr/bin/env bash
-# The lock-free parts under other orders of threads than a machine gives them. Then the proof that
-# these checks can fail: without each of the fences and orderings the design rests on, one must.
+# Runs the lock-free parts in orders of threads that a machine does not show. Then proves that these
+# checks can fail: without any one of the design's fences and orderings, one of them must fail.
 #
 #   ci/loom.sh [TEST...]           loom on remote, the registry's thread indices, shared, common, and
 #                                  the collected heap's world, gang and pages: every interleaving of
 #                                  two or three threads, within a bound on preemptions, with every
 #                                  value the memory model allows
-#   ci/loom.sh shuttle [NUMBER]    the registries on so many (3000) long random schedules of each kind
-#                                  (bench/policies/src/schedules): what loom is too thorough to reach
+#   ci/loom.sh shuttle [NUMBER]    the registries on NUMBER (3000) long random schedules of each
+#                                  kind (bench/policies/src/schedules), which are too long for loom
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-# Mutants. `run_mutant` runs the check in $SCRATCH/mutant, a copy of the tree; `is_noticed FILE` says
-# whether its output shows the failure that is wanted, and not another. Mutants are cut into halves
-# (common.sh: `in_half`); that each still has its line in the source is looked at in each run.
+# Mutants. `run_mutant` runs the check in $SCRATCH/mutant, a copy of the tree. `is_noticed FILE`
+# says whether its output shows the expected failure, and no other. A run takes half of the mutants
+# (common.sh: `in_half`), but verifies for all that the source still has their lines.
 failures=0 mutants=0 mutants_run=0
 copy_tree() {
     mkdir "$SCRATCH/mutant"
     tar cf - --exclude=./target --exclude=./.git --exclude='./*/target' . | tar xf - -C "$SCRATCH/mutant"
 }
-# mutant FILE NAME PATTERN REPLACEMENT: replaces the first match in FILE of the library's sources: of
-# heapwright or its substrate, or gc/FILE, stacks/FILE of heapwright-gc, heapwright-stacks.
+# mutant FILE NAME PATTERN REPLACEMENT: replaces the first match in FILE, a source of heapwright or
+# its substrate. gc/FILE and stacks/FILE are sources of heapwright-gc and heapwright-stacks.
 mutant() {
     local source=crates/heapwright/src/$1 name=$2 pattern=$3 replacement=$4
     [ -f "$source" ] || source=crates/heapwright-substrate/src/$1

@@ -5,21 +5,23 @@
 # that end, forks, signals, small stacks, and stack traces. What programs print must be the same as with musl's own malloc.
 # HEAPWRIGHT_SLICE 0 to 2 takes x86-64's libraries, 3 to 5 static Rust programs and aarch64; both the unit tests of half of the crates.
 #
-#   ci/musl.sh                    that
-#   ci/musl.sh figures [ROUNDS]   heapwright beside musl's own malloc (mallocng), mimalloc and jemalloc in
-#                                 static Rust programs, on the loads of bench/musl: 9 rounds in turns, half
-#                                 a minute each. A ratio is that of two runs of one round, and the table
-#                                 has the medians over the rounds, of the processes' CPU time. Asked was a
-#                                 third of mallocng's time on the loads that allocate much, and at most 1.5
-#                                 of its peak memory on those that hold large buffers; docs/platforms.md
-#                                 says how far an allocator could come
-#   ci/musl.sh apk                the .apk of ci/package.sh in a root of musl's: each part's checksum (of the
-#                                 files, and each file's own) and permissions that are octal numbers, which
-#                                 apk-tools asks for; in the root the command runs and checks a program, the
-#                                 libraries preload by their names, a program is linked with the archive;
-#                                 after its removal the root is what it was. apk-tools is in none of Debian's
-#                                 packages: where there is one (APK: the program, default: on PATH) it
-#                                 installs and removes, else tar does
+#   ci/musl.sh                    all of this
+#   ci/musl.sh figures [ROUNDS]   heapwright beside musl's own malloc (mallocng), mimalloc and
+#                                 jemalloc in static Rust programs, on the loads of bench/musl: 9
+#                                 rounds in turns, half a minute each. A ratio is of two runs of one
+#                                 round. The table has the medians over the rounds, of the
+#                                 processes' CPU time. The targets: a third of mallocng's time on
+#                                 the loads that allocate much, and at most 1.5 of its peak memory
+#                                 on those that hold large buffers. docs/platforms.md says which
+#                                 figures an allocator can reach
+#   ci/musl.sh apk                the .apk of ci/package.sh in a root with only musl. Verifies what
+#                                 apk-tools demands: each part's checksum (of the files, and each
+#                                 file's own), and permissions as octal numbers. In the root the
+#                                 command runs and checks a program, the libraries preload by their
+#                                 names, and a program is linked with the archive. After its removal
+#                                 the root is as before. Debian has no package of apk-tools: if
+#                                 there is a program (APK, default: on PATH), it installs and
+#                                 removes, else tar does
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

@@ -202,7 +202,8 @@ nfpm_package() {
     # The debug package has no library for the loader's cache.
     [ "$section" = devel ] || sed -i '/^  triggers:/,/- ldconfig/d' "$specification"
     # nfpm writes a tree's folders into an .apk with Go's bit for folders among the permissions, and
-    # apk-tools refuses the file: so each file is named there, and the folders follow from the files.
+    # apk-tools refuses the file. Each file is therefore named, and the folders follow from the
+    # files.
     if [ "$format" = apk ]; then
         sed -i '/^contents:/,/type: tree/d' "$specification"
         (cd "$folder" && echo contents: &&

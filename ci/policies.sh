@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Ways to find a shared cache (bench/policies): the nine of LLVM's review D47289 and a few more, as
-# types, beside the review's numbers: raced on real threads over a stand-in for the caches, and
-# simulated on 8 to 256 CPUs. All that a simulation prints says that it is simulated.
+# Ways to find a shared cache (bench/policies), as types: the nine of LLVM's review D47289 and a few
+# more, beside the review's numbers. They are raced on real threads over a stand-in for the caches,
+# and simulated on 8 to 256 CPUs. All output of a simulation says that it is simulated.
 #
 #   ci/policies.sh race [OPTION...]      --rounds 15 --caches 2 ...; 9 rounds of all take some minutes
 #                                        and want a quiet machine
@@ -9,7 +9,7 @@
 #                                        CPUs; --seeds 9 --cpus 96 --threads 50,100 ...
 #   ci/policies.sh calibrate [FILE]      measures this machine's costs; the default place is the file
 #                                        that is committed, bench/policies/calibration.toml
-#   ci/policies.sh --quick               that all of it works; measures nothing
+#   ci/policies.sh --quick               only verifies that all of it works
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

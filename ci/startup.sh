@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# What heapwright costs a program that does nothing, with the preload against without: of /bin/true callgrind
-# instructions (at most 300,000 more, dynamic linking of the library included), and what is resident
-# when main returns (at most 120 KiB more, mean of 300 runs). And how large the library files are
-# (at most 2.5 MB each).
+# The cost of the preload for a program that does nothing. callgrind counts the instructions of
+# /bin/true (at most 300,000 more, dynamic linking of the library included). Resident memory is
+# taken when main returns (at most 120 KiB more, mean of 300 runs). Each library file may have 2.5
+# MB.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 

@@ -95,18 +95,18 @@ say "make check-valgrind: the wrong test fails, the right one passes"
 
 # --- real projects -------------------------------------------------------------------------------
 #
-# They ask for valgrind in the ways in which their build systems do, unmodified, and get heapwright: `ctest -T
-# memcheck` on libyaml, `meson test --setup valgrind` on libxkbcommon, autotools' `make check-valgrind` on libxcrypt.
-# Sources are Debian's source packages of this release, which change for security fixes only. Where none can be fetched (no
-# network, another system) that is a line, and no failure.
-# libyaml's own test loses blocks, in eight places by valgrind 3.19: that is what CTest has to count.
+# Their unmodified build systems call valgrind, and get heapwright: `ctest -T memcheck` on libyaml,
+# `meson test --setup valgrind` on libxkbcommon, autotools' `make check-valgrind` on libxcrypt. The
+# sources are Debian's source packages of this release, which change only for security fixes. If
+# none can be fetched (no network, another system), one line says so, and the script does not fail.
+# libyaml's own test loses blocks, in eight places by valgrind 3.19: CTest must count eight.
 HEAPWRIGHT_COMMAND=$(realpath "$HEAPWRIGHT_COMMAND")
 cd "$ROOT"
 SOURCES=$CARGO_TARGET_DIR/valgrind-projects
 unset VALGRIND_OPTS
 
 mkdir "$SCRATCH/noted"
-# What is asked of valgrind is noted: a project that finds no valgrind passes, too.
+# Calls of valgrind are counted, because a project that finds no valgrind passes, too.
 cat >"$SCRATCH/noted/valgrind" <<SH
 #!/bin/sh
 echo "\$*" >>"$SCRATCH/calls"
@@ -114,14 +114,14 @@ exec "$SCRATCH/bin/valgrind" "\$@"
 SH
 chmod +x "$SCRATCH/noted/valgrind"
 export PATH=$SCRATCH/noted:$PATH
-# called TIMES HOW: whether valgrind was called so often, so.
+# called TIMES HOW: whether valgrind was called TIMES times with the words HOW.
 called() {
     local times
     times=$(grep -c -e "$2" "$SCRATCH/calls" || true)
     [ "$times" -ge "$1" ] || { cat "$SCRATCH/calls"; die "valgrind was called $times times with $2, not $1"; }
     : >"$SCRATCH/calls"
 }
-# step LOG COMMAND...: its output goes to a log, which is printed where it fails.
+# step LOG COMMAND...: runs the command with its output in a log, and prints the log if it fails.
 step() {
     local log=$SCRATCH/$1
     shift

@@ -1431,11 +1431,10 @@ struct hw_description hw_describe(const void *address);
  * sizeof(hw_statistics). A smaller struct of an older program gets the fields
  * it knows; of a larger one the rest is set to zero.
  *
- * Returns how many bytes of the struct this library knows; 0 with errno EINVAL for a
- * size of 0 or beyond 64 KiB; 0, and all fields
- * zero, where the heap is locked for long because the caller is a signal handler
- * that interrupted it. Never allocates. Takes time in proportion to the memory in
- * use: this is for reports.
+ * Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
+ * of 0 or beyond 64 KiB. Returns 0, and all fields zero, if the heap stays locked because the
+ * caller is a signal handler that interrupted it. Never allocates. Takes time in proportion to the
+ * memory in use: this is for reports.
  *
  * The program's duties:
  *
@@ -1503,10 +1502,9 @@ void hw_free_uncached(void *block);
  * registers and the process is copied; the copy does the rest, and the caller
  * waits for it.
  *
- * Returns how many bytes of the struct this library knows; 0 with errno EINVAL for a
- * size of 0 or beyond 64 KiB; 0, and all fields
- * zero, where malloc is not the debug heap's, another check is under way, there
- * is no /proc, or there is no memory.
+ * Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
+ * of 0 or beyond 64 KiB. Returns 0, and all fields zero, if malloc is not the debug heap's,
+ * another check is under way, there is no /proc, or there is no memory.
  *
  * The program's duties:
  *
@@ -1690,8 +1688,8 @@ size_t hw_arena_trim(struct hw_arena *arena);
  * sizeof(hw_arena_statistics). A smaller struct gets the fields it knows; of a
  * larger one the rest is set to zero.
  *
- * Returns how many bytes of the struct this library knows; 0 with errno EINVAL for a
- * size of 0 or beyond 64 KiB.
+ * Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
+ * of 0 or beyond 64 KiB.
  *
  * The program's duties:
  *
@@ -1735,9 +1733,9 @@ bool hw_count_begin(uint32_t flags);
  * sizeof(hw_counts). A smaller struct of an older program gets the fields it knows; of a larger one
  * the rest is set to zero. out may be NULL.
  *
- * Returns false with errno EINVAL, and all fields zero, if the thread counts nothing; false with errno EINVAL for a size
- * of 0 or beyond 64 KiB; false with errno ENOMEM if
- * there was no memory to remember each block meanwhile, and peak_bytes and kept_bytes may be wrong.
+ * Returns false with errno EINVAL, and all fields zero, if the thread counts nothing; false with
+ * errno EINVAL for a size of 0 or beyond 64 KiB. Returns false with errno ENOMEM if there was no
+ * memory to remember each block meanwhile: peak_bytes and kept_bytes may be wrong.
  *
  * The program's duties:
  *
@@ -1761,10 +1759,12 @@ size_t hw_count_sites(hw_count_visitor visit,
                       void *context);
 
 /**
- * Makes a heap. options and runtime may be NULL; both structs are copied, and begin with their size: sizeof, as the program knows it.
+ * Makes a heap. options and runtime may be NULL. Both structs are copied. Each begins with its
+ * size: sizeof, as the program knows it.
  *
- * Returns NULL with errno EINVAL for options that do not exist, for a size that no version of the struct has (0, and more
- * than 64 KiB), and for a field that this version does not know and is not zero; ENOMEM if there is no memory.
+ * Returns NULL with errno EINVAL for options that do not exist, and for a size that no version of
+ * the struct has (0, or more than 64 KiB). The same holds for a field that is not zero and that
+ * this version does not know. Returns NULL with errno ENOMEM if there is no memory.
  *
  * The program's duties:
  *
@@ -1776,7 +1776,7 @@ struct hw_gc_heap *hw_gc_create(const struct hw_gc_options *options,
 
 /**
  * Ends a heap: objects of kind HW_GC_FREED are freed, and all its memory goes back. NULL is
- * ignored. A heap that is verified ends the program if a mutator is attached to it.
+ * ignored. A verified heap ends the program if a mutator is attached to it.
  *
  * The program's duties:
  *
@@ -1786,8 +1786,8 @@ struct hw_gc_heap *hw_gc_create(const struct hw_gc_options *options,
 void hw_gc_destroy(struct hw_gc_heap *heap);
 
 /**
- * The calling thread joins a heap: a thread has one mutator a heap. Waits while a collection is
- * at work. A thread that ends without having left the mutator is detached.
+ * The calling thread joins a heap: a thread has one mutator in each heap. Waits while a collection
+ * is at work. A thread that ends without leaving the mutator is detached.
  *
  * Returns NULL with errno ENOMEM if there is no memory, EBUSY if the thread has a mutator of
  * this heap.
@@ -1825,8 +1825,8 @@ void hw_gc_detach(struct hw_gc_mutator *mutator);
  * same, faster. May collect.
  *
  * Returns NULL with errno ENOMEM if there is no memory, or none under the limit after a
- * collection, and the runtime's out_of_memory, if it has one, has given up; NULL with errno EINVAL for a
- * kind that does not exist (a heap that is verified ends the program then).
+ * collection, and the runtime's out_of_memory, if it has one, has given up. Returns NULL with
+ * errno EINVAL for a kind that does not exist (a verified heap ends the program then).
  *
  * The program's duties:
  *
@@ -2075,10 +2075,11 @@ void hw_gc_enter(struct hw_gc_mutator *mutator);
 bool hw_gc_try_enter(struct hw_gc_mutator *mutator);
 
 /**
- * Visits all mutators of a heap, each with the hw_gc_thread_state that it had a moment ago: so that a runtime
- * finds its threads by their words (hw_gc_data) and needs no list of its own. Also in roots, and when an
- * event comes. visit runs under no lock and may ask anything of the heap. The mutator that it visits does not
- * detach before visit returns, so visit does not wait for that. A mutator that attaches meanwhile is not visited.
+ * Visits all mutators of a heap, each with the hw_gc_thread_state that it had a moment ago. A
+ * runtime finds its threads by their words (hw_gc_data), and needs no list of its own. May also be
+ * called in roots, and for an event. visit runs under no lock, and may call any function of the
+ * heap. The mutator that it visits does not detach before visit returns: visit must not wait for
+ * that. A mutator that attaches meanwhile is not visited.
  *
  * Returns how many there are.
  *
@@ -2581,8 +2582,8 @@ size_t hw_gc_largest_slot(struct hw_gc_heap *heap);
  * Writes what there is of a heap to *out, which is size bytes: pass sizeof(hw_gc_statistics). A
  * smaller struct gets the fields it knows; of a larger one the rest is set to zero.
  *
- * Returns how many bytes of the struct this library knows; 0 with errno EINVAL for a
- * size of 0 or beyond 64 KiB.
+ * Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
+ * of 0 or beyond 64 KiB.
  *
  * The program's duties:
  *
@@ -2740,8 +2741,8 @@ size_t hw_pool_trim(struct hw_pool *pool);
  * sizeof(hw_pool_statistics). A smaller struct gets the fields it knows; of a
  * larger one the rest is set to zero.
  *
- * Returns how many bytes of the struct this library knows; 0 with errno EINVAL for a
- * size of 0 or beyond 64 KiB.
+ * Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
+ * of 0 or beyond 64 KiB.
  *
  * The program's duties:
  *

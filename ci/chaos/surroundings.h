@@ -1,17 +1,19 @@
 /*
  *   chaos in SURROUNDINGS SEED FOLDER MS STACK
  *
- * One thread that allocates, in surroundings that a program makes for itself or finds:
+ * One thread allocates, in surroundings that a program makes for itself or finds:
  *
  *   sandbox     a filter that kills for each call but those of docs/platforms.md
- *   closed      0, 1 and 2 are closed, and then files of the program's own, which stay empty
+ *   closed      descriptors 0, 1 and 2 are closed; then the program's own files get these numbers,
+ *               and must stay empty
  *   no-files    no file may have a byte (RLIMIT_FSIZE), and the signal for it ends the program
  *   stack       a coroutine's stack of STACK bytes, above an inaccessible page
  *   group       a control group of 64 MiB, of either version, in which one buffer follows another
- *   strangers   where the library makes a file, somebody has put a link, a pipe, or his own file
+ *   strangers   in the place of each file that the library makes there is another user's link, pipe
+ *               or file
  *
- * Odd seeds: they are there when the library is loaded (the filter: before the first allocation).
- * The library's calls come here by `instead` (refusals.h).
+ * With an odd seed the surroundings exist when the library is loaded (the filter: before the first
+ * allocation). The library's system calls come here by `instead` (refusals.h).
  * After 20 s SIGALRM ends the program.
  */
 #ifndef SURROUNDINGS_H

@@ -208,8 +208,8 @@ fn call(how: How, options: &str, words: &[&str]) -> Outcome {
     run(command.env("HEAPWRIGHT", options).args(words).current_dir(folder))
 }
 
-/// A call returns what it returns without heapwright, and what was wrong is one finding, whether
-/// there is a guard or not.
+/// A call returns the same as without heapwright, and a mistake is one finding, with and without a
+/// guard.
 #[test]
 fn calls_of_the_kernel_go_through() {
     let list = call(How::Plain, "", &["list"]).stdout;
@@ -235,8 +235,7 @@ fn calls_of_the_kernel_go_through() {
     }
 }
 
-/// Addresses that lead nowhere are the kernel's to refuse, and what it refuses of a raw call is a
-/// finding.
+/// The kernel refuses invalid addresses. A refused address of a raw call is a finding.
 #[test]
 fn the_kernel_refuses_what_it_refused() {
     for options in ["mode=debug", "mode=fast", "mode=debug,detect=-bounds"] {

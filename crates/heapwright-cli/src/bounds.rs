@@ -1,27 +1,28 @@
-//! What a file may cost: how much it may expand to, and how much is read of one that has no end.
+//! Bounds of input files: how far a file may expand, and how many bytes of an endless one are read.
 //!
 //! ```text
-//! what is compressed    most(bytes of the file); beyond that an error, with the reason
-//! what people write     LONGEST_TEXT
-//! what has no length    LONGEST_STREAM    pipes, devices
+//! compressed files       most(bytes of the file); beyond that an error, with the reason
+//! texts of a person      LONGEST_TEXT
+//! files without length   LONGEST_STREAM    pipes, devices
 //! ```
 //!
-//! A few kilobytes of gzip or zstd can stand for gigabytes. Traces, dumps and debug information shrink to a
-//! twentieth at best. What expands further is refused; its owner can unpack it and name the result.
+//! A few kilobytes of gzip or zstd can stand for gigabytes. Traces, dumps and debug information
+//! shrink to a twentieth at best. A file that expands further is refused; its owner can unpack it
+//! and name the result.
 //!
-//! Called by all that read files: `trace`, `heap`, `symbols`, `report`, `bench`.
+//! Called by all modules that read files: `trace`, `heap`, `symbols`, `report`, `bench`.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
-/// Bytes that the smallest file may expand to.
+/// Bytes to which even the smallest file may expand.
 const FREE: u64 = 16 << 20;
-/// How many times its bytes a file may expand to.
+/// How many times its own length a file may expand to.
 const RATIO: u64 = 32;
-/// A text that a person writes is shorter.
+/// The longest text that a person may have written.
 const LONGEST_TEXT: u64 = 16 << 20;
-/// What comes from a pipe or a device is kept in memory, and ends sooner.
+/// The most bytes of a pipe or a device, which are kept in memory.
 pub(crate) const LONGEST_STREAM: u64 = 256 << 20;
 
 /// Bytes that a file of `length` bytes may expand to.
@@ -30,12 +31,13 @@ pub(crate) const fn most(length: u64) -> u64 {
     if times > FREE { times } else { FREE }
 }
 
-/// Why something is refused that gives more than `most` bytes.
+/// The reason for refusing a file that gives more than `most` bytes.
 pub(crate) fn too_much(most: u64) -> String {
     format!("gives more than {} MiB", most >> 20)
 }
 
-/// What a reader gives, as far as `most` bytes. Where there are more, the next read is an error, of the kind `FileTooLarge`.
+/// A reader of at most `most` bytes. If the inner reader has more, the next read is an error of the
+/// kind `FileTooLarge`.
 pub(crate) struct Bounded<R> {
     of: R,
     most: u64,
@@ -63,7 +65,7 @@ impl<R: Read> Read for Bounded<R> {
     }
 }
 
-/// A file that a person writes, or a pipe with one.
+/// Reads a file that a person has written, or a pipe with such a text.
 pub(crate) fn text(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(path)?.take(LONGEST_TEXT + 1).read_to_end(&mut bytes)?;

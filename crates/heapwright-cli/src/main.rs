@@ -43,8 +43,8 @@
 //! asks nobody; `replay` stands on `bench` and `trace`, `bench` on `inspect`,
 //! `preload` and `process`, which know nothing of each other, nor of `report` and `symbols`.
 
-/// std's `eprintln!` without its panic: standard error may be a closed pipe or a full device, and
-/// no exit code depends on what is said there.
+/// std's `eprintln!` without its panic. Standard error may be a closed pipe or a full device, and
+/// no exit code depends on text there.
 macro_rules! eprintln {
     ($($text:tt)*) => {
         $crate::output::say(format_args!($($text)*))

@@ -6,10 +6,10 @@
 //! which is removed when the run has been reported. Processes that outlive the
 //! run find it gone and are not reported.
 //!
-//! A server that root starts gives up its user before it serves anybody. What is to be seen of it is written by another
-//! user then, who may pass the folder of records ([`Folder::for_records`]), and neither list it nor
-//! make a file there. A folder in it, which root's process makes before it becomes that user, takes
-//! what the user's other processes write.
+//! A server that root starts becomes another user before it serves requests. From then on that user
+//! writes its records. The user may pass the folder of records ([`Folder::for_records`]), but
+//! neither list it nor make a file there. Root's process makes a folder in it before it becomes the
+//! user. The user's other processes write their records there.
 
 use crate::symbols::rights::user;
 use anyhow::Context;
@@ -84,7 +84,7 @@ impl Folder {
         })
     }
 
-    /// The same for records.
+    /// A new folder for records.
     pub(crate) fn for_records() -> anyhow::Result<Self> {
         let folder = Self::new()?;
         for_records(&folder.path)
@@ -156,7 +156,7 @@ impl Drop for Folder {
     }
 }
 
-/// Lets the users whom processes of root's run become pass a folder, to what is theirs in it.
+/// Lets the users that processes of root's run become pass a folder to their own files in it.
 pub(crate) fn for_records(folder: &Path) -> std::io::Result<()> {
     match user() {
         0 => fs::set_permissions(folder, fs::Permissions::from_mode(0o711)),

@@ -52,7 +52,8 @@ fn a_bug_has_an_exit_code_of_its_own() {
     assert_eq!(output.status.code(), Some(3));
 }
 
-/// The name of a file may hold anything; each output spells out what would not stay in its place.
+/// The name of a file may have any bytes. Each output spells out those that would change the
+/// output.
 #[test]
 fn a_programs_name_cannot_change_a_report() {
     let folder = Folder::new();
@@ -364,7 +365,8 @@ fn who_asks_the_command_to_end_asks_the_daemon() {
     assert!(line.contains(LOST), "{line}");
 }
 
-/// Whether the test is root's: others have no user to give up, and no stranger to be attacked by.
+/// Whether root runs the test: others cannot become another user, and have no stranger to attack
+/// them.
 fn is_root(test: &str) -> bool {
     // SAFETY: it has no precondition.
     let is = unsafe { libc::geteuid() } == 0;
@@ -374,11 +376,11 @@ fn is_root(test: &str) -> bool {
     is
 }
 
-/// A user whom no process of a run is, but those that are to be.
+/// A user that no process of the run has, except those that become this user.
 const STRANGER: u32 = 54_321;
 
-/// What a server that root starts writes when it has given up its user is reported: its own record
-/// goes on, and what it forks then has one.
+/// A server that root starts is reported after it has become another user: its own record goes on,
+/// and its later children have records.
 #[test]
 fn what_gave_up_its_user_is_reported() {
     if !is_root("what_gave_up_its_user_is_reported") {
@@ -421,7 +423,7 @@ int main(int count, char **words) {
             for part in [" 40-byte block", " 80-byte block", " 120-byte block", "in serve "] {
                 assert!(printed.contains(part), "{how}: {part}: {printed}");
             }
-            // (A process that gave up its user may not read its own memory.)
+            // (A process that became another user may not read its own memory.)
             for line in printed.lines().filter(|line| line.contains("INCOMPLETE: ")) {
                 assert!(line.contains(" could not be looked at for leaks: "), "{how}: {printed}");
             }
@@ -431,7 +433,7 @@ int main(int count, char **words) {
     }
 }
 
-/// A user who is none of the run's can put nothing into its folder, nor in the place of a record.
+/// A stranger to the run can put no file into its folder, nor in the place of a record.
 #[test]
 fn other_users_neither_hide_nor_forge_findings() {
     if !is_root("other_users_neither_hide_nor_forge_findings") {
@@ -457,7 +459,7 @@ fn other_users_neither_hide_nor_forge_findings() {
         let printed = stderr(&output);
         assert!(printed.contains("double-free") || printed.contains("Invalid free"), "{printed}");
     }
-    // In a folder that is open to all, what is a stranger's is not read, and the run is not clean.
+    // In a folder that is open to all, a stranger's files are not read, and the run is not clean.
     let open = folder.path("open");
     std::fs::create_dir(&open).expect("made");
     let all = std::os::unix::fs::PermissionsExt::from_mode(0o777);
@@ -499,7 +501,7 @@ fn a_record_leads_to_no_file_that_its_owner_cannot_read() {
     assert!(!shown(0o600));
 }
 
-/// Where standard error takes nothing, the exit code says what there is to say.
+/// If standard error takes no text, the exit code is the same.
 #[test]
 fn no_exit_code_depends_on_standard_error() {
     let folder = Folder::new();

@@ -44,7 +44,8 @@ pub fn derive_trace(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     derive(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
-/// What the crate that is compiled calls heapwright: `hw`, say, where its manifest has `hw = { package = "heapwright" }`.
+/// The name of heapwright in the compiled crate: `hw`, say, if its manifest has
+/// `hw = { package = "heapwright" }`.
 fn heapwright() -> TokenStream {
     let folder = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from).unwrap_or_default();
     let manifests =

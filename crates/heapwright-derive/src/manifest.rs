@@ -1,24 +1,25 @@
-//! The name that a package has given to heapwright, by its manifest and its workspace's.
+//! The name that a package gives to heapwright, by its own manifest and its workspace's.
 //!
 //! ```text
 //!   hw = { version = "...", package = "heapwright" }     [dependencies.hw]           hw = { workspace = true }
 //!                                                        package = "heapwright"      and one of these in the workspace
 //! ```
 //!
-//! Line by line, without a parser of TOML: an entry of a dependency that stands on several lines is not understood.
+//! Reads line by line, without a parser of TOML. A dependency whose entry has several lines is not
+//! understood.
 
-/// What an entry says of a dependency.
+/// The answer of one entry about a dependency.
 #[derive(PartialEq)]
 enum Said {
-    /// It is of another package, or of nothing that matters here.
+    /// The entry is about another package, or about something else.
     Other,
-    /// It is heapwright.
+    /// The dependency is heapwright.
     Heapwright,
-    /// The workspace says.
+    /// The workspace's manifest decides.
     Workspace,
 }
 
-/// The name for code, by the package's manifest and those of the folders above, the nearest first.
+/// The name in code, by the package's manifest and those of the folders above, the nearest first.
 pub(crate) fn name(mut manifests: impl Iterator<Item = String>) -> String {
     let own = manifests.next().unwrap_or_default();
     let own = dependencies(&own);
@@ -69,7 +70,7 @@ fn unquoted(name: &str) -> String {
     name.trim().trim_matches(['"', '\'']).to_owned()
 }
 
-/// What keys and values say of a dependency.
+/// The answer of an entry's keys and values about a dependency.
 fn said(entry: &str) -> Said {
     let entry: String = entry.chars().filter(|letter| !letter.is_whitespace()).collect();
     if entry.contains("package=\"heapwright\"") || entry.contains("package='heapwright'") {

@@ -1,7 +1,7 @@
-//! The names of the C library's functions that read, and of its calls of the kernel:
-//! `libheapwright-check.so` exports them beside those of heapwright-entry. This crate shares its
-//! design: entries of two instructions, slots that are filled before anyone needs them,
-//! heapwright's own calls led past them.
+//! The names of the C library's functions that read, and of its calls of the kernel.
+//! `libheapwright-check.so` exports them beside those of heapwright-entry. Both crates have the
+//! same design: entries of two instructions, slots that are filled before any call needs them, and
+//! a way past them for heapwright's own calls.
 //!
 //! **This crate is an implementation detail of heapwright; nothing here is stable.**
 //!
@@ -34,12 +34,12 @@ pub struct Own {
     pub strnlen: AtomicPtr<c_void>,
     /// `wcsnlen`.
     pub wcsnlen: AtomicPtr<c_void>,
-    /// `clock_gettime`, which the C library has without a call of the kernel.
+    /// `clock_gettime`, for which the C library makes no call of the kernel.
     pub clock_gettime: AtomicPtr<c_void>,
 }
 
-// What each of them reads is said in the library's tables (bounds/readers.rs, and of calls of the
-// kernel bounds/calls.rs), which the compiler compares with this list.
+// The library's tables say which memory each of them reads (bounds/readers.rs; for calls of the
+// kernel bounds/calls.rs). The compiler compares the tables with this list.
 slots! {
     own: Own {
         memcmp: AtomicPtr::new(plain_memcmp as *mut c_void),
@@ -156,7 +156,7 @@ unsafe extern "C" fn plain_wcsnlen(text: *const u32, most: usize) -> usize {
     at
 }
 
-/// `clock_gettime` until the C library's is known; less than zero where it fails.
+/// `clock_gettime` until the C library's is known. Below zero: it failed.
 #[unsafe(naked)]
 unsafe extern "C" fn plain_clock_gettime() {
     #[cfg(target_arch = "x86_64")]

@@ -66,7 +66,7 @@ impl Num {
         let _was = self.0.fetch_update(set, fetch, |now| Some(now.saturating_sub(less)));
     }
 
-    /// Makes it 0 if it is `value`, whoever else changes it.
+    /// Sets the number to 0 if it is `value`. Other threads may change it meanwhile.
     #[inline]
     pub(crate) fn clear_if(&self, value: usize) {
         _ = self.0.compare_exchange(value, 0, Ordering::Relaxed, Ordering::Relaxed);

@@ -46,7 +46,7 @@ pub(super) const STORES: u32 = 2;
 /// And while objects are to be moved: all stores, whatever has a mark.
 pub(super) const MOVING: u32 = 4;
 
-/// How long a collector waits before it looks for threads that have ended, in nanoseconds.
+/// Nanoseconds that a collector waits before it looks for threads that have ended.
 const LONG: u64 = 1_000_000_000;
 
 /// What a heap is doing.
@@ -138,8 +138,8 @@ impl Cycle {
 }
 
 impl Heap {
-    /// Whether a collection may begin or go on. In a fork handler of the program's it may not: the
-    /// thread has every lock.
+    /// Whether a collection may begin or go on. In the program's own fork handlers none may: the
+    /// thread holds every lock.
     fn may_collect(&self) -> bool {
         !self.fork.is_poisoned() && !self.cycle.is_held() && !sync::holds_all()
     }
@@ -152,8 +152,8 @@ impl Heap {
         }
     }
 
-    /// As [`Heap::at_safepoint`], for a caller that knows that the world stands still. In a fork
-    /// handler of the program's it does for this thread's own fork.
+    /// As [`Heap::at_safepoint`], for a caller that knows that the world stands still. In the
+    /// program's own fork handlers the world stands still for this thread: nothing is done.
     #[cold]
     pub(super) fn rest(&self, me: &Mutator) {
         if sync::holds_all() {
@@ -165,7 +165,8 @@ impl Heap {
         me.come_back();
     }
 
-    /// Makes the world stand still. False: it does for another, and the caller has rested.
+    /// Makes the world stand still. False: another thread had stopped it, and the caller has
+    /// rested.
     pub(super) fn stop_world(&self, me: &Mutator) -> bool {
         if sync::holds_all() && self.world.is_stopped_by(os::thread_token()) {
             return true;
@@ -189,7 +190,7 @@ impl Heap {
         stops
     }
 
-    /// Says that a collection waits for a thread that has ended, if one does.
+    /// Writes a line if a collection waits for a thread that has ended.
     #[cold]
     fn name_forgotten(&self) {
         let mut any = false;
@@ -203,7 +204,7 @@ impl Heap {
         }
     }
 
-    /// Lets it go on, unless it stands still for a fork of this thread.
+    /// Lets the world go on, unless it stands still for a fork of this thread.
     pub(super) fn go_on(&self, me: &Mutator) {
         if !self.world.is_stopped_by(os::thread_token()) {
             self.world.go_on();
@@ -356,7 +357,8 @@ impl Heap {
         self.pacing.note_begin();
     }
 
-    /// Has stores reported for this, and for moving while there is a plan. A heap that is verified sees all of them.
+    /// Sets what stores are reported for: `barrier`, and moving while there is a plan. A verified
+    /// heap gets all stores reported.
     pub(super) fn set_barrier(&self, barrier: u32) {
         let all = self.moving.is_on() || self.is_verified();
         let barrier = barrier & !MOVING | if all { MOVING } else { 0 };

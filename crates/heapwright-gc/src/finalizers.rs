@@ -9,9 +9,10 @@
 //!
 //! The object is whole when its finalizer runs, with all it leads to, because what is due is
 //! marked. The mutator runs it, where it asks to ([`run`](super::raw::Mutator::run_finalizers)),
-//! never in the midst of an allocation, and not before the marking that made it due has ended:
-//! until then weak slots of what it leads to may still lead to it (see `weak`). Afterwards the
-//! object is like any other: if the finalizer put it somewhere it lives on, without a finalizer.
+//! never in the midst of an allocation, and not before the marking that made it due has ended.
+//! Until then weak slots of objects that the finalizer keeps may still lead to the object (see
+//! `weak`). Afterwards the object is like any other: if the finalizer stored it somewhere, it lives
+//! on, without a finalizer.
 //!
 //! **The context** is an address that the heap does not look at, or an object of the heap. The latter is kept as an
 //! ephemeron's value is: for as long as the object lives, or its finalizer is due. So a context that leads to
@@ -66,7 +67,7 @@ struct Level {
     due: Array<Entry>,
     /// Of those due, how many were taken.
     taken: usize,
-    /// Of those due, how many may be taken: the others became due in the marking under way.
+    /// How many of the due ones may be taken. The others became due in the marking under way.
     ready: usize,
 }
 
@@ -155,12 +156,12 @@ impl Finalizers {
         0
     }
 
-    /// Calls `with` for the objects of those that became due in the marking under way.
+    /// Calls `with` for each object whose finalizer became due in the marking under way.
     pub(super) fn each_fresh(&self, mut with: impl FnMut(*mut u8)) {
         self.levels.iter().flat_map(Level::fresh).for_each(|entry| with(entry.object));
     }
 
-    /// Marking has ended: what became due in it may be taken. Whether anything has.
+    /// Marking has ended: finalizers that became due in it may be taken. Whether there are any.
     pub(super) fn end_marking(&mut self) -> bool {
         let mut any = false;
         for level in &mut self.levels {

@@ -1,18 +1,20 @@
-//! The collected heaps' part in a fork: every world stands still meanwhile.
+//! The collected heaps' part in a fork: every world stands still during the fork.
 //!
 //! ```text
-//!   before   worlds stop, in the order of their heaps -> registry of heaps -> of mutators -> locks, heap by heap
+//!   before   worlds stop -> lock of all heaps -> lock of all mutators -> locks, heap by heap
 //! ```
 //!
-//! A mutator in the midst of a sweep would be copied with a page half swept, so the thread that
-//! forks makes all others stop at their safepoints first, as a collector does. It holds no lock
-//! until they have: a mutator on its way may wait for any. Where a collector or another fork was
-//! first, it waits away from all heaps, and has stopped none (`world::stop_all`). A mutator that
-//! does not come within a second (it blocks without having left) leaves the heap *poisoned* in the
-//! child: there nothing of it is collected any more, and it allocates from fresh pages only. So
-//! does a heap that is made meanwhile.
+//! A fork in the midst of a sweep would copy a half swept page. The forking thread therefore makes
+//! all other mutators stop at their safepoints first, as a collector does. It holds no lock until
+//! they have stopped, because a mutator on its way to a safepoint may wait for any lock. If a
+//! collector or another fork was first, the forking thread waits away from all heaps, and has
+//! stopped none (`world::stop_all`).
 //!
-//! In the child there are no other mutators. What they had of pages is found by the next sweep.
+//! A mutator may not stop within a second (it blocks without having left). The heap is *poisoned*
+//! in the child then: there nothing of it is collected any more, and it allocates from fresh pages
+//! only. A heap that was made during the fork is poisoned, too.
+//!
+//! In the child there are no other mutators. The next sweep finds the free slots of their pages.
 
 use heapwright_substrate::describe::{self, Front};
 use heapwright_substrate::fork::{self, Handlers, Part};
@@ -81,8 +83,8 @@ fn own_handshake(heap: &Heap) -> Option<&'static Handshake> {
     Mutator::of_this_thread(heap).map(|mutator| &mutator.handshake)
 }
 
-/// Calls `with` for the world of each heap, until that says false, and with the calling thread's
-/// handshake in it.
+/// Calls `with` for the world of each heap, with the calling thread's handshake in this world,
+/// until `with` returns false.
 fn each_world(with: WithWorld<'_, 'static>) {
     for heap in heap::all().filter(|heap| heap.is_open()) {
         let own = Mutator::of_this_thread(heap);

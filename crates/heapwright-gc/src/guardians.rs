@@ -57,8 +57,8 @@ struct Guardian {
 }
 
 impl Guardian {
-    /// Whether something leads to it. Nothing leads to a free one, whose `first` is no list of what
-    /// can be retrieved.
+    /// Whether the guardian's object is marked. A free guardian has no object, and its `first` is
+    /// no list of retrievable objects.
     fn lives(&self, is_unmarked: &impl Fn(*mut u8) -> bool) -> bool {
         !self.object.is_null() && !is_unmarked(self.object)
     }

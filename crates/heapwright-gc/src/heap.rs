@@ -281,7 +281,7 @@ impl Heap {
         self.options().verify & super::raw::STRESS != 0
     }
 
-    /// Whether it is verified, and mistakes of the runtime's are named.
+    /// Whether the heap is verified, and mistakes of the runtime are named.
     #[inline]
     pub(super) fn is_verified(&self) -> bool {
         self.options().verify & (super::raw::VERIFY_HEAP | super::raw::VERIFY_BARRIERS) != 0

@@ -32,15 +32,14 @@ use super::region::{Hole, Region};
 use super::tracer::{self, Tracer};
 use super::world::{self, Handshake, World};
 
-/// Of a mutator whose thread came by itself, attached or entered, so that it is at work with it
-/// until it leaves.
+/// The mutator's thread came by itself, attached or entered: it is at work until it leaves.
 const CAME: usize = 1;
-/// And attached, so that it detaches.
+/// The thread attached the mutator, and detaches it.
 const ATTACHED: usize = 2;
-/// And has ended without having left.
+/// The thread has ended without leaving.
 const ENDED: usize = 4;
 
-/// How often the system asks what is to be done at a thread's end (POSIX: four times at least).
+/// Rounds of destructors that the system runs at a thread's end (POSIX: at least four).
 const ROUNDS: usize = 4;
 
 /// Bytes of a region.
@@ -98,10 +97,10 @@ pub(super) struct Mutator {
     owed: Num,
     /// Its C stack, which may be scanned.
     pub(super) stack: NativeStack,
-    /// The thread it is of, and how that came by it: `CAME`, `ATTACHED`, `ENDED`.
+    /// The mutator's thread, and how the thread got the mutator: `CAME`, `ATTACHED`, `ENDED`.
     pub(super) thread: Num,
     how: Num,
-    /// Whether its thread has left its other mutators, because it waits for this one's heap.
+    /// Whether the thread has left its other mutators because it waits for this one's heap.
     left_others: Num,
     /// The system's number of it, and the process that was known in (see `fork`); 0: not known.
     system_thread: Num,
@@ -127,10 +126,11 @@ pub(super) unsafe fn after_fork() {
     unsafe { MUTATORS.after_fork() };
 }
 
-/// A thread ends that has come to work with mutators. Those that it attached are detached if it is
-/// still at work with them, or all would wait. Those that it entered stay, for others to detach: a
-/// collector that waits for one says so. Those that it left are no thread's any more. This happens
-/// in the last round, because the program's own destructors may use a mutator.
+/// Runs at the end of a thread that has mutators. A mutator that the thread attached, and is still
+/// at work with, is detached: else all collections would wait for it. A mutator that the thread
+/// entered stays, because another thread detaches it; a collector that waits for such a mutator
+/// says so. A mutator that the thread has left belongs to no thread any more. All this happens in
+/// the last round, because destructors of the program may use a mutator.
 pub(super) unsafe extern "C" fn thread_ends(round: *mut core::ffi::c_void) {
     if round.addr() < ROUNDS && os::watch_this_thread(Exit::Mutators, round.wrapping_byte_add(1)) {
         return;
@@ -140,7 +140,8 @@ pub(super) unsafe extern "C" fn thread_ends(round: *mut core::ffi::c_void) {
         loop {
             let mut forgotten = None;
             heap.each_mutator(|mutator: &'static Mutator| {
-                // In this order: one that another thread is at work with is that thread's.
+                // In this order: if another thread is at work with the mutator, it is that
+                // thread's.
                 let (is_in, is_mine) = (mutator.handshake.is_in(), mutator.thread.get() == me);
                 if is_in && is_mine && mutator.how.get() & ATTACHED != 0 {
                     forgotten = Some(mutator);
@@ -169,8 +170,8 @@ impl Mutator {
         Some(slot)
     }
 
-    /// The mutator comes to work. Waits while the world stands still. (In a fork handler of the
-    /// program's it does for this thread's own fork.)
+    /// The mutator comes to work. Waits while the world stands still. (In the program's own fork
+    /// handlers it does not wait: the world stands still for this thread's fork.)
     pub(super) fn enter(&self) {
         if !self.try_enter() {
             self.heap().world.come_later(&self.handshake);
@@ -189,7 +190,7 @@ impl Mutator {
         self.heap().world.try_enter(&self.handshake)
     }
 
-    /// The mutator of the calling thread in a heap. Of several that it had in turns (see
+    /// The mutator of the calling thread in a heap. If the thread had several in turns (see
     /// `hw_gc_enter`), the one that it has not left.
     pub(super) fn of_this_thread(heap: &Heap) -> Option<&'static Self> {
         let me = os::thread_token();
@@ -203,7 +204,7 @@ impl Mutator {
         found
     }
 
-    /// Calls `with` for this one, and for those that its thread has in other heaps.
+    /// Calls `with` for this mutator, and for its thread's mutators in other heaps.
     fn each_seat<'a>(&'a self, with: &mut dyn FnMut(&'a World, &'a Handshake)) {
         for heap in heap::all() {
             let seat = if ptr::eq(heap, self.heap()) {
@@ -222,21 +223,21 @@ impl Mutator {
         }
     }
 
-    /// Its thread is about to wait for its heap: the thread's mutators in other heaps leave, so that
-    /// no collector waits for them.
+    /// The thread is about to wait for this mutator's heap. Its mutators in other heaps leave, so
+    /// that no collector waits for them.
     pub(super) fn leave_elsewhere(&self) {
         let left = world::leave_all(&|with| self.each_seat(with), Some(&self.handshake));
         self.left_others.set(self.left_others.get() | usize::from(left));
     }
 
-    /// Its thread need not wait any more.
+    /// The thread has stopped waiting: its mutators in other heaps come back.
     pub(super) fn come_back(&self) {
         if self.left_others.take() != 0 {
             world::come_back(&|with| self.each_seat(with));
         }
     }
 
-    /// The calling thread has it from now on, and comes to work.
+    /// The mutator is the calling thread's from now on, which comes to work.
     pub(super) fn note_coming(&self) {
         self.note_thread();
         if self.how.get() & (CAME | ENDED) != CAME {
@@ -244,24 +245,25 @@ impl Mutator {
         }
     }
 
-    /// The calling thread has attached it.
+    /// The calling thread has attached the mutator.
     pub(super) fn note_attached(&self) {
         self.watch(CAME | ATTACHED);
     }
 
-    /// Has the thread's end looked after.
+    /// Asks the system to call [`thread_ends`] at the thread's end.
     fn watch(&self, how: usize) {
         self.how.set(how);
         os::watch_this_thread(Exit::Mutators, ptr::without_provenance_mut(1));
     }
 
-    /// Whether its thread has ended at work, and no other has come since.
+    /// Whether the mutator's thread has ended at work, and no other thread has come since.
     pub(super) fn is_forgotten(&self) -> bool {
         self.handshake.is_in() && self.how.get() & ENDED != 0
     }
 
-    /// A mutator that is away, and no thread's: the one that enters next has it. Waits for nobody: the calling thread may be
-    /// at work with another one, for which a collector waits. `None` where there is no memory.
+    /// A mutator that is away, and no thread's: the next thread that enters gets it. Does not wait:
+    /// the calling thread may be at work with another mutator, for which a collector waits. `None`
+    /// where there is no memory.
     pub(super) fn join(heap: &'static Heap) -> Option<&'static Slot<Self>> {
         // SAFETY: zero is nobody's mutator.
         let slot = unsafe { MUTATORS.take_zeroed() }?;

@@ -91,7 +91,8 @@ pub struct Tracer {
     /// Places that were stored into (see `dirty_slots`), and where slots are noted (see `references`).
     pub(super) dirty_slots: Recent,
     pub(super) room: Room,
-    /// How many values that own each other are being traced, and those that wait (see [`Tracer::owned`]).
+    /// The depth of nested owned values that are being traced, and those that wait (see
+    /// [`Tracer::owned`]).
     depth: Num,
     waiting: Ptr<Array<Waiting>>,
     /// Bytes of what was marked.
@@ -100,7 +101,7 @@ pub struct Tracer {
     pub(super) marked: [Num; PAGE_LISTS],
 }
 
-/// A value that is traced when those that own it have been.
+/// A value that is traced after the values that own it.
 #[cfg_attr(not(feature = "std"), allow(dead_code, reason = "std's types alone own values outside"))]
 #[derive(Clone, Copy)]
 struct Waiting {

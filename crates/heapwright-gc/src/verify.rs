@@ -232,7 +232,7 @@ impl Heap {
         self.look_over(me, false, true);
     }
 
-    /// Ends the program if a reference was stored into a leaf object: `trace` will not be asked for it.
+    /// Ends the program if a reference was stored into a leaf object, which `trace` never sees.
     pub(super) fn verify_store(&self, parent: *mut u8, child: *mut u8) {
         if let Some((_, list)) = tracer::list_of(parent.addr(), self.tag())
             && !layout::is_traced(list)

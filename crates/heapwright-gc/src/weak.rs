@@ -14,10 +14,10 @@
 //! ```
 //!
 //! So a weak reference never leads to an object whose finalizer is due, and a finalizer finds its
-//! object whole, with the ephemerons of which it is a key. That holds for the weak slots of what
-//! finalizers keep as well: once some are due, every weak slot that is reported is put down, and in
-//! 2 their objects count as dead, though they have their marks. Where marking goes in steps, it may
-//! end after some became due: they run only then (see `finalizers`).
+//! object whole, with the ephemerons of which it is a key. The rule holds for weak slots in objects
+//! that finalizers keep, too. Once finalizers are due, every reported weak slot is noted, and in 2
+//! the finalizers' objects count as dead, although they are marked. Incremental marking may end
+//! later than finalizers become due: they run only after its end (see `finalizers`).
 //!
 //! **Ephemerons** are looked through once when nothing else is left to mark. If a value is found
 //! that is to be marked, those that still wait are put into a table by their keys, and each object
@@ -74,7 +74,7 @@ impl Weak {
         self.resurrects.get() != 0
     }
 
-    /// They did, or that marking has ended.
+    /// Notes that finalizers became due, or that the marking has ended.
     pub(super) fn set_resurrects(&self, resurrects: bool) {
         self.resurrects.set(usize::from(resurrects));
     }

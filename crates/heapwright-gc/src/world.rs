@@ -26,10 +26,11 @@
 //! take the list's lock for a few instructions, which the collector holds only while it
 //! walks the list.
 //!
-//! *Several worlds.* A thread may have a mutator in each. Where it waits it is `OUT` in all of them
-//! ([`ELSEWHERE`]): a collector of one need not wait for a thread that waits for another's. It
-//! comes back to all or to none ([`come_back`]). A fork stops all worlds, and waits for a collector
-//! only while it has stopped none ([`stop_all`]). So nobody waits in a circle.
+//! *Several worlds.* A thread may have a mutator in each. While it waits in one, its mutators are
+//! away in all others ([`ELSEWHERE`]): no collector waits for a thread that waits for another
+//! collector. The thread comes back to all worlds or to none ([`come_back`]). A fork stops all
+//! worlds, and waits for a collector only while it has stopped none ([`stop_all`]). Thus threads
+//! never wait in a circle.
 //!
 //! Loom-checked (`world/loom_tests.rs`).
 
@@ -46,7 +47,7 @@ const OUT: u32 = 0;
 const IN: u32 = 1;
 /// Waits until the world goes on.
 const PARKED: u32 = 2;
-/// Away, as its thread waits for another world: it comes back before the thread goes on.
+/// Away, because its thread waits for another world. It comes back before the thread goes on.
 const ELSEWHERE: u32 = 3;
 
 /// Of a mutator that comes in while the world stands still.
@@ -69,7 +70,7 @@ pub(crate) struct Handshake {
     poll: AtomicPtr<AtomicU32>,
     /// The mutator.
     owner: AtomicPtr<()>,
-    /// Visits of it that are under way: until they end it does not part.
+    /// Visits of the mutator that are under way. It does not part until they end.
     visits: AtomicU32,
 }
 
@@ -97,7 +98,7 @@ impl Handshake {
         self.state.load(Ordering::Acquire) == IN
     }
 
-    /// Whether the mutator is at work, or will be when its thread need not wait any more.
+    /// Whether the mutator is at work, or will be as soon as its thread stops waiting.
     pub(crate) fn is_present(&self) -> bool {
         self.is_in() || self.is_elsewhere()
     }
@@ -112,13 +113,13 @@ impl Handshake {
     }
 }
 
-/// The head of the list of members, and how often a forked child emptied the list.
+/// The head of the list of members, and how many forked children have emptied the list.
 struct Members(*mut Handshake, usize);
 
 // SAFETY: leads to members that outlive their membership, all of whose fields are atomics.
 unsafe impl Send for Members {}
 
-/// A visit of a member, which parts when the visit has ended.
+/// A visit of a member, which does not part before the visit ends.
 struct Visit<'a> {
     world: &'a World,
     to: &'a Handshake,
@@ -128,7 +129,7 @@ struct Visit<'a> {
 impl Drop for Visit<'_> {
     fn drop(&mut self) {
         let members = self.world.members.lock();
-        // A forked child forgets the visits that were under way.
+        // (A forked child forgets the visits that were under way.)
         if members.1 == self.forks {
             self.to.visits.fetch_sub(1, Ordering::Relaxed);
             drop(members);
@@ -142,35 +143,34 @@ pub(crate) struct World {
     stop: AtomicU32,
     /// Moves whenever a mutator stops: where the collector sleeps.
     arrivals: AtomicU32,
-    /// The thread whose fork has stopped it, and one whose fork has given that up; 0: none.
+    /// The thread whose fork has stopped this world, and the one whose fork has given that up; 0:
+    /// none.
     forker: AtomicUsize,
     moves_for: AtomicUsize,
     members: Lock<Members>,
 }
 
-/// What came of stopping a world.
+/// The result of stopping a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// It stands still.
     Done,
-    /// Another thread was first, and it may stand still for that one.
+    /// Another thread was first. The world may stand still for that one.
     Another,
-    /// Somebody did not stop in time: the world goes on.
+    /// A mutator did not stop in time: the world goes on.
     Late,
 }
 
-/// Where a thread has mutators: calls the closure for each.
+/// Calls the closure for each mutator of a thread.
 pub(crate) type Seats<'a, 'w> = &'a dyn Fn(&mut dyn FnMut(&'w World, &'w Handshake));
 
-/// What is done with a world, and with the calling thread's handshake in it. False: that was the
-/// last one.
+/// A call for a world and the calling thread's handshake in it. False: no further world is wanted.
 pub(crate) type WithWorld<'a, 'w> = &'a mut dyn FnMut(&'w World, Option<&'w Handshake>) -> bool;
 
-/// All worlds.
+/// Calls the closure for each world.
 pub(crate) type Worlds<'a, 'w> = &'a dyn Fn(WithWorld<'_, 'w>);
 
-/// The calling thread is about to wait: its mutators that are at work leave, but for `but`. Whether
-/// any did.
+/// The calling thread is about to wait: its mutators at work leave, except `but`. Whether any did.
 pub(crate) fn leave_all(seats: Seats<'_, '_>, but: Option<&Handshake>) -> bool {
     let mut any = false;
     seats(&mut |world, handshake| {
@@ -182,8 +182,8 @@ pub(crate) fn leave_all(seats: Seats<'_, '_>, but: Option<&Handshake>) -> bool {
     any
 }
 
-/// The calling thread need not wait any more: its mutators that left for that come back. If one
-/// world stands still, the thread waits for it away from all.
+/// The calling thread stops waiting: its mutators that left come back. If a world stands still, the
+/// thread waits for it, away from all worlds.
 pub(crate) fn come_back(seats: Seats<'_, '_>) {
     loop {
         let mut closed = None;
@@ -202,15 +202,16 @@ pub(crate) fn come_back(seats: Seats<'_, '_>) {
 }
 
 /// Stops all worlds for a fork of the calling thread, `forker`, which has a mutator in some.
-/// `worlds` calls the closure for each, in the same order, until that says false. A world whose
-/// mutators do not stop while it is worth waiting, which each `patience` says, is left to go on.
+/// `worlds` calls the closure for each world, always in the same order, until the closure returns
+/// false. `patience` makes a function for each world, which says whether it is worth waiting
+/// longer. If not, this world goes on.
 pub(crate) fn stop_all<'w, P: FnMut() -> bool>(
     forker: usize,
     worlds: Worlds<'_, 'w>,
     patience: impl Fn() -> P,
 ) {
     loop {
-        // Another thread has stopped it.
+        // A world that another thread has stopped.
         let mut closed = None;
         worlds(&mut |world, me| {
             if world.moves_for.load(Ordering::Relaxed) == forker {
@@ -235,7 +236,8 @@ pub(crate) fn stop_all<'w, P: FnMut() -> bool>(
             });
         }
         let Some(closed) = closed else { break };
-        // Who waits for this thread, or for one that it has stopped, is not waited for.
+        // Threads may wait for this one, or for those that it has stopped. This one must not wait
+        // for them.
         worlds(&mut |world, me| {
             world.let_go(forker);
             if let Some(me) = me.filter(|me| me.is_in()) {
@@ -291,7 +293,7 @@ impl World {
         members.0 = ptr::from_ref(handshake).cast_mut();
     }
 
-    /// Takes a handshake out, whose mutator is away. Waits for visits of it.
+    /// Takes a handshake out, whose mutator is away. Waits until its visits have ended.
     pub(crate) fn part(&self, handshake: &Handshake) {
         let mut members = self.members.lock();
         loop {
@@ -334,8 +336,8 @@ impl World {
         true
     }
 
-    /// Calls `with` for every handshake, under no lock, so that `with` may ask anything of the world. Each stays a member
-    /// while it is visited. Those that join meanwhile are not visited.
+    /// Calls `with` for every handshake, under no lock: `with` may call any function of the world.
+    /// Each handshake stays a member during its visit. Those that join meanwhile are not visited.
     pub(crate) fn visit(&self, mut with: impl FnMut(&Handshake)) {
         let mut next = self.begin_visit(None);
         while let Some(visit) = next {
@@ -344,7 +346,7 @@ impl World {
         }
     }
 
-    /// Begins to visit the member that follows the one that was visited before.
+    /// Begins to visit the first member, or the one behind the member of `before`.
     fn begin_visit(&self, before: Option<&Visit<'_>>) -> Option<Visit<'_>> {
         let members = self.members.lock();
         let forks = members.1;
@@ -398,7 +400,7 @@ impl World {
         self.try_enter_or(handshake, OUT)
     }
 
-    /// As [`World::try_enter`]; if the world stands still, the mutator has another state.
+    /// As [`World::try_enter`]. If the world stands still, the mutator gets the state `state`.
     fn try_enter_or(&self, handshake: &Handshake, state: u32) -> bool {
         Self::come_in(handshake);
         // Acquire: what the last collector did is done.
@@ -409,16 +411,15 @@ impl World {
         false
     }
 
-    /// The mutator is at work, unless `stop` is set: which is to be read next. (By the thread that
-    /// has stopped the world: it is.)
+    /// The mutator is at work unless `stop` is set, which the caller must read next. (If the caller
+    /// has stopped the world itself, the mutator is at work.)
     pub(crate) fn come_in(handshake: &Handshake) {
         // Release: a thread that sees it at work sees whose it is (see `Mutator::note_thread`).
         handshake.state.store(IN, Ordering::Release);
         fence(Ordering::SeqCst);
     }
 
-    /// The mutator is about to come to work, as soon as its thread need not wait: see
-    /// [`come_back`].
+    /// The mutator will come to work as soon as its thread need not wait: see [`come_back`].
     pub(crate) fn come_later(&self, handshake: &Handshake) {
         self.stand(handshake, ELSEWHERE);
     }
@@ -462,8 +463,8 @@ impl World {
         self.stop_until(Some(me), || true) == Stop::Done
     }
 
-    /// As [`World::stop`], as long as it is `worth_waiting`, which is asked before each wait; the
-    /// caller may have no handshake.
+    /// As [`World::stop`], but calls `worth_waiting` before each wait, and gives up if that returns
+    /// false. The caller may have no handshake.
     pub(crate) fn stop_until(
         &self,
         me: Option<&Handshake>,
@@ -507,12 +508,12 @@ impl World {
         wake(&self.stop);
     }
 
-    /// Whether a fork of the thread `forker` has stopped it ([`stop_all`]).
+    /// Whether a fork of the thread `forker` has stopped this world ([`stop_all`]).
     pub(crate) fn is_stopped_by(&self, forker: usize) -> bool {
         self.forker.load(Ordering::Relaxed) == forker
     }
 
-    /// Lets the world go on, if a fork of the thread `forker` has stopped it.
+    /// Lets the world go on if a fork of the thread `forker` has stopped it.
     pub(crate) fn let_go(&self, forker: usize) {
         if self.is_stopped_by(forker) {
             self.forker.store(0, Ordering::Relaxed);

@@ -92,7 +92,7 @@ unsafe fn limit(process: pid_t, resource: c_uint, new: *const rlimit, old: *mut 
     set(new, old)
 }
 
-/// Without a look at whose memory it is.
+/// [`limit`] without the checks of its memory.
 ///
 /// # Safety
 ///

@@ -203,7 +203,7 @@ fn write_report(pid: u64) {
     }
 }
 
-/// Prints the statistics, unless this process has.
+/// Prints the statistics, unless this process has printed them.
 fn print(pid: u64, snapshot: &Stats) {
     static PRINTED: AtomicU64 = AtomicU64::new(0);
     if PRINTED.swap(pid, Ordering::Relaxed) != pid {
@@ -213,7 +213,8 @@ fn print(pid: u64, snapshot: &Stats) {
     }
 }
 
-/// The program closes standard error, as the core utilities do at exit: statistics that it is to get come now.
+/// Prints statistics that are due at exit now: the program closes standard error, as the core
+/// utilities do at exit.
 #[cfg(not(target_env = "musl"))]
 pub(crate) fn stderr_closes() {
     if options::stats_at_exit() && process::is_original_process() {

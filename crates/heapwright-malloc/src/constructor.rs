@@ -2,8 +2,8 @@
 //!
 //! Little may be assumed here: other libraries' constructors may have run
 //! before, and allocated; the program's own will run after. Debug and hardened mode begin the heap
-//! here. Fast mode asks the kernel here what it needs to know, before the program can forbid itself
-//! system calls (docs/platforms.md); its heap begins with the first block.
+//! here. Fast mode asks the kernel here for facts that it needs, before the program can forbid
+//! itself system calls (docs/platforms.md). Its heap begins with the first block.
 
 use crate::{alloc_token, at_exit, cxx, ending_signals, fault_handler};
 use heapwright::{heap, limit, status};
@@ -45,7 +45,7 @@ fn begin_guarding() {
 /// What only the debug heap needs: to know which call it was, and of faults.
 #[cold]
 pub(crate) fn begin_debugging() {
-    // What the first block of a thread needs of the kernel is asked now.
+    // The heap asks the kernel now for all that the first block of a thread needs.
     let block = heap::malloc(1);
     // SAFETY: null, or a block of ours, freed once.
     unsafe { heap::free(block) };

@@ -174,11 +174,10 @@ pub extern "C" fn hw_describe(address: *const c_void) -> Description {
 /// sizeof(hw_statistics). A smaller struct of an older program gets the fields
 /// it knows; of a larger one the rest is set to zero.
 ///
-/// Returns how many bytes of the struct this library knows; 0 with errno EINVAL for a
-/// size of 0 or beyond 64 KiB; 0, and all fields
-/// zero, where the heap is locked for long because the caller is a signal handler
-/// that interrupted it. Never allocates. Takes time in proportion to the memory in
-/// use: this is for reports.
+/// Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
+/// of 0 or beyond 64 KiB. Returns 0, and all fields zero, if the heap stays locked because the
+/// caller is a signal handler that interrupted it. Never allocates. Takes time in proportion to the
+/// memory in use: this is for reports.
 ///
 /// # Safety
 ///
@@ -274,10 +273,9 @@ pub unsafe extern "C" fn hw_free_uncached(block: *mut c_void) {
 /// registers and the process is copied; the copy does the rest, and the caller
 /// waits for it.
 ///
-/// Returns how many bytes of the struct this library knows; 0 with errno EINVAL for a
-/// size of 0 or beyond 64 KiB; 0, and all fields
-/// zero, where malloc is not the debug heap's, another check is under way, there
-/// is no /proc, or there is no memory.
+/// Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
+/// of 0 or beyond 64 KiB. Returns 0, and all fields zero, if malloc is not the debug heap's,
+/// another check is under way, there is no /proc, or there is no memory.
 ///
 /// # Safety
 ///

@@ -219,8 +219,8 @@ pub unsafe extern "C" fn hw_arena_trim(arena: *mut Arena) -> usize {
 /// sizeof(hw_arena_statistics). A smaller struct gets the fields it knows; of a
 /// larger one the rest is set to zero.
 ///
-/// Returns how many bytes of the struct this library knows; 0 with errno EINVAL for a
-/// size of 0 or beyond 64 KiB.
+/// Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
+/// of 0 or beyond 64 KiB.
 ///
 /// # Safety
 ///

@@ -92,9 +92,9 @@ pub extern "C" fn hw_count_begin(flags: u32) -> bool {
 /// sizeof(hw_counts). A smaller struct of an older program gets the fields it knows; of a larger one
 /// the rest is set to zero. out may be NULL.
 ///
-/// Returns false with errno EINVAL, and all fields zero, if the thread counts nothing; false with errno EINVAL for a size
-/// of 0 or beyond 64 KiB; false with errno ENOMEM if
-/// there was no memory to remember each block meanwhile, and peak_bytes and kept_bytes may be wrong.
+/// Returns false with errno EINVAL, and all fields zero, if the thread counts nothing; false with
+/// errno EINVAL for a size of 0 or beyond 64 KiB. Returns false with errno ENOMEM if there was no
+/// memory to remember each block meanwhile: peak_bytes and kept_bytes may be wrong.
 ///
 /// # Safety
 ///

@@ -72,10 +72,12 @@ unsafe fn tracer_of<'a>(tracer: *mut GcTracer) -> &'a Tracer {
     unsafe { &*tracer.cast() }
 }
 
-/// Makes a heap. options and runtime may be NULL; both structs are copied, and begin with their size: sizeof, as the program knows it.
+/// Makes a heap. options and runtime may be NULL. Both structs are copied. Each begins with its
+/// size: sizeof, as the program knows it.
 ///
-/// Returns NULL with errno EINVAL for options that do not exist, for a size that no version of the struct has (0, and more
-/// than 64 KiB), and for a field that this version does not know and is not zero; ENOMEM if there is no memory.
+/// Returns NULL with errno EINVAL for options that do not exist, and for a size that no version of
+/// the struct has (0, or more than 64 KiB). The same holds for a field that is not zero and that
+/// this version does not know. Returns NULL with errno ENOMEM if there is no memory.
 ///
 /// # Safety
 ///
@@ -139,8 +141,8 @@ pub unsafe extern "C" fn hw_gc_create(
     }
 }
 
-/// Copies a caller's struct, as much of it as it says it has, and we know. Null: nothing. False: no version has so many bytes, or
-/// a field is set that we do not know.
+/// Copies a caller's struct, as far as its size says and this version knows. Null: copies nothing.
+/// False: no version has this size, or a field is set that this version does not know.
 ///
 /// # Safety
 ///
@@ -152,7 +154,7 @@ unsafe fn read_known<T>(from: *const T, to: *mut T) -> bool {
     }
     // SAFETY: by the contract.
     let size = unsafe { from.cast::<usize>().read() };
-    // What has a size has another field, and is as long as the alignment of the size wants it to be.
+    // A struct with a size has another field, and its length is a multiple of its alignment.
     if size <= size_of::<usize>() || size > LONGEST || !size.is_multiple_of(align_of::<T>()) {
         return false;
     }
@@ -166,7 +168,7 @@ unsafe fn read_known<T>(from: *const T, to: *mut T) -> bool {
 }
 
 /// Ends a heap: objects of kind HW_GC_FREED are freed, and all its memory goes back. NULL is
-/// ignored. A heap that is verified ends the program if a mutator is attached to it.
+/// ignored. A verified heap ends the program if a mutator is attached to it.
 ///
 /// # Safety
 ///
@@ -180,8 +182,8 @@ pub unsafe extern "C" fn hw_gc_destroy(heap: *mut GcHeap) {
     }
 }
 
-/// The calling thread joins a heap: a thread has one mutator a heap. Waits while a collection is
-/// at work. A thread that ends without having left the mutator is detached.
+/// The calling thread joins a heap: a thread has one mutator in each heap. Waits while a collection
+/// is at work. A thread that ends without leaving the mutator is detached.
 ///
 /// Returns NULL with errno ENOMEM if there is no memory, EBUSY if the thread has a mutator of
 /// this heap.
@@ -237,8 +239,8 @@ pub unsafe extern "C" fn hw_gc_detach(mutator: *mut GcMutator) {
 /// same, faster. May collect.
 ///
 /// Returns NULL with errno ENOMEM if there is no memory, or none under the limit after a
-/// collection, and the runtime's out_of_memory, if it has one, has given up; NULL with errno EINVAL for a
-/// kind that does not exist (a heap that is verified ends the program then).
+/// collection, and the runtime's out_of_memory, if it has one, has given up. Returns NULL with
+/// errno EINVAL for a kind that does not exist (a verified heap ends the program then).
 ///
 /// # Safety
 ///

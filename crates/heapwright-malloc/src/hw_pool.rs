@@ -241,8 +241,8 @@ pub unsafe extern "C" fn hw_pool_trim(pool: *mut Pool) -> usize {
 /// sizeof(hw_pool_statistics). A smaller struct gets the fields it knows; of a
 /// larger one the rest is set to zero.
 ///
-/// Returns how many bytes of the struct this library knows; 0 with errno EINVAL for a
-/// size of 0 or beyond 64 KiB.
+/// Returns how many bytes of the struct this library knows. Returns 0 with errno EINVAL for a size
+/// of 0 or beyond 64 KiB.
 ///
 /// # Safety
 ///
@@ -267,11 +267,11 @@ pub unsafe extern "C" fn hw_pool_stats(
     unsafe { write_known(&now, out, size) }
 }
 
-/// More bytes than any version of a struct of the interface has: a size beyond is a mistake.
+/// More bytes than any version of a struct of the interface has. A larger size is a mistake.
 pub(crate) const LONGEST: usize = 64 << 10;
 
-/// Writes a struct to a caller's that may be shorter or longer. Returns the length
-/// of ours; 0 with errno EINVAL, and writes nothing, for a size that no version has.
+/// Writes a struct to the caller's, which may be shorter or longer. Returns the length of ours. For
+/// a size that no version has: returns 0 with errno EINVAL, and writes nothing.
 ///
 /// # Safety
 ///

@@ -13,7 +13,7 @@
 //!   cxx              operator new and delete, every form
 //!   cxx_runtime        what they need of the C++ runtime, if the process has one
 //!   address_limit    setrlimit, prlimit, mlockall, when addresses are limited
-//!   sandbox          prctl and syscall, by which a program forbids system calls to itself
+//!   sandbox          prctl and syscall, by which a program forbids itself system calls
 //!   deepbind         dlopen, whose RTLD_DEEPBIND no preloaded allocator survives; dlclose
 //!   fault_handler    SIGSEGV and SIGBUS, when the debug heap protects memory
 //!   stepping         one access with a guard lifted, after it was reported

@@ -1,10 +1,12 @@
 //! `prctl` and `syscall`, by which a program forbids system calls to itself.
 //!
-//! A program with a filter of its own (`seccomp`) may be killed for a call that its author did not think of. So from then on the
-//! heap makes none but those that docs/platforms.md names: `heapwright::limit::enter_sandbox`. `PR_SET_NO_NEW_PRIVS`, without
-//! which only privileged programs may have a filter, is the first sign: the heap stops reading the kernel's files then.
+//! A program with a filter of its own (`seccomp`) may be killed for a call that its author did not
+//! foresee. From then on the heap makes only the calls that docs/platforms.md names
+//! (`heapwright::limit::enter_sandbox`). The first sign is `PR_SET_NO_NEW_PRIVS`, which programs
+//! without privileges need for a filter: the heap stops reading the kernel's files then.
 //!
-//! The functions do what the C library's do: one system call. `syscall` has no frame, for programs fork by it.
+//! The functions do what the C library's do: one system call. `syscall` has no frame, because
+//! programs fork by it.
 
 use core::arch::asm;
 #[cfg(not(heapwright_reads))]
@@ -26,11 +28,11 @@ unsafe extern "C" fn prctl(
     fifth: c_ulong,
 ) -> c_int {
     let arguments = [option as c_ulong, second, third, fourth, fifth];
-    // SAFETY: as the caller promises. (What a variadic call did not pass is not looked at.)
+    // SAFETY: as the caller promises. (Arguments that a variadic call did not pass are not used.)
     unsafe { controlled(libc::SYS_prctl, arguments) as c_int }
 }
 
-/// Makes a system call that may be the beginning of a sandbox, after the heap was told.
+/// Makes a system call that may begin a sandbox. Tells the heap before.
 ///
 /// # Safety
 ///
@@ -57,7 +59,7 @@ unsafe fn controlled(number: c_long, arguments: [c_ulong; 5]) -> c_long {
     result
 }
 
-/// What the heap is to know of before such a call.
+/// The function that tells the heap of the sandbox that a call begins. `None`: it begins none.
 fn begins(number: c_long, arguments: [c_ulong; 5]) -> Option<fn()> {
     let (operation, mode) = (arguments[0], arguments[1]);
     let mode = match number {
@@ -74,7 +76,7 @@ fn begins(number: c_long, arguments: [c_ulong; 5]) -> Option<fn()> {
     Some(if is_strict { limit::enter_strict_sandbox } else { limit::enter_sandbox })
 }
 
-/// Makes a system call. What it returns, or minus its errno.
+/// Makes a system call. Returns its result, or minus its errno.
 ///
 /// # Safety
 ///
@@ -107,13 +109,13 @@ unsafe fn call(
     result
 }
 
-/// Whether a system call may be the beginning of a sandbox.
+/// Whether a system call may begin a sandbox.
 #[cfg(heapwright_reads)]
 pub(crate) fn controls(number: c_long) -> bool {
     number == libc::SYS_prctl || number == libc::SYS_seccomp
 }
 
-/// Makes a system call that [`controls`] as `syscall` does, after the heap was told.
+/// Makes a system call that [`controls`], as `syscall` does. Tells the heap before.
 ///
 /// # Safety
 ///
@@ -137,7 +139,8 @@ extern "C" fn failed(result: c_long) -> c_long {
     -1
 }
 
-/// Makes a system call by its number. (The check library's table has one of its own, which asks [`controls`].)
+/// Makes a system call by its number. (The check library's table has a function of its own, which
+/// asks [`controls`].)
 ///
 /// # Safety
 ///

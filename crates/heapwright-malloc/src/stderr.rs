@@ -1,11 +1,14 @@
-//! `dup2` and `dup3`, by which a program gives itself another standard error; `fclose`, by which it closes it.
+//! `dup2` and `dup3`, by which a program replaces its standard error, and `fclose`, by which it
+//! closes it.
 //!
-//! Text goes only to the file that standard error was when the library began (`heapwright::process::write_stderr`), because a
-//! program that closes descriptor 2 may get a data file of that number. A program that names the number means it: shells
-//! (`exec 2>log`) and daemons. From then on text goes to that file.
+//! Text goes only to the file that standard error was when the library began
+//! (`heapwright::process::write_stderr`): after descriptor 2 is closed, a data file may get its
+//! number. A program that names the number in `dup2`, such as a shell (`exec 2>log`) or a daemon,
+//! wants another standard error. From then on text goes to that file.
 //!
-//! The core utilities, and all that is built on gnulib, close standard error in a handler of `exit`, before our destructor. So
-//! statistics come before that. No descriptor is kept: who waits for the end of a pipe would wait for a daemon.
+//! The core utilities, and all programs with gnulib, close standard error in a handler of `exit`,
+//! before our destructor. Statistics are therefore printed before that. No descriptor is kept: else
+//! a process that waits for the end of a pipe would wait for a daemon.
 //!
 //! Each function does what the C library's does.
 
@@ -14,7 +17,7 @@ use heapwright::process;
 use libc::FILE;
 use libc::c_int;
 
-/// Makes `new` another number of the open file `old`.
+/// Makes `new` another number for the open file `old`.
 #[unsafe(no_mangle)]
 extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
     #[cfg(target_arch = "x86_64")]
@@ -33,7 +36,7 @@ extern "C" fn dup2(old: c_int, new: c_int) -> c_int {
     result
 }
 
-/// The same, with flags.
+/// [`dup2`] with flags.
 #[unsafe(no_mangle)]
 extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
     // SAFETY: numbers alone. Failure sets errno.
@@ -42,7 +45,8 @@ extern "C" fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
     result
 }
 
-/// A descriptor was made. (A child of `vfork` has its parent's memory, and descriptors of its own.)
+/// Notes that a descriptor was made. (A child of `vfork` has its parent's memory, but descriptors
+/// of its own.)
 fn notice(descriptor: c_int) {
     if descriptor == libc::STDERR_FILENO && process::is_original_process() {
         process::stderr_is_new();
@@ -64,7 +68,7 @@ unsafe extern "C" {
 #[cfg(not(target_env = "musl"))]
 #[unsafe(no_mangle)]
 unsafe extern "C" fn fclose(stream: *mut FILE) -> c_int {
-    // SAFETY: the C library sets it before any program runs.
+    // SAFETY: the C library sets `stderr` before any program runs.
     if stream == unsafe { stderr } {
         crate::at_exit::stderr_closes();
     }

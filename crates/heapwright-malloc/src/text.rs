@@ -44,7 +44,7 @@ impl<const N: usize> Text<N> {
         self
     }
 
-    /// A name from outside more, escaped.
+    /// Appends a name from outside, escaped.
     #[inline(never)]
     pub(crate) fn name(&mut self, name: &[u8]) -> &mut Self {
         heapwright_record::escaped(name, |piece| {

@@ -1,13 +1,13 @@
 //! `setuid` and its kin, by which a process of root's becomes another user, in
 //! libheapwright-check.so.
 //!
-//! Root's process makes its record, which nobody else may write to. So the record changes hands
-//! when the process does, and the user gets a folder for the records of the children
-//! (`heapwright::files`). The folder also tells the command which users the run chose by itself. A
+//! Only root may write to the record that a process of root's makes. These functions therefore give
+//! the record to the new user, and make a folder for the records of that user's children
+//! (`heapwright::files`). The folder also tells the command which users the run itself chose. A
 //! process that becomes root again takes its record back.
 //!
-//! Nothing else is done, and nothing at all without a record. A child of `vfork` may call all of
-//! it.
+//! Without a record the functions only call the C library's. A child of `vfork` may call all of
+//! them.
 
 use crate::errno;
 use crate::weak::next;
@@ -19,9 +19,9 @@ use libc::{c_int, c_void, uid_t};
 /// The user that the record was given to; 0: none.
 static GIVEN_TO: AtomicU32 = AtomicU32::new(0);
 
-/// Makes a call that gives the process the effective user `user`, or does not change that (-1).
+/// Makes a call that gives the process the effective user `user`, or keeps the user (-1).
 fn becoming(user: uid_t, call: impl FnOnce() -> c_int) -> c_int {
-    // SAFETY: it has no precondition.
+    // SAFETY: no preconditions.
     let is_root = || unsafe { libc::geteuid() } == 0;
     let give = |from, to| {
         process::give_record(from, to);
@@ -41,8 +41,8 @@ fn becoming(user: uid_t, call: impl FnOnce() -> c_int) -> c_int {
     result
 }
 
-/// The functions, each as the C library's, which it calls; and which parameter is the new effective
-/// user.
+/// The functions. Each calls the C library's function, and names the parameter that is the new
+/// effective user.
 macro_rules! users {
     ($($name:ident($($parameter:ident),*) -> $user:ident, $text:literal;)*) => {$(
         #[unsafe(no_mangle)]

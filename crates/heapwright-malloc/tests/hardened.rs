@@ -96,9 +96,9 @@ fn right_programs() {
     }
 }
 
-/// A freed block does not come again before as many others were freed; and never, where none is.
-/// (With `full` it comes after 1984 others and more that are freed, but that it changes places with
-/// one of the 256 newest.)
+/// A freed block does not come again before as many others were freed, and never if no other is.
+/// (With `full` it comes after at least 1984 others were freed, less its change of places with one
+/// of the 256 newest.)
 #[test]
 fn freed_blocks_wait() {
     let modes = [

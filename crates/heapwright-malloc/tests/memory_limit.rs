@@ -46,7 +46,7 @@ fn at_the_limit_the_heap_profile_is_saved() {
     let files = std::fs::read_dir(&folder).expect("read").count();
     std::fs::remove_dir_all(&folder).expect("removed");
     assert_eq!(files, 1);
-    // Without a name of the user's, others can neither guess the file's name nor read it.
+    // If the user names no file, others can neither guess its name nor read it.
     let outcome = under("limit=64m,sample=64k", &[]);
     let (_, path) = outcome.stderr.trim().split_once("is saved in ").expect("says where");
     let about = std::fs::symlink_metadata(path).expect("is there");
@@ -74,7 +74,7 @@ fn growing(words: &[&str]) -> Command {
     command
 }
 
-/// What a buffer leaves serves the next one, or goes back before that is filled.
+/// The old memory of a buffer serves the next one, or goes back before the next one is filled.
 #[test]
 fn a_buffer_that_grows_is_in_memory_once() {
     for how in [
@@ -97,10 +97,10 @@ fn a_buffer_that_grows_is_in_memory_once() {
     assert!(outcome.status.success(), "{outcome:?}");
 }
 
-/// What is writable and free, or mapped and free, is not what a request is refused for.
+/// Free memory that is writable or mapped is no reason to refuse a request.
 #[test]
 fn a_buffer_that_grows_fits_where_it_is_limited() {
-    // The C library's own allocator comes to its end in 135 MB of either.
+    // (The C library's own allocator needs 135 MB of either limit.)
     for limit in ["data", "as"] {
         for how in ["alone", "apart", "calloc", "memalign"] {
             let outcome = run(&mut growing(&[how, limit, "150"]));
@@ -109,7 +109,7 @@ fn a_buffer_that_grows_fits_where_it_is_limited() {
     }
 }
 
-/// A control group of this process's own group, which is removed in the end.
+/// A control group below this process's own, which is removed in the end.
 struct Group(PathBuf);
 
 impl Group {
@@ -125,7 +125,7 @@ impl Group {
         }
     }
 
-    /// Has the program run in the group.
+    /// Runs the program in the group.
     fn run(&self, command: &Command) -> Outcome {
         let mut inside = Command::new("sh");
         inside.args(["-c", "echo $$ > $0/cgroup.procs && exec \"$@\""]).arg(&self.0);
@@ -143,7 +143,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // The kernel may still be at the process that has ended.
+        // (The kernel may still work on the ended process.)
         for _ in 0..50 {
             if fs::remove_dir(&self.0).is_ok() {
                 return;
@@ -153,7 +153,7 @@ impl Drop for Group {
     }
 }
 
-/// In a control group that holds one buffer and not two: by its own limit, or by its parent's.
+/// In a control group with room for one buffer and not for two, by its own limit or its parent's.
 #[test]
 fn a_buffer_that_grows_fits_into_its_control_group() {
     const LIMIT: usize = 130 << 20;
@@ -166,7 +166,7 @@ fn a_buffer_that_grows_fits_into_its_control_group() {
         let outcome = group.run(&growing(&[how]));
         assert!(outcome.status.success(), "{how}: {outcome:?}");
     }
-    // (Of the second version a group has the files only where its parent hands them down.)
+    // (In the second version a group has the files only if its parent hands them down.)
     let inner = Group::new(&group.0, None).expect("a group in a group");
     let outcome = inner.run(&growing(&["apart"]));
     assert!(outcome.status.success(), "{outcome:?}");

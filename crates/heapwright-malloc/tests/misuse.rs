@@ -53,7 +53,7 @@ fn other_mappings() {
     refused("unmapped", &["nothing is mapped"]);
 }
 
-/// Nothing that looks like a block of the C library's goes on to it, with or without /proc.
+/// No forged block of the C library is passed on to it, with or without /proc.
 #[test]
 fn forged_blocks() {
     let forged = ["forged-chunk", "forged-mapping", "forged-data", "forged-break", "libc"];
@@ -75,7 +75,8 @@ fn forged_blocks() {
                         outcome.was_refused(what, &words);
                         continue;
                     }
-                    // It goes on, with a usable size of 0, and ends with 99 or as it would.
+                    // The program goes on, with a usable size of 0, and ends with 99 or as without
+                    // us.
                     let is_reported = outcome.stderr.contains("of a pointer");
                     assert!(is_reported && outcome.status.code().is_some(), "{what:?} {outcome:?}");
                 }
@@ -142,7 +143,7 @@ fn without_stderr_the_program_still_ends() {
     }
 }
 
-/// A daemon whose caller waits for the end of its output keeps none of it.
+/// The library in a daemon keeps no descriptor of the pipe at whose end the daemon's caller waits.
 #[test]
 fn no_descriptor_of_the_programs_is_kept() {
     let folder = scratch().join("kept");
@@ -163,7 +164,8 @@ fn no_descriptor_of_the_programs_is_kept() {
     }
 }
 
-/// Text goes into what the program makes its standard error, and not into a file that got the number 2 by chance.
+/// Text goes to the program's new standard error, but not to a file that got the number 2 by
+/// chance.
 #[test]
 fn a_file_that_gets_the_number_of_standard_error_stays_as_it_is() {
     let file = scratch().join("standard-error");

@@ -43,7 +43,7 @@ fn a_bad_option_is_one_line_and_the_program_runs_on() {
     for (options, words) in [
         ("frobnicate=1", vec!["\"frobnicate=1\"", "unknown", "purge", "(ignored)"]),
         ("frobnicate", vec!["\"frobnicate\"", "unknown"]),
-        // It is there in the build for tests alone.
+        // (The option exists only in the build for tests.)
         ("page=64k", vec!["\"page=64k\"", "unknown"]),
         ("purge=soon", vec!["\"purge=soon\"", "(ignored)"]),
         ("purge=3..2", vec!["\"purge=3..2\"", "250..5500", "(ignored)"]),

@@ -198,7 +198,7 @@ fn the_kernel_may_refuse_guards() {
     }
 }
 
-/// What a program is preloaded with, and the options: each mode and cache model.
+/// The libraries that a program is preloaded with, and the options: each mode and cache model.
 fn modes() -> Vec<(std::path::PathBuf, &'static str)> {
     let plain = support::shared_library();
     let hardened = support::shipped("heapwright-hardened", "HEAPWRIGHT_HARDENED_SO");
@@ -231,7 +231,8 @@ fn in_sandbox(arguments: [&str; 4], library: &std::path::Path, options: &str) ->
     run(command.args(arguments).env("HEAPWRIGHT", options))
 }
 
-/// The heap asks when it is loaded. A program of one thread that forbids itself all other calls, and is killed for one, goes on.
+/// The heap asks the kernel when it is loaded. A program of one thread that forbids itself all
+/// other calls, and is killed for one, goes on.
 #[test]
 fn a_sandbox_leaves_the_calls_for_memory_and_the_heap_makes_no_other() {
     for (library, options) in modes() {
@@ -258,7 +259,8 @@ fn a_sandbox_leaves_the_line_about_a_mistake() {
     }
 }
 
-/// The kernel's strict mode leaves no call for memory: what is at hand is handed out, and then there is none.
+/// The kernel's strict mode leaves no call for memory: the heap serves requests from the memory
+/// that it has, and refuses others.
 #[test]
 fn the_strict_sandbox_leaves_what_is_at_hand() {
     for (library, options) in modes() {
@@ -269,11 +271,13 @@ fn the_strict_sandbox_leaves_what_is_at_hand() {
     }
 }
 
-/// A coroutine's stack is small, and a call that takes more of it only now and then ends a program that was tested.
+/// A coroutine's stack is small. A call that seldom takes more of it would end a program that was
+/// tested.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn each_entry_point_gets_by_with_a_small_stack() {
-    // (Functions are bound first: the loader saves the machine's registers on the stack. The C++ library allocates before `main`.)
+    // (Functions are bound first, because the loader saves the machine's registers on the stack.
+    // The C++ library allocates before `main`.)
     let (bound, cxx) = ("-Wl,--no-as-needed,-z,now", "-lstdc++");
     for flags in [&["-pthread", bound, cxx][..], &["-pthread", bound]] {
         let program = compile("stack_need.c", How::Preload, flags);
@@ -295,7 +299,8 @@ fn each_entry_point_gets_by_with_a_small_stack() {
     }
 }
 
-/// The words in back quotes of a row, a set for each column, of the first table of docs/preload.md whose row begins so.
+/// The words in back quotes of a row of a table in docs/preload.md, a set for each column. `table`
+/// and `row` are the first cells of the table and of the row.
 fn row(table: &str, row: &str) -> Vec<BTreeSet<String>> {
     let text = std::fs::read_to_string(support::root().join("docs/preload.md")).expect("the page");
     let (_, text) = text.split_once(&format!("| {table} |")).expect("the table");
@@ -307,7 +312,7 @@ fn row(table: &str, row: &str) -> Vec<BTreeSet<String>> {
     line.expect("the row").trim_matches('|').split(" |").skip(1).map(words).collect()
 }
 
-/// What `strace` saw of a program: its system calls, the files it opened, the signals that got a handler.
+/// The system calls, opened files and signals with a handler that `strace` sees in a program.
 fn traced(program: &std::path::Path, options: Option<&str>) -> [BTreeSet<String>; 3] {
     let log = support::scratch().join("strace");
     let mut strace = Command::new("strace");
@@ -340,8 +345,8 @@ fn traced(program: &std::path::Path, options: Option<&str>) -> [BTreeSet<String>
     [calls, files, signals]
 }
 
-/// docs/preload.md names each system call, file and signal that the library uses in a program's process, and no call as one
-/// that is always made which is not.
+/// docs/preload.md names each system call, file and signal that the library uses in a program's
+/// process. Each call that it lists as always made is made.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn the_tables_of_what_is_used_say_what_strace_sees() {

@@ -1,10 +1,10 @@
-//! Text from outside, as it may stand in a line.
+//! Escapes text from outside for one line of output.
 //!
-//! Other programs choose the names of files, threads and functions. In a report such a name must not
-//! end the line, move the cursor, or change the direction of the text around it.
-//! The library's lines and the command's outputs escape names by this one function.
+//! Other programs choose the names of files, threads and functions. In a report such a name must
+//! not end the line, move the cursor, or change the direction of the text around it. The library's
+//! lines and the command's outputs escape names by this one function.
 
-/// Hands `text` to `put` in pieces, with what a reader cannot see spelt out as Rust spells it.
+/// Passes `text` to `put` in pieces, with invisible characters spelt out as Rust spells them.
 ///
 /// Control characters, marks of direction, separators of lines and characters without a width become
 /// `\n` or `\u{202e}`. Bytes that are not UTF-8 become U+FFFD.
@@ -32,7 +32,7 @@ pub fn escaped(text: &[u8], mut put: impl FnMut(&str)) {
     }
 }
 
-/// Whether a screen shows nothing for it, or something else than a letter.
+/// Whether a screen shows nothing for a character, or does something other than show it.
 const fn is_hidden(letter: char) -> bool {
     matches!(letter,
         // controls

@@ -1,9 +1,9 @@
-//! The status memory: what processes on heapwright show of themselves while they run.
+//! The status memory: the figures that processes on heapwright show while they run.
 //!
-//! One for each program that was started, in System V shared memory: its forked children share it,
-//! and the command attaches it by its number. Each process has one slot. The kernel knows who made
-//! it and which processes have it mapped. Its size is fixed, so no process can take pages away from
-//! another one, and it goes when the last process that has it does.
+//! Each started program has one, in System V shared memory. Its forked children share it, and the
+//! command attaches it by its number. Each process has one slot. The kernel knows who made the
+//! memory, and which processes have it mapped. Its size is fixed: no process can take pages away
+//! from another one. The kernel frees it with the last process that has it mapped.
 //!
 //! ```text
 //!   memory  | magic | owners: process and its namespace, a word a slot |          2 KiB
@@ -13,27 +13,26 @@
 //!          `------ written by the process ------'   `---- an order: written by the command -----' `- by the process -'
 //! ```
 //!
-//! A slot is taken and given back by one exchange in its owner's word, so a process that ends, or a
-//! forked child, needs no system call for it: it may be in a sandbox. Where all are taken, a child
-//! takes the one whose process has been silent longest; if that process lives, it takes another one
-//! at its next report.
+//! One exchange in a slot's owner word takes the slot, or gives it back. A process that ends, and a
+//! forked child, need no system call for this, because they may be in a sandbox. If all slots are
+//! taken, a child takes the one whose process has been silent for longest. If that process lives,
+//! it takes another slot at its next report.
 //!
-//! A report is read under the sequence (a seqlock): odd while the process writes. An order is given
-//! by writing its number to `asked` last; the process writes the answer, and then that number to
-//! `answered`. An order is void after a time. None names a file: a child that has given up its
-//! parent's rights can still write to the parent's slot. A hardened process follows none, and shows
-//! no address.
+//! A sequence guards each report (a seqlock): it is odd while the process writes. The command gives
+//! an order by writing its number to `asked` last. The process writes the answer, and then that
+//! number to `answered`. An order is void after a time. No order names a file, because a child that
+//! has given up its parent's rights can still write to the parent's slot. A hardened process
+//! follows no order, and shows no address.
 //!
-//! Everything is 64-bit atomics, so both sides may do what they like to the memory, and the other
-//! one reads numbers.
+//! Everything is 64-bit atomics: whatever one side writes, the other one reads numbers.
 
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::Stats;
 
-/// The memory begins with this: a name, and the version of this layout.
+/// The first word of the memory: a name, and the version of this layout.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"HWLIVE\0\x02");
-/// How many processes that were forked from one program can be seen at a time.
+/// The most processes of one program, forked children included, that can be seen at a time.
 pub const SLOTS: usize = 255;
 /// Bytes of the memory.
 pub const BYTES: usize = size_of::<Status>();
@@ -57,7 +56,7 @@ macro_rules! facts {
         }
 
         impl Facts {
-            /// Nothing.
+            /// All zeros.
             const ZERO: Self = Self { $( $name: 0, )* };
         }
 
@@ -81,9 +80,9 @@ facts! {
     written_ns,
     /// How long it took to find out.
     took_ns,
-    /// Where the window begins; 0, like every address here: a hardened process, which shows none.
+    /// Where the window begins. 0, like every address here, in a hardened process.
     window_at,
-    /// How many bytes of addresses are reserved for it.
+    /// Bytes of addresses that are reserved for the window.
     window_bytes,
     /// How many bytes of it may be in memory.
     window_used,
@@ -119,7 +118,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Nothing.
+    /// All zeros.
     pub const ZERO: Self = Self {
         facts: Facts::ZERO,
         stats: Stats::zero(),
@@ -176,7 +175,7 @@ pub enum Answer {
     Busy,
     /// This library does not know it.
     Unknown,
-    /// It was not: a hardened process follows no order.
+    /// The process did not follow it: a hardened process follows no order.
     Refused,
 }
 
@@ -207,7 +206,7 @@ const _: () = assert!(FACTS <= 24);
 impl Slot {
     /// Forgets what another process has left. The caller has just taken the slot.
     pub fn clear(&self) {
-        // (A static: a report would take 4 KiB of the stack.)
+        // (A static, because a report on the stack would take 4 KiB.)
         self.write(const { &Report::ZERO });
         self.watched_until.store(0, Ordering::Relaxed);
         self.answered.store(self.asked.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -319,11 +318,10 @@ impl Slot {
     }
 }
 
-/// The folder of that file where there is no `$XDG_RUNTIME_DIR`, or none that the process can write
-/// to.
+/// The folder of that file if there is no `$XDG_RUNTIME_DIR` to which the process can write.
 pub const PROFILE_FOLDER: &str = "/dev/shm";
-/// The parts of the file's name that a process writes its heap profile to when it is ordered to.
-/// Between them are the user's number and the process's.
+/// The parts of the name of a process's file for a heap profile that was ordered. Between them are
+/// the user's number and the process's.
 pub const PROFILE_NAME: [&str; 3] = ["heapwright-", "-", ".profile"];
 
 /// Who has a slot: a process, and the namespace in which it has its number (its inode's lower half; 0: not known).
@@ -346,7 +344,7 @@ impl Owner {
     }
 }
 
-/// The memory. See the module. (A new one is all zeros.)
+/// The status memory. See the module. (New memory is all zeros.)
 #[repr(C, align(2048))]
 pub struct Status {
     magic: AtomicU64,
@@ -360,19 +358,19 @@ impl Status {
         self.magic.store(MAGIC, Ordering::Relaxed);
     }
 
-    /// Whether it has this layout, for a command that only looks.
+    /// Whether the memory has this layout, for a command that only reads.
     #[must_use]
     pub fn is_of_this_version(&self) -> bool {
         self.magic.load(Ordering::Relaxed) == MAGIC
     }
 
-    /// Takes a slot: the caller's own, if it has one already, or a free one, or that of the longest
-    /// silence. `None`: another process was quicker.
+    /// Takes a slot: the caller's own, else a free one, else the one that was silent for longest.
+    /// `None`: another process was quicker.
     #[must_use]
     pub fn take(&self, owner: Owner) -> Option<usize> {
         let find =
             |wanted| self.owners.iter().position(|word| word.load(Ordering::Relaxed) == wanted);
-        // One that was only taken has not been silent yet.
+        // A slot without a report was taken just now: it is never the most silent one.
         let written =
             |&index: &usize| self.slots[index].facts[0].load(Ordering::Relaxed).wrapping_sub(1);
         let index =
@@ -411,7 +409,7 @@ mod tests {
     use std::boxed::Box;
     use std::vec::Vec;
 
-    /// Runs a test with new memory, which is large for the stacks of tests.
+    /// Runs a test with new memory, on a large stack: the memory is made there.
     fn with_status(test: fn(&Status)) {
         let run = move || test(&new_status());
         std::thread::Builder::new().stack_size(16 << 20).spawn(run).unwrap().join().unwrap();

@@ -175,13 +175,13 @@ pub fn own_module() -> Option<core::ops::Range<usize>> {
     imp::own_module()
 }
 
-/// Makes what takes 5 KiB of the stack, before it is needed on a small one.
+/// Makes an unwind context, which takes 5 KiB of the stack, before a small stack needs one.
 pub fn prepare() {
     imp::prepare();
 }
 
-/// From now on nothing is learnt of code on a stack that is not the thread's own (a coroutine's), for that takes some 4 KiB of it: such
-/// a stack ends at the first place of which nothing is known.
+/// From now on no unwind rule is learnt on a stack that is not the thread's own (a coroutine's),
+/// because learning takes some 4 KiB of it. Traces of such a stack end at the first unknown place.
 pub fn spare_foreign_stacks() {
     imp::spare_foreign_stacks();
 }

@@ -1,12 +1,12 @@
 //! Files that a process leaves behind: `PREFIX.<pid>`, one for each process.
 //!
 //! ```text
-//!   PREFIX.<pid>                         the user's alone, made new, never through a link
-//!   PREFIX.users/<uid>/process.<pid>     a record, of a process that root's gave to another user
+//!   PREFIX.<pid>                       the user's alone, a new file, never through a link
+//!   PREFIX.users/<uid>/process.<pid>   the record of a process of a user that root's became
 //! ```
 //!
-//! The second folder is that user's alone. A process of root's makes it before it gives up its
-//! user, so it is there for users whom the run itself chose.
+//! The folder `<uid>` is that user's alone. A process of root's makes it before it becomes this
+//! user: the folder exists only for users whom the run itself chose.
 //!
 //! What the debug heap's record and the trace share: their names, and what they say of
 //! the program at their beginning. No memory is asked for; paths end with a zero.
@@ -39,7 +39,7 @@ impl Path {
         self
     }
 
-    /// Puts a part behind it, if there is room for that and a zero.
+    /// Appends a part, if there is room for it and a zero.
     pub fn push(&mut self, part: &[u8]) {
         if let Some(place) = self.bytes.get_mut(self.length..self.length + part.len())
             && self.length + part.len() < PATH
@@ -49,7 +49,8 @@ impl Path {
         }
     }
 
-    /// Reads the first bytes of a file in this folder. (Small stacks come here: one copy of the path.)
+    /// Reads the first bytes of a file in this folder. (For small stacks there is only one copy of
+    /// the path.)
     #[inline(never)]
     pub fn read_in(&self, name: &[u8], text: &mut [u8]) -> usize {
         let mut path = Self { bytes: self.bytes, length: self.length };
@@ -114,7 +115,7 @@ impl Prefix {
         self.0.with(b".").with_number(process).bytes
     }
 
-    /// The same in the folder of a user that a process of root's became.
+    /// The file's name in the folder of a user that a process of root's became.
     #[cfg(any(test, feature = "debug"))]
     pub fn of_user(&self, user: u32, process: u32) -> [u8; PATH] {
         self.folder_of(user).with(b"/process.").with_number(process).bytes
@@ -125,8 +126,9 @@ impl Prefix {
         self.0.with(b".users/").with_number(user)
     }
 
-    /// A process of root's is about to become a user's, or is root's again: the process's file is
-    /// given from one to the other, and the user gets a folder for those of its children.
+    /// Gives a process's file from one user to another, and makes a folder for the files of that
+    /// user's children. For a process of root's that is about to become a user's, or is root's
+    /// again.
     #[cfg(feature = "debug")]
     pub fn give(&self, process: u32, from: u32, to: u32) {
         os::give_file(&self.of(process), from, to);

@@ -20,9 +20,9 @@
 //! interrupts a fork waits for no lock.) A handler of others that forks itself finds all locks held, and
 //! takes none.
 //!
-//! **Collected heaps first of all.** Their mutators stop, for which no lock may be held: one of
-//! them may wait for `FORKING` on its way to a safepoint, because it forks, or uses something of
-//! heapwright's for the first time.
+//! **Collected heaps first of all.** Their mutators must stop while the forking thread holds no
+//! lock. A mutator on its way to a safepoint may wait for `FORKING`, because it forks, or uses a
+//! part of heapwright for the first time.
 //!
 //! **Streams before malloc.** A thread that reads a line allocates with the stream locked, `fflush(NULL)` waits for
 //! streams with the lock of their list, and the C library takes that lock in every fork, *after* this file's

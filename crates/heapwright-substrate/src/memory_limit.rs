@@ -98,10 +98,11 @@ static LONGEST: AtomicUsize = AtomicUsize::new(0);
 /// The limit that was found or set; 0: none.
 static LIMIT: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes that were left at the last look; `usize::MAX`: any number.
+/// Bytes that were left below the limit at the last look. `usize::MAX`: no bound.
 static LEFT: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// Whether `bytes` bytes more than the heap has taken since the last look may be more than is left.
+/// Whether `bytes` more bytes may not fit below the limit, by the bytes that were left at the last
+/// look and the heap's growth since.
 #[inline]
 pub fn is_short_of(bytes: usize) -> bool {
     let left = LEFT.load(Ordering::Relaxed);
@@ -255,7 +256,8 @@ fn pressure(text: &[u8], before: Nearness) -> Option<Nearness> {
 const NEAR_PERCENT: usize = 10;
 const CLOSE_PERCENT: usize = 2;
 
-/// What a file says, for the one thread that looks: the program's stack may be a coroutine's.
+/// The text of a file, for the one thread that looks. (Not on the stack, which may be a
+/// coroutine's.)
 static TEXT: Kept<[u8; 4096]> = Kept::new([0; 4096]);
 
 /// A control group that limits memory.
@@ -270,7 +272,7 @@ struct Group {
 pub const LEAST_LIMIT: usize = control_group::LEAST_LIMIT as usize;
 
 impl Group {
-    /// What a file of a group says of its limit.
+    /// The limit that a file of a group gives.
     #[inline(never)]
     fn limit_of(group: &control_group::Group<'_>, file: &str) -> Option<u64> {
         let mut path = Path::none();
@@ -491,7 +493,7 @@ mod tests {
         assert_eq!(field(stat, b"file"), None);
     }
 
-    /// What a group of either version says of itself, in a tree made up for it.
+    /// Reads the figures of a group of either version, in a made-up tree.
     #[test]
     #[cfg(not(miri))]
     fn what_a_group_uses_is_read_of_both_versions() {

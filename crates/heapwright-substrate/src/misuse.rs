@@ -113,7 +113,7 @@ pub enum Access {
     Write,
     /// Look at it.
     Read,
-    /// One of the two.
+    /// A read or a write.
     Unknown,
 }
 

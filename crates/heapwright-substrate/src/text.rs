@@ -20,7 +20,7 @@ impl Line {
         Self { bytes: [0; 480], length: 0 }.text("heapwright: ")
     }
 
-    /// Appends text of ours.
+    /// Appends heapwright's own text.
     pub fn text(mut self, text: &str) -> Self {
         self.put(text.as_bytes());
         self

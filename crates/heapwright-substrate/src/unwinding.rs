@@ -1,13 +1,14 @@
-//! Destructors of the program's that panic: each is run to its end, and the first panic surfaces when all have run.
+//! Panics of the program's destructors. All destructors run; then the first panic goes on.
 //!
 //! ```text
-//!   caught(destructor), caught(destructor), ...     the thread's first panic is kept, later ones are dropped
-//!   the heap is whole again
-//!   surface()                                       the panic goes on, from the call that ran the destructors
+//!   caught(destructor), caught(destructor), ...   the thread's first panic is kept, others dropped
+//!   the heap is consistent again
+//!   surface()                                     the panic goes on, from the heap's call
 //! ```
 //!
-//! Only std can catch a panic. Without the feature `std` a panic unwinds out of `caught` at once: callers run the other destructors while
-//! it unwinds, as `Vec` does, and a second panic ends the process.
+//! Only std can catch a panic. Without the feature `std` a panic unwinds out of `caught` at once.
+//! Callers then run the other destructors while it unwinds, as `Vec` does, and a second panic ends
+//! the process.
 //!
 //! Called by `arena`, `pool` and the realms of collected heaps.
 
@@ -25,17 +26,18 @@ mod kept {
     type Panic = ManuallyDrop<Box<dyn Any + Send>>;
 
     std::thread_local! {
-        /// The first panic that has not surfaced yet. Nothing to drop, so it is there until the thread's very end.
+        /// The first panic that has not gone on yet. It needs no drop, and so exists until the
+        /// thread's very end.
         static FIRST: Cell<Option<Panic>> = const { Cell::new(None) };
     }
 
-    /// Drops a panic that no one will see. If that panics, too, its memory is lost.
+    /// Drops a panic that goes no further. If its own drop panics, its memory is lost.
     fn forget(panic: Panic) {
         let dropped = catch_unwind(AssertUnwindSafe(|| drop(ManuallyDrop::into_inner(panic))));
         dropped.unwrap_or_else(mem::forget);
     }
 
-    /// Runs a destructor. If it panics, that is kept for [`surface`].
+    /// Runs a destructor. Keeps its panic, if it panics, for [`surface`].
     pub fn caught(destructor: impl FnOnce()) {
         // (Calls inside the destructor surface their own panics alone.)
         let before = FIRST.take();
@@ -45,7 +47,8 @@ mod kept {
         panics.for_each(forget);
     }
 
-    /// The first panic that was [`caught`] goes on, if there was one. While another one unwinds, it is dropped.
+    /// Lets the first [`caught`] panic go on, if there is one. While another panic unwinds, the
+    /// caught one is dropped.
     pub fn surface() {
         if let Some(panic) = FIRST.take() {
             if std::thread::panicking() {
@@ -65,14 +68,14 @@ mod kept {
         destructor();
     }
 
-    /// Nothing: what panicked has unwound.
+    /// Does nothing: a panic has unwound at once.
     #[inline(always)]
     pub fn surface() {}
 }
 
 pub use kept::{caught, surface};
 
-/// Drops `count` values from `first` on, each although others panic.
+/// Drops `count` values from `first` on, all of them, also if some panic.
 ///
 /// # Safety
 ///
@@ -85,7 +88,7 @@ pub unsafe fn drop_each<T>(first: *mut T, count: usize) {
             unsafe { first.wrapping_add(n).drop_in_place() };
         });
     }
-    // It goes on with the others while a panic unwinds.
+    // The drop of a slice goes on with the other values while a panic unwinds.
     #[cfg(not(feature = "std"))]
     // SAFETY: by the contract.
     unsafe {

@@ -145,8 +145,8 @@ pub mod process {
     //! What the C layer may ask of the process.
 
     /// Writes bytes to standard error with plain `write`: nothing is allocated,
-    /// buffered or formatted. Once the heap has begun, descriptor 2 counts only while it is the file
-    /// that it was then.
+    /// buffered or formatted. Once the heap has begun, bytes go only to the file that standard
+    /// error was then.
     ///
     /// ```
     /// heapwright::process::write_stderr(b"heapwright: hello\n");
@@ -155,7 +155,7 @@ pub mod process {
         crate::os::write_stderr(bytes);
     }
 
-    /// The program has made another file its standard error: text goes there from now on.
+    /// Tells the heap that the program has another standard error: text goes there from now on.
     ///
     /// ```
     /// heapwright::process::stderr_is_new();
@@ -164,7 +164,7 @@ pub mod process {
         crate::os::renew_stderr();
     }
 
-    /// Whether the word at an address (a multiple of 8) can be read: the kernel tries it.
+    /// Whether the word at an address (a multiple of 8) can be read. The kernel tries to read it.
     #[cfg(feature = "debug")]
     #[must_use]
     pub fn is_readable(address: usize) -> bool {
@@ -181,7 +181,7 @@ pub mod process {
         crate::os::write_all(file, bytes)
     }
 
-    /// The process's number. In a sandbox, what it was before; a forked child knows its own.
+    /// The process's number. In a sandbox, the number before; a forked child has its own.
     #[must_use]
     pub fn id() -> u32 {
         crate::os::process_id()
@@ -193,9 +193,9 @@ pub mod process {
         crate::os::thread_id()
     }
 
-    /// A process of root's is about to become another user's, or is root's again: gives its record
-    /// (option `record`) from the one to the other, so that it can go on. Others' files stay as
-    /// they are.
+    /// Gives the process's record (option `record`) from one user to another. For a process of
+    /// root's that is about to become another user's, or is root's again: it can go on writing its
+    /// record. A file of any other user stays unchanged.
     ///
     /// ```
     /// heapwright::process::give_record(0, 1000);
@@ -205,8 +205,8 @@ pub mod process {
         crate::debug::give_record(from, to);
     }
 
-    /// Makes or replaces a file, whose path ends with a zero, for this user alone: readers never
-    /// find half of it, and it is not written through a link. False: it is as it was.
+    /// Makes or replaces a file for this user alone. The path ends with a zero. Readers never find
+    /// half of the file, and no link is followed. False: the file is unchanged.
     ///
     /// ```
     /// assert!(!heapwright::process::save_file(b"/no/such/folder/file\0", b"text"));

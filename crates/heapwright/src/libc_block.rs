@@ -2,7 +2,7 @@
 //!
 //! A preloaded `malloc` serves the process from its first call on. Only code that calls
 //! `__libc_malloc` by this name, and runs before heapwright's constructor, has blocks of the C
-//! library's. They are few, and their addresses are written down when the constructor runs:
+//! library's. They are few. The constructor lists their addresses:
 //!
 //! ```text
 //!   glibc's heap   | chunk | chunk | ... | top |     from the first chunk to the program break
@@ -10,8 +10,8 @@
 //!   mapped chunk   a mapping of its own: M, and whole pages
 //! ```
 //!
-//! Each such block is passed on to the C library once. No header is believed afterwards: a program
-//! can forge one.
+//! Each listed block is passed on to the C library once. No header is trusted afterwards, because a
+//! program can forge one.
 //!
 //! Called by `heap::foreign`, which passes these blocks on, and by the debug heap, which leaves
 //! them alone.
@@ -21,22 +21,21 @@ use core::ptr;
 use crate::os::{self, Contents};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-/// The most blocks that are written down. Others are refused as what no allocator returned.
+/// The most blocks that are listed. Others are refused, like addresses that no allocator returned.
 const MOST: usize = 512;
 
-/// Addresses of blocks; 0: none, or one that was passed on.
+/// Addresses of the listed blocks. 0: none, or a block that was passed on.
 static BLOCKS: [AtomicUsize; MOST] = [const { AtomicUsize::new(0) }; MOST];
-/// So many places of [`BLOCKS`] were written.
+/// How many places of [`BLOCKS`] were written.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 const HEADER: usize = 16;
 const PREVIOUS_IN_USE: usize = 1;
 const MAPPED: usize = 2;
-/// Of all mappings so many pages are looked at for mapped chunks.
+/// The most pages of all mappings that are searched for mapped chunks.
 const MOST_PAGES: usize = 1 << 16;
 
-/// Writes the blocks down that there are. Once, by the constructor, while the process has one
-/// thread.
+/// Lists the existing blocks. The constructor calls this once, while the process has one thread.
 pub(crate) fn record() {
     let Some(heap) = os::libc_heap() else { return };
     record_heap(heap.start, heap.end);
@@ -57,7 +56,7 @@ fn add(block: usize) {
 ///
 /// # Safety
 ///
-/// It is in memory that can be read.
+/// The word can be read.
 unsafe fn word(address: usize) -> usize {
     // SAFETY: as the caller promises.
     unsafe { ptr::with_exposed_provenance::<usize>(address).read() }
@@ -68,7 +67,7 @@ unsafe fn word(address: usize) -> usize {
 #[cold]
 #[inline(never)]
 fn record_heap(start: usize, end: usize) {
-    // The last chunk, which reaches to the end, is what glibc has yet to hand out.
+    // The last chunk reaches to the end. It is memory that glibc has not handed out yet.
     let next = |at: usize| {
         if end - at < HEADER {
             return None;
@@ -90,7 +89,7 @@ fn record_heap(start: usize, end: usize) {
     }
 }
 
-/// Writes mapped chunks down, `left` of them.
+/// Lists `left` mapped chunks.
 #[cold]
 #[inline(never)]
 fn record_mapped(mut left: usize) {
@@ -105,7 +104,7 @@ fn record_mapped(mut left: usize) {
             let bytes = mapped_bytes(at, 0).filter(|&bytes| bytes <= mapping.end - at);
             let bytes = bytes.filter(|&bytes| bytes >= page && bytes.is_multiple_of(page));
             if let Some(bytes) = bytes {
-                // An aligned block has a header of its own, further behind.
+                // An aligned block has a header of its own, further on in the mapping.
                 let headers = (0..bytes).step_by(HEADER).rev();
                 let is_its = |&before: &usize| {
                     mapped_bytes(at + before, before).is_some_and(|rest| before + rest == bytes)
@@ -122,7 +121,7 @@ fn record_mapped(mut left: usize) {
 /// The bytes of the mapped chunk whose header is at an address, `before` bytes behind the first
 /// byte of its mapping, which can be read. `None`: there is none.
 fn mapped_bytes(at: usize, before: usize) -> Option<usize> {
-    // SAFETY: as said.
+    // SAFETY: the address can be read, as the caller promises.
     let is_before = unsafe { word(at) } == before;
     // SAFETY: the word behind it, in the same page.
     let size = unsafe { word(at + 8) };
@@ -134,22 +133,23 @@ fn place_of(address: usize) -> Option<&'static AtomicUsize> {
     written.iter().find(|place| address != 0 && place.load(Ordering::Relaxed) == address)
 }
 
-/// Whether a block that was written down begins at an address.
+/// Whether a listed block begins at an address.
 #[cfg(feature = "debug")]
 pub(crate) fn has(address: usize) -> bool {
     place_of(address).is_some()
 }
 
-/// Takes a block out, to be passed on to the C library. False: it is none, or it was passed on.
+/// Takes a block off the list, to pass it on to the C library. False: it is not listed, or was
+/// passed on.
 pub(crate) fn take(address: usize) -> bool {
     let order = Ordering::Relaxed;
     place_of(address).is_some_and(|at| at.compare_exchange(address, 0, order, order).is_ok())
 }
 
-/// The bytes that may be used of a block that was written down. `None`: none begins at the address.
+/// The usable bytes of a listed block. `None`: no listed block begins at the address.
 pub(crate) fn usable_size(address: usize) -> Option<usize> {
     place_of(address)?;
-    // SAFETY: the C library made a block there, and it was not passed on.
+    // SAFETY: the C library made this block, which was not passed on.
     let size = unsafe { word(address - 8) };
     let behind = if size & MAPPED != 0 { 16 } else { 8 };
     (size & !7).checked_sub(behind)

@@ -88,12 +88,13 @@ pub fn get() -> Option<usize> {
     memory_limit::limit()
 }
 
-/// The process is about to forbid system calls to itself (`seccomp`). From now on heapwright makes no other calls than `mmap`, `munmap`,
-/// `mremap`, `mprotect`, `madvise`, `futex`, `write` and `clock_gettime`, for a sandbox may kill for others: no file is opened, the
-/// limit is forgotten, [`set`] has no effect, and samples that a tracer has begun end. A preloaded library sees to it by itself.
-/// For good.
+/// Prepares for a sandbox: the process is about to forbid system calls to itself (`seccomp`), which
+/// may kill for other calls. From now on and for good, heapwright calls only `mmap`, `munmap`,
+/// `mremap`, `mprotect`, `madvise`, `futex`, `write` and `clock_gettime`. It opens no file, forgets
+/// the limit, and ends samples that a tracer has begun; [`set`] has no effect. A preloaded library
+/// calls this by itself.
 ///
-/// Waits for a thread that looks just now, some milliseconds at most.
+/// Waits, some milliseconds at most, for a thread that reads the limit just now.
 ///
 /// ```
 /// heapwright::limit::enter_sandbox();
@@ -103,14 +104,15 @@ pub fn enter_sandbox() {
     os::enter_sandbox(os::Sandbox::Filter);
 }
 
-/// The same for the kernel's strict mode, in which `write` alone is left: memory that is not at hand is refused.
+/// [`enter_sandbox`] for the kernel's strict mode, which leaves only `write`: requests that need
+/// the kernel's memory are refused.
 #[doc(hidden)]
 pub fn enter_strict_sandbox() {
     expect_sandbox();
     os::enter_sandbox(os::Sandbox::Strict);
 }
 
-/// The kernel has refused the sandbox: [`sandbox`] is what it was before, and one is expected.
+/// Notes that the kernel has refused the sandbox: [`sandbox`] is as before, and one is expected.
 #[doc(hidden)]
 pub fn stay_in_sandbox(before: os::Sandbox) {
     os::enter_sandbox(before.max(os::Sandbox::Expected));
@@ -123,7 +125,8 @@ pub fn sandbox() -> os::Sandbox {
     os::sandbox()
 }
 
-/// The process may forbid system calls to itself soon, in a way that is not seen: no file is read any more to find out how near the limit is.
+/// Notes that the process may soon forbid system calls to itself, in a way that heapwright does not
+/// see: no file is read any more to find how near the limit is.
 #[doc(hidden)]
 pub fn expect_sandbox() {
     const PATIENCE_NS: u64 = 5_000_000;

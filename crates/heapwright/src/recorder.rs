@@ -37,7 +37,7 @@ const PENDING: usize = 32 << 10;
 pub(crate) struct Recorder {
     /// The file's name without the number of the process; nothing: none is wanted.
     path: Prefix,
-    /// The file lies in the folder of a user that a process of root's became.
+    /// Whether the file lies in the folder of a user that a process of root's became.
     is_of_user: bool,
     /// An open file to write to, instead of one by name.
     file: Option<i32>,

@@ -127,8 +127,8 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// A request of a caller who may give any alignment: one that is no power of two is rounded up to the next. Where there
-    /// is none, no memory has it.
+    /// A request with any alignment. One that is no power of two is rounded up to the next. If
+    /// there is none, no memory has the alignment.
     #[inline(always)]
     pub(crate) const fn new(size: usize, align: usize, zero: bool, origin: Origin) -> Self {
         let align = match align.checked_next_power_of_two() {

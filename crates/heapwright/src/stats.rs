@@ -162,9 +162,9 @@ fn shared_caches(stats: &mut Stats) -> (u64, u64) {
 /// ```
 pub fn snapshot(stats: &mut Stats) -> bool {
     let Some(usage) = chunk::usage() else { return false };
-    // It waits for caches that threads share, one of which a slow path may have.
+    // (This waits for shared caches. A slow path may hold one.)
     heap::publish();
-    // A sandbox may kill for the question.
+    // (A sandbox may kill for asking the kernel.)
     let residency = if os::is_filtered() { Residency::Reckoned } else { Residency::Asked };
     measure(stats, &usage, residency, |_, _, _| {});
     stats.pid = u64::from(os::process_id());

@@ -3,23 +3,24 @@
 //! ```text
 //!   publish()    from now on, at ticks:
 //!   the first    the heap has started: makes the status memory, takes a slot in it
-//!   others       a slow path comes by:  an order?  -> samples, stops, writes a profile
-//!                                       it is time -> where memory is, reckoned, into the slot
+//!   others       at a slow path:        an order?  -> samples, stops, writes a profile
+//!                                       it is time -> computes where memory is, into the slot
 //!   withdraw()   gives the slot back
 //! ```
 //!
-//! `heapwright top` shows it, and `heapwright profile PID` gives the orders: see
-//! `heapwright_record::status` for the memory. There is no thread for this, no signal and no
-//! ptrace. The memory is made when the heap starts, or the library is loaded; later a tick makes no
-//! system call, unless it is ordered to write a file or to sample: the program may be in a sandbox
-//! by then. A forked child takes a slot of its own at its first tick; a process whose slot another
-//! one took takes another one. A hardened process shows no address, and follows no order: other
-//! processes can write into a slot.
+//! `heapwright top` shows the slot, and `heapwright profile PID` gives orders. See
+//! `heapwright_record::status` for the memory. All this needs no thread, no signal and no ptrace.
 //!
-//! A process that nobody looks at reports seldom: at once, and then whenever it is an eighth older,
-//! once a second in the end (it may go idle at any moment, and what it did since its last report is
-//! not seen then); at most a thousandth of the time is spent on it, and a two-hundredth where
-//! someone looks, or while the heap grows by eighths.
+//! The memory is made when the heap starts, or the library is loaded. Later ticks make no system
+//! call, because the program may be in a sandbox by then; a tick that is ordered to write a file or
+//! to sample does. A forked child takes a slot of its own at its first tick. A process whose slot
+//! was taken by another one takes a new slot. A hardened process shows no address, and follows no
+//! order, because other processes can write into a slot.
+//!
+//! A process that no command watches reports seldom: at once, then whenever it is an eighth older,
+//! and once a second in the end. (It may go idle at any moment, and its last changes are not seen
+//! then.) Reports take at most a thousandth of the time; a two-hundredth while a command watches,
+//! or while the heap changes by eighths.
 //!
 //! The idea of a page that a process shares with who watches it is the JVM's `hsperfdata`.
 //!
@@ -53,8 +54,8 @@ const OFTEN_SHARE: u64 = 200;
 /// What a report takes at most, and with each unit of the heap. One that takes longer was interrupted, or the first one.
 const LONGEST_NS: u64 = 20_000;
 const LONGEST_OF_UNIT_NS: u64 = 50;
-/// One of so many parts of the process's age. So many parts of what is in use have changed when a
-/// report is due at once.
+/// A report is due when the process has become older by this part of its age. It is due at once
+/// when the bytes in use have changed by this part.
 const AGE_SHARE: u64 = 8;
 const CHANGED_SHARE: usize = 8;
 
@@ -67,9 +68,9 @@ static SLOT: AtomicUsize = AtomicUsize::new(0);
 static BEGAN_NS: AtomicU64 = AtomicU64::new(0);
 static REPORTED_NS: AtomicU64 = AtomicU64::new(0);
 static TOOK_NS: AtomicU64 = AtomicU64::new(0);
-/// Bytes of runs that were in use then.
+/// Bytes of runs that were in use at the last report.
 static REPORTED_BYTES: AtomicUsize = AtomicUsize::new(0);
-/// The folder that a profile is written to when that is ordered, and the environment names one.
+/// The folder for profiles that are ordered: from the environment, else `PROFILE_FOLDER`.
 struct Folder(UnsafeCell<Path>);
 
 // SAFETY: written before `STATUS` is stored, and only read after that.
@@ -83,20 +84,20 @@ const NAME: usize = 64;
 /// When sampling ends that an order has begun; 0: none has. (A forked child goes on with it as long.)
 static SAMPLES_UNTIL_NS: AtomicU64 = AtomicU64::new(0);
 
-/// Shows this process to `heapwright top` and `heapwright profile PID`, which the same user runs,
-/// in System V shared memory: at once if the heap has started, else as soon as it does. A preloaded
-/// library does so by itself; a program that links heapwright may. The caller holds no lock.
+/// Shows this process to the same user's `heapwright top` and `heapwright profile PID`, in System V
+/// shared memory: at once if the heap has started, else as soon as it starts. A preloaded library
+/// does this by itself; a program that links heapwright may. The caller holds no lock.
 ///
-/// Some microseconds, for six system calls. A process is not shown where the option `publish=no`
-/// forbids it, where it is set-uid, where the kernel gives no shared memory, or where the system
-/// has a thousand segments of it.
+/// Takes some microseconds, for six system calls. A process is not shown if it is set-uid or has
+/// the option `publish=no`. Nor is it shown if the kernel gives no shared memory, or if the system
+/// has a thousand segments.
 ///
 /// ```
 /// heapwright::status::publish();
 /// let block = heapwright::heap::malloc(1);
 /// // SAFETY: a block of our own.
 /// unsafe { heapwright::heap::free(block) };
-/// // True, unless it is in a build or a place without System V shared memory.
+/// // True, unless the build or the system has no System V shared memory.
 /// let _ = heapwright::status::is_published();
 /// ```
 #[inline]
@@ -107,7 +108,7 @@ pub fn publish() {
     }
 }
 
-/// The first tick: makes the memory. Returns when the next one is, in milliseconds.
+/// The first tick: makes the memory. Returns the time to the next tick in milliseconds.
 fn begin(now: u32) -> u32 {
     if !substrate::is_original_process() {
         return LOOK_MS;
@@ -124,11 +125,11 @@ fn begin(now: u32) -> u32 {
     tick(now)
 }
 
-/// Makes the memory, and takes a slot in it. `None`: there is none.
+/// Makes the memory, and takes a slot in it. `None`: the kernel gives no memory.
 fn open() -> Option<()> {
     let at: *mut Status = os::shared_memory(BYTES)?.cast();
-    // SAFETY: mapped for the life of the process, a page's multiple, as long as a `Status`; any
-    // bytes are one.
+    // SAFETY: mapped for the life of the process, at a page, as long as a `Status`; any bytes are a
+    // valid one.
     let status = unsafe { &*at };
     status.begin();
     let mut given = [0; PATH];
@@ -255,8 +256,7 @@ fn in_use(usage: &chunk::Usage) -> usize {
     usage.resident_bytes.saturating_sub(usage.dirty_bytes)
 }
 
-/// The report of one thread at a time. It does not lie on the stack of that thread, which may be a
-/// coroutine's.
+/// The report that one thread at a time fills. It is not on the stack, which may be a coroutine's.
 static REPORT: Kept<Report> = Kept::new(Report::ZERO);
 
 /// Writes where memory is just now.
@@ -376,7 +376,7 @@ fn end_samples() {
 #[cfg(not(feature = "debug"))]
 fn end_samples() {}
 
-/// The file in a folder that the heap profile is written to when that is ordered.
+/// The path of the file for an ordered heap profile in a folder.
 #[cfg(feature = "debug")]
 fn profile_in(folder: Path) -> Path {
     let [before, between, behind] = heapwright_record::status::PROFILE_NAME.map(str::as_bytes);

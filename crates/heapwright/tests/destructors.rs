@@ -1,7 +1,9 @@
-//! Destructors that panic: all others run, the first panic surfaces at the call that ran them, and the heap, pool or arena is
-//! whole. And chains of boxes that are longer than a stack is deep.
+//! Destructors that panic: all others run, the first panic goes on from the call that ran them, and
+//! the heap, pool or arena is consistent. Also chains of boxes that are longer than a stack is
+//! deep.
 //!
-//! What only this finds: a panic that ends the process, or is lost, or surfaces at somebody else's call; a trace that recurses.
+//! Only these tests find: a panic that ends the process, is lost, or goes on from another call; a
+//! trace that recurses.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -90,7 +92,7 @@ fn a_realm_is_whole_when_a_destructor_s_panic_surfaces() {
         let mut realm = Realm::<Root>::with(options, |_| Lock::new(None));
         let mut made = 0;
         let mut fill = |realm: &mut Realm<Root>| {
-            // (A mutation may sweep what the collection before it has left.)
+            // (A mutation may sweep pages that the collection before it has left.)
             let _ = panics(|| {
                 realm.mutate(|mc, root| {
                     for _ in 0..100 {
@@ -110,7 +112,8 @@ fn a_realm_is_whole_when_a_destructor_s_panic_surfaces() {
         realm.ask();
         assert!(panics(|| while !realm.step(Duration::from_millis(1)) {}).is_some());
         let _ = panics(|| realm.mutate(|_, root| assert!(root.borrow().is_some())));
-        // What a mutation sweeps surfaces there, but not instead of a panic of the mutation's own.
+        // A panic of a destructor goes on from the mutation that sweeps, but not instead of the
+        // mutation's own panic.
         fill(&mut realm);
         let own = panics(|| {
             realm.mutate(|mc, _| {
@@ -125,7 +128,7 @@ fn a_realm_is_whole_when_a_destructor_s_panic_surfaces() {
     }
 }
 
-/// A chain of values, each of which owns the next in another way.
+/// A chain of values. Each owns the next one in another way.
 #[derive(Trace)]
 enum Chain<'gc> {
     End,

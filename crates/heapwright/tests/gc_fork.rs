@@ -1,9 +1,8 @@
 //! Fork while a collected heap is at work in several threads.
 //!
-//! What only this finds: a heap that nobody collects any more, in the parent or in the child,
-//! because somebody was collecting as the process forked; objects of other threads that the child
-//! does not know; and threads that wait in a circle: forks, safepoints, collections of several
-//! heaps.
+//! Only these tests find: a heap that is never collected again, in the parent or in the child,
+//! because a thread was collecting during the fork; objects of other threads that the child does
+//! not know; and threads that wait in a circle (forks, safepoints, collections of several heaps).
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
@@ -142,7 +141,7 @@ impl<'a> Seats<'a> {
         self.heaps.iter().zip(&self.mutators).for_each(|(heap, mutator)| collects(heap, mutator));
     }
 
-    /// Collects in one heap, and comes by a safepoint in all.
+    /// Collects in one heap, and polls a safepoint in all heaps.
     fn collects_one(&self, of: usize) {
         // SAFETY: nothing is wanted.
         unsafe { self.mutators[of].collect() };
@@ -183,8 +182,8 @@ impl<'a> Seats<'a> {
     }
 }
 
-/// Two threads that fork `forks` times, and two that collect meanwhile, each of them any of the
-/// heaps. In a child, which does not hang for ever.
+/// Two threads fork `forks` times, and two collect meanwhile, each in any of the heaps. All this
+/// runs in a child, which does not hang for ever.
 fn fork_and_collect(heaps: usize, options: Options, forks: usize) {
     in_a_child(|| {
         let make = |_| Heap::new(options, Runtime::new()).unwrap();
@@ -205,7 +204,7 @@ fn fork_and_collect(heaps: usize, options: Options, forks: usize) {
                     let seats = Seats::take(heaps);
                     while under_way.load(Ordering::Relaxed) > 0 {
                         seats.collects_one(of % heaps.len());
-                        // Others come and go, and make heaps.
+                        // Other threads attach and detach, and make heaps.
                         let heap = make(0);
                         let mutator = heap.attach().unwrap();
                         // SAFETY: nothing is wanted.
@@ -253,8 +252,8 @@ std::thread_local! {
     static USED: Cell<Option<*const Mutator>> = const { Cell::new(None) };
 }
 
-/// The program's own fork handler: it may use the heap, though the thread that forks has its world
-/// stopped.
+/// The program's own fork handler. It may use the heap, although the forking thread has stopped the
+/// heap's world.
 unsafe extern "C" fn uses_the_heap() {
     if let Some(mutator) = USED.get() {
         // SAFETY: the test's, which is there while it forks.

@@ -20,7 +20,7 @@ pub(crate) const GLIBC: &str = "glibc";
 /// Ours.
 pub(crate) const HEAPWRIGHT: &str = "heapwright";
 
-/// What an option set of ours begins with: `heapwright:purge=never`.
+/// The beginning of an option set of heapwright: `heapwright:purge=never`.
 pub(crate) const OPTION_SET: &str = "heapwright:";
 
 /// The longest name a column has room for.
@@ -190,7 +190,8 @@ pub(crate) fn chosen(
 pub(crate) struct With {
     /// The names of all.
     pub(crate) names: Vec<String>,
-    /// Those that are not found: `NAME=[VAR=VALUE ...]PATH` and `heapwright:OPTIONS`.
+    /// Allocators that are not found on the machine: `NAME=[VAR=VALUE ...]PATH` and
+    /// `heapwright:OPTIONS`.
     added: Vec<String>,
 }
 
@@ -213,13 +214,13 @@ impl With {
     }
 }
 
-/// The names in a word of `--only`: those between its commas, or one option set.
+/// The names in a word of `--only`: separated by commas, or one option set.
 pub(crate) fn names(word: &str) -> impl Iterator<Item = String> {
     let whole = word.starts_with(OPTION_SET);
     word.split(move |letter| letter == ',' && !whole).map(str::to_owned)
 }
 
-/// Ours with more options. The library refuses those that it does not take.
+/// heapwright with more options. The library refuses those that it does not take.
 fn option_set(all: &[Allocator], name: &str, given: &str) -> anyhow::Result<Allocator> {
     let ours = all.iter().find(|one| one.name == HEAPWRIGHT).context("heapwright races")?;
     let mut options = Options::inherited(ours.environment.get("HEAPWRIGHT").map(OsStr::new));

@@ -13,7 +13,7 @@ use std::time::SystemTime;
 /// The name of the format.
 pub(crate) const SCHEMA: &str = "heapwright-bench/1";
 
-/// What all files of results begin with: a race's, a replay's.
+/// The beginning of all files of results, of a race and of a replay.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Head {
     /// The name of the format.

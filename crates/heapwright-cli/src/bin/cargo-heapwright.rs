@@ -13,10 +13,10 @@ fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1).peekable();
     words.next_if(|word| word == "heapwright");
     let error = Command::new(&command).arg("cargo").args(words).exec();
-    // SAFETY: SIG_IGN is a valid disposition; `exec` has set the default one, which a closed pipe
-    // would end this by.
+    // SAFETY: SIG_IGN is a valid disposition. `exec` has set the default one, by which a closed
+    // pipe would end this process.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
-    // (`eprintln!` panics where standard error takes nothing.)
+    // (`eprintln!` panics if standard error takes no text.)
     _ = writeln!(std::io::stderr(), "heapwright: cannot run {}: {error}", command.display());
     ExitCode::from(125)
 }

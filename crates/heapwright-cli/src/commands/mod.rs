@@ -34,7 +34,7 @@ pub(crate) fn open(path: &Path) -> anyhow::Result<File> {
     output::open(path).map_err(|error| wrong(format!("cannot write {}: {error}", path.display())))
 }
 
-/// The same for a name that the user has not chosen.
+/// Opens a file for a name that the user has not chosen.
 pub(crate) fn open_own(path: &Path) -> anyhow::Result<File> {
     let why = |error| wrong(format!("cannot write {}: {error}", path.display()));
     output::open_own(path).map_err(why)

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// The files' name before the pid.
 const STEM: &str = "trace";
 
-/// What the trace is called where the user says nothing.
+/// The name of the trace if the user gives none.
 const DEFAULT: &str = "heapwright.trace";
 
 /// Record every call for memory that a program makes, for heapwright replay.

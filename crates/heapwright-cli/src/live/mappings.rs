@@ -26,7 +26,7 @@ impl Mappings {
         ];
         let mut all = Self::parse(&String::from_utf8_lossy(&text), &ours);
         if facts.window_at == 0 {
-            // The heap of a process that shows no address is among them.
+            // A process that shows no address has its heap among these mappings.
             all.others.retain(|(name, _)| *name != called(""));
         }
         all

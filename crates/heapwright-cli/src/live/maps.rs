@@ -1,4 +1,4 @@
-//! What is mapped into a process, and where, as /proc/PID/maps says.
+//! The mappings of a process, from /proc/PID/maps.
 
 use std::fs;
 use std::io;
@@ -13,12 +13,12 @@ struct Mapping {
     name: Vec<u8>,
 }
 
-/// All of a process's, in order.
+/// All mappings of a process, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Maps(Vec<Mapping>);
 
 impl Maps {
-    /// Looks at a process's. An error: the kernel does not tell us.
+    /// Reads the mappings of a process. An error: the kernel does not tell us.
     pub(super) fn of(pid: u32) -> io::Result<Self> {
         fs::read(format!("/proc/{pid}/maps")).map(|text| Self::parse(&text))
     }
@@ -48,7 +48,7 @@ impl Maps {
         self.0.iter().any(is_it)
     }
 
-    /// Whether it has loaded the preload library.
+    /// Whether the process has loaded the preload library.
     pub(super) fn has_library(&self) -> bool {
         let is_it = |mapping: &Mapping| {
             let file = mapping.name.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
@@ -57,7 +57,7 @@ impl Maps {
         self.0.iter().any(is_it)
     }
 
-    /// The parts of a range that can be read, as a place and bytes each.
+    /// The readable parts of a range: a place and bytes for each.
     pub(super) fn readable(&self, at: u64, bytes: u64) -> impl Iterator<Item = (u64, u64)> {
         let end = at.saturating_add(bytes);
         self.0.iter().filter(|mapping| mapping.can_be_read).filter_map(move |mapping| {

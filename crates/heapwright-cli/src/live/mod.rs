@@ -99,7 +99,7 @@ impl Seen {
     }
 }
 
-/// Looks at all processes; slots of those that are gone become free.
+/// Looks at all processes. Slots of processes that have ended become free.
 pub(crate) fn look(statuses: &Statuses) -> Vec<Seen> {
     let mut seen = Vec::new();
     for slot in statuses.slots() {

@@ -1,9 +1,9 @@
 //! Orders to a process: sample, stop, write a profile.
 //!
-//! One command at a time gives orders to a process, which a lock on its /proc/PID/environ sees to.
-//! An order counts for a time: sampling that was ordered ends by itself some seconds after the
-//! command has last said that it is still there, so a command that is killed leaves nothing
-//! running; and what a process did not hear in time it does not do later.
+//! One command at a time gives orders to a process: the command locks /proc/PID/environ. An order
+//! counts for a time. Sampling that was ordered ends by itself some seconds after the command has
+//! last renewed it, so a command that is killed leaves nothing running. A process does not follow
+//! an order that it reads too late.
 
 use super::process::{self, filters};
 use super::slots::{Claim, Slot, now_ns};
@@ -28,9 +28,9 @@ pub(crate) enum Refusal {
     Gone,
     /// It could not.
     Failed,
-    /// It could not: the file that it writes to is another user's.
+    /// The process could not: its file is another user's.
     Taken { file: PathBuf, user: u32 },
-    /// It is hardened, and follows no orders.
+    /// The process is hardened, and follows no orders.
     Hardened,
     /// It samples already, for another reason.
     Busy,
@@ -43,7 +43,7 @@ pub(crate) enum Refusal {
 /// The right to give orders to a process.
 pub(crate) struct Orders {
     slot: Slot,
-    /// Locked, if there is a file that only its user and we can open.
+    /// The lock, if the file can be opened, which only its user and root can.
     _lock: Option<File>,
 }
 
@@ -120,7 +120,7 @@ fn is_locked(file: &File) -> bool {
     unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) == 0 }
 }
 
-/// Where a process of `user` may have written its profile to.
+/// The files to which a process of `user` may have written its profile.
 fn profiles(pid: u32, user: u32) -> Vec<PathBuf> {
     let [before, between, behind] = PROFILE_NAME;
     let name = format!("{before}{user}{between}{pid}{behind}");

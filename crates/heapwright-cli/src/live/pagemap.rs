@@ -21,8 +21,8 @@ pub(super) struct Resident {
 /// How long the kernel is asked about one process.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Asks for those of a process. `None`: the process shows no addresses, the kernel does not tell
-/// us, or it would take long, as what the process says of itself may be nonsense.
+/// Asks the kernel for a process's resident pages. `None`: the process shows no addresses, the
+/// kernel does not tell us, or the answer would take long. (A process may show nonsense.)
 pub(super) fn resident(pid: u32, facts: &Facts, maps: &Maps) -> Option<Resident> {
     if facts.window_at == 0 {
         return None;
@@ -39,7 +39,7 @@ pub(super) fn resident(pid: u32, facts: &Facts, maps: &Maps) -> Option<Resident>
         }
         Some(present)
     };
-    // What the process has taken since its report lies behind what it said.
+    // (Memory that the process has taken since its report lies behind the used part.)
     let window = count(facts.window_at, facts.window_bytes.max(facts.window_used))?;
     let mut tables = 0;
     for (at, bytes) in [

@@ -9,17 +9,17 @@
 //! and where there are huge pages more may be in memory than was ever handed out. The kernel knows how much is in the window in
 //! all. What is too much is taken from large blocks first; what is missing is in partial slabs.
 //!
-//! That holds for a report of just now. The process may have changed much since an older one, and
-//! nobody knows what: then only large blocks that were not touched are left out, and the rest of
-//! the difference is no part's: `unattributed`, or `gone`.
+//! This holds for a report of this moment. Since an older report the process may have changed in
+//! unknown ways. Then only untouched large blocks are left out, and the rest of the difference
+//! belongs to no part: it is `unattributed`, or `gone`.
 
 use super::pagemap::Resident;
 use heapwright_record::Stats;
 use heapwright_record::status::Facts;
 use std::time::Duration;
 
-/// A report that is older is of another moment than the kernel's figures. Processes that are looked
-/// at report ten times a second, if they allocate.
+/// An older report is of another moment than the kernel's figures. Watched processes report ten
+/// times a second, if they allocate.
 pub(crate) const FRESH: Duration = Duration::from_millis(500);
 
 /// The parts, in bytes.
@@ -34,9 +34,9 @@ pub(crate) struct Parts {
     pub(crate) metadata: u64,
     pub(crate) pools: u64,
     pub(crate) not_ours: u64,
-    /// In the heap, and not in an old report.
+    /// Memory of the heap that an old report does not have.
     pub(crate) unattributed: u64,
-    /// No part of what is resident: in an old report, and not in memory any more.
+    /// Not resident: memory of an old report that is not in memory any more.
     pub(crate) gone: u64,
     /// No part of what is resident: in swap space.
     pub(crate) swapped: u64,
@@ -47,8 +47,8 @@ const TABLES_A_UNIT: u64 = 4 + 128;
 const UNIT: u64 = 64 << 10;
 
 impl Parts {
-    /// The parts of a process that has `rss` bytes in memory, of them `files` in files and shared
-    /// memory, and `resident` in its heap, if the kernel says so, by a report of this age.
+    /// The parts of a process by a report of this age. The process has `rss` bytes in memory, of
+    /// them `files` in files and shared memory, and `resident` in its heap, if the kernel says so.
     pub(super) fn of(
         stats: &Stats,
         facts: &Facts,
@@ -107,14 +107,14 @@ impl Parts {
             excess -= less;
         }
         parts.live += large;
-        // (Tables that were only read are in memory for the kernel, and not resident.)
+        // (The kernel counts tables that were only read as in memory, but not as resident.)
         parts.metadata += resident.tables.min(anonymous - window);
         let rest = (rss + parts.gone).saturating_sub(parts.sum());
         *if is_fresh || is_known { &mut parts.not_ours } else { &mut parts.unattributed } += rest;
         parts
     }
 
-    /// What they add up to: the resident size, and what is gone.
+    /// The sum of all parts: the resident size and `gone`.
     pub(crate) fn sum(&self) -> u64 {
         self.all().iter().map(|(_, bytes)| bytes).sum()
     }

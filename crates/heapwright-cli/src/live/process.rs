@@ -20,7 +20,7 @@ pub(crate) struct Process {
     pub(crate) options: String,
     /// Bytes in memory.
     pub(crate) resident: u64,
-    /// Of them in files and in shared memory.
+    /// Those of the resident bytes that are in files and in shared memory.
     pub(crate) files: u64,
     /// The most there were.
     pub(crate) peak: u64,
@@ -77,7 +77,7 @@ impl Process {
     }
 }
 
-/// A variable of the environment that a process was started with.
+/// A variable of a process's environment at its start.
 pub(super) fn variable(pid: u32, name: &str) -> Option<OsString> {
     let environment = fs::read(format!("/proc/{pid}/environ")).ok()?;
     let entries = environment.split(|&byte| byte == 0);

@@ -1,13 +1,13 @@
-//! The status memory of processes: found, attached, and looked through.
+//! Finds and attaches the status memory of processes, and reads its slots.
 //!
 //! ```text
-//! /proc/sysvipc/shm --(size, mode, maker)--> segments --attach--> slots, each with a number claimed
-//! /proc/PID         --(has it mapped? whose?)--> the claim is right, of the past, or forged
+//! /proc/sysvipc/shm --(size, mode, maker)--> segments --attach--> slots, each claims a process
+//! /proc/PID         --(has it mapped? whose?)--> the claim is right, past, or forged
 //! ```
 //!
-//! Any process that has a segment can write to it, one that gave up its rights too. So a claim
-//! counts only if the kernel says that the process has the segment mapped, or, where it does not
-//! tell us, that its user made the segment.
+//! Any process that has a segment can write to it, also one that gave up its rights. A claim
+//! therefore counts only if the kernel says that the process has the segment mapped. Where the
+//! kernel does not tell us, the process's user must have made the segment.
 
 use super::maps::Maps;
 use super::process::{self, Process};
@@ -20,7 +20,7 @@ use std::os::unix::fs::MetadataExt;
 use std::ptr::NonNull;
 use std::rc::Rc;
 
-/// A segment that is status memory, attached.
+/// An attached segment of status memory.
 struct Attached {
     at: NonNull<Status>,
     id: i32,
@@ -29,16 +29,16 @@ struct Attached {
 }
 
 impl Attached {
-    /// Attaches a segment, as a line of /proc/sysvipc/shm describes it, if it is status memory that
-    /// `user` may trust: its own, or, for the superuser, anyone's.
+    /// Attaches a segment that a line of /proc/sysvipc/shm describes, if it is status memory that
+    /// `user` may trust: the user's own, or, for the superuser, anyone's.
     fn of(line: &str, user: u32) -> Option<Self> {
         let fields: Vec<&str> = line.split_ascii_whitespace().collect();
         let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
         let (id, size) = (i32::try_from(number(1)?).ok()?, number(3)?);
         let mode = u32::from_str_radix(fields.get(2)?, 8).ok()?;
         let (owner, maker) = (number(7)?, number(9)?);
-        // Of this user's alone, and no longer to be found by others (`SHM_DEST`). Its maker may
-        // have given it to another.
+        // Only its user may open it, and others no longer find it (`SHM_DEST`). Its maker has not
+        // given it to another user.
         let is_private = mode == 0o1600 && owner == maker;
         let may_look = user == 0 || maker == u64::from(user);
         if !(size == BYTES as u64 && is_private && may_look) {
@@ -50,7 +50,7 @@ impl Attached {
             return None;
         }
         let at = Self { at: NonNull::new(at.cast())?, id, maker: maker as u32 };
-        // The number may have become another segment's meanwhile.
+        // The number may belong to another segment by now.
         // SAFETY: a struct of numbers, which zeros are values of.
         let mut about = unsafe { std::mem::zeroed::<libc::shmid_ds>() };
         // SAFETY: a struct to write to.
@@ -60,8 +60,8 @@ impl Attached {
     }
 
     fn get(&self) -> &Status {
-        // SAFETY: attached as long as this lives, and nobody can shrink it; any bytes are a status,
-        // whose words are atomics.
+        // SAFETY: attached as long as this lives, and nobody can shrink it. Any bytes are a valid
+        // status, whose words are atomics.
         unsafe { self.at.as_ref() }
     }
 }
@@ -87,19 +87,19 @@ pub(crate) struct Slot {
     owner: Owner,
 }
 
-/// What becomes of a slot's claim to be a process's.
+/// The verdict about a slot's claim to belong to a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Claim {
-    /// It is.
+    /// The slot is this process's.
     Right,
     /// The process has ended, or has become another program.
     Past,
-    /// The process is this user's, and has nothing to do with the slot.
+    /// The slot is not the process's, which belongs to this user.
     Forged(u32),
 }
 
 impl Statuses {
-    /// Attaches those of this user, or of all users, for the superuser.
+    /// Attaches the status memory of this user, or of all users for the superuser.
     pub(crate) fn open() -> Self {
         // SAFETY: no preconditions.
         let user = unsafe { libc::geteuid() };
@@ -121,7 +121,7 @@ impl Statuses {
         })
     }
 
-    /// What is wrong with slots that nobody should believe, a line each.
+    /// A line for each forged slot.
     pub(crate) fn forged(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.slots().filter_map(|slot| slot.forged()).collect();
         lines.sort();
@@ -154,7 +154,7 @@ impl Statuses {
 }
 
 impl Slot {
-    /// Whose it claims to be.
+    /// The process that the slot claims.
     pub(crate) fn owner(&self) -> Owner {
         self.owner
     }
@@ -165,21 +165,21 @@ impl Slot {
         self.status.get().slot(self.index).filter(|_| is_its)
     }
 
-    /// What the process shows, and says that it is looked at for the next seconds.
+    /// Reads the process's report. Tells the process that it is watched for the next seconds.
     pub(crate) fn read(&self) -> Option<Report> {
         const SECONDS: u64 = 5;
         let slot = self.get()?;
         slot.watch(now_ns() + SECONDS * 1_000_000_000);
-        // One that is written just now is soon whole.
+        // (A report that is being written is complete soon.)
         (0..1000).find_map(|_| slot.read())
     }
 
-    /// Whether its claim is right.
+    /// The verdict about the slot's claim.
     pub(super) fn claim(&self) -> Claim {
         self.claim_by(Maps::of(self.owner.process).as_ref().ok())
     }
 
-    /// The same, by what is mapped into the process, if the kernel tells us.
+    /// The verdict by the process's mappings, if the kernel tells us.
     pub(super) fn claim_by(&self, maps: Option<&Maps>) -> Claim {
         let Some(user) = process::user_of(self.owner.process) else { return Claim::Past };
         match maps.map(|maps| maps.has_segment(self.status.id)) {
@@ -190,7 +190,7 @@ impl Slot {
         }
     }
 
-    /// What is to be said of it, if it is forged.
+    /// A line about the slot, if it is forged.
     fn forged(&self) -> Option<String> {
         let Claim::Forged(user) = self.claim() else { return None };
         let process = Process::of(self.owner.process);
@@ -202,7 +202,7 @@ impl Slot {
         ))
     }
 
-    /// Gives the slot back, if its process has ended or become another program.
+    /// Gives the slot back if its process has ended, or has become another program.
     pub(crate) fn clear_if_past(&self) {
         if self.claim() == Claim::Past {
             self.status.get().give_back(self.index, self.owner);

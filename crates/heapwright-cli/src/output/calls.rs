@@ -36,9 +36,9 @@ pub(super) fn of_frame(frame: &Frame) -> impl DoubleEndedIterator<Item = Call<'_
     (0..=last).map(move |at| Call { frame, function: frame.functions.get(at), inlined: at < last })
 }
 
-/// The number of the call that a person would look at first, in every output: the innermost one of
-/// the program that has a name. Of a program without names it is the innermost one of its code,
-/// else the innermost one that has a name.
+/// The number of the call that a person looks at first, the same in every output: the innermost
+/// call of the program that has a name. If the program has no names: the innermost call of its
+/// code, else the innermost call with a name.
 fn look_number(stacks: &Stacks, stack: StackId) -> Option<usize> {
     let find = |holds: &dyn Fn(&Call<'_>) -> bool| {
         calls(stacks, stack)
@@ -50,18 +50,18 @@ fn look_number(stacks: &Stacks, stack: StackId) -> Option<usize> {
         .or_else(|| calls(stacks, stack).next().map(|_| 0))
 }
 
-/// That call, and those that led to it. None where no stack was kept.
+/// The call that a person looks at first, and its callers. None if no stack was kept.
 pub(super) fn from_look(stacks: &Stacks, stack: StackId) -> impl Iterator<Item = Call<'_>> {
     calls(stacks, stack).skip(look_number(stacks, stack).unwrap_or_default())
 }
 
-/// That call.
+/// The call that a person looks at first.
 pub(super) fn look_at(stacks: &Stacks, stack: StackId) -> Option<Call<'_>> {
     from_look(stacks, stack).next()
 }
 
-/// The same, for outputs that need a line of source: the first such call from there on, and never
-/// one of the system's.
+/// The call for outputs that need a line of source: the first one with a line, from the call that a
+/// person looks at first outwards. Never a call of the system.
 pub(super) fn first_look(stacks: &Stacks, stack: StackId) -> Option<Call<'_>> {
     let known = |call: &Call<'_>| call.line().is_some() && !call.is_of_system();
     let is_theirs = |call: &Call<'_>| known(call) && call.is_own();
@@ -127,7 +127,7 @@ impl<'a> Call<'a> {
         self.frame.place.is_some() && !self.is_of_system() && !self.source().is_some_and(is_foreign)
     }
 
-    /// Whether its code is in a library of the system's, or in heapwright's.
+    /// Whether its code is in a library of the system, or in heapwright.
     fn is_of_system(&self) -> bool {
         let Some(place) = &self.frame.place else { return false };
         let below = place.path.strip_prefix(b"/usr").unwrap_or(&place.path);
@@ -164,7 +164,8 @@ mod tests {
         assert_eq!(names, expected);
     }
 
-    /// A stack of these calls, innermost first: a module, a function and its source, or nothing.
+    /// A stack of these calls, the innermost first. Each has a module, a function and its source,
+    /// or nothing.
     fn stack(calls: &[(&str, &str, &str)]) -> Stacks {
         let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
         let frame = |&(module, name, source): &(&str, &str, &str)| Frame {
@@ -214,7 +215,7 @@ mod tests {
                 "main",
                 "",
             ),
-            // Names that the program lacks are not those of what starts it.
+            // A program without names does not get those of the code that starts it.
             (&[strdup, ("/home/ada/grow", "", ""), start], "grow+0x18", ""),
             (&[strdup, start], "__GI___strdup", ""),
             (

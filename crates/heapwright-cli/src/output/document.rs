@@ -1,7 +1,7 @@
-//! Tables, stated once for a screen and for a page.
+//! Tables, written once for a screen and for a page.
 //!
 //! ```text
-//! Table::new("allocator|>time:9|%fill share")      a title a column, and before it what it holds:
+//! Table::new("allocator|>time:9|%fill share")      titles of columns, with their kinds in front:
 //!               words     numbers  a bar, of class `fill`; `*` long names; `:9` the least width
 //! text      one blank between columns, two before words; no bars
 //! render    <table> in a box that scrolls: templates/table.html
@@ -13,7 +13,7 @@ use super::Look;
 use askama::Template;
 use askama::filters::HtmlSafe;
 
-/// Letters of a name of the program's on a screen.
+/// The most letters of one of the program's names on a screen.
 const NAME: usize = 40;
 
 /// A table.
@@ -32,18 +32,18 @@ impl HtmlSafe for Table {}
 
 struct Column {
     title: String,
-    /// On a page: `n` of numbers, `wide` of long names, any of bars.
+    /// The class on a page: `n` for numbers, `wide` for long names, any for bars.
     class: String,
     is_bar: bool,
     least: usize,
 }
 
-/// What stands in a row and a column.
+/// The contents of one row in one column.
 pub(crate) enum Cell {
     Text(String),
-    /// A name of the program's.
+    /// One of the program's names.
     Code(String),
-    /// Parts of a bar, of this class: of each its class, its width in CSS, and what it is.
+    /// A bar of this class. Each part has its class, its width in CSS, and a description.
     Bar(&'static str, Vec<(&'static str, String, String)>),
 }
 
@@ -80,23 +80,23 @@ impl Column {
 }
 
 impl Table {
-    /// A table without rows, of these columns.
+    /// A table with these columns, without rows.
     pub(crate) fn new(columns: &str) -> Self {
         let columns = columns.split('|').map(Column::new).collect();
         Self { caption: String::new(), class: "", indent: 0, columns, rows: Vec::new() }
     }
 
-    /// The same with a caption, and of a class of tables.
+    /// The table with a caption and a class.
     pub(crate) fn titled(self, caption: &str, class: &'static str) -> Self {
         Self { caption: caption.to_owned(), class, ..self }
     }
 
-    /// The same with its rows moved in.
+    /// The table with its rows indented.
     pub(crate) fn indented(self) -> Self {
         Self { indent: 2, ..self }
     }
 
-    /// Adds a row. The last cell reaches over the columns that have none.
+    /// Adds a row. Its last cell spans the columns that have no cell.
     pub(crate) fn row(&mut self, class: &'static str, cells: Vec<Cell>) {
         self.rows.push((class, cells));
     }
@@ -106,7 +106,7 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// Its lines on a screen; the first one are the titles.
+    /// The lines on a screen. The first one has the titles.
     pub(crate) fn text(&self, look: Look) -> String {
         let texts = |cells: &[Cell]| {
             cells.iter().enumerate().map(|(at, cell)| self.shown(at, cell)).collect::<Vec<_>>()
@@ -114,7 +114,7 @@ impl Table {
         let rows: Vec<Vec<String>> = self.rows.iter().map(|(_, cells)| texts(cells)).collect();
         let all = self.columns.len();
         let width = |(at, column): (usize, &Column)| {
-            // What reaches over other columns makes its own no wider.
+            // A cell that spans other columns does not widen its own.
             let fit = rows.iter().filter(|row| at + 1 < row.len() || row.len() == all);
             let longest = fit.map(|row| row[at].chars().count()).max().unwrap_or(0);
             longest.max(column.title.chars().count()).max(column.least)

@@ -14,8 +14,8 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(false).open(path)
 }
 
-/// The same for a name that the user has not chosen, and others can guess: no link, no pipe, and
-/// nothing of another user's.
+/// Opens a file for a name that the user has not chosen, and that others can guess: not a link, a
+/// pipe, or another user's file.
 pub(crate) fn open_own(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new()
         .write(true)

@@ -107,7 +107,7 @@ pub(crate) fn write_all<F>(
     Ok(())
 }
 
-/// Writes a line to stderr, if that takes it.
+/// Writes a line to stderr, if stderr takes it.
 pub(crate) fn say(text: std::fmt::Arguments<'_>) {
     _ = io::stderr().write_all(format!("{text}\n").as_bytes());
 }

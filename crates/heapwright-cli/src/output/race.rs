@@ -169,7 +169,7 @@ fn name_width(results: &Results) -> usize {
     names.max().unwrap_or_default()
 }
 
-/// A name in a title: columns are parted by `|` (see `Table::new`).
+/// A name in a title, where `|` would separate columns (see `Table::new`).
 pub(super) fn title(name: &str) -> String {
     name.replace('|', "/")
 }
@@ -185,7 +185,8 @@ pub(super) fn class(results: &Results, at: usize) -> &'static str {
     }
 }
 
-/// The geometric means over a group, and what that is: a row an allocator, the fastest first.
+/// The geometric means over a group, with a description: one row for each allocator, the fastest
+/// first.
 pub(super) fn means(results: &Results, group: Group) -> (String, Table) {
     let measures: &[(Measure, &str)] = match group {
         Group::MuchLive => {
@@ -225,7 +226,8 @@ pub(super) fn means(results: &Results, group: Group) -> (String, Table) {
     (what, table)
 }
 
-/// One program: a row an allocator, by time. `intervals`: those of memory, too.
+/// The figures of one program: one row for each allocator, by time. `intervals`: with those of
+/// memory.
 pub(super) fn figures(results: &Results, program: &Program, intervals: bool) -> Table {
     let mut rows: Vec<(usize, Option<Middle>)> =
         program.results.iter().map(Middle::of).enumerate().collect();

@@ -66,7 +66,7 @@ pub(super) fn percent(part: u64, whole: u64) -> String {
     format!("{:.1} %", share(part, whole) * 100.0)
 }
 
-/// The same as CSS and SVG write it.
+/// The percentage in the form of CSS and SVG.
 pub(super) fn css(part: u64, whole: u64) -> String {
     format!("{:.3}%", share(part, whole).clamp(0.0, 1.0) * 100.0)
 }

@@ -30,7 +30,7 @@ const LONGEST_PATH: usize = 500;
 const SUBCOMMAND: &str = "probe";
 
 /// Refuses options of the command line that the library does not take, among all that it
-/// will be given. `flag` is what stands before each of them there.
+/// will be given. `flag` is the word before each of them there.
 pub(crate) fn refuse_bad(
     library: &Path,
     options: &Options,

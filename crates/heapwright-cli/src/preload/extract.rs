@@ -10,13 +10,12 @@
 //!
 //! The library of `check` and the launcher lie beside it.
 //!
-//! The first place that will do is used. A program that loads the library runs
-//! its code, so a place will do only if no other user can change what is in it.
-//! Each time, every folder from the root on is looked at, in this order: it is
-//! a folder, root's or ours, and neither its group nor other users may write to
-//! it, unless it is sticky. So nobody can rename a folder that was looked at,
-//! and paths stay true. Our own folders belong to us. A place must also allow
-//! mapping code (no `noexec` mount) and have a path that LD_PRELOAD can carry.
+//! The first suitable place is used. A program that loads the library runs its code: a place is
+//! suitable only if no other user can change files in it. Each use verifies every folder from the
+//! root on, in this order. The folder must be root's or ours, and neither its group nor other users
+//! may write to it, unless it is sticky. Thus nobody can rename a verified folder, and paths stay
+//! true. Our own folders belong to us. A place must also allow mapping code (no `noexec` mount),
+//! and have a path that LD_PRELOAD can carry.
 //!
 //! Everybody may read our folders and files, whatever the umask says: a program
 //! may become another user before it starts the next one, and there is nothing
@@ -140,8 +139,8 @@ impl Place {
         Ok(path)
     }
 
-    /// Sees to it that the base is there and that no other user can swap what is in it. Returns its
-    /// path without links.
+    /// Makes the base if it does not exist, and verifies that no other user can replace files in
+    /// it. Returns its path without links.
     fn prepare_base(&self, uid: u32) -> anyhow::Result<PathBuf> {
         let shown = self.base.display();
         if !self.shared && !self.base.exists() {
@@ -169,8 +168,8 @@ impl Place {
     }
 }
 
-/// Refuses a folder in which a user that is neither root nor we can rename something. Nobody else
-/// can rename the folder.
+/// Refuses a folder in which a user other than root and ours can rename something. No such user can
+/// rename the folder itself.
 fn only_we_may_change(folder: &Path, uid: u32) -> anyhow::Result<()> {
     let shown = folder.display();
     let meta = fs::symlink_metadata(folder).with_context(|| format!("{shown}"))?;
@@ -183,8 +182,7 @@ fn only_we_may_change(folder: &Path, uid: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The number that files of users have who are unknown here: in a user namespace root is one of
-/// them.
+/// The number of users who are unknown in this user namespace. Root may be one of them.
 fn nobody() -> Option<u32> {
     let users = fs::read_to_string("/proc/self/uid_map").ok()?;
     let is_whole = users.split_whitespace().eq(["0", "0", "4294967295"]);
@@ -221,7 +219,7 @@ fn readable(path: &Path, meta: &fs::Metadata) -> anyhow::Result<()> {
 /// Whether a file has exactly these bytes, and all may read it.
 fn holds(path: &Path, bytes: &[u8], uid: u32) -> bool {
     let Ok(meta) = fs::symlink_metadata(path) else { return false };
-    // A process that could open it for writing once may still have it open.
+    // A process that could open the file for writing once may still have it open.
     let was_open = meta.mode() & 0o022 != 0 || meta.nlink() != 1;
     if !meta.is_file() || meta.uid() != uid || meta.len() != bytes.len() as u64 || was_open {
         return false;
@@ -437,7 +435,8 @@ mod tests {
         fs::set_permissions(&ours, PermissionsExt::from_mode(0o755)).expect("closed");
         place.hold(&X, uid()).expect("held");
 
-        // Their folder, and each one above it; a sticky one is as good as one that is closed.
+        // The folder of the place, and each one above it. A sticky folder is as good as a closed
+        // one.
         for folder in [&place.base, &scratch.0] {
             let set =
                 |mode| fs::set_permissions(folder, PermissionsExt::from_mode(mode)).expect("set");

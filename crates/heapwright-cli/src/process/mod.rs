@@ -81,7 +81,7 @@ pub(crate) fn replace(mut command: Command) -> io::Error {
     // SAFETY: the closure makes only async-signal-safe calls; no threads exist.
     unsafe { command.pre_exec(move || signals.restore()) };
     let error = command.exec();
-    // That has given SIGPIPE its default action, and this process goes on.
+    // `exec` has given SIGPIPE its default action, but this process goes on.
     signals::ignore(libc::SIGPIPE);
     error
 }

@@ -7,8 +7,8 @@
 //! | the terminal (Ctrl-C, Ctrl-\\, resize, hang-up) | the whole foreground group, so the program has it | survive it |
 //! | a process (`kill`, `timeout`, a service manager) | perhaps only us | pass it on, unless the program itself sent it |
 //!
-//! A hang-up reaches only the leader of the terminal's session. Where that is us (`ssh host
-//! heapwright run --stats -- program`), we pass it on.
+//! A hang-up reaches only the leader of the terminal's session. If we are the leader (`ssh host
+//! heapwright run --stats -- program`), we pass the signal on.
 //!
 //! The kernel says which: `si_code` is positive for its own signals. A process
 //! that signals the whole group (`kill -TERM -PGID`) reaches the program twice;

@@ -128,7 +128,7 @@ impl Gathered {
         Self { until, ..Self::default() }
     }
 
-    /// Adds what a record says, which a user owns.
+    /// Adds the contents of a record with this owner.
     pub(super) fn add(
         &mut self,
         path: &Path,

@@ -4,9 +4,9 @@
 //! goes through a buffer of a megabyte, entry by entry; a stack that is to be reported
 //! later is read again from where it is ([`Fetch`]).
 //!
-//! Who wrote a record is asked of the opened file. In a folder of records, those of a user whom a
-//! process of root's became lie in `STEM.users/UID/`, which is that user's: what is there counts if
-//! that user owns it.
+//! The owner of the opened file is the writer of a record. If a process of root's became another
+//! user, that user's records lie in `STEM.users/UID/`, a folder of that user's. Only files that the
+//! user owns count there.
 
 use crate::symbols::rights::user;
 use anyhow::{Context, ensure};
@@ -35,9 +35,9 @@ pub(super) struct Reading {
     pub(super) skipped: u64,
 }
 
-/// Opens a record; whose it is.
+/// Opens a record. Returns it with its owner.
 pub(super) fn open(path: &Path) -> anyhow::Result<(File, u32)> {
-    // Another user's link in a folder for its records may lead anywhere.
+    // In the folder for another user's records, a link may lead anywhere.
     let user = user_of(path);
     let link = if user.is_some() { libc::O_NOFOLLOW } else { 0 };
     let look = if user.is_some() { fs::symlink_metadata } else { fs::metadata };
@@ -59,7 +59,7 @@ fn user_of(path: &Path) -> Option<u32> {
     folder.file_name()?.to_str()?.parse().ok().filter(|_| is_of_users)
 }
 
-/// What the name of a folder for other users' records ends with.
+/// The end of the name of a folder for other users' records.
 const USERS: &str = "users";
 
 /// The folders for other users' records in a folder of records.
@@ -73,9 +73,9 @@ fn folders_of_users(folder: &Path) -> impl Iterator<Item = PathBuf> {
         .filter(|path| path.symlink_metadata().is_ok_and(|about| about.is_dir()))
 }
 
-/// Whether a user's record is of a run that left its records in a folder: the user is this
-/// command's, or one that a process of the run became. (Nobody else can have made a folder for that
-/// one, if only this user may write there.)
+/// Whether a record of a user belongs to the run whose records lie in a folder. The user must be
+/// this command's, or one that a process of the run became. (Nobody else can have made a folder for
+/// such a user, if only this command's user may write there.)
 pub(super) fn is_of_run(folder: &Path, owner: u32) -> bool {
     let is_private = || {
         fs::metadata(folder).is_ok_and(|about| about.uid() == user() && about.mode() & 0o022 == 0)

@@ -84,8 +84,8 @@ pub(crate) struct Options {
     pub(crate) wanted: Wanted,
     /// Whether nothing is drawn meanwhile.
     pub(crate) quiet: bool,
-    /// Whether folders are those of a run that has just ended: records of users that none of its
-    /// processes had are left out.
+    /// Whether the folders are those of a run that has just ended: records of users that none of
+    /// the run's processes had are left out.
     pub(crate) is_of_run: bool,
     /// How far checks are looked at.
     pub(crate) at: Point,

@@ -38,7 +38,7 @@ pub(crate) struct Report {
     pub(crate) notes: Vec<String>,
     /// Processes that had no last look, a line each: what comes first in a report.
     pub(crate) unseen: Vec<String>,
-    /// Files of users whom no process of the run was, in the place of its records.
+    /// Files in the place of the run's records, of users that none of its processes had.
     pub(crate) foreign: Vec<String>,
     /// Stacks of which more frames were not kept.
     pub(crate) cut: BTreeSet<StackId>,
@@ -451,7 +451,7 @@ pub(crate) struct Amount {
 }
 
 impl std::ops::AddAssign for Amount {
-    /// What is too much is the most there can be.
+    /// A sum that is too large becomes the largest number.
     fn add_assign(&mut self, more: Self) {
         self.blocks = self.blocks.saturating_add(more.blocks);
         self.bytes = self.bytes.saturating_add(more.bytes);

@@ -26,12 +26,12 @@ pub(super) struct Known {
     pub(super) file: ModuleFile,
     /// When the first process that loaded it began: files changed later are others.
     pub(super) began: u64,
-    /// Those of the owners of the records that name it.
+    /// The rights of the owners of the records that name the file.
     pub(super) rights: Rights,
 }
 
 impl Files {
-    /// The number of a module's file, in a process that began then, of a record that `owner` owns.
+    /// The number of a module's file. The process began at `began`, and `owner` owns its record.
     pub(super) fn number(&mut self, module: &Module<'_>, began: u64, owner: u32) -> u32 {
         let mut path = module.path.bytes.to_vec();
         if module.path.cut {

@@ -64,7 +64,7 @@ impl Sites {
         for site in &self.sites {
             bytes.extend_from_slice(Encoder::new(&mut buffer).entry(&Entry::Site(*site)));
         }
-        // A name that others may guess, in a folder that may be everybody's.
+        // Others may guess the name, and the folder may be open to all.
         _ = fs::remove_file(&half);
         fs::File::create_new(&half)
             .and_then(|mut file| file.write_all(&bytes))

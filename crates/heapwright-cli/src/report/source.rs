@@ -34,8 +34,8 @@ struct File {
 }
 
 impl Sources {
-    /// Adds the lines around one, for code of a program changed last at `built`, if the
-    /// rights allow it; whether there are any.
+    /// Adds the lines around one, for code of a program last changed at `built`, if the rights
+    /// allow it. Whether there are any.
     pub(super) fn add(
         &mut self,
         path: &str,

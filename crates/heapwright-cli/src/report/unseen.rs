@@ -10,8 +10,8 @@ use crate::process::{End, signal_name};
 /// What was missed.
 const MISSED: &str = "its leaks, and damage that only the end shows, are not in this report";
 
-/// A line for each process that was checked and had no last look, and for each file in the place of
-/// a record.
+/// A line for each checked process without a last look, and for each file in the place of a record
+/// that is none.
 pub(super) fn lines(report: &Report) -> Vec<String> {
     report.processes.iter().filter_map(line).chain(report.foreign.iter().cloned()).collect()
 }

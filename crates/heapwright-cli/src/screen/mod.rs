@@ -6,9 +6,9 @@
 //!   either           the screen is drawn anew: `list` or `one`
 //! ```
 //!
-//! All of that is one thread's, which may hang in a terminal that is gone or takes no more. The
-//! first thread waits for its end, for the end of the terminal and for signals, and ends the
-//! command without it if it must.
+//! One thread does all this. It may hang in a terminal that has gone or takes no more bytes. The
+//! first thread waits for that thread's end, for the end of the terminal, and for signals. If it
+//! must, it ends the command without the other thread.
 //!
 //! Drawing writes only what has changed, so a slow terminal is no trouble; a look that takes long is followed by a
 //! longer pause. Colours as `Look` has them: none with NO_COLOR. A signal that ends the command, and a panic, give the terminal back
@@ -60,10 +60,10 @@ struct State {
 /// The longest wait for a key: a signal is seen after that.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// The time that the screen has to end after a signal.
+/// The time in which the screen must end after a signal.
 const GRACE: Duration = Duration::from_millis(300);
 
-/// Shows the screen until the user has seen enough, a signal comes or the terminal has gone.
+/// Shows the screen until the user ends it, a signal comes, or the terminal has gone.
 pub(crate) fn run(settings: Settings) -> anyhow::Result<Exit> {
     interrupt::notice();
     let (ended, ends) = io::pipe().context("cannot watch the screen")?;
@@ -74,18 +74,18 @@ pub(crate) fn run(settings: Settings) -> anyhow::Result<Exit> {
     match wait(&ended) {
         None => screen.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
         Some(signal) => {
-            // The rest would have to be written.
+            // (All other ways to restore the terminal write to it.)
             let _ = disable_raw_mode();
             Ok(Exit::Signal(signal))
         }
     }
 }
 
-/// Waits for the screen's end. Otherwise returns the signal to end by: the terminal has gone, or a
-/// signal came and the screen has not ended for it.
+/// Waits for the screen's end. Returns the signal to end by if the terminal has gone, or if a
+/// signal came and the screen has not ended.
 fn wait(ended: &io::PipeReader) -> Option<i32> {
     let place = |fd| libc::pollfd { fd, events: 0, revents: 0 };
-    // Where keys do not come from standard input, the output's terminal has them.
+    // If keys do not come from standard input, they come from the output's terminal.
     let input = if io::stdin().is_terminal() { libc::STDIN_FILENO } else { -1 };
     let mut places = [libc::STDOUT_FILENO, input, ended.as_raw_fd()].map(place);
     let mut asked_at = None;
@@ -109,7 +109,7 @@ fn wait(ended: &io::PipeReader) -> Option<i32> {
     }
 }
 
-/// Shows the screen until the user has seen enough.
+/// Shows the screen until the user ends it.
 fn show(settings: &Settings) -> anyhow::Result<Exit> {
     let mut terminal = ratatui::try_init()
         // Half of it may have been done.

@@ -38,14 +38,14 @@ pub(super) type Elf = object::File<'static, &'static [u8]>;
 pub(super) struct Information {
     context: Context<Bytes>,
     package: Option<DwarfPackage<Bytes>>,
-    /// What the files that the compiler left may expand to, all of them together.
+    /// Bytes to which all files that the compiler left may still expand, together.
     left: Cell<u64>,
     rights: Rights,
 }
 
-/// Files that the compiler left may expand to so much, for one program.
+/// Bytes to which all files that the compiler left may expand, for one program.
 const LEFT: u64 = 256 << 20;
-/// A file that another one names is no longer, if its checksum is to be taken.
+/// The longest file that another file names and whose checksum is computed.
 const LONGEST_SUMMED: u64 = 4 << 30;
 
 /// A file, mapped and parsed.
@@ -70,7 +70,7 @@ pub(super) fn separate(object: &Elf, path: &Path, build_id: &[u8], rights: &Righ
         .filter(|candidate| candidate != path)
         .find_map(|candidate| {
             let found = open(&candidate, rights).ok()?;
-            // A build-id says it in less time than a checksum of the whole.
+            // A build-id takes less time than a checksum of the whole file.
             let matches = if build_id.is_empty() {
                 bytes(&found).len() as u64 <= LONGEST_SUMMED && crc32(bytes(&found)) == sum
             } else {
@@ -180,7 +180,7 @@ fn bytes(object: &Elf) -> &'static [u8] {
     }
 }
 
-/// The sections of a file, all of which together expand to no more than the file accounts for.
+/// The sections of a file. Together they may expand only as far as the file's length allows.
 struct Sections<'a> {
     object: &'a Elf,
     most: u64,
@@ -200,7 +200,7 @@ impl<'a> Sections<'a> {
         if let Some(data) = &data
             && data.format != CompressionFormat::None
         {
-            // A byte of a table of lines becomes a row of 24, so that little may expand far.
+            // A byte of a table of lines becomes a row of 24 bytes: such a table may expand less.
             let is_rows = name.starts_with(".debug_line") && !name.contains("_str");
             let rows = bounds::most(data.data.len() as u64) / 4;
             let is_fine = !is_rows || data.uncompressed_size <= rows;
@@ -215,7 +215,7 @@ impl<'a> Sections<'a> {
         Ok(EndianSlice::new(bytes, endian(self.object)))
     }
 
-    /// What was loaded of the sections; says in one line that it is too much.
+    /// The loaded sections. If they are too much, one line says so.
     fn said<T>(&self, path: &Path, loaded: Result<T, gimli::Error>) -> Option<T> {
         if matches!(loaded, Err(gimli::Error::Io)) {
             let (path, why) = (path.display(), bounds::too_much(self.most));
@@ -258,7 +258,7 @@ fn crc32(bytes: &[u8]) -> u32 {
 mod tests {
     use super::*;
 
-    /// An ELF file with these sections, each compressed, and said to expand to so many bytes.
+    /// An ELF file with these compressed sections, each with the size that it claims to expand to.
     fn elf(sections: &[(&str, u64)]) -> Elf {
         let (mut names, mut at) = (b"\0.shstrtab\0".to_vec(), 64);
         let (mut body, mut headers) = (Vec::new(), vec![0_u8; 64]);
@@ -269,7 +269,7 @@ mod tests {
             headers.extend(words.into_iter().flat_map(u64::to_le_bytes));
         };
         for (name, expanded) in sections {
-            // Those that are refused are not unpacked.
+            // (Sections that are refused are never unpacked.)
             let zeros = vec![0; if *expanded < 16 << 20 { *expanded as usize } else { 0 }];
             let mut packed =
                 flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());

@@ -4,8 +4,9 @@
 //! pages: so it is mapped, not read. The mapping stays to the end of this command,
 //! which opens each file once; a borrower of it need not ask how long.
 //!
-//! The owner of a file may cut it while it is mapped. What is read of it from then on is zeros: the signal for a page
-//! that the file no longer has puts a page of zeros there ([`fill`]). Any other such signal ends the command.
+//! The owner of a file may cut it while it is mapped. From then on zeros are read there: a page
+//! that the file no longer has raises SIGBUS, and the handler ([`fill`]) maps zeros. Any other
+//! SIGBUS ends the command.
 
 use std::fs::File;
 use std::io;
@@ -15,35 +16,35 @@ use std::ptr;
 use std::sync::Once;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// What is mapped. Never freed.
+/// A mapping of a file. Never freed.
 struct Mapped {
     start: usize,
     length: usize,
     before: *const Mapped,
 }
 
-/// The newest.
+/// The newest mapping.
 static MAPPED: AtomicPtr<Mapped> = AtomicPtr::new(ptr::null_mut());
 
-/// The handler of SIGBUS: a mapped file has no page there any more.
+/// The handler of SIGBUS: maps zeros where a mapped file has no page any more.
 extern "C" fn fill(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // SAFETY: the kernel gives the handler what it is about.
+    // SAFETY: the kernel gives the handler the signal's details.
     let info = unsafe { &*info };
-    // SAFETY: it is about an address, as SIGBUS always is.
+    // SAFETY: a SIGBUS has an address.
     let at = unsafe { info.si_addr() }.addr();
     let mut mapped: *const Mapped = MAPPED.load(Ordering::Acquire);
     // SAFETY: null, or one of the list, which are never freed.
     while let Some(here) = unsafe { mapped.as_ref() } {
         let offset = at.wrapping_sub(here.start);
         if offset < here.length {
-            // To its end, from the page on: what is cut is cut behind, too.
+            // From this page to the mapping's end: the file has none of these pages.
             // SAFETY: a question about the machine.
             let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
             let first = offset & !(page - 1);
             let (start, length) = (here.start + first, here.length - first);
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
             let place = ptr::without_provenance_mut(start);
-            // SAFETY: replaces a part of a mapping of ours, of which the file has nothing any more.
+            // SAFETY: replaces a part of our mapping, which has nothing of the file any more.
             let filled = unsafe { libc::mmap(place, length, libc::PROT_READ, flags, -1, 0) };
             if filled != libc::MAP_FAILED {
                 return;
@@ -51,7 +52,7 @@ extern "C" fn fill(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc
         }
         mapped = here.before;
     }
-    // SAFETY: no file of ours: it comes again, and ends the command.
+    // SAFETY: no mapping of ours. The signal comes again, and ends the command.
     unsafe { libc::signal(signal, libc::SIG_DFL) };
 }
 
@@ -80,7 +81,7 @@ pub(crate) fn whole(file: &File) -> io::Result<&'static [u8]> {
     Ok(unsafe { std::slice::from_raw_parts(start.cast::<u8>(), length) })
 }
 
-/// From now on the mapping may be read although its file is cut.
+/// Lets the mapping be read from now on, also if its file is cut.
 fn survive_cuts(start: usize, length: usize) {
     static HANDLED: Once = Once::new();
     HANDLED.call_once(|| {
@@ -88,7 +89,7 @@ fn survive_cuts(start: usize, length: usize) {
         let mut action: libc::sigaction = unsafe { mem::zeroed() };
         action.sa_sigaction = fill as *const () as usize;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
-        // SAFETY: the handler makes system calls alone, and reads a list that only grows.
+        // SAFETY: the handler makes only system calls, and reads a list that only grows.
         unsafe { libc::sigaction(libc::SIGBUS, &raw const action, ptr::null_mut()) };
     });
     let mapped = Box::leak(Box::new(Mapped { start, length, before: ptr::null() }));

@@ -69,8 +69,8 @@ pub(crate) struct ModuleFile {
 pub(crate) struct Names(Option<File>);
 
 impl Names {
-    /// Opens a file for a process that began at this time, in nanoseconds since 1970, if the rights
-    /// allow it.
+    /// Opens a file, if the rights allow it. The process began at `began`, in nanoseconds since
+    /// 1970.
     pub(crate) fn of(module: &ModuleFile, began: u64, rights: &Rights) -> Self {
         use std::os::unix::ffi::OsStrExt;
         if !module.path.starts_with(b"/") {

@@ -1,9 +1,9 @@
-//! Which files may be opened because a record names them: those that the record's owner can read.
+//! A file that a record names is opened only if the record's owner can read it.
 //!
-//! Whoever writes a record chooses the names of files in it. Root reads the records of other users,
-//! so what root may read decides nothing. A file is opened as a place first (`O_PATH`), which
-//! neither waits nor disturbs a device, and links are behind it. Then its mode, its groups and
-//! those of the folders that it lies in say whether the owner can read it.
+//! The writer of a record chooses the names of files in it. Root reads the records of other users:
+//! root's own rights must not decide. A file is opened as a place first (`O_PATH`), which neither
+//! waits nor disturbs a device, and has followed all links. Then the modes and groups of the file
+//! and of the folders above it decide whether the owner can read it.
 
 use std::ffi::CString;
 use std::fs::{self, File, Metadata};
@@ -13,35 +13,35 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// What one of some users can read.
+/// The rights of some users: a file is readable if one of them can read it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Rights(Vec<u32>);
 
-/// Bits of a mode, as they are for others.
+/// Bits of a mode, in the place for other users.
 const READ: u32 = 4;
 const SEARCH: u32 = 1;
 
 impl Rights {
-    /// Of this command's user.
+    /// The rights of this command's user.
     #[cfg(test)]
     pub(crate) fn own() -> Self {
         Self(vec![user()])
     }
 
-    /// Adds those of a user.
+    /// Adds the rights of a user.
     pub(crate) fn add(&mut self, user: u32) {
         if !self.0.contains(&user) {
             self.0.push(user);
         }
     }
 
-    /// Whether it is not this command's own rights alone that count. Root can read everything that
-    /// this command can.
+    /// Whether the rights are less than this command's own. (Root can read everything that this
+    /// command can.)
     fn are_limited(&self) -> bool {
         !self.0.iter().any(|&owner| owner == 0 || owner == user())
     }
 
-    /// Opens a file, if it is a plain one that one of the users can read.
+    /// Opens a plain file that one of the users can read.
     pub(crate) fn open(&self, path: &Path) -> io::Result<File> {
         if !self.are_limited() {
             let file = File::options()
@@ -54,7 +54,7 @@ impl Rights {
         let again = PathBuf::from(format!("/proc/self/fd/{}", place.as_raw_fd()));
         let (real, about) = (fs::read_link(&again)?, place.metadata()?);
         let is_readable = |&owner: &u32| can_read(owner, &real, &about);
-        // (What the kernel makes up has no length.)
+        // (Files that the kernel makes up have no length.)
         if about.len() == 0 || !self.0.iter().any(is_readable) {
             return Err(ErrorKind::PermissionDenied.into());
         }
@@ -67,9 +67,9 @@ fn plain(path: &Path, about: Metadata) -> io::Result<&Path> {
     if about.is_file() { Ok(path) } else { Err(io::Error::other("not a file")) }
 }
 
-/// The user that this command acts for.
+/// The user for whom this command acts.
 pub(crate) fn user() -> u32 {
-    // SAFETY: it has no precondition.
+    // SAFETY: no preconditions.
     unsafe { libc::geteuid() }
 }
 
@@ -79,7 +79,7 @@ fn can_read(user: u32, path: &Path, file: &Metadata) -> bool {
     let allows = |path: &Path, about: &Metadata, bit| {
         let shift = match about {
             _ if about.uid() == user => 6,
-            // A list beyond the mode may take away from the others what the mode gives.
+            // An access list may take away rights that the mode gives to others.
             _ if has_list(path) => return false,
             _ if groups.contains(&about.gid()) => 3,
             _ => 0,
@@ -97,11 +97,11 @@ fn can_read(user: u32, path: &Path, file: &Metadata) -> bool {
 fn has_list(path: &Path) -> bool {
     let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return true };
     let name = c"system.posix_acl_access";
-    // SAFETY: two strings; nothing is written to where there is no room.
+    // SAFETY: two strings, and no room: nothing is written.
     unsafe { libc::getxattr(path.as_ptr(), name.as_ptr(), std::ptr::null_mut(), 0) > 0 }
 }
 
-/// The groups that a user is in, as the machine's list of users says.
+/// The groups of a user, by the machine's list of users.
 fn groups(user: u32) -> Vec<u32> {
     const MOST: usize = 1024;
     let mut about = std::mem::MaybeUninit::<libc::passwd>::zeroed();
@@ -117,7 +117,7 @@ fn groups(user: u32) -> Vec<u32> {
     // SAFETY: the call has filled it.
     let about = unsafe { about.assume_init() };
     let (mut groups, mut count) = (vec![0; MOST], MOST as libc::c_int);
-    // SAFETY: a string of the answer's, and room for so many groups.
+    // SAFETY: a string of the answer, and room for `count` groups.
     let got = unsafe {
         libc::getgrouplist(about.pw_name, about.pw_gid, groups.as_mut_ptr(), &raw mut count)
     };

@@ -40,7 +40,7 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<Input> {
     parse(bytes).map_err(refused)
 }
 
-/// The bytes of a file; what has no length is read to its end.
+/// The bytes of a file. A file without a length is read to its end.
 fn bytes(file: &File) -> io::Result<Cow<'static, [u8]>> {
     if file.metadata()?.is_file() {
         return map::whole(file).map(Cow::Borrowed);

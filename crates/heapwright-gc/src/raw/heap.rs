@@ -86,7 +86,7 @@ impl Heap {
         Some(mutator)
     }
 
-    /// As [`Heap::attach`], for a mutator that may be another thread's by the end of this one.
+    /// As [`Heap::attach`], for a mutator that another thread may have when this one ends.
     pub(crate) fn attach_unwatched(&self) -> Option<Mutator> {
         attached::Mutator::attach(self.inner()).map(Mutator::new)
     }

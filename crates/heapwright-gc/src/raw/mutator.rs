@@ -99,7 +99,7 @@ impl Mutator {
         object
     }
 
-    /// There is no such kind. Null.
+    /// The result for a kind that does not exist: null. A verified heap ends the program.
     #[cold]
     fn unknown_kind(&self) -> *mut u8 {
         if self.heap().is_verified() {

@@ -64,11 +64,12 @@ impl Mutator {
 }
 
 impl Heap {
-    /// Calls `visit` for each mutator of the heap, as [`Mutator::into_ptr`] gives it, and with its state. Returns how many there are.
-    /// By any thread, also in `roots` and when an event comes: so that a runtime needs no list of its threads beside the
-    /// mutators' words. `visit` runs under no lock and may ask anything of the heap. The mutator that it visits does not
-    /// detach before `visit` returns, so `visit` does not wait for that. A mutator that joins meanwhile is not visited. States
-    /// are as they were a moment ago, but while the world stands still.
+    /// Calls `visit` for each mutator of the heap, as [`Mutator::into_ptr`] gives it, and with its
+    /// state. Returns their number. Any thread may call this, also in `roots` and for an event: a
+    /// runtime needs no list of its threads beside the mutators' words. `visit` runs under no lock
+    /// and may call any function of the heap. The mutator that it visits does not detach before
+    /// `visit` returns, so `visit` must not wait for that. A mutator that joins meanwhile is not
+    /// visited. States are as they were a moment ago, except while the world stands still.
     pub fn attached(&self, mut visit: impl FnMut(*mut c_void, ThreadState)) -> usize {
         let mut count = 0;
         self.inner().world.visit(|handshake| {

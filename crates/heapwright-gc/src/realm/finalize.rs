@@ -14,10 +14,10 @@
 //!   value, a minor one for those that are young. It is called by [`Realm::run_finalizers`] and by nothing
 //!   else: on the thread that calls, never in an allocation, a step or another mutation. A realm that is
 //!   dropped calls none.
-//! - *What it sees.* Itself, and all that it leads to, as it was: until it was called it keeps them
-//!   alive. Some of that may have been finalized already. [`Weak`](super::weak::Weak) references to
-//!   it are empty by then, also those of other values that wait for their finalizers. Ephemerons
-//!   whose key it is are there until it is dead.
+//! - *What it sees.* Its value, and all that the value leads to, unchanged: they stay alive until
+//!   the finalizer was called. Some of them may have been finalized already.
+//!   [`Weak`](super::weak::Weak) references to the value are empty by then, also those in other
+//!   values that wait for their finalizers. Ephemerons with the value as key stay until it is dead.
 //! - *Order.* Those that one collection made due: as they were registered, even if one leads to another.
 //! - *Once.* A registration is used up by one call. It may be registered again, in the finalizer, too; twice:
 //!   called twice.

@@ -224,11 +224,13 @@ pub trait Rootable<'gc> {
 
 /// A heap of its own with one root, used by one thread; a [`SendRealm`](send::SendRealm) by one at a time.
 ///
-/// A value whose destructor panics stops nothing: the call that swept it ends its work first, and then panics with the first
-/// panic of the destructors that it ran. Any call may sweep, [`mutate`](Realm::mutate) as well. (Without the feature `std` nothing
-/// catches a panic, and such a destructor ends the process.)
+/// A destructor that panics does not stop the call that runs it. This call ends its work first, and
+/// then panics with the first panic of its destructors. Any call may sweep and run destructors,
+/// [`mutate`](Realm::mutate) as well. (Without the feature `std` nothing catches a panic, and such
+/// a destructor ends the process.)
 ///
-/// A `Box` in a `Box` and so on is traced without recursion, however deep. To *drop* such a chain, std recurses.
+/// A chain of a `Box` in a `Box` and so on is traced with bounded recursion. To *drop* such a
+/// chain, std recurses as deep as the chain.
 ///
 /// ```
 /// # #[cfg(feature = "derive")] {
@@ -259,13 +261,13 @@ pub struct Realm<R: ?Sized + for<'gc> Rootable<'gc>, M = OneThread> {
     mutator: core::mem::ManuallyDrop<raw::Mutator>,
     root: *mut *mut u8,
     heap: raw::Heap,
-    /// After the heap, whose end drops all objects.
+    /// Dropped after the heap, whose end drops all objects.
     _surfacing: Surfacing,
     /// Invariant: a subtype of `R` may name another root.
     of: PhantomData<(*mut R, M)>,
 }
 
-/// A realm's mutator, for one call. Panics of destructors that the call ran surface when it ends.
+/// A realm's mutator, for one call. At the end of the call, panics of its destructors go on.
 struct Here<'a> {
     mutator: &'a raw::Mutator,
     _surfacing: Surfacing,
@@ -363,7 +365,7 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
         };
         let make = || {
             let mc = realm.mutation();
-            // Where the realm goes to other threads, its root's type is `Send`: `sendable` says so.
+            // If the realm may go to other threads, its root's type is `Send`, by `sendable`.
             let Ok(made) = mc.put(root(&mc)) else { pointer::out_of_memory(size_of::<*mut u8>()) };
             let object = made.object();
             // SAFETY: the realm's cell; nothing is collected before it leads there.

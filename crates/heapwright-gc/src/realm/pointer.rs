@@ -234,7 +234,7 @@ impl<'gc> Mutation<'gc> {
         self.put(value)
     }
 
-    /// As [`Mutation::try_alloc`], of a value that may go wherever the realm goes.
+    /// As [`Mutation::try_alloc`], for a value that may go wherever the realm goes.
     #[inline]
     pub(super) fn put<T: Trace + 'gc>(&self, value: T) -> Result<Gc<'gc, T>, T> {
         const { assert!(align_of::<T>() <= 8, "values of a realm are aligned to 8 bytes at most") };

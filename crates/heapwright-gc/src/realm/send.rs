@@ -14,14 +14,16 @@
 //!   its lifetime the root's type is `Send` exactly if all that it leads to is, and that is the bound of
 //!   [`SendRealm`]: [`Send`] is found out by the compiler, for types that lead to themselves, too. `dyn` types
 //!   do not hide anything: they say that they are `Send`, and then no `Gc` of another lifetime is in one.
-//! - *What does not stay*, garbage of the mutation that made it, is of any type, and is dropped by whoever
-//!   sweeps, on whichever thread. So a value that has something to drop is let in only if it may be dropped
-//!   anywhere ([`Trace::DROPS_ANYWHERE`]): a constant of its type, so for most types nothing is left to be
-//!   asked when the program runs. Of those that it is not known of the first one panics. (The root itself is `Send`, so
-//!   it may be a `Static<Vec<u8>>` or an `Arc`.)
-//! - *What is kept by its finalizer* alone, until that is called, whichever thread calls it, is of any type, too. So a
-//!   type has finalizers only if it is `Send`, with `'static` for its lifetime, as what the root leads to is
-//!   ([`Trace::SENDS`], a constant as well): then all that its values lead to is.
+//! - *Values that do not stay*, garbage of the mutation that made them, may be of any type. The
+//!   thread that sweeps drops them. A type with something to drop is therefore allowed only if its
+//!   values may be dropped on any thread ([`Trace::DROPS_ANYWHERE`]). This is a constant of the
+//!   type: for most types the program verifies nothing at run time. A first value of another type
+//!   is refused with a panic. (The root itself is `Send`: it may be a `Static<Vec<u8>>` or an
+//!   `Arc`.)
+//! - *Values that only their finalizers keep* may be of any type, too, and any thread may call the
+//!   finalizers. A type may therefore have finalizers only if it is `Send` with `'static` for its
+//!   lifetime, like the types that the root leads to. ([`Trace::SENDS`] says so, a constant as
+//!   well.) All that its values lead to is `Send` then.
 //! - *In a mutation* nothing goes anywhere: a `Gc<'gc, T>` is neither `Send` nor `Sync`.
 //!
 //! **Async.** A future that has a realm is as `Send` as the realm: it may be held across an `.await`, on any

@@ -318,11 +318,11 @@ mod of_std {
         std::time::SystemTime
     );
 
-    /// Traces by `inside` what a value owns elsewhere.
+    /// Calls `inside` to trace the values that a value owns outside of the realm.
     #[inline]
     fn owned<T: Trace>(value: &T, tracer: &Tracer, inside: impl FnOnce(&Tracer)) {
         let place = core::ptr::from_ref(value).cast_mut().cast();
-        // SAFETY: a `T`, which stays there while what owns it is traced: no mutation runs.
+        // SAFETY: a `T`, which does not move while its owner is traced: no mutation runs.
         unsafe { tracer.owned(place, report::<T>, inside) };
     }
 

@@ -231,12 +231,13 @@ fn a_guardian_goes_with_its_object_and_its_number_is_used_again() {
 #[test]
 fn what_dead_guardians_numbers_led_to_goes() {
     let (_heap, mutator) = heap(Options::new());
-    // SAFETY: roots lead to all that is wanted; objects are pairs.
+    // SAFETY: roots lead to all objects in use; objects are pairs.
     unsafe {
         let roots: Vec<_> =
             (0..5).map(|n| root(&mutator, pair(&mutator, n, ptr::null_mut()))).collect();
         let numbers: Vec<_> = (0..4).map(|n| mutator.new_guardian(*roots[n]).unwrap()).collect();
-        // The third watches the second, which watches another and would give the third.
+        // The third guardian watches the second one. That watches another object, and its
+        // representative is the third one.
         assert!(mutator.guard(numbers[2], *roots[1], *roots[1]));
         assert!(mutator.guard(numbers[1], *roots[4], *roots[2]));
         for dies in [0, 1, 3] {
@@ -285,7 +286,7 @@ unsafe extern "C" fn trace_node(tracer: &Tracer, object: *mut c_void, _: *mut c_
     unsafe { tracer.mark_weak(slots.wrapping_add(2)) };
 }
 
-/// Notes whose finalizer runs.
+/// Notes the node whose finalizer runs.
 unsafe extern "C" fn node_ends(object: *mut c_void, context: *mut c_void) {
     // SAFETY: the model's list, which outlives its heap.
     let ended = unsafe { &mut *context.cast::<Vec<usize>>() };
@@ -295,7 +296,7 @@ unsafe extern "C" fn node_ends(object: *mut c_void, context: *mut c_void) {
 
 const NODES: usize = if cfg!(miri) { 8 } else { 24 };
 
-/// What nodes lead to, and what is asked about those to which nothing leads.
+/// The references of nodes, and the registrations for their end.
 #[derive(Default)]
 struct Model {
     strong: [[Option<usize>; 2]; NODES],
@@ -311,7 +312,7 @@ struct Model {
 }
 
 impl Model {
-    /// A collection, by the definition. What is left.
+    /// Collects by the definition. Returns the nodes that are left.
     fn collect(&mut self, kept: &[usize]) -> HashSet<usize> {
         let mut live: HashSet<usize> = kept.iter().chain(&self.due).copied().collect();
         let mut fresh: HashSet<usize> = HashSet::new();
@@ -369,8 +370,7 @@ impl Model {
     }
 }
 
-/// What is to be done with nodes, by numbers that may be any: each is as often done as there are
-/// numbers for it.
+/// Operations on nodes, with any numbers. Each operation is done as often as it has numbers.
 #[derive(Clone, Debug)]
 struct Round {
     /// From, slot (the third is weak), to.
@@ -402,7 +402,8 @@ fn rounds() -> impl Strategy<Value = Vec<Round>> {
     some(round, 1..5)
 }
 
-/// Makes nodes of what is left, and one of each that is not: so that each number has one.
+/// Runs rounds on a heap and on the model, and compares the results. At the start of each round
+/// every number has a node: one that is left, or a new one.
 fn check(options: Options, rounds: &[Round], in_steps: bool) {
     let options = Options { verify: VERIFY_HEAP, ..options };
     let runtime = Runtime { trace: Some(trace_node), ..Runtime::new() };
@@ -411,7 +412,7 @@ fn check(options: Options, rounds: &[Round], in_steps: bool) {
     let mut ended: Vec<usize> = Vec::new();
     let context = (&raw mut ended).cast::<c_void>();
     let mut model = Model::default();
-    // SAFETY: roots lead to all that is wanted while stores are made; objects are nodes.
+    // SAFETY: roots lead to all objects in use while stores are made; objects are nodes.
     unsafe {
         let roots: Vec<_> = (0..NODES).map(|_| root(&mutator, ptr::null_mut())).collect();
         let handles: Vec<_> =
@@ -440,7 +441,7 @@ fn check(options: Options, rounds: &[Round], in_steps: bool) {
             }
             for &node in &round.guardians {
                 let number = mutator.new_guardian(at(node)).unwrap();
-                // One of each: the model knows them by their nodes.
+                // One guardian for each node: the model knows guardians by their nodes.
                 if model.guardians.contains_key(&(node % NODES)) {
                     continue;
                 }
@@ -513,7 +514,7 @@ proptest! {
         incremental in any::<bool>(),
         generations in any::<bool>(),
         compact in any::<bool>(),
-        // A minor collection may judge some before others.
+        // (A minor collection may judge some nodes before others.)
         in_steps in any::<bool>(),
         rounds in rounds(),
     ) {

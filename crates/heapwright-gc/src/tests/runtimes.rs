@@ -185,7 +185,7 @@ fn references_to_outside_are_reported_and_what_is_there_leads_back() {
     }
 }
 
-/// A number, and references: as many as it says one by one, then a range.
+/// Traces an object of a number and references: as many as the number one by one, then a range.
 unsafe extern "C" fn trace_some_by_one(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
     // SAFETY: every traced object of the test begins with a number.
     let count = unsafe { object.cast::<usize>().read() };
@@ -195,14 +195,14 @@ unsafe extern "C" fn trace_some_by_one(tracer: &Tracer, object: *mut c_void, _: 
         unsafe { tracer.mark_slot(slots.wrapping_add(n)) };
     }
     if count > 0 {
-        // SAFETY: so many slots of the object are behind these.
+        // SAFETY: nine more slots of the object follow.
         unsafe { tracer.mark_range(slots.wrapping_add(count), 9) };
     }
 }
 
 unsafe extern "C" fn nothing_is_outside(_: &Tracer, reference: *mut c_void, _: *mut c_void) {
     std::eprintln!("{reference:?} is outside");
-    // A panic would not get through.
+    // (A panic would not reach the test.)
     std::process::abort();
 }
 
@@ -216,11 +216,11 @@ fn null_is_not_outside_wherever_a_chunk_ends() {
     for markers in [1, 2] {
         let heap = Heap::new(Options { markers, ..Options::new() }, runtime).unwrap();
         let mutator = heap.attach().unwrap();
-        // SAFETY: roots lead to all that is wanted, and objects have room for what is written.
+        // SAFETY: roots lead to all objects in use, and objects have room for all that is written.
         unsafe {
             let leaf = mutator.new_root(mutator.alloc(16, LEAF)).unwrap();
             let root = mutator.new_root(ptr::null_mut()).unwrap();
-            // A chunk has less places.
+            // (A chunk has fewer places than the longest object here.)
             for count in if cfg!(miri) { 1010..1024 } else { 1..1100 } {
                 let object = mutator.alloc(8 * (count + 10), TRACED).cast::<usize>();
                 (0..count + 9)
@@ -405,7 +405,7 @@ fn a_visit_of_mutators_may_ask_anything_of_the_heap() {
         assert_eq!(heap.attached(|_, _| {}), 1);
         mutator.detach();
     }
-    // What panics in a visit leaves no mutator behind that cannot detach.
+    // After a panic in a visit every mutator can still detach.
     let mutator = heap.attach().unwrap();
     let visit = std::panic::AssertUnwindSafe(|| heap.attached(|_, _| panic!("in a visit")));
     assert!(std::panic::catch_unwind(visit).is_err());

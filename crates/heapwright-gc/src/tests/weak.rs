@@ -386,7 +386,7 @@ fn weak_references_go_before_finalizers_which_run_in_the_order_of_asking() {
     leave(mutator);
 }
 
-/// Whether a node's first weak reference is null, when its finalizer runs.
+/// Notes whether a node's first weak reference is null when its finalizer runs.
 unsafe extern "C" fn note_weak(object: *mut c_void, context: *mut c_void) {
     // SAFETY: the test's, which outlives the heap.
     let seen = unsafe { &mut *context.cast::<Vec<bool>>() };
@@ -403,8 +403,8 @@ fn weak_references_in_what_finalizers_keep_go_before_any_of_them_runs() {
     }
 }
 
-/// Two nodes that lead to each other weakly, each behind a list that its own finalizer keeps: too
-/// long for one step.
+/// Two nodes lead to each other weakly. Each leads to a list that its own finalizer keeps, and that
+/// is too long for one step.
 fn keep_weak_places(options: Options, starved: bool) {
     const LONG: usize = if cfg!(miri) { 4 } else { 2000 };
     let heap = heap_of(Options { verify: 0, least: 64 << 20, ..options });
@@ -433,12 +433,12 @@ fn keep_weak_places(options: Options, starved: bool) {
     inner.marking.chunks.starved.set(usize::from(starved));
     mutator.ask();
     let mut run = 0;
-    // SAFETY: what is wanted is led to by finalizers.
+    // SAFETY: finalizers lead to all objects in use.
     while !unsafe { mutator.step(1) } {
-        // SAFETY: what is wanted is led to by finalizers.
+        // SAFETY: finalizers lead to all objects in use.
         run += unsafe { mutator.run_finalizers(9) };
     }
-    // SAFETY: what is wanted is led to by finalizers.
+    // SAFETY: finalizers lead to all objects in use.
     run += unsafe { mutator.run_finalizers(9) };
     inner.marking.chunks.starved.set(0);
     assert_eq!((run, seen), (2, std::vec![true, true]));

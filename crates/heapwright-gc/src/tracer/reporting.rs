@@ -29,14 +29,16 @@ use super::{Look, MOVABLE, Slots, TAGS, Tracer, Waiting};
 /// References that are reported before they are handed to the closure that looks.
 const LOOK: usize = 256;
 
-/// Values that own each other and are traced by recursion.
+/// The most values, each owned by the one before, that are traced by recursion.
 #[cfg_attr(not(feature = "std"), allow(dead_code, reason = "std's types alone own values outside"))]
 const DEEPEST: usize = 32;
 
 impl Tracer {
-    /// Traces by `inside` what the value at `place` owns outside of objects: a `Box`, a `Vec`. Chains of such values may be of any
-    /// length, and a stack is not: in the deepest value, `trace` traces the value at `place` again when the outermost is through. All of
-    /// them are traced when the outermost returns. (Without memory to note one, recursion goes on.)
+    /// Calls `inside` to trace the values that the value at `place` owns outside of objects (of a
+    /// `Box`, a `Vec`). Chains of such values may have any length, but a stack has not. A value
+    /// beyond [`DEEPEST`] is noted, and `trace` traces it when the outermost value is done. All
+    /// values are traced when the outermost call returns. (Without memory for a note, recursion
+    /// goes on.)
     ///
     /// # Safety
     ///
@@ -57,7 +59,8 @@ impl Tracer {
             return self.outermost(inside);
         }
         let waiting = self.waiting.get();
-        // SAFETY: `outermost` has set it, and is on this thread's stack; nobody borrows it meanwhile.
+        // SAFETY: `outermost` has set it to its array on this thread's stack; nothing borrows that
+        // meanwhile.
         if depth >= DEEPEST && unsafe { (*waiting).push(Waiting { place, trace }) } {
             return;
         }
@@ -66,7 +69,7 @@ impl Tracer {
         self.depth.set(depth);
     }
 
-    /// Traces what a value owns that no other owns, and all that waited meanwhile.
+    /// Traces the values that an outermost value owns, and all values that were noted meanwhile.
     #[cfg_attr(
         not(feature = "std"),
         allow(dead_code, reason = "std's types alone own values outside")
@@ -253,7 +256,7 @@ impl Tracer {
         {
             return;
         }
-        // No memory: this time it is kept, unless its finalizer is due.
+        // No memory to note the slot: the object is kept this time, unless its finalizer is due.
         let mut is_due = false;
         if resurrects {
             heap.finalizers.lock().each_fresh(|fresh| is_due |= fresh == object);

@@ -40,7 +40,7 @@ impl Tracer {
     /// first, and in the same chunk, because chunks go to others one by one.
     pub(super) fn push_range(&self, slots: *mut *mut u8, count: usize) {
         if self.end.get().addr() - self.next.get().addr() < 2 * size_of::<usize>() {
-            // Both go into the next chunk; a last place stays empty.
+            // Both words go into the next chunk; the last place of this one stays empty.
             self.make_room();
         }
         // Shifted, so that a count is never taken for what has a tag.

@@ -305,8 +305,7 @@ fn loom_three_of_whom_one_collects() {
     });
 }
 
-/// Worlds, in each of which a thread has the place of its number; and the substrate's lock of
-/// forks.
+/// Worlds, and the substrate's lock of forks. In each world a thread has the place of its number.
 struct Scenes {
     worlds: Vec<Arc<Scene>>,
     forking: Lock<()>,
@@ -322,7 +321,7 @@ impl Scenes {
         self.worlds.iter().for_each(|scene| with(&scene.world, &scene.places[me].handshake));
     }
 
-    /// The thread comes to work in all worlds, as one that waits for the first does.
+    /// The thread comes to work in all worlds, like a thread that waits for the first one.
     fn enter(&self, me: usize) {
         self.each_seat(me, &mut |world, handshake| world.come_later(handshake));
         come_back(&|with| self.each_seat(me, with));
@@ -371,7 +370,8 @@ impl Scenes {
     }
 }
 
-/// Threads at work in all worlds, of which each does one thing. Bounded: there are many orders.
+/// Runs threads that are at work in all worlds, and each of which makes one call. The number of
+/// preemptions is bounded, because there are many orders.
 fn at_work(worlds: usize, does: &'static [fn(&Scenes, usize)]) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(2);

@@ -1,23 +1,22 @@
-//! The third table: calls of the kernel. What is wrong in their memory the kernel refuses with
-//! `EFAULT`, where the debug heap has a guard, and a program that runs alone would not have seen
-//! that. So each is looked at first, and goes through in spite of a finding (see `kernel`).
-//! `libheapwright-check.so` has them, for `mode=debug`; the first table (`table`) says how a line
-//! is read, and has those that the hardened library checks, too (`read`, `recvfrom`, `getcwd`,
-//! ...).
+//! The third table: calls of the kernel. At a guard of the debug heap the kernel answers `EFAULT`,
+//! which the program alone would not have seen. Each call is therefore verified first, and is made
+//! in spite of a finding (see `kernel`). `libheapwright-check.so` has these functions, for
+//! `mode=debug`. The first table (`table`) explains the form of a line. It has the calls that the
+//! hardened library checks, too (`read`, `recvfrom`, `getcwd`, ...).
 //!
-//! | what | how much of it |
+//! | argument | bytes that are verified |
 //! |---|---|
 //! | a path, a name (`names`) | the string and its end |
 //! | a struct (`fills`, `takes`), an array of them | all of it, as large as the kernel's |
-//! | lengths that are said | all of it, as memcheck does, also where the call may fill less |
-//! | lengths in a word (`fills_said`: `accept`, `getsockopt`) | the word, and as much as it says |
-//! | parts and messages (`writev`, `recvmmsg`) | the lists, and all that they lead to |
+//! | memory with a given length | all of it, as memcheck does, also if the call may fill less |
+//! | a length in a word (`fills_said`: `accept`, `getsockopt`) | the word, and as much as it says |
+//! | parts and messages (`writev`, `recvmmsg`) | the lists, and all memory to which they lead |
 //! | `argv` and `envp` (`strings`) | the lists, and each string |
 //! | `ioctl`, `fcntl` | the size in the request's number; a few have none |
 //!
-//! A null pointer is the kernel's to refuse, or means something. An argument that the checks do not
-//! need is a [`Word`]: what its register holds is passed on, so a variadic function is as any
-//! other.
+//! A null pointer is allowed here: the kernel refuses it, or it has a meaning. An argument that the
+//! checks do not need is a [`Word`]: the contents of its register are passed on. A variadic
+//! function thus needs nothing special.
 
 use super::table::{ConstText, From, List, Text, To};
 use super::{Check, Function, Glance, Room, Stage, counted, kernel, product};
@@ -33,7 +32,7 @@ use libc::{
 };
 use libc::{stat as Stat, statfs as StatFs, statvfs as StatVfs, sysinfo as SysInfo};
 
-/// What is passed on as it is.
+/// An argument that is passed on as it is.
 type Word = usize;
 type Parts = *const iovec;
 /// `argv`, `envp`.
@@ -177,7 +176,7 @@ functions! { CALLS:
     mount(what: ConstText, path: ConstText, kind: ConstText, flags: Word, options: Word) -> c_int { names(what), names(path), names(kind) }
     umount(path: ConstText) -> c_int { names(path) }
     umount2(path: ConstText, flags: Word) -> c_int { names(path) }
-    // (These call the kernel within the C library, where nobody looks.)
+    // (These call the kernel within the C library, where no check is made.)
     fopen(path: ConstText, mode: ConstText) -> To { names(path), names(mode) }
     fopen64(path: ConstText, mode: ConstText) -> To { names(path), names(mode) }
     freopen(path: ConstText, mode: ConstText, file: To) -> To { names(path), names(mode) }
@@ -232,7 +231,7 @@ functions! { CALLS:
     pipe2(ends: *mut [c_int; 2], flags: c_int) -> c_int { fills(ends) }
     memfd_create(name: ConstText, flags: Word) -> c_int { names(name) }
 
-    // What is waited for.
+    // Waiting.
     poll(files: *mut pollfd, count: usize, limit: c_int) -> c_int { fills_list(files, count) }
     ppoll(files: *mut pollfd, count: usize, limit: *const timespec, signals: Signals) -> c_int { fills_list(files, count), takes(limit), takes(signals) }
     __poll_chk(files: *mut pollfd, count: usize, limit: c_int, bytes: usize) -> c_int { fills_list(files, count) }
@@ -317,11 +316,11 @@ functions! { CALLS:
     mq_receive(queue: c_int, to: Text, n: usize, urgency: *mut c_uint) -> ssize_t { writes(to, n), fills(urgency) }
     mq_timedreceive(queue: c_int, to: Text, n: usize, urgency: *mut c_uint, limit: *const timespec) -> ssize_t { writes(to, n), fills(urgency), takes(limit) }
 
-    // What is in no table.
+    // Calls by number.
     syscall(number: c_long, one: Word, two: Word, three: Word, four: Word, five: Word, six: Word) -> c_long { instead kernel::syscall }
 }
 
-/// Names that the oldest C library in use (glibc 2.17) has not, with the version that brought them:
+/// Names that the oldest C library in use (glibc 2.17) lacks, with the version that brought them:
 /// see `fill_slots`.
 pub(super) const SINCE: &[(u32, &[&str])] = &[
     (25, &["getentropy", "getrandom"]),
@@ -337,7 +336,7 @@ pub(super) const SINCE: &[(u32, &[&str])] = &[
     (35, &["epoll_pwait2"]),
 ];
 
-/// Bytes of a set of so many files, of which the kernel accesses whole words.
+/// Bytes of a set of `count` files. The kernel accesses whole words of it.
 fn set_of(count: c_int) -> usize {
     counted(count).div_ceil(64) * 8
 }

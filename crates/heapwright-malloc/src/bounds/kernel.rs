@@ -1,54 +1,55 @@
-//! What calls of the kernel access, and how a call goes through after a finding.
+//! The memory that calls of the kernel access, and how a call is made after a finding.
 //!
 //! ```text
 //!   stat(path, to)   looked_at   path, to: findings? none: the real function
-//!                    in_spite    the same look again, which now makes room instead of findings:
-//!                                  path   a copy is passed, which ends where its block does
-//!                                  to     a copy is passed; what fits goes into the block
-//!                                  what is longer: the guards of its pages are lifted
+//!                    in_spite    the same checks again, which now make room instead of findings:
+//!                                  path     a copy is passed, which ends with its block
+//!                                  to       a copy is passed; what fits goes into the block
+//!                                  longer   the guards of its pages are lifted
 //!                                the real function
 //!                                the guards are put back
 //! ```
 //!
-//! The kernel faults at a guard where the program alone would not, and says `EFAULT`. So it finds
-//! none. What it reads where there is no block is zeros, and what it writes there is gone
-//! afterwards: what a path or a struct means is not to depend on what the debug heap has behind a
-//! block.
+//! At a guard the kernel faults, and says `EFAULT`. The program alone would have no guard there, so
+//! the kernel must meet none. Beyond a block the kernel reads zeros, and its writes are lost
+//! afterwards: the meaning of a path or a struct must not depend on the debug heap's bytes behind
+//! the block.
 //!
-//! **Other people's memory.** A program may pass a pointer that leads nowhere, and the kernel is to
-//! say so. What the checks themselves have to read (a length, a list of parts) is asked for first
-//! ([`is_there`]).
+//! **Other people's memory.** A program may pass an invalid pointer, and the kernel must be the one
+//! to refuse it. The checks themselves read lengths and lists of parts. [`is_there`] asks first
+//! whether these can be read.
 //!
 //! **Anywhere.** Calls come from signal handlers, and between `vfork` and `exec`: nothing here
-//! allocates, and guards are lifted only where the heap was not interrupted.
+//! allocates, and guards are lifted only if no call of the heap was interrupted.
 
 use super::{Access, bounded};
 use core::cell::Cell;
 use heapwright::heap;
 use libc::c_char;
 
-/// Guarded ranges that one call may be given.
+/// The most guarded ranges that one call may get.
 const RANGES: usize = 16;
-/// Bytes of all that one call may be given copies of, and how many. (What is longer is passed as it
-/// is, with its guards lifted.)
+/// The most bytes of all copies that one call gets, and the most copies. (Longer memory is passed
+/// as it is, with its guards lifted.)
 const BYTES: usize = 512;
 const COPIED: usize = 4;
 const ALIGN: usize = 16;
-/// What of a string is lifted, whose length nobody knows: as much as the kernel takes of a path.
+/// For how many bytes of a string guards are lifted if its length is unknown: the kernel's bound of
+/// a path.
 #[cfg(heapwright_reads)]
 const PATH: usize = 4096;
 
-/// How the checks of one call look at it.
+/// What the checks of one call do with wrong memory.
 #[derive(Clone, Copy)]
 pub(super) enum Stage<'a> {
-    /// What is wrong is a finding, and noted.
+    /// Each mistake is a finding, and is noted.
     Look(&'a Cell<bool>),
-    /// What is wrong gets room.
+    /// The wrong memory gets room.
     GoThrough(&'a Room),
 }
 
 impl Stage<'_> {
-    /// Something is wrong.
+    /// Reports wrong memory, or makes room for it.
     pub(super) fn refuse(self, name: &'static str, access: Access, address: usize, bytes: usize) {
         match self {
             Self::Look(is_wrong) => {
@@ -60,12 +61,12 @@ impl Stage<'_> {
     }
 }
 
-/// What a call needs to go through.
+/// The copies and lifted guards that let a call be made.
 #[repr(align(16))]
 pub(super) struct Room {
-    /// Where guards are lifted, from and how many bytes.
+    /// Ranges without their guards: address and bytes.
     lifted: [Cell<(usize, usize)>; RANGES],
-    /// What the call gets copies of, and the copies' bytes.
+    /// The memory that the call gets copies of, and the copies' bytes.
     copied: [Cell<Copied>; COPIED],
     bytes: [Cell<u8>; BYTES],
     used: Cell<usize>,
@@ -75,11 +76,11 @@ pub(super) struct Room {
 #[derive(Clone, Copy)]
 struct Copied {
     from: *mut u8,
-    /// How much; 0: nothing is.
+    /// Bytes of the copy; 0: this entry is unused.
     bytes: usize,
-    /// Where the copy is.
+    /// Where the copy begins in `Room::bytes`.
     start: usize,
-    /// How much of it goes back.
+    /// Bytes that are copied back after the call.
     written: usize,
 }
 
@@ -107,12 +108,12 @@ impl Room {
         }
     }
 
-    /// The call is over.
+    /// After the call: copies bytes back, and restores guards.
     #[inline(never)]
     pub(super) fn put_back(&self) {
         for Copied { from, start, written, .. } in self.copied.iter().map(Cell::get) {
             for at in 0..written {
-                // SAFETY: a byte of the block, which had so many when the call began.
+                // SAFETY: a byte of the block, which had `written` of them when the call began.
                 unsafe { from.wrapping_add(at).write(self.bytes[start + at].get()) };
             }
         }
@@ -121,9 +122,9 @@ impl Room {
         }
     }
 
-    /// A copy is passed of the `bytes` at `from`, of which a block has `left`, with zeros behind
-    /// these. `is_written`: what the call has written is the block's afterwards, as far as it goes.
-    /// False: it is too long, or what is missing is there (poisoned, say).
+    /// Makes a copy of the `bytes` bytes at `from`. The block has `left` of them, and zeros follow
+    /// these in the copy. `is_written`: after the call the first `left` bytes are copied back.
+    /// False: the copy would be too long, or the bytes beyond exist (poisoned ones, say).
     #[inline(never)]
     fn copy(&self, from: *mut u8, left: usize, bytes: usize, is_written: bool) -> bool {
         let (start, is_there) = (self.used.get(), heap::poisoned_bytes(from.addr() + left, 1));
@@ -131,7 +132,7 @@ impl Room {
         let to = self.bytes[start..].get(..bytes);
         let (Some(free), Some(to), false) = (free, to, is_there == Some(1)) else { return false };
         for (at, to) in to[..left].iter().enumerate() {
-            // SAFETY: so many bytes of the block are left.
+            // SAFETY: the block has `left` bytes from here on.
             to.set(unsafe { from.wrapping_add(at).read() });
         }
         self.used.set((start + bytes).next_multiple_of(ALIGN).min(BYTES));
@@ -139,7 +140,7 @@ impl Room {
         true
     }
 
-    /// An argument as the real function gets it: a copy for what was copied.
+    /// An argument as the real function gets it: the copy's address if there is a copy.
     #[inline(always)]
     pub(super) fn pass<T: Copy>(&self, argument: T) -> T {
         if size_of::<T>() != size_of::<usize>() {
@@ -148,7 +149,7 @@ impl Room {
         // SAFETY: an argument of a word: an integer or a pointer, which is read as its address.
         let word = unsafe { core::mem::transmute_copy::<T, usize>(&argument) };
         let Some(copy) = self.copy_of(word) else { return argument };
-        // SAFETY: the argument is the address of what was copied, so a pointer.
+        // SAFETY: the argument is the address of memory that was copied, and so a pointer.
         unsafe { core::mem::transmute_copy::<*mut u8, T>(&copy) }
     }
 
@@ -173,7 +174,7 @@ impl<const READS: bool> super::Glance<READS> {
 }
 
 impl<const READS: bool> super::Check<'_, READS> {
-    /// The string at `path`, with its end, will be read by the kernel.
+    /// The kernel will read the string at `path`, with its end.
     #[inline(never)]
     pub(super) fn names(self, path: *const c_char) {
         if let Stage::GoThrough(room) = self.stage
@@ -186,15 +187,15 @@ impl<const READS: bool> super::Check<'_, READS> {
         self.reads_text(path, usize::MAX);
     }
 
-    /// As many bytes as `length` says will be written to `to`, and to `length` how many there would
-    /// have been.
+    /// The kernel will write as many bytes to `to` as `length` says, and to `length` the full
+    /// number.
     #[inline(always)]
     pub(super) fn fills_said<T>(self, to: *mut T, length: *mut libc::socklen_t) {
         #[cfg(heapwright_reads)]
         if READS {
             self.fills_bytes(length, size_of::<libc::socklen_t>());
             if !to.is_null() && is_there(length, size_of::<libc::socklen_t>()) {
-                // SAFETY: it can be read, and the kernel does it next.
+                // SAFETY: the length can be read, and the kernel reads it next.
                 self.fills_bytes(to, unsafe { length.read_unaligned() } as usize);
             }
         }
@@ -207,7 +208,7 @@ pub(crate) use lists::exchange;
 #[cfg(heapwright_reads)]
 pub(super) use lists::{execl, execle, execlp, is_there, syscall};
 
-/// What only `libheapwright-check.so` looks at.
+/// The checks that only `libheapwright-check.so` makes.
 #[cfg(heapwright_reads)]
 mod lists {
     use super::super::text::length;
@@ -219,16 +220,15 @@ mod lists {
     use heapwright_entry_reads::SLOTS;
     use libc::{c_int, c_long, c_uint, c_ulong, c_void, iovec, mmsghdr, msghdr};
 
-    /// As many parts as the kernel takes, and messages.
+    /// The most parts, and the most messages, that the kernel takes.
     const MOST_PARTS: usize = 1024;
-    /// As many words as a call of `execl` has.
+    /// The most words of a call of `execl`.
     const MOST_WORDS: usize = 256;
     const PAGE: usize = 4096;
-    /// So much of the stack above a function's own frame is its callers'.
+    /// Bytes above a function's own frame that are its callers' part of the stack.
     const CALLERS: usize = 64 << 10;
 
-    /// Whether so many bytes can be read: in a block that has them, or where the kernel can read
-    /// them.
+    /// Whether `bytes` bytes can be read: a block has them, or the kernel can read them.
     pub(crate) fn is_there<T>(from: *const T, bytes: usize) -> bool {
         if let Some(room) = bounded(from) {
             return room >= bytes;
@@ -238,12 +238,12 @@ mod lists {
             return true;
         }
         let pages = (first / PAGE + 1..=last / PAGE).map(|page| page * PAGE);
-        // (Of a null pointer the kernel would read nothing.)
+        // (The kernel reads nothing at a null pointer.)
         first >= PAGE && core::iter::once(first & !7).chain(pages).all(is_readable)
     }
 
-    /// A call of the kernel costs more than a second look: what is in the window gets one, out of
-    /// line.
+    /// Addresses in the window get a second look, out of line. A call of the kernel costs more than
+    /// that.
     impl<const READS: bool> Glance<READS> {
         #[inline(always)]
         pub(crate) fn takes_bytes<T>(self, from: *const T, _bytes: usize) -> bool {
@@ -322,13 +322,13 @@ mod lists {
     }
 
     impl<const READS: bool> Check<'_, READS> {
-        /// `bytes` bytes at `from` will be read by the kernel, which asks what they mean.
+        /// The kernel will read `bytes` bytes at `from`.
         #[inline(always)]
         pub(crate) fn takes_bytes<T>(self, from: *const T, bytes: usize) {
             self.asks_for(Access::Read, from.cast_mut().cast(), bytes);
         }
 
-        /// `bytes` bytes at `to` will be written by the kernel, which may read them first.
+        /// The kernel will write `bytes` bytes at `to`, and may read them first.
         #[inline(always)]
         pub(crate) fn fills_bytes<T>(self, to: *mut T, bytes: usize) {
             self.asks_for(Access::Write, to.cast(), bytes);
@@ -370,7 +370,7 @@ mod lists {
             self.takes_bytes(from, product(count, size_of::<T>()));
         }
 
-        /// The pointers at `list` will be read up to a null, and the strings that they lead to.
+        /// The kernel will read the pointers at `list` up to a null, and their strings.
         #[inline(never)]
         pub(crate) fn strings(self, list: *const *const c_char) {
             const STRIDE: usize = size_of::<*const c_char>();
@@ -382,7 +382,7 @@ mod lists {
                     self.takes_bytes(list, (at + 1) * STRIDE);
                     return;
                 }
-                // SAFETY: it can be read, and the kernel does it next.
+                // SAFETY: the pointer can be read, and the kernel reads it next.
                 let text = unsafe { place.read_unaligned() };
                 if text.is_null() {
                     return;
@@ -399,14 +399,14 @@ mod lists {
             }
         }
 
-        /// `bytes` bytes will be accessed.
+        /// The kernel will access `bytes` bytes.
         fn accesses<T>(self, access: Access, at: *const T, bytes: usize) {
             if bytes > heap::room(at.addr()) {
                 self.refuse(access, at.addr(), bytes);
             }
         }
 
-        /// Each of the parts. (How many is a `size_t` for glibc, an `int` elsewhere.)
+        /// Checks each part. (The count is a `size_t` in glibc, an `int` elsewhere.)
         fn each_part(self, parts: *const iovec, count: impl TryInto<usize>, access: Access) {
             let count = count.try_into().unwrap_or(0).min(MOST_PARTS);
             let bytes = product(count, size_of::<iovec>());
@@ -415,7 +415,7 @@ mod lists {
                 return;
             }
             for at in 0..count {
-                // SAFETY: it can be read, and the kernel does it next.
+                // SAFETY: the part can be read, and the kernel reads it next.
                 let part = unsafe { parts.wrapping_add(at).read_unaligned() };
                 self.accesses(access, part.iov_base, part.iov_len);
             }
@@ -431,7 +431,7 @@ mod lists {
             self.each_part(parts, count, Access::Write);
         }
 
-        /// A message, and all that it leads to.
+        /// Checks a message and all memory to which it leads.
         fn each_part_of(self, message: *const msghdr, access: Access) {
             match access {
                 Access::Write => self.fills_bytes(message.cast_mut(), size_of::<msghdr>()),
@@ -440,7 +440,7 @@ mod lists {
             if !is_there(message, size_of::<msghdr>()) {
                 return;
             }
-            // SAFETY: it can be read, and the kernel does it next.
+            // SAFETY: the message can be read, and the kernel reads it next.
             let message = unsafe { message.read_unaligned() };
             self.accesses(access, message.msg_name, message.msg_namelen as usize);
             #[allow(clippy::unnecessary_cast, reason = "musl's are 32 bits wide")]
@@ -505,7 +505,8 @@ mod lists {
             }
         }
 
-        /// The kernel has refused an address: is it in a block?
+        /// The kernel has refused an address. Whether the address is a mistake in a block: reports
+        /// it.
         fn faulted(self, address: usize) -> bool {
             let place = core::ptr::without_provenance::<u8>(address);
             let Some(room) = bounded(place) else { return false };
@@ -517,8 +518,8 @@ mod lists {
         }
     }
 
-    /// What a request reads, and what it writes. Old ones say nothing in their number; these are
-    /// terminals' and interfaces'.
+    /// How many bytes a request reads, and how many it writes. Numbers of old requests, for
+    /// terminals and interfaces, do not say it.
     fn accessed_by(request: c_ulong) -> (usize, usize) {
         const INT: usize = size_of::<c_int>();
         /// The kernel's `struct termios`, `struct winsize` and `struct ifreq`.
@@ -541,7 +542,7 @@ mod lists {
             0x8912 => (0, 16),
             0x8910..=0x8942 => (0, INTERFACE),
             // FS_IOC_GETFLAGS, FS_IOC_GETVERSION, BLKBSZGET; _SETFLAGS, _SETVERSION, BLKBSZSET:
-            // they say `long`, and the kernel has an int.
+            // the numbers say `long`, and the kernel accesses an int.
             0x8008_6601 | 0x8008_7601 | 0x8008_1270 => (0, INT),
             0x4008_6602 | 0x4008_7602 | 0x4008_1271 => (INT, 0),
             request => match request >> 30 {
@@ -553,7 +554,7 @@ mod lists {
         }
     }
 
-    /// A call that is interposed elsewhere: one struct is read, and one is written.
+    /// Checks a call that another module interposes. It reads one struct and writes another.
     pub(crate) fn exchange<T>(
         function: &'static str,
         new: *const T,
@@ -627,7 +628,7 @@ mod lists {
     }
 
     /// Calls a function of the table with the words of a list up to a null, and with the variables
-    /// behind it, if there are.
+    /// behind it, if the list has any.
     ///
     /// # Safety
     ///
@@ -640,7 +641,7 @@ mod lists {
     ) -> c_int {
         // SAFETY: a `va_list`, as the caller promises.
         let mut arguments = unsafe { list.cast::<Arguments>().read() };
-        // SAFETY: up to the null there is a pointer each time, and the variables behind it.
+        // SAFETY: the list has pointers up to the null, and the variables behind it.
         let mut next = || unsafe { arguments.word().cast::<*const c_char>().read() };
         let mut words = [core::ptr::null(); MOST_WORDS];
         let Some(_) = words.iter_mut().find_map(|word| {
@@ -660,8 +661,8 @@ mod lists {
 
     type Syscall = unsafe extern "C" fn(c_long, usize, usize, usize, usize, usize, usize) -> c_long;
 
-    /// `syscall`: which of its arguments are addresses is not known here. So it is not looked at
-    /// before the kernel has refused one.
+    /// `syscall`. Nothing here says which of its arguments are addresses. They are verified only
+    /// after the kernel has refused one.
     ///
     /// # Safety
     ///
@@ -688,7 +689,7 @@ mod lists {
             unsafe { real(number, one, two, three, four, five, six) }
         };
         if result == -1 && errno::get() == libc::EFAULT {
-            // (Behind those that the program gave are words that it left in registers.)
+            // (Words that the program left in registers follow the ones that it passed.)
             [one, two, three, four, five, six].into_iter().any(|word| check.faulted(word));
             errno::set(libc::EFAULT);
         }

@@ -1,11 +1,11 @@
-//! What the lines of a table become: macros for `table`, `readers` and `calls`, which say what the
-//! lines are.
+//! Macros that turn the lines of a table into functions. The tables `table`, `readers` and `calls`
+//! explain the lines.
 //!
 //! ```text
 //!   memcpy(to, from, n) { .. }  -->  mod memcpy { real()      the C library's function
 //!                                                 checked()   a glance, then the real function
-//!                                                 looked_at() where the glance says no: the checks
-//!                                                 in_spite()  where they say no: see `kernel` }
+//!                                                 looked_at() if the glance says no: the checks
+//!                                                 in_spite()  if these find a mistake: `kernel` }
 //!                                    a line of the table { its name, the real one's, its slot, what checks what it writes, .. and reads }
 //! ```
 //!
@@ -87,7 +87,7 @@ macro_rules! function {
                 unsafe { real()($($argument),*) }
             }
 
-            /// The function does what it was asked to, in spite of a finding.
+            /// Makes the call in spite of a finding.
             #[cold]
             #[inline(never)]
             unsafe extern "C" fn in_spite<const READS: bool>($($argument: $type),*) -> $result {
@@ -132,8 +132,8 @@ macro_rules! writes {
     };
 }
 
-/// Whether functions of a table hand the kernel memory: the others fault, and go on by themselves
-/// (`fault_handler`).
+/// Whether functions of a table hand memory to the kernel. Other functions fault at a guard, and go
+/// on after the fault (`fault_handler`).
 macro_rules! calls_the_kernel {
     (READERS) => {
         false

@@ -6,12 +6,12 @@
 //! ```text
 //!   heapwright-entry   the names, a slot for each { entry, real }; heapwright-entry-reads
 //!   table              one line a function that writes: its arguments, what it writes, what it reads
-//!   readers            the same of those that only read: in libheapwright-check.so alone
-//!   calls              and of calls of the kernel
-//!     lines              what such lines become
-//!     text               strings: how long what is written will be
-//!     reading            what is read up to something, or compared
-//!     kernel             parts, messages, requests; how a call goes through in spite of a finding
+//!   readers            functions that only read: in libheapwright-check.so alone
+//!   calls              calls of the kernel: there, too
+//!     lines              the code that a line becomes
+//!     text               strings: how many bytes will be written
+//!     reading            bytes that are read up to an end, or compared
+//!     kernel             parts, messages, requests; how a call is made in spite of a finding
 //!     print              *printf and gets, which know it only when they have written
 //!     format             what *printf reads: its format's strings
 //!   own                what heapwright itself calls of these functions: no checks
@@ -201,8 +201,8 @@ fn known_name(name: &'static CStr) -> &'static CStr {
     unsafe { CStr::from_ptr(name.as_ptr().wrapping_add(NEW.len())) }
 }
 
-/// Whether the C library may have a function: a name that it certainly has not is not looked for
-/// before the constructor runs, for the same reason.
+/// Whether the C library may have a function. For the same reason a name that the library certainly
+/// lacks is not looked for before the constructor runs.
 fn may_have(name: &CStr) -> bool {
     #[cfg(heapwright_reads)]
     if STAGE.load(Ordering::Relaxed) == UNPREPARED
@@ -215,7 +215,7 @@ fn may_have(name: &CStr) -> bool {
     true
 }
 
-/// The `minor` of glibc 2.`minor`; `None`: the C library is another.
+/// The `minor` of glibc 2.`minor`. `None`: another C library.
 #[cold]
 fn glibc() -> Option<u32> {
     let version = weak!("gnu_get_libc_version");
@@ -237,8 +237,8 @@ fn glibc() -> Option<u32> {
     Some(digits.fold(0, |number: u32, digit| number.saturating_mul(10).saturating_add(digit)))
 }
 
-/// What a function does that the C library has not, for a program that asks for it at run time.
-/// (As wide as `ssize_t`: some return that.)
+/// The function for names that the C library lacks, if a program looks for one at run time. (As
+/// wide as `ssize_t`, which some of them return.)
 unsafe extern "C" fn missing() -> isize {
     errno::set(libc::ENOSYS);
     -1
@@ -268,7 +268,7 @@ fn fill_slots(checks: Checks) {
     let before = errno::get();
     own::set(next);
     let mut all = true;
-    // First what checked functions go on to. Null for a function that this C library has not.
+    // First the real functions. Null for a function that this C library lacks.
     for function in functions() {
         let known = |name: &CStr| if may_have(name) { next(name) } else { ptr::null_mut() };
         let real = function.real.map(|name| known(known_name(name)));

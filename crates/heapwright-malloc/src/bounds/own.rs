@@ -36,7 +36,7 @@ pub(super) fn set(find: impl Fn(&CStr) -> *mut c_void) {
     }
 }
 
-/// What heapwright itself asks of the kernel: no call of the program's, and no check.
+/// heapwright's own calls of the kernel. They are not the program's, and are not checked.
 #[cfg(heapwright_reads)]
 mod calls {
     use super::*;
@@ -50,7 +50,7 @@ mod calls {
     global_asm!(".hidden __wrap_chdir", ".hidden __wrap_fcntl", ".hidden __wrap_fstatfs");
     global_asm!(".hidden __wrap_getrlimit", ".hidden __wrap_sigprocmask");
 
-    /// As `syscall`, which needs nothing of the C library's but `errno`.
+    /// As `syscall`. Needs only `errno` of the C library.
     #[unsafe(no_mangle)]
     #[unsafe(naked)]
     unsafe extern "C" fn __wrap_syscall() {

@@ -1,6 +1,7 @@
-//! The second table: functions of the C library that read, and write nothing but what its own `__*_chk` forms cannot
-//! check; calls of the kernel are in the third (`calls`). `libheapwright-check.so` has them, for
-//! `mode=debug`; the first table (`table`) says how a line is read.
+//! The second table: functions of the C library that read. They write at most memory that the
+//! library's own `__*_chk` forms cannot check. Calls of the kernel are in the third table
+//! (`calls`). `libheapwright-check.so` has these functions, for `mode=debug`. The first table
+//! (`table`) explains the form of a line.
 //!
 //! | what | how much of it |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! What is read up to something, or compared.
+//! Functions that read up to an end, or compare.
 //!
 //! ```text
 //!   memchr(p, c, n)      up to the first c, at most n: less than n bytes may be there

@@ -97,10 +97,11 @@ pub unsafe extern "C" fn hw_gc_try_enter(mutator: *mut GcMutator) -> bool {
     unsafe { mutator.try_enter() }
 }
 
-/// Visits all mutators of a heap, each with the hw_gc_thread_state that it had a moment ago: so that a runtime
-/// finds its threads by their words (hw_gc_data) and needs no list of its own. Also in roots, and when an
-/// event comes. visit runs under no lock and may ask anything of the heap. The mutator that it visits does not
-/// detach before visit returns, so visit does not wait for that. A mutator that attaches meanwhile is not visited.
+/// Visits all mutators of a heap, each with the hw_gc_thread_state that it had a moment ago. A
+/// runtime finds its threads by their words (hw_gc_data), and needs no list of its own. May also be
+/// called in roots, and for an event. visit runs under no lock, and may call any function of the
+/// heap. The mutator that it visits does not detach before visit returns: visit must not wait for
+/// that. A mutator that attaches meanwhile is not visited.
 ///
 /// Returns how many there are.
 ///

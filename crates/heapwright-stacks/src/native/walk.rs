@@ -103,9 +103,9 @@ impl Scratch {
     }
 }
 
-/// A context that nothing was read with, made once: to make one takes 5 KiB of the stack, and to copy it none.
+/// An unused context, made once. Making a context takes 5 KiB of the stack, and copying takes none.
 struct NewContext {
-    /// 0: there is none; 1: a thread makes it; 2: it is there.
+    /// 0: there is none; 1: a thread makes it; 2: it is complete.
     state: AtomicU8,
     context: UnsafeCell<MaybeUninit<Context>>,
 }
@@ -121,7 +121,7 @@ impl NewContext {
         if self.state.load(Ordering::Acquire) != 2 {
             return self.make(place);
         }
-        // SAFETY: it is there, and is numbers and arrays of them: nothing that a copy would share.
+        // SAFETY: it is complete, and is numbers and arrays of them: a copy shares nothing.
         unsafe { ptr::copy_nonoverlapping(self.context.get(), place, 1) };
     }
 
@@ -144,7 +144,7 @@ impl NewContext {
     }
 }
 
-/// Makes what takes much of the stack, before it is needed on a small one.
+/// Makes a context, which takes much of the stack, before a small stack needs one.
 pub(in super::super) fn prepare() {
     NEW_CONTEXT.prepare();
 }
@@ -152,8 +152,8 @@ pub(in super::super) fn prepare() {
 /// Whether no rule is learnt on a stack that is not the thread's own.
 static SPARES_FOREIGN_STACKS: AtomicBool = AtomicBool::new(false);
 
-/// From now on no rule is learnt on a stack that is not the thread's own, for that takes some 4 KiB of it: such a stack ends
-/// at the first place of which nothing is known.
+/// From now on no rule is learnt on a stack that is not the thread's own, because learning takes
+/// some 4 KiB of it. Traces of such a stack end at the first unknown place.
 pub(in super::super) fn spare_foreign_stacks() {
     SPARES_FOREIGN_STACKS.store(true, Ordering::Relaxed);
 }

@@ -8,33 +8,34 @@
 //!      |                  +------------- reuse (reads as zero) ---------+
 //! ```
 //!
-//! *Dirty* runs may still have pages behind them. They are reused first, since
-//! a page that is there costs nothing and a fresh one costs a fault. What was
-//! not needed for a purge delay is given back to the kernel: the *low water*, the
-//! fewest dirty units there were in that time, oldest first. (To go by the age of
-//! single runs was measured too: a program that frees and takes buffers of many
-//! sizes splits and merges runs all the time, their ages mean little, and it
-//! faulted in again every few milliseconds what had just been given back.)
-//! There is no background thread: a thread that takes or gives a run
-//! looks at the queue, and pays for a bounded number of runs, outside the lock.
+//! *Dirty* runs may still have pages behind them. They are reused first: a page that is there costs
+//! nothing, and a fresh one costs a fault. After each purge delay the *low water* goes back to the
+//! kernel, the oldest runs first. The low water is the fewest dirty units of that time: the program
+//! did not need them. (The age of single runs was measured as a rule, too. A program that frees and
+//! takes buffers of many sizes splits and merges runs all the time. Their ages mean little, and the
+//! program faulted in again every few milliseconds what had just gone back.) There is no background
+//! thread. A thread that takes or gives a run looks at the queue, and purges a bounded number of
+//! runs, outside the lock.
 //!
-//! A merged run queues at the place of its *oldest* part, so that a neighbour freed
-//! again and again cannot keep a large run from its turn.
+//! A merged run queues at the place of its *oldest* part: a neighbour that is freed again and again
+//! cannot keep a large run from its turn.
 //!
 //! Clean runs read as zero, which saves `calloc` its work.
 //!
-//! Runs merge only with runs of their own state. A *long* run (1 MiB) that no dirty run is long enough for is
-//! put together around one, of its clean neighbours and what was never used: the pages of a buffer serve the
-//! longer one that follows it. Where that cannot be, dirty runs go back before the caller gets the long one, as much as is
-//! fresh of it, but for few: a heap that grows by long runs is in memory about once. When the window is at its end,
-//! everything dirty is purged, so that all merge, before a request is refused.
+//! Runs merge only with runs of their own state. A *long* run (1 MiB) may find no dirty run that is
+//! long enough. `take_joined` then puts it together: a dirty run, its free neighbours, and units
+//! that were never used. Thus the pages of a buffer serve the longer one that follows it. If
+//! nothing can be joined, dirty runs go back before the caller gets the long run: as many units as
+//! are fresh in it, but few may stay. A heap that grows by long runs is in memory about once. At
+//! the end of the window everything dirty is purged, and all runs merge, before a request is
+//! refused.
 //!
-//! Where address space is limited, free runs are kept only as far as other users of it do not
-//! lack it, and the rest is *absent*: see [`scarce`].
+//! Where address space is limited, free runs are kept only as far as other users of it do not lack
+//! it. The rest is *absent*: see [`scarce`].
 //!
-//! Called by `cache` (units for slabs), `heap` (large blocks) and
-//! [`metadata`]. One lock, held for a few dozen instructions; system calls are
-//! made outside it, except when the frontier must be committed.
+//! Called by `cache` (units for slabs), `heap` (large blocks) and [`metadata`]. One lock, held for
+//! a few dozen instructions. System calls are made outside it, except when the frontier must be
+//! committed.
 
 mod dense;
 mod low_water;
@@ -60,23 +61,23 @@ use runs::{RunIndex, State};
 pub use side::Side;
 use window::Window;
 
-/// Units of dirty runs that may wait, besides as many as twice those in use.
+/// Dirty units that may wait, besides twice the number of those in use.
 const ALLOWANCE: usize = (256 << 20) / UNIT;
-/// Units of dirty runs that may wait while the heap grows by short runs, besides a quarter of
+/// Dirty units that may wait while the heap grows by short runs, besides a quarter of the number of
 /// those in use.
 const FEW: usize = (32 << 20) / UNIT;
-/// Units of a long run: 1 MiB. While the heap grows by one, 2 MiB may wait, or one of so many parts of the
-/// run, and one of so many parts of what else is in use.
+/// Units of a long run: 1 MiB. While the heap grows by one, 2 MiB or the run's 32nd part may wait,
+/// whichever is more, and besides an eighth of the other units in use.
 const LONG: usize = (1 << 20) / UNIT;
 const FEW_BESIDE_LONG: usize = (2 << 20) / UNIT;
 const PART_OF_LONG: usize = 32;
 const PART_OF_OTHERS: usize = 8;
-/// A long run is put together around a dirty run of at least one of so many parts of it.
+/// A long run is put together around a dirty run of at least a quarter of its length.
 const PART_WARM: usize = 4;
-/// Dirty runs that are looked at for this, and free neighbours of one.
+/// The most dirty runs that are tried for this, and the most free neighbours on a side of one.
 const LOOKS: usize = 8;
 const HOPS: usize = 32;
-/// From so many bytes on, zeroed memory is better asked of the kernel than made.
+/// From this length on the kernel zeroes memory faster than heapwright does.
 pub const ZERO_BY_KERNEL: usize = 32 << 20;
 
 /// What the taker of units will do with them.
@@ -91,8 +92,8 @@ pub enum Want {
 }
 
 impl Want {
-    /// Whether the kernel is to zero so many units: of a few, to zero what has pages is cheaper than
-    /// page faults.
+    /// Whether the kernel must zero `units` units. For a few units that have pages, zeroing in
+    /// place costs less than page faults.
     fn is_zero_by_kernel(self, units: usize) -> bool {
         self == Self::Zero && units * UNIT >= ZERO_BY_KERNEL
     }
@@ -122,15 +123,16 @@ pub struct Chunk<O: 'static> {
     queue: UnitList<ByOwner>,
     oldest: usize,
     taken: usize,
-    /// The most that were taken when another run was asked for.
+    /// The most units that were in use when another run was requested.
     most_taken: usize,
     /// The fewest dirty units in the last delay.
     low: LowWater,
-    /// Units that were not needed for a whole delay, and that still wait; of these, and of those to come, so many
-    /// are due because the heap grew.
+    /// `due`: dirty units that must go back, because the program did not need them for a whole
+    /// delay. `owed`: those of them that are due because the heap grew.
     due: usize,
     owed: usize,
-    /// For how long those that are due had not been needed, in milliseconds, and when somebody last came by.
+    /// For how many milliseconds the due units had not been needed, and when a thread last called
+    /// `expire`.
     due_waited: i32,
     seen: u32,
     region: Region,
@@ -193,10 +195,10 @@ impl<O: Memory + Copy> Chunk<O> {
         Some(run)
     }
 
-    /// `units` units were taken, where `dirty` units were dirty before. Returns whether all of them
-    /// read as zero.
+    /// `units` units were taken; `dirty` is the number of dirty units before. Returns whether all
+    /// taken units read as zero.
     fn note_taken(&mut self, units: usize, dirty: usize) -> bool {
-        // Without this run: of a block that moves, the old one is about to go.
+        // Without this run: a block that moves frees its old run soon.
         self.most_taken = self.most_taken.max(self.taken);
         self.taken += units;
         let fresh = units - (dirty - self.dirty.units());
@@ -207,8 +209,9 @@ impl<O: Memory + Copy> Chunk<O> {
         fresh == units
     }
 
-    /// Of a run of `units` units `fresh` have no pages, although dirty runs wait that cannot be used: as
-    /// much of them is due, if they are many, so that the process does not grow by what it cannot use.
+    /// A run of `units` units was taken, and `fresh` of them have no pages. The waiting dirty runs
+    /// could not serve it. If they are many, as many dirty units become due: the process does not
+    /// grow by memory that it cannot use.
     fn pay_for_growth(&mut self, units: usize, fresh: usize) {
         let few = if units < LONG {
             FEW + self.taken / 4
@@ -225,7 +228,7 @@ impl<O: Memory + Copy> Chunk<O> {
         self.due = self.due.max(self.owed);
     }
 
-    /// So many units go back. Returns whether they do so that the heap can grow.
+    /// `units` units go back. Returns whether they are owed for the heap's growth.
     fn pay(&mut self, units: usize) -> bool {
         let is_owed = self.owed > 0;
         self.owed = self.owed.saturating_sub(units);
@@ -251,7 +254,7 @@ impl<O: Memory + Copy> Chunk<O> {
         Some(Run { unit, zero: true, dense: false })
     }
 
-    /// So many clean units were taken, which may have been given back before.
+    /// `units` clean units were taken. The kernel may have had their pages back before.
     fn note_touched(units: usize) {
         if units > 0 && purge_delay::were_given() {
             purge_delay::note_touched(units * UNIT, os::coarse_ms());
@@ -289,9 +292,9 @@ impl<O: Memory + Copy> Chunk<O> {
         Some(Run { unit: advance.unit, zero: true, dense: false })
     }
 
-    /// Puts a long run together around one of the longest dirty runs, of its free neighbours and of what they
-    /// lack behind the frontier: pages that are there are used again, and only the rest is fresh. Not
-    /// where the kernel is to zero all of it.
+    /// Joins one of the longest dirty runs, its free neighbours and units behind the frontier to a
+    /// long run. Existing pages are used again, and only the rest is fresh. `None` also where the
+    /// kernel is to zero the whole run.
     fn take_joined(&mut self, units: usize, want: Want) -> Option<Run> {
         if units < LONG || want.is_zero_by_kernel(units) {
             return None;
@@ -304,14 +307,14 @@ impl<O: Memory + Copy> Chunk<O> {
         warm.into_iter().map_while(|unit| unit).find_map(|unit| self.join(unit, units))
     }
 
-    /// Takes the free runs before the frontier and what they lack behind it.
+    /// Takes the free runs just before the frontier, and the missing units behind it.
     fn take_last(&mut self, units: usize) -> Option<Run> {
         let (last, _) = self.free_beside(self.window.frontier(), true)?;
         self.join(last, units)
     }
 
-    /// Takes a run of `units` units that begins in or before the free run at `unit`: of that one, of those behind it, of those
-    /// before it, and of what was never used.
+    /// Takes a run of `units` units that begins in or before the free run at `unit`. The parts are
+    /// that run, the free runs behind it and before it, and units that were never used.
     fn join(&mut self, unit: usize, units: usize) -> Option<Run> {
         let end = self.reach(unit, units);
         let mut first = unit;
@@ -334,7 +337,7 @@ impl<O: Memory + Copy> Chunk<O> {
         Some(Run { unit: start, zero: clean == units, dense: false })
     }
 
-    /// Where the free runs from `unit` on end, of which `units` units are wanted.
+    /// The end of the adjacent free runs from `unit` on. Stops once they have `units` units.
     fn reach(&self, unit: usize, units: usize) -> usize {
         let mut end = unit;
         for _ in 0..HOPS {
@@ -347,7 +350,8 @@ impl<O: Memory + Copy> Chunk<O> {
         end
     }
 
-    /// Makes `units` units at `end`, if that is the frontier, a clean run. True: they are there.
+    /// Makes a clean run of `units` units at `end`, if `end` is the frontier. True: the units are
+    /// there.
     fn lengthen(&mut self, end: usize, units: usize) -> bool {
         if units == 0 {
             return true;
@@ -360,8 +364,8 @@ impl<O: Memory + Copy> Chunk<O> {
         lengthened
     }
 
-    /// Takes `units` units at `start` out of free runs that lie side by side, of which the first
-    /// begins at `first`.
+    /// Takes `units` units at `start` out of adjacent free runs. The first of these begins at
+    /// `first`.
     fn take_range(&mut self, first: usize, start: usize, units: usize) {
         let (mut at, end) = (first, start + units);
         while at < end {
@@ -453,7 +457,7 @@ impl<O: Memory + Copy> Chunk<O> {
         same.then(|| if before { unit - RunIndex::length(self.map, at) } else { at })
     }
 
-    /// The free run, dirty or clean, that ends at `unit`, or begins there, and which it is.
+    /// The dirty or clean run that ends at `unit`, or begins there, and its state.
     fn free_beside(&self, unit: usize, before: bool) -> Option<(usize, State)> {
         [State::Dirty, State::Clean]
             .into_iter()
@@ -479,9 +483,9 @@ impl<O: Memory + Copy> Chunk<O> {
         newer
     }
 
-    /// Takes dirty units out of all indexes that were not needed for `delay`
-    /// milliseconds, or that are too many: the oldest run, or the end of it. While
-    /// it is out, its tags say 0 units, so that nothing merges with it.
+    /// Takes the oldest dirty run, or its end, out of all indexes. It must not have been needed for
+    /// `delay` milliseconds, or there must be too many dirty units. The tags of a run that is out
+    /// say 0 units: nothing merges with it.
     fn expire(&mut self, now: u32, delay: i32) -> Option<(usize, usize)> {
         if delay < 0 {
             return None;
@@ -498,7 +502,7 @@ impl<O: Memory + Copy> Chunk<O> {
         self.detach_oldest(due)
     }
 
-    /// Takes the oldest dirty run out of all indexes, or the end of it, at most `most` units.
+    /// Takes the oldest dirty run, or its end, out of all indexes: at most `most` units.
     fn detach_oldest(&mut self, most: usize) -> Option<(usize, usize)> {
         if self.oldest == 0 || most == 0 {
             return None;
@@ -509,14 +513,14 @@ impl<O: Memory + Copy> Chunk<O> {
         Some(run)
     }
 
-    /// Takes dirty units out of all indexes that are due because the heap grew.
+    /// Takes dirty units out of all indexes, if any are due because the heap grew.
     fn expire_owed(&mut self) -> Option<(usize, usize)> {
         let run = self.detach_oldest(self.owed)?;
         self.pay(run.1);
         Some(run)
     }
 
-    /// Units that may go back in their time.
+    /// Units that may go back after a while.
     fn waiting(&self) -> usize {
         self.dirty.units() + self.opened_units()
     }
@@ -527,7 +531,7 @@ impl<O: Memory + Copy> Chunk<O> {
         if length <= units {
             return self.detach(unit);
         }
-        // The front is what a request takes, so it is the warmer part.
+        // Requests take the front, which is the warmer part.
         let keep = length - units;
         self.dirty.remove(unit);
         self.dirty.insert(unit, keep);
@@ -564,8 +568,8 @@ impl<O: Memory + Copy> Chunk<O> {
         }
     }
 
-    /// Purges all that is dirty but `keep` units, under the lock, so that all
-    /// runs merge. Returns units.
+    /// Purges all dirty units but `keep`, under the lock, so that all runs merge. Returns the
+    /// number of purged units.
     fn purge_all(&mut self, keep: usize) -> usize {
         let mut purged = 0;
         let os = self.window.os();
@@ -578,7 +582,7 @@ impl<O: Memory + Copy> Chunk<O> {
         while self.dirty.units() > keep {
             let unit = self.oldest;
             let units = RunIndex::length(self.map, unit);
-            // Before it is taken out, so that a refusal leaves all as it was.
+            // The run is still in the indexes: a refusal leaves everything unchanged.
             if !Self::purge_run(self.map, &os, (unit, units)) {
                 break;
             }
@@ -590,15 +594,15 @@ impl<O: Memory + Copy> Chunk<O> {
         purged
     }
 
-    /// Dirty units were taken or purged: what is left is the most that is not needed.
+    /// Dirty units were taken or purged. No more than the rest can be due.
     fn note_fewer(&mut self) {
         self.low.note(self.dirty.units());
         self.due = self.due.min(self.dirty.units());
         self.owed = self.owed.min(self.due);
     }
 
-    /// Lengthens the run `[unit, unit + units)` by `more` units if what follows
-    /// it is free. Returns whether the new part reads as zero.
+    /// Lengthens the run `[unit, unit + units)` by `more` units if the following units are free.
+    /// Returns whether the new part reads as zero.
     fn extend(&mut self, unit: usize, units: usize, more: usize) -> Option<bool> {
         let end = unit + units;
         let have = self.reach(end, more) - end;
@@ -611,17 +615,18 @@ impl<O: Memory + Copy> Chunk<O> {
     }
 }
 
-/// Units of dirty runs that may wait while a long run of `units` units is taken, and `others` more are in use.
+/// Dirty units that may wait while a long run of `units` units is taken and `others` more units are
+/// in use.
 fn few_beside(units: usize, others: usize) -> usize {
     FEW_BESIDE_LONG.max(units / PART_OF_LONG) + others / PART_OF_OTHERS
 }
 
-/// Milliseconds from `since` to `until`; below zero if it was the other way
-/// round, as it may be by the clocks of two threads.
+/// Milliseconds from `since` to `until`. Below zero if `until` comes first, which the clocks of two
+/// threads allow.
 pub const fn waited(since: u32, until: u32) -> i32 {
     let waited = until.wrapping_sub(since).cast_signed();
-    // The clocks of two threads differ by milliseconds; more is an age that the
-    // type cannot hold.
+    // The clocks of two threads differ by milliseconds. A larger difference is an age that the type
+    // cannot hold.
     if waited < -60_000 { i32::MAX } else { waited }
 }
 

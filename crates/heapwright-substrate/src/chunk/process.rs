@@ -151,8 +151,8 @@ pub fn take(
     Some(run)
 }
 
-/// Gives back what is owed for a run of `units` units, if that is a long one: the program may fill it before it comes by
-/// again.
+/// Gives the owed units for a long run of `units` units back at once: the program may fill the run
+/// before its next slow path.
 fn pay_at_once(mut chunk: Guard<'static, Chunk<System>>, units: usize) {
     if units < LONG || chunk.owed == 0 {
         return;
@@ -276,13 +276,14 @@ fn purge_expired(mut chunk: Guard<'static, Chunk<System>>, now: u32, most: usize
     }
 }
 
-/// Whether the kernel has refused to take pages back lately (locked memory): nothing is tried for a while.
+/// Whether the kernel has lately refused to take pages back (locked memory). Nothing is tried for a
+/// while then.
 fn is_refused(now: u32) -> bool {
     let refused = REFUSED_AT.load(Ordering::Relaxed);
     refused != 0 && waited(refused, now) < RETRY_MS
 }
 
-/// Gives the pages of a detached run back, with the lock released. Returns whether they went.
+/// Gives the pages of a detached run back, with the lock released. Whether the kernel took them.
 fn purge_detached(
     chunk: Guard<'static, Chunk<System>>,
     run: (usize, usize),
@@ -343,7 +344,7 @@ pub fn note_purged(bytes: usize) {
 pub struct Usage {
     /// Bytes of address space that the window has.
     pub window_bytes: usize,
-    /// Bytes of them that are reserved, from its beginning.
+    /// Bytes of the window that are reserved, from its beginning on.
     pub reserved_bytes: usize,
     /// Bytes made writable so far, metadata included.
     pub committed_bytes: usize,

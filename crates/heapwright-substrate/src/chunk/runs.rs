@@ -113,7 +113,7 @@ impl RunIndex {
         (self.nonempty != 0).then(|| self.bins[self.nonempty.trailing_zeros() as usize].first())?
     }
 
-    /// Runs and their lengths, nearly from the longest to the shortest.
+    /// Runs and their lengths, from the longest to the shortest, nearly in order.
     pub(super) fn longest(&self) -> impl Iterator<Item = (usize, usize)> {
         let bins = self.bins.iter().enumerate().rev();
         bins.filter(|(bin, _)| self.nonempty >> bin & 1 == 1).flat_map(|(_, bin)| {

@@ -29,8 +29,8 @@
 //! mapped again or given up. The owner changes `usable` without the lock as long as it
 //! sees no cut, by a compare-and-exchange: the first one wins, and the other sees it.
 //!
-//! In other windows no block is cut. Free runs are absent there only where a request would be refused although there
-//! are addresses: the process may not have more that is writable (`RLIMIT_DATA`). They stay reserved.
+//! In other windows no block is cut. Free runs become absent there only if a request would be
+//! refused for lack of writable memory (`RLIMIT_DATA`), not of addresses. They stay reserved.
 //!
 //! Called by the rest of `chunk`, under its lock; [`set_usable`] by `heap` (large blocks).
 
@@ -166,8 +166,9 @@ impl<O: Memory + Copy> Chunk<O> {
         }
     }
 
-    /// A request would be refused although address space is not scarce: the process may not have more that is writable
-    /// (`RLIMIT_DATA`, `vm.overcommit_memory=2`). Makes free runs absent. Returns whether there were any.
+    /// Makes free runs absent. For a request that would be refused for lack of writable memory
+    /// (`RLIMIT_DATA`, `vm.overcommit_memory=2`), although address space is not scarce. Whether any
+    /// run became absent.
     pub(super) fn retract_free(&mut self) -> bool {
         let before = self.absent.units();
         if self.window.is_generous() {
@@ -176,15 +177,15 @@ impl<O: Memory + Copy> Chunk<O> {
         self.absent.units() > before
     }
 
-    /// Lets the window become thrifty, if it does: the addresses of absent runs go, too.
+    /// Changes the window by `change`. If it becomes thrifty, the addresses of absent runs go, too.
     pub(super) fn become_thrifty(&mut self, change: impl FnOnce(&mut Window<O>)) {
         let was_generous = self.window.is_generous();
         change(&mut self.window);
         if was_generous && !self.window.is_generous() {
             let os = self.window.os();
             for (unit, units) in self.absent.longest() {
-                // SAFETY: reserved, and neither committed nor in use. (Where the kernel keeps no more mappings
-                // apart, the run stays absent for good.)
+                // SAFETY: reserved, and neither committed nor in use. (If the kernel allows no more
+                // mappings, the run stays absent for good.)
                 unsafe { os.release(self.map.address_of(unit), units * UNIT) };
             }
         }

@@ -569,8 +569,8 @@ impl<O: Memory> Window<O> {
         self.limit.unwrap_or(usize::MAX).saturating_sub(ours)
     }
 
-    /// Gives back to the kernel what `[at, at + size)` is, addresses and all; in a generous window all but the addresses.
-    /// False: it is as it was, or reads as zero.
+    /// Gives the memory `[at, at + size)` back to the kernel with its addresses; a generous window
+    /// keeps the addresses. False: the memory is unchanged, or reads as zero.
     ///
     /// # Safety
     ///
@@ -596,7 +596,7 @@ impl<O: Memory> Window<O> {
         if got.is_null() {
             return false;
         }
-        // SAFETY: reserved just now, or ever since, in whole pages.
+        // SAFETY: whole pages, reserved just now or all the time.
         if !unsafe { self.os.commit(got, size) } {
             if self.generous {
                 return false;

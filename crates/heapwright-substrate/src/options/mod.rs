@@ -78,7 +78,7 @@ pub struct Options {
     pub huge_pages: bool,
     /// The largest window, in bytes.
     pub window: usize,
-    /// Pretended page size, or 0; tests alone can set it.
+    /// A pretended page size, or 0. Only tests can set it.
     pub page: usize,
     /// The memory limit to respect.
     pub limit: MemoryLimit,

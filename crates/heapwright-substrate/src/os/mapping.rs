@@ -11,9 +11,9 @@
 //!   anon_inode:..., ...         Other
 //! ```
 //!
-//! Callers that are given a pointer in no window ask here: `misuse`, to say what it
-//! is; the debug heap, to say what a pointer leads to; and `libc_block`, which looks for the C
-//! library's blocks in anonymous memory only. What follows from the answer is theirs.
+//! Callers with a pointer outside of the window ask here: `misuse`, to say what the pointer is; the
+//! debug heap, to say what it leads to; `libc_block`, which looks for the C library's blocks only
+//! in anonymous memory. Each caller decides what follows from the answer.
 //!
 //! A program may run on a stack inside a block that it allocated. So only
 //! [`what_is_at`] looks for the running stack, because its caller has a pointer
@@ -71,7 +71,7 @@ pub fn what_is_at(address: usize) -> Result<Option<(Contents, Mapping)>, Unknown
     Ok(Some((if on_stack { Contents::Stack } else { mapping.contents() }, mapping)))
 }
 
-/// What the C library's own allocator has of the kernel.
+/// Memory that the C library's own allocator has from the kernel.
 pub struct LibcHeap {
     /// The first byte of its main heap.
     pub start: usize,

@@ -34,13 +34,13 @@ use core::sync::atomic::{AtomicU8, Ordering};
 pub use imp::*;
 pub use mapping::{Contents, LibcHeap, what_is_at};
 
-/// Which system calls the process has left itself (`seccomp`).
+/// The system calls that the process may still make (`seccomp`).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Sandbox {
     /// All, as far as is known.
     Open,
-    /// All, but soon fewer: no file is opened any more for what can be done without.
+    /// All, but soon fewer: the heap opens only files that it needs.
     Expected,
     /// mmap, munmap, mremap, mprotect, madvise, futex, write, clock_gettime and exit.
     Filter,
@@ -50,7 +50,7 @@ pub enum Sandbox {
 
 static SANDBOX: AtomicU8 = AtomicU8::new(Sandbox::Open as u8);
 
-/// In which sandbox the process is.
+/// The sandbox of the process.
 #[inline]
 pub fn sandbox() -> Sandbox {
     match SANDBOX.load(Ordering::SeqCst) {
@@ -67,18 +67,18 @@ pub fn is_in_sandbox() -> bool {
     sandbox() != Sandbox::Open
 }
 
-/// Whether only the calls for memory and text are left, or fewer.
+/// Whether the process may make only the calls for memory and text, or fewer.
 #[inline]
 pub fn is_filtered() -> bool {
     sandbox() >= Sandbox::Filter
 }
 
-/// The process may enter a sandbox soon.
+/// Notes that the process may enter a sandbox soon.
 pub fn expect_sandbox() {
     SANDBOX.fetch_max(Sandbox::Expected as u8, Ordering::SeqCst);
 }
 
-/// The process is about to enter a sandbox, or has not entered it after all.
+/// Notes that the process is about to enter a sandbox, or has not entered it after all.
 pub fn enter_sandbox(sandbox: Sandbox) {
     if sandbox >= Sandbox::Filter && !is_filtered() {
         remember();
@@ -98,7 +98,7 @@ pub enum Exit {
     ThreadIndex,
     /// The trace says so.
     Trace,
-    /// What it is still at work with in collected heaps is detached.
+    /// Detaches the mutators of collected heaps that the thread is still at work with.
     Mutators,
 }
 
@@ -212,8 +212,9 @@ pub trait Memory {
     /// The range is committed, page aligned, and nobody uses its contents.
     unsafe fn decommit(&self, at: *mut u8, size: usize) -> bool;
 
-    /// Makes committed memory reserved again: it is inaccessible, and counts as little as before [`Memory::commit`].
-    /// False: nothing changed, or all that changed is that it reads as zero.
+    /// Makes committed memory reserved again: it is inaccessible, and the kernel counts it as
+    /// little as before [`Memory::commit`]. False: nothing changed, or the memory only reads as
+    /// zero now.
     ///
     /// # Safety
     ///

@@ -395,7 +395,7 @@ pub fn unix_ns() -> u64 {
     0
 }
 
-/// Nothing is to be known here before it is needed.
+/// Nothing needs to be known in advance here.
 pub fn begin() {}
 
 /// Nothing is noted here.

@@ -548,7 +548,7 @@ impl<T, F, const MOST: usize> Caches for Seen<'_, T, F, MOST> {
     }
 }
 
-// (Their places are said because `bench/policies` includes this file.)
+// (The modules' paths are given because `bench/policies` includes this file.)
 #[cfg(all(test, loom))]
 #[path = "shared/loom_tests.rs"]
 mod loom_tests;

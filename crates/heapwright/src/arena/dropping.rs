@@ -131,9 +131,9 @@ impl<'a> DropArena<'a> {
 
     /// Drops everything, the last made first, and keeps all chunks.
     ///
-    /// Where a destructor panics the others run all the same, and the arena is empty
-    /// when the panic goes on. Where several panic, the first one goes on. (Without the feature
-    /// `std`, the second panic ends the process, as it does for `Vec`.)
+    /// If a destructor panics, the others run all the same, and the arena is empty when the panic
+    /// goes on. If several panic, the first panic goes on. (Without the feature `std` the second
+    /// panic ends the process, as it does for `Vec`.)
     pub fn reset(&mut self) {
         struct Remaining<'r>(&'r Arena, &'r Cell<*mut Entry>);
         impl Remaining<'_> {

@@ -52,8 +52,8 @@ const MORE: usize = (4 << 20) / UNIT;
 const ALL_MORE: usize = (64 << 20) / UNIT;
 /// A stash of so many units is worth a visit by a thread that would make the process grow: 1 MiB.
 const PLENTY: usize = (1 << 20) / UNIT;
-/// And gives way to a run of at most so many times its size. All of them together give way to one of at least
-/// 16 MiB.
+/// A stash gives way to a run of at most [`PART`] times its size. All stashes together give way to
+/// a run of at least 16 MiB ([`LONG`]).
 const PART: usize = 16;
 const LONG: usize = PART * PLENTY;
 /// A run that is longer by one of so many parts serves, too.
@@ -90,7 +90,8 @@ pub(crate) fn note_scarce() {
     ROOM.fetch_min(LEAST, Ordering::Relaxed);
 }
 
-/// Whether the stashes of `caches` together keep so much that they are to give way to a run of `units` units.
+/// Whether the stashes of `caches` together keep so much that they must give way to a run of
+/// `units` units.
 pub(super) fn keep_plenty<'a>(caches: impl Iterator<Item = &'a Cache>, units: usize) -> bool {
     units >= LONG && caches.map(|cache| cache.stash.units()).sum::<usize>() * PART >= units
 }
@@ -269,7 +270,7 @@ impl Stash {
         self.units() >= if units >= LONG { LEAST } else { PLENTY.max(units / PART) }
     }
 
-    /// Units that wait here.
+    /// Units that this stash keeps.
     pub(super) fn units(&self) -> usize {
         self.units.load(Ordering::Relaxed)
     }

@@ -188,9 +188,10 @@ impl Thief {
         false
     }
 
-    /// Where a run of `units` units would be taken from memory that was not used yet, although runs in other
-    /// threads' stashes may do: gives those of one thread back. Where the run is long and the stashes together keep a good
-    /// part of it, gives back as much as the run has. `me` is the id of the cache that asks, or 0.
+    /// Gives the runs of one thread's stash back, if a run of `units` units would take unused
+    /// memory although such runs may serve it. If the run is long, and all stashes together keep a
+    /// good part of it, gives back as many units as the run has. `me` is the id of the cache that
+    /// asks, or 0.
     pub(super) fn make_way(&self, me: u32, units: usize) {
         let made = CACHES.made() as u32;
         let all = stash::keep_plenty(CACHES.all(), units);

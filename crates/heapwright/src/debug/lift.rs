@@ -1,18 +1,19 @@
-//! Guards lifted for one access, so that the program goes on after it was reported.
+//! Lifts guards for one access, so that the program goes on after the report.
 //!
 //! ```text
 //!   fault --> lift(page) --> the C layer has the instruction made once --> put_back(page)
 //!   finding --> lift_range --> the C layer calls the kernel --> put_range_back
 //! ```
 //!
-//! What is read is zeros, and what is written is gone when the guard is back: a guarded page has no contents.
-//! Between the two any thread may access the page unseen, and the bucket may leave the history and be used again;
-//! then the guard is not put back, for the page is a block's. Whether a page is to be guarded is what its span and
-//! bucket say, under the store's lock, both times.
+//! A guarded page has no contents: the access reads zeros, and its writes are gone when the guard
+//! is back. Meanwhile any thread may access the page unseen. The bucket may also leave the history
+//! and be used again. The guard is not put back then, because a block has the page. Both times the
+//! page's span and bucket, under the store's lock, decide whether the page must be guarded.
 //!
-//! Not where the heap itself was interrupted (it made the access), and not in a process that is traced: a debugger stops at
-//! each step, and is there to see the access. (A call of the kernel's is no step: it goes through
-//! there, too.) Called by `fault` and by the C layer, in signal handlers.
+//! No guard is lifted if the heap itself was interrupted, which made the access. Nor is one lifted
+//! for an instruction of a traced process: a debugger stops at each step, and sees the access. (For
+//! calls of the kernel guards are lifted there, too.) Called by `fault` and by the C layer, in
+//! signal handlers.
 
 use crate::os;
 use crate::size_class::UNIT;
@@ -52,11 +53,11 @@ pub(super) fn put_back(heap: &'static Heap, address: usize) {
     put_range_back(heap, address, 1);
 }
 
-/// What a call accesses beyond the span that it begins in is lifted for calls of at most so many
-/// bytes: of a longer one the length is the program's mistake.
+/// Guards beyond the first span of a range are lifted for calls of at most this many bytes. In a
+/// longer call the length is the program's mistake.
 const NEIGHBOURS: usize = 1 << 20;
 
-/// Takes the guards of a range's pages away. False: it has none, or they stay.
+/// Removes the guards of a range's pages. False: the range has none, or they stay.
 pub(super) fn lift_range(heap: &'static Heap, address: usize, bytes: usize) -> bool {
     if sync::is_interrupted() || heap.is_entered_here() || os::kernel_page_size() != PAGE {
         return false;
@@ -64,17 +65,17 @@ pub(super) fn lift_range(heap: &'static Heap, address: usize, bytes: usize) -> b
     let Some(store) = heap.hold_store() else { return false };
     let mut lifted = false;
     each_guard(heap, &store, address, bytes, |from, length| {
-        // SAFETY: pages of a span, which does not go while the store is held.
+        // SAFETY: pages of a span, which stays while the store is held.
         lifted |= unsafe { os::unguard(from, length) };
     });
     lifted
 }
 
-/// Puts the guards of a range's pages back, but for pages that a block has by now.
+/// Puts the guards of a range's pages back, except on pages that a block has by now.
 pub(super) fn put_range_back(heap: &'static Heap, address: usize, bytes: usize) {
     let store = heap.lock_store();
     each_guard(heap, &store, address, bytes, |from, length| {
-        // SAFETY: pages that are to be guarded, so nobody uses their contents.
+        // SAFETY: pages that must be guarded: nobody uses their contents.
         unsafe { os::guard(from, length) };
     });
 }
@@ -88,8 +89,8 @@ pub(super) fn is_guarded(heap: &'static Heap, address: usize) -> bool {
     is
 }
 
-/// The pages that a range touches and that are to be guarded, run by run, as far as the heap's
-/// spans go without a gap.
+/// Calls `with` for each run of pages that the range touches and that must be guarded, up to the
+/// first gap between the heap's spans.
 fn each_guard(
     heap: &Heap,
     store: &Store,

@@ -179,7 +179,7 @@ pub(crate) unsafe fn realloc(block: *mut u8, what: Return, request: Request) -> 
     Some(heap()?.allocate_for(what.call, request))
 }
 
-/// The bytes of a block; 0 where the pointer was reported. `None`: it is somebody else's.
+/// The bytes of a block. 0: the pointer was reported. `None`: another allocator made the block.
 pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
     let address = block.addr();
     if let Some(span) = Span::of(address)
@@ -226,7 +226,7 @@ fn region_unless_block(address: usize) -> Option<Region> {
     }
 }
 
-/// What foreign memory an address is in.
+/// The kind of foreign memory that an address is in.
 fn region_of(address: usize) -> Region {
     let (contents, mapping) = match os::what_is_at(address) {
         Ok(Some(found)) => found,
@@ -358,13 +358,12 @@ pub(crate) fn put_guard_back(address: usize) {
     }
 }
 
-/// Takes the guards in a range away for one call of the kernel's. False: there are none, or they
-/// stay.
+/// Removes the guards in a range for one call of the kernel. False: there are none, or they stay.
 pub(crate) fn lift_guards(address: usize, bytes: usize) -> bool {
     heap().is_some_and(|heap| super::lift::lift_range(heap, address, bytes))
 }
 
-/// Puts the guards in a range back, after the one call that they were lifted for.
+/// Puts the guards in a range back after the call for which they were removed.
 pub(crate) fn put_guards_back(address: usize, bytes: usize) {
     if let Some(heap) = heap() {
         super::lift::put_range_back(heap, address, bytes);
@@ -396,8 +395,9 @@ pub(crate) fn forget_code() {
     }
 }
 
-/// A process of root's is about to become a user's, or is root's again: it goes on in its record.
-/// (It takes no lock, for a child of `vfork` may call this.)
+/// Gives the record to another user, so that the process goes on in it. For a process of root's
+/// that is about to become a user's, or is root's again. (Takes no lock: a child of `vfork` may
+/// call this.)
 pub(crate) fn give_record(from: u32, to: u32) {
     let Some(prefix) = options::record_file().filter(|prefix| prefix.starts_with(b"/")) else {
         return;

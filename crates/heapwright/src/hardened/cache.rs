@@ -1,4 +1,5 @@
-//! A thread's cache of the hardened heap: for each class one ring of free slots, through no byte of theirs.
+//! A thread's cache of the hardened heap: one ring of free slots for each class. No list runs
+//! through the slots' own bytes.
 //!
 //! ```text
 //!   cache   | hot stub | ring of class 0 | ring of class 1 | ... | entries of ring 0 | entries of ring 1 | ...
@@ -9,34 +10,39 @@
 //!   entry   the slot's first byte | its word
 //! ```
 //!
-//! A ring is a list of what can be had at once and a quarantine. `malloc` takes the oldest entry
-//! that is ready. Where none is, those become ready, oldest first, behind which more than
-//! [`Ring::stays`] wait; or slots are drawn from the class's slabs, and come out first, in random
-//! order. So a freed slot is not handed out again before as many others were freed. Where the ring
-//! is full, the oldest go back to the slabs. With `hardened:full` what is freed changes places with
-//! a random entry of the newest.
+//! A ring is both a list of slots to allocate and a quarantine. `malloc` takes the oldest ready
+//! entry. If none is ready, the oldest waiting entries become ready, and the newest
+//! [`Ring::stays`] go on waiting. Thus a freed slot comes out only after as many others were freed.
+//! If too few wait, a refill draws slots from the class's slabs, and `malloc` takes these first, in
+//! random order. A full ring gives its oldest entries back to the slabs. With `hardened:full` a
+//! freed slot changes places with a random one of the newest entries.
 //!
-//! In a forked child nothing is ready, and all entries come into random order before the first is
-//! taken: parent and children hand out other slots.
+//! A forked child shuffles each ring before it takes the first entry: parent and children hand out
+//! slots in different orders.
 //!
-//! Caches lie in a reservation of their own at a random place, each between guards, so no overflow of a block reaches one.
+//! All caches lie in one reservation at a random address, each between guards. No overflow of a
+//! block reaches them.
 //!
-//! **Signal handlers** may interrupt a thread anywhere, and allocate. So `malloc` takes a place by one
-//! instruction (`step`), and then reads it: nobody else has it. An interrupted call is *pending*: it
-//! has looked whether there are any and not yet taken its place, or has not yet read it. Up to
-//! [`PENDING`] calls may be, of as many nested handlers. So the short way never empties a ring to the
-//! last [`PENDING`] places, slow paths do not write to as many before the oldest, and twice as many wait.
+//! **Signal handlers** may interrupt a thread anywhere, and allocate. `malloc` takes a place by one
+//! instruction (`step`) and then reads the place, which no other call has. An interrupted call is
+//! *pending*: it has read the counters but not taken its place, or it has not read its place. At
+//! most [`PENDING`] calls of a thread are pending, of handlers nested in each other.
 //!
-//! In a slow path the cache is *busy* and the ring *shut*, so that none is ready: handlers take
-//! nothing from it and put nothing into it, but go to the slabs directly (`mod`). `free` shuts the
-//! ring, too, while it puts a slot: no handler's slow path moves a place that is not written yet.
+//! - The fast path leaves the last [`PENDING`] entries and the last [`PENDING`] free places alone.
+//! - A slow path (a refill, or slots that go back) may run in a handler. It does not write to the
+//!   [`PENDING`] places before the oldest entry, and twice as many entries wait.
+//! - A thread in a slow path makes its cache *busy* and the ring *shut*: no entry is ready.
+//!   Handlers take nothing from a shut ring, put nothing into it, and go to the slabs directly
+//!   (`mod`). `free` shuts the ring, too, while it writes a place: no slow path moves that place.
 //!
-//! **Misuse.** A slot is handed out only if its word says that it is in a ring, and its first 16 bytes are zero; it is taken
-//! only if its word says that it is live and made by the kind of call that frees it, and its canary is as it was. All
-//! else is the cold way's.
+//! **Misuse.** `malloc` hands out a slot only if its word says that the slot is in a ring, and the
+//! slot's first 16 bytes are zero. `free` takes a slot only if its canary is intact, and its word
+//! says that the block is live and was made by the matching kind of call. The cold path decides all
+//! other cases.
 //!
-//! Invariants: the entries from the oldest to the newest are slots whose words say that they are in a ring, each in one
-//! place, but for those of pending calls. Only its thread changes a cache, but for one that ended, which has none. A cache is never freed.
+//! Invariants: all entries from the oldest to the newest are slots whose words say that they are in
+//! a ring, each in one place; places of pending calls are excepted. Only its thread changes a
+//! cache, and the cache of an ended thread has none. A cache is never freed.
 //!
 //! Called by `mod`.
 
@@ -69,67 +75,69 @@ struct Place {
     word: AtomicPtr<AtomicU16>,
 }
 
-/// Free slots of a class, in a circle. Places are counted on and on, in bytes, and taken modulo the room: so the short way
-/// scales nothing. All counts here are multiples of [`PLACE`].
+/// Free slots of a class, in a circle. The counters of places only grow, in bytes, and are taken
+/// modulo the room: the fast path scales nothing. All counts here are multiples of [`PLACE`].
 #[repr(C, align(64))]
 pub(super) struct Ring {
     /// The place of the oldest, and the one behind the newest.
     head: AtomicU32,
     tail: AtomicU32,
-    /// The place behind the last one that is ready; one far before the oldest while the ring is
-    /// shut. (Only slow paths change it. Pending calls may take a few that wait.)
+    /// The place behind the last ready entry. While the ring is shut, a place far before the
+    /// oldest. (Only slow paths change it. Pending calls may take a few waiting entries.)
     ready: AtomicU32,
-    /// With more than so many the cold way puts what is freed: [`Ring::full`], but while the ring
-    /// is shut, or if the short way does not put slots into it.
+    /// The fast path puts a freed slot only while the ring has at most this many entries:
+    /// [`Ring::full`]. [`SHUT`] while the ring is shut; [`NONE_COMES`] if the slots are too long.
     most: AtomicI32,
     /// The room, a power of two, less an entry.
     mask: Cell<u32>,
-    /// The word of a block of `malloc` that is as long as a slot can hold.
+    /// The word of a block of `malloc` with 0 bytes. The word of one with n bytes is n less.
     longest: u32,
-    /// The class's, so that nothing else needs to be read: as a word, to be multiplied with.
+    /// The reciprocal of the class's size, kept here so that a free reads no other table. Its
+    /// factor is a word, too.
     reciprocal: u64,
     /// Bytes of a slot without the canary.
     room: u32,
-    /// Slots that the next refill draws; 0: the process was forked, and all entries are to come
-    /// into another order.
+    /// Slots that the next refill draws. 0: the process was forked, and the next slow path
+    /// shuffles all entries.
     batch: AtomicU16,
-    /// Entries that become ready at a time, or more, and the most that need not wait. (Not times
-    /// [`PLACE`].)
+    /// The fewest entries that become ready at a time, and the most that need not wait. (Neither is
+    /// times [`PLACE`].)
     renewed: u8,
     spare: u8,
-    /// What the last change of places was chosen by.
+    /// The number that chose the last exchange of entries.
     order: AtomicU32,
-    /// So many wait, and more.
+    /// The fewest entries that wait.
     stays: Cell<i32>,
-    /// The most that are in it when one more is put.
+    /// One more slot may be put while the ring has at most this many.
     full: Cell<i32>,
-    /// The newest entry changes places with one of so many newest, which all wait.
+    /// A new entry changes places with one of this many newest entries, all of which wait.
     reach: Cell<i32>,
     places: *const Place,
 }
 
-/// Bytes of an entry, by which places are counted.
+/// Bytes of an entry. Places are counted in bytes.
 const PLACE: u32 = size_of::<Place>() as u32;
-/// So many calls of one thread may be pending at a time.
+/// The most calls of one thread that may be pending at a time.
 const PENDING: i32 = 3;
-/// So many wait, where calls may be pending.
+/// The fewest entries that wait in a ring with pending calls.
 const LEAST_WAIT: i32 = 2 * PENDING + 1;
-/// [`Ring::ready`] of a ring that is shut is so far before the oldest.
+/// While a ring is shut, [`Ring::ready`] is this far before the oldest entry.
 const FAR: u32 = 1 << 30;
-/// The most that go back to the slabs at a time to make room, times [`PLACE`].
+/// The most entries that go back to the slabs at a time to make room, times [`PLACE`].
 const MOST_GOES: i32 = 256 * PLACE as i32;
-/// [`Ring::reach`] with `hardened:full`, where so many wait.
+/// [`Ring::reach`] with `hardened:full`, if enough entries wait. (Not times [`PLACE`].)
 const REACH: i32 = 256;
-/// [`Ring::most`] of a ring that the short way puts nothing into, and of one that is shut.
+/// [`Ring::most`] of a ring that the fast path puts nothing into, and of one that is shut.
 const NONE_COMES: i32 = -1;
 const SHUT: i32 = -2;
-/// The longest slots that the short way clears.
+/// The longest slots that the fast path clears.
 const QUICK: u32 = 1024;
-/// Bytes of slots all of which are verified before they are handed out, with `hardened:light`, too.
+/// From this length on, all bytes of a slot are verified before the slot is handed out, with
+/// `hardened:light`, too.
 pub(super) const LONG: usize = 1 << 10;
-/// The longest slots that the short way hands out or takes: those of a ring with pending calls.
+/// The longest slots that the fast path hands out or takes. Only their rings have pending calls.
 const SHORT: usize = size_class::size(size_class::of(LINEAR_MAX + CANARY));
-/// The word of the shortest slack of `malloc`'s.
+/// The word of a block of `malloc` without slack.
 const LEAST_LIVE: u32 = word::live(word::maker(Origin::Malloc, false), 0) as u32;
 const HEAD: usize = offset_of!(Ring, head);
 const TAIL: usize = offset_of!(Ring, tail);
@@ -147,9 +155,9 @@ pub(crate) struct Cache {
     /// What the thread's fast word leads to.
     stub: HotStub,
     rings: [Ring; CLASSES],
-    /// [`REACH`], or 0.
+    /// [`REACH`] times [`PLACE`] with `hardened:full`, else 0.
     reach: i32,
-    /// Bytes that wait in all rings and did not at first: see [`budget`].
+    /// Bytes by which the waiting entries of all rings have grown: see [`budget`].
     grown: Cell<usize>,
     /// How often slots have become ready.
     renewals: Cell<u32>,
@@ -159,7 +167,7 @@ pub(crate) struct Cache {
     /// The cache made before this one, and the next one that no thread has.
     older: *const Cache,
     unused: AtomicPtr<Cache>,
-    /// No thread has it, and slots wait in it.
+    /// No thread has this cache, and slots wait in it.
     is_filled: Cell<bool>,
 }
 
@@ -172,7 +180,7 @@ const _: () = assert!(offset_of!(Cache, stub) == 0);
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Shape {
     full: bool,
-    /// Address space is.
+    /// Address space is scarce.
     is_scarce: bool,
 }
 
@@ -203,8 +211,8 @@ const fn first_stays(class: usize, shape: Shape) -> usize {
     if stays == 0 { 1 } else { stays }
 }
 
-/// Entries that wait in the ring of a class at last, if [`budget`] has room for them: 320, or 80
-/// KiB; with `full` 1984, or 416 KiB. Where address space is scarce as many as at first.
+/// The most entries that wait in the ring of a class, if [`budget`] has room for them: 320, or 80
+/// KiB; with `full` 1984, or 416 KiB. Where address space is scarce: [`first_stays`].
 const fn last_stays(class: usize, shape: Shape) -> usize {
     let first = first_stays(class, shape);
     let (slots, bytes) = (if shape.full { 1984 } else { 320 }, budget(shape));
@@ -213,13 +221,13 @@ const fn last_stays(class: usize, shape: Shape) -> usize {
     if shape.is_scarce || last < first { first } else { last }
 }
 
-/// Bytes of slots of all classes that wait in a thread's rings at last, and not at first: as many
-/// as of one class.
+/// Bytes by which the waiting slots of all classes in a thread's rings may grow together: no more
+/// than those of one class may.
 const fn budget(shape: Shape) -> usize {
     if shape.full { 416 << 10 } else { 80 << 10 }
 }
 
-/// Entries that become ready at a time, or more.
+/// The fewest entries that become ready at a time.
 const fn renewed(class: usize, shape: Shape) -> usize {
     let (slots, bytes) = if shape.full { (128, 16 << 10) } else { (96, 12 << 10) };
     let most = bytes / size_class::size(class);
@@ -234,7 +242,7 @@ const fn spare(class: usize, shape: Shape) -> usize {
     renewed(class, shape) + most_drawn(class, shape) * 3 / 2
 }
 
-/// Places in the ring of a class in which so many wait: a power of two.
+/// Places in the ring of a class in which `stays` entries wait: a power of two.
 const fn room(class: usize, shape: Shape, stays: usize) -> usize {
     (stays + spare(class, shape) + 1 + PENDING as usize).next_power_of_two()
 }
@@ -251,7 +259,7 @@ const fn last_room(class: usize, shape: Shape) -> usize {
     room(class, shape, last_stays(class, shape))
 }
 
-// Where calls may be pending, so many and more wait; and a refill has room for one more.
+// In a ring with pending calls at least [`LEAST_WAIT`] entries wait. A refill has room for one.
 const _: () = {
     let mut class = 0;
     while class < CLASSES {
@@ -278,7 +286,7 @@ const fn bytes(shape: Shape) -> usize {
         places += last_room(class, shape);
         class += 1;
     }
-    // One more is read, behind the last.
+    // `pop` reads one place behind the last.
     size_of::<Cache>() + (places + 1) * size_of::<Place>()
 }
 
@@ -288,22 +296,23 @@ struct Area {
     size: usize,
     used: usize,
     newest: *const Cache,
-    /// Those that no thread has. In `filled` of them slots wait.
+    /// Caches that no thread has. In `filled` of them slots wait.
     unused: *const Cache,
     filled: usize,
 }
 
-// SAFETY: the pointers lead to what is never freed.
+// SAFETY: the pointers lead to caches, which are never freed.
 unsafe impl Send for Area {}
 
-/// Bytes of address space for caches: some 16,000 threads', or 150 where it is scarce. Other threads have none.
+/// Bytes of address space for the caches of some 16,000 threads, or of 150 where it is scarce.
+/// Further threads have no cache.
 const AREA: usize = 8 << 30;
 const FULL_AREA: usize = 32 << 30;
 const SCARCE_AREA: usize = 8 << 20;
-/// With twice as many threads that have a cache, and more, fewer slots come to wait in each:
-/// together about as many.
+/// From twice this number of caches with threads on, each doubling of the number halves the most
+/// slots that wait in a ring. Those of all threads together stay about as many.
 const MANY: usize = 16;
-/// Caches that no thread has and in which slots wait for the next thread, at most.
+/// The most caches without a thread in which slots wait for the next thread.
 const MOST_FILLED: usize = 4;
 
 static CACHES: Lock<Area> = Lock::new(Area {
@@ -316,7 +325,7 @@ static CACHES: Lock<Area> = Lock::new(Area {
 });
 /// Caches that threads have.
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
-/// The newest cache, for those that look at all.
+/// The newest cache, from which [`all`] goes on to the older ones.
 static NEWEST: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
 
 impl Cache {
@@ -333,7 +342,7 @@ impl Cache {
         ptr::from_ref(&self.stub).cast_mut().cast()
     }
 
-    /// One for the calling thread: an ended thread's, or a new one. `None`: there is no memory.
+    /// A cache for the calling thread: an ended thread's, or a new one. `None`: there is no memory.
     pub(crate) fn adopt_or_make() -> Option<&'static Self> {
         let mut area = CACHES.lock();
         // SAFETY: null, or a cache, which is never freed.
@@ -367,7 +376,8 @@ impl Cache {
         unsafe { os::advise_huge_pages(at, size, false) };
         area.used += page + size;
         let made = at.cast::<Self>();
-        // SAFETY: fresh memory, which reads as zero: a cache without a place, which no other thread knows.
+        // SAFETY: fresh memory, which reads as zero: a cache without places. No other thread knows
+        // it.
         let cache = unsafe { &mut *made };
         cache.begin(at.wrapping_add(size_of::<Self>()).cast(), shape);
         IN_USE.fetch_add(1, Ordering::Relaxed);
@@ -378,7 +388,7 @@ impl Cache {
         Some(unsafe { &*made })
     }
 
-    /// Begins one of zeros.
+    /// Fills in a cache that reads as zero.
     fn begin(&mut self, mut places: *mut Place, shape: Shape) {
         self.stub.become_hardened(shape.full);
         self.reach = if shape.full { REACH * PLACE as i32 } else { 0 };
@@ -399,8 +409,8 @@ impl Cache {
         }
     }
 
-    /// The thread ends, and another thread may have the cache. Its slots wait there for that thread
-    /// (else short-lived threads would draw a quarantine each), or go back.
+    /// Leaves the cache of a thread that ends to the next thread. The slots wait in it for that
+    /// thread, or go back. (Without them each short-lived thread would draw a quarantine.)
     pub(crate) fn leave(&'static self) {
         let mut area = CACHES.lock();
         let is_filled = area.filled < MOST_FILLED;
@@ -442,15 +452,15 @@ impl Cache {
         }
     }
 
-    /// Gives the slots of all classes back that need not wait.
+    /// Gives back the slots of all classes that need not wait.
     pub(super) fn trim(&self) {
         for class in 0..CLASSES {
             self.slowly(class, |ring, ready| Self::give_back(class, ring, ready, ring.stays.get()));
         }
     }
 
-    /// Runs a slow path with the ring of a class shut: it may move the place behind the last one
-    /// that is ready. `None`: this is a signal handler that interrupted one.
+    /// Runs a slow path with the ring of a class shut. `run` may move the place behind the last
+    /// ready entry. `None`: the caller is a signal handler that interrupted a slow path.
     fn slowly<T>(&self, class: usize, run: impl FnOnce(&Ring, &mut u32) -> T) -> Option<T> {
         let ring = &self.rings[class];
         if ring.most.load(Ordering::Relaxed) == SHUT {
@@ -464,7 +474,8 @@ impl Cache {
         })
     }
 
-    /// Runs what no other slow path of the thread may interrupt. `None`: this is a signal handler that interrupted one.
+    /// Runs `run`, which no other slow path of the thread may interrupt. `None`: the caller is a
+    /// signal handler that interrupted one.
     fn busily<T>(&self, run: impl FnOnce() -> T) -> Option<T> {
         // (A handler in between is done before this goes on.)
         if self.is_busy.load(Ordering::Relaxed) {
@@ -478,8 +489,8 @@ impl Cache {
         Some(done)
     }
 
-    /// Makes slots ready that have waited long enough. False: there are too few, or this is a
-    /// signal handler that interrupted a slow path.
+    /// Makes slots ready that have waited long enough. False: too few slots wait, or the caller is
+    /// a signal handler that interrupted a slow path.
     #[inline]
     pub(super) fn renew(&self, class: usize) -> bool {
         let ring = &self.rings[class];
@@ -487,7 +498,7 @@ impl Cache {
             self.slowly(class, |ring, ready| self.reorder(class, ring, ready));
         }
         let has_enough = |ready: u32| ring.waiting(ready) >= ring.stays.get() + ring.renewed();
-        // (Of a shut ring too many seem to wait.)
+        // (In a shut ring more entries seem to wait than do.)
         has_enough(ring.ready.load(Ordering::Relaxed))
             && self.slowly(class, |ring, ready| {
                 *ready = later(*ready, ring.head.load(Ordering::Relaxed));
@@ -501,12 +512,13 @@ impl Cache {
             }) == Some(true)
     }
 
-    /// Whether what slow paths do now and then is to be done after a renewal: each does little.
+    /// Whether the periodic work of slow paths follows this renewal: not every time, for a renewal
+    /// is short.
     pub(super) fn is_time_to_pass(&self) -> bool {
         self.renewals.get().is_multiple_of(32)
     }
 
-    /// Has more entries of a ring wait. False: as many do as may.
+    /// Raises the number of entries that wait in a ring. False: the number is at its limit.
     fn grow(&self, class: usize, ring: &Ring) -> bool {
         let (shape, size, stays) = (Shape::of_process(), size_class::size(class), ring.stays.get());
         let share = (IN_USE.load(Ordering::Relaxed) / MANY).max(1).ilog2();
@@ -525,15 +537,14 @@ impl Cache {
         grows
     }
 
-    /// Brings all entries of a ring into random order, but for the newest, which pending calls may
-    /// have yet to write; they all wait.
+    /// Shuffles all entries of a ring but the newest, which pending calls may still have to write.
+    /// After that every entry waits.
     #[cold]
     #[inline(never)]
     fn reorder(&self, class: usize, ring: &Ring, ready: &mut u32) {
         let newest = if size_class::size(class) > SHORT { 0 } else { PENDING };
         let count = (ring.count() / PLACE as i32 - newest).max(0);
-        // SAFETY: the thread is in one slow path at a time, and only there are its random numbers
-        // used.
+        // SAFETY: only slow paths use the thread's random numbers, and it is in one at a time.
         let random = unsafe { &mut *self.random.get() };
         let head = ring.head.load(Ordering::Relaxed);
         let place = |at: u32| ring.place(head.wrapping_add(at * PLACE));
@@ -544,29 +555,32 @@ impl Cache {
     }
 
     /// Draws slots into the ring of a class, so that some are ready. False: there is no memory, or
-    /// this is a signal handler that interrupted a slow path.
+    /// the caller is a signal handler that interrupted a slow path.
     pub(super) fn refill(&self, class: usize) -> bool {
         self.slowly(class, |ring, ready| self.refill_slowly(class, ring, ready)).unwrap_or(false)
     }
 
     fn refill_slowly(&self, class: usize, ring: &Ring, ready: &mut u32) -> bool {
         if (ring.head.load(Ordering::Relaxed).wrapping_sub(*ready) as i32) < 0 {
-            // A handler was here in between.
+            // A signal handler has refilled the ring in between.
             return true;
         }
-        // (Below zero it would be if more handlers were nested than may be.)
+        // (The count is below zero only if more handlers are nested than may be.)
         let count = ring.count().max(0) / PLACE as i32;
         let room = (ring.mask.get() / PLACE) as i32 + 1;
         let is_long = size_class::size(class) > SHORT;
-        // So many are to wait: those that do, but that pending calls may have taken some.
+        // All entries go on waiting, and at least [`LEAST_WAIT`]: pending calls may have taken
+        // some.
         let waiting = if is_long { count } else { count.max(LEAST_WAIT) };
-        // (While a process is young each call is to look whether its block gets guards.)
+        // (In a young process each call decides whether its block gets guards.)
         let batch = if is_early() { 1 } else { ring.batch.load(Ordering::Relaxed).max(1) };
         let want = (batch as i32).max(waiting + 1 - count).min(room - PENDING - count);
         let tail = ring.tail.load(Ordering::Relaxed);
         let head = tail.wrapping_sub(count as u32 * PLACE);
-        // What is drawn comes out first. A call may be pending that has yet to read its place, just before the oldest: unless
-        // fewer are there than it would have left. Then new slots go behind the newest, and change places with the oldest.
+        // Drawn slots come out first: they go just before the oldest entry. But a pending call may
+        // still have to read a place there, unless the ring has fewer entries than a call leaves.
+        // In this case the drawn slots go behind the newest entry, and change places with the
+        // oldest ones.
         let is_before = count <= PENDING || is_long;
         let mut drawn = 0u32;
         slabs::draw(class, want.max(0) as usize, |slot| {
@@ -579,13 +593,12 @@ impl Cache {
             };
             ring.place(at).set(slot.block, slot.word);
         });
-        // SAFETY: the thread is in one slow path at a time, and only there are its random numbers
-        // used.
+        // SAFETY: only slow paths use the thread's random numbers, and it is in one at a time.
         let random = unsafe { &mut *self.random.get() };
         let first = if is_before { head.wrapping_sub(drawn * PLACE) } else { tail };
         let place = |at: u32| ring.place(first.wrapping_add(at * PLACE));
         random.shuffle(drawn, |at, other| place(at).change_with(place(other)));
-        // (A handler that forked may have asked for another order.)
+        // (0: a signal handler has forked, and the child is to shuffle the entries.)
         if ring.batch.load(Ordering::Relaxed) != 0 {
             let most = most_drawn(class, Shape::of_process()) as u16;
             ring.batch.store((batch * 2).min(most), Ordering::Relaxed);
@@ -606,8 +619,8 @@ impl Cache {
         drawn > 0
     }
 
-    /// [`Cache::pop`] of a class whose ring may have slots of any length. `None`: this is a signal handler that interrupted a
-    /// slow path.
+    /// [`Cache::pop`] for slots of any length. `None`: the caller is a signal handler that
+    /// interrupted a slow path.
     #[inline]
     pub(super) fn pop_busily(
         &self,
@@ -618,7 +631,8 @@ impl Cache {
         let ring = &self.rings[class];
         let size = ring.room as usize + CANARY;
         self.busily(|| {
-            // Long slots come this way alone, and are looked at as a whole: to clear them costs as much.
+            // Long slots are handed out only here. All their bytes are
+            // verified: clearing them costs as much.
             if size >= LONG {
                 // SAFETY: the bytes of a slot, which is this thread's; long ones are multiples of 128 bytes.
                 self.pop(ring, asked, maker, |block| unsafe { slots::long_bits(block, size) })
@@ -632,7 +646,8 @@ impl Cache {
         })
     }
 
-    /// Takes the oldest slot of a ring for a block of `asked` bytes with this maker, if what `bits` finds in it is 0.
+    /// Takes the oldest slot of a ring for a block of `asked` bytes with this maker, if `bits`
+    /// returns 0 for it.
     #[inline(always)]
     fn pop(
         &self,
@@ -653,7 +668,7 @@ impl Cache {
         if bits(block) | (slots::read(word) ^ u64::from(IN_RING)) != 0 {
             return Err(Refused::Changed(block));
         }
-        // SAFETY: the place behind, which is another ring's behind the last; behind that of the last ring there is one, too.
+        // SAFETY: the next place, of this ring or of the next one. One more follows the last ring.
         let next = unsafe { &*at.wrapping_add(1) };
         prefetch(next.block.load(Ordering::Relaxed));
         let more = u32::from(word::live(maker, 0)) - LEAST_LIVE;
@@ -664,7 +679,7 @@ impl Cache {
         Ok(block)
     }
 
-    /// Slots that the next refill of a class draws, about.
+    /// About how many slots the next refill of a class draws.
     pub(super) fn batch(&self, class: usize) -> usize {
         self.rings[class].batch.load(Ordering::Relaxed).max(1) as usize
     }
@@ -675,7 +690,7 @@ impl Cache {
         &self,
         size: usize,
     ) -> Result<*mut u8, Refused> {
-        // A linear class, or with the canary the first beyond.
+        // The class is linear or, with the canary, the first one beyond.
         const { assert!(size_class::of(LINEAR_MAX + CANARY) == (LINEAR_MAX + CANARY - 1) / MIN_ALIGN) };
         debug_assert!((1..=LINEAR_MAX).contains(&size));
         // The ring's place in the cache: (size + CANARY - 1) / MIN_ALIGN rings behind the first.
@@ -696,8 +711,8 @@ impl Cache {
         })
     }
 
-    /// Takes a block of `unit` back if all is as it should be; `told` is what the call says of its size. False: the cold way
-    /// must look.
+    /// Takes back a block of `unit` if its word and canary are right. `told` is the size that the
+    /// call names. False: the cold path decides.
     ///
     /// # Safety
     ///
@@ -723,7 +738,8 @@ impl Cache {
         true
     }
 
-    /// What a call frees, if all is as it should be: the ring of its class, its word, and how long it is.
+    /// Verifies the block that a call frees. Returns the ring of its class, its word and its
+    /// length. `None`: something is wrong.
     ///
     /// # Safety
     ///
@@ -756,7 +772,7 @@ impl Cache {
         let word_at = settings::get().words.wrapping_add(unit * A_UNIT + index);
         // SAFETY: a unit has words for as many slots of 16 bytes as it has room for, and a slab's are committed.
         let word = unsafe { &*word_at };
-        // The slack alone, if the maker is that of the call.
+        // This is the slack if the block's maker fits the call, else more than any slack.
         let slack = (slots::read(word) as u32)
             .wrapping_sub(const { word::live(word::maker(Origin::of::<FROM>(), false), 0) as u32 });
         if slack > MOST_SLACK as u32 {
@@ -774,11 +790,12 @@ impl Cache {
         Some((ring, word, asked))
     }
 
-    /// [`Cache::free`] of a block that the short way does not take, for it is long, or its ring is full.
+    /// [`Cache::free`] for a block that the fast path does not take: a long one, or one whose ring
+    /// is full.
     ///
     /// # Safety
     ///
-    /// As there.
+    /// As [`Cache::free`].
     #[inline(never)]
     pub(super) unsafe fn free_slowly<const FROM: u8>(
         &self,
@@ -788,13 +805,14 @@ impl Cache {
     ) -> bool {
         // SAFETY: the caller gives the block away, if it is one.
         match unsafe { self.find::<FROM>(block, unit, told) } {
-            // SAFETY: the caller gives it away, and it is live and as long.
+            // SAFETY: the caller gives the block away, which is live and has `asked` bytes.
             Some((ring, word, asked)) => unsafe { self.take(ring, Free { block, word }, asked) },
             None => false,
         }
     }
 
-    /// Takes a block of `asked` bytes back that is live and has its canary. False: the cold way must look.
+    /// Takes back a live block of `asked` bytes with an intact canary. False: the cold path
+    /// decides.
     ///
     /// # Safety
     ///
@@ -806,9 +824,10 @@ impl Cache {
             return false;
         }
         let kept = self.slowly(class, |ring, ready| {
-            // SAFETY: the words of a slab are committed, and nothing is written there but by atomics.
+            // SAFETY: the words of a slab are committed, and only atomics write there.
             unsafe { &*slot.word }.store(IN_RING, Ordering::Relaxed);
-            // SAFETY: the block, which the caller gives away, and its canary. (What is behind that was just seen to be zero.)
+            // SAFETY: the block, which the caller gives away, and its canary. (The bytes behind
+            // them are zero, as `is_whole` has just verified.)
             unsafe { slots::clear(slot.block, asked + CANARY) };
             Self::take_in(class, ring, ready, slot)
         });
@@ -822,14 +841,14 @@ impl Cache {
         }
     }
 
-    /// Takes a slot back that was just freed. False: there is no room, or this is a signal handler that interrupted its thread
-    /// in a slow path.
+    /// Takes back a slot that was just freed. False: there is no room, or the caller is a signal
+    /// handler that interrupted a slow path.
     pub(super) fn keep(&self, class: usize, slot: Free) -> bool {
         self.slowly(class, |ring, ready| Self::take_in(class, ring, ready, slot)) == Some(true)
     }
 
-    /// Puts a slot that was just freed into the ring of its class, which is shut, and makes room first if there is none. False:
-    /// there is none all the same.
+    /// Puts a slot that was just freed into the ring of its class, which is shut. A full ring gives
+    /// its oldest entries back first. False: the ring is still full.
     fn take_in(class: usize, ring: &Ring, ready: &mut u32, slot: Free) -> bool {
         let count = ring.count();
         if count > ring.full.get() {
@@ -860,9 +879,9 @@ impl Cache {
 
 /// Why no slot was taken from a ring.
 pub(super) enum Refused {
-    /// No more than must stay are there.
+    /// No entry is ready.
     TooFew,
-    /// A slot that was taken out is not as it should be, and is in no ring now.
+    /// The slot that was taken out has a wrong word, or bytes other than zero, and is in no ring.
     Changed(*mut u8),
 }
 
@@ -878,7 +897,7 @@ impl Ring {
         unsafe { &*self.place_at(at) }
     }
 
-    /// Keeps signal handlers away. Returns the place behind the last one that is ready.
+    /// Keeps signal handlers away. Returns the place behind the last ready entry.
     fn shut(&self) -> u32 {
         let ready = self.ready.load(Ordering::Relaxed);
         self.ready.store(self.head.load(Ordering::Relaxed).wrapping_sub(FAR), Ordering::Relaxed);
@@ -887,31 +906,31 @@ impl Ring {
         ready
     }
 
-    /// Has places for so many that wait (times [`PLACE`]). The ring is shut, and with
-    /// `hardened:full`, so no pending call has yet to write a place that moves.
+    /// Makes places for `stays` waiting entries (times [`PLACE`]). The ring is shut, and the mode
+    /// is `hardened:full`: no pending call still has to write a place that moves.
     fn widen(&self, stays: i32) {
         let (pending, mask) = (PENDING as u32 * PLACE, self.mask.get());
         let needed = stays as u32 + u32::from(self.spare) * PLACE + PLACE + pending;
         let wider = (needed.next_power_of_two() - PLACE).max(mask);
-        // (Those just before the oldest may be a pending call's that has yet to read one.)
+        // (A pending call may still have to read a place just before the oldest.)
         let first = self.head.load(Ordering::Relaxed).wrapping_sub(pending);
         let count = self.tail.load(Ordering::Relaxed).wrapping_sub(first);
         for at in (0..count).step_by(PLACE as usize).map(|behind| first.wrapping_add(behind)) {
             if at & wider != at & mask {
                 let Free { block, word } = self.place(at).get();
                 let to = self.places.wrapping_byte_add((at & wider) as usize);
-                // SAFETY: of the places that the ring may come to have, as the caller asks for.
+                // SAFETY: one of the ring's places: it has as many as `stays` can need.
                 unsafe { &*to }.set(block, word);
             }
         }
         self.mask.set(wider);
     }
 
-    /// Lets the short way take slots up to a place, and put slots.
+    /// Lets the fast path take slots up to the place `ready`, and put slots.
     fn open(&self, ready: u32, reach: i32) {
         compiler_fence(Ordering::SeqCst);
-        // It changes places with those that wait, and that no pending call takes or has yet to
-        // write.
+        // A new entry changes places only with waiting entries that no pending call takes or
+        // still has to write.
         let most = (self.waiting(ready) - 2 * PENDING * PLACE as i32).max(0);
         self.reach.set(reach.min(most).min(self.stays.get() / 2));
         self.full.set(self.stays.get() + i32::from(self.spare) * PLACE as i32);
@@ -922,30 +941,30 @@ impl Ring {
         }
     }
 
-    /// In a forked child: has all entries come into another order before the next is taken.
+    /// In a forked child: the next call shuffles all entries before it takes one.
     fn forget_order(&self) {
         self.batch.store(0, Ordering::Relaxed);
         self.ready.store(self.head.load(Ordering::Relaxed).wrapping_sub(FAR), Ordering::Relaxed);
     }
 
-    /// How many wait from a place on, times [`PLACE`].
+    /// Entries from the place `ready` on, times [`PLACE`].
     #[inline(always)]
     fn waiting(&self, ready: u32) -> i32 {
         self.tail.load(Ordering::Relaxed).wrapping_sub(ready) as i32
     }
 
-    /// How many there are, times [`PLACE`].
+    /// Entries in the ring, times [`PLACE`].
     #[inline(always)]
     fn count(&self) -> i32 {
         self.waiting(self.head.load(Ordering::Relaxed))
     }
 
-    /// Entries that become ready at a time, times [`PLACE`].
+    /// The fewest entries that become ready at a time, times [`PLACE`].
     fn renewed(&self) -> i32 {
         i32::from(self.renewed) * PLACE as i32
     }
 
-    /// Whether the oldest is ready.
+    /// Whether the oldest entry is ready.
     #[inline(always)]
     fn has_ready(&self) -> bool {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -971,7 +990,7 @@ impl Ring {
         }
     }
 
-    /// Whether the short way puts no more slots in.
+    /// Whether the fast path may put no more slots in.
     #[inline(always)]
     fn is_full(&self) -> bool {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -998,8 +1017,8 @@ impl Ring {
         }
     }
 
-    /// Puts a free slot behind the newest, for which there is room. The ring is shut meanwhile: a
-    /// handler's slow path would move the place that is not written yet.
+    /// Puts a free slot behind the newest entry. There is room for it. The ring is shut meanwhile: a
+    /// handler's slow path could move the place before it is written.
     #[inline(always)]
     fn push<const FULL: bool>(&self, block: *mut u8, word: *const AtomicU16) {
         self.most.store(SHUT, Ordering::Relaxed);
@@ -1014,8 +1033,8 @@ impl Ring {
         self.most.store(self.full.get(), Ordering::Relaxed);
     }
 
-    /// Takes the place that the counter at an offset says, and counts on, in one instruction: no signal handler can take it,
-    /// too.
+    /// Takes the place that the counter at an offset names, and advances the counter. One
+    /// instruction does both: no signal handler can take the same place.
     #[inline(always)]
     fn step<const COUNTER: usize>(&self) -> u32 {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -1043,23 +1062,23 @@ impl Ring {
         }
     }
 
-    /// Writes a slot into the newest place; with `hardened:full`, where enough wait, it changes
-    /// places with another one. The choice is made from what was chosen before, by a generator that
-    /// is quick and no secret: the order in which the slots were drawn is one.
+    /// Writes a slot into the newest place. With `hardened:full`, if enough entries wait, the slot
+    /// changes places with another one. A quick generator makes each choice from the last one. It
+    /// is no secret, but the order in which the slots were drawn is.
     #[inline(always)]
     fn put(&self, newest: u32, block: *mut u8, word: *const AtomicU16) {
         let order =
             self.order.load(Ordering::Relaxed).wrapping_mul(0x9e37_79b1).wrapping_add(newest);
         self.order.store(order, Ordering::Relaxed);
         let place = self.place(newest);
-        // One of the newest; none with `hardened:light`.
+        // The other entry lies this far back. With `hardened:light` the reach is 0.
         const { assert!(REACH == 1 << 8) };
         let back = (order >> 24) * PLACE;
         if back as i32 >= self.reach.get() {
             return place.set(block, word);
         }
         let other = self.place(newest.wrapping_sub(back));
-        // (In this order, for it may be the same place, which is not written yet.)
+        // (In this order: the other place may be this one, which is not written yet.)
         let (other_block, other_word) =
             (other.block.load(Ordering::Relaxed), other.word.load(Ordering::Relaxed));
         place.set(other_block, other_word);
@@ -1072,10 +1091,11 @@ fn later(one: u32, other: u32) -> u32 {
     if (one.wrapping_sub(other) as i32) < 0 { other } else { one }
 }
 
-/// Whether an offset into a slab, times the reciprocal of its class, is that of a slot's first byte.
+/// Whether a slot begins at an offset into a slab. `product` is the offset times the reciprocal of
+/// the class.
 #[inline(always)]
 fn is_start(product: u64) -> bool {
-    // The compiler makes two more instructions of the compare.
+    // The compiler's own compare has two more instructions.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: compares a number.
     unsafe {
@@ -1146,13 +1166,14 @@ pub(super) unsafe fn after_fork() {
     unsafe { CACHES.release() };
 }
 
-/// In a forked child: other choices than the parent's. (At the next call of each class, and not
-/// here: this may be a signal handler in the middle of one.)
+/// In a forked child: makes other choices than the parent. (Each ring is shuffled at the next call
+/// of its class, not here: the forking thread may be a signal handler in the middle of a call.)
 pub(super) fn choose_anew() {
     all().flat_map(|cache| &cache.rings).for_each(Ring::forget_order);
 }
 
-/// In a forked child: what other threads held is lost, once, and their caches can be had.
+/// In a forked child: empties the caches of the parent's other threads, and offers them to new
+/// threads. Their slots are lost, once.
 pub(super) fn forget_after_fork(mine: Option<&'static Cache>) {
     let mut area = CACHES.lock();
     area.unused = ptr::null();

@@ -122,7 +122,7 @@ pub(crate) fn malloc<const FROM: u8, const FULL: bool>(size: usize, hot: &Hot) -
     }
 }
 
-/// [`malloc`] where no slot is ready.
+/// [`malloc`] if no slot is ready.
 #[cold]
 #[inline(never)]
 fn malloc_few<const FROM: u8, const FULL: bool>(size: usize, hot: &Hot) -> *mut u8 {
@@ -320,7 +320,7 @@ fn allocate_in(group: usize, request: Request) -> *mut u8 {
     }
 }
 
-/// Makes slots of a class ready that have waited long enough. False: there are too few.
+/// Makes slots of a class ready that have waited long enough. False: too few slots wait.
 fn renew(cache: &Cache, class: usize) -> bool {
     let is_ready = cache.renew(class);
     if is_ready && cache.is_time_to_pass() {
@@ -329,7 +329,7 @@ fn renew(cache: &Cache, class: usize) -> bool {
     is_ready
 }
 
-/// Does what slow paths do now and then.
+/// Does the periodic work of slow paths.
 fn pass() {
     if !sync::is_interrupted() {
         let now = os::coarse_ms();

@@ -1,12 +1,13 @@
 //! Random numbers that cannot be predicted from those before: ChaCha with 8 rounds (Bernstein, 2008).
 //!
 //! ```text
-//!   the process's key (256 bits, the kernel's) | process, number of the stream  --8 rounds-->  the stream's key
-//!   the stream's key                           | counter                        --8 rounds-->  16 words of 32 bits, taken one by one
+//!   the process's key (256 bits, the kernel's) | process, stream  --8 rounds-->  the stream's key
+//!   the stream's key                           | counter          --8 rounds-->  16 words
 //! ```
 //!
-//! One is a thread's (its cache's) or a size class's. The kernel is asked when the heap starts. A forked child
-//! asks again, unless it is in a sandbox: then the number of the process makes its keys differ from the parent's.
+//! Words have 32 bits, and are taken one by one. Each thread (its cache) and each size class has a
+//! stream. The heap asks the kernel for the key when it starts. A forked child asks again, unless
+//! it is in a sandbox. There the number of the process makes its keys differ from the parent's.
 //!
 //! Called by the rest of `hardened`, where slots are drawn and runs placed.
 #![forbid(unsafe_code)]
@@ -15,10 +16,10 @@ use crate::os;
 use crate::substrate;
 use crate::sync::atomic::{AtomicU32, Ordering};
 
-/// How many forks lie between the first process and this one, from 1 on.
+/// The number of forks from the first process to this one, counted from 1.
 static GENERATION: AtomicU32 = AtomicU32::new(1);
 
-/// In a forked child: has all streams begin anew, with other keys.
+/// In a forked child: makes all streams begin anew, with other keys.
 pub(super) fn choose_anew() {
     if !os::is_filtered() {
         begin();
@@ -28,16 +29,17 @@ pub(super) fn choose_anew() {
 
 const WORDS: usize = 16;
 const ROUNDS: usize = 8;
-/// The most things that are shuffled.
+/// The most things that one call shuffles.
 pub(super) const MOST_SHUFFLED: u32 = 4096;
-/// Choices that 64 bits are for, among so many things and among more.
+/// Up to [`FEW`] things, 64 random bits make [`CHOICES`] choices; among more things,
+/// [`CHOICES_AMONG_MANY`].
 const FEW: u32 = 128;
 const CHOICES: u32 = 6;
 const CHOICES_AMONG_MANY: u32 = 3;
 
 /// A stream of random numbers. Zeros are one that has no key yet.
 pub(super) struct Random {
-    /// The generation of the process that has drawn the key.
+    /// The generation of the process that drew the key.
     generation: u32,
     key: [u32; 8],
     counter: u64,

@@ -37,11 +37,12 @@ pub fn owns(address: *const u8) -> bool {
     }
 }
 
-/// The process's `malloc` is heapwright's from now on. Blocks that the C library's own allocator
-/// has made are passed on to it when they are freed; no later one is.
+/// Makes heapwright's the process's `malloc` from now on. Blocks that the C library's own allocator
+/// has made before go to the C library when they are freed; no later block does.
 ///
-/// What the heap asks the kernel once, it asks now. In fast mode that is little, and the heap itself
-/// begins with the first block, unless it takes stacks: to prepare for them takes 15 KiB of one.
+/// The heap asks the kernel now for all facts that it asks for once. In fast mode these are few,
+/// and the heap itself begins with the first block. If it takes stack traces, it begins now:
+/// preparing for them takes 15 KiB of stack.
 ///
 /// Only a C layer that is the process's `malloc` calls this, in its constructor.
 pub fn take_over() {

@@ -22,7 +22,7 @@ pub(super) fn allocation(counters: &Counters, size: usize, usable: usize) {
     add(&counters.allocations, 1);
     add(&counters.requested, size as u64);
     add(&counters.sizes[Stats::size_bucket(size)], 1);
-    // Of no bytes: the hardened heap's.
+    // (Blocks without usable bytes are the hardened heap's.)
     if (1..=SLAB_MAX).contains(&usable) {
         let (count, requested) = &counters.by_class[size_class::of(usable)];
         add(count, 1);

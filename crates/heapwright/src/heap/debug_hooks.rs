@@ -267,8 +267,8 @@ pub fn put_guard_back(address: usize) {
     let _ = address;
 }
 
-/// Takes the guards of the debug heap's pages in a range away, so that the kernel can access it for
-/// one call. False: there are none, or they stay.
+/// Removes the debug heap's guards in a range, so that the kernel can access the range in one call.
+/// False: there are none, or they stay.
 #[must_use]
 pub fn lift_guards(address: usize, bytes: usize) -> bool {
     #[cfg(feature = "debug")]
@@ -280,7 +280,7 @@ pub fn lift_guards(address: usize, bytes: usize) -> bool {
     }
 }
 
-/// Puts the guards of a range back, which [`lift_guards`] took away.
+/// Puts the guards of a range back that [`lift_guards`] removed.
 pub fn put_guards_back(address: usize, bytes: usize) {
     #[cfg(feature = "debug")]
     crate::debug::put_guards_back(address, bytes);

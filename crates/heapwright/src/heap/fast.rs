@@ -266,7 +266,7 @@ fn calloc_medium<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
 }
 
 /// Allocates `size` bytes, aligned to `align` and to 16. An alignment that is no power of two is
-/// rounded up to the next.
+/// rounded up to the next one.
 ///
 /// Like [`malloc`]. Alignments up to 32 KiB are slots of a class that is a
 /// multiple of the alignment; larger ones are runs of units.
@@ -349,7 +349,7 @@ fn malloc_aligned_above<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
 }
 
 /// Allocates `size` zeroed bytes, aligned to `align` and to 16. An alignment that is no power of
-/// two is rounded up to the next.
+/// two is rounded up to the next one.
 ///
 /// Like [`calloc`] and [`malloc_aligned`].
 ///

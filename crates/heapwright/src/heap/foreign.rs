@@ -1,7 +1,7 @@
 //! Blocks of other allocators that come to our `free`, and those that stand between guards.
 //!
 //! Blocks that the C library's own allocator made before heapwright took over (`libc_block`) are
-//! passed on to it. Anything else is misuse and is reported as what it is.
+//! passed on to the C library. Any other address is reported as misuse.
 //!
 //! A copy of heapwright that a Rust program links does the reverse: where it
 //! finds a preloaded copy in the process, it passes *everything* on to it, so
@@ -68,7 +68,7 @@ pub(super) unsafe fn free(call: Call, block: *mut u8) {
     }
 }
 
-/// Frees a block that the C library made before heapwright took over. False: it is none.
+/// Frees a block that the C library made before heapwright took over. False: it is no such block.
 ///
 /// # Safety
 ///
@@ -101,7 +101,7 @@ pub(super) unsafe fn realloc<const FROM: u8>(block: *mut u8, size: usize, align:
     let Some(usable) = libc_block::usable_size(block.addr()) else {
         misuse::foreign(Call::Realloc, block.addr())
     };
-    // The new block is ours: the C library makes no more.
+    // The new block is heapwright's: the C library makes no more blocks.
     let new = super::malloc_aligned_for::<FROM>(size, align);
     if !new.is_null() {
         // SAFETY: both blocks have as many bytes, and the new one is ours alone.

@@ -75,7 +75,7 @@ mod with_stacks {
                 guard_draw::begin(every);
             } else {
                 guard_draw::begin_apart(every);
-                // The hardened heap is to get by with 4 KiB.
+                // The hardened heap must manage with 4 KiB of stack.
                 crate::stacks::spare_foreign_stacks();
             }
         }

@@ -73,8 +73,8 @@ pub(super) fn alloc(size: usize, align: usize, zero: bool, keeper: &impl Source)
     hand_out(run, size, usable, zero)
 }
 
-/// Where a block of `size` bytes would be fresh memory, and the memory limit may not leave so much: gives back all that is
-/// free, at most once in a tick of the clock.
+/// Gives all free memory back if a block of `size` bytes would be fresh memory and may not fit
+/// below the memory limit. At most once in a tick of the clock.
 fn make_way_at_limit(size: usize, keeper: &impl Source) {
     static LAST: AtomicU32 = AtomicU32::new(0);
     if size < MOVE_PAGES

@@ -335,9 +335,9 @@ impl<T> Pool<T> {
     /// Drops what is live, in order of addresses, and keeps as much memory as `how`
     /// says. Keys go stale; generations are kept, so that they stay so.
     ///
-    /// Where a destructor panics the others run all the same, and all slots are
-    /// free when the panic goes on. Where several panic, the first one goes on. (Without the
-    /// feature `std`, the second panic ends the process, as it does for `Vec`.)
+    /// If a destructor panics, the others run all the same, and all slots are free when the panic
+    /// goes on. If several panic, the first panic goes on. (Without the feature `std` the second
+    /// panic ends the process, as it does for `Vec`.)
     pub fn reset(&mut self, how: Reset) {
         let mut ending = Ending { pool: self, walk: Walk::default(), how };
         ending.pool.raw().settle();

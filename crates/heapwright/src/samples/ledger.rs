@@ -67,8 +67,8 @@ pub(super) struct Samples {
     pub(super) scratch: Scratch,
     /// The files that it is saved in, without the number of the process.
     pub(super) prefix: Prefix,
-    /// What makes the name of the file near the memory limit one that nobody can guess, and whose
-    /// process that is.
+    /// The process that saves its profile near the memory limit, and the random part of the file's
+    /// name, which nobody can guess.
     pub(super) limit_file: (u32, u64),
     /// When it is saved next, if it is.
     pub(super) save_ns: u64,

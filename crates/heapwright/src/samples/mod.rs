@@ -137,9 +137,9 @@ pub(crate) fn save() -> bool {
     SAMPLES.lock_soon(PATIENCE_MS).is_some_and(|mut samples| samples.save())
 }
 
-/// Saves the profile as it is now because the memory limit is near: in the file of [`save_in`], or
-/// in one of `/tmp`, whose name nobody can guess. Returns the file's path. None: it could not be
-/// written, or the lock is held for long.
+/// Saves the current profile because the memory limit is near: in the file of [`save_in`], or in a
+/// file in `/tmp` whose name nobody can guess. Returns the file's path. `None`: the file could not
+/// be written, or the lock is held for long.
 pub(crate) fn save_at_limit() -> Option<[u8; PATH]> {
     let mut samples = SAMPLES.lock_soon(PATIENCE_MS)?;
     let is_named = samples.prefix.is_given();

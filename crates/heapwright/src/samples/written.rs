@@ -40,8 +40,8 @@ impl Samples {
         os::save_file(&path, |file| self.write_in(file))
     }
 
-    /// Names the file that is saved near the memory limit, where the user has named none: the same
-    /// one each time.
+    /// Names the file for the profile near the memory limit, if the user has named none. It has the
+    /// same name each time.
     pub(super) fn name_for_limit(&mut self) {
         let process = os::process_id();
         if self.limit_file.0 != process {

@@ -105,7 +105,7 @@ impl Compared {
 
 /// Runs the program as often as it takes. Inside, the error of a program that cannot be run.
 pub(super) fn run(asked: &Asked<'_>) -> anyhow::Result<io::Result<(End, Compared)>> {
-    // What the program prints is for nobody else; records may be other users', too.
+    // The program's output is for this user alone; records may be other users', too.
     let (folder, compared) = (Folder::new()?, Folder::for_records()?);
     let mut twice = Twice {
         asked,

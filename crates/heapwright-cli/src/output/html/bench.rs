@@ -353,8 +353,8 @@ fn plot(results: &Results, program: &Program, measure: Measure, scale: &Scale) -
     }
 }
 
-/// A name that fits beside a plot; the whole one is in its title. Option sets differ at
-/// their ends.
+/// A name that fits beside a plot. The title has the whole name. Option sets are cut in front: they
+/// differ at their ends.
 fn shortened(name: &str) -> String {
     const LONGEST: usize = 16;
     let options = name.strip_prefix(OPTION_SET);

@@ -1,8 +1,8 @@
 //! For machines: one module for each thing that is reported.
 //!
 //! Every object begins with `"format": 1`. A field may be added under the same
-//! number; one that changes its meaning raises it. A race's and a replay's, which other programs
-//! read, begin with the name of their format instead (`bench::results`).
+//! number; a field that changes its meaning raises it. Results of a race and a replay, which other
+//! programs read, begin with the name of their format instead (`bench::results`).
 //!
 //! Objects are written down where they are made, with [`object!`]: each field once.
 #![allow(non_camel_case_types, reason = "a field's type has the field's name in `object`")]

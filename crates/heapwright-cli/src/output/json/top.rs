@@ -13,8 +13,8 @@
 //!   rates                    {page_faults, given_back_bytes}|null    a second
 //!   parts                    {live, rounding, partial, caches, remote, waiting, metadata, pools,
 //!                             not_ours, unattributed}|null
-//!                            bytes; they add up to resident_bytes and gone_bytes
-//!   gone_bytes               number|null   in figures that are old, and not in memory any more
+//!                            bytes; their sum is resident_bytes and gone_bytes
+//!   gone_bytes               number|null   in old figures, and not in memory any more
 //!   swapped_bytes            number|null
 //!   sampling_bytes           number|null   mean distance of samples; 0: none are made
 //!   purge_delay_ms           number|null   null, too, if free pages stay for ever

@@ -160,7 +160,7 @@ fn bytes(bytes: u64) -> String {
     units::counted(bytes, "byte")
 }
 
-/// The types of most bytes; bars show those, and what they retain beyond their own size.
+/// The types with most bytes. Bars show these bytes, and those that the types retain besides.
 pub(crate) fn types(summary: &Summary, most: usize) -> Table {
     let old = if summary.has_old() { "|>old:12" } else { "" };
     let mut table = Table::new(&format!(
@@ -188,7 +188,7 @@ pub(crate) fn types(summary: &Summary, most: usize) -> Table {
     table
 }
 
-/// The sizes of slots; bars show how their pages are used.
+/// The sizes of slots. Bars show how their pages are used.
 pub(crate) fn sizes(summary: &Summary) -> Table {
     let are = [summary.has_old(), summary.pinned().next().is_some(), summary.has_moved_in()];
     let titles = are.into_iter().zip(["|>old:12", "|>pinned pages:12", "|>moved in:12"]);

@@ -5,8 +5,8 @@
 //!    4242    21.9M    15.2M     1.1M   512.0K     2.0M   312.0K     2.8M       120   0.1s  auto   ./server
 //! ```
 //!
-//! The parts add up to the resident size, unless the process's own figures are old. A figure that
-//! is not known is a dash.
+//! The parts add up to the resident size, unless the process's own figures are old. A dash is an
+//! unknown figure.
 
 use crate::live::{FRESH, Parts, Process, Reported, Seen, Watched};
 use crate::output::{Look, bars, calls, of_process, printable_text, units};
@@ -175,7 +175,7 @@ pub(crate) fn list(processes: &[&Watched], look: Look) -> String {
 /// What is said where there is nothing to see.
 pub(crate) const NONE: &str = "no process of yours on heapwright has allocated and shows itself (start one by `heapwright run`)";
 
-/// Which process it is, and how old its own figures are, if that matters.
+/// The process, and the age of its own figures, if that matters.
 pub(crate) fn heading(process: &Process, report: Option<&Reported>) -> String {
     let heading = of_process(process.pid, &process.command);
     match report.map(|report| report.age).filter(|age| *age > FRESH) {

@@ -70,7 +70,7 @@ fn a_heap_that_grows_gives_back_what_it_cannot_use() {
     (0..1000 / short).for_each(|_| assert!(chunk.take(short, Want::Any).unwrap().zero));
     let purged = purge_expired_at(&mut chunk, 1, 1000);
     assert!(0 < purged && purged + short <= many, "{purged} of {many}");
-    // For a long run as much goes as it adds, but for few.
+    // For a long run as many units go as it adds, except a few.
     for units in [100, 1000] {
         let (dirty, others) = (chunk.dirty.units(), chunk.taken);
         assert!(take_paid(&mut chunk, units, Want::Any).zero);
@@ -80,7 +80,7 @@ fn a_heap_that_grows_gives_back_what_it_cannot_use() {
     unsafe { os.give_back() };
 }
 
-/// Gives back what is owed, as `process` does for a long run.
+/// Gives the owed units back, as `process` does for a long run.
 fn pay(chunk: &mut Chunk<Fake>) {
     while let Some(run) = chunk.expire_owed() {
         assert!(Chunk::<Fake>::purge_run(chunk.map, &chunk.window.os(), run));
@@ -88,7 +88,7 @@ fn pay(chunk: &mut Chunk<Fake>) {
     }
 }
 
-/// Takes a run, and gives back what is owed for it.
+/// Takes a run, and gives the units back that are owed for it.
 fn take_paid(chunk: &mut Chunk<Fake>, units: usize, want: Want) -> Run {
     let run = chunk.take(units, want).unwrap();
     chunk.map.set_entries(run.unit, units, Entry::LARGE_HEAD);
@@ -98,7 +98,7 @@ fn take_paid(chunk: &mut Chunk<Fake>, units: usize, want: Want) -> Run {
 
 #[test]
 fn a_buffer_that_grows_is_in_memory_once() {
-    // Alone, and with a small run that stays behind each buffer.
+    // Without, and with a small run that stays behind each buffer.
     for stays in [false, true] {
         let (os, mut chunk, _alone) = chunk_of_singles(1);
         for units in (10 * LONG..=40 * LONG).step_by(2 * LONG) {
@@ -113,7 +113,7 @@ fn a_buffer_that_grows_is_in_memory_once() {
             }
             chunk.give(run.unit, units, 0);
         }
-        // Bursts of one length, or of a shorter one, find their pages.
+        // Later bursts of the same or a shorter length use the same pages.
         for units in [40 * LONG, 40 * LONG, 25 * LONG] {
             let run = take_paid(&mut chunk, units, Want::Any);
             assert!(!run.zero && chunk.owed == 0);
@@ -135,13 +135,14 @@ fn a_long_run_is_put_together_of_what_lies_side_by_side() {
     chunk.give_unused(long + 50, 10);
     chunk.give(long + 60, 15, 0);
     let free = |chunk: &Chunk<Fake>| (chunk.dirty.units(), chunk.clean.units());
-    // What begins with the longest dirty run is long enough; then what lies before it is needed, too.
+    // First the runs from the longest dirty one on are long enough; then those before it are
+    // needed.
     for (units, from, left) in [(50, 20, (5, 20)), (70, 5, (0, 5))] {
         let run = take_paid(&mut chunk, units, Want::Any);
         assert_eq!((run.unit, run.zero, free(&chunk)), (long + from, false, left));
         chunk.give(run.unit, units, 0);
     }
-    // All of it is too short.
+    // All free runs together are too short.
     let run = take_paid(&mut chunk, 76, Want::Any);
     assert!(run.zero && run.unit > long + 75);
     // A block grows into both kinds.

@@ -1,4 +1,5 @@
-//! System calls on files, and sleep, that are no cancellation points; calls that a sandbox may forbid.
+//! System calls that are no cancellation points (on files, and sleep), and calls that a sandbox may
+//! forbid.
 //!
 //! POSIX lists the cancellation points: `open`, `read`, `write`, `close`, `nanosleep`, `waitpid`
 //! among them.
@@ -11,7 +12,7 @@ use core::ptr;
 
 use crate::os::{Sandbox, is_filtered, is_in_sandbox, sandbox};
 
-/// Whether a call is made. If not, it fails as if the kernel had refused it.
+/// Whether a call is to be made. If not, sets errno as if the kernel had refused it.
 fn may(is_left: bool) -> bool {
     if !is_left {
         super::set_errno(libc::EPERM);
@@ -19,7 +20,7 @@ fn may(is_left: bool) -> bool {
     is_left
 }
 
-/// Whether calls about memory are left.
+/// Whether the sandbox leaves calls about memory.
 fn may_map() -> bool {
     may(sandbox() != Sandbox::Strict)
 }
@@ -68,7 +69,7 @@ pub(super) unsafe fn madvise(at: *mut c_void, size: usize, advice: c_int) -> c_i
 
 /// # Safety
 ///
-/// As the system call. `to` counts with `MREMAP_FIXED` alone.
+/// As the system call. `to` is used only with `MREMAP_FIXED`.
 pub(super) unsafe fn mremap(
     at: *mut c_void,
     size: usize,
@@ -98,12 +99,12 @@ pub(super) fn read(file: c_int, buffer: &mut [u8]) -> isize {
     unsafe { libc::syscall(libc::SYS_read, file, buffer.as_mut_ptr(), buffer.len()) as isize }
 }
 
-/// How many bytes were written; below 0 with errno. Raises no signal in the program.
+/// Returns how many bytes were written; below 0 with errno. Raises no signal in the program.
 ///
-/// A write to a pipe without a reader raises SIGPIPE, one beyond the limit on file sizes SIGXFSZ,
-/// one to another job's terminal SIGTTOU. They are blocked meanwhile, and one that came of the
-/// write is taken back; one that was pending before stays. In a sandbox `write` is all that may be
-/// allowed.
+/// A write to a pipe without a reader raises SIGPIPE. One beyond the limit on file sizes raises
+/// SIGXFSZ, and one to another job's terminal SIGTTOU. These signals are blocked during the write.
+/// A signal that the write raised is removed; one that was pending before stays. In a sandbox
+/// `write` may be the only call that is allowed.
 pub(super) fn write(file: c_int, bytes: &[u8]) -> isize {
     // SAFETY: the kernel reads the slice.
     let write =
@@ -124,7 +125,7 @@ pub(super) fn write(file: c_int, bytes: &[u8]) -> isize {
     };
     if ours & !pending != 0 {
         let (at_once, none) = (libc::timespec { tv_sec: 0, tv_nsec: 0 }, ptr::null_mut::<u8>());
-        // SAFETY: a set and a time that the kernel reads; nobody asks for more about the signal.
+        // SAFETY: a set and a time that the kernel reads, and no place for details of the signal.
         unsafe {
             libc::syscall(libc::SYS_rt_sigtimedwait, &raw const ours, none, &raw const at_once, 8)
         };
@@ -139,7 +140,7 @@ const fn bit(signal: c_int) -> u64 {
     1 << (signal - 1)
 }
 
-/// Changes which signals the thread blocks. Returns those that it blocked before.
+/// Changes the set of signals that the thread blocks. Returns the set before.
 pub(super) fn change_mask(how: c_int, set: u64) -> u64 {
     let mut before = 0_u64;
     // SAFETY: a set that the kernel reads, and one that it writes, of 8 bytes each.

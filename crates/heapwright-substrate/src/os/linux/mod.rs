@@ -127,11 +127,12 @@ pub fn is_more_than_there_is(size: usize) -> bool {
     size > MACHINE.load(Ordering::Relaxed) && is_refused(size)
 }
 
-/// Asks the kernel what is needed of it later, when the process may be in a sandbox. The second
-/// call asks nothing.
+/// Asks the kernel for facts that are needed later, when the process may be in a sandbox. The
+/// second call asks nothing.
 ///
-/// Each page of code that is touched brings fifteen others with it. So this function lies beside
-/// the constructor (code_order.ld), and asks by `syscall`: the C library's wrappers are scattered.
+/// Each page of code that is touched brings fifteen others with it. For this reason the function
+/// lies beside the constructor (code_order.ld), and asks by `syscall`: the C library's wrappers are
+/// scattered.
 pub fn begin() {
     if !knows_stderr() && !is_filtered() {
         note_stderr();
@@ -140,7 +141,7 @@ pub fn begin() {
     }
 }
 
-/// Asks how much memory and swap space there is; may change while the process runs.
+/// Asks how much memory and swap space the machine has. (This may change while the process runs.)
 fn learn_machine() {
     let mut info = MaybeUninit::<libc::sysinfo>::zeroed();
     // SAFETY: a valid place for the answer.
@@ -711,7 +712,7 @@ pub fn futex_wait_for(word: &AtomicU32, expected: u32, ns: u64) {
     });
 }
 
-/// How many CPUs the process may use; at least one. In a sandbox, how many it could before.
+/// How many CPUs the process may use, at least one. In a sandbox: how many it could use before.
 pub fn cpus() -> usize {
     static KNOWN: AtomicUsize = AtomicUsize::new(1);
     if !is_filtered() {
@@ -783,7 +784,8 @@ pub fn register_barrier() -> bool {
 }
 
 /// Runs a full fence in each thread of this process that runs just now, the caller's included; the
-/// others had theirs when they were suspended. False: the kernel refuses, or is not to be asked. One thread needs none.
+/// others had theirs when they were suspended. A single thread needs none. False: the kernel
+/// refuses, or a sandbox forbids to ask it.
 pub fn barrier_in_all_threads() -> bool {
     if is_single_threaded() || is_filtered() {
         return is_single_threaded();
@@ -795,7 +797,8 @@ pub fn barrier_in_all_threads() -> bool {
 }
 
 fn clock(id: libc::clockid_t) -> u64 {
-    // The strict mode takes the processor's own clock away: reading it is a fault. The coarse one is the kernel's page.
+    // In the strict mode reading the processor's own clock is a fault. The coarse clock needs only
+    // the kernel's page.
     let id = if sandbox() == Sandbox::Strict { libc::CLOCK_MONOTONIC_COARSE } else { id };
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` is a valid place for the answer. No system call on the

@@ -11,47 +11,50 @@ use crate::digits::number;
 use crate::os::{Sandbox, is_filtered};
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// The file that standard error was when the library began; [`ANY`] before that.
+/// The file that standard error was when the library began. [`ANY`] before that.
 static STDERR: AtomicU64 = AtomicU64::new(ANY);
-/// Text goes to descriptor 2, whatever it is.
+/// Text goes to descriptor 2, whichever file that is.
 const ANY: u64 = 0;
 /// Text goes nowhere.
 const NONE: u64 = 1;
 
-/// Notes which file standard error is just now. Text goes there and nowhere else: a program may close standard error, and a
-/// data file of its own gets the number 2. No descriptor is kept.
+/// Notes which file standard error is just now. Text goes to that file and to no other: a program
+/// may close standard error, and then a data file of its own gets the number 2. No descriptor is
+/// kept.
 pub fn note_stderr() {
     STDERR.store(identity(2).unwrap_or(NONE), Ordering::Relaxed);
 }
 
-/// Whether that is known.
+/// Whether the file of standard error is known.
 pub(super) fn knows_stderr() -> bool {
     STDERR.load(Ordering::Relaxed) != ANY
 }
 
-/// The program has made another file its standard error: text goes there.
+/// The program has made another file its standard error. Text goes there from now on.
 pub fn renew_stderr() {
     if knows_stderr() {
         note_stderr();
     }
 }
 
-/// From now on descriptors are not asked about any more: text goes to descriptor 2, if that is standard error just now.
+/// From now on no call asks about descriptors. Text goes to descriptor 2 if that is standard error
+/// just now, else nowhere.
 pub fn trust_stderr() {
     let known = STDERR.load(Ordering::Relaxed);
     let is_right = known == ANY || identity(2) == Some(known);
     STDERR.store(if is_right { ANY } else { NONE }, Ordering::Relaxed);
 }
 
-/// Writes bytes to the file that standard error was when the library began, as far as it takes them. A program that has closed
-/// it, as the core utilities do at exit, may have it as its output or its input still: a terminal is all three.
+/// Writes bytes to the file that standard error was when the library began, as far as the file
+/// takes them. A program may have closed standard error, as the core utilities do at exit. Its
+/// output or input may still be that file: a terminal is all three.
 pub fn write_stderr(bytes: &[u8]) {
     if let Some(file) = stderr() {
         write_all(file, bytes);
     }
 }
 
-/// The descriptor for text; `None`: there is none any more.
+/// The descriptor for text. `None`: there is none any more.
 fn stderr() -> Option<i32> {
     match STDERR.load(Ordering::Relaxed) {
         ANY => Some(2),
@@ -60,7 +63,7 @@ fn stderr() -> Option<i32> {
     }
 }
 
-/// Which file a descriptor is for, as a number; `None`: it is not open.
+/// A number for the file of a descriptor. `None`: the descriptor is not open.
 fn identity(file: i32) -> Option<u64> {
     let about = keeping_errno(|| about(file))?;
     Some(about.st_dev.rotate_left(32) ^ about.st_ino | 1 << 63)
@@ -131,13 +134,13 @@ fn end_this_thread() {
     }
 }
 
-/// The process id. (In a sandbox a child of `vfork` has its parent's.)
+/// The process id. (In a sandbox, in a child of `vfork`: the parent's.)
 pub fn process_id() -> u32 {
     // SAFETY: no preconditions.
     if is_filtered() { sandbox::process_id() } else { unsafe { libc::getpid() }.cast_unsigned() }
 }
 
-/// The same, asked for in a forked child.
+/// The process id, asked of the kernel again, in a forked child.
 pub fn new_process_id() -> u32 {
     sandbox::renew()
 }
@@ -148,11 +151,11 @@ pub fn parent_id() -> u32 {
     unsafe { libc::getppid() as u32 }
 }
 
-/// How a file of the process's own is opened: not through a link that somebody else laid in a
-/// public folder, and without waiting for a reader of a pipe of that name.
+/// Flags to open a file of the process's own. No link is followed that another user has made in a
+/// public folder, and no call waits for the reader of a pipe of that name.
 const OWN: i32 = libc::O_WRONLY | libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_NONBLOCK;
 
-/// Opens a file that `user` made. None: it is another user's, or no plain file.
+/// Opens a plain file that belongs to `user`. `None`: it is another user's, or no plain file.
 fn open_of(user: u32, path: &CStr, how: i32) -> Option<(i32, libc::stat)> {
     let file = calls::open(path, OWN | how, 0);
     let is_plain =
@@ -164,15 +167,15 @@ fn open_of(user: u32, path: &CStr, how: i32) -> Option<(i32, libc::stat)> {
     Some((file, about?))
 }
 
-/// Makes a new file for this user alone, and opens it.
+/// Makes and opens a new file that only this user can read.
 fn make_own(path: &CStr, how: i32) -> Option<i32> {
     let file = calls::open(path, OWN | how | libc::O_CREAT | libc::O_EXCL, 0o600);
     (file >= 0).then_some(file)
 }
 
-/// Appends bytes to a file of the process's own by one `write`; `path` ends with a zero. `make`:
-/// makes the file; one that is there, and not empty, stays as it is. False where not all of them
-/// were written.
+/// Appends bytes to a file of the process's own by one `write`. `path` ends with a zero. `make`:
+/// makes the file; an existing file that is not empty stays unchanged, with the result true. False:
+/// not all bytes were written.
 pub fn append_file(path: &[u8], bytes: &[u8], make: bool) -> bool {
     let Ok(path) = CStr::from_bytes_until_nul(path) else { return false };
     keeping_errno(|| {
@@ -219,8 +222,7 @@ fn remove_file(path: &[u8]) -> bool {
     false
 }
 
-/// Gives the file at `path`, which ends with a zero, from one user to another, if it is the first
-/// one's.
+/// Gives the file at `path`, which ends with a zero, to the user `to`, if it is the user `from`'s.
 #[cfg(feature = "debug")]
 pub fn give_file(path: &[u8], from: u32, to: u32) {
     let Ok(path) = CStr::from_bytes_until_nul(path) else { return };
@@ -233,9 +235,9 @@ pub fn give_file(path: &[u8], from: u32, to: u32) {
     });
 }
 
-/// Makes `folder`, in `base`, and in it one for `user` alone at `path`. All end with a zero.
-/// Nothing is made in a folder that is another user's, that others may write to, or that they may
-/// not pass.
+/// Makes `folder` in `base`, and in `folder` the folder `path`, for `user` alone. All three end
+/// with a zero. Nothing is made if `base` is another user's, if others may write to it, or if they
+/// may not pass it.
 #[cfg(feature = "debug")]
 pub fn make_folder_of(user: u32, path: &[u8], folder: &[u8], base: &[u8]) {
     let [Ok(path), Ok(folder), Ok(base)] = [path, folder, base].map(CStr::from_bytes_until_nul)
@@ -317,14 +319,15 @@ pub fn replace_private_file(path: &[u8], write: impl FnOnce(i32) -> bool) -> boo
     })
 }
 
-/// The most System V segments in the system beside which heapwright makes one more. Programs need
-/// them too, and the kernel allows 4096 by default.
+/// heapwright makes no System V segment if the system has this many. Programs need segments, too,
+/// and the kernel allows 4096 by default.
 const MOST_SEGMENTS: i32 = 1024;
 
-/// Makes zeroed memory of `size` bytes that forked children share with this process, for its life.
-/// Other processes of the same user can attach it by the number that the kernel lists; none can
-/// shrink it. It goes with the last process that has it. It is heapwright's own ([`super::is_own`])
-/// and not in core dumps. `None`: there is none.
+/// Makes zeroed memory of `size` bytes that forked children share with this process, for the life
+/// of the process. Other processes of the same user can attach the memory by the number that the
+/// kernel lists; none can shrink it. The kernel frees it with the last process that has it mapped.
+/// It is heapwright's own ([`super::is_own`]), and not in core dumps. `None`: the kernel gives
+/// none.
 pub fn shared_memory(size: usize) -> Option<*mut u8> {
     if is_filtered() {
         return None;
@@ -334,7 +337,7 @@ pub fn shared_memory(size: usize) -> Option<*mut u8> {
     let mut about = unsafe { core::mem::zeroed::<libc::shmid_ds>() };
     // SAFETY: writes a `shm_info`, which is smaller than the struct it is given.
     let is_known = unsafe { libc::shmctl(0, SHM_INFO, &raw mut about) } >= 0;
-    // SAFETY: that begins with the number of segments, an `int`; zeros are one.
+    // SAFETY: the struct begins with the number of segments, an `int`.
     let segments = unsafe { (&raw const about).cast::<i32>().read() };
     if !is_known || segments >= MOST_SEGMENTS {
         return None;
@@ -689,8 +692,8 @@ fn is_mapped(address: usize) -> bool {
 }
 
 /// Whether the word at an address (a multiple of 8) can be read. Needs no file,
-/// and is safe in a signal handler: the kernel reads the word to see whether it is worth waiting on.
-/// (`futex` is a call that sandboxes leave.)
+/// and is safe in a signal handler: the kernel reads the word to decide whether to wait.
+/// (Sandboxes leave the call `futex`.)
 pub fn is_readable(address: usize) -> bool {
     const IMPROBABLE: u32 = 0x9e37_79b9;
     let how = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
@@ -853,7 +856,7 @@ mod tests {
         assert!(append_file(&file, b"three", true), "it stays as it is");
         assert_eq!(fs::read(path("file")).unwrap(), b"onetwo");
         assert_eq!(fs::metadata(path("file")).unwrap().mode() & 0o777, 0o600);
-        // A link, another name of a file, and a pipe lead nowhere.
+        // Nothing is written through a link, to a file with a second name, or to a pipe.
         symlink(path("file"), path("link")).unwrap();
         fs::write(path("first"), "").unwrap();
         fs::hard_link(path("first"), path("second")).unwrap();
@@ -864,7 +867,7 @@ mod tests {
             assert!(!append_file(&named(wrong), b"text", true), "{wrong}");
             assert!(!append_file(&named(wrong), b"text", false), "{wrong}");
         }
-        // What is saved takes the place of what is there, and leaves nothing beside it.
+        // A saved file replaces the one that is there, and leaves no file beside it.
         for name in ["file", "link", "pipe"] {
             assert!(!save_file(&named(name), |_| false));
             symlink(path("first"), path(&std::format!("{name}.new"))).unwrap();
@@ -874,7 +877,7 @@ mod tests {
             assert!(!path(&std::format!("{name}.new")).exists(), "{name}");
         }
         assert_eq!(fs::read(path("first")).unwrap(), b"");
-        // Another user's, where this one may make it one.
+        // A file of another user, if this user may make one.
         if user_id() == 0 {
             give_file(&file, 1, 2);
             assert!(append_file(&file, b"1", false), "it was not user 1's");

@@ -288,7 +288,7 @@ pub fn register_fence() -> bool {
 /// Restarts every sequence of this process that is under way, on one CPU or on all: what
 /// was stored before is seen by whatever they do from now on. False: the kernel refused.
 pub fn fence(cpu: Option<usize>) -> bool {
-    // One thread is in no sequence while it is here.
+    // A single thread is in no sequence while it runs this.
     if super::is_single_threaded() || super::is_filtered() {
         return super::is_single_threaded();
     }

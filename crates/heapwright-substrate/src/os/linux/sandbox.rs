@@ -1,9 +1,9 @@
-//! What a process in a sandbox is not asked any more (`seccomp`).
+//! Facts about a process that are remembered before it enters a sandbox (`seccomp`).
 //!
-//! A call that the sandbox forbids may be the process's end. So numbers and names are remembered
-//! from the moment before, and what cannot be remembered fails as if the kernel had refused it.
+//! A call that the sandbox forbids may end the process. The process's number and name are therefore
+//! remembered before. Other questions fail as if the kernel had refused them.
 //!
-//! Invariant: none that memory hangs on. A forked child is in its parent's sandbox.
+//! Memory safety does not depend on these facts. A forked child is in its parent's sandbox.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -22,12 +22,12 @@ pub fn remember() {
     }
 }
 
-/// The process's number, as it was; a forked child asks for its own.
+/// The remembered number of the process. A forked child asks for its own.
 pub(super) fn process_id() -> u32 {
     PROCESS.load(Ordering::Relaxed)
 }
 
-/// Asks for the process's number, in a forked child as well.
+/// Asks the kernel for the process's number, and remembers it; in a forked child as well.
 pub(super) fn renew() -> u32 {
     // SAFETY: no preconditions.
     let process = unsafe { libc::getpid() }.cast_unsigned();
@@ -35,7 +35,7 @@ pub(super) fn renew() -> u32 {
     process
 }
 
-/// The name of the thread that entered.
+/// The name of the thread that entered the sandbox.
 pub(super) fn name() -> [u8; 16] {
     let mut name = [0; 16];
     for (bytes, half) in name.chunks_exact_mut(8).zip(&NAME) {

@@ -71,15 +71,15 @@ struct Mallinfo {
     rest: [i32; 6],
 }
 
-/// The C library's own heap. `None`: it has none yet, or its blocks cannot be told. Asks the C
-/// library, which asks nobody, and needs no file. For a constructor: it takes glibc's locks.
+/// The C library's own heap. `None`: it has none yet, or its blocks cannot be found. Asks only the
+/// C library, and needs no file. For a constructor: it takes glibc's locks.
 pub fn libc_heap() -> Option<LibcHeap> {
-    // The C library moves the program break for nobody else before `main`, as a rule.
+    // (As a rule the C library alone moves the program break before `main`.)
     let known_break: *mut usize = weak!("__curbrk").cast();
     if !KNOWS_BLOCKS || known_break.is_null() {
         return None;
     }
-    // SAFETY: a word of the C library that lives as long as it.
+    // SAFETY: a word of the C library, which lives as long as the library.
     let end = unsafe { known_break.read() };
     if end == 0 {
         return None;

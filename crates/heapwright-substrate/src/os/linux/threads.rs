@@ -12,8 +12,8 @@ use super::keeping_errno;
 static EXIT_KEYS: [AtomicU32; EXITS] = [const { AtomicU32::new(0) }; EXITS];
 
 /// Names the function that runs when a thread that called
-/// [`watch_this_thread`] ends. Again does no harm; false where the system
-/// has no key left (then caches of ended threads are not reused).
+/// [`watch_this_thread`] ends. A second call does no harm. False: the system has no key left (then
+/// caches of ended threads are not reused).
 ///
 /// A pthread key, not `thread_local!` with a destructor: registering the
 /// latter allocates.
@@ -60,7 +60,8 @@ pub fn thread_token() -> usize {
     unsafe { libc::__errno_location() }.addr()
 }
 
-/// The system's number of the calling thread. In a sandbox, of one of several threads, another number that no other has.
+/// The system's number of the calling thread. In a sandbox a thread of several gets another number,
+/// which no other thread has.
 pub fn thread_id() -> u32 {
     if super::is_filtered() {
         let alone = super::is_single_threaded();

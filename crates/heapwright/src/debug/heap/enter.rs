@@ -38,7 +38,7 @@ impl EnteredState {
     /// Enters a state. `None`: it is entered already.
     #[inline]
     fn enter(state: &'static ThreadState) -> Option<Self> {
-        // (Without `then_some`: what that drops would leave the state.)
+        // (Not by `then_some`: the value that it drops would leave the state.)
         if state.enter() { Some(Self { state }) } else { None }
     }
 
@@ -121,7 +121,7 @@ impl Heap {
         }
         // No index, or a signal handler above its own thread's call.
         let owes = if sync::is_interrupted() {
-            // Its own thread may have the common state, further down its stack.
+            // The handler's own thread may have the common state, further down its stack.
             mem::forget(self.common_order.lock_soon(PATIENCE)?);
             true
         } else {
@@ -196,7 +196,7 @@ mod tests {
 
     use crate::debug::{Config, DebugHeap, Guard};
 
-    /// What a signal handler does that interrupts a call, and one that interrupts that handler's.
+    /// A signal handler interrupts a call, and another one interrupts the handler's call.
     #[test]
     fn handlers_leave_the_states_that_they_interrupt_entered() {
         let owner = DebugHeap::new(Config { quiet: true, guard: Guard::Never, ..Config::DEFAULT });

@@ -60,7 +60,7 @@ fn a_ring_is_a_queue_across_the_wrap_of_its_counters() {
     });
 }
 
-/// With `hardened:full` an entry changes places only with one that waits, and none is lost or
+/// With `hardened:full` an entry changes places only with a waiting one, and no entry is lost or
 /// doubled.
 #[test]
 fn a_shuffled_ring_keeps_its_entries() {
@@ -72,7 +72,7 @@ fn a_shuffled_ring_keeps_its_entries() {
                 ring.push::<true>(slot(number), ptr::null());
                 held.push(number);
             }
-            // Too few waited for a change of places when the ring was opened.
+            // Too few entries waited for an exchange when the ring was opened.
             let first = ring.place(ring.head.load(Ordering::Relaxed));
             assert_eq!(first.block.load(Ordering::Relaxed), slot(1));
             let mut in_order = true;
@@ -98,8 +98,8 @@ fn a_shuffled_ring_keeps_its_entries() {
     });
 }
 
-/// None is ready before as many wait as may at last, and those that become ready at once; then the
-/// oldest are.
+/// No entry is ready before as many wait as may, and besides as many as become ready at once. Then
+/// the oldest entries are ready.
 #[test]
 fn entries_wait_until_enough_others_do() {
     with_cache(false, |cache| {
@@ -125,7 +125,7 @@ fn entries_wait_until_enough_others_do() {
     });
 }
 
-/// A ring that widens is the same queue, wherever its entries lie.
+/// A ring that widens stays the same queue, wherever its entries lie.
 #[test]
 fn a_ring_that_widens_keeps_its_entries() {
     let shape = Shape { full: true, is_scarce: false };
@@ -148,7 +148,7 @@ fn a_ring_that_widens_keeps_its_entries() {
     }
 }
 
-/// Where the rings of other classes have grown, the first entries wait for a few others.
+/// If the rings of other classes have grown, only a few entries of a class wait.
 #[test]
 fn a_thread_has_a_budget() {
     with_cache(false, |cache| {
@@ -167,8 +167,8 @@ fn a_thread_has_a_budget() {
     });
 }
 
-/// In a forked child none is ready, and then all come out in another order, none lost or doubled;
-/// but for the newest, which stay where they are.
+/// In a forked child no entry is ready. Then all entries come out in another order, except the
+/// newest, which stay in their places. No entry is lost or doubled.
 #[test]
 fn a_forked_child_takes_another_order() {
     with_cache(false, |cache| {
@@ -181,7 +181,7 @@ fn a_forked_child_takes_another_order() {
         assert!(cache.renew(2) && ring.has_ready());
         ring.forget_order();
         assert!(!ring.has_ready());
-        // What was interrupted by the fork changes nothing.
+        // A call that the fork interrupted changes nothing.
         ring.open(ring.head.load(Ordering::Relaxed).wrapping_add(PLACE), cache.reach);
         assert!(!ring.has_ready());
         assert!(cache.renew(2) && ring.has_ready());
@@ -189,7 +189,7 @@ fn a_forked_child_takes_another_order() {
         let newest = count - PENDING as usize;
         assert!(order[newest..].iter().copied().eq(newest + 1..=count));
         let in_place = (0..newest).filter(|&at| order[at] == at + 1).count();
-        // (One is the mean, and twenty as likely as one in 10^18.)
+        // (The mean is one, and the probability of twenty is 10^-18.)
         assert!(in_place < 20, "{in_place} of {count}");
         let mut sorted = order;
         sorted.sort_unstable();

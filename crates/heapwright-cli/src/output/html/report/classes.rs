@@ -14,14 +14,14 @@ use crate::output::{sentences, units};
 use crate::report::model::Process;
 use heapwright_record::debug::Class;
 
-/// The classes of a process; none of one that said nothing of them.
+/// The classes of a process. None if the process said nothing of them.
 pub(super) fn table(process: &Process) -> Option<Table> {
     let largest = process.classes.iter().map(|class| class.memory).max()?;
     let sum =
         |part: fn(&Class) -> u64| process.classes.iter().map(part).fold(0, u64::saturating_add);
     let (total, asked) = (sum(|class| class.memory), sum(|class| class.bytes));
     let mut classes: Vec<&Class> = process.classes.iter().collect();
-    // Blocks that stand alone are the large ones.
+    // Blocks that stand alone come last: they are the large ones.
     classes.sort_by_key(|class| class.slot.wrapping_sub(1));
     let caption = format!(
         "{}: process {}, {}, {} of it asked for by the program",

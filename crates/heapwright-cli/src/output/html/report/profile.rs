@@ -452,7 +452,7 @@ fn tiles(all: &[One<'_>], panels: &[Panel], figures: &[Figure]) -> Vec<Tile> {
     panels.iter().zip(figures).map(tile).collect()
 }
 
-/// The threads that have most, where there are several, and how many there are.
+/// The threads that have most, if there are several, and the number of threads.
 fn threads(all: &[One<'_>]) -> (Table, usize) {
     let mut threads: Vec<_> = all.iter().flat_map(|one| &one.profile.threads).collect();
     threads.sort_by_key(|thread| Reverse((thread.live.bytes, thread.allocated.bytes)));
