@@ -31,7 +31,8 @@
 //! **Other threads** go on while one looks; one that ends the process meanwhile waits, for the signal is what ends it.
 //!
 //! **Interrupted.** The thread may be in the midst of `malloc`. It goes on, and a timer sends the signal again; after
-//! [`TRIES`] the process ends without a look, which its record shows: it has no end.
+//! [`TRIES`] the process ends without a look, which its record shows: it has no end. The kernel deletes
+//! timers at an exec, so the library of `heapwright check` waits for the signal before it (`before_exec`).
 
 use crate::at_exit::{self, Look};
 use crate::signals::{self, Action};
@@ -59,6 +60,8 @@ const TRIES: u32 = 2000;
 
 static WATCHES: AtomicBool = AtomicBool::new(false);
 static TRIED: AtomicU32 = AtomicU32::new(0);
+/// A signal is to come again.
+static COMES: AtomicBool = AtomicBool::new(false);
 
 /// Whether ours stands for the default action of a signal.
 pub(crate) fn has(signal: c_int) -> bool {
@@ -154,6 +157,7 @@ extern "C" fn on_signal(signal: c_int) {
         // It became the first of a namespace: without a handler the kernel would not have delivered the signal.
         return;
     }
+    COMES.store(false, Ordering::Relaxed);
     // A child of vfork has its parent's memory, and nothing of its own to look at; and a short stack has no room for it.
     if process::is_original_process() && heap::debug_has_stack((&raw const errno).addr()) {
         if heap::debug_is_interrupted() && at_exit::look() != Look::Done {
@@ -208,5 +212,26 @@ fn send_later(signal: c_int) -> bool {
     let number = TIMER.load(Ordering::Relaxed) - 1;
     let old = core::ptr::null_mut::<libc::itimerspec>();
     // SAFETY: a timer of ours, and a struct that is read; no old one is asked for.
-    unsafe { libc::syscall(libc::SYS_timer_settime, number, 0, &raw const once, old) == 0 }
+    let is_set =
+        unsafe { libc::syscall(libc::SYS_timer_settime, number, 0, &raw const once, old) == 0 };
+    COMES.store(is_set, Ordering::Relaxed);
+    is_set
+}
+
+/// The process is about to execute another program, which has no timers: waits for a signal that is
+/// to come again, some milliseconds at most.
+#[cfg(heapwright_reads)]
+pub(crate) fn before_exec() {
+    const WAITS: u32 = 20;
+    let errno = crate::errno::get();
+    let millisecond = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+    for _ in 0..WAITS {
+        if !COMES.load(Ordering::Relaxed) || !process::is_original_process() {
+            break;
+        }
+        let rest = core::ptr::null_mut::<libc::timespec>();
+        // SAFETY: reads one struct, and is given none to write.
+        unsafe { libc::syscall(libc::SYS_nanosleep, &raw const millisecond, rest) };
+    }
+    crate::errno::set(errno);
 }

@@ -126,6 +126,7 @@ fn begin(now: u32) -> u32 {
 }
 
 /// Makes the memory, and takes a slot in it. `None`: the kernel gives no memory.
+#[inline(never)] // Its paths are off the stack before the first tick reports.
 fn open() -> Option<()> {
     let at: *mut Status = os::shared_memory(BYTES)?.cast();
     // SAFETY: mapped for the life of the process, at a page, as long as a `Status`; any bytes are a

@@ -374,6 +374,8 @@ mod lists {
         #[inline(never)]
         pub(crate) fn strings(self, list: *const *const c_char) {
             const STRIDE: usize = size_of::<*const c_char>();
+            // (These are the calls that execute a program.)
+            crate::ending_signals::before_exec();
             for at in 0.. {
                 let place = list.wrapping_add(at);
                 if (at == 0 || place.addr() % PAGE < STRIDE || bounded(place).is_some())
