@@ -247,11 +247,9 @@ const fn room(class: usize, shape: Shape, stays: usize) -> usize {
     (stays + spare(class, shape) + 1 + PENDING as usize).next_power_of_two()
 }
 
-/// Places that the ring of a class has at first: with `full` few, which stay in the processor's
-/// caches.
+/// Places that the ring of a class has at first: few, which stay in the processor's caches.
 const fn first_room(class: usize, shape: Shape) -> usize {
-    let first = if shape.full { first_stays(class, shape) } else { last_stays(class, shape) };
-    room(class, shape, first)
+    room(class, shape, first_stays(class, shape))
 }
 
 /// Places that the ring of a class may come to have.
@@ -527,9 +525,7 @@ impl Cache {
         let most = most.min(stays + may as i32);
         let grows = stays < most;
         if grows {
-            if shape.full {
-                ring.widen(most);
-            }
+            ring.widen(most);
             let more = (stays + ring.renewed()).min(most);
             ring.stays.set(more);
             self.grown.set(self.grown.get() + (more - stays) as usize / PLACE as usize * size);
@@ -906,12 +902,15 @@ impl Ring {
         ready
     }
 
-    /// Makes places for `stays` waiting entries (times [`PLACE`]). The ring is shut, and the mode
-    /// is `hardened:full`: no pending call still has to write a place that moves.
+    /// Makes places for `stays` waiting entries (times [`PLACE`]). The ring is shut: no pending call
+    /// still has to write a place that moves.
     fn widen(&self, stays: i32) {
         let (pending, mask) = (PENDING as u32 * PLACE, self.mask.get());
         let needed = stays as u32 + u32::from(self.spare) * PLACE + PLACE + pending;
-        let wider = (needed.next_power_of_two() - PLACE).max(mask);
+        let wider = needed.next_power_of_two() - PLACE;
+        if wider <= mask {
+            return;
+        }
         // (A pending call may still have to read a place just before the oldest.)
         let first = self.head.load(Ordering::Relaxed).wrapping_sub(pending);
         let count = self.tail.load(Ordering::Relaxed).wrapping_sub(first);
