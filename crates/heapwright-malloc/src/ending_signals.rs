@@ -222,16 +222,11 @@ fn send_later(signal: c_int) -> bool {
 /// to come again, some milliseconds at most.
 #[cfg(heapwright_reads)]
 pub(crate) fn before_exec() {
-    const WAITS: u32 = 20;
-    let errno = crate::errno::get();
-    let millisecond = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-    for _ in 0..WAITS {
+    const NAPS: u32 = 20;
+    for _ in 0..NAPS {
         if !COMES.load(Ordering::Relaxed) || !process::is_original_process() {
-            break;
+            return;
         }
-        let rest = core::ptr::null_mut::<libc::timespec>();
-        // SAFETY: reads one struct, and is given none to write.
-        unsafe { libc::syscall(libc::SYS_nanosleep, &raw const millisecond, rest) };
+        process::nap();
     }
-    crate::errno::set(errno);
 }

@@ -171,6 +171,16 @@ pub mod process {
         crate::os::is_readable(address)
     }
 
+    /// Sleeps for a millisecond, or less, and keeps `errno`.
+    ///
+    /// ```
+    /// heapwright::process::nap();
+    /// ```
+    #[cfg(feature = "debug")]
+    pub fn nap() {
+        crate::os::nap();
+    }
+
     /// Writes bytes to an open file, as they are. False: not all of them.
     ///
     /// ```
