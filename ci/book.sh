@@ -129,7 +129,7 @@ PYTHON
     (cd "$SCRATCH" && ./toy dump >out && "$heapwright" heap --format html -o heap.html toy.heap >told)
     tables() { sed -n '/^by type /,/^  and .* empty$/{/empty$/d;p}' "$1"; }
     [ -n "$(tables docs/gc.md)" ] || die "docs/gc.md has no tables of a dump"
-    diff <(tables docs/gc.md) <(tables "$SCRATCH/told") || die "heapwright heap says something else of toy.heap than docs/gc.md"
+    diff <(tables docs/gc.md) <(tables "$SCRATCH/told") || die "docs/gc.md does not show what heapwright heap prints of toy.heap"
     grep -q '^ *root handle #1 -> pair 0x' "$SCRATCH/told" || die "heapwright heap names no path from the root"
     python3 - "$SCRATCH/heap.html" <<'PYTHON'
 import sys

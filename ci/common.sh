@@ -224,10 +224,10 @@ system_run() {
 
 # Building the programs of the corpus, for corpus.sh and leaks.sh. The caller says where they go (CACHE) and with which sanitizer
 # (SANITIZE: address, leak or nothing). A program is built once, under a name that has a hash of its contents, its flags, the
-# compilers and this file in it.
+# compilers and the functions below in it.
 SANITIZE=
 corpus_tools() {
-    TOOLS=$({ cat corpus/corpus.h corpus/corpus.rs corpus/reads/reads.h ci/common.sh; cc --version; c++ --version; rustc --version; } | sha256sum)
+    TOOLS=$({ cat corpus/corpus.h corpus/corpus.rs corpus/reads/reads.h; declare -f corpus_compile corpus_program; cc --version; c++ --version; rustc --version; } | sha256sum)
 }
 
 # corpus_compile SOURCE OUT FLAGS...: one program, with -DBAD (--cfg bad) among the flags or not.

@@ -25,7 +25,7 @@ pub(crate) enum Asked {
         #[arg(long)]
         output: Option<PathBuf>,
     },
-    /// What `calibrate` runs on one CPU
+    /// Measures the costs on one CPU, for `calibrate`
     #[command(hide = true)]
     CalibrateOneCpu,
 }
@@ -33,7 +33,7 @@ pub(crate) enum Asked {
 /// So many CPUs, caches or threads are simulated in the memory that there is.
 const MOST: usize = 4096;
 
-/// What is asked of a simulation.
+/// The options of a simulation.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Simulation {
     /// One seed, short runs, no ranges: to see that it works
@@ -60,7 +60,7 @@ pub(crate) struct Simulation {
 }
 
 impl Simulation {
-    /// What is asked, and the usual for the rest.
+    /// The settings of the simulation: a default stands for each option that was not given.
     pub(crate) fn wanted(&self) -> Wanted {
         let usual = if self.quick { Wanted::QUICK } else { Wanted::FULL };
         Wanted {

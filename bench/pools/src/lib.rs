@@ -39,8 +39,8 @@ pub mod shared;
 
 use std::process::ExitCode;
 
-/// What every pattern's random numbers start from: every contender sees the same requests in the
-/// same order. `zig/article.zig` has the same one.
+/// The seed of every pattern's random numbers: all contenders see the same requests in the same
+/// order. `zig/article.zig` has the same one.
 const SEED: u64 = 42;
 
 /// What both programs do: the arguments say.
