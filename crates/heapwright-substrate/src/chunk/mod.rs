@@ -218,9 +218,13 @@ impl<O: Memory + Copy> Chunk<O> {
         } else if memory_limit::is_short_of(0) {
             0
         } else {
-            // A heap that has had about as much in use before does not grow.
-            let as_before = (self.most_taken + self.most_taken / 4).saturating_sub(self.taken);
-            as_before.max(few_beside(units, self.taken - units))
+            // The heap may keep twice the most that it has had in use. It may keep a quarter more than
+            // that where one run, longer than all others together, makes it larger than ever before.
+            let (others, most) = (self.taken - units, self.most_taken);
+            let grows = self.taken > most && units > others;
+            let in_memory = if grows { most + most / 4 } else { 2 * most };
+            let as_before = in_memory.saturating_sub(self.taken);
+            as_before.max(few_beside(units, others))
         };
         let may_wait = few.min(memory_limit::may_wait() / UNIT);
         let many = self.dirty.units().saturating_sub(may_wait);

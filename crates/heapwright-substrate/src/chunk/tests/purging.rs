@@ -70,11 +70,13 @@ fn a_heap_that_grows_gives_back_what_it_cannot_use() {
     (0..1000 / short).for_each(|_| assert!(chunk.take(short, Want::Any).unwrap().zero));
     let purged = purge_expired_at(&mut chunk, 1, 1000);
     assert!(0 < purged && purged + short <= many, "{purged} of {many}");
-    // For a long run as many units go as it adds, except a few.
-    for units in [100, 1000] {
+    // A long run among others costs nothing, while twice what was in use is not in memory. For a run
+    // longer than all others as many units go as it adds, except a few.
+    for (units, is_paid) in [(100, false), (3000, true)] {
         let (dirty, others) = (chunk.dirty.units(), chunk.taken);
         assert!(take_paid(&mut chunk, units, Want::Any).zero);
-        assert_eq!(chunk.dirty.units(), dirty.saturating_sub(units).max(few_beside(units, others)));
+        let left = dirty.saturating_sub(units).max(few_beside(units, others));
+        assert_eq!(chunk.dirty.units(), if is_paid { left } else { dirty });
     }
     // SAFETY: nobody uses anything of it.
     unsafe { os.give_back() };
