@@ -11,7 +11,8 @@
 use core::arch::asm;
 #[cfg(not(heapwright_reads))]
 use core::arch::naked_asm;
-use heapwright::{limit, process};
+use heapwright::limit::{self, Sandbox};
+use heapwright::process;
 use libc::{c_int, c_long, c_ulong};
 
 /// Controls the process.
@@ -38,20 +39,17 @@ unsafe extern "C" fn prctl(
 ///
 /// As the system call.
 unsafe fn controlled(number: c_long, arguments: [c_ulong; 5]) -> c_long {
-    let before = limit::sandbox();
     // A child of `vfork` has its parent's memory, and is no sandbox of its parent's.
     let begins = begins(number, arguments).filter(|_| process::is_original_process());
-    if let Some(begin) = begins {
-        begin();
-    }
+    let entry = begins.map(limit::begin_sandbox);
     let result = {
         let [first, second, third, fourth, fifth] = arguments;
         // SAFETY: as the caller promises.
         unsafe { call(number, first, second, third, fourth, fifth) }
     };
     if result < 0 {
-        if begins.is_some() {
-            limit::stay_in_sandbox(before);
+        if let Some(entry) = entry {
+            limit::leave_sandbox(entry);
         }
         crate::errno::set((-result) as c_int);
         return -1;
@@ -59,8 +57,8 @@ unsafe fn controlled(number: c_long, arguments: [c_ulong; 5]) -> c_long {
     result
 }
 
-/// The function that tells the heap of the sandbox that a call begins. `None`: it begins none.
-fn begins(number: c_long, arguments: [c_ulong; 5]) -> Option<fn()> {
+/// The sandbox that a call enters, or leads to. `None`: it enters none.
+fn begins(number: c_long, arguments: [c_ulong; 5]) -> Option<Sandbox> {
     let (operation, mode) = (arguments[0], arguments[1]);
     let mode = match number {
         libc::SYS_seccomp if operation <= c_ulong::from(libc::SECCOMP_SET_MODE_FILTER) => {
@@ -68,12 +66,12 @@ fn begins(number: c_long, arguments: [c_ulong; 5]) -> Option<fn()> {
         }
         libc::SYS_prctl if operation == libc::PR_SET_SECCOMP as c_ulong => mode,
         libc::SYS_prctl if operation == libc::PR_SET_NO_NEW_PRIVS as c_ulong => {
-            return Some(limit::expect_sandbox);
+            return Some(Sandbox::Expected);
         }
         _ => return None,
     };
     let is_strict = mode == c_ulong::from(libc::SECCOMP_MODE_STRICT);
-    Some(if is_strict { limit::enter_strict_sandbox } else { limit::enter_sandbox })
+    Some(if is_strict { Sandbox::Strict } else { Sandbox::Filter })
 }
 
 /// Makes a system call. Returns its result, or minus its errno.

@@ -63,16 +63,17 @@ unsafe fn word(address: usize) -> usize {
 }
 
 /// Writes the live chunks of the main heap down. None where its chunks do not lead to its end:
-/// others moved the program break as well.
+/// others moved the program break as well, or a thread has a heap of its own, which makes the
+/// start wrong.
 #[cold]
 #[inline(never)]
 fn record_heap(start: usize, end: usize) {
     // The last chunk reaches to the end. It is memory that glibc has not handed out yet.
     let next = |at: usize| {
-        if end - at < HEADER {
+        if end - at < HEADER || !os::is_readable(at + 8) {
             return None;
         }
-        // SAFETY: glibc says that its heap reaches from the start to the end.
+        // SAFETY: the word can be read, as was just asked.
         let bytes = unsafe { word(at + 8) } & !7;
         let is_chunk = bytes >= 2 * HEADER && bytes.is_multiple_of(16) && bytes <= end - at;
         is_chunk.then(|| at + bytes)

@@ -17,7 +17,9 @@ use crate::chunk;
 use crate::files::{self, PATH};
 use crate::memory_limit::{self, LEAST_LIMIT, Look, Nearness, Watcher, nearness};
 use crate::options::{self, MemoryLimit};
-use crate::os;
+use crate::os::{self, SandboxEntry};
+#[doc(hidden)]
+pub use crate::os::{Sandbox, leave_sandbox};
 use crate::substrate;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::text::Line;
@@ -100,29 +102,14 @@ pub fn get() -> Option<usize> {
 /// heapwright::limit::enter_sandbox();
 /// ```
 pub fn enter_sandbox() {
+    let _ = begin_sandbox(Sandbox::Filter);
+}
+
+/// [`enter_sandbox`] for one of the kernel's kinds, by a call that the kernel may refuse.
+#[doc(hidden)]
+pub fn begin_sandbox(sandbox: Sandbox) -> SandboxEntry {
     expect_sandbox();
-    os::enter_sandbox(os::Sandbox::Filter);
-}
-
-/// [`enter_sandbox`] for the kernel's strict mode, which leaves only `write`: requests that need
-/// the kernel's memory are refused.
-#[doc(hidden)]
-pub fn enter_strict_sandbox() {
-    expect_sandbox();
-    os::enter_sandbox(os::Sandbox::Strict);
-}
-
-/// Notes that the kernel has refused the sandbox: [`sandbox`] is as before, and one is expected.
-#[doc(hidden)]
-pub fn stay_in_sandbox(before: os::Sandbox) {
-    os::enter_sandbox(before.max(os::Sandbox::Expected));
-}
-
-/// The sandbox that the process is in.
-#[doc(hidden)]
-#[must_use]
-pub fn sandbox() -> os::Sandbox {
-    os::sandbox()
+    os::enter_sandbox(sandbox)
 }
 
 /// Notes that the process may soon forbid system calls to itself, in a way that heapwright does not
@@ -130,7 +117,7 @@ pub fn sandbox() -> os::Sandbox {
 #[doc(hidden)]
 pub fn expect_sandbox() {
     const PATIENCE_NS: u64 = 5_000_000;
-    os::expect_sandbox();
+    let _ = os::enter_sandbox(Sandbox::Expected);
     #[cfg(feature = "debug")]
     crate::heap::sampling::end_if(crate::heap::sampling::By::Tracer);
     // A handler that has interrupted the look itself waits in vain.

@@ -29,7 +29,7 @@ mod imp;
 pub mod fake;
 mod mapping;
 
-use core::sync::atomic::{AtomicU8, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 pub use imp::*;
 pub use mapping::{Contents, LibcHeap, what_is_at};
@@ -48,17 +48,62 @@ pub enum Sandbox {
     Strict,
 }
 
-static SANDBOX: AtomicU8 = AtomicU8::new(Sandbox::Open as u8);
+/// The sandbox in the low byte. Above it, how many times a thread began to enter one.
+struct SandboxWord(AtomicU32);
+
+static SANDBOX: SandboxWord = SandboxWord(AtomicU32::new(Sandbox::Open as u32));
+
+/// A call by which the process is about to enter a sandbox.
+#[must_use]
+pub struct SandboxEntry {
+    before: Sandbox,
+    word: u32,
+}
+
+impl SandboxWord {
+    const ONE_ENTRY: u32 = 1 << 8;
+
+    fn get(&self) -> Sandbox {
+        Self::sandbox_of(self.0.load(Ordering::SeqCst))
+    }
+
+    fn sandbox_of(word: u32) -> Sandbox {
+        match word % Self::ONE_ENTRY {
+            0 => Sandbox::Open,
+            1 => Sandbox::Expected,
+            2 => Sandbox::Filter,
+            _ => Sandbox::Strict,
+        }
+    }
+
+    /// A thread begins to enter a sandbox. The process never leaves a stricter one.
+    fn enter(&self, sandbox: Sandbox) -> SandboxEntry {
+        let mut word = self.0.load(Ordering::SeqCst);
+        loop {
+            let before = Self::sandbox_of(word);
+            let entries = (word - word % Self::ONE_ENTRY).wrapping_add(Self::ONE_ENTRY);
+            let next = entries | sandbox.max(before) as u32;
+            match self.0.compare_exchange(word, next, Ordering::SeqCst, Ordering::SeqCst) {
+                Ok(_) => return SandboxEntry { before, word: next },
+                Err(other) => word = other,
+            }
+        }
+    }
+
+    /// The kernel has refused the sandbox. If another thread began to enter one since, the word
+    /// stays as it is.
+    fn leave(&self, entry: SandboxEntry) {
+        let entries = entry.word - entry.word % Self::ONE_ENTRY;
+        let before = entries | entry.before.max(Sandbox::Expected) as u32;
+        let order = Ordering::SeqCst;
+        let _ = self.0.compare_exchange(entry.word, before, order, order);
+    }
+}
 
 /// The sandbox of the process.
 #[inline]
 pub fn sandbox() -> Sandbox {
-    match SANDBOX.load(Ordering::SeqCst) {
-        0 => Sandbox::Open,
-        1 => Sandbox::Expected,
-        2 => Sandbox::Filter,
-        _ => Sandbox::Strict,
-    }
+    SANDBOX.get()
 }
 
 /// Whether the process is in a sandbox, or is about to enter one.
@@ -73,17 +118,18 @@ pub fn is_filtered() -> bool {
     sandbox() >= Sandbox::Filter
 }
 
-/// Notes that the process may enter a sandbox soon.
-pub fn expect_sandbox() {
-    SANDBOX.fetch_max(Sandbox::Expected as u8, Ordering::SeqCst);
-}
-
-/// Notes that the process is about to enter a sandbox, or has not entered it after all.
-pub fn enter_sandbox(sandbox: Sandbox) {
+/// Notes that the process is about to enter a sandbox.
+pub fn enter_sandbox(sandbox: Sandbox) -> SandboxEntry {
     if sandbox >= Sandbox::Filter && !is_filtered() {
         remember();
     }
-    SANDBOX.store(sandbox as u8, Ordering::SeqCst);
+    SANDBOX.enter(sandbox)
+}
+
+/// Notes that the kernel has refused the sandbox. The process is in the one from before again, and
+/// expects another.
+pub fn leave_sandbox(entry: SandboxEntry) {
+    SANDBOX.leave(entry);
 }
 
 /// The process's own memory.
@@ -239,4 +285,25 @@ pub trait Memory {
     /// The most address space it is polite to reserve in one piece, or `None`
     /// where there is no limit but the machine's.
     fn address_space_limit(&self) -> Option<usize>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_sandbox_leaves_the_one_that_another_thread_entered() {
+        let word = SandboxWord(AtomicU32::new(0));
+        let refused = word.enter(Sandbox::Strict);
+        word.leave(refused);
+        assert!(word.get() == Sandbox::Expected);
+        // Another thread enters one while a call of this thread is refused, in both orders.
+        let (first, _second) = (word.enter(Sandbox::Strict), word.enter(Sandbox::Filter));
+        word.leave(first);
+        assert!(word.get() == Sandbox::Strict, "as strict as either");
+        let _ = word.enter(Sandbox::Expected);
+        let later = word.enter(Sandbox::Filter);
+        word.leave(later);
+        assert!(word.get() == Sandbox::Strict);
+    }
 }

@@ -498,7 +498,6 @@ impl Mapping {
 pub struct Unknown;
 
 /// Whether memory can be read is not known here.
-#[cfg(feature = "debug")]
 pub fn is_readable(_address: usize) -> bool {
     false
 }
