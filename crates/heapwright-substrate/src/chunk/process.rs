@@ -362,13 +362,10 @@ pub struct Usage {
     pub window_at: usize,
 }
 
-/// How long [`usage`] waits for the lock before it gives up, in milliseconds.
-const PATIENCE: u64 = 200;
-
 /// How the window is used. `None` where the lock is held and stays held: the
 /// caller may be a signal handler that interrupted its holder.
 pub fn usage() -> Option<Usage> {
-    CHUNK.lock_soon(PATIENCE).map(|chunk| usage_of(&chunk))
+    CHUNK.lock_soon().map(|chunk| usage_of(&chunk))
 }
 
 /// The same, without waiting. `None` where the lock is held.

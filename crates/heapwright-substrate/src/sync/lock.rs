@@ -101,9 +101,14 @@ impl<T> Lock<T> {
         Some(Guard { lock: self, gives_back: true })
     }
 
-    /// Takes the lock, if it can be had within some milliseconds: for a caller that may have
+    /// Takes the lock, if it can be had within 200 milliseconds: for a caller that may have
     /// interrupted its holder.
-    pub fn lock_soon(&self, milliseconds: u64) -> Option<Guard<'_, T>> {
+    pub fn lock_soon(&self) -> Option<Guard<'_, T>> {
+        self.lock_within(200)
+    }
+
+    /// Takes the lock, if it can be had within some milliseconds.
+    pub fn lock_within(&self, milliseconds: u64) -> Option<Guard<'_, T>> {
         let until = os::now_ns() + milliseconds * 1_000_000;
         loop {
             if let Some(guard) = self.try_lock() {

@@ -45,13 +45,6 @@ fn heap() -> Option<&'static Heap> {
     unsafe { HEAP.load(Ordering::Acquire).as_ref() }.map(|slot| &slot.value)
 }
 
-/// Whether a heap is the process's.
-pub(super) fn is_heap(heap: &Heap) -> bool {
-    let own = HEAP.load(Ordering::Relaxed);
-    // SAFETY: null, or a heap, which is never freed.
-    unsafe { own.as_ref() }.is_some_and(|slot| ptr::eq(&raw const slot.value, heap))
-}
-
 /// Looks for leaks in the blocks that `malloc` has handed out, now. What is found is in
 /// the record as well (option `record`), with stacks, and printed where findings are.
 ///
@@ -114,6 +107,7 @@ pub(crate) fn start() -> bool {
         let line = Line::new().text("option \"sites\": \"").bytes(path.to_bytes());
         line.text("\" is no record of an earlier run (ignored)").write();
     }
+    slot.value.become_process_heap();
     HEAP.store(ptr::from_ref(slot).cast_mut(), Ordering::Release);
     true
 }

@@ -244,7 +244,7 @@ impl Reporter {
 
     /// The record, where this heap has one.
     pub(in crate::debug) fn recorder(&self) -> Option<Guard<'static, Recorder>> {
-        self.records.load(Ordering::Relaxed).then(|| RECORDER.lock_soon(super::heap::PATIENCE))?
+        self.records.load(Ordering::Relaxed).then(|| RECORDER.lock_soon())?
     }
 
     /// The record, begun, where this heap has one and it can be had.
@@ -255,7 +255,7 @@ impl Reporter {
 
     /// Holds everything that a report is made with, for a leak check.
     pub(in crate::debug) fn hold(&self) -> Option<Voice<'_>> {
-        let state = self.state.lock_soon(super::heap::PATIENCE)?;
+        let state = self.state.lock_soon()?;
         Some(Voice { state, recorder: self.recorder(), process: os::process_id() })
     }
 
@@ -288,7 +288,7 @@ impl Reporter {
     /// Whether the last finding is about a function that this thread called, and a block that begins there.
     #[cfg_attr(any(test, feature = "observe"), allow(dead_code, reason = "tests observe faults"))]
     pub(crate) fn has_told(&self, block: u64, thread: u32) -> bool {
-        let state = self.state.lock_soon(super::heap::PATIENCE);
+        let state = self.state.lock_soon();
         state.and_then(|state| state.last).is_some_and(|last| {
             last.call == Call::Function && last.block == block && last.here.thread == thread
         })
@@ -306,7 +306,7 @@ impl Reporter {
         }
         // A fault may come while its own thread reports something else.
         let state = match finding.call {
-            Call::Access | Call::Function => self.state.lock_soon(super::heap::PATIENCE),
+            Call::Access | Call::Function => self.state.lock_soon(),
             _ => Some(self.state.lock()),
         };
         if let Some(mut state) = state {
@@ -346,7 +346,7 @@ impl Reporter {
 
     /// Says how it ended, where something was found or a record is kept: by a signal, or (0) by its own will.
     pub(crate) fn end(&self, signal: u32, made: u64, freed: u64, peak: u64) {
-        let Some(mut state) = self.state.lock_soon(super::heap::PATIENCE) else { return };
+        let Some(mut state) = self.state.lock_soon() else { return };
         let found = self.found();
         if found as usize > state.reported_count && self.is_loud() {
             let reported = state.reported_count as u64;
@@ -431,7 +431,7 @@ impl Reporter {
     pub(crate) fn in_child(&self) {
         self.found.store(0, Ordering::Relaxed);
         // A signal handler that forks may have interrupted a report.
-        let Some(mut state) = self.state.lock_soon(super::heap::PATIENCE) else { return };
+        let Some(mut state) = self.state.lock_soon() else { return };
         state.reported_count = 0;
         if let Some(mut recorder) = self.recorder() {
             recorder.in_child();

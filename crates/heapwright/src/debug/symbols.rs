@@ -27,7 +27,6 @@ use heapwright_record::debug::{Call, Finding, Formatted, Role};
 use crate::stacks::{self, Stack};
 use crate::sync::Lock;
 
-use super::heap::PATIENCE;
 use super::scope;
 
 /// Findings that wait for the ends of their checks; further ones are told without names alone.
@@ -46,7 +45,7 @@ static NOTES: Lock<[Option<Note>; MOST]> = Lock::new([None; MOST]);
 /// Notes a finding for the check whose scope this is. Anyone may be the caller, a signal handler, too.
 #[cold]
 pub(super) fn note(scope: u32, finding: &Finding) {
-    let Some(mut notes) = NOTES.lock_soon(PATIENCE) else { return };
+    let Some(mut notes) = NOTES.lock_soon() else { return };
     let same = |note: &Note| note.scope == scope && is_same(&note.finding, finding);
     if scope == 0 || notes.iter().flatten().any(same) {
         return;
@@ -73,7 +72,7 @@ pub(super) struct Taken([Option<Finding>; MOST]);
 #[cold]
 pub(super) fn take(scope: u32) -> Taken {
     let mut taken = [None; MOST];
-    if let Some(mut notes) = NOTES.lock_soon(PATIENCE) {
+    if let Some(mut notes) = NOTES.lock_soon() {
         for (to, note) in taken.iter_mut().zip(notes.iter_mut()) {
             *to = note.take_if(|note| note.scope == scope).map(|note| note.finding);
         }

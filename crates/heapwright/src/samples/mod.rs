@@ -44,7 +44,7 @@ use site::Site;
 /// Frames of each stack.
 const DEPTH: usize = 32;
 /// How long the lock is waited for when the process ends, in milliseconds.
-const PATIENCE_MS: u64 = 1000;
+const WAIT_MS: u64 = 1000;
 
 static HAS_JOINED: AtomicBool = AtomicBool::new(false);
 static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
@@ -134,14 +134,14 @@ pub(crate) fn save() -> bool {
         return SAMPLES.lock().save();
     }
     // A signal handler may end the process that has interrupted the lock's holder.
-    SAMPLES.lock_soon(PATIENCE_MS).is_some_and(|mut samples| samples.save())
+    SAMPLES.lock_within(WAIT_MS).is_some_and(|mut samples| samples.save())
 }
 
 /// Saves the current profile because the memory limit is near: in the file of [`save_in`], or in a
 /// file in `/tmp` whose name nobody can guess. Returns the file's path. `None`: the file could not
 /// be written, or the lock is held for long.
 pub(crate) fn save_at_limit() -> Option<[u8; PATH]> {
-    let mut samples = SAMPLES.lock_soon(PATIENCE_MS)?;
+    let mut samples = SAMPLES.lock_within(WAIT_MS)?;
     let is_named = samples.prefix.is_given();
     if !is_named {
         samples.name_for_limit();

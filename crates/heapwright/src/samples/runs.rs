@@ -12,7 +12,7 @@ use heapwright_record::debug::Memory;
 
 use super::ledger::Samples;
 use super::site::Site;
-use super::{DEPTH, PATIENCE_MS, SAMPLES};
+use super::{DEPTH, SAMPLES, WAIT_MS};
 use crate::address_map::Kind;
 use crate::runs::{self, Sampler};
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -68,7 +68,7 @@ fn gave(start: *mut u8) {
 /// holder takes very long.
 fn lock_under_others() -> Option<Guard<'static, Samples>> {
     match sync::is_interrupted() {
-        true => SAMPLES.lock_soon(PATIENCE_MS),
+        true => SAMPLES.lock_within(WAIT_MS),
         false => Some(SAMPLES.lock()),
     }
 }

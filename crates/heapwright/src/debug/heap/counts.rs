@@ -11,7 +11,7 @@ use crate::text::Line;
 
 use super::super::leaks;
 use super::super::thread_state::ThreadState;
-use super::{Heap, PATIENCE};
+use super::Heap;
 
 impl Heap {
     fn sum(&self, of: impl Fn(&ThreadState) -> u64) -> u64 {
@@ -79,7 +79,7 @@ impl Heap {
             (stacks, stack_bytes) = (counts.stacks as usize, counts.bytes as usize);
         }
         let (buckets, bytes, records, history) = {
-            let Some(store) = self.store.lock_soon(PATIENCE) else { return };
+            let Some(store) = self.store.lock_soon() else { return };
             (store.open_buckets, store.open_bytes, store.side.used(), store.history())
         };
         let live = self.made().wrapping_sub(self.freed()) as usize;

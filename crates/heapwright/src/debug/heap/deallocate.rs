@@ -29,6 +29,7 @@ use super::super::slot::{SIZE_IN_SPAN, Slot, State, Word};
 use super::super::span::{BucketRef, Form, Found, Memory, Place, Span};
 use super::Heap;
 use super::enter::EnteredState;
+use super::findings::Here;
 use super::late::Late;
 use super::poison::clear_poison;
 
@@ -47,18 +48,6 @@ impl Heap {
         if self.reporter.logs() {
             self.log(what.call, ptr::without_provenance_mut(address), 0, here.stack);
         }
-    }
-
-    /// Which call was given which address, and its stack.
-    #[inline(always)]
-    pub(super) fn here(
-        &'static self,
-        entered: &mut EnteredState,
-        address: usize,
-        what: Return,
-    ) -> Here {
-        let stack = entered.mine().stack(self.depth.load(Ordering::Relaxed));
-        Here { address, what, stack }
     }
 
     /// Frees the block that `here` names.
@@ -265,12 +254,4 @@ pub(super) fn slot_of(span: &'static Span, address: usize) -> Option<(Place, Wor
         Found::Slot(place) => Some((place, place.record().word())),
         _ => None,
     }
-}
-
-/// Which call was given which address.
-#[derive(Clone, Copy)]
-pub(super) struct Here {
-    pub(super) address: usize,
-    pub(super) what: Return,
-    pub(super) stack: u32,
 }

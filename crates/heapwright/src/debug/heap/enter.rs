@@ -19,7 +19,7 @@ use crate::sync::atomic::Ordering;
 
 use super::super::scope;
 use super::super::thread_state::{Mine, ThreadState, system_thread};
-use super::{Heap, PATIENCE};
+use super::Heap;
 
 /// The caller's state, entered. It gives access to what is the state's thread's alone, and
 /// there is one of a state at a time. One word, because it is made at every call.
@@ -122,7 +122,7 @@ impl Heap {
         // No index, or a signal handler above its own thread's call.
         let owes = if sync::is_interrupted() {
             // The handler's own thread may have the common state, further down its stack.
-            mem::forget(self.common_order.lock_soon(PATIENCE)?);
+            mem::forget(self.common_order.lock_soon()?);
             true
         } else {
             self.common_order.acquire()

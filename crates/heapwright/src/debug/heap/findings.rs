@@ -10,11 +10,30 @@ use super::super::flagged;
 use super::super::slot::{State, Word};
 use super::super::span::Place;
 use super::Heap;
-use super::deallocate::Here;
 use super::enter::EnteredState;
 use crate::request::Return;
 
+/// Which call was given which address.
+#[derive(Clone, Copy)]
+pub(super) struct Here {
+    pub(super) address: usize,
+    pub(super) what: Return,
+    pub(super) stack: u32,
+}
+
 impl Heap {
+    /// Which call was given which address, and its stack.
+    #[inline(always)]
+    pub(super) fn here(
+        &'static self,
+        entered: &mut EnteredState,
+        address: usize,
+        what: Return,
+    ) -> Here {
+        let stack = entered.mine().stack(self.depth.load(Ordering::Relaxed));
+        Here { address, what, stack }
+    }
+
     /// The address is in a slot, and no live block begins there.
     #[cold]
     pub(super) fn not_live(

@@ -23,8 +23,8 @@ use super::super::bytes::{self, Damage};
 use super::super::slot::{State, Word};
 use super::super::span::{Form, Place};
 use super::Heap;
-use super::deallocate::Here;
 use super::enter::EnteredState;
+use super::findings::Here;
 
 impl Heap {
     /// Whether the call, the size and the alignment are those the block was made with.

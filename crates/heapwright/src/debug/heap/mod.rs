@@ -69,8 +69,6 @@ use fresh::Fresh;
 
 pub(super) use findings::of_block;
 
-/// Milliseconds that the last look waits for the store.
-pub(super) const PATIENCE: u64 = 200;
 /// Bytes that stacks may take, at least.
 const STACKS_LEAST: usize = 256 << 20;
 
@@ -122,6 +120,8 @@ struct Rules {
     limit: AtomicUsize,
     /// The heap is that of fast mode's guarded blocks: see `guards`.
     is_for_guards: AtomicBool,
+    /// `malloc` is served from the heap.
+    is_process_heap: AtomicBool,
 }
 
 const GUARD_NEVER: u32 = 0;
@@ -150,6 +150,7 @@ impl Heap {
                 size: AtomicBool::new(true),
                 limit: AtomicUsize::new(usize::MAX),
                 is_for_guards: AtomicBool::new(false),
+                is_process_heap: AtomicBool::new(false),
             },
             store: Lock::new(Store::new()),
             units: Units::new(),
@@ -243,7 +244,7 @@ impl Heap {
 
     /// Holds the store, for a leak check: no span comes or goes meanwhile.
     pub(in crate::debug) fn hold_store(&self) -> Option<sync::Guard<'_, Store>> {
-        self.store.lock_soon(PATIENCE)
+        self.store.lock_soon()
     }
 
     /// The same, however long that takes: the caller holds none of the heap's locks.
@@ -251,9 +252,14 @@ impl Heap {
         self.store.lock()
     }
 
-    /// Whether it is what `malloc` is served from.
+    /// From now on `malloc` is served from the heap.
+    pub(in crate::debug) fn become_process_heap(&self) {
+        self.rules.is_process_heap.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether `malloc` is served from the heap.
     pub(in crate::debug) fn is_process_heap(&self) -> bool {
-        super::process::is_heap(self)
+        self.rules.is_process_heap.load(Ordering::Relaxed)
     }
 
     /// An operation on a block that is not ours: the caller's stack, its thread, the

@@ -30,8 +30,9 @@ use super::super::shape::PAGE;
 use super::super::slot::Word;
 use super::super::span::{Form, Place, Span};
 use super::Heap;
-use super::deallocate::{Here, slot_of};
+use super::deallocate::slot_of;
 use super::enter::EnteredState;
+use super::findings::Here;
 use super::poison::clear_poison;
 
 /// Blocks of more bytes stay where they are, or are moved by their pages; fewer are copied.

@@ -18,8 +18,8 @@ use super::super::history;
 use super::super::slot::State;
 use super::super::span::{Bucket, BucketRef, Form, Place, Span, Stage};
 use super::super::store::Store;
+use super::Heap;
 use super::late::Late;
-use super::{Heap, PATIENCE};
 
 /// How many units one step of the sweep passes, at most.
 const SWEEP_UNITS: usize = 64;
@@ -102,7 +102,7 @@ impl Heap {
             return self.sweep_all(Call::Exit);
         }
         let epoch = {
-            let Some(store) = self.store.lock_soon(PATIENCE) else { return };
+            let Some(store) = self.store.lock_soon() else { return };
             store.epoch
         };
         let is_own = |bucket: &Bucket| bucket.epoch.load(Ordering::Relaxed) == epoch;
@@ -121,7 +121,7 @@ impl Heap {
             let mut late = Late::new();
             {
                 // The process may end in a signal handler that interrupted the heap.
-                let Some(_store) = self.store.lock_soon(PATIENCE) else { return };
+                let Some(_store) = self.store.lock_soon() else { return };
                 end = end.min(self.units.all().end);
                 for _ in 0..SWEEP_UNITS {
                     if unit >= end || late.is_full() {

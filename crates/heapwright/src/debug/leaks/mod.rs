@@ -52,7 +52,7 @@ use crate::sync::Lock;
 use crate::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use crate::text::Line;
 
-use super::heap::{Heap, PATIENCE};
+use super::heap::Heap;
 use super::leak_check::{Amount, LeakCheck};
 use super::report::Voice;
 use index::Index;
@@ -186,7 +186,7 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
     let saved = hint::black_box(os::saved_registers());
     let is_exit = occasion == Occasion::Exit;
     let here = ptr::from_ref(&saved).addr();
-    let mut one = ONE.lock_soon(if is_exit { PATIENCE } else { 0 }).ok_or(BUSY)?;
+    let mut one = if is_exit { ONE.lock_soon() } else { ONE.try_lock() }.ok_or(BUSY)?;
     reap(if is_exit { WAIT } else { 0 });
     if COPY.load(Ordering::Relaxed) != 0 && !is_exit {
         return Err(BUSY);
@@ -216,7 +216,7 @@ fn run_locked(heap: &'static Heap, occasion: Occasion) -> Result<Option<LeakChec
         recorder.begins();
         recorder.flush();
     }
-    let timeline = TIMELINE.lock_soon(PATIENCE).ok_or(LOCKED)?;
+    let timeline = TIMELINE.lock_soon().ok_or(LOCKED)?;
     let began = os::now_ns();
     let held = others > 0 && os::hold(asked);
     if others > 0 && !held {
