@@ -23,8 +23,8 @@ use super::layout;
 use super::mutator::Mutator;
 use super::tracer::{self, Tracer};
 
-/// Traces a place: reports what it leads to.
-pub(super) type TraceSlot = unsafe fn(place: *mut u8, tracer: &Tracer);
+/// Traces a place in an object: reports what it leads to.
+pub type TraceSlot = unsafe fn(place: *mut u8, tracer: &Tracer);
 
 /// A place, and the function that traces it.
 type Place = (*mut u8, TraceSlot);

@@ -57,6 +57,7 @@ mod safepoints;
 pub mod shown;
 mod states;
 
+pub use super::dirty_slots::TraceSlot;
 pub use super::tracer::Tracer;
 pub use heap::Heap;
 pub use inspection::{object_kind, object_size};

@@ -102,7 +102,6 @@ pub struct Tracer {
 }
 
 /// A value that is traced after the values that own it.
-#[cfg_attr(not(feature = "std"), allow(dead_code, reason = "std's types alone own values outside"))]
 #[derive(Clone, Copy)]
 struct Waiting {
     place: *mut u8,

@@ -96,7 +96,7 @@ impl Mutator {
 
     /// As [`Mutator::touch`], for a caller that knows where in `parent`, and how that place is traced.
     #[inline]
-    pub(crate) fn touch_at(&self, parent: *mut u8, place: *mut u8, trace: TraceSlot) {
+    pub fn touch_at(&self, parent: *mut u8, place: *mut u8, trace: TraceSlot) {
         if self.inner().barrier.load(Ordering::Relaxed) != 0 {
             self.note_touched(parent, place, trace);
         }

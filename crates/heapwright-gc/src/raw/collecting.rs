@@ -125,7 +125,7 @@ impl Mutator {
     /// # Safety
     ///
     /// The duties of the [module](super) when it returns. The heap has no other mutator.
-    pub(crate) unsafe fn held<R>(&self, with: impl FnOnce() -> R) -> R {
+    pub unsafe fn held<R>(&self, with: impl FnOnce() -> R) -> R {
         /// Lets go, also when unwinding.
         struct Hold<'a>(&'a Heap);
         impl Drop for Hold<'_> {

@@ -99,13 +99,15 @@ impl Mutator {
 
     /// Takes the next finalizer that is due: its object, which nothing keeps any more but that nothing is
     /// collected, and its context. For a caller that runs it itself.
-    pub(crate) fn take_due(&self) -> Option<(*mut u8, *mut c_void)> {
+    #[must_use]
+    pub fn take_due(&self) -> Option<(*mut u8, *mut c_void)> {
         let next = self.heap().finalizers.lock().next()?;
         Some((next.object, next.context))
     }
 
     /// How many finalizers are due.
-    pub(crate) fn finalizers_due(&self) -> usize {
+    #[must_use]
+    pub fn finalizers_due(&self) -> usize {
         self.heap().finalizers.lock().pending()
     }
 }

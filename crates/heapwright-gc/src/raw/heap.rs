@@ -87,7 +87,8 @@ impl Heap {
     }
 
     /// As [`Heap::attach`], for a mutator that another thread may have when this one ends.
-    pub(crate) fn attach_unwatched(&self) -> Option<Mutator> {
+    #[must_use]
+    pub fn attach_unwatched(&self) -> Option<Mutator> {
         attached::Mutator::attach(self.inner()).map(Mutator::new)
     }
 

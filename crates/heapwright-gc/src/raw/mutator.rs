@@ -65,7 +65,7 @@ impl Mutator {
 
     /// The mutator is the calling thread's from now on: it came from another one, and is used by one at a time.
     #[inline]
-    pub(crate) fn note_thread(&self) {
+    pub fn note_thread(&self) {
         self.inner().note_thread();
     }
 

@@ -196,8 +196,8 @@ use core::time::Duration;
 
 use heapwright_substrate::unwinding::{self, Surfacing};
 
+use super::Statistics;
 use super::raw::{self, Options, Runtime, Tracer};
-use super::statistics::Statistics;
 
 mod buffer;
 pub(super) mod cells;

@@ -5,19 +5,18 @@
 //!              ^ what the heap knows        ^ what a Gc shows
 //! ```
 
-use core::ffi::c_char;
+use core::ffi::{CStr, c_char};
 use core::fmt;
 use core::hash::{Hash, Hasher};
 use core::marker::PhantomData;
 use core::ops::Deref;
 use core::ptr::{self, NonNull};
+use core::slice;
 
 use heapwright_substrate::chunk::Side;
 use heapwright_substrate::sync::Lock;
 
-use super::super::array::Array;
-use super::super::dirty_slots::TraceSlot;
-use super::super::raw::Tracer;
+use super::super::raw::{TraceSlot, Tracer};
 use super::super::{FREED, LEAF, TRACED};
 use super::Mutation;
 use super::trace::Trace;
@@ -71,12 +70,14 @@ impl<T: Trace> Boxed<T> {
 }
 
 /// Names of types, as strings of C: by the type's own.
-static NAMES: Lock<Names> = Lock::new(Names(Array::new()));
+static NAMES: Lock<Option<&'static Named>> = Lock::new(None);
 
-struct Names(Array<(&'static str, *const c_char)>);
-
-// SAFETY: strings that stay.
-unsafe impl Send for Names {}
+/// A name in side memory; its text stands behind it.
+struct Named {
+    next: Option<&'static Self>,
+    name: &'static str,
+    text: &'static CStr,
+}
 
 impl Header {
     /// # Safety
@@ -129,15 +130,25 @@ impl Header {
         let Some(of) = (unsafe { Self::of(object) }) else { return c"(no value yet)".as_ptr() };
         let name = (of.name)();
         let mut names = NAMES.lock();
-        if let Some((_, known)) = names.0.iter().find(|(known, _)| ptr::eq(*known, name)) {
-            return *known;
+        let mut all = core::iter::successors(*names, |named| named.next);
+        if let Some(known) = all.find(|named| ptr::eq(named.name, name)) {
+            return known.text.as_ptr();
         }
-        let unnamed = c"(no memory for its name)".as_ptr();
-        let Some(side) = Side::take(name.len() + 1) else { return unnamed };
-        // SAFETY: fresh memory of that length and one more, which stays zero.
-        unsafe { ptr::copy_nonoverlapping(name.as_ptr(), side.at(), name.len()) };
-        let text: *const c_char = side.at().cast();
-        if names.0.push((name, text)) { text } else { unnamed }
+        let Some(side) = Side::take(size_of::<Named>() + name.len() + 1) else {
+            return c"(no memory for its name)".as_ptr();
+        };
+        let named: *mut Named = side.at().cast();
+        let copy: *mut u8 = named.wrapping_add(1).cast();
+        // SAFETY: fresh memory with room for the text and one byte more, which stays zero.
+        unsafe { ptr::copy_nonoverlapping(name.as_ptr(), copy, name.len()) };
+        // SAFETY: written above, and never given back.
+        let bytes: &'static [u8] = unsafe { slice::from_raw_parts(copy, name.len() + 1) };
+        let text = CStr::from_bytes_until_nul(bytes).unwrap_or_default();
+        // SAFETY: fresh memory with room for it, aligned to a page.
+        unsafe { named.write(Named { next: *names, name, text }) };
+        // SAFETY: written above, and never given back.
+        *names = Some(unsafe { &*named });
+        text.as_ptr()
     }
 }
 

@@ -346,8 +346,8 @@ impl<'gc, T> Object<'gc> for Gc<'gc, T> {}
 impl<'gc, T: Trace> Object<'gc> for Slice<'gc, T> {}
 
 pub(super) mod sealed {
-    use super::super::super::dirty_slots::{self, TraceSlot};
-    use super::super::pointer::report;
+    use super::super::super::raw::TraceSlot;
+    use super::super::pointer::{Header, report};
     use super::{Gc, Slice, Trace};
 
     /// What the barrier needs to know of an object.
@@ -374,7 +374,7 @@ pub(super) mod sealed {
 
         #[inline]
         fn retraced(self, _: usize) -> (*mut u8, TraceSlot) {
-            (self.object(), dirty_slots::whole)
+            (self.object(), Header::trace)
         }
     }
 

@@ -30,30 +30,20 @@ use super::{Look, MOVABLE, Slots, TAGS, Tracer, Waiting};
 const LOOK: usize = 256;
 
 /// The most values, each owned by the one before, that are traced by recursion.
-#[cfg_attr(not(feature = "std"), allow(dead_code, reason = "std's types alone own values outside"))]
 const DEEPEST: usize = 32;
 
 impl Tracer {
     /// Calls `inside` to trace the values that the value at `place` owns outside of objects (of a
     /// `Box`, a `Vec`). Chains of such values may have any length, but a stack has not. A value
-    /// beyond [`DEEPEST`] is noted, and `trace` traces it when the outermost value is done. All
+    /// beyond `DEEPEST` is noted, and `trace` traces it when the outermost value is done. All
     /// values are traced when the outermost call returns. (Without memory for a note, recursion
     /// goes on.)
     ///
     /// # Safety
     ///
     /// `trace` may be called with `place` until what owns the value has been traced.
-    #[cfg_attr(
-        not(feature = "std"),
-        allow(dead_code, reason = "std's types alone own values outside")
-    )]
     #[inline]
-    pub(crate) unsafe fn owned(
-        &self,
-        place: *mut u8,
-        trace: TraceSlot,
-        inside: impl FnOnce(&Self),
-    ) {
+    pub unsafe fn owned(&self, place: *mut u8, trace: TraceSlot, inside: impl FnOnce(&Self)) {
         let depth = self.depth.get();
         if depth == 0 {
             return self.outermost(inside);
@@ -70,10 +60,6 @@ impl Tracer {
     }
 
     /// Traces the values that an outermost value owns, and all values that were noted meanwhile.
-    #[cfg_attr(
-        not(feature = "std"),
-        allow(dead_code, reason = "std's types alone own values outside")
-    )]
     fn outermost(&self, inside: impl FnOnce(&Self)) {
         let mut waiting = Array::new();
         let waiting = &raw mut waiting;
