@@ -51,11 +51,6 @@
     )
 )]
 
-/// The examples of the document run as those of the sources do.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/gc-realm.md")]
-struct Document;
-
 #[cfg(not(loom))]
 mod ages;
 #[cfg(not(loom))]
@@ -135,8 +130,6 @@ mod plan;
 #[cfg(not(loom))]
 pub mod raw;
 #[cfg(not(loom))]
-mod realm;
-#[cfg(not(loom))]
 mod references;
 mod region;
 #[cfg(not(loom))]
@@ -184,32 +177,10 @@ pub use events::{BEGINS, COMPACTS, ENDS, EVENT_SIZE, Event, MINOR, STOPPED, Span
 pub use finalizers::{Finalizer, PRIORITIES};
 #[cfg(not(loom))]
 pub use growth::Decision;
-#[cfg(all(feature = "derive", not(loom)))]
-pub use heapwright_derive::Trace;
 #[cfg(not(loom))]
 pub use layout::Layout;
 #[cfg(not(loom))]
 pub use raw::Tracer;
-#[cfg(not(loom))]
-pub use realm::{
-    Mutation, Realm, Rootable,
-    cells::{Cell, Lock},
-    collections::{
-        deque::Deque,
-        hash::{Folding, Seeded},
-        map::Map,
-        set::Set,
-        vector::Vector,
-    },
-    finalize::Finalize,
-    pointer::Gc,
-    send::{AnyThread, Mode, OneThread, SendRealm},
-    slice::{Object, Slice, Str},
-    standard::Static,
-    text::StrBuilder,
-    trace::Trace,
-    weak::{Ephemeron, Weak},
-};
 #[cfg(not(loom))]
 pub use sizing::{Outcome, Policy};
 #[cfg(not(loom))]

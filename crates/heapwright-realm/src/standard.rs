@@ -9,8 +9,8 @@ use core::mem::ManuallyDrop;
 use core::ops::{Bound, ControlFlow, Deref, DerefMut};
 use core::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
-use super::super::raw::Tracer;
 use super::trace::Trace;
+use heapwright_gc::raw::Tracer;
 
 macro_rules! without_references {
     ($($of:ty),* $(,)?) => { $(

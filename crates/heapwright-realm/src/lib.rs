@@ -1,5 +1,8 @@
 //! The safe door: a collected heap whose references the compiler watches.
 //!
+//! **This crate is an implementation detail of [heapwright](https://crates.io/crates/heapwright), which has everything
+//! public in it as `heapwright::gc`. Use that.**
+//!
 //! ```text
 //!   Realm<Rootable!['gc => Root<'gc>]>
 //!     |  mutate(|mc, root| ...)        'gc: a lifetime of this call alone
@@ -32,7 +35,7 @@
 //! [`Mutation::pin`] was called for. What is left of an address that somebody has noted is a number.
 //!
 //! **Stores.** An object is shared by all that have a `Gc` to it, so it changes through cells:
-//! [`Cell`](super::Cell) for what is copied, [`Lock`](super::Lock) for what is borrowed. Both are given the
+//! [`Cell`](Cell) for what is copied, [`Lock`](Lock) for what is borrowed. Both are given the
 //! object in which they lie, because a store into an object that was looked at has to be reported to the
 //! collector (the write barrier), and they look whether they do.
 //!
@@ -189,6 +192,23 @@
 //! One thread's at a time. Threads of the heap's own may call `trace`, which reads and
 //! nothing else, while `mutate` does not run.
 
+#![no_std]
+#![cfg(not(loom))]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::disallowed_types,
+        clippy::disallowed_macros,
+        reason = "tests run on std, whose allocator is not this one"
+    )
+)]
+
+/// The examples of the document run as those of the sources do.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/gc-realm.md")]
+struct Document;
+
 use core::ffi::{c_char, c_void};
 use core::marker::PhantomData;
 use core::ops::Deref;
@@ -196,25 +216,42 @@ use core::time::Duration;
 
 use heapwright_substrate::unwinding::{self, Surfacing};
 
-use super::Statistics;
-use super::raw::{self, Options, Runtime, Tracer};
+use heapwright_gc::Statistics;
+use heapwright_gc::raw::{self, Options, Runtime, Tracer};
 
 mod buffer;
-pub(super) mod cells;
-pub(super) mod collections;
-pub(super) mod finalize;
+mod cells;
+mod collections;
+mod finalize;
 mod growing;
-pub(super) mod pointer;
-pub(super) mod send;
-pub(super) mod slice;
-pub(super) mod standard;
-pub(super) mod text;
-pub(super) mod trace;
-pub(super) mod weak;
+mod pointer;
+mod send;
+mod slice;
+mod standard;
+mod text;
+mod trace;
+mod weak;
 
-use pointer::{Gc, Header};
-use send::{Mode, OneThread};
-use trace::Trace;
+pub use cells::{Cell, Lock};
+pub use collections::{
+    deque::Deque,
+    hash::{Folding, Seeded},
+    map::Map,
+    set::Set,
+    vector::Vector,
+};
+pub use finalize::Finalize;
+#[cfg(feature = "derive")]
+pub use heapwright_derive::Trace;
+pub use pointer::Gc;
+pub use send::{AnyThread, Mode, OneThread, SendRealm};
+pub use slice::{Object, Slice, Str};
+pub use standard::Static;
+pub use text::StrBuilder;
+pub use trace::Trace;
+pub use weak::{Ephemeron, Weak};
+
+use pointer::Header;
 
 /// A type for each lifetime: what a realm's root is. Made by `heapwright::Rootable!`.
 pub trait Rootable<'gc> {
@@ -284,7 +321,7 @@ impl Deref for Here<'_> {
 
 /// What may be done in a [`Realm::mutate`].
 pub struct Mutation<'gc> {
-    pub(super) mutator: *const raw::Mutator,
+    mutator: *const raw::Mutator,
     /// Whether the realm goes to other threads, so that not all values may be put into it.
     sends: bool,
     brand: PhantomData<fn(&'gc ()) -> &'gc ()>,
@@ -483,4 +520,14 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M> Drop for Realm<R, M> {
         // SAFETY: the realm is dropped, so nobody uses the mutator any more.
         unsafe { mutator.detach() };
     }
+}
+
+/// The words of a thread, which the crate above defines, for the unit tests, above which there is none.
+#[cfg(test)]
+mod words {
+    /// What a thread's fast word leads to: nothing here asks.
+    #[allow(dead_code, reason = "the words of `os::portable` begin without it")]
+    static NOWHERE: usize = 0;
+
+    heapwright_substrate::os::tls::define_words!(NOWHERE);
 }

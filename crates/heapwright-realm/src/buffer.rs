@@ -26,11 +26,11 @@ use core::marker::PhantomData;
 use core::ops::Range;
 use core::ptr::{self, NonNull};
 
-use super::super::raw::Tracer;
 use super::Mutation;
 use super::cells::Cell;
 use super::pointer::{Gc, Header, Type, is_reported, kind_of, out_of_memory, report};
 use super::trace::Trace;
+use heapwright_gc::raw::Tracer;
 
 /// What the places stand behind.
 #[repr(C)]

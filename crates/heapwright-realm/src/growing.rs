@@ -9,12 +9,12 @@
 //!
 //! Part of `collections` and `text`.
 
-use super::super::raw::Tracer;
 use super::Mutation;
 use super::buffer::Buffer;
 use super::cells::Cell;
 use super::pointer::Gc;
 use super::trace::Trace;
+use heapwright_gc::raw::Tracer;
 
 /// Values that there is room for at first, where a buffer doubles.
 const FIRST: usize = 4;

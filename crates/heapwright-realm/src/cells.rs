@@ -18,11 +18,11 @@
 use core::cell::{self, UnsafeCell};
 use core::fmt;
 
-use super::super::raw::Tracer;
 use super::Mutation;
 use super::pointer::is_reported;
 use super::slice::Object;
 use super::trace::Trace;
+use heapwright_gc::raw::Tracer;
 
 /// A place in an object of a realm for a value that is copied in and out.
 ///

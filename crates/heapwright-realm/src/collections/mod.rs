@@ -18,16 +18,16 @@
 //!
 //! No file here has unsafe code but this one, for `Trace`: what needs more is in `buffer`.
 
-use super::super::raw::Tracer;
 use super::trace::Trace;
+use heapwright_gc::raw::Tracer;
 
-pub(in super::super) mod deque;
-pub(in super::super) mod hash;
-pub(in super::super) mod map;
-pub(in super::super) mod set;
+pub(crate) mod deque;
+pub(crate) mod hash;
+pub(crate) mod map;
+pub(crate) mod set;
 #[cfg(test)]
 mod tests;
-pub(in super::super) mod vector;
+pub(crate) mod vector;
 
 use self::deque::Deque;
 use self::map::{Body, Map};

@@ -49,7 +49,7 @@ type Entries<'gc, K, V> = Buffer<'gc, Option<(K, V)>>;
 type Index<'gc> = Slice<'gc, Cell<u64>>;
 
 /// What a map leads to.
-pub(in super::super) struct Body<'gc, K, V, S> {
+pub(crate) struct Body<'gc, K, V, S> {
     pub(super) entries: Cell<Option<Entries<'gc, K, V>>>,
     pub(super) index: Cell<Option<Index<'gc>>>,
     /// Entries that are not holes.
@@ -64,7 +64,7 @@ pub(in super::super) struct Body<'gc, K, V, S> {
 /// time linear in their number and that of holes, which are fewer. A word and a bit more an entry for the
 /// index, at most two; room for at most twice the entries.
 ///
-/// A key is found by what it borrows as, so a [`Str`](super::super::super::Str) by a `&str`. The hash and the
+/// A key is found by what it borrows as, so a [`Str`](super::super::Str) by a `&str`. The hash and the
 /// equality of a [`Gc`] are its value's; its address is no key, for values move. Keys must not be changed,
 /// through cells, so that they are equal to others or hash otherwise: then nobody can say what is found.
 ///

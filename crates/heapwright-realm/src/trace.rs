@@ -1,6 +1,6 @@
 //! How a value reports the references in it.
 
-use super::super::raw::Tracer;
+use heapwright_gc::raw::Tracer;
 
 /// A value that may lie in a realm: it reports all references in it.
 ///
@@ -9,11 +9,11 @@ use super::super::raw::Tracer;
 ///
 /// A `Gc` in the object itself is reported by its address, and is changed when its value is moved; one in a
 /// `Box`, a `Vec` or a map keeps its value where it is. So arrays are better kept in the realm
-/// ([`Slice`](super::super::Slice)).
+/// ([`Slice`](super::Slice)).
 ///
 /// # Safety
 ///
-/// - [`Trace::trace`] hands every [`Gc`](super::super::Gc) in the value to its own `trace`, where it is,
+/// - [`Trace::trace`] hands every [`Gc`](super::Gc) in the value to its own `trace`, where it is,
 ///   or a copy of it that lies outside of all objects. It
 ///   changes nothing, allocates nothing, and may run on another thread than the value's, while that
 ///   stands still.
@@ -26,7 +26,7 @@ use super::super::raw::Tracer;
 /// - It is implemented only where the type is well-formed, whatever lifetime a realm has: the implementation
 ///   writes the bounds of the type's definition again, inferred bounds, too (an `impl` takes these for granted where
 ///   they are not written, as of `struct S<'a, 'gc>(&'a &'gc ())`, and nobody is asked for them), and each of its type parameters is [`Trace`] or `'static`. A
-///   root that is well-formed for `'static` alone would tell [`Realm::mutate`](super::super::Realm::mutate)'s
+///   root that is well-formed for `'static` alone would tell [`Realm::mutate`](super::Realm::mutate)'s
 ///   function that its lifetime is that.
 /// - If the value is dropped, its `Drop` uses nothing in it that is not `'static`: what a `Gc` led to may
 ///   be gone. (The derive refuses types that implement `Drop`.)
@@ -43,14 +43,14 @@ pub unsafe trait Trace {
     const TRACED: bool = true;
 
     /// Whether a value of this type may be dropped by another thread than the one that made it. A realm that
-    /// goes to other threads ([`SendRealm`](super::super::SendRealm)) refuses values for which this is false.
+    /// goes to other threads ([`SendRealm`](super::SendRealm)) refuses values for which this is false.
     /// As it stands it says so of all types that have nothing to drop; `#[derive(Trace)]` finds out whether a
     /// type is `Send`, if it has no type parameters.
     const DROPS_ANYWHERE: bool = !core::mem::needs_drop::<Self>();
 
     /// Whether a value of this type may be used by another thread than the one that made it, as what the root of a
-    /// [`SendRealm`](super::super::SendRealm) leads to may be: such a realm takes no
-    /// [finalizer](super::super::Finalize) of a type for which this is false. As it stands it is; `#[derive(Trace)]`
+    /// [`SendRealm`](super::SendRealm) leads to may be: such a realm takes no
+    /// [finalizer](super::Finalize) of a type for which this is false. As it stands it is; `#[derive(Trace)]`
     /// finds out whether a type is `Send`, if it has no type parameters.
     const SENDS: bool = false;
 

@@ -15,10 +15,10 @@ use core::slice;
 
 use heapwright_substrate::unwinding;
 
-use super::super::raw::Tracer;
 use super::Mutation;
 use super::pointer::{Gc, Header, Type, kind_of, out_of_memory};
 use super::trace::Trace;
+use heapwright_gc::raw::Tracer;
 
 /// What values stand behind.
 #[repr(C)]
@@ -28,7 +28,7 @@ struct Head {
 }
 
 /// A reference to an array in a realm. Its length stays; elements that change are
-/// [`Cell`](super::super::Cell)s.
+/// [`Cell`](super::Cell)s.
 ///
 /// ```
 /// # use heapwright::{Rootable, gc::{Cell, Realm, Slice}};
@@ -123,7 +123,7 @@ impl<'gc> Mutation<'gc> {
     /// # Panics
     ///
     /// If there is no memory; if `value` does, then the values made before are not dropped. In a
-    /// [`SendRealm`](super::super::SendRealm), if the type is not [`Trace::DROPS_ANYWHERE`].
+    /// [`SendRealm`](super::SendRealm), if the type is not [`Trace::DROPS_ANYWHERE`].
     pub fn alloc_slice<T: Trace + 'gc>(
         &self,
         length: usize,
@@ -259,8 +259,8 @@ unsafe impl<T: Trace> Trace for Slice<'_, T> {
 /// });
 /// ```
 ///
-/// It compares and hashes as its text does, so a [`Map`](super::super::Map) whose keys are strings is asked
-/// with a `&str`. [`StrBuilder`](super::super::StrBuilder) makes one piece by piece.
+/// It compares and hashes as its text does, so a [`Map`](super::Map) whose keys are strings is asked
+/// with a `&str`. [`StrBuilder`](super::StrBuilder) makes one piece by piece.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Str<'gc> {
     bytes: Slice<'gc, u8>,
@@ -346,9 +346,9 @@ impl<'gc, T> Object<'gc> for Gc<'gc, T> {}
 impl<'gc, T: Trace> Object<'gc> for Slice<'gc, T> {}
 
 pub(super) mod sealed {
-    use super::super::super::raw::TraceSlot;
     use super::super::pointer::{Header, report};
     use super::{Gc, Slice, Trace};
+    use heapwright_gc::raw::TraceSlot;
 
     /// What the barrier needs to know of an object.
     pub trait Object {

@@ -15,7 +15,7 @@ use super::Mutation;
 use super::growing::Growing;
 use super::slice::Str;
 use super::trace::Trace;
-use crate::raw::Tracer;
+use heapwright_gc::raw::Tracer;
 
 /// Bytes that there is room for at first.
 const FIRST: usize = 24;

@@ -12,10 +12,10 @@ use core::cell::UnsafeCell;
 use core::fmt;
 use core::marker::PhantomData;
 
-use super::super::raw::Tracer;
 use super::Mutation;
 use super::pointer::Gc;
 use super::trace::Trace;
+use heapwright_gc::raw::Tracer;
 
 /// Where a weak reference is, for the collector to write while no mutation runs.
 struct Box<const N: usize>(UnsafeCell<[*mut u8; N]>);

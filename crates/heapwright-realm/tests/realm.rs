@@ -1,6 +1,6 @@
 //! The safe door: realms whose values are of all sorts, under every way to collect.
 //!
-//! What must not compile is in the documentation of `gc::realm` (each beside one that does).
+//! What must not compile is in the documentation of `heapwright_realm` (each beside one that does).
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

@@ -116,7 +116,7 @@ impl<'gc> Mutation<'gc> {
     ///
     /// # Panics
     ///
-    /// If there is no memory. In a [`SendRealm`](super::super::SendRealm), if the type is not [`Trace::SENDS`].
+    /// If there is no memory. In a [`SendRealm`](super::SendRealm), if the type is not [`Trace::SENDS`].
     pub fn finalize<T: Finalize<'gc> + 'gc>(&self, value: Gc<'gc, T>) {
         self.admit_finalizer::<T>();
         // SAFETY: the realm's mutator, which outlives this.

@@ -16,10 +16,10 @@ use core::slice;
 use heapwright_substrate::chunk::Side;
 use heapwright_substrate::sync::Lock;
 
-use super::super::raw::{TraceSlot, Tracer};
-use super::super::{FREED, LEAF, TRACED};
 use super::Mutation;
 use super::trace::Trace;
+use heapwright_gc::raw::{TraceSlot, Tracer};
+use heapwright_gc::{FREED, LEAF, TRACED};
 
 /// What is done with objects of a type.
 pub(super) struct Type {
@@ -153,7 +153,7 @@ impl Header {
 }
 
 /// A reference to a value in a realm, which lives as long as something leads to it. Copied freely;
-/// never outlives the [`Realm::mutate`](super::super::Realm::mutate) that it is of.
+/// never outlives the [`Realm::mutate`](super::Realm::mutate) that it is of.
 ///
 /// Two are equal if their values are; [`Gc::is`] says whether they are the same.
 ///
@@ -189,7 +189,7 @@ impl<'gc, T> Gc<'gc, T> {
     }
 
     /// A number that no other value has now. It is another one when the value was moved, which may be
-    /// between two calls of [`Realm::mutate`](super::super::Realm::mutate); see [`Mutation::pin`].
+    /// between two calls of [`Realm::mutate`](super::Realm::mutate); see [`Mutation::pin`].
     #[inline]
     #[must_use]
     pub fn address(self) -> usize {
@@ -199,7 +199,7 @@ impl<'gc, T> Gc<'gc, T> {
 
     /// The object, as the heap knows it.
     #[inline]
-    pub(in super::super) fn object(self) -> *mut u8 {
+    pub(crate) fn object(self) -> *mut u8 {
         self.at.as_ptr().cast()
     }
 
@@ -238,7 +238,7 @@ impl<'gc> Mutation<'gc> {
     ///
     /// # Panics
     ///
-    /// In a [`SendRealm`](super::super::SendRealm), if the type is not [`Trace::DROPS_ANYWHERE`].
+    /// In a [`SendRealm`](super::SendRealm), if the type is not [`Trace::DROPS_ANYWHERE`].
     #[inline]
     pub fn try_alloc<T: Trace + 'gc>(&self, value: T) -> Result<Gc<'gc, T>, T> {
         self.admit::<T>();
