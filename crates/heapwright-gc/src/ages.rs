@@ -8,11 +8,11 @@
 //!
 //! Called by `raw` and `dump`.
 
-use super::cycle::Phase;
 use super::heap::Heap;
 use super::held::StickyMarks;
 use super::mutator::Mutator;
 use super::page::Page;
+use super::phase::Phase;
 
 impl Heap {
     /// Whether an object is old: the next collection, if it is a minor one, takes it for live. Stops the world for an object

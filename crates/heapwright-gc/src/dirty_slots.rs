@@ -17,14 +17,11 @@
 //! Filled by `raw` and `moving`, emptied by `cycle` and `moving`.
 
 use super::bag;
-use super::cycle::Phase;
 use super::heap::Heap;
 use super::layout;
 use super::mutator::Mutator;
-use super::tracer::{self, Tracer};
-
-/// Traces a place in an object: reports what it leads to.
-pub type TraceSlot = unsafe fn(place: *mut u8, tracer: &Tracer);
+use super::phase::Phase;
+use super::tracer::{self, TraceSlot, Tracer};
 
 /// A place, and the function that traces it.
 type Place = (*mut u8, TraceSlot);

@@ -98,7 +98,7 @@ impl Heap {
                     self.write_page(&mut writer, page);
                 }
                 let mut names = Names { table, count: 0 };
-                let Some(kept) = AllKept::of(self) else { return false };
+                let Some(kept) = self.all_kept() else { return false };
                 self.each_page(|page| {
                     self.write_objects(&mut writer, &me.tracer, &mut names, &kept, page);
                     writer.is_good()

@@ -19,9 +19,9 @@
 use heapwright_substrate::describe::{self, Front};
 use heapwright_substrate::fork::{self, Handlers, Part};
 use heapwright_substrate::os::{self, Exit};
-use heapwright_substrate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use heapwright_substrate::sync::atomic::{AtomicBool, Ordering};
 
-use super::cell::Num;
+use super::forks;
 use super::heap::{self, Heap};
 use super::mutator::{self, Mutator};
 use super::world::{self, Handshake, WithWorld};
@@ -37,35 +37,6 @@ const NO_PART: usize = 0;
 const STOPPED: usize = 1;
 /// It has, but a mutator did not stop.
 const MOVES: usize = 2;
-
-/// How many forks this process is away from the first one: what was known of threads and processes holds for one
-/// number.
-static FORKS: AtomicUsize = AtomicUsize::new(0);
-
-/// How many forks led to this process. Any number of threads may ask.
-pub(super) fn forks() -> usize {
-    FORKS.load(Ordering::Relaxed)
-}
-
-/// A heap's part in forks. Zero has none.
-pub(super) struct ForkPart {
-    /// What it is in the fork under way.
-    part: Num,
-    /// Whether it was copied while a mutator was at work: nothing is collected any more.
-    poisoned: Num,
-}
-
-impl ForkPart {
-    /// Whether the heap was copied while a mutator was at work, so that nothing of it may be collected.
-    pub(super) fn is_poisoned(&self) -> bool {
-        self.poisoned.get() != 0
-    }
-
-    /// The heap ends.
-    pub(super) fn end(&self) {
-        self.poisoned.set(0);
-    }
-}
 
 /// Takes part from now on, in forks and in descriptions.
 pub(super) fn join() {
@@ -145,7 +116,7 @@ unsafe fn unlock() {
 }
 
 fn in_child(alone: bool) {
-    FORKS.fetch_add(1, Ordering::Relaxed);
+    forks::note();
     if alone {
         return;
     }
@@ -169,7 +140,7 @@ fn in_child(alone: bool) {
 #[cfg(test)]
 mod tests {
     use super::super::LEAF;
-    use super::super::cycle::Phase;
+    use super::super::phase::Phase;
     use super::super::raw::{Options, Runtime};
     use super::*;
 

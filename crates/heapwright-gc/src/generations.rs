@@ -27,12 +27,12 @@ use heapwright_substrate::os;
 
 use super::bits;
 use super::cell::Num;
-use super::cycle::{Phase, STORES};
 use super::growth::{self, Outcome};
 use super::heap::Heap;
 use super::held::{State, StickyMarks};
 use super::minors::Minors;
 use super::mutator::Mutator;
+use super::phase::{Phase, STORES};
 use super::remembered::Remembered;
 
 /// Pages whose marks are cleared under one lock.

@@ -28,11 +28,10 @@ use heapwright_substrate::sync::atomic::{AtomicU32, Ordering};
 
 use super::bag::Bag;
 use super::cell::Num;
-use super::cycle::Cycle;
 use super::due::Due;
 use super::events::Events;
 use super::finalizers::Finalizers;
-use super::fork::{self, ForkPart};
+use super::forks::ForkPart;
 use super::generations::Generations;
 use super::growth::Target;
 use super::guardians::Guardians;
@@ -42,12 +41,14 @@ use super::layout::{self, KINDS, Sizes};
 use super::marking::Marking;
 use super::moving::Moving;
 use super::mutator::Mutator;
+use super::options::Options;
 use super::pacing::Pacing;
 use super::page::Page;
 use super::page_supply::{PageSupply, Wanted};
-use super::raw::{Options, Runtime};
+use super::pauses::Pauses;
+use super::phase::Cycle;
+use super::runtime::Runtime;
 use super::sizing::Sizing;
-use super::statistics::Pauses;
 use super::unprotected::Unprotected;
 use super::weak::Weak;
 use super::weak_passes::WeakPasses;
@@ -165,7 +166,7 @@ impl Heap {
     /// Ends a heap: objects of kind `FREED` are freed, and all memory goes back.
     pub(super) fn end(slot: &'static Slot<Self>) {
         let heap = &slot.value;
-        heap.world.close(fork::patience());
+        heap.world.close(super::fork::patience());
         heap.open.set(0);
         heap.marking.helpers.end();
         // A mutator that is still attached must not be waited for when the heap is used again.
@@ -278,13 +279,13 @@ impl Heap {
     /// Whether it collects at every allocation.
     #[inline]
     pub(super) fn is_stressed(&self) -> bool {
-        self.options().verify & super::raw::STRESS != 0
+        self.options().verify & super::options::STRESS != 0
     }
 
     /// Whether the heap is verified, and mistakes of the runtime are named.
     #[inline]
     pub(super) fn is_verified(&self) -> bool {
-        self.options().verify & (super::raw::VERIFY_HEAP | super::raw::VERIFY_BARRIERS) != 0
+        self.options().verify & (super::options::VERIFY_HEAP | super::options::VERIFY_BARRIERS) != 0
     }
 
     /// What a page of a page list is to be, whose slots have so many bytes.

@@ -13,7 +13,7 @@
 //! the chunk had used before may have pages everywhere: those behind the object are given back at once, if they are an eighth of it
 //! or the limit leaves no room for them.
 //!
-//! A page of up to [`MOST`] grains whose object died stays with the heap, in a list of those with the same footprint. An object takes one whose
+//! A page of up to `MOST` grains whose object died stays with the heap, in a list of those with the same footprint. An object takes one whose
 //! footprint is at most an eighth larger than it needs; else a smaller one of as many units, which grows; else a new run. Where the limit does
 //! not let the heap grow, any of as many units will do. Pages that wait count as empty ones do, and give way to pages for small objects.
 //!
@@ -30,20 +30,12 @@ use heapwright_substrate::os::{Memory, SYSTEM};
 use heapwright_substrate::runs;
 use heapwright_substrate::size_class::UNIT;
 
+use super::free_large::{FreeLarge, GRAINS, MOST, WASTE};
 use super::held::State;
 use super::pacing::Pacing;
 use super::page::Page;
 use super::page_lists::PageLists;
 use super::page_supply::{PageSupply, Wanted};
-use super::pages::Pages;
-
-/// Bytes by which the footprints of two lists differ.
-const GRAIN: usize = 4 << 10;
-const GRAINS: usize = UNIT / GRAIN;
-/// Grains of the largest page that waits: 256 KiB.
-const MOST: usize = 64;
-/// The part of an object that may be in memory, and is not used.
-const WASTE: usize = 8;
 
 /// Bytes that an object of `size` bytes has of memory: whole system pages.
 pub(super) fn footprint(size: usize) -> usize {
@@ -53,103 +45,6 @@ pub(super) fn footprint(size: usize) -> usize {
 /// Whether no heap of at most `most` bytes can have an object of `size` bytes, whatever it collects.
 pub(super) fn is_too_large(size: usize, most: usize) -> bool {
     size / UNIT >= MAX_UNITS || footprint(size) > most
-}
-
-/// Pages of one slot that wait for an object, by footprint. Under the lock of the page lists.
-pub(super) struct FreeLarge {
-    first: [usize; MOST],
-    /// Which lists have pages, as bits.
-    any: u64,
-    /// Bytes of all of them.
-    bytes: usize,
-    /// The fewest since they were last looked after.
-    low: usize,
-}
-
-/// The lists of `from..to` grains, as bits.
-fn lists(from: usize, to: usize) -> u64 {
-    let below = |grains: usize| match grains {
-        0..MOST => (1 << grains) - 1,
-        _ => u64::MAX,
-    };
-    below(to.saturating_sub(1)) & !below(from.saturating_sub(1))
-}
-
-impl FreeLarge {
-    pub(super) const NONE: Self = Self { first: [0; MOST], any: 0, bytes: 0, low: 0 };
-
-    /// Bytes of them.
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// Whether a page is such as may wait.
-    fn suits(page: &Page) -> bool {
-        page.units.get() <= MOST / GRAINS
-    }
-
-    fn list_of(page: &Page) -> usize {
-        page.footprint().div_ceil(GRAIN) - 1
-    }
-
-    fn put(&mut self, page: &Page) {
-        let list = Self::list_of(page);
-        page.next.set(self.first[list]);
-        self.first[list] = page.number.get();
-        self.any |= 1 << list;
-        self.bytes += page.footprint();
-    }
-
-    /// The last that came, of the list that `choose` chooses among those with pages.
-    fn take<'a>(
-        &mut self,
-        pages: &'a Pages,
-        among: u64,
-        choose: fn(u64) -> u32,
-    ) -> Option<&'a Page> {
-        let among = self.any & among;
-        if among == 0 {
-            return None;
-        }
-        let list = choose(among) as usize;
-        let page = pages.get(self.first[list])?;
-        self.first[list] = page.next.get();
-        if page.next.get() == 0 {
-            self.any &= !(1 << list);
-        }
-        self.bytes -= page.footprint();
-        self.low = self.low.min(self.bytes);
-        Some(page)
-    }
-
-    /// One of so many units, for an object that needs so many bytes of memory: with hardly more, or with less.
-    fn take_for<'a>(&mut self, pages: &'a Pages, units: usize, bytes: usize) -> Option<&'a Page> {
-        let (grains, end) = (bytes.div_ceil(GRAIN), units * GRAINS + 1);
-        let fits = lists(grains, end.min(grains + grains / WASTE + 1));
-        self.take(pages, fits, u64::trailing_zeros)
-            .or_else(|| self.take(pages, lists(end - GRAINS, grains), |lists| lists.ilog2()))
-    }
-
-    /// One of so many units, with as much memory as it may be.
-    fn take_larger<'a>(
-        &mut self,
-        pages: &'a Pages,
-        units: usize,
-        bytes: usize,
-    ) -> Option<&'a Page> {
-        let all = lists(bytes.div_ceil(GRAIN), units * GRAINS + 1);
-        self.take(pages, all, u64::trailing_zeros)
-    }
-
-    /// The largest.
-    fn take_any<'a>(&mut self, pages: &'a Pages) -> Option<&'a Page> {
-        self.take(pages, u64::MAX, |lists| lists.ilog2())
-    }
-
-    /// How many bytes were not needed since this was last asked.
-    fn unneeded(&mut self) -> usize {
-        core::mem::replace(&mut self.low, self.bytes)
-    }
 }
 
 impl PageSupply {
@@ -172,7 +67,7 @@ impl PageSupply {
         pacing: &Pacing,
         wanted: Wanted,
         units: usize,
-        take: for<'a> fn(&mut FreeLarge, &'a Pages, usize, usize) -> Option<&'a Page>,
+        take: for<'a> fn(&mut FreeLarge, &'a super::pages::Pages, usize, usize) -> Option<&'a Page>,
     ) -> Option<&Page> {
         let needs = footprint(wanted.slot);
         if units > MOST / GRAINS {
@@ -302,9 +197,9 @@ impl PageSupply {
 
     /// Gives pages back that waited in vain since the last time, but not more than `most`.
     pub(super) fn give_unneeded(&self, lists: &mut PageLists, most: usize) {
-        let keep = lists.free_large.bytes - lists.free_large.unneeded();
+        let keep = lists.free_large.bytes() - lists.free_large.unneeded();
         for _ in 0..most {
-            if lists.free_large.bytes <= keep || !self.give_free_large(lists) {
+            if lists.free_large.bytes() <= keep || !self.give_free_large(lists) {
                 break;
             }
         }

@@ -70,6 +70,8 @@ mod dump;
 #[cfg(not(loom))]
 mod ephemerons;
 #[cfg(not(loom))]
+mod event;
+#[cfg(not(loom))]
 mod events;
 #[cfg(not(loom))]
 mod finalizers;
@@ -77,6 +79,10 @@ mod finalizers;
 mod find;
 #[cfg(not(loom))]
 mod fork;
+#[cfg(not(loom))]
+mod forks;
+#[cfg(not(loom))]
+mod free_large;
 mod gang;
 #[cfg(not(loom))]
 mod generations;
@@ -112,6 +118,8 @@ mod mutator;
 #[cfg(not(loom))]
 mod native_stack;
 #[cfg(not(loom))]
+mod options;
+#[cfg(not(loom))]
 mod overhead;
 #[cfg(not(loom))]
 mod pacing;
@@ -126,6 +134,10 @@ mod page_supply;
 #[cfg(not(loom))]
 mod pages;
 #[cfg(not(loom))]
+mod pauses;
+#[cfg(not(loom))]
+mod phase;
+#[cfg(not(loom))]
 mod plan;
 #[cfg(not(loom))]
 pub mod raw;
@@ -135,7 +147,11 @@ mod region;
 #[cfg(not(loom))]
 mod remembered;
 #[cfg(not(loom))]
+mod runtime;
+#[cfg(not(loom))]
 mod sizing;
+#[cfg(not(loom))]
+mod spans;
 #[cfg(not(loom))]
 mod statistics;
 #[cfg(not(loom))]
@@ -172,7 +188,7 @@ use heapwright_substrate::describe::{self, BlockState, Description};
 #[cfg(not(loom))]
 pub use due::SomeAreDue;
 #[cfg(not(loom))]
-pub use events::{BEGINS, COMPACTS, ENDS, EVENT_SIZE, Event, MINOR, STOPPED, Span};
+pub use event::{BEGINS, COMPACTS, ENDS, EVENT_SIZE, Event, MINOR, STOPPED, Span};
 #[cfg(not(loom))]
 pub use finalizers::{Finalizer, PRIORITIES};
 #[cfg(not(loom))]

@@ -22,7 +22,7 @@ use heapwright_substrate::sync::atomic::{AtomicU32, Ordering};
 
 use super::bits::{self, Bits};
 use super::cell::Num;
-use super::events::Span;
+use super::event::Span;
 use super::gang::{Chunk, Gang};
 use super::heap::Heap;
 use super::helpers::Helpers;

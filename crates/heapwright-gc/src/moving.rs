@@ -53,12 +53,12 @@ use heapwright_substrate::sync::Lock;
 
 use super::array::Array;
 use super::cell::Num;
-use super::cycle::Phase;
 use super::dirty_slots;
 use super::heap::Heap;
 use super::layout::{self, LARGE, PAGE_LISTS};
 use super::mutator::Mutator;
 use super::page::{Evacuation, Page};
+use super::phase::Phase;
 use super::plan::{Census, Choice};
 use super::references::References;
 use super::tracer::{self, Tracer};

@@ -20,7 +20,7 @@ use heapwright_substrate::sync;
 use heapwright_substrate::sync::atomic::{AtomicU16, AtomicU32, Ordering};
 
 use super::cell::{Num, Ptr};
-use super::fork;
+use super::forks;
 use super::handles;
 use super::heap::{self, Heap};
 use super::large;
@@ -342,7 +342,7 @@ impl Mutator {
 
     /// The system's number of the calling thread, whose it is.
     pub(super) fn system_thread(&self) -> u32 {
-        let (known, process) = (self.system_thread.get(), fork::forks() + 1);
+        let (known, process) = (self.system_thread.get(), forks::forks() + 1);
         if known >> 32 == process {
             return known as u32;
         }

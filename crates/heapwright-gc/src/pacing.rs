@@ -26,12 +26,12 @@
 use heapwright_substrate::os;
 
 use super::cell::Num;
-use super::cycle::Phase;
 use super::growth::{self, Target};
 use super::heap::Heap;
 use super::mutator::Mutator;
 use super::overhead::Overhead;
 use super::page::Page;
+use super::phase::Phase;
 use super::tracer::Budget;
 
 /// The part of a heap's limit that is little room.

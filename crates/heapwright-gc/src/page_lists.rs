@@ -19,9 +19,9 @@
 
 use heapwright_substrate::size_class::UNIT;
 
+use super::free_large::FreeLarge;
 use super::growth::{self, Decision, Swept};
 use super::held::State;
-use super::large::FreeLarge;
 use super::layout::{KINDS, LARGE, PAGE_LISTS, POOLS, slots_in_page};
 use super::page::{Found, Page};
 use super::pages::Pages;

@@ -15,11 +15,11 @@
 
 use heapwright_substrate::size_class::UNIT;
 
-use super::cycle::Phase;
 use super::growth;
 use super::layout::{self, KINDS, LARGE};
 use super::mutator::Mutator;
 use super::page::{Evacuation, Page};
+use super::phase::Phase;
 
 /// Collections before an allocation is refused: other mutators may take what one of them frees.
 pub(super) const ATTEMPTS: usize = 4;

@@ -26,12 +26,12 @@ use heapwright_substrate::address_map::MAP;
 
 use super::bag::{self, Bag};
 use super::cell::Num;
-use super::cycle::Phase;
 use super::gang::Chunk;
 use super::heap::Heap;
 use super::layout;
 use super::mutator::Mutator;
 use super::page::Page;
+use super::phase::Phase;
 use super::tracer::{self, Tracer};
 
 /// What is remembered for one minor collection.

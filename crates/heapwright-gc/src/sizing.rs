@@ -26,7 +26,7 @@ use heapwright_substrate::sync::Lock;
 
 use super::cell::Num;
 use super::heap::Heap;
-use super::statistics::Began;
+use super::pauses::Began;
 
 /// How a collection went: what a policy decides by. Sizes in bytes, times in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

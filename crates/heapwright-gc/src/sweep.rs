@@ -19,11 +19,11 @@
 
 use heapwright_substrate::os;
 
-use super::cycle::Phase;
 use super::heap::Heap;
 use super::held::StickyMarks;
 use super::layout;
 use super::page::{Evacuation, Found, Page};
+use super::phase::Phase;
 
 /// Pages that a mutator sweeps when it found nothing in its own pool.
 const MORE: usize = 16;

@@ -664,7 +664,7 @@ fn what_is_allocated_elsewhere_is_paid_for_in_small_steps() {
             heap.account(PAID.cast_signed());
             mutator.pay(PAID);
             paid += PAID;
-            if inner.cycle.phase() == super::cycle::Phase::Marking {
+            if inner.cycle.phase() == super::phase::Phase::Marking {
                 steps += 1;
                 most = most.max(inner.marked_so_far() - marked);
             }

@@ -16,8 +16,8 @@ use heapwright_substrate::sync::Lock;
 use heapwright_substrate::{options, os};
 
 use super::cell::Num;
-use super::events::Event;
-use super::fork;
+use super::event::{self, Event};
+use super::forks;
 
 /// Events that are kept at most: a step has a few.
 const KEPT: usize = 32;
@@ -59,7 +59,7 @@ impl Timeline {
             return;
         }
         let mut kept = self.kept.lock();
-        let process = fork::forks();
+        let process = forks::forks();
         if kept.process != process {
             // A forked child: what is here was its parent's.
             (kept.process, kept.length) = (process, 0);
@@ -69,7 +69,7 @@ impl Timeline {
         }
         let encoded = record::Event {
             span: event.span as u16,
-            ends: event.edge == super::events::ENDS,
+            ends: event.edge == event::ENDS,
             flags: event.flags,
             thread: event.thread,
             heap,
@@ -112,7 +112,7 @@ impl Kept {
     /// Appends it to the process's file. What cannot be written is lost, with no word: the program's own work goes on.
     fn write(&mut self) {
         let length = core::mem::take(&mut self.length);
-        if length == 0 || self.process != fork::forks() {
+        if length == 0 || self.process != forks::forks() {
             return;
         }
         let path = self.prefix.of(os::process_id());

@@ -33,7 +33,6 @@ use super::array::Array;
 use super::bag::{Buffer, Recent};
 use super::bits::{self, GRANULE};
 use super::cell::{Num, Ptr};
-use super::dirty_slots::TraceSlot;
 use super::gang::Chunk;
 use super::heap::Heap;
 use super::layout::{self, KINDS, LARGE, PAGE_LISTS};
@@ -59,6 +58,9 @@ const KEYS: usize = 2;
 
 /// What looks at references instead of marking them.
 type Look<'a> = &'a mut dyn FnMut(*mut u8);
+
+/// Traces a place in an object: reports what it leads to.
+pub type TraceSlot = unsafe fn(place: *mut u8, tracer: &Tracer);
 
 /// What the runtime reports references to. Zero is one that has nothing.
 ///

@@ -25,7 +25,6 @@ use heapwright_substrate::text::Line;
 use super::array::Array;
 use super::bits::{self, Bits};
 use super::heap::Heap;
-use super::kept::AllKept;
 use super::layout;
 use super::mutator::Mutator;
 use super::tracer::{self, Tracer};
@@ -142,7 +141,7 @@ impl Walk<'_> {
     /// What guardians and finalizers keep for objects that were reached, and what these lead to: until there is
     /// nothing new.
     fn follow_kept(&mut self, tracer: &Tracer) {
-        let Some(mut kept) = AllKept::of(self.heap) else {
+        let Some(mut kept) = self.heap.all_kept() else {
             self.out_of_memory = true;
             return;
         };

@@ -2,6 +2,7 @@
 
 use super::heap::Heap;
 use super::held::State;
+use super::kept::AllKept;
 use super::layout::PAGE_LISTS;
 use super::mutator::Mutator;
 use super::page::Page;
@@ -50,6 +51,14 @@ impl Heap {
                     .filter(|&offset| self.holds(page, offset))
                     .all(|offset| visit(page.base().wrapping_add(offset), slot, kind))
             })
+        })
+    }
+
+    /// What is kept and no object leads to. `None` where there is no memory.
+    pub(super) fn all_kept(&self) -> Option<AllKept> {
+        AllKept::of(|mut with| {
+            self.guardians.each_kept(&mut with);
+            self.finalizers.lock().each_kept(&mut with);
         })
     }
 }

@@ -21,8 +21,8 @@ use core::ffi::c_void;
 use heapwright_substrate::sync::Lock;
 
 use super::array::Array;
-use super::cycle::Phase;
 use super::heap::Heap;
+use super::phase::Phase;
 use super::tracer::Tracer;
 
 /// What looks through a table.

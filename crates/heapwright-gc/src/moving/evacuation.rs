@@ -18,16 +18,16 @@ use core::sync::atomic::Ordering::Relaxed;
 use heapwright_substrate::address_map::MAP;
 use heapwright_substrate::os;
 
-use super::super::cycle::Phase;
-use super::super::events::Span;
+use super::super::event::Span;
 use super::super::handles::Cell;
 use super::super::heap::Heap;
 use super::super::held::{State, StickyMarks};
 use super::super::layout::{self, KINDS};
 use super::super::mutator::Mutator;
+use super::super::options::VERIFY_HEAP;
 use super::super::page::{Evacuation, Page};
-use super::super::raw::VERIFY_HEAP;
-use super::super::statistics::Began;
+use super::super::pauses::Began;
+use super::super::phase::Phase;
 use super::super::tracer::{Slots, Tracer};
 use super::{ALL, NO_PLAN, SETTLING, URGENT};
 

@@ -13,8 +13,9 @@ use core::ptr;
 
 use heapwright_substrate::sync::atomic::Ordering;
 
-use super::super::cycle::{MARKING, MOVING, STORES};
-use super::super::dirty_slots::{self, TraceSlot};
+use super::super::dirty_slots;
+use super::super::phase::{MARKING, MOVING, STORES};
+use super::super::tracer::TraceSlot;
 use super::Mutator;
 
 impl Mutator {

@@ -63,15 +63,6 @@ impl Mutator {
     }
 }
 
-/// The kind of an object of any collected heap, as `alloc` was given it. `None` for anything else. Constant time.
-#[must_use]
-pub fn object_kind(object: *const u8) -> Option<u32> {
-    match MAP.lookup(object.addr()).1.kind() {
-        Kind::Collected(page_list) => Some((page_list % KINDS) as u32),
-        _ => None,
-    }
-}
-
 /// Bytes of the slot of an object of any collected heap; 0 for anything else.
 #[must_use]
 pub fn object_size(object: *const u8) -> usize {

@@ -34,7 +34,7 @@ pub const MUTATOR: [(usize, usize); 9] = [
 pub const TRACER: [(usize, usize); 3] =
     [place!(Tracer, next), place!(Tracer, end), place!(Tracer, by_slot)];
 /// The bit of a mutator's barrier that says that objects are being moved.
-pub const MOVING: u32 = super::super::cycle::MOVING;
+pub const MOVING: u32 = super::super::phase::MOVING;
 /// Where next, end, hole, slot and page are in a region.
 pub const REGION: [(usize, usize); 5] = [
     place!(Region, next),

@@ -13,9 +13,9 @@ use std::vec::Vec;
 #[cfg(not(miri))]
 use super::super::FREED;
 #[cfg(not(miri))]
-use super::super::cycle::Phase;
-#[cfg(not(miri))]
 use super::super::page::Evacuation;
+#[cfg(not(miri))]
+use super::super::phase::Phase;
 #[cfg(not(miri))]
 use super::super::raw::Mutator;
 use super::super::raw::{Heap, Options, Runtime, Tracer};

@@ -9,8 +9,8 @@ use std::vec::Vec;
 use heapwright_record::heap as record;
 
 use super::super::TRACED;
-use super::super::cycle;
 use super::super::heap;
+use super::super::phase::Phase;
 use super::super::raw::{Heap, Mutator, Options, Runtime, VERIFY_BARRIERS, VERIFY_HEAP};
 use super::{Head, references, trace};
 
@@ -254,7 +254,7 @@ fn a_dump_in_the_midst_of_a_collection_changes_nothing() {
                 world.put(steps % WIDTH / 2, 2);
             }
         }
-        assert!(dumps[cycle::Phase::Marking as usize] > 0, "{dumps:?}");
+        assert!(dumps[Phase::Marking as usize] > 0, "{dumps:?}");
         if !major {
             world.mutator.resume_majors();
         }

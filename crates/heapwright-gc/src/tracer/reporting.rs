@@ -22,9 +22,8 @@ use core::ptr;
 use heapwright_substrate::size_class::UNIT;
 
 use super::super::array::Array;
-use super::super::dirty_slots::TraceSlot;
 use super::super::ephemerons::Noted;
-use super::{Look, MOVABLE, Slots, TAGS, Tracer, Waiting};
+use super::{Look, MOVABLE, Slots, TAGS, TraceSlot, Tracer, Waiting};
 
 /// References that are reported before they are handed to the closure that looks.
 const LOOK: usize = 256;

@@ -1,6 +1,6 @@
 //! The runtime's callbacks, as the C interface has them, and how they are called.
 //!
-//! Each is called as its duties allow (see [`raw`](super)): those that look at objects by any thread,
+//! Each is called as its duties allow (see [`raw`](super::raw)): those that look at objects by any thread,
 //! `free` by the thread that sweeps or ends the heap, `wanted` and `moved` while the world stands still, `event` where
 //! the thread holds no lock.
 //!
@@ -9,9 +9,10 @@
 use core::ffi::{c_char, c_void};
 use core::ptr;
 
-use super::super::TRACED;
-use super::super::events::Event;
-use super::{Tracer, object_kind};
+use super::TRACED;
+use super::event::Event;
+use super::page::object_kind;
+use super::tracer::Tracer;
 
 /// What the language's runtime does for its heap. The C interface's struct.
 #[derive(Clone, Copy)]
@@ -41,7 +42,7 @@ pub struct Runtime {
     /// Hears of collections: see [`Event`]. Called by the thread that collects, sweeps or allocates, which holds no lock
     /// of the heap's. It may look at objects, ask for statistics, call `malloc` and write files; it
     /// allocates nothing in this heap, stores no references, collects nothing, joins and leaves nothing, and does not unwind.
-    /// While the world stands still ([`STOPPED`](super::super::STOPPED)) it takes no lock that a thread may hold at
+    /// While the world stands still ([`STOPPED`](super::STOPPED)) it takes no lock that a thread may hold at
     /// a safepoint, and takes part of the pause.
     pub event: Option<unsafe extern "C" fn(event: &Event, data: *mut c_void)>,
     /// As `trace`, which is used where there is one, and is handed the object's kind, too.
@@ -51,7 +52,7 @@ pub struct Runtime {
     /// Marking met a reference that leads to no object of the heap: to static data, to memory of `malloc`, to another heap. The
     /// runtime may mark what is its own there, and report what that leads to, by value or by its slots. Called as
     /// `trace` is, by any thread, once for each such reference and not for each target, null and what is no
-    /// multiple of 8 excepted; between the ends of [`Span::Trace`](super::super::Span::Trace) and only there.
+    /// multiple of 8 excepted; between the ends of [`Span::Trace`](super::Span::Trace) and only there.
     /// A minor collection reports what young objects and roots lead to.
     pub outside:
         Option<unsafe extern "C" fn(tracer: &Tracer, reference: *mut c_void, data: *mut c_void)>,
@@ -66,10 +67,10 @@ pub struct Runtime {
             data: *mut c_void,
         ) -> bool,
     >,
-    /// Bytes from which on a large object is an event, [`Span::Large`](super::super::Span::Large). 0: none is.
+    /// Bytes from which on a large object is an event, [`Span::Large`](super::Span::Large). 0: none is.
     pub large_bytes: usize,
     /// Objects have moved, and this one changes each reference that it reports by
-    /// [`Tracer::mark_movable`](super::Tracer::mark_movable), to what [`Mutator::moved`](super::Mutator::moved) says. Called while the world stands still, in one pause with the moves, for each
+    /// [`Tracer::mark_movable`](super::raw::Tracer::mark_movable), to what [`Mutator::moved`](super::raw::Mutator::moved) says. Called while the world stands still, in one pause with the moves, for each
     /// object of the heap, where it is now; also for one that has died and awaits its `free`, which may lead to what is gone: by such references it
     /// looks at nothing. It allocates nothing in
     /// this heap, and looks at other objects only as far as that bears references that were not changed yet. A heap

@@ -2,7 +2,7 @@
 //!
 //! Read by `heap`, which keeps them, `cycle`, `moving`, `helpers` and `dump`.
 
-use super::super::layout::Layout;
+use super::layout::Layout;
 
 /// Verify the heap after each collection.
 pub const VERIFY_HEAP: u32 = 1;
@@ -33,7 +33,7 @@ pub struct Options {
     /// Whether the runtime reports all stores, so that marking goes in steps.
     pub incremental: bool,
     /// Whether the runtime reports all stores, so that most collections need not look at what has
-    /// survived others: see [`Mutator::write`](super::Mutator::write).
+    /// survived others: see [`Mutator::write`](super::raw::Mutator::write).
     pub generations: bool,
     /// Threads that mark at most, mutators that stand still among them. Where there is much to
     /// mark, threads that only mark are made up to this number, as far as processors are idle; they
@@ -41,8 +41,8 @@ pub struct Options {
     /// Never more than there are processors.
     pub markers: u32,
     /// Whether objects are moved, where a heap has many more pages than it may have: then every
-    /// reference is reported where it is ([`Tracer::mark_slot`](super::Tracer::mark_slot),
-    /// [`Tracer::mark_range`](super::Tracer::mark_range), handles), or what it leads to stays where it is.
+    /// reference is reported where it is ([`Tracer::mark_slot`](super::raw::Tracer::mark_slot),
+    /// [`Tracer::mark_range`](super::raw::Tracer::mark_range), handles), or what it leads to stays where it is.
     pub compact: bool,
     /// Whether objects of a runtime without a `trace` are looked through word for word: each that may be an address
     /// within an object keeps it, and keeps it in place. Without this they hold no references.
