@@ -18,7 +18,7 @@ impl Heap {
     /// Whether an object is old: the next collection, if it is a minor one, takes it for live. Stops the world for an object
     /// that has survived and has no mark, because it is young or something was stored into it.
     pub(super) fn is_old(&self, me: &Mutator, object: *mut u8) -> bool {
-        let Some(page) = self.page_of(object.addr()) else { return false };
+        let Some(page) = self.space.page_of(object.addr()) else { return false };
         let offset = object.addr() - page.base().addr();
         if !self.generations.has_ages() || page.slot_of(offset) != Some(offset) {
             return false;
@@ -34,12 +34,7 @@ impl Heap {
     /// remembered.
     pub(super) fn is_seen_old(&self, page: &Page, offset: usize) -> bool {
         let all = self.generations.sticky_marks() == StickyMarks::Everything
-            && self.cycle.phase() != Phase::Marking;
+            && self.space.cycle.phase() != Phase::Marking;
         self.generations.has_ages() && page.is_marked(offset) && (all || page.has_survived(offset))
-    }
-
-    /// Whether an object is in a page with a pinned one, so that it does not move.
-    pub(super) fn is_pinned(&self, object: *mut u8) -> bool {
-        self.page_of(object.addr()).is_some_and(|page| page.pins.get() > 0)
     }
 }

@@ -31,9 +31,10 @@ use super::heap::Heap;
 use super::held::StickyMarks;
 use super::layout::PAGE_LISTS;
 use super::mutator::Mutator;
-use super::pacing::STEP;
 use super::pauses::Began;
+use super::payment::STEP;
 use super::phase::{MARKING, MOVING, Phase, STORES};
+use super::sizing::Measured;
 use super::tracer::Budget;
 use super::world::Stop;
 
@@ -44,7 +45,7 @@ impl Heap {
     /// Whether a collection may begin or go on. In the program's own fork handlers none may: the
     /// thread holds every lock.
     fn may_collect(&self) -> bool {
-        !self.fork.is_poisoned() && !self.cycle.is_held() && !sync::holds_all()
+        !self.fork.is_poisoned() && !self.space.cycle.is_held() && !sync::holds_all()
     }
 
     /// Stands still, if the world does.
@@ -101,7 +102,7 @@ impl Heap {
         if any {
             Line::new()
                 .text("a thread has ended at work in collected heap ")
-                .number(self.id() as usize)
+                .number(self.space.id() as usize)
                 .text(": it did not leave it (hw_gc_leave, hw_gc_detach), so all collections wait")
                 .write();
         }
@@ -122,7 +123,7 @@ impl Heap {
 
     /// Begins a cycle: a step, or all of its marking if stores are not reported.
     pub(super) fn collect_or_begin(&self, me: &Mutator) {
-        let budget = if self.options().incremental {
+        let budget = if self.space.options().incremental {
             Budget { deadline: self.deadline(1), bytes: self.first_step() }
         } else {
             Budget::NONE
@@ -133,13 +134,13 @@ impl Heap {
     /// Bytes to mark when a cycle begins: as many as there is time for in a small heap, whose memory grows by what is allocated until the cycle
     /// ends; in others as many as in any step, so that none is much longer.
     fn first_step(&self) -> usize {
-        let small = self.pacing.allowance() <= self.target().least.saturating_mul(2);
+        let small = self.space.pacing.allowance() <= self.space.target().least.saturating_mul(2);
         if small { usize::MAX } else { STEP }
     }
 
     /// A cycle from its beginning to its end, and all of its sweep.
     pub(super) fn collect(&self, me: &Mutator) {
-        self.collect_whole(me, self.options().generations);
+        self.collect_whole(me, self.space.options().generations);
     }
 
     /// A minor cycle from its beginning to its end, and all of its sweep: or a major one, if that is due, or ages are not known. Whether it
@@ -152,21 +153,21 @@ impl Heap {
     /// What is under way to its end, then a cycle from its beginning, and all of its sweep. Whether each is to be a `major` one, or
     /// what is due.
     fn collect_whole(&self, me: &Mutator, major: bool) {
-        let mut begun = self.cycle.phase() != Phase::Marking;
-        let mut cycles = self.cycle.number();
+        let mut begun = self.space.cycle.phase() != Phase::Marking;
+        let mut cycles = self.space.cycle.number();
         while self.may_collect() {
             if major {
                 self.generations.want_major();
             }
             self.advance(me, Budget::NONE, true);
-            if self.cycle.number() != cycles {
-                cycles = self.cycle.number();
+            if self.space.cycle.number() != cycles {
+                cycles = self.space.cycle.number();
                 if core::mem::replace(&mut begun, true) {
                     break;
                 }
             }
         }
-        while self.cycle.phase() == Phase::Moving && self.may_collect() {
+        while self.space.cycle.phase() == Phase::Moving && self.may_collect() {
             self.move_some(me, 0);
         }
         self.sweep_all();
@@ -179,17 +180,17 @@ impl Heap {
             return;
         }
         // What the last cycle left must be moved and swept before marks are made.
-        if self.cycle.phase() == Phase::Moving {
+        if self.space.cycle.phase() == Phase::Moving {
             self.move_some(me, budget.deadline);
-            if self.cycle.phase() == Phase::Moving || budget.is_spent() {
+            if self.space.cycle.phase() == Phase::Moving || budget.is_spent() {
                 return;
             }
         }
-        if self.cycle.phase() == Phase::Sweeping && !self.sweep_until(budget.deadline) {
+        if self.space.cycle.phase() == Phase::Sweeping && !self.sweep_until(budget.deadline) {
             return;
         }
         let ready = || self.clear_sticky_marks(me, budget.deadline) && self.plan(budget.deadline);
-        if self.cycle.phase() != Phase::Marking && !(begin && ready()) {
+        if self.space.cycle.phase() != Phase::Marking && !(begin && ready()) {
             return;
         }
         me.stack.note();
@@ -200,10 +201,10 @@ impl Heap {
         let began = Began::now(asked);
         // Another mutator may have gone on while this one stopped the world; or something could not be
         // remembered since marks were looked at, and they must go first.
-        let lost = self.cycle.phase() == Phase::Idle
+        let lost = self.space.cycle.phase() == Phase::Idle
             && self.generations.sticky_marks() != StickyMarks::Nothing
             && self.generations.remembered.has_lost();
-        if matches!(self.cycle.phase(), Phase::Sweeping | Phase::Moving) || lost {
+        if matches!(self.space.cycle.phase(), Phase::Sweeping | Phase::Moving) || lost {
             return self.go_on(me);
         }
         self.pause_begins(me, &began);
@@ -212,7 +213,7 @@ impl Heap {
             mutator.tracer.publish();
             mutator.tracer.dirty_slots.give(&self.dirty_slots);
         });
-        if self.cycle.phase() == Phase::Idle {
+        if self.space.cycle.phase() == Phase::Idle {
             self.begin(me);
         }
         self.marking.set_deadline(budget.deadline);
@@ -220,7 +221,7 @@ impl Heap {
             self.finish(me, &began);
         }
         let (pause, cpu) = self.pauses.add(&began);
-        self.sizing.end_step(cpu);
+        self.space.sizing.end_step(cpu);
         self.go_on(me);
         self.pause_ends(me, &began, pause);
         self.due.tell();
@@ -231,24 +232,25 @@ impl Heap {
         let deadline = os::now_ns().saturating_add(budget).max(1);
         self.at_safepoint(me);
         let due = self.is_owed();
-        let incremental = self.options().incremental;
+        let incremental = self.space.options().incremental;
         // Without barriers marking cannot be left half done.
         let until = if incremental || !due { deadline } else { 0 };
         self.advance(me, Budget { deadline: until, bytes: usize::MAX }, due);
-        if self.cycle.phase() == Phase::Sweeping && os::now_ns() < deadline {
+        if self.space.cycle.phase() == Phase::Sweeping && os::now_ns() < deadline {
             self.sweep_until(deadline);
         }
-        self.cycle.phase() == Phase::Idle
+        self.space.cycle.phase() == Phase::Idle
             && !self.generations.is_clearing()
             && !self.is_to_compact()
     }
 
     /// From now on there are marks.
     fn begin(&self, me: &Mutator) {
-        self.cycle.enter(Phase::Marking);
+        self.space.cycle.enter(Phase::Marking);
         let minor = self.generations.begin();
         self.set_barrier(
-            if self.options().incremental { MARKING } else { 0 } | if minor { STORES } else { 0 },
+            if self.space.options().incremental { MARKING } else { 0 }
+                | if minor { STORES } else { 0 },
         );
         if minor {
             self.begin_remembered();
@@ -257,58 +259,67 @@ impl Heap {
             self.forget_remembered();
         }
         self.collection_begins(me);
-        self.pacing.note_begin();
+        self.space.pacing.note_begin();
     }
 
     /// Sets what stores are reported for: `barrier`, and moving while there is a plan. A verified
     /// heap gets all stores reported.
     pub(super) fn set_barrier(&self, barrier: u32) {
-        let all = self.moving.is_on() || self.is_verified();
+        let all = self.moving.is_on() || self.space.is_verified();
         let barrier = barrier & !MOVING | if all { MOVING } else { 0 };
-        self.cycle.barrier.store(barrier, Relaxed);
+        self.space.cycle.barrier.store(barrier, Relaxed);
         self.each_mutator(|mutator| mutator.barrier.store(barrier, Relaxed));
     }
 
     /// All is marked. From now on pages are swept.
     fn finish(&self, me: &Mutator, began: &Began) {
         self.trace_ends(me);
-        if self.options().verify & super::options::VERIFY_BARRIERS != 0 {
+        if self.space.options().verify & super::options::VERIFY_BARRIERS != 0 {
             self.verify_barriers(me);
         }
-        let (target, mut unused) = (self.target(), 0);
+        let (target, mut unused) = (self.space.target(), 0);
         self.each_mutator(|mutator| {
             unused += mutator.unused();
             mutator.drop_regions(false);
             self.marking.keep_counts(&mutator.tracer);
         });
         let minor = self.generations.is_minor();
-        let lists = self.supply.lists.lock();
+        let lists = self.space.lists.lock();
         let (mut live, old_bytes) =
             if minor { (lists.old, lists.old_bytes) } else { ([0; PAGE_LISTS], 0) };
         let young_bytes = lists.young_bytes;
         drop(lists);
-        self.pacing.note_cycle(&target, unused, minor);
-        let allocated = self.pacing.end_allocating();
+        self.space.pacing.note_cycle(&target, unused, minor);
+        let allocated = self.space.pacing.end_allocating();
         let marked = self.marking.take_counts(&mut live);
-        self.marking.trim(self.pacing.live());
+        self.marking.trim(self.space.pacing.live());
         let slots = old_bytes + marked;
-        let first = self.cycle.number() == 0;
+        let first = self.space.cycle.number() == 0;
         let survival = self.generations.end_marking(first, allocated, marked, young_bytes);
         // How many external bytes go with dead objects is known when the sweep is over; until then
         // the share of dead bytes of slots is taken for it.
-        let all = self.pacing.estimate_live(slots, allocated);
-        self.size(all, allocated, marked, began);
+        let all = self.space.pacing.estimate_live(slots, allocated);
+        let measured = Measured {
+            live: all,
+            allocated,
+            marked,
+            step: began.cpu() as usize,
+            swept: self.pauses.swept_ns(),
+            cycle: self.space.cycle.number() + 1,
+            minor,
+        };
+        self.space.sizing.size(&target, &measured);
         self.set_goal(all);
         self.choose_next(survival);
-        self.cycle.end_marking();
+        self.space.cycle.end_marking();
         let moves = self.moving.is_on();
-        self.cycle.enter(if moves { Phase::Moving } else { Phase::Sweeping });
-        self.supply.lists.lock().begin_sweep(&live);
+        self.space.cycle.enter(if moves { Phase::Moving } else { Phase::Sweeping });
+        self.space.lists.lock().begin_sweep(&live);
         self.sweep_begins();
         if moves && !self.moves_in_steps() {
             self.during(Span::Move, me, || self.move_stopped(me, 0));
         }
-        if self.options().verify & super::options::VERIFY_HEAP != 0 {
+        if self.space.options().verify & super::options::VERIFY_HEAP != 0 {
             self.verify(me);
         }
     }
@@ -316,11 +327,11 @@ impl Heap {
     /// Collects at an allocation: of a heap that is stressed, at each.
     #[cold]
     pub(super) fn stress(&self, me: &Mutator) {
-        if me.deferred.get() > 0 || self.cycle.is_held() {
+        if me.deferred.get() > 0 || self.space.cycle.is_held() {
             return;
         }
-        let verify = self.options().verify;
-        if self.options().incremental && verify & super::options::VERIFY_HEAP == 0 {
+        let verify = self.space.options().verify;
+        if self.space.options().incremental && verify & super::options::VERIFY_HEAP == 0 {
             // Little steps, so that stores come between them. The verifier of the heap, which looks for
             // forgotten roots, wants whole collections.
             let budget = Budget { deadline: os::now_ns().max(1), bytes: 1 };

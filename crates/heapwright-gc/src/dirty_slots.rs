@@ -17,11 +17,12 @@
 //! Filled by `raw` and `moving`, emptied by `cycle` and `moving`.
 
 use super::bag;
+use super::find;
 use super::heap::Heap;
 use super::layout;
 use super::mutator::Mutator;
 use super::phase::Phase;
-use super::tracer::{self, TraceSlot, Tracer};
+use super::tracer::{TraceSlot, Tracer};
 
 /// A place, and the function that traces it.
 type Place = (*mut u8, TraceSlot);
@@ -57,9 +58,10 @@ impl Heap {
     ) {
         let traced = |(_, page_list)| layout::is_traced(page_list);
         // While marking goes on, an object without a mark was not traced yet.
-        let was_scanned = || self.cycle.phase() != Phase::Marking || self.is_marked(parent);
+        let was_scanned =
+            || self.space.cycle.phase() != Phase::Marking || self.space.is_marked(parent);
         let recent = &me.tracer.dirty_slots;
-        if !tracer::list_of(parent.addr(), self.tag()).is_some_and(traced)
+        if !find::list_of(parent.addr(), self.space.tag()).is_some_and(traced)
             || !was_scanned()
             || recent.has(place.addr(), trace as usize)
         {
@@ -69,11 +71,11 @@ impl Heap {
         if recent.push(self, &self.dirty_slots, entry) {
             return;
         }
-        if self.cycle.phase() == Phase::Marking {
+        if self.space.cycle.phase() == Phase::Marking {
             self.note_overflow(parent);
         } else {
             // The place will not be traced again: so nothing that it may lead to moves.
-            self.abandon_plan();
+            self.space.abandon_plan();
         }
     }
 

@@ -149,15 +149,15 @@ mod tests {
         let slot = Heap::make(Options::new(), Runtime::new()).unwrap();
         let heap = &slot.value;
         let mutator = Mutator::attach(heap).unwrap();
-        heap.cycle.enter(Phase::Moving);
+        heap.space.cycle.enter(Phase::Moving);
         heap.fork.poisoned.set(1);
         for _ in 0..8 {
             assert!(!mutator.value.alloc(200_000, LEAF as usize).is_null());
             mutator.value.owe(1 << 20);
             assert!(!mutator.value.alloc(100, LEAF as usize).is_null());
         }
-        assert_eq!(heap.cycle.phase(), Phase::Moving);
-        heap.cycle.enter(Phase::Idle);
+        assert_eq!(heap.space.cycle.phase(), Phase::Moving);
+        heap.space.cycle.enter(Phase::Idle);
         Mutator::detach(mutator);
         Heap::end(slot);
     }

@@ -221,8 +221,8 @@ impl Heap {
     /// Marking has ended: chooses which marks are to stay, and for which stores barriers are.
     pub(super) fn choose_next(&self, survival: Survival) {
         let mut sticky = StickyMarks::Nothing;
-        if self.options().generations {
-            let (live, goal) = (self.pacing.live(), self.pacing.goal());
+        if self.space.options().generations {
+            let (live, goal) = (self.space.pacing.live(), self.space.pacing.goal());
             sticky = self.generations.choose_next(live, goal, survival);
         }
         self.generations.set_sticky_marks(sticky);
@@ -248,21 +248,21 @@ impl Heap {
             if !self.stop_world(me) {
                 return false;
             }
-            generations.clearing.set(usize::from(self.cycle.phase() == Phase::Idle));
+            generations.clearing.set(usize::from(self.space.cycle.phase() == Phase::Idle));
             self.go_on(me);
         }
         loop {
             // Under the lock pages neither come nor go, and another mutator that does this goes on from here.
-            let lists = self.supply.lists.lock();
+            let lists = self.space.lists.lock();
             let from = generations.clearing.get();
             if from == 0 {
                 return generations.sticky_marks() == StickyMarks::Nothing;
             }
-            let end = self.supply.pages.made() + 1;
+            let end = self.space.pages.made() + 1;
             let to = (from + CLEARED_AT_A_TIME).min(end);
             // A thread that sees a mark gone sees that the sweep that had left it is over (see `held`).
             fence(Release);
-            for page in (from..to).filter_map(|number| self.supply.pages.get(number)) {
+            for page in (from..to).filter_map(|number| self.space.pages.get(number)) {
                 if page.state() == State::InUse {
                     bits::clear(page.marks());
                 }

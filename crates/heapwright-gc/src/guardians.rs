@@ -315,7 +315,7 @@ impl Heap {
         if inner.is_empty() {
             return false;
         }
-        let is_unmarked = |object| self.is_unmarked(object);
+        let is_unmarked = |object| self.space.is_unmarked(object);
         let mut mark = |object| me.tracer.edge(object);
         if inner.mark(&is_unmarked, &mut mark) {
             return true;
@@ -331,7 +331,7 @@ impl Heap {
     pub(super) fn sweep_guardians(&self) {
         let mut inner = self.guardians.inner.lock();
         if !inner.is_empty() {
-            inner.sweep(&|object| self.is_unmarked(object));
+            inner.sweep(&|object| self.space.is_unmarked(object));
         }
     }
 }

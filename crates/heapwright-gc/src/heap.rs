@@ -20,11 +20,9 @@ use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::ptr;
 
-use heapwright_substrate::address_map::Entry;
 use heapwright_substrate::ids::{Recycled, Slot};
 use heapwright_substrate::substrate;
 use heapwright_substrate::sync::Lock;
-use heapwright_substrate::sync::atomic::{AtomicU32, Ordering};
 
 use super::bag::Bag;
 use super::cell::Num;
@@ -33,43 +31,28 @@ use super::events::Events;
 use super::finalizers::Finalizers;
 use super::forks::ForkPart;
 use super::generations::Generations;
-use super::growth::Target;
 use super::guardians::Guardians;
 use super::handles::Handles;
 use super::held::State;
-use super::layout::{self, KINDS, Sizes};
+use super::layout;
 use super::marking::Marking;
 use super::moving::Moving;
 use super::mutator::Mutator;
 use super::options::Options;
-use super::pacing::Pacing;
 use super::page::Page;
-use super::page_supply::{PageSupply, Wanted};
 use super::pauses::Pauses;
-use super::phase::Cycle;
 use super::runtime::Runtime;
-use super::sizing::Sizing;
+use super::space::Space;
 use super::unprotected::Unprotected;
 use super::weak::Weak;
 use super::weak_passes::WeakPasses;
 use super::world::World;
 
-/// What a heap was made with.
-pub(super) struct Setup {
-    pub(super) runtime: Runtime,
-    pub(super) options: Options,
-    pub(super) sizes: Sizes,
-}
-
 /// A heap. Zero is one that nobody uses.
 pub(super) struct Heap {
-    setup: UnsafeCell<MaybeUninit<Setup>>,
-    tag: AtomicU32,
-    id: Num,
+    runtime: UnsafeCell<MaybeUninit<Runtime>>,
+    pub(super) space: Space,
     pub(super) world: World,
-    pub(super) cycle: Cycle,
-    pub(super) supply: PageSupply,
-    pub(super) pacing: Pacing,
     pub(super) marking: Marking,
     pub(super) generations: Generations,
     pub(super) handles: Handles,
@@ -82,14 +65,9 @@ pub(super) struct Heap {
     pub(super) due: Due,
     pub(super) weak_passes: WeakPasses,
     pub(super) unprotected: Unprotected,
-    pub(super) sizing: Sizing,
 
     /// Its part in a fork.
     pub(super) fork: ForkPart,
-    /// How much memory it may have (see `growth::Target`).
-    factor: Num,
-    least: Num,
-    most: Num,
     /// Whether it is in use.
     open: Num,
     pub(super) pauses: Pauses,
@@ -138,25 +116,16 @@ impl Heap {
         // SAFETY: zero is a heap that nobody uses.
         let slot = unsafe { HEAPS.take_zeroed() }?;
         let heap = &slot.value;
-        let setup = Setup { runtime, options, sizes: Sizes::of(options.layout) };
         // SAFETY: nobody else knows the heap yet.
-        unsafe { (*heap.setup.get()).write(setup) };
-        let mut lists = heap.supply.lists.lock();
-        // Piece by piece: the whole is too large for a stack.
-        lists.clear();
-        for (pool, of) in lists.pool.iter_mut().enumerate() {
-            of.slot = heap.sizes().slot(pool);
-        }
-        drop(lists);
+        unsafe { (*heap.runtime.get()).write(runtime) };
+        // SAFETY: nobody else knows the heap yet.
+        unsafe { heap.space.begin(slot.id(), options) };
         *heap.finalizers.lock() = Finalizers::new();
-        heap.id.set(slot.id() as usize);
-        heap.tag.store(Entry::tag(slot.id()), Ordering::Relaxed);
         heap.set_target(options.factor_percent(), options.least_bytes(), options.most_bytes());
         if !heap.marking.begin() {
             HEAPS.give(slot);
             return None;
         }
-        heap.sizing.begin();
         heap.begin_events();
         heap.set_barrier(0);
         heap.open.set(1);
@@ -171,7 +140,7 @@ impl Heap {
         heap.marking.helpers.end();
         // A mutator that is still attached must not be waited for when the heap is used again.
         heap.world.forget_others(None, |handshake| {
-            if heap.is_verified() {
+            if heap.space.is_verified() {
                 Self::refuse("a collected heap was destroyed that a mutator is attached to");
             }
             // SAFETY: a handshake of a heap's world is a mutator's.
@@ -179,7 +148,7 @@ impl Heap {
             mutator.settle();
             mutator.clear();
         });
-        for page in heap.supply.pages.all() {
+        for page in heap.space.pages.all() {
             match page.state() {
                 State::None => continue,
                 State::InUse => {
@@ -193,9 +162,9 @@ impl Heap {
                 }
                 State::Empty => {}
             }
-            PageSupply::give_units(page);
+            Space::give_units(page);
         }
-        heap.supply.pages.end();
+        heap.space.end();
         heap.handles.end();
         heap.weak.end();
         heap.moving.end();
@@ -205,121 +174,54 @@ impl Heap {
         heap.due.end();
         heap.weak_passes.end();
         heap.unprotected.end();
-        heap.sizing.end();
         heap.marking.end();
         heap.generations.end();
-        heap.cycle.end();
         heap.fork.end();
-        heap.pacing.end();
         heap.pauses.clear();
         heap.events.end();
         HEAPS.give(slot);
     }
 
-    #[inline]
-    fn setup(&self) -> &Setup {
-        // SAFETY: written by `make`, before anybody else knew the heap.
-        let setup = unsafe { &*self.setup.get() };
-        // SAFETY: `make` wrote it before anybody else knew the heap.
-        unsafe { setup.assume_init_ref() }
-    }
-
     /// The runtime.
     #[inline]
     pub(super) fn runtime(&self) -> &Runtime {
-        &self.setup().runtime
+        // SAFETY: written by `make`, before anybody else knew the heap.
+        let runtime = unsafe { &*self.runtime.get() };
+        // SAFETY: `make` wrote it before anybody else knew the heap.
+        unsafe { runtime.assume_init_ref() }
     }
 
-    /// What it was made with.
-    pub(super) fn options(&self) -> &Options {
-        &self.setup().options
-    }
-
-    /// How much memory it may have.
-    pub(super) fn target(&self) -> Target {
-        Target {
-            factor: self.factor.get(),
-            least: self.least.get(),
-            most: self.most.get(),
-            incremental: self.options().incremental,
-        }
-    }
-
-    /// Changes that, from now on: what may be allocated before the next cycle ends is decided anew. By any thread.
+    /// Changes how much memory it may have: what may be allocated before the next cycle ends is decided anew. By any thread.
     pub(super) fn set_target(&self, factor: usize, least: usize, most: usize) {
-        self.factor.set(factor);
-        self.least.set(least);
-        self.most.set(most);
-        self.set_goal(self.pacing.live());
-    }
-
-    /// The layout's sizes.
-    #[inline]
-    pub(super) fn sizes(&self) -> &Sizes {
-        &self.setup().sizes
-    }
-
-    /// Bytes of a slot of a page list.
-    #[inline]
-    pub(super) fn slot(&self, page_list: usize) -> usize {
-        self.sizes().slot(page_list / KINDS)
-    }
-
-    /// Its id in the entries of its pages.
-    pub(super) fn id(&self) -> u32 {
-        self.id.get() as u32
-    }
-
-    /// The bits of the id in the entries of its pages.
-    #[inline]
-    pub(super) fn tag(&self) -> u32 {
-        self.tag.load(Ordering::Relaxed)
-    }
-
-    /// Whether it collects at every allocation.
-    #[inline]
-    pub(super) fn is_stressed(&self) -> bool {
-        self.options().verify & super::options::STRESS != 0
-    }
-
-    /// Whether the heap is verified, and mistakes of the runtime are named.
-    #[inline]
-    pub(super) fn is_verified(&self) -> bool {
-        self.options().verify & (super::options::VERIFY_HEAP | super::options::VERIFY_BARRIERS) != 0
-    }
-
-    /// What a page of a page list is to be, whose slots have so many bytes.
-    fn page_wanted(&self, page_list: usize, slot: usize) -> Wanted {
-        let (cycle, limit) = (self.cycle.number(), self.page_limit());
-        Wanted { heap: self.id(), page_list, slot, cycle, limit, zero: self.clears(page_list) }
-    }
-
-    /// Whether objects of a page list arrive zeroed.
-    pub(super) fn clears(&self, page_list: usize) -> bool {
-        layout::is_traced(page_list) && !self.options().uncleared
+        self.space.sizing.set_target(factor, least, most);
+        self.set_goal(self.space.pacing.live());
     }
 
     /// Bytes that its pages may have, with what the runtime has in malloc.
     pub(super) fn page_limit(&self) -> usize {
-        self.target().most.saturating_sub(self.marking.chunks.beyond_a_few())
+        self.space.target().most.saturating_sub(self.marking.chunks.beyond_a_few())
     }
 
     /// A fresh page for a page list, if the heap has less than `most` bytes with it.
     pub(super) fn new_page(&self, page_list: usize, most: usize) -> Option<&'static Page> {
-        let wanted = self.page_wanted(page_list, self.slot(page_list));
-        self.whole().supply.new_page(&self.pacing, wanted, most)
+        let wanted = self.space.wanted(page_list, self.space.slot(page_list), self.page_limit());
+        self.whole().space.new_page(wanted, most)
     }
 
     /// A page for a page list, from the empty ones.
     pub(super) fn take_empty(&self, page_list: usize) -> Option<&'static Page> {
-        self.whole().supply.take_empty(self.page_wanted(page_list, self.slot(page_list)))
+        self.whole().space.take_empty(self.space.wanted(
+            page_list,
+            self.space.slot(page_list),
+            self.page_limit(),
+        ))
     }
 
     /// A page that is one large object.
     pub(super) fn new_large(&self, size: usize, page_list: usize) -> Option<&'static Page> {
-        let wanted = self.page_wanted(page_list, size);
-        let page = self.whole().supply.new_large(&self.pacing, wanted)?;
-        self.pacing.add_allocated(page.footprint());
+        let wanted = self.space.wanted(page_list, size, self.page_limit());
+        let page = self.whole().space.new_large(wanted)?;
+        self.space.pacing.add_allocated(page.footprint());
         self.note_used(page);
         Some(page)
     }
@@ -353,8 +255,7 @@ impl Heap {
         self.due.before_fork();
         self.weak_passes.before_fork();
         self.unprotected.before_fork();
-        self.sizing.before_fork();
-        self.supply.before_fork();
+        self.space.before_fork();
         self.weak.before_fork();
         self.marking.before_fork();
         self.generations.remembered.before_fork();
@@ -385,10 +286,7 @@ impl Heap {
         unsafe { self.weak.after_fork() };
         // SAFETY: its lock was taken before the fork by this thread, or by the one that it is a
         // copy of.
-        unsafe { self.supply.after_fork() };
-        // SAFETY: its lock was taken before the fork by this thread, or by the one that it is a
-        // copy of.
-        unsafe { self.sizing.after_fork() };
+        unsafe { self.space.after_fork() };
         // SAFETY: its lock was taken before the fork by this thread, or by the one that it is a
         // copy of.
         unsafe { self.unprotected.after_fork() };

@@ -131,7 +131,7 @@ impl Heap {
 
     /// Threads that mark at most: never more than the processors that the caller may use.
     fn markers(&self) -> usize {
-        match self.options().markers as usize {
+        match self.space.options().markers as usize {
             0 => os::cpus().min(MARKERS),
             1 => 1,
             markers => os::cpus().min(markers),

@@ -20,7 +20,7 @@
 //! (Segregated fits, as in Wilson et al., 1995, of memory that is there and not of addresses. Slots in pages of several units
 //! were the other way: see docs/decisions.md.)
 //!
-//! Part of `page_supply` and `page_lists`.
+//! Part of `space` and `page_lists`.
 
 use core::ptr;
 
@@ -32,10 +32,10 @@ use heapwright_substrate::size_class::UNIT;
 
 use super::free_large::{FreeLarge, GRAINS, MOST, WASTE};
 use super::held::State;
-use super::pacing::Pacing;
+use super::layout::LARGE;
 use super::page::Page;
 use super::page_lists::PageLists;
-use super::page_supply::{PageSupply, Wanted};
+use super::space::{Space, Wanted};
 
 /// Bytes that an object of `size` bytes has of memory: whole system pages.
 pub(super) fn footprint(size: usize) -> usize {
@@ -47,16 +47,16 @@ pub(super) fn is_too_large(size: usize, most: usize) -> bool {
     size / UNIT >= MAX_UNITS || footprint(size) > most
 }
 
-impl PageSupply {
+impl Space {
     /// A page that is one large object: one that waits, or a new one.
-    pub(super) fn new_large(&self, pacing: &Pacing, wanted: Wanted) -> Option<&Page> {
+    pub(super) fn new_large(&self, wanted: Wanted) -> Option<&Page> {
         let size = wanted.slot;
         let units = size.checked_add(UNIT - 1)? / UNIT;
         let page = self
-            .reuse(pacing, wanted, units, FreeLarge::take_for)
-            .or_else(|| self.take_new(pacing, wanted, units, false))
-            .or_else(|| self.reuse(pacing, wanted, units, FreeLarge::take_larger))
-            .or_else(|| self.take_new(pacing, wanted, units, true))?;
+            .reuse(wanted, units, FreeLarge::take_for)
+            .or_else(|| self.take_new(wanted, units, false))
+            .or_else(|| self.reuse(wanted, units, FreeLarge::take_larger))
+            .or_else(|| self.take_new(wanted, units, true))?;
         page.take_large();
         Some(page)
     }
@@ -64,7 +64,6 @@ impl PageSupply {
     /// One that waits, as `take` chooses it.
     fn reuse(
         &self,
-        pacing: &Pacing,
         wanted: Wanted,
         units: usize,
         take: for<'a> fn(&mut FreeLarge, &'a super::pages::Pages, usize, usize) -> Option<&'a Page>,
@@ -76,7 +75,7 @@ impl PageSupply {
         let mut lists = self.lists.lock();
         let page = take(&mut lists.free_large, &self.pages, units, needs)?;
         let dirty = page.footprint();
-        if !pacing.is_below(lists.bytes() + needs.max(dirty), wanted.limit) {
+        if !self.pacing.is_below(lists.bytes() + needs.max(dirty), wanted.limit) {
             lists.free_large.put(page);
             return None;
         }
@@ -85,7 +84,7 @@ impl PageSupply {
         page.assign(wanted.page_list, wanted.slot, wanted.cycle);
         // Nobody looks before the object is whole: a sweep of a collection that has yet to begin would be the first.
         lists.add(&self.pages, page);
-        pacing.note_pages(lists.bytes());
+        self.pacing.note_pages(lists.bytes());
         drop(lists);
         if wanted.zero {
             zero(page, dirty);
@@ -94,13 +93,7 @@ impl PageSupply {
     }
 
     /// One of a new run. If it may not be had, empty pages go back for it, one by one, if they `give_way`.
-    fn take_new(
-        &self,
-        pacing: &Pacing,
-        wanted: Wanted,
-        units: usize,
-        give_way: bool,
-    ) -> Option<&Page> {
+    fn take_new(&self, wanted: Wanted, units: usize, give_way: bool) -> Option<&Page> {
         let needs = footprint(wanted.slot);
         let want = if wanted.zero { Want::Zero } else { Want::Any };
         let mut lists = self.lists.lock();
@@ -108,7 +101,7 @@ impl PageSupply {
         let take = || runs::take(units, 1, want, wanted.entry(), Entry::collected_rest);
         let page = self.pages.make()?;
         let run = loop {
-            let may = pacing.is_below(lists.bytes().saturating_add(needs), wanted.limit);
+            let may = self.pacing.is_below(lists.bytes().saturating_add(needs), wanted.limit);
             if let Some(run) = may.then(take).flatten() {
                 break run;
             }
@@ -124,11 +117,11 @@ impl PageSupply {
         // Memory behind the object that it is not worth a call to give back, if there may be as much.
         let keeps_rest = !run.zero
             && rest < needs / WASTE
-            && pacing.is_below(lists.bytes().saturating_add(units * UNIT), wanted.limit);
+            && self.pacing.is_below(lists.bytes().saturating_add(units * UNIT), wanted.limit);
         page.zero_from.set(if keeps_rest { usize::MAX } else { needs });
         // Counted under the lock under which it was asked for: others ask before the object is zero.
         lists.add(&self.pages, page);
-        pacing.note_pages(lists.bytes());
+        self.pacing.note_pages(lists.bytes());
         drop(lists);
         if !run.zero {
             if !keeps_rest && !gives_rest(page, needs) {
@@ -136,7 +129,7 @@ impl PageSupply {
                 let mut lists = self.lists.lock();
                 page.zero_from.set(usize::MAX);
                 lists.large_grows(page, rest);
-                pacing.note_pages(lists.bytes());
+                self.pacing.note_pages(lists.bytes());
             }
             if wanted.zero {
                 zero(page, wanted.slot);
@@ -158,23 +151,16 @@ impl PageSupply {
 
     /// The object of a page is to have `size` bytes, in as many units; those that it has more are zero, if it `clears`. False: the heap may
     /// not have as much.
-    pub(super) fn resize_large(
-        &self,
-        pacing: &Pacing,
-        page: &Page,
-        size: usize,
-        limit: usize,
-        clears: bool,
-    ) -> bool {
+    fn resize_large(&self, page: &Page, size: usize, limit: usize, clears: bool) -> bool {
         let mut lists = self.lists.lock();
         let (has, needs) = (page.footprint(), footprint(size));
         if needs > has {
-            if !pacing.is_below(lists.bytes() + needs - has, limit) {
+            if !self.pacing.is_below(lists.bytes() + needs - has, limit) {
                 return false;
             }
             page.zero_from.set(needs);
             lists.large_grows(page, needs - has);
-            pacing.note_pages(lists.bytes());
+            self.pacing.note_pages(lists.bytes());
         }
         drop(lists);
         let (had, dirty) = (page.slot.get(), size.min(has));
@@ -185,6 +171,28 @@ impl PageSupply {
         }
         page.resize_large(size);
         true
+    }
+
+    /// An object is to have `size` bytes, in a heap of at most `limit`. Whether it has them.
+    pub(super) fn resize(&self, object: *mut u8, size: usize, limit: usize) -> bool {
+        let Some(page) = self.page_of(object.addr()) else { return false };
+        let pool = self.sizes().pool(size);
+        let in_place = || {
+            let clears = self.clears(page.page_list.get());
+            self.resize_large(page, size, limit, clears)
+        };
+        if page.is_large() && self.is_large_of(size, page.units.get()) && in_place() {
+            return true;
+        }
+        if pool != page.pool() || page.is_large() {
+            page.resized.set(1);
+        }
+        size <= page.slot.get()
+    }
+
+    /// Whether an object of `size` bytes is a large one of so many units.
+    pub(super) fn is_large_of(&self, size: usize, units: usize) -> bool {
+        self.sizes().pool(size) == LARGE && size.div_ceil(UNIT) == units
     }
 
     /// Gives one page that waits back. False: there is none.

@@ -110,6 +110,8 @@ mod mark_chunks;
 #[cfg(not(loom))]
 mod marking;
 #[cfg(not(loom))]
+mod marks;
+#[cfg(not(loom))]
 mod minors;
 #[cfg(not(loom))]
 mod moving;
@@ -130,13 +132,15 @@ mod page_lists;
 #[cfg(not(loom))]
 mod page_search;
 #[cfg(not(loom))]
-mod page_supply;
-#[cfg(not(loom))]
 mod pages;
 #[cfg(not(loom))]
 mod pauses;
 #[cfg(not(loom))]
+mod payment;
+#[cfg(not(loom))]
 mod phase;
+#[cfg(not(loom))]
+mod placement;
 #[cfg(not(loom))]
 mod plan;
 #[cfg(not(loom))]
@@ -150,6 +154,8 @@ mod remembered;
 mod runtime;
 #[cfg(not(loom))]
 mod sizing;
+#[cfg(not(loom))]
+mod space;
 #[cfg(not(loom))]
 mod spans;
 #[cfg(not(loom))]
@@ -229,7 +235,7 @@ fn describe_slot(head: usize, address: *const u8) -> Description {
     let mut found = Description { owner, ..describe::nothing(describe::Kind::Collected) };
     if let Some(heap) = heap::of(owner)
         && let Some(slot) =
-            heap.slot_at(head, address.addr(), |page, start| heap.holds(page, start))
+            heap.space.slot_at(head, address.addr(), |page, start| heap.space.holds(page, start))
     {
         found.state = if slot.holds { BlockState::InUse } else { BlockState::Free };
         found.block = base + slot.start;

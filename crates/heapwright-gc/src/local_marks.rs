@@ -141,7 +141,7 @@ impl Heap {
     /// twice.
     pub(super) fn merge_local_marks(&self) {
         self.marking.local_marks.used.set(0);
-        for page in self.supply.pages.all() {
+        for page in self.space.pages.all() {
             let Some(local_bitmap) = self.marking.local_marks.take(page) else { continue };
             let twice = bits::merge(local_bitmap, page.marks());
             if twice > 0 {
@@ -188,11 +188,11 @@ mod tests {
             .iter()
             .zip(marks)
             .for_each(|(word, marks)| word.store(marks, Ordering::Relaxed));
-        assert!(heap.is_marked(objects[3]) && !heap.is_marked(objects[4]));
+        assert!(heap.space.is_marked(objects[3]) && !heap.space.is_marked(objects[4]));
         // And now it does.
         mark(&first.tracer, 2);
         heap.merge_local_marks();
-        assert!(objects.into_iter().all(|object| heap.is_marked(object)));
+        assert!(objects.into_iter().all(|object| heap.space.is_marked(object)));
         for mutator in &mutators {
             heap.marking.keep_counts(&mutator.value.tracer);
         }
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(heap.marking.take_counts(&mut counted), 6 * 48);
         assert_eq!(counted.iter().sum::<usize>(), 6);
         // The local bitmap is empty again.
-        assert!(heap.supply.pages.all().all(|page| heap.marking.local_marks.take(page).is_none()));
+        assert!(heap.space.pages.all().all(|page| heap.marking.local_marks.take(page).is_none()));
         mutators.into_iter().for_each(Mutator::detach);
         Heap::end(slot);
     }

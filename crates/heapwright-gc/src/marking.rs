@@ -17,10 +17,8 @@
 //!
 //! Called by `cycle`; `tracer` does the work.
 
-use heapwright_substrate::address_map::MAP;
 use heapwright_substrate::sync::atomic::{AtomicU32, Ordering};
 
-use super::bits::{self, Bits};
 use super::cell::Num;
 use super::event::Span;
 use super::gang::{Chunk, Gang};
@@ -30,8 +28,8 @@ use super::layout::PAGE_LISTS;
 use super::local_marks::LocalMarks;
 use super::mark_chunks::MarkChunks;
 use super::mutator::Mutator;
-use super::page::{self, Page};
-use super::tracer::{self, Budget, Marks, Tracer};
+use super::page::Page;
+use super::tracer::{Budget, Marks, Tracer};
 
 /// What the threads that mark one heap share. Zero has nothing to mark.
 pub(super) struct Marking {
@@ -163,7 +161,7 @@ impl Heap {
                 return false;
             }
             if self.marking.overflowed.swap(0, Ordering::Relaxed) != 0 {
-                for page in self.supply.pages.all().filter(|page| page.overflowed.get() != 0) {
+                for page in self.space.pages.all().filter(|page| page.overflowed.get() != 0) {
                     me.tracer.look_through(page);
                 }
             } else if self.generations.is_minor() && self.trace_remembered(&me.tracer) {
@@ -262,7 +260,7 @@ impl Heap {
         let due = self
             .finalizers
             .lock()
-            .judge(|object| !self.is_marked(object), |object| tracer.edge(object));
+            .judge(|object| !self.space.is_marked(object), |object| tracer.edge(object));
         if due > 0 {
             self.weak.set_resurrects(true);
         }
@@ -271,7 +269,7 @@ impl Heap {
 
     /// Marks the contexts of finalizers whose objects are marked. Whether there were any.
     fn mark_contexts(&self, tracer: &Tracer) -> bool {
-        let is_unmarked = |object| self.is_unmarked(object);
+        let is_unmarked = |object| self.space.is_unmarked(object);
         self.finalizers.lock().mark_contexts(is_unmarked, |context| tracer.edge(context))
     }
 
@@ -285,44 +283,8 @@ impl Heap {
     /// Marking had no memory: the object's page is to be looked through.
     #[cold]
     pub(super) fn note_overflow(&self, object: *mut u8) {
-        if let Some(page) = self.page_of(object.addr()) {
+        if let Some(page) = self.space.page_of(object.addr()) {
             self.marking.note_overflow(page);
-        }
-    }
-
-    /// Where an object's mark is: the bitmap, and the object's place in its page. `None`: it is none
-    /// of this heap's.
-    fn mark_of(&self, object: *mut u8) -> Option<(&'static Bits, usize)> {
-        let (unit, _) = tracer::list_of(object.addr(), self.tag())?;
-        Some((page::marks(unit), object.addr() - MAP.address_of(unit).addr()))
-    }
-
-    /// Whether a reference leads to an object of the heap, or where one could be.
-    pub(super) fn is_object(&self, reference: *mut u8) -> bool {
-        tracer::list_of(reference.addr(), self.tag()).is_some()
-    }
-
-    /// Whether an object of the heap has its mark.
-    pub(super) fn is_marked(&self, object: *mut u8) -> bool {
-        self.mark_of(object).is_some_and(|(marks, at)| bits::is_set(marks, at))
-    }
-
-    /// Whether a reference leads to an object of the heap that has no mark.
-    pub(super) fn is_unmarked(&self, reference: *mut u8) -> bool {
-        !reference.is_null()
-            && reference.addr() & 7 == 0
-            && self.mark_of(reference).is_some_and(|(marks, at)| !bits::is_set(marks, at))
-    }
-
-    /// Takes an object's mark. Whether it had one.
-    pub(super) fn take_mark(&self, object: *mut u8) -> bool {
-        self.mark_of(object).is_some_and(|(marks, at)| bits::take(marks, at))
-    }
-
-    /// Gives an object its mark back.
-    pub(super) fn give_mark(&self, object: *mut u8) {
-        if let Some((marks, at)) = self.mark_of(object) {
-            bits::set_shared(marks, at);
         }
     }
 }

@@ -46,22 +46,20 @@
 //!
 //! Called by `cycle` and `sweep`; `tracer` and stores note here.
 
-use heapwright_substrate::address_map::MAP;
 use heapwright_substrate::chunk::Side;
-use heapwright_substrate::size_class::UNIT;
 use heapwright_substrate::sync::Lock;
 
 use super::array::Array;
 use super::cell::Num;
 use super::dirty_slots;
 use super::heap::Heap;
-use super::layout::{self, LARGE, PAGE_LISTS};
+use super::layout::{self, PAGE_LISTS};
 use super::mutator::Mutator;
 use super::page::{Evacuation, Page};
 use super::phase::Phase;
 use super::plan::{Census, Choice};
 use super::references::References;
-use super::tracer::{self, Tracer};
+use super::tracer::Tracer;
 
 mod candidates;
 mod evacuation;
@@ -243,40 +241,15 @@ impl Moving {
 }
 
 impl Heap {
-    /// The page of the plan that an object lies in, and where it begins there.
-    #[inline]
-    fn candidate(&self, object: *mut u8) -> Option<(&Page, usize)> {
-        let (unit, _) = tracer::list_of(object.addr(), self.tag())?;
-        let page = self.supply.pages.at_unit(unit)?;
-        (page.evacuation() == Evacuation::Candidate)
-            .then(|| (page, object.addr() - MAP.address_of(unit).addr()))
-    }
-
-    /// What leads to this object cannot be changed: it stays, with its page.
-    pub(super) fn keep_in_place(&self, object: *mut u8) {
-        if let Some((page, _)) = self.candidate(object) {
-            page.set_evacuation(Evacuation::No);
-        }
-    }
-
     /// A slot leads to an object.
     pub(super) fn note_slot(&self, tracer: &Tracer, slot: *mut *mut u8, object: *mut u8) {
-        let Some((page, offset)) = self.candidate(object) else { return };
+        let Some((page, offset)) = self.space.candidate(object) else { return };
         // What is not the heap's may be gone before it is changed, or must not be by us.
-        let noted = self.head_of(slot.addr()).is_some()
+        let noted = self.space.head_of(slot.addr()).is_some()
             && page.incoming.note(&self.moving.references, &tracer.room, slot, offset);
         if !noted {
             page.set_evacuation(Evacuation::No);
         }
-    }
-
-    /// Where an object is now, if it has moved since it was marked.
-    pub(super) fn forwarded(&self, object: *mut u8) -> Option<*mut u8> {
-        let page = self.page_of(object.addr())?;
-        let offset = object.addr() - page.base().addr();
-        let begins =
-            page.evacuation() == Evacuation::Evacuated && page.slot_of(offset) == Some(offset);
-        begins.then(|| page.moved_to(offset)).flatten()
     }
 
     /// A reference to `child` was stored into a slot of `parent`; null: it is not known which.
@@ -287,76 +260,29 @@ impl Heap {
         slot: *mut *mut u8,
         child: *mut u8,
     ) {
-        if self.candidate(child).is_none() {
+        if self.space.candidate(child).is_none() {
             return;
         }
         if parent.is_null() {
             // A root: it is not known whether its slot will be reported.
-            return self.keep_in_place(child);
+            return self.space.keep_in_place(child);
         }
         if slot.is_null() {
             return self.note_dirty_slot(me, parent, parent, dirty_slots::whole);
         }
         // While marking goes on, an object without a mark was not traced yet.
-        if self.cycle.phase() != Phase::Marking || self.is_marked(parent) {
+        if self.space.cycle.phase() != Phase::Marking || self.space.is_marked(parent) {
             self.note_slot(&me.tracer, slot, child);
-        }
-    }
-
-    /// Nothing moves any more.
-    #[cold]
-    pub(super) fn abandon_plan(&self) {
-        for page in
-            self.supply.pages.all().filter(|page| page.evacuation() == Evacuation::Candidate)
-        {
-            page.set_evacuation(Evacuation::No);
         }
     }
 
     /// A mutator is through with a page in which it has allocated, or has made a large object.
     pub(super) fn note_used(&self, page: &Page) {
-        if self.cycle.phase() == Phase::Moving
+        if self.space.cycle.phase() == Phase::Moving
             && layout::is_traced(page.page_list.get())
             && !self.moving.fresh.lock().0.push(page.number.get() as u32)
         {
-            self.abandon_plan();
+            self.space.abandon_plan();
         }
-    }
-
-    /// An object stays where it is until it is unpinned. False: it is none of this heap.
-    pub(super) fn pin(&self, object: *mut u8) -> bool {
-        let Some(page) = self.page_of(object.addr()) else { return false };
-        page.pins.add_shared(1);
-        self.keep_in_place(object);
-        true
-    }
-
-    /// Ends a [`Heap::pin`].
-    pub(super) fn unpin(&self, object: *mut u8) {
-        if let Some(page) = self.page_of(object.addr()) {
-            page.pins.sub_shared(1);
-        }
-    }
-
-    /// An object is to have `size` bytes. Whether it has them.
-    pub(super) fn resize(&self, object: *mut u8, size: usize) -> bool {
-        let Some(page) = self.page_of(object.addr()) else { return false };
-        let pool = self.sizes().pool(size);
-        let in_place = || {
-            let clears = self.clears(page.page_list.get());
-            self.supply.resize_large(&self.pacing, page, size, self.page_limit(), clears)
-        };
-        if page.is_large() && self.is_large_of(size, page.units.get()) && in_place() {
-            return true;
-        }
-        if pool != page.pool() || page.is_large() {
-            page.resized.set(1);
-        }
-        size <= page.slot.get()
-    }
-
-    /// Whether an object of `size` bytes is a large one of so many units.
-    pub(super) fn is_large_of(&self, size: usize, units: usize) -> bool {
-        self.sizes().pool(size) == LARGE && size.div_ceil(UNIT) == units
     }
 }

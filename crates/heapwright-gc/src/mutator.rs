@@ -269,18 +269,18 @@ impl Mutator {
         let slot = unsafe { MUTATORS.take_zeroed() }?;
         let me = &slot.value;
         me.heap.set(ptr::from_ref(heap).cast_mut());
-        for (to, &place) in me.places.iter().zip(heap.sizes().table()) {
+        for (to, &place) in me.places.iter().zip(heap.space.sizes().table()) {
             to.store(place, Ordering::Relaxed);
         }
         me.number.set(slot.id() as usize);
         me.thread.set(0);
         me.marks.set(tracer::marks_of_nothing());
         me.units.set(tracer::entry_of_nothing());
-        me.first_list.store(Entry::collected(heap.id(), 0).word(), Ordering::Relaxed);
+        me.first_list.store(Entry::collected(heap.space.id(), 0).word(), Ordering::Relaxed);
         me.tracer.belong(heap);
         for (page_list, region) in me.regions.iter().enumerate() {
             // What is in no pool must not fit, though the region is empty.
-            region.slot.set(heap.sizes().slot(page_list / KINDS).max(1));
+            region.slot.set(heap.space.sizes().slot(page_list / KINDS).max(1));
         }
         // SAFETY: mutators are never freed.
         unsafe { heap.world.join(&me.handshake, &me.poll, ptr::from_ref(me).cast_mut().cast()) };
@@ -289,7 +289,7 @@ impl Mutator {
         heap.world.each(|handshake| {
             let is_mine = ptr::eq(handshake, &me.handshake);
             if is_mine {
-                me.barrier.store(heap.cycle.barrier(), Ordering::Relaxed);
+                me.barrier.store(heap.space.cycle.barrier(), Ordering::Relaxed);
             }
             !is_mine
         });
@@ -395,7 +395,7 @@ impl Mutator {
     fn refill(&self, page_list: usize) -> bool {
         let _noted = self.stack.enter();
         let heap = self.heap();
-        if heap.is_stressed() {
+        if heap.space.is_stressed() {
             heap.stress(self);
         }
         if self.owed.get() >= OWES {
@@ -417,7 +417,7 @@ impl Mutator {
     /// The next stretch of the page at hand becomes the region. False: there is none.
     fn next_stretch(&self, page_list: usize) -> bool {
         let region = &self.regions[page_list];
-        let Some(page) = self.heap().supply.pages.get(region.page.get()) else { return false };
+        let Some(page) = self.heap().space.pages.get(region.page.get()) else { return false };
         // Where it is used up that is its end; where objects were moved into it meanwhile, its slots are not.
         let from = region.next.get().addr() - page.base().addr();
         self.open_stretch(page_list, page, from) || self.leave_page(page_list, page)
@@ -427,7 +427,7 @@ impl Mutator {
     fn enter_page(&self, page_list: usize, page: &Page) -> bool {
         let region = &self.regions[page_list];
         // What was paid for this one may have been that objects moved, into a region of this page list.
-        if let Some(other) = self.heap().supply.pages.get(region.page.get()) {
+        if let Some(other) = self.heap().space.pages.get(region.page.get()) {
             self.drop_region(page_list, region, other, true);
         }
         region.page.set(page.number.get());
@@ -461,14 +461,14 @@ impl Mutator {
         loop {
             let object = self.regions[page_list].take();
             if !object.is_null() {
-                let page = heap.supply.pages.get(self.regions[page_list].page.get())?;
+                let page = heap.space.pages.get(self.regions[page_list].page.get())?;
                 let offset = object.addr() - page.base().addr();
                 page.scanned_to.set(offset + page.slot.get());
                 return Some((object, page, offset));
             }
             if !self.next_stretch(page_list) {
                 let page = self.page_to_move_to(page_list)?;
-                heap.note_claimed(page);
+                heap.space.note_claimed(page);
                 self.enter_page(page_list, page);
             }
         }
@@ -476,10 +476,10 @@ impl Mutator {
 
     /// Makes the next free stretches of a page the region. False: there are none.
     fn open_stretch(&self, page_list: usize, page: &Page, from: usize) -> bool {
-        let mut most = if self.heap().is_stressed() { 0 } else { REGION };
+        let mut most = if self.heap().space.is_stressed() { 0 } else { REGION };
         let Some((at, mut stop)) = page.next_free(from, most) else { return false };
         let (base, dirty) = (page.base(), page.zero_from.get());
-        let zero = if self.heap().clears(page_list) { dirty } else { 0 };
+        let zero = if self.heap().space.clears(page_list) { dirty } else { 0 };
         clean(base, at, stop, zero);
         let (first, end) = (base.wrapping_add(at), base.wrapping_add(stop));
         most = most.saturating_sub(stop - at);
@@ -521,7 +521,7 @@ impl Mutator {
             while rest != 0 {
                 let page_list = word * 64 + rest.trailing_zeros() as usize;
                 rest &= rest - 1;
-                if let Some(page) = self.heap().supply.pages.get(self.regions[page_list].page.get())
+                if let Some(page) = self.heap().space.pages.get(self.regions[page_list].page.get())
                 {
                     with(page_list, &self.regions[page_list], page);
                 }
@@ -582,8 +582,8 @@ impl Mutator {
         page.held.settle(next);
         self.heap().note_used(page);
         if available && page.next_free(next, 0).is_some() {
-            self.heap().note_released(page, next);
-            self.heap().supply.lists.lock().put_available(page);
+            self.heap().space.note_released(page, next);
+            self.heap().space.lists.lock().put_available(page);
         }
         self.close_region(page_list);
     }
@@ -594,11 +594,11 @@ impl Mutator {
     fn alloc_large(&self, size: usize, kind: usize) -> *mut u8 {
         let _noted = self.stack.enter();
         let heap = self.heap();
-        if heap.is_stressed() {
+        if heap.space.is_stressed() {
             heap.stress(self);
         }
         heap.at_safepoint(self);
-        if large::is_too_large(size, heap.target().most) {
+        if large::is_too_large(size, heap.space.target().most) {
             return ptr::null_mut();
         }
         heap.pay(self, size);
@@ -613,12 +613,12 @@ impl Mutator {
                     break;
                 }
             }
-            if attempt == ATTEMPTS || heap.pacing.is_in_vain(&heap.target()) {
+            if attempt == ATTEMPTS || heap.space.pacing.is_in_vain(&heap.space.target()) {
                 break;
             }
             heap.collect(self);
         }
-        heap.pacing.note_refusal();
+        heap.space.pacing.note_refusal();
         ptr::null_mut()
     }
 }

@@ -35,7 +35,7 @@ impl Mutator {
         }
         heap.pay(self, UNIT);
         let page = self.look_for_page(page_list)?;
-        heap.note_claimed(page);
+        heap.space.note_claimed(page);
         Some(page)
     }
 
@@ -50,7 +50,7 @@ impl Mutator {
             }
             // While the sweep is under way, what it frees comes first, and then a new page:
             // never a collection, which would have to finish it.
-            if attempt == 0 && heap.cycle.phase() == Phase::Sweeping {
+            if attempt == 0 && heap.space.cycle.phase() == Phase::Sweeping {
                 heap.sweep_more();
                 let page = up_to_the_limit();
                 if page.is_some() {
@@ -58,7 +58,7 @@ impl Mutator {
                 }
             }
             let may = attempt == 0 && self.deferred.get() == 0;
-            if may && heap.pacing.is_worth_collecting(&heap.target()) {
+            if may && heap.space.pacing.is_worth_collecting(&heap.space.target()) {
                 heap.collect_or_begin(self);
                 continue;
             }
@@ -66,7 +66,7 @@ impl Mutator {
                 return Some(page);
             }
             // The limit, or no memory: everything that is to be had.
-            if heap.pacing.is_in_vain(&heap.target()) {
+            if heap.space.pacing.is_in_vain(&heap.space.target()) {
                 break;
             }
             heap.collect(self);
@@ -74,7 +74,7 @@ impl Mutator {
         // What the last of them freed.
         let page = up_to_the_limit();
         if page.is_none() {
-            heap.pacing.note_refusal();
+            heap.space.pacing.note_refusal();
         }
         page
     }
@@ -88,18 +88,19 @@ impl Mutator {
             if let Some(page) = self.take_page(page_list, &mut swept) {
                 return Some(page);
             }
-            let lists = heap.supply.lists.lock();
+            let lists = heap.space.lists.lock();
             let unswept = lists.pool[pool].unswept > 0;
             let granted = lists.pool[pool].granted > 0;
-            let borrows = unswept && lists.debt < growth::credit(heap.pacing.allowance());
+            let borrows = unswept && lists.debt < growth::credit(heap.space.pacing.allowance());
             drop(lists);
             if let Some(page) = heap.take_empty(page_list) {
                 return Some(page);
             }
-            let busy = matches!(heap.cycle.phase(), Phase::Marking | Phase::Moving);
-            let most = if granted || borrows || busy { usize::MAX } else { heap.pacing.goal() };
+            let busy = matches!(heap.space.cycle.phase(), Phase::Marking | Phase::Moving);
+            let most =
+                if granted || borrows || busy { usize::MAX } else { heap.space.pacing.goal() };
             if let Some(page) = heap.new_page(page_list, most) {
-                let mut lists = heap.supply.lists.lock();
+                let mut lists = heap.space.lists.lock();
                 if most == usize::MAX && granted {
                     lists.pool[pool].granted = lists.pool[pool].granted.saturating_sub(1);
                     lists.pool[pool].grown += 1;
@@ -120,32 +121,32 @@ impl Mutator {
     /// rather than collecting while much of the heap is free.
     fn find_larger(&self, page_list: usize) -> Option<&'static Page> {
         let heap = self.heap();
-        if heap.pacing.used() >= heap.pacing.allowance() / 8 * 7 {
+        if heap.space.pacing.used() >= heap.space.pacing.allowance() / 8 * 7 {
             return None;
         }
-        let most = 2 * heap.slot(page_list);
-        let mut lists = heap.supply.lists.lock();
+        let most = 2 * heap.space.slot(page_list);
+        let mut lists = heap.space.lists.lock();
         (page_list + KINDS..LARGE * KINDS)
             .step_by(KINDS)
-            .take_while(|&other| (1..=most).contains(&heap.slot(other)))
-            .find_map(|other| lists.take_available(&heap.supply.pages, other))
+            .take_while(|&other| (1..=most).contains(&heap.space.slot(other)))
+            .find_map(|other| lists.take_available(&heap.space.pages, other))
     }
 
     /// Claims a page of a page list that has free slots and was swept, or is now: a few are, and counted.
     fn take_page(&self, page_list: usize, swept: &mut usize) -> Option<&'static Page> {
         let heap = self.heap();
-        let mut lists = heap.supply.lists.lock();
-        if let Some(page) = lists.take_available(&heap.supply.pages, page_list) {
+        let mut lists = heap.space.lists.lock();
+        if let Some(page) = lists.take_available(&heap.space.pages, page_list) {
             return Some(page);
         }
         while *swept < OWN_SWEEPS {
-            let page = lists.take_unswept(&heap.supply.pages, page_list)?;
+            let page = lists.take_unswept(&heap.space.pages, page_list)?;
             drop(lists);
             // A page whose objects are to be moved is skipped, not swept: it is not counted.
             *swept += usize::from(page.evacuation() == Evacuation::No);
             let found = heap.pauses.while_sweeping(|| heap.sweep_page(page));
-            lists = heap.supply.lists.lock();
-            lists.note_swept(page, found, heap.pacing.allowance());
+            lists = heap.space.lists.lock();
+            lists.note_swept(page, found, heap.space.pacing.allowance());
             if found.live < page.slots() {
                 lists.pool[page_list / KINDS].taken += 1;
                 return Some(page);
@@ -160,7 +161,7 @@ impl Mutator {
         // No `free` callback while the world is stopped: a stopped thread may hold a lock that the callback
         // takes.
         let page = if layout::is_freed(page_list) {
-            heap.supply.lists.lock().take_available(&heap.supply.pages, page_list)
+            heap.space.lists.lock().take_available(&heap.space.pages, page_list)
         } else {
             self.take_page(page_list, &mut 0)
         };

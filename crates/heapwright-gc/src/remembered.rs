@@ -26,13 +26,14 @@ use heapwright_substrate::address_map::MAP;
 
 use super::bag::{self, Bag};
 use super::cell::Num;
+use super::find;
 use super::gang::Chunk;
 use super::heap::Heap;
 use super::layout;
 use super::mutator::Mutator;
 use super::page::Page;
 use super::phase::Phase;
-use super::tracer::{self, Tracer};
+use super::tracer::Tracer;
 
 /// What is remembered for one minor collection.
 struct Bags {
@@ -131,38 +132,41 @@ impl Heap {
     /// A reference to `child` was stored into `parent`, which has its mark, while marks say what is
     /// old.
     pub(super) fn remember(&self, me: &Mutator, parent: *mut u8, child: *mut u8) {
-        let Some(head) = self.head_of(parent.addr()) else { return };
-        let Some((unit, _)) = tracer::list_of(child.addr(), self.tag()) else { return };
+        let Some(head) = self.space.head_of(parent.addr()) else { return };
+        let Some((unit, _)) = find::list_of(child.addr(), self.space.tag()) else { return };
         // A minor collection does not look at an old child.
-        if !self.has_marks_that_stay(unit) || !self.is_marked(child) {
+        if !self.has_marks_that_stay(unit) || !self.space.is_marked(child) {
             self.remember_at(me, head, parent);
         }
     }
 
     /// Whether the marks of a page say what is old, and not only what is live.
     fn has_marks_that_stay(&self, head: usize) -> bool {
-        let swept = |page: &Page| page.held.is_swept(self.cycle.number());
-        self.cycle.phase() != Phase::Marking && self.supply.pages.at_unit(head).is_some_and(swept)
+        let swept = |page: &Page| page.held.is_swept(self.space.cycle.number());
+        self.space.cycle.phase() != Phase::Marking
+            && self.space.pages.at_unit(head).is_some_and(swept)
     }
 
     fn remember_at(&self, me: &Mutator, head: usize, parent: *mut u8) {
         let stores = &me.tracer.stores;
         let known = if self.has_marks_that_stay(head) {
-            !self.take_mark(parent)
+            !self.space.take_mark(parent)
         } else {
             stores.has(parent.addr(), 0)
         };
         if !known && !stores.push(self, self.generations.remembered.stores(), parent.addr()) {
             self.generations.remembered.lose();
-            self.give_mark(parent);
+            self.space.give_mark(parent);
         }
     }
 
     /// Something was stored into `parent`, or will be before the next safepoint: it is remembered if it
     /// is old.
     pub(super) fn touch(&self, me: &Mutator, parent: *mut u8) {
-        let Some((head, page_list)) = tracer::list_of(parent.addr(), self.tag()) else { return };
-        if layout::is_traced(page_list) && self.is_marked(parent) {
+        let Some((head, page_list)) = find::list_of(parent.addr(), self.space.tag()) else {
+            return;
+        };
+        if layout::is_traced(page_list) && self.space.is_marked(parent) {
             self.remember_at(me, head, parent);
         }
     }
@@ -177,7 +181,7 @@ impl Heap {
     pub(super) fn trace_remembered(&self, tracer: &Tracer) -> bool {
         let Some((chunk, again)) = self.generations.remembered.take() else { return false };
         // What is there twice is looked at once: it has no mark the first time.
-        bag::each(chunk, |object: usize| _ = self.take_mark(MAP.base().with_addr(object)));
+        bag::each(chunk, |object: usize| _ = self.space.take_mark(MAP.base().with_addr(object)));
         bag::each(chunk, |object: usize| tracer.look_again(object));
         if again {
             // SAFETY: taken just now.
@@ -210,7 +214,7 @@ impl Heap {
             fn drop(&mut self) {
                 self.0.generations.remembered.change(|word| {
                     if word & GIVEN != 0 {
-                        self.0.take_mark(MAP.base().with_addr(word & !GIVEN));
+                        self.0.space.take_mark(MAP.base().with_addr(word & !GIVEN));
                     }
                     word & !GIVEN
                 });
@@ -224,10 +228,10 @@ impl Heap {
         self.generations.remembered.change(|word| {
             let object = MAP.base().with_addr(word);
             // What has moved has its mark where it is now.
-            if self.is_marked(object) || self.forwarded(object).is_some() {
+            if self.space.is_marked(object) || self.space.forwarded(object).is_some() {
                 return word;
             }
-            self.give_mark(object);
+            self.space.give_mark(object);
             word | GIVEN
         });
         with()

@@ -78,9 +78,9 @@ impl Heap {
         if self.is_heard() {
             let minor = if self.generations.is_minor() { MINOR } else { 0 };
             let compacts = if self.moving.is_on() { COMPACTS } else { 0 };
-            self.events.collection.set(self.cycle.number() + 1);
+            self.events.collection.set(self.space.cycle.number() + 1);
             self.events.flags.set((minor | compacts) as usize);
-            let bytes = self.pacing.used();
+            let bytes = self.space.pacing.used();
             self.tell(Span::Collection, BEGINS, STOPPED, Some(me), Said { bytes, ..Said::now() });
             self.tell(Span::Trace, BEGINS, STOPPED, Some(me), Said::now());
         }
@@ -122,7 +122,7 @@ impl Heap {
     pub(super) fn sweep_ends(&self) {
         if self.is_heard() {
             self.tell(Span::Sweep, ENDS, 0, None, Said::now());
-            let bytes = self.pacing.live();
+            let bytes = self.space.pacing.live();
             self.tell(Span::Collection, ENDS, 0, None, Said { bytes, ..Said::now() });
             self.events.timeline.flush();
         }
@@ -175,7 +175,7 @@ impl Heap {
             mutator: me.map_or(ptr::null_mut(), |me| ptr::from_ref(me).cast_mut().cast()),
             object: said.object.cast(),
         };
-        self.events.timeline.note(self.id(), &event);
+        self.events.timeline.note(self.space.id(), &event);
         self.runtime().event(&event);
     }
 }

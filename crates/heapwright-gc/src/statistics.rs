@@ -116,7 +116,7 @@ impl Heap {
     /// What there is of the heap. Walks the mutators, and takes the heap's lock once.
     pub(super) fn statistics(&self) -> Statistics {
         let mut pool = [PoolStatistics::default(); POOLS];
-        let lists = self.supply.lists.lock();
+        let lists = self.space.lists.lock();
         for (number, (to, of)) in pool.iter_mut().zip(&lists.pool).enumerate() {
             let in_page = if number == LARGE { 1 } else { slots_in_page(of.slot.max(1)) };
             let slots = of.pages * in_page;
@@ -144,25 +144,25 @@ impl Heap {
         });
         handles = handles.wrapping_add(self.handles.balance());
         let pauses = &self.pauses;
-        let live_bytes = self.pacing.live() as u64;
+        let live_bytes = self.space.pacing.live() as u64;
         let [lists_bytes, lists_peak_bytes] = self.marking.chunks.bytes();
         Statistics {
-            cycles: self.cycle.number() as u64,
+            cycles: self.space.cycle.number() as u64,
             pauses: pauses.count.get() as u64,
             live_bytes,
-            external_bytes: self.pacing.external() as u64,
-            goal_bytes: self.pacing.goal() as u64,
+            external_bytes: self.space.pacing.external() as u64,
+            goal_bytes: self.space.pacing.goal() as u64,
             in_use_bytes: (in_use * UNIT) as u64,
             empty_bytes: empty as u64,
             large_bytes: large as u64,
-            peak_bytes: self.pacing.peak() as u64,
-            allocated_bytes: self.pacing.allocated_ever() as u64,
+            peak_bytes: self.space.pacing.peak() as u64,
+            allocated_bytes: self.space.pacing.allocated_ever() as u64,
             pause_ns: pauses.wall.sum.get() as u64,
             sweep_ns: pauses.swept_ns() as u64,
             pause_max_ns: pauses.cpu.most.get() as u64,
             pause_histogram: pauses.cpu.histogram(),
-            phase: self.cycle.phase() as u32,
-            pools: self.sizes().pools() as u32,
+            phase: self.space.cycle.phase() as u32,
+            pools: self.space.sizes().pools() as u32,
             mutators,
             finalizers_pending: self.finalizers.lock().pending() as u32,
             handles: handles as u64,

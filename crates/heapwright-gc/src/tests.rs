@@ -664,13 +664,13 @@ fn what_is_allocated_elsewhere_is_paid_for_in_small_steps() {
             heap.account(PAID.cast_signed());
             mutator.pay(PAID);
             paid += PAID;
-            if inner.cycle.phase() == super::phase::Phase::Marking {
+            if inner.space.cycle.phase() == super::phase::Phase::Marking {
                 steps += 1;
                 most = most.max(inner.marked_so_far() - marked);
             }
         }
         assert!(paid as u64 <= live, "{paid} of {live}: within what may be allocated");
-        assert!(steps > 20 && most <= 2 * super::pacing::STEP, "{steps} steps, {most} bytes");
+        assert!(steps > 20 && most <= 2 * super::payment::STEP, "{steps} steps, {most} bytes");
         heap.account(-paid.cast_signed());
         mutator.free_root(root);
         mutator.detach();

@@ -24,7 +24,7 @@
 
 use core::ptr;
 
-use heapwright_substrate::address_map::{Entry, MAP};
+use heapwright_substrate::address_map::MAP;
 use heapwright_substrate::os::{self, prefetch};
 use heapwright_substrate::size_class::{UNIT, UNIT_SHIFT};
 use heapwright_substrate::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -233,7 +233,7 @@ impl Tracer {
             return self.outside(object);
         }
         // SAFETY: below the limit.
-        let page_list = unsafe { MAP.entry_from(MAP.base(), unit) }.page_list(heap.tag());
+        let page_list = unsafe { MAP.entry_from(MAP.base(), unit) }.page_list(heap.space.tag());
         if page_list >= PAGE_LISTS {
             return self.outside(object);
         }
@@ -269,9 +269,9 @@ impl Tracer {
         }
         self.marked[page_list].add(1);
         let size = if page_list / KINDS == LARGE {
-            heap.large_footprint(unit)
+            heap.space.large_footprint(unit)
         } else {
-            heap.slot(page_list)
+            heap.space.slot(page_list)
         };
         self.bytes.add(size);
         let traced = layout::is_traced(page_list);
@@ -312,7 +312,7 @@ impl Tracer {
             return;
         }
         let offset = object.addr() - MAP.address_of(unit).addr();
-        let page = heap.supply.pages.at_unit(unit);
+        let page = heap.space.pages.at_unit(unit);
         if page.is_some_and(|page| page.has_survived(offset))
             && !self.survivors.push(heap, heap.generations.remembered.survivors(), object.addr())
         {
@@ -376,12 +376,4 @@ pub(super) fn marks_of_nothing() -> *mut u8 {
 /// Where the entry would be of the unit at address 0, in the address map.
 pub(super) fn entry_of_nothing() -> *mut u32 {
     MAP.entries().wrapping_sub(MAP.base().addr() / UNIT).cast()
-}
-
-/// The page list of an object's page, if it is an object of the heap whose entries have `tag`.
-#[inline]
-pub(super) fn list_of(address: usize, tag: u32) -> Option<(usize, usize)> {
-    let (unit, entry): (usize, Entry) = MAP.lookup(address);
-    let page_list = entry.page_list(tag);
-    (page_list < PAGE_LISTS).then_some((unit, page_list))
 }

@@ -69,9 +69,9 @@ impl Unprotected {
 impl Heap {
     /// Has those traced again that have their marks: old ones, and those that an earlier step traced. With the roots.
     pub(super) fn trace_unprotected(&self, tracer: &Tracer) {
-        if self.generations.is_minor() || self.options().incremental {
+        if self.generations.is_minor() || self.space.options().incremental {
             for &object in self.unprotected.objects.lock().0.iter() {
-                if self.is_marked(object) {
+                if self.space.is_marked(object) {
                     tracer.look_once_more(object);
                 }
             }
@@ -80,7 +80,7 @@ impl Heap {
 
     /// Drops those that are dead. When everything is marked.
     pub(super) fn sweep_unprotected(&self) {
-        self.unprotected.objects.lock().0.retain(|object| !self.is_unmarked(object));
+        self.unprotected.objects.lock().0.retain(|object| !self.space.is_unmarked(object));
     }
 
     /// What they lead to stays where it is. Before objects move, while the world stands still.
@@ -89,9 +89,9 @@ impl Heap {
         let report = |tracer: &Tracer| objects.0.iter().for_each(|&object| tracer.trace(object));
         // (A runtime that changes references itself needs no slots to be known.)
         if !self.runtime().updates() {
-            tracer.looking_at(Slots::Plain, report, &mut |child| self.keep_in_place(child));
+            tracer.looking_at(Slots::Plain, report, &mut |child| self.space.keep_in_place(child));
         }
         // What is weak shows nothing to a look, and follows its objects: nobody else has noted what was stored there since.
-        tracer.looking_at(Slots::Note, report, &mut |child| self.keep_in_place(child));
+        tracer.looking_at(Slots::Note, report, &mut |child| self.space.keep_in_place(child));
     }
 }

@@ -136,7 +136,7 @@ impl Heap {
         let mut found = false;
         // What is marked already must not be left to be looked at: if that were all, nobody would.
         let mut mark = |object: *mut u8| {
-            if self.is_unmarked(object) {
+            if self.space.is_unmarked(object) {
                 found = true;
                 me.tracer.edge(object);
             }
@@ -153,7 +153,7 @@ impl Heap {
         }
         waiting.retain(
             |ephemeron| {
-                let waits = self.is_unmarked(ephemeron.key());
+                let waits = self.space.is_unmarked(ephemeron.key());
                 if !waits && !ephemeron.key().is_null() {
                     mark(ephemeron.value());
                 }
@@ -183,9 +183,12 @@ impl Heap {
     /// for what finalizers want.
     pub(super) fn clear_weak(&self) {
         let mut cleared = 0;
-        self.finalizers.lock().each_fresh(|object| _ = self.take_mark(object));
+        self.finalizers.lock().each_fresh(|object| _ = self.space.take_mark(object));
         self.weak.handles.each_cell(|cell| {
-            if self.is_unmarked(cell.load(heapwright_substrate::sync::atomic::Ordering::Relaxed)) {
+            if self
+                .space
+                .is_unmarked(cell.load(heapwright_substrate::sync::atomic::Ordering::Relaxed))
+            {
                 cell.store(
                     core::ptr::null_mut(),
                     heapwright_substrate::sync::atomic::Ordering::Relaxed,
@@ -196,7 +199,7 @@ impl Heap {
         while let Some(chunk) = self.weak.slots.take() {
             bag::each(chunk, |slot: *mut *mut u8| {
                 // SAFETY: reported by `trace` of an object that is marked, and so is there.
-                if self.is_unmarked(unsafe { slot.read() }) {
+                if self.space.is_unmarked(unsafe { slot.read() }) {
                     // SAFETY: reported by `trace` of an object that is marked; nobody reads it, for
                     // the world stands still.
                     unsafe { slot.write(core::ptr::null_mut()) };
@@ -205,7 +208,7 @@ impl Heap {
             });
             self.give_back(chunk);
         }
-        self.finalizers.lock().each_fresh(|object| self.give_mark(object));
+        self.finalizers.lock().each_fresh(|object| self.space.give_mark(object));
         self.weak.cleared.add(cleared);
     }
 

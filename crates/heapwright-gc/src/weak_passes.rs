@@ -22,7 +22,6 @@ use heapwright_substrate::sync::Lock;
 
 use super::array::Array;
 use super::heap::Heap;
-use super::phase::Phase;
 use super::tracer::Tracer;
 
 /// What looks through a table.
@@ -84,17 +83,5 @@ impl Heap {
             // SAFETY: the runtime's duty.
             unsafe { (pass.run)(tracer, pass.context) };
         }
-    }
-
-    /// Where an object is, in a weak pass; null: it is dead.
-    pub(super) fn where_is(&self, object: *mut u8) -> *mut u8 {
-        if let Some(to) = self.forwarded(object) {
-            return to;
-        }
-        // When objects move, what is dead was dropped before; and what has been made since has no mark.
-        if self.cycle.phase() == Phase::Marking && self.is_unmarked(object) {
-            return core::ptr::null_mut();
-        }
-        object
     }
 }

@@ -29,16 +29,17 @@ impl Heap {
     pub(crate) fn choose_to_move(&self) {
         if self.moving.wanted.get() == COUNTED {
             self.moving.wanted.set(URGENT);
-            self.pacing.ask();
+            self.space.pacing.ask();
         }
-        if !self.options().compact || self.generations.is_minor() || self.moving.wants_major() {
+        if !self.space.options().compact || self.generations.is_minor() || self.moving.wants_major()
+        {
             return;
         }
-        let pages = self.supply.lists.lock().bytes();
+        let pages = self.space.lists.lock().bytes();
         if self.moving.swept.replace(1) == 0 {
             self.moving.left.set(pages);
         }
-        if plan::is_due(pages, self.pacing.goal(), self.moving.left.get()) {
+        if plan::is_due(pages, self.space.pacing.goal(), self.moving.left.get()) {
             self.moving.wanted.set(DUE);
         }
     }
@@ -68,9 +69,9 @@ impl Heap {
                         true
                     });
                     if through {
-                        let all = self.is_stressed() || moving.wanted.get() == ALL;
+                        let all = self.space.is_stressed() || moving.wanted.get() == ALL;
                         for (number, page_list) in plan.page_lists().iter_mut().enumerate() {
-                            let slots = layout::slots_in_page(self.slot(number).max(1));
+                            let slots = layout::slots_in_page(self.space.slot(number).max(1));
                             page_list.choice = page_list.census.choose(slots).1;
                             if all {
                                 page_list.choice = Choice::ALL;
@@ -115,10 +116,10 @@ impl Heap {
     /// page list. Whether the last one was among them; then it begins again.
     fn survey(&self, plan: &mut Plan, mut with: impl FnMut(&mut Chosen, &Page) -> bool) -> bool {
         // Under the lock pages neither come nor go. (Those that go later are nobody's candidates.)
-        let _lists = self.supply.lists.lock();
-        let end = self.supply.pages.made() + 1;
+        let _lists = self.space.lists.lock();
+        let end = self.space.pages.made() + 1;
         let to = (plan.next + AT_A_TIME).min(end);
-        for page in (plan.next..to).filter_map(|number| self.supply.pages.get(number)) {
+        for page in (plan.next..to).filter_map(|number| self.space.pages.get(number)) {
             let large = page.is_large() && page.resized.get() == 0;
             if page.state() == State::InUse && !large {
                 let page_list = &mut plan.page_lists()[page.page_list.get()];

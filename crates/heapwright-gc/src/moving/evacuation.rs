@@ -47,7 +47,7 @@ impl Heap {
         }
         let began = Began::now(asked);
         self.pause_begins(me, &began);
-        if self.cycle.phase() == Phase::Moving {
+        if self.space.cycle.phase() == Phase::Moving {
             self.each_mutator(Mutator::settle);
             self.during(Span::Move, me, || self.move_stopped(me, deadline));
         }
@@ -69,7 +69,7 @@ impl Heap {
         let steps = deadline != 0;
         while let Some(&number) = plan.pages.get(plan.through) {
             plan.through += 1;
-            if let Some(page) = self.supply.pages.get(number as usize) {
+            if let Some(page) = self.space.pages.get(number as usize) {
                 self.evacuate(me, page, steps);
             }
             if is_over() {
@@ -81,14 +81,14 @@ impl Heap {
         drop(plan);
         self.change_roots(me);
         while let Some(number) = self.moving.next_large() {
-            if let Some(page) = self.supply.pages.get(number as usize) {
+            if let Some(page) = self.space.pages.get(number as usize) {
                 self.large_was_moved(me, page);
             }
         }
         if through {
             self.end_moving();
         }
-        if self.options().verify & VERIFY_HEAP != 0 {
+        if self.space.options().verify & VERIFY_HEAP != 0 {
             self.each_mutator(Mutator::settle);
             self.verify(me);
         }
@@ -99,14 +99,14 @@ impl Heap {
     fn trace_fresh(&self, me: &Mutator, is_over: impl Fn() -> bool) -> bool {
         let ask = |page: &Page| {
             let report = |tracer: &Tracer| page.each_unscanned(|object| tracer.trace(object));
-            me.tracer.looking_at(Slots::Note, report, &mut |child| self.keep_in_place(child));
+            me.tracer.looking_at(Slots::Note, report, &mut |child| self.space.keep_in_place(child));
         };
         self.each_mutator(|mutator| mutator.tracer.give_notes());
         let dirty = |tracer: &Tracer| self.trace_dirty_slots(tracer);
-        me.tracer.looking_at(Slots::Note, dirty, &mut |child| self.keep_in_place(child));
+        me.tracer.looking_at(Slots::Note, dirty, &mut |child| self.space.keep_in_place(child));
         loop {
             let Some(number) = self.moving.fresh.lock().0.pop() else { break };
-            if let Some(page) = self.supply.pages.get(number as usize) {
+            if let Some(page) = self.space.pages.get(number as usize) {
                 ask(page);
             }
             if is_over() && !self.moving.fresh.lock().0.is_empty() {
@@ -129,19 +129,20 @@ impl Heap {
             self.runtime().roots(tracer);
             self.each_mutator(|mutator| mutator.stack.scan(tracer));
         };
-        me.tracer.looking_at(Slots::PassOver, report, &mut |object| self.keep_in_place(object));
+        me.tracer
+            .looking_at(Slots::PassOver, report, &mut |object| self.space.keep_in_place(object));
     }
 
     /// Roots lead to where objects are now.
     fn change_roots(&self, me: &Mutator) {
         let change = |cell: &Cell| {
-            if let Some(to) = self.forwarded(cell.load(Relaxed)) {
+            if let Some(to) = self.space.forwarded(cell.load(Relaxed)) {
                 cell.store(to, Relaxed);
             }
         };
         self.handles.each_cell(change);
         self.weak.handles.each_cell(change);
-        let now = |object| self.forwarded(object).unwrap_or(object);
+        let now = |object| self.space.forwarded(object).unwrap_or(object);
         self.finalizers.lock().each_object(now);
         self.guardians.each_object(now);
         self.unprotected.each_object(now);
@@ -156,7 +157,7 @@ impl Heap {
     fn have_references_updated(&self) {
         // What was moved is in regions.
         self.each_mutator(Mutator::settle);
-        self.each_page(|page| {
+        self.space.each_page(|page| {
             for offset in page.objects() {
                 self.runtime().update(page.base().wrapping_add(offset));
             }
@@ -174,7 +175,7 @@ impl Heap {
         // A large object that is dead, or has the units that it is to have.
         let suits = || {
             let size = || self.runtime().wanted(page.base()).unwrap_or(page.slot.get());
-            !page.is_marked(0) || self.is_large_of(size(), page.units.get())
+            !page.is_marked(0) || self.space.is_large_of(size(), page.units.get())
         };
         if long || page.pins.get() > 0 || page.is_large() && suits() {
             page.set_evacuation(Evacuation::No);
@@ -186,7 +187,7 @@ impl Heap {
         page.each_marked(|offset| {
             let from = page.base().wrapping_add(offset);
             let wanted = self.runtime().wanted(from).unwrap_or(slot);
-            let page_list = match self.sizes().pool(wanted) {
+            let page_list = match self.space.sizes().pool(wanted) {
                 _ if wanted == slot => page.page_list.get(),
                 pool => pool * KINDS + kind,
             };
@@ -207,7 +208,7 @@ impl Heap {
             into.moved_in.add(1);
             self.moving.objects.add(1);
             self.moving.bytes.add(size);
-            self.pacing.sub_allocated(into.footprint());
+            self.space.pacing.sub_allocated(into.footprint());
             self.runtime().moved(to, from, into.slot.get());
             true
         });
@@ -237,14 +238,14 @@ impl Heap {
 
     /// Where a slot is now, if its object has moved. `None`: the object has become smaller.
     fn slot_now(&self, slot: *mut *mut u8) -> Option<*mut *mut u8> {
-        let head = self.head_of(slot.addr())?;
-        let (page, start) = self.slot_in(head, slot.addr())?;
+        let head = self.space.head_of(slot.addr())?;
+        let (page, start) = self.space.slot_in(head, slot.addr())?;
         if page.evacuation() != Evacuation::Evacuated {
             return Some(slot);
         }
         let Some(to) = page.moved_to(start) else { return Some(slot) };
         let within = slot.addr() - page.base().addr() - start;
-        let size = self.supply.pages.at_unit(MAP.unit_of(to.addr()))?.slot.get();
+        let size = self.space.pages.at_unit(MAP.unit_of(to.addr()))?.slot.get();
         (within + size_of::<usize>() <= size).then(|| to.wrapping_add(within).cast())
     }
 
@@ -254,7 +255,7 @@ impl Heap {
         self.each_mutator(|mutator| mutator.tracer.give_notes());
         self.generations.remembered.change(|object| {
             let object = MAP.base().with_addr(object);
-            self.forwarded(object).unwrap_or(object).addr()
+            self.space.forwarded(object).unwrap_or(object).addr()
         });
         self.moving.plan.lock().through = 0;
         self.moving.fresh.lock().0.end();
@@ -262,8 +263,8 @@ impl Heap {
         self.moving.stage.set(SETTLING);
         self.moving.rounds.add(1);
         self.moving.swept.set(0);
-        self.set_barrier(self.cycle.barrier());
-        self.cycle.enter(Phase::Sweeping);
+        self.set_barrier(self.space.cycle.barrier());
+        self.space.cycle.enter(Phase::Sweeping);
     }
 
     /// Sweeps a page that the sweep passed while objects were moved. False: there is none any more.
@@ -276,8 +277,7 @@ impl Heap {
         }
         while let Some(&number) = plan.pages.get(plan.through) {
             plan.through += 1;
-            let page =
-                self.supply.pages.get(number as usize).filter(|page| page.passed.take() != 0);
+            let page = self.space.pages.get(number as usize).filter(|page| page.passed.take() != 0);
             if let Some(page) = page {
                 drop(plan);
                 let found = self.sweep_page(page);
@@ -293,7 +293,8 @@ impl Heap {
     /// Whether objects can be moved while mutators run between steps: they report all stores, and what leads to a page is known. (A
     /// runtime that changes references itself goes through all objects, once.)
     pub(crate) fn moves_in_steps(&self) -> bool {
-        (self.options().incremental || self.options().generations) && !self.runtime().updates()
+        (self.space.options().incremental || self.space.options().generations)
+            && !self.runtime().updates()
     }
 
     /// A compaction from its beginning to its end; of `all` that may move, or of sparse pages.
@@ -301,7 +302,7 @@ impl Heap {
         self.collect(me);
         self.moving.wanted.set(if all { ALL } else { URGENT });
         self.collect(me);
-        self.supply.trim();
+        self.space.trim();
     }
 }
 
@@ -326,7 +327,7 @@ impl Old<'_> {
     fn flush(&mut self) {
         let (count, bytes) = (core::mem::take(&mut self.count), core::mem::take(&mut self.bytes));
         if count > 0 {
-            self.heap.supply.lists.lock().add_old(self.page_list, count, bytes);
+            self.heap.space.lists.lock().add_old(self.page_list, count, bytes);
         }
     }
 }

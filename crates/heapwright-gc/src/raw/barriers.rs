@@ -56,17 +56,17 @@ impl Mutator {
         if barrier == 0 || child.is_null() || child.addr() & 7 != 0 {
             return;
         }
-        if heap.is_verified() {
+        if heap.space.is_verified() {
             heap.verify_store(parent, child);
         }
         if barrier & MOVING != 0 {
             heap.note_store(inner, parent, slot, child);
         }
-        if !parent.is_null() && !heap.is_marked(parent) {
+        if !parent.is_null() && !heap.space.is_marked(parent) {
             return;
         }
         if barrier & MARKING != 0 {
-            if heap.runtime().hears_of_outside() && !heap.is_object(child) {
+            if heap.runtime().hears_of_outside() && !heap.space.is_object(child) {
                 // The runtime is not to be called here, while others are at work: the parent reports it once more.
                 heap.note_dirty_slot(inner, parent, parent, dirty_slots::whole);
             } else {

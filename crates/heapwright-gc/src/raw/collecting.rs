@@ -25,7 +25,7 @@ impl Mutator {
     pub unsafe fn collect(&self) {
         let _noted = self.inner().stack.enter();
         self.heap().collect(self.inner());
-        self.heap().pacing.note_request();
+        self.heap().space.pacing.note_request();
     }
 
     /// A minor collection from its beginning to its end; or a major one, if that is due, or the heap does not know what is old: it has no
@@ -51,7 +51,7 @@ impl Mutator {
     pub unsafe fn compact(&self) {
         let _noted = self.inner().stack.enter();
         self.heap().compact(self.inner(), false);
-        self.heap().pacing.note_request();
+        self.heap().space.pacing.note_request();
     }
 
     /// As [`Mutator::compact`], but every object moves that may, from full pages, too: for tests of a runtime, whether it keeps an
@@ -64,7 +64,7 @@ impl Mutator {
     pub unsafe fn compact_all(&self) {
         let _noted = self.inner().stack.enter();
         self.heap().compact(self.inner(), true);
-        self.heap().pacing.note_request();
+        self.heap().space.pacing.note_request();
     }
 
     /// From now on a collection is due that compacts as [`Mutator::compact`] does, but for giving back
@@ -80,7 +80,7 @@ impl Mutator {
 
     /// From now on a collection is due: steps begin one.
     pub fn ask(&self) {
-        self.heap().pacing.ask();
+        self.heap().space.pacing.ask();
     }
 
     /// Whether a collection is due or under way.
@@ -130,11 +130,11 @@ impl Mutator {
         struct Hold<'a>(&'a Heap);
         impl Drop for Hold<'_> {
             fn drop(&mut self) {
-                self.0.cycle.hold(false);
+                self.0.space.cycle.hold(false);
             }
         }
         let hold = Hold(self.heap());
-        hold.0.cycle.hold(true);
+        hold.0.space.cycle.hold(true);
         let result = with();
         drop(hold);
         self.heap().pay_rest(self.inner());

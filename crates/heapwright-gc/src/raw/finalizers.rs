@@ -71,18 +71,18 @@ impl Mutator {
                 // SAFETY: a cell of the heap, which is this one's.
                 unsafe { &*root }.store(next.object, Ordering::Relaxed);
                 // The finalizer has its address.
-                let pinned = self.heap().pin(next.object);
+                let pinned = self.heap().space.pin(next.object);
                 let context = if next.traced { next.context.cast() } else { ptr::null_mut() };
                 // SAFETY: a cell of the heap, which is this one's.
                 unsafe { &*kept }.store(context, Ordering::Relaxed);
-                let context_pinned = self.heap().pin(context);
+                let context_pinned = self.heap().space.pin(context);
                 // SAFETY: registered with `finalize`, for a live object.
                 unsafe { (next.run)(next.object.cast(), next.context) };
                 if pinned {
-                    self.heap().unpin(next.object);
+                    self.heap().space.unpin(next.object);
                 }
                 if context_pinned {
-                    self.heap().unpin(context);
+                    self.heap().space.unpin(context);
                 }
             }
             // SAFETY: made above, and not used any more.

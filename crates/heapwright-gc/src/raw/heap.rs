@@ -123,7 +123,7 @@ impl Heap {
     /// assert_eq!(heap.statistics().external_bytes, 1 << 20);
     /// ```
     pub fn account(&self, bytes: isize) {
-        self.inner().pacing.add_external(bytes);
+        self.inner().space.pacing.add_external(bytes);
     }
 
     /// The object that an address lies in: any address at all. Constant time, but for objects that
@@ -136,7 +136,7 @@ impl Heap {
     /// Bytes of the slot that an object of `size` bytes gets.
     #[must_use]
     pub fn slot_size(&self, size: usize) -> usize {
-        let sizes = self.inner().sizes();
+        let sizes = self.inner().space.sizes();
         let pool = sizes.pool(size);
         if pool == LARGE { size } else { sizes.slot(pool) }
     }
@@ -144,7 +144,7 @@ impl Heap {
     /// The largest size that lies in a slot: what is larger is a large object.
     #[must_use]
     pub fn largest_slot(&self) -> usize {
-        self.inner().sizes().largest()
+        self.inner().space.sizes().largest()
     }
 
     /// What there is of it.
@@ -178,7 +178,7 @@ impl Heap {
     ///
     /// `policy` and `context` are there until this is called again or the heap ends.
     pub unsafe fn set_policy(&self, policy: Option<Policy>, context: *mut c_void) {
-        self.inner().sizing.choose(policy, context);
+        self.inner().space.sizing.choose(policy, context);
     }
 
     /// From now on the heap may grow by the square root of what lives, of how fast it allocates, and of how slowly it is
@@ -192,7 +192,7 @@ impl Heap {
     /// heaps.iter().for_each(|heap| heap.balance(16 << 20));
     /// ```
     pub fn balance(&self, bytes: usize) {
-        self.inner().sizing.balance(bytes);
+        self.inner().space.sizing.balance(bytes);
     }
 
     /// Has a table of the runtime's own looked through in each collection: `pass` is called when all is marked, and again when objects
@@ -231,13 +231,13 @@ impl Heap {
 
     /// Gives all pages without objects to the system's side of the process. Returns bytes.
     pub fn trim(&self) -> usize {
-        self.inner().supply.trim()
+        self.inner().space.trim()
     }
 
     /// Its number in the address map.
     #[must_use]
     pub fn id(&self) -> u32 {
-        self.inner().id()
+        self.inner().space.id()
     }
 
     /// A handle for C: a pointer that [`Heap::from_ptr`] takes back.

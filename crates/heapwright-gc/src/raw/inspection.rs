@@ -43,14 +43,14 @@ impl Mutator {
     /// Whether an object does not move because it, or another in its page, is pinned.
     #[must_use]
     pub fn is_pinned(&self, object: *mut u8) -> bool {
-        self.heap().is_pinned(object)
+        self.heap().space.is_pinned(object)
     }
 
     /// Where the object is now that was at `address`, if it has moved: until the collection that moved it has been
     /// swept. Later nobody knows.
     #[must_use]
     pub fn moved(&self, address: *mut u8) -> Option<*mut u8> {
-        self.heap().forwarded(address)
+        self.heap().space.forwarded(address)
     }
 
     /// Looks at every object that roots lead to, and says what is wrong. Returns how many things are.
@@ -69,5 +69,9 @@ pub fn object_size(object: *const u8) -> usize {
     let (unit, entry) = MAP.lookup(object.addr());
     let Kind::Collected(page_list) = entry.kind() else { return 0 };
     let Some(heap) = heap::of(entry.owner()) else { return 0 };
-    if page_list / KINDS == LARGE { heap.large_size(unit) } else { heap.slot(page_list) }
+    if page_list / KINDS == LARGE {
+        heap.space.large_size(unit)
+    } else {
+        heap.space.slot(page_list)
+    }
 }

@@ -56,7 +56,7 @@ impl Mutator {
     /// From now on an object stays where it is, until it is unpinned as often. It is not kept. False: it
     /// is none of this heap.
     pub fn pin(&self, object: *mut u8) -> bool {
-        self.heap().pin(object)
+        self.heap().space.pin(object)
     }
 
     /// From now on stores into this object need not be reported: it is looked at in every collection, a minor one as well, and what it leads to
@@ -75,6 +75,6 @@ impl Mutator {
     ///
     /// The object was pinned more often than unpinned.
     pub unsafe fn unpin(&self, object: *mut u8) {
-        self.heap().unpin(object);
+        self.heap().space.unpin(object);
     }
 }

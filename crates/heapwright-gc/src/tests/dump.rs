@@ -195,9 +195,9 @@ fn who_is_old_is_told() {
             // A store of something that is young, into the table, which takes its mark.
             world.put(9, 5);
             let inner: &heap::Heap = heap::of(world.heap.id()).unwrap();
-            assert!(!inner.is_marked(world.table()));
+            assert!(!inner.space.is_marked(world.table()));
             assert!(dump(&world.mutator).is_old(world.table()));
-            assert!(!inner.is_marked(world.table()) && inner.is_marked(world.at(8)));
+            assert!(!inner.space.is_marked(world.table()) && inner.space.is_marked(world.at(8)));
             world.minor();
         }
         let reported = dump(&world.mutator);
@@ -240,7 +240,7 @@ fn a_dump_in_the_midst_of_a_collection_changes_nothing() {
         // SAFETY: everything wanted is led to by handles.
         while !unsafe { world.mutator.step(20_000) } {
             steps += 1;
-            let dumps = &mut dumps[inner.cycle.phase() as usize];
+            let dumps = &mut dumps[inner.space.cycle.phase() as usize];
             if steps % 64 == 0 && steps < MANY || *dumps == 0 {
                 *dumps += 1;
                 let reported = dump(&world.mutator);

@@ -258,8 +258,8 @@ fn a_store_of_what_is_outside_is_reported_though_the_parent_was_traced() {
         of.space.lock().unwrap().insert(own.addr(), false);
         mutator.ask();
         let mut steps = 0;
-        while heap.inner().cycle.phase() != super::super::phase::Phase::Marking
-            || !heap.inner().is_marked(first)
+        while heap.inner().space.cycle.phase() != super::super::phase::Phase::Marking
+            || !heap.inner().space.is_marked(first)
         {
             mutator.step(1);
             steps += 1;

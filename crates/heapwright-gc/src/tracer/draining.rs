@@ -63,13 +63,13 @@ impl Tracer {
         let mut at = 0;
         let mut edges = 0;
         // In stress mode a step may end after any edge.
-        let check = if self.heap().is_stressed() { 1 } else { CHECK };
+        let check = if self.heap().space.is_stressed() { 1 } else { CHECK };
         loop {
             while let Some(mut item) = self.pop() {
                 if MOVE && item.addr() & TAGS == MOVABLE {
                     item = item.map_addr(|at| at & !TAGS);
                 } else if MOVE && item.addr() & TAGS == 0 {
-                    self.heap().keep_in_place(item);
+                    self.heap().space.keep_in_place(item);
                 }
                 if item.addr() & TAGS != 0 {
                     self.special(item);
@@ -125,7 +125,7 @@ impl Tracer {
     #[inline]
     pub(crate) fn trace(&self, object: *mut u8) {
         let heap = self.heap();
-        if !heap.runtime().trace(self, object) && heap.options().conservative {
+        if !heap.runtime().trace(self, object) && heap.space.options().conservative {
             self.trace_words(object);
         }
     }

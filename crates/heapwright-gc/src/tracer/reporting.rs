@@ -136,7 +136,7 @@ impl Tracer {
             Slots::Note => self.heap().note_slot(self, slot, object),
             Slots::Root => self.push_movable(object),
             Slots::Change => {
-                if let Some(to) = self.heap().forwarded(object) {
+                if let Some(to) = self.heap().space.forwarded(object) {
                     // SAFETY: by the contract of `mark_slot`.
                     unsafe { slot.write(to) };
                 }
@@ -187,7 +187,7 @@ impl Tracer {
     /// An edge that was reported by its value: while objects are to be moved, this one stays.
     pub(super) fn edge_by_value(&self, object: *mut u8) {
         if self.by_slot.get() != Slots::Plain as usize {
-            self.heap().keep_in_place(object);
+            self.heap().space.keep_in_place(object);
         }
     }
 
@@ -236,7 +236,7 @@ impl Tracer {
         }
         let resurrects = heap.weak.resurrects() && !object.is_null();
         if !self.look.get().is_null()
-            || !(resurrects || heap.is_unmarked(object))
+            || !(resurrects || heap.space.is_unmarked(object))
             || self.slots.push(heap, heap.weak.slots(), slot)
         {
             return;
@@ -276,7 +276,7 @@ impl Tracer {
         }
         // A value's slot in static data is not noted, so it keeps its value. (What is so near is in the same object.)
         let is_near = value.addr().abs_diff(key.addr()) < UNIT;
-        let in_heap = is_near || heap.head_of(value.addr()).is_some();
+        let in_heap = is_near || heap.space.head_of(value.addr()).is_some();
         let noted = if in_heap { Noted::new(key, value) } else { None };
         if noted.is_none() {
             self.edge(held);
@@ -284,7 +284,7 @@ impl Tracer {
         if held_by.is_null() {
             return;
         }
-        if !self.look.get().is_null() || !heap.is_unmarked(held_by) {
+        if !self.look.get().is_null() || !heap.space.is_unmarked(held_by) {
             return self.edge(held);
         }
         let noted = noted.unwrap_or(Noted::of_key(key));
@@ -307,7 +307,7 @@ impl Tracer {
 
     /// Reports a word that may be an address within an object, or anything else.
     pub fn mark_maybe(&self, word: *mut u8) {
-        if let Some(object) = self.heap().find(word) {
+        if let Some(object) = self.heap().space.find(word) {
             self.push(object);
         }
     }
@@ -316,7 +316,7 @@ impl Tracer {
     /// the heap stays what it is.
     #[must_use]
     pub fn where_is(&self, object: *mut u8) -> *mut u8 {
-        self.heap().where_is(object)
+        self.heap().space.where_is(object)
     }
 
     /// Reports every word of `[from, to)`, as [`Tracer::mark_maybe`].
