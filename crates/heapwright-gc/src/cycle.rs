@@ -30,12 +30,13 @@ use super::event::Span;
 use super::heap::Heap;
 use super::held::StickyMarks;
 use super::layout::PAGE_LISTS;
+use super::mark::Around;
 use super::mutator::Mutator;
 use super::pauses::Began;
 use super::payment::STEP;
 use super::phase::{MARKING, MOVING, Phase, STORES};
 use super::sizing::Measured;
-use super::tracer::Budget;
+use super::tracer::{Budget, Tracer};
 use super::world::Stop;
 
 /// Nanoseconds that a collector waits before it looks for threads that have ended.
@@ -65,7 +66,7 @@ impl Heap {
         }
         me.stack.note();
         me.leave_elsewhere();
-        self.world.rest(&me.handshake, || self.help(&me.tracer, |_| {}));
+        self.world.rest(&me.handshake, || self.trace.help(&me.tracer, |_| {}));
         me.come_back();
     }
 
@@ -118,7 +119,8 @@ impl Heap {
 
     /// Whether there is a plan of what is to be moved, or one was asked for.
     pub(super) fn is_to_compact(&self) -> bool {
-        self.moving.is_begun() || self.moving.is_asked() && !self.generations.are_majors_deferred()
+        self.moving.is_begun()
+            || self.moving.is_asked() && !self.trace.generations.are_majors_deferred()
     }
 
     /// Begins a cycle: a step, or all of its marking if stores are not reported.
@@ -147,7 +149,7 @@ impl Heap {
     /// was a minor one. What is under way is finished first.
     pub(super) fn collect_young(&self, me: &Mutator) -> bool {
         self.collect_whole(me, false);
-        self.generations.is_minor()
+        self.trace.generations.is_minor()
     }
 
     /// What is under way to its end, then a cycle from its beginning, and all of its sweep. Whether each is to be a `major` one, or
@@ -157,7 +159,7 @@ impl Heap {
         let mut cycles = self.space.cycle.number();
         while self.may_collect() {
             if major {
-                self.generations.want_major();
+                self.trace.generations.want_major();
             }
             self.advance(me, Budget::NONE, true);
             if self.space.cycle.number() != cycles {
@@ -202,8 +204,8 @@ impl Heap {
         // Another mutator may have gone on while this one stopped the world; or something could not be
         // remembered since marks were looked at, and they must go first.
         let lost = self.space.cycle.phase() == Phase::Idle
-            && self.generations.sticky_marks() != StickyMarks::Nothing
-            && self.generations.remembered.has_lost();
+            && self.trace.generations.sticky_marks() != StickyMarks::Nothing
+            && self.trace.generations.remembered.has_lost();
         if matches!(self.space.cycle.phase(), Phase::Sweeping | Phase::Moving) || lost {
             return self.go_on(me);
         }
@@ -211,20 +213,20 @@ impl Heap {
         self.each_mutator(|mutator| {
             mutator.settle();
             mutator.tracer.publish();
-            mutator.tracer.dirty_slots.give(&self.dirty_slots);
+            mutator.tracer.dirty_slots.give(&self.trace.dirty_slots);
         });
         if self.space.cycle.phase() == Phase::Idle {
             self.begin(me);
         }
-        self.marking.set_deadline(budget.deadline);
-        if self.during(Span::Mark, me, || self.mark(me, budget)) {
+        self.trace.marking.set_deadline(budget.deadline);
+        if self.during(Span::Mark, me, || self.trace.mark(&me.tracer, budget, &Stopped(self, me))) {
             self.finish(me, &began);
         }
         let (pause, cpu) = self.pauses.add(&began);
         self.space.sizing.end_step(cpu);
         self.go_on(me);
         self.pause_ends(me, &began, pause);
-        self.due.tell();
+        self.trace.due.tell();
     }
 
     /// See [`Mutator::step`](super::raw::Mutator::step).
@@ -240,23 +242,26 @@ impl Heap {
             self.sweep_until(deadline);
         }
         self.space.cycle.phase() == Phase::Idle
-            && !self.generations.is_clearing()
+            && !self.trace.generations.is_clearing()
             && !self.is_to_compact()
     }
 
     /// From now on there are marks.
     fn begin(&self, me: &Mutator) {
         self.space.cycle.enter(Phase::Marking);
-        let minor = self.generations.begin();
+        let minor = self.trace.generations.begin();
         self.set_barrier(
             if self.space.options().incremental { MARKING } else { 0 }
                 | if minor { STORES } else { 0 },
         );
         if minor {
-            self.begin_remembered();
+            self.give_notes();
+            self.trace.generations.remembered.begin();
         } else {
             self.moving.note_begin();
-            self.forget_remembered();
+            self.give_notes();
+            let marking = &self.trace.marking;
+            self.trace.generations.remembered.forget(|chunk| marking.give_back(chunk));
         }
         self.collection_begins(me);
         self.space.pacing.note_begin();
@@ -281,9 +286,9 @@ impl Heap {
         self.each_mutator(|mutator| {
             unused += mutator.unused();
             mutator.drop_regions(false);
-            self.marking.keep_counts(&mutator.tracer);
+            mutator.tracer.give_counts();
         });
-        let minor = self.generations.is_minor();
+        let minor = self.trace.generations.is_minor();
         let lists = self.space.lists.lock();
         let (mut live, old_bytes) =
             if minor { (lists.old, lists.old_bytes) } else { ([0; PAGE_LISTS], 0) };
@@ -291,11 +296,11 @@ impl Heap {
         drop(lists);
         self.space.pacing.note_cycle(&target, unused, minor);
         let allocated = self.space.pacing.end_allocating();
-        let marked = self.marking.take_counts(&mut live);
-        self.marking.trim(self.space.pacing.live());
+        let marked = self.trace.marking.take_counts(&mut live);
+        self.trace.marking.trim(self.space.pacing.live());
         let slots = old_bytes + marked;
         let first = self.space.cycle.number() == 0;
-        let survival = self.generations.end_marking(first, allocated, marked, young_bytes);
+        let survival = self.trace.generations.end_marking(first, allocated, marked, young_bytes);
         // How many external bytes go with dead objects is known when the sweep is over; until then
         // the share of dead bytes of slots is taken for it.
         let all = self.space.pacing.estimate_live(slots, allocated);
@@ -310,7 +315,15 @@ impl Heap {
         };
         self.space.sizing.size(&target, &measured);
         self.set_goal(all);
-        self.choose_next(survival);
+        let generations = self.space.options().generations;
+        let goal = self.space.pacing.goal();
+        let stay = self.trace.generations.choose_next(
+            generations,
+            self.space.pacing.live(),
+            goal,
+            survival,
+        );
+        self.set_barrier(if stay { STORES } else { 0 });
         self.space.cycle.end_marking();
         let moves = self.moving.is_on();
         self.space.cycle.enter(if moves { Phase::Moving } else { Phase::Sweeping });
@@ -339,5 +352,83 @@ impl Heap {
         } else {
             self.collect(me);
         }
+    }
+
+    /// Clears sticky marks, if the next cycle is to be a major one: a few pages at a time,
+    /// until `deadline`; 0: no matter how late. Once begun there is no way back. Whether all that is to
+    /// be done is. While nothing is marked, and every page has been claimed for the sweep.
+    fn clear_sticky_marks(&self, me: &Mutator, deadline: u64) -> bool {
+        let generations = &self.trace.generations;
+        if generations.sticky_marks() == StickyMarks::Nothing {
+            return true;
+        }
+        if !generations.is_clearing() {
+            let major = generations.wants_major.get() != 0 || self.moving.wants_major();
+            let wanted = major && !generations.are_majors_deferred();
+            if !wanted && !generations.remembered.has_lost() {
+                return true;
+            }
+            // A mutator that is still at the last pages of the sweep has finished them when it stops.
+            me.stack.note();
+            if !self.stop_world(me) {
+                return false;
+            }
+            generations.clearing.set(usize::from(self.space.cycle.phase() == Phase::Idle));
+            self.go_on(me);
+        }
+        generations.clear_some(&self.space, deadline)
+    }
+
+    /// Bytes marked in this cycle.
+    pub(super) fn marked_so_far(&self) -> usize {
+        let mut bytes = self.trace.marking.counted_bytes();
+        self.each_mutator(|mutator| bytes = mutator.tracer.bytes.get().wrapping_add(bytes));
+        bytes
+    }
+
+    /// All tracers give what they have put down.
+    pub(super) fn give_notes(&self) {
+        self.each_mutator(|mutator| mutator.tracer.give_notes());
+    }
+}
+
+/// The stopped world of a heap, around the marking of one of its mutators.
+struct Stopped<'a>(&'a Heap, &'a Mutator);
+
+impl Around for Stopped<'_> {
+    fn each_tracer(&self, with: &mut dyn FnMut(&Tracer)) {
+        self.0.each_mutator(|mutator| with(&mutator.tracer));
+    }
+
+    fn scan_stacks(&self, tracer: &Tracer) {
+        self.0.each_mutator(|mutator| {
+            // Each stack's references in a chunk of its own: what one mutator made lies together, in its
+            // processor's caches, and marking threads should not meet in the same lines of marks.
+            tracer.publish();
+            mutator.stack.scan(tracer);
+            tracer.publish_for(&mutator.tracer);
+        });
+    }
+
+    fn parked(&self) -> usize {
+        let mut parked = 0;
+        self.0.world.each(|handshake| {
+            let other = !core::ptr::eq(handshake, &self.1.handshake);
+            parked += usize::from(other && handshake.is_parked());
+            true
+        });
+        parked
+    }
+
+    fn call(&self) {
+        self.0.world.call_for_help();
+    }
+
+    fn left(&self) -> usize {
+        self.0.left()
+    }
+
+    fn during(&self, span: Span, work: &mut dyn FnMut() -> bool) -> bool {
+        self.0.during(span, self.1, work)
     }
 }

@@ -229,10 +229,10 @@ impl Heap {
             });
         };
         report(record::RootKind::Handle, 0, &|tracer| {
-            self.handles.each(|object| tracer.mark(object));
+            self.trace.handles.each(|object| tracer.mark(object));
         });
         report(record::RootKind::Finalizer, 0, &|tracer| {
-            self.finalizers.lock().each_due(|object| tracer.mark(object));
+            self.trace.finalizers.lock().each_due(|object| tracer.mark(object));
         });
         report(record::RootKind::Callback, 0, &|tracer| self.runtime().roots(tracer));
         self.each_mutator(|mutator| {

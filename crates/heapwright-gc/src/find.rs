@@ -14,7 +14,7 @@
 
 use heapwright_substrate::address_map::{Entry, Kind as UnitKind, MAP};
 
-use super::layout::PAGE_LISTS;
+use super::layout::{KINDS, LARGE, PAGE_LISTS};
 use super::page::Page;
 use super::space::Space;
 
@@ -116,6 +116,16 @@ impl Space {
     /// has yet to free is none any more. Also while somebody sweeps the page.
     pub(super) fn holds(&self, page: &Page, offset: usize) -> bool {
         page.held.holds(page.marks(), self.cycle.counter(), offset)
+    }
+
+    /// Bytes of the slot of an object of the heap.
+    pub(super) fn size_of(&self, object: *const u8) -> usize {
+        let (unit, entry) = MAP.lookup(object.addr());
+        match entry.page_list(self.tag()) {
+            page_list if page_list / KINDS == LARGE => self.large_size(unit),
+            page_list if page_list < PAGE_LISTS => self.slot(page_list),
+            _ => 0,
+        }
     }
 
     /// Bytes of the large object that begins at `unit`.

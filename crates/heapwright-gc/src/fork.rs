@@ -125,7 +125,7 @@ fn in_child(alone: bool) {
         if heap.fork.part.get() == MOVES {
             heap.fork.poisoned.set(1);
         }
-        heap.marking.forget_others();
+        heap.trace.marking.forget_others();
         heap.world.forget_others(own_handshake(heap), |handshake| {
             // SAFETY: a handshake of a heap's world is a mutator's.
             let other = unsafe { Mutator::of(handshake) };

@@ -16,26 +16,16 @@
 //! map a moment ago leads to a heap. Locks, in the order in which they are taken: members, the plan,
 //! finalizers, guardians, weak passes, objects without barriers, page lists; the gang's, the handles' and the time line's alone.
 
-use core::cell::UnsafeCell;
-use core::mem::MaybeUninit;
 use core::ptr;
 
 use heapwright_substrate::ids::{Recycled, Slot};
 use heapwright_substrate::substrate;
-use heapwright_substrate::sync::Lock;
 
-use super::bag::Bag;
 use super::cell::Num;
-use super::due::Due;
 use super::events::Events;
-use super::finalizers::Finalizers;
 use super::forks::ForkPart;
-use super::generations::Generations;
-use super::guardians::Guardians;
-use super::handles::Handles;
 use super::held::State;
 use super::layout;
-use super::marking::Marking;
 use super::moving::Moving;
 use super::mutator::Mutator;
 use super::options::Options;
@@ -43,28 +33,15 @@ use super::page::Page;
 use super::pauses::Pauses;
 use super::runtime::Runtime;
 use super::space::Space;
-use super::unprotected::Unprotected;
-use super::weak::Weak;
-use super::weak_passes::WeakPasses;
+use super::trace::Trace;
 use super::world::World;
 
 /// A heap. Zero is one that nobody uses.
 pub(super) struct Heap {
-    runtime: UnsafeCell<MaybeUninit<Runtime>>,
     pub(super) space: Space,
+    pub(super) trace: Trace,
     pub(super) world: World,
-    pub(super) marking: Marking,
-    pub(super) generations: Generations,
-    pub(super) handles: Handles,
-    pub(super) weak: Weak,
     pub(super) moving: Moving,
-    /// Places to be traced again: see `dirty_slots`.
-    pub(super) dirty_slots: Bag,
-    pub(super) finalizers: Lock<Finalizers>,
-    pub(super) guardians: Guardians,
-    pub(super) due: Due,
-    pub(super) weak_passes: WeakPasses,
-    pub(super) unprotected: Unprotected,
 
     /// Its part in a fork.
     pub(super) fork: ForkPart,
@@ -117,12 +94,10 @@ impl Heap {
         let slot = unsafe { HEAPS.take_zeroed() }?;
         let heap = &slot.value;
         // SAFETY: nobody else knows the heap yet.
-        unsafe { (*heap.runtime.get()).write(runtime) };
-        // SAFETY: nobody else knows the heap yet.
         unsafe { heap.space.begin(slot.id(), options) };
-        *heap.finalizers.lock() = Finalizers::new();
         heap.set_target(options.factor_percent(), options.least_bytes(), options.most_bytes());
-        if !heap.marking.begin() {
+        // SAFETY: nobody else knows the heap yet.
+        if !unsafe { heap.trace.begin(&heap.space, runtime) } {
             HEAPS.give(slot);
             return None;
         }
@@ -137,7 +112,7 @@ impl Heap {
         let heap = &slot.value;
         heap.world.close(super::fork::patience());
         heap.open.set(0);
-        heap.marking.helpers.end();
+        heap.trace.marking.helpers.end();
         // A mutator that is still attached must not be waited for when the heap is used again.
         heap.world.forget_others(None, |handshake| {
             if heap.space.is_verified() {
@@ -165,17 +140,8 @@ impl Heap {
             Space::give_units(page);
         }
         heap.space.end();
-        heap.handles.end();
-        heap.weak.end();
         heap.moving.end();
-        heap.dirty_slots.end();
-        heap.finalizers.lock().end();
-        heap.guardians.end();
-        heap.due.end();
-        heap.weak_passes.end();
-        heap.unprotected.end();
-        heap.marking.end();
-        heap.generations.end();
+        heap.trace.end();
         heap.fork.end();
         heap.pauses.clear();
         heap.events.end();
@@ -185,10 +151,7 @@ impl Heap {
     /// The runtime.
     #[inline]
     pub(super) fn runtime(&self) -> &Runtime {
-        // SAFETY: written by `make`, before anybody else knew the heap.
-        let runtime = unsafe { &*self.runtime.get() };
-        // SAFETY: `make` wrote it before anybody else knew the heap.
-        unsafe { runtime.assume_init_ref() }
+        self.trace.runtime()
     }
 
     /// Changes how much memory it may have: what may be allocated before the next cycle ends is decided anew. By any thread.
@@ -199,7 +162,7 @@ impl Heap {
 
     /// Bytes that its pages may have, with what the runtime has in malloc.
     pub(super) fn page_limit(&self) -> usize {
-        self.space.target().most.saturating_sub(self.marking.chunks.beyond_a_few())
+        self.space.target().most.saturating_sub(self.trace.marking.chunks.beyond_a_few())
     }
 
     /// A fresh page for a page list, if the heap has less than `most` bytes with it.
@@ -241,25 +204,17 @@ impl Heap {
     pub(super) fn forget_mutator(&self, mutator: &Mutator) {
         mutator.tracer.publish();
         mutator.tracer.give_notes();
-        self.marking.keep_counts(&mutator.tracer);
-        self.handles.keep_balance(&mutator.handles);
+        mutator.tracer.give_counts();
+        self.trace.handles.keep_balance(&mutator.handles);
         mutator.clear();
     }
 
     /// Holds the locks across a fork.
     pub(super) fn before_fork(&self) {
         self.moving.before_fork();
-        self.dirty_slots.before_fork();
-        self.finalizers.acquire();
-        self.guardians.before_fork();
-        self.due.before_fork();
-        self.weak_passes.before_fork();
-        self.unprotected.before_fork();
+        self.trace.before_fork();
         self.space.before_fork();
-        self.weak.before_fork();
-        self.marking.before_fork();
-        self.generations.remembered.before_fork();
-        self.handles.before_fork();
+        self.trace.before_fork_below();
         self.events.timeline.before_fork();
     }
 
@@ -269,43 +224,15 @@ impl Heap {
     ///
     /// Follows [`Heap::before_fork`] in the forking thread or its copy.
     pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: its lock was taken before the fork by this thread, or by the one that it is a
-        // copy of.
-        unsafe { self.events.timeline.after_fork() };
-        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-        // copy of.
-        unsafe { self.handles.after_fork() };
-        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-        // copy of.
-        unsafe { self.generations.remembered.after_fork() };
-        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-        // copy of.
-        unsafe { self.marking.after_fork() };
-        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-        // copy of.
-        unsafe { self.weak.after_fork() };
-        // SAFETY: its lock was taken before the fork by this thread, or by the one that it is a
-        // copy of.
-        unsafe { self.space.after_fork() };
-        // SAFETY: its lock was taken before the fork by this thread, or by the one that it is a
-        // copy of.
-        unsafe { self.unprotected.after_fork() };
-        // SAFETY: its lock was taken before the fork by this thread, or by the one that it is a
-        // copy of.
-        unsafe { self.weak_passes.after_fork() };
-        // SAFETY: its lock was taken before the fork by this thread, or by the one that it is a
-        // copy of.
-        unsafe { self.due.after_fork() };
-        // SAFETY: its lock was taken before the fork by this thread, or by the one that it is a
-        // copy of.
-        unsafe { self.guardians.after_fork() };
         // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.finalizers.release() };
-        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-        // copy of.
-        unsafe { self.dirty_slots.after_fork() };
-        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-        // copy of.
+        unsafe { self.events.timeline.after_fork() };
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+        unsafe { self.trace.after_fork_below() };
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+        unsafe { self.space.after_fork() };
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
+        unsafe { self.trace.after_fork() };
+        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
         unsafe { self.moving.after_fork() };
     }
 

@@ -96,6 +96,8 @@ mod handles;
 mod heap;
 mod held;
 #[cfg(not(loom))]
+mod help;
+#[cfg(not(loom))]
 mod helpers;
 #[cfg(not(loom))]
 mod kept;
@@ -105,6 +107,8 @@ mod large;
 mod layout;
 #[cfg(not(loom))]
 mod local_marks;
+#[cfg(not(loom))]
+mod mark;
 #[cfg(not(loom))]
 mod mark_chunks;
 #[cfg(not(loom))]
@@ -153,6 +157,8 @@ mod remembered;
 #[cfg(not(loom))]
 mod runtime;
 #[cfg(not(loom))]
+mod settling;
+#[cfg(not(loom))]
 mod sizing;
 #[cfg(not(loom))]
 mod space;
@@ -160,6 +166,8 @@ mod space;
 mod spans;
 #[cfg(not(loom))]
 mod statistics;
+#[cfg(not(loom))]
+mod stores;
 #[cfg(not(loom))]
 mod sweep;
 #[cfg(not(loom))]
@@ -171,6 +179,8 @@ mod testing;
 mod tests;
 #[cfg(not(loom))]
 mod timeline;
+#[cfg(not(loom))]
+mod trace;
 #[cfg(not(loom))]
 mod tracer;
 #[cfg(not(loom))]
@@ -204,11 +214,11 @@ pub use layout::Layout;
 #[cfg(not(loom))]
 pub use raw::Tracer;
 #[cfg(not(loom))]
+pub use runtime::WeakPass;
+#[cfg(not(loom))]
 pub use sizing::{Outcome, Policy};
 #[cfg(not(loom))]
 pub use statistics::{PAUSE_BUCKETS, PoolStatistics, Statistics};
-#[cfg(not(loom))]
-pub use weak_passes::WeakPass;
 
 /// An object that may hold references. It arrives zeroed, unless the heap's [`Options`](raw::Options) say otherwise.
 pub const TRACED: u32 = 0;

@@ -51,15 +51,11 @@ use heapwright_substrate::sync::Lock;
 
 use super::array::Array;
 use super::cell::Num;
-use super::dirty_slots;
 use super::heap::Heap;
 use super::layout::{self, PAGE_LISTS};
-use super::mutator::Mutator;
-use super::page::{Evacuation, Page};
+use super::page::Page;
 use super::phase::Phase;
 use super::plan::{Census, Choice};
-use super::references::References;
-use super::tracer::Tracer;
 
 mod candidates;
 mod evacuation;
@@ -93,7 +89,6 @@ pub(super) struct Moving {
     fresh: Lock<Fresh>,
     /// Large objects that a step has made by moving some, by their pages' numbers: told of when nothing is locked.
     larges: Lock<Fresh>,
-    references: References,
     /// Bytes of pages that the last compaction left, and whether its sweep is over.
     left: Num,
     swept: Num,
@@ -198,7 +193,6 @@ impl Moving {
         self.plan.lock().end();
         self.fresh.lock().0.end();
         self.larges.lock().0.end();
-        self.references.end();
         for number in [
             &self.wanted,
             &self.stage,
@@ -219,7 +213,6 @@ impl Moving {
         self.plan.acquire();
         self.fresh.acquire();
         self.larges.acquire();
-        self.references.before_fork();
     }
 
     /// Gives them back on either side of a fork.
@@ -228,9 +221,6 @@ impl Moving {
     ///
     /// Follows [`Moving::before_fork`] in the forking thread or its copy.
     pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-        // copy of.
-        unsafe { self.references.after_fork() };
         // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
         unsafe { self.larges.release() };
         // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
@@ -241,41 +231,6 @@ impl Moving {
 }
 
 impl Heap {
-    /// A slot leads to an object.
-    pub(super) fn note_slot(&self, tracer: &Tracer, slot: *mut *mut u8, object: *mut u8) {
-        let Some((page, offset)) = self.space.candidate(object) else { return };
-        // What is not the heap's may be gone before it is changed, or must not be by us.
-        let noted = self.space.head_of(slot.addr()).is_some()
-            && page.incoming.note(&self.moving.references, &tracer.room, slot, offset);
-        if !noted {
-            page.set_evacuation(Evacuation::No);
-        }
-    }
-
-    /// A reference to `child` was stored into a slot of `parent`; null: it is not known which.
-    pub(super) fn note_store(
-        &self,
-        me: &Mutator,
-        parent: *mut u8,
-        slot: *mut *mut u8,
-        child: *mut u8,
-    ) {
-        if self.space.candidate(child).is_none() {
-            return;
-        }
-        if parent.is_null() {
-            // A root: it is not known whether its slot will be reported.
-            return self.space.keep_in_place(child);
-        }
-        if slot.is_null() {
-            return self.note_dirty_slot(me, parent, parent, dirty_slots::whole);
-        }
-        // While marking goes on, an object without a mark was not traced yet.
-        if self.space.cycle.phase() != Phase::Marking || self.space.is_marked(parent) {
-            self.note_slot(&me.tracer, slot, child);
-        }
-    }
-
     /// A mutator is through with a page in which it has allocated, or has made a large object.
     pub(super) fn note_used(&self, page: &Page) {
         if self.space.cycle.phase() == Phase::Moving

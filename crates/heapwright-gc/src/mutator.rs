@@ -277,7 +277,7 @@ impl Mutator {
         me.marks.set(tracer::marks_of_nothing());
         me.units.set(tracer::entry_of_nothing());
         me.first_list.store(Entry::collected(heap.space.id(), 0).word(), Ordering::Relaxed);
-        me.tracer.belong(heap);
+        me.tracer.belong(&heap.trace);
         for (page_list, region) in me.regions.iter().enumerate() {
             // What is in no pool must not fit, though the region is empty.
             region.slot.set(heap.space.sizes().slot(page_list / KINDS).max(1));
@@ -302,8 +302,8 @@ impl Mutator {
         let heap = me.heap();
         heap.at_safepoint(me);
         me.drop_regions(true);
-        heap.handles.take_back(&me.handles);
-        heap.weak.handles.take_back(&me.weak);
+        heap.trace.handles.take_back(&me.handles);
+        heap.trace.weak.handles.take_back(&me.weak);
         heap.forget_mutator(me);
         heap.world.leave(&me.handshake);
         heap.world.part(&me.handshake);

@@ -33,8 +33,8 @@ impl Heap {
     pub(super) fn set_goal(&self, live: usize) {
         let mut mutators = 0;
         self.each_mutator(|_| mutators += 1);
-        let known = self.generations.known_live(live);
-        let live = Live { all: live, known, minor: self.generations.is_minor() };
+        let known = self.trace.generations.known_live(live);
+        let live = Live { all: live, known, minor: self.trace.generations.is_minor() };
         self.space.pacing.set_goal(&self.space.target(), live, mutators, self.space.sizing.room());
     }
 
@@ -168,7 +168,7 @@ impl Heap {
     /// there was one, as were allocated; in a minor one, as many as in the last minor one.
     pub(super) fn left(&self) -> usize {
         let expected = match self.space.cycle.number() {
-            _ if self.generations.is_minor() => self.generations.young(),
+            _ if self.trace.generations.is_minor() => self.trace.generations.young(),
             0 => self.space.pacing.allocated.get(),
             _ => self.space.pacing.live_slots(),
         };
@@ -179,7 +179,7 @@ impl Heap {
     pub(super) fn is_owed(&self) -> bool {
         matches!(self.space.cycle.phase(), Phase::Marking | Phase::Moving)
             || self.space.pacing.is_due(&self.space.target())
-            || self.generations.is_clearing()
+            || self.trace.generations.is_clearing()
             || self.is_to_compact()
     }
 }

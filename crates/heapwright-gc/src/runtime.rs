@@ -14,6 +14,9 @@ use super::event::Event;
 use super::page::object_kind;
 use super::tracer::Tracer;
 
+/// What looks through a table.
+pub type WeakPass = unsafe extern "C" fn(tracer: &Tracer, context: *mut c_void);
+
 /// What the language's runtime does for its heap. The C interface's struct.
 #[derive(Clone, Copy)]
 #[repr(C)]

@@ -76,7 +76,7 @@ impl Heap {
     /// A collection begins, and its trace.
     pub(super) fn collection_begins(&self, me: &Mutator) {
         if self.is_heard() {
-            let minor = if self.generations.is_minor() { MINOR } else { 0 };
+            let minor = if self.trace.generations.is_minor() { MINOR } else { 0 };
             let compacts = if self.moving.is_on() { COMPACTS } else { 0 };
             self.events.collection.set(self.space.cycle.number() + 1);
             self.events.flags.set((minor | compacts) as usize);

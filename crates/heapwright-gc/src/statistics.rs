@@ -142,10 +142,10 @@ impl Heap {
             mutators += 1;
             handles = handles.wrapping_add(mutator.handles.balance.get());
         });
-        handles = handles.wrapping_add(self.handles.balance());
+        handles = handles.wrapping_add(self.trace.handles.balance());
         let pauses = &self.pauses;
         let live_bytes = self.space.pacing.live() as u64;
-        let [lists_bytes, lists_peak_bytes] = self.marking.chunks.bytes();
+        let [lists_bytes, lists_peak_bytes] = self.trace.marking.chunks.bytes();
         Statistics {
             cycles: self.space.cycle.number() as u64,
             pauses: pauses.count.get() as u64,
@@ -164,12 +164,12 @@ impl Heap {
             phase: self.space.cycle.phase() as u32,
             pools: self.space.sizes().pools() as u32,
             mutators,
-            finalizers_pending: self.finalizers.lock().pending() as u32,
+            finalizers_pending: self.trace.finalizers.lock().pending() as u32,
             handles: handles as u64,
             pool,
-            minor_cycles: self.generations.minors() as u64,
+            minor_cycles: self.trace.generations.minors() as u64,
             old_bytes,
-            cleared: self.weak.cleared.get() as u64,
+            cleared: self.trace.weak.cleared.get() as u64,
             compactions: self.moving.rounds.get() as u64,
             moved_objects: self.moving.objects.get() as u64,
             moved_bytes: self.moving.bytes.get() as u64,

@@ -31,7 +31,7 @@ const MORE: usize = 16;
 impl Heap {
     /// Sweeps a page that is claimed.
     pub(super) fn sweep_page(&self, page: &Page) -> Found {
-        let sticky = self.generations.sticky_marks();
+        let sticky = self.trace.generations.sticky_marks();
         if page.evacuation() != Evacuation::No && self.space.cycle.phase() == Phase::Moving {
             // It is swept when its objects have moved (see `moving`).
             page.passed.set(1);

@@ -200,8 +200,8 @@ impl Heap {
         for (number, source) in SOURCES.into_iter().enumerate() {
             walk.source = source;
             let report = |tracer: &Tracer| match number {
-                0 => self.handles.each(|object| tracer.mark(object)),
-                1 => self.finalizers.lock().each_due(|object| tracer.mark(object)),
+                0 => self.trace.handles.each(|object| tracer.mark(object)),
+                1 => self.trace.finalizers.lock().each_due(|object| tracer.mark(object)),
                 2 => self.runtime().roots(tracer),
                 _ => self.each_mutator(|mutator| mutator.stack.scan(tracer)),
             };

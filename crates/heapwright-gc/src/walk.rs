@@ -49,8 +49,8 @@ impl Heap {
     /// What is kept and no object leads to. `None` where there is no memory.
     pub(super) fn all_kept(&self) -> Option<AllKept> {
         AllKept::of(|mut with| {
-            self.guardians.each_kept(&mut with);
-            self.finalizers.lock().each_kept(&mut with);
+            self.trace.guardians.each_kept(&mut with);
+            self.trace.finalizers.lock().each_kept(&mut with);
         })
     }
 }

@@ -31,7 +31,9 @@ impl Heap {
             self.moving.wanted.set(URGENT);
             self.space.pacing.ask();
         }
-        if !self.space.options().compact || self.generations.is_minor() || self.moving.wants_major()
+        if !self.space.options().compact
+            || self.trace.generations.is_minor()
+            || self.moving.wants_major()
         {
             return;
         }
@@ -49,7 +51,10 @@ impl Heap {
     pub(crate) fn plan(&self, deadline: u64) -> bool {
         let moving = &self.moving;
         let wanted = moving.is_wanted() || moving.is_begun();
-        if !wanted || moving.is_on() || self.generations.sticky_marks() != StickyMarks::Nothing {
+        if !wanted
+            || moving.is_on()
+            || self.trace.generations.sticky_marks() != StickyMarks::Nothing
+        {
             return true;
         }
         let mut plan = moving.plan.lock();
@@ -101,6 +106,7 @@ impl Heap {
                             moving.wanted.set(0);
                         }
                         moving.stage.set(READY);
+                        self.trace.note_references(true);
                         return true;
                     }
                 }

@@ -101,8 +101,8 @@ impl Heap {
             let report = |tracer: &Tracer| page.each_unscanned(|object| tracer.trace(object));
             me.tracer.looking_at(Slots::Note, report, &mut |child| self.space.keep_in_place(child));
         };
-        self.each_mutator(|mutator| mutator.tracer.give_notes());
-        let dirty = |tracer: &Tracer| self.trace_dirty_slots(tracer);
+        self.give_notes();
+        let dirty = |tracer: &Tracer| tracer.trace_dirty_slots();
         me.tracer.looking_at(Slots::Note, dirty, &mut |child| self.space.keep_in_place(child));
         loop {
             let Some(number) = self.moving.fresh.lock().0.pop() else { break };
@@ -133,6 +133,18 @@ impl Heap {
             .looking_at(Slots::PassOver, report, &mut |object| self.space.keep_in_place(object));
     }
 
+    /// What objects without barriers lead to stays where it is.
+    fn pin_what_unprotected_lead_to(&self, tracer: &Tracer) {
+        let report = |tracer: &Tracer| self.trace.unprotected.each(|object| tracer.trace(object));
+        let mut keep = |child| self.space.keep_in_place(child);
+        // (A runtime that changes references itself needs no slots to be known.)
+        if !self.runtime().updates() {
+            tracer.looking_at(Slots::Plain, report, &mut keep);
+        }
+        // What is weak shows nothing to a look, and follows its objects: nobody else has noted what was stored there since.
+        tracer.looking_at(Slots::Note, report, &mut keep);
+    }
+
     /// Roots lead to where objects are now.
     fn change_roots(&self, me: &Mutator) {
         let change = |cell: &Cell| {
@@ -140,16 +152,16 @@ impl Heap {
                 cell.store(to, Relaxed);
             }
         };
-        self.handles.each_cell(change);
-        self.weak.handles.each_cell(change);
+        self.trace.handles.each_cell(change);
+        self.trace.weak.handles.each_cell(change);
         let now = |object| self.space.forwarded(object).unwrap_or(object);
-        self.finalizers.lock().each_object(now);
-        self.guardians.each_object(now);
-        self.unprotected.each_object(now);
+        self.trace.finalizers.lock().each_object(now);
+        self.trace.guardians.each_object(now);
+        self.trace.unprotected.each_object(now);
         if self.runtime().updates() {
             self.have_references_updated();
         }
-        self.run_weak_passes(&me.tracer);
+        self.trace.run_weak_passes(&me.tracer);
         me.tracer.looking_at(Slots::Change, |tracer| self.runtime().roots(tracer), &mut |_| {});
     }
 
@@ -201,7 +213,7 @@ impl Heap {
             // SAFETY: the object is elsewhere, and every slot has a word.
             unsafe { from.cast::<*mut u8>().write(to) };
             page.set_moved(offset);
-            if self.generations.sticky_marks() == StickyMarks::Everything {
+            if self.trace.generations.sticky_marks() == StickyMarks::Everything {
                 into.put_old(at);
                 old.add(into);
             }
@@ -252,14 +264,15 @@ impl Heap {
     /// Everything is where it is to be.
     fn end_moving(&self) {
         // What is to be reported to the next minor collection is elsewhere.
-        self.each_mutator(|mutator| mutator.tracer.give_notes());
-        self.generations.remembered.change(|object| {
+        self.give_notes();
+        self.trace.generations.remembered.change(|object| {
             let object = MAP.base().with_addr(object);
             self.space.forwarded(object).unwrap_or(object).addr()
         });
         self.moving.plan.lock().through = 0;
         self.moving.fresh.lock().0.end();
-        self.moving.references.end();
+        self.trace.references.end();
+        self.trace.note_references(false);
         self.moving.stage.set(SETTLING);
         self.moving.rounds.add(1);
         self.moving.swept.set(0);

@@ -60,7 +60,7 @@ impl Mutator {
             heap.verify_store(parent, child);
         }
         if barrier & MOVING != 0 {
-            heap.note_store(inner, parent, slot, child);
+            inner.tracer.note_store(parent, slot, child);
         }
         if !parent.is_null() && !heap.space.is_marked(parent) {
             return;
@@ -68,13 +68,13 @@ impl Mutator {
         if barrier & MARKING != 0 {
             if heap.runtime().hears_of_outside() && !heap.space.is_object(child) {
                 // The runtime is not to be called here, while others are at work: the parent reports it once more.
-                heap.note_dirty_slot(inner, parent, parent, dirty_slots::whole);
+                inner.tracer.note_dirty_slot(parent, parent, dirty_slots::whole);
             } else {
                 inner.tracer.shade(child);
             }
         }
         if barrier & STORES != 0 && !parent.is_null() {
-            heap.remember(inner, parent, child);
+            inner.tracer.remember(parent, child);
         }
     }
 
@@ -107,10 +107,10 @@ impl Mutator {
     fn note_touched(&self, parent: *mut u8, place: *mut u8, trace: TraceSlot) {
         let barrier = self.inner().barrier.load(Ordering::Relaxed);
         if barrier & MARKING != 0 || self.heap().moving.is_on() {
-            self.heap().note_dirty_slot(self.inner(), parent, place, trace);
+            self.inner().tracer.note_dirty_slot(parent, place, trace);
         }
         if barrier & STORES != 0 {
-            self.heap().touch(self.inner(), parent);
+            self.inner().tracer.touch(parent);
         }
     }
 }

@@ -94,19 +94,19 @@ impl Mutator {
     /// with those of other mutators. Within the first such scope of a heap there may be a major one,
     /// if it was chosen before.
     pub fn defer_majors(&self) {
-        self.heap().generations.defer_majors();
+        self.heap().trace.generations.defer_majors();
     }
 
     /// Ends a [`Mutator::defer_majors`].
     pub fn resume_majors(&self) {
-        self.heap().generations.resume_majors();
+        self.heap().trace.generations.resume_majors();
     }
 
     /// Whether the next collection is to be a major one, and would be but for
     /// [`Mutator::defer_majors`].
     #[must_use]
     pub fn is_major_owed(&self) -> bool {
-        self.heap().generations.is_major_owed()
+        self.heap().trace.generations.is_major_owed()
     }
 
     /// Until [`Mutator::resume`], allocation does no collecting of its own. Nests.

@@ -13,9 +13,9 @@ use super::super::due::SomeAreDue;
 use super::super::heap as inner;
 use super::super::layout::LARGE;
 use super::super::mutator as attached;
+use super::super::runtime::WeakPass;
 use super::super::sizing::Policy;
 use super::super::statistics::Statistics;
-use super::super::weak_passes::WeakPass;
 use super::{Mutator, Options, Runtime};
 
 /// A collected heap.
@@ -204,13 +204,13 @@ impl Heap {
     ///
     /// `pass` and `context` are there until [`Heap::remove_weak_pass`] or the heap ends.
     pub unsafe fn add_weak_pass(&self, pass: WeakPass, context: *mut c_void) -> bool {
-        self.inner().weak_passes.add(pass, context)
+        self.inner().trace.weak_passes.add(pass, context)
     }
 
     /// Ends an [`Heap::add_weak_pass`] of the same pointer and context (Rust may make several pointers of one function: keep it). Whether there
     /// was one.
     pub fn remove_weak_pass(&self, pass: WeakPass, context: *mut c_void) -> bool {
-        self.inner().weak_passes.remove(pass, context)
+        self.inner().trace.weak_passes.remove(pass, context)
     }
 
     /// Has `tell` called, once a collection, when finalizers have become due or guardians have something to retrieve: by the thread that
@@ -220,13 +220,13 @@ impl Heap {
     ///
     /// `tell` and `context` are there until this is called again or the heap ends.
     pub unsafe fn tell_when_due(&self, tell: Option<SomeAreDue>, context: *mut c_void) {
-        self.inner().due.choose(tell, context);
+        self.inner().trace.due.choose(tell, context);
     }
 
     /// How many objects can be retrieved from guardians, and how many have no barriers.
     #[must_use]
     pub fn guarded(&self) -> (usize, usize) {
-        (self.inner().guardians.pending(), self.inner().unprotected.count())
+        (self.inner().trace.guardians.pending(), self.inner().trace.unprotected.count())
     }
 
     /// Gives all pages without objects to the system's side of the process. Returns bytes.

@@ -1,9 +1,8 @@
 //! Inspection: walks, dumps and verification of a heap, and the size of any object.
 
 use super::super::heap;
-use super::super::layout::{KINDS, LARGE};
 use super::Mutator;
-use heapwright_substrate::address_map::{Kind, MAP};
+use heapwright_substrate::address_map::MAP;
 
 impl Mutator {
     /// Calls `visit` for each object: address, bytes of its slot, kind. Stops when it says
@@ -66,12 +65,6 @@ impl Mutator {
 /// Bytes of the slot of an object of any collected heap; 0 for anything else.
 #[must_use]
 pub fn object_size(object: *const u8) -> usize {
-    let (unit, entry) = MAP.lookup(object.addr());
-    let Kind::Collected(page_list) = entry.kind() else { return 0 };
-    let Some(heap) = heap::of(entry.owner()) else { return 0 };
-    if page_list / KINDS == LARGE {
-        heap.space.large_size(unit)
-    } else {
-        heap.space.slot(page_list)
-    }
+    let owner = MAP.lookup(object.addr()).1.owner();
+    heap::of(owner).map_or(0, |heap| heap.space.size_of(object))
 }

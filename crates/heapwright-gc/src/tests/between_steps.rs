@@ -241,9 +241,9 @@ fn an_ephemeron_for_which_there_is_no_memory_keeps_its_key_this_time() {
         slots.write(key);
         slots.add(1).write(value);
         mutator.resume();
-        heap.inner().marking.chunks.starved.set(1);
+        heap.inner().trace.marking.chunks.starved.set(1);
         mutator.collect();
-        heap.inner().marking.chunks.starved.set(0);
+        heap.inner().trace.marking.chunks.starved.set(0);
         assert_eq!(
             (heap.find(slots.read()), heap.find(slots.add(1).read())),
             (Some(key), Some(value))

@@ -179,9 +179,9 @@ fn what_could_not_be_remembered_is_looked_for() {
     let mut places = Vec::new();
     for round in 0..20 {
         let young = node(&mutator, round, 1);
-        inner.marking.chunks.starved.set(1);
+        inner.trace.marking.chunks.starved.set(1);
         store(&mutator, table, round % WIDTH, young);
-        inner.marking.chunks.starved.set(0);
+        inner.trace.marking.chunks.starved.set(0);
         places.push(round % WIDTH);
         churn(&mutator);
         for &place in &places {

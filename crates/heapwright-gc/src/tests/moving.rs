@@ -399,7 +399,7 @@ fn without_memory_for_what_leads_there_nothing_moves() {
     // SAFETY: everything wanted is led to by handles.
     while heap.statistics().phase != 3 && !unsafe { mutator.step(10_000) } {}
     // A store that nobody can note: what it leads to must stay where it is.
-    inner.marking.chunks.starved.set(1);
+    inner.trace.marking.chunks.starved.set(1);
     // SAFETY: the root is in use.
     let table = unsafe { root.read() };
     let first = (0..COUNT / 10).find(|&n| !load(table, n).is_null()).unwrap();
@@ -407,7 +407,7 @@ fn without_memory_for_what_leads_there_nothing_moves() {
     unsafe { slots(table).wrapping_add(first + 1).write(load(table, first)) };
     // SAFETY: objects of the mutator's heap.
     unsafe { mutator.shade(table, load(table, first)) };
-    inner.marking.chunks.starved.set(0);
+    inner.trace.marking.chunks.starved.set(0);
     // SAFETY: everything wanted is led to by handles.
     while !unsafe { mutator.step(100_000) } {}
     // SAFETY: the root is in use.

@@ -167,14 +167,14 @@ fn marking_comes_to_its_end_without_memory_for_chunks() {
                 at = unsafe { references(at).wrapping_add(width - 1).read() };
             }
             let inner: &heap::Heap = heap::of(heap.id()).unwrap();
-            inner.marking.chunks.starved.set(1);
+            inner.trace.marking.chunks.starved.set(1);
             for _ in 0..2 {
                 // SAFETY: everything is led to by the root.
                 unsafe { mutator.collect() };
                 // SAFETY: the root is live.
                 is_whole(&heap, unsafe { *root }, length);
             }
-            inner.marking.chunks.starved.set(0);
+            inner.trace.marking.chunks.starved.set(0);
             for cell in more.into_iter().chain([root]) {
                 // SAFETY: made above.
                 unsafe { mutator.free_root(cell) };
@@ -199,7 +199,7 @@ fn barriers_shade_without_memory_for_chunks() {
     let root = list(&mutator, LENGTH, 4);
     // SAFETY: made above.
     let first = unsafe { *root };
-    heap::of(heap.id()).unwrap().marking.chunks.starved.set(1);
+    heap::of(heap.id()).unwrap().trace.marking.chunks.starved.set(1);
     let before = heap.statistics().cycles;
     let mut made = 0;
     while heap.statistics().cycles == before {
@@ -213,7 +213,7 @@ fn barriers_shade_without_memory_for_chunks() {
             unsafe { mutator.step(1) };
         }
     }
-    heap::of(heap.id()).unwrap().marking.chunks.starved.set(0);
+    heap::of(heap.id()).unwrap().trace.marking.chunks.starved.set(0);
     mutator.resume();
     // SAFETY: the list is led to by the root.
     unsafe { mutator.collect() };

@@ -230,9 +230,9 @@ fn chain(order: impl Iterator<Item = usize>, length: usize, starved: bool) {
         unsafe { mutator.free_root(root) };
     }
     let inner: &heap::Heap = heap::of(heap.id()).unwrap();
-    inner.marking.chunks.starved.set(usize::from(starved));
+    inner.trace.marking.chunks.starved.set(usize::from(starved));
     collect(&mutator);
-    inner.marking.chunks.starved.set(0);
+    inner.trace.marking.chunks.starved.set(0);
     let count = || {
         let mut count = 0;
         // SAFETY: nothing is called.
@@ -296,9 +296,9 @@ fn memory_may_end_in_the_midst_of_ephemerons() {
             // SAFETY: what is wanted is led to by roots.
             unsafe { mutator.step(1) };
         }
-        inner.marking.chunks.starved.set(1);
+        inner.trace.marking.chunks.starved.set(1);
         collect(&mutator);
-        inner.marking.chunks.starved.set(0);
+        inner.trace.marking.chunks.starved.set(0);
         collect(&mutator);
         let mut count = 0;
         // SAFETY: nothing is called.
@@ -430,7 +430,7 @@ fn keep_weak_places(options: Options, starved: bool) {
         unsafe { mutator.free_root(root) };
     }
     let inner: &heap::Heap = heap::of(heap.id()).unwrap();
-    inner.marking.chunks.starved.set(usize::from(starved));
+    inner.trace.marking.chunks.starved.set(usize::from(starved));
     mutator.ask();
     let mut run = 0;
     // SAFETY: finalizers lead to all objects in use.
@@ -440,7 +440,7 @@ fn keep_weak_places(options: Options, starved: bool) {
     }
     // SAFETY: finalizers lead to all objects in use.
     run += unsafe { mutator.run_finalizers(9) };
-    inner.marking.chunks.starved.set(0);
+    inner.trace.marking.chunks.starved.set(0);
     assert_eq!((run, seen), (2, std::vec![true, true]));
     leave(mutator);
 }

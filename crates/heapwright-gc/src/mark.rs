@@ -1,0 +1,149 @@
+//! Marking: what is reachable gets its mark, by all threads that stand still and by helpers.
+//!
+//! ```text
+//!   mark    loop: drain | pages that overflowed | remembered set | roots, once a step | values of
+//!           ephemerons; until none of these finds anything new: then weak references are cleared
+//!
+//!   drain   alone                    with a budget, or nobody else to mark
+//!           two, local bitmaps       little to mark (see `local_marks`)
+//!           several, locked marks    much to mark: helpers are called (see `helpers`)
+//!
+//!   counts  tracer.marked --leaves, or marking ends--> Marking.counted --finish--> live, by page list
+//! ```
+//!
+//! It needs a trace, a tracer and what is [`Around`] it: no heap and no mutator. With nobody around, one
+//! thread marks what handles and the runtime's roots lead to.
+//!
+//! Called by `cycle`; `tracer` does the work, `settling` what comes when nothing else is left.
+
+use heapwright_substrate::sync::atomic::Ordering;
+
+use super::bits;
+use super::event::Span;
+use super::trace::Trace;
+use super::tracer::{Budget, Marks, Tracer};
+
+/// What is around a marking: threads that stand still, whose stacks are roots, and which may help.
+pub(super) trait Around {
+    /// Calls `with` for the tracer of each thread.
+    fn each_tracer(&self, _with: &mut dyn FnMut(&Tracer)) {}
+
+    /// Reports what the threads' stacks lead to.
+    fn scan_stacks(&self, _tracer: &Tracer) {}
+
+    /// How many threads stand still and help when they are called.
+    fn parked(&self) -> usize {
+        0
+    }
+
+    /// Calls them.
+    fn call(&self) {}
+
+    /// Bytes that are probably still to be marked.
+    fn left(&self) -> usize {
+        0
+    }
+
+    /// Does the work of a span, of which somebody may hear.
+    fn during(&self, _span: Span, work: &mut dyn FnMut() -> bool) -> bool {
+        work()
+    }
+}
+
+impl Trace {
+    /// Marks. Whether all is marked that roots lead to, now.
+    pub(super) fn mark(&self, tracer: &Tracer, budget: Budget, around: &impl Around) -> bool {
+        let (mut reported, mut passed) = (false, false);
+        self.weak.stop_watching();
+        tracer.mark_as(Marks::Alone);
+        tracer.trace_dirty_slots();
+        loop {
+            // Roots are reported again in each step that comes so far. If they lead to little that is new, the
+            // step goes on however late it is: or one that is too short for them would never be the last.
+            if !(self.drain(tracer, budget, around)
+                || reported && self.drain(tracer, Budget::A_LITTLE, around))
+            {
+                self.weak.stop_watching();
+                return false;
+            }
+            if self.marking.overflowed.swap(0, Ordering::Relaxed) != 0 {
+                for page in self.space().pages.all().filter(|page| page.overflowed.get() != 0) {
+                    tracer.look_through(page);
+                }
+            } else if self.generations.is_minor() && tracer.trace_remembered() {
+                // And another chunk, when what these lead to is marked.
+            } else if !reported {
+                let mut roots = || {
+                    self.report_roots(tracer, around);
+                    true
+                };
+                reported = around.during(Span::Roots, &mut roots);
+            } else if around.during(Span::Weak, &mut || self.settle(tracer, around, &mut passed)) {
+                return true;
+            }
+        }
+    }
+
+    /// Marks what is known to be left, with all threads that stand still, and with helpers.
+    fn drain(&self, tracer: &Tracer, budget: Budget, around: &impl Around) -> bool {
+        let parked = around.parked();
+        // A step with a budget marks little, often: not worth helpers or local marks.
+        let left = budget.is_none().then(|| around.left());
+        let helpers = left.map_or(0, |left| self.helpers_wanted(parked, left));
+        if parked + helpers == 0 || self.weak.is_watching() {
+            tracer.mark_as(Marks::Alone);
+            let through = tracer.drain(budget);
+            if !through {
+                tracer.publish();
+            }
+            return through;
+        }
+        // What this one has is for all; nothing is not worth a call.
+        tracer.publish();
+        let gang = &self.marking.gang;
+        if gang.is_empty() {
+            return true;
+        }
+        let two =
+            parked + helpers == 1 && left.is_some_and(|left| self.marking.local_marks.open(left));
+        tracer.mark_as(if two { Marks::First } else { Marks::Locked });
+        gang.open(1 + parked + helpers);
+        around.call();
+        self.call_helpers(helpers);
+        let through = tracer.drain(budget);
+        if !through {
+            gang.stop();
+        }
+        tracer.publish();
+        gang.close();
+        if two {
+            tracer.mark_as(Marks::Locked);
+            self.merge_local_marks();
+        }
+        through && gang.is_empty()
+    }
+
+    /// Two are through: marks of the local bitmap become the map's. What both have marked was counted
+    /// twice.
+    pub(super) fn merge_local_marks(&self) {
+        self.marking.local_marks.close();
+        for page in self.space().pages.all() {
+            let Some(local_bitmap) = self.marking.local_marks.take(page) else { continue };
+            let twice = bits::merge(local_bitmap, page.marks());
+            if twice > 0 {
+                self.marking.uncount(page, twice);
+            }
+        }
+    }
+
+    /// Reports all roots.
+    fn report_roots(&self, tracer: &Tracer, around: &impl Around) {
+        self.handles.each(|object| tracer.edge(object));
+        self.finalizers.lock().each_due(|object| tracer.edge(object));
+        if self.generations.is_minor() || self.space().options().incremental {
+            self.trace_unprotected(tracer);
+        }
+        tracer.tracing_roots(|tracer| self.runtime().roots(tracer));
+        around.scan_stacks(tracer);
+    }
+}
