@@ -147,3 +147,57 @@ impl Trace {
         around.scan_stacks(tracer);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use core::ffi::c_void;
+    use core::ptr;
+    extern crate std;
+    use std::vec::Vec;
+
+    use super::super::TRACED;
+    use super::super::handles;
+    use super::super::layout::{KINDS, PAGE_LISTS};
+    use super::super::runtime::Runtime;
+    use super::super::tests::ground::Ground;
+    use super::*;
+
+    struct Nobody;
+
+    impl Around for Nobody {}
+
+    /// Every object is two references.
+    unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
+        // SAFETY: every object of these tests has two words.
+        unsafe { *object.cast::<[*mut u8; 2]>() }.into_iter().for_each(|to| tracer.mark(to));
+    }
+
+    #[test]
+    fn what_handles_lead_to_is_marked_without_a_heap_and_a_mutator() {
+        let ground = Ground::new(Runtime { trace: Some(trace), ..Runtime::new() });
+        let (space, trace) = (&ground.space, &ground.trace);
+        let page_list = space.sizes().pool(16) * KINDS + TRACED as usize;
+        let page = ground.page(page_list);
+        // A ring of a hundred; each third leads to one beside it, too.
+        let ring: Vec<*mut u8> = (0..100).map(|_| ground.object(page)).collect();
+        let beside: Vec<*mut u8> = (0..100).map(|_| ground.object(page)).collect();
+        for (n, &object) in ring.iter().enumerate() {
+            let other = if n % 3 == 0 { beside[n] } else { ptr::null_mut() };
+            // SAFETY: an object of two words.
+            unsafe { object.cast::<[*mut u8; 2]>().write([ring[(n + 1) % 100], other]) };
+        }
+        // SAFETY: zero has no free cells.
+        let own: handles::Own = unsafe { core::mem::zeroed() };
+        assert!(trace.handles.make(&own, ring[40]).is_some());
+        let tracer = Tracer::new(trace);
+        assert!(trace.mark(&tracer, Budget::NONE, &Nobody));
+        assert!(ring.iter().all(|&object| space.is_marked(object)));
+        for (n, &object) in beside.iter().enumerate() {
+            assert_eq!(space.is_marked(object), n % 3 == 0);
+        }
+        tracer.give_counts();
+        let mut live = [0; PAGE_LISTS];
+        assert_eq!(trace.marking.take_counts(&mut live), 134 * space.slot(page_list));
+        assert_eq!(live[page_list], 134);
+    }
+}

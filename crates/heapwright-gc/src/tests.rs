@@ -19,6 +19,7 @@ mod between_steps;
 mod dump;
 mod events;
 mod generations;
+pub(super) mod ground;
 mod inaccessible;
 mod large;
 mod moving;
