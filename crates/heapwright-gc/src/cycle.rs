@@ -26,12 +26,14 @@ use heapwright_substrate::os;
 use heapwright_substrate::sync;
 use heapwright_substrate::text::Line;
 
+use super::around::Around;
 use super::event::Span;
 use super::heap::Heap;
 use super::held::StickyMarks;
 use super::layout::PAGE_LISTS;
-use super::mark::Around;
 use super::mutator::Mutator;
+use super::options;
+use super::page::Page;
 use super::pauses::Began;
 use super::payment::STEP;
 use super::phase::{MARKING, MOVING, Phase, STORES};
@@ -191,7 +193,10 @@ impl Heap {
         if self.space.cycle.phase() == Phase::Sweeping && !self.sweep_until(budget.deadline) {
             return;
         }
-        let ready = || self.clear_sticky_marks(me, budget.deadline) && self.plan(budget.deadline);
+        let ready = || {
+            self.clear_sticky_marks(me, budget.deadline)
+                && self.moving.plan(&self.trace, budget.deadline)
+        };
         if self.space.cycle.phase() != Phase::Marking && !(begin && ready()) {
             return;
         }
@@ -279,7 +284,7 @@ impl Heap {
     /// All is marked. From now on pages are swept.
     fn finish(&self, me: &Mutator, began: &Began) {
         self.trace_ends(me);
-        if self.space.options().verify & super::options::VERIFY_BARRIERS != 0 {
+        if self.space.options().verify & options::VERIFY_BARRIERS != 0 {
             self.verify_barriers(me);
         }
         let (target, mut unused) = (self.space.target(), 0);
@@ -332,7 +337,7 @@ impl Heap {
         if moves && !self.moves_in_steps() {
             self.during(Span::Move, me, || self.move_stopped(me, 0));
         }
-        if self.space.options().verify & super::options::VERIFY_HEAP != 0 {
+        if self.space.options().verify & options::VERIFY_HEAP != 0 {
             self.verify(me);
         }
     }
@@ -344,7 +349,7 @@ impl Heap {
             return;
         }
         let verify = self.space.options().verify;
-        if self.space.options().incremental && verify & super::options::VERIFY_HEAP == 0 {
+        if self.space.options().incremental && verify & options::VERIFY_HEAP == 0 {
             // Little steps, so that stores come between them. The verifier of the heap, which looks for
             // forgotten roots, wants whole collections.
             let budget = Budget { deadline: os::now_ns().max(1), bytes: 1 };
@@ -379,6 +384,57 @@ impl Heap {
         generations.clear_some(&self.space, deadline)
     }
 
+    /// Moves objects until `deadline`; 0: until all are where they are to be.
+    pub(super) fn move_some(&self, me: &Mutator, deadline: u64) {
+        me.stack.note();
+        let asked = os::now_ns();
+        if !self.stop_world(me) {
+            return;
+        }
+        let began = Began::now(asked);
+        self.pause_begins(me, &began);
+        if self.space.cycle.phase() == Phase::Moving {
+            self.each_mutator(Mutator::settle);
+            self.during(Span::Move, me, || self.move_stopped(me, deadline));
+        }
+        let (pause, _) = self.pauses.add(&began);
+        self.go_on(me);
+        self.pause_ends(me, &began, pause);
+    }
+
+    /// As [`Heap::move_some`], while the world stands still.
+    fn move_stopped(&self, me: &Mutator, deadline: u64) {
+        let through = self.moving.step(&me.tracer, deadline, &Stopped(self, me));
+        while let Some(number) = self.moving.next_large() {
+            if let Some(page) = self.space.pages.get(number as usize) {
+                self.large_was_moved(me, page);
+            }
+        }
+        if through {
+            self.set_barrier(self.space.cycle.barrier());
+            self.space.cycle.enter(Phase::Sweeping);
+        }
+        if self.space.options().verify & options::VERIFY_HEAP != 0 {
+            self.each_mutator(Mutator::settle);
+            self.verify(me);
+        }
+    }
+
+    /// Whether objects can be moved while mutators run between steps: they report all stores, and what leads to a page is known. (A
+    /// runtime that changes references itself goes through all objects, once.)
+    fn moves_in_steps(&self) -> bool {
+        let options = self.space.options();
+        (options.incremental || options.generations) && !self.runtime().updates()
+    }
+
+    /// A compaction from its beginning to its end; of `all` that may move, or of sparse pages.
+    pub(super) fn compact(&self, me: &Mutator, all: bool) {
+        self.collect(me);
+        self.moving.ask_now(all);
+        self.collect(me);
+        self.space.trim();
+    }
+
     /// Bytes marked in this cycle.
     pub(super) fn marked_so_far(&self) -> usize {
         let mut bytes = self.trace.marking.counted_bytes();
@@ -392,7 +448,7 @@ impl Heap {
     }
 }
 
-/// The stopped world of a heap, around the marking of one of its mutators.
+/// The stopped world of a heap, around what one of its mutators marks and moves.
 struct Stopped<'a>(&'a Heap, &'a Mutator);
 
 impl Around for Stopped<'_> {
@@ -430,5 +486,17 @@ impl Around for Stopped<'_> {
 
     fn during(&self, span: Span, work: &mut dyn FnMut() -> bool) -> bool {
         self.0.during(span, self.1, work)
+    }
+
+    fn settle(&self) {
+        self.0.each_mutator(Mutator::settle);
+    }
+
+    fn each_open_page(&self, with: &mut dyn FnMut(&Page)) {
+        self.0.each_mutator(|mutator| mutator.each_page_in_use(&mut *with));
+    }
+
+    fn place(&self, page_list: usize, size: usize) -> Option<(*mut u8, &'static Page, usize)> {
+        self.1.place(page_list, size)
     }
 }

@@ -131,7 +131,7 @@ fn in_child(alone: bool) {
             let other = unsafe { Mutator::of(handshake) };
             // What it made is found by address.
             other.settle();
-            other.each_page_in_use(|page| heap.note_used(page));
+            other.each_page_in_use(|page| heap.moving.note_used(&heap.space, page));
             heap.forget_mutator(other);
         });
     }

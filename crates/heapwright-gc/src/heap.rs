@@ -185,7 +185,7 @@ impl Heap {
         let wanted = self.space.wanted(page_list, size, self.page_limit());
         let page = self.whole().space.new_large(wanted)?;
         self.space.pacing.add_allocated(page.footprint());
-        self.note_used(page);
+        self.moving.note_used(&self.space, page);
         Some(page)
     }
 

@@ -54,6 +54,8 @@
 #[cfg(not(loom))]
 mod ages;
 #[cfg(not(loom))]
+mod around;
+#[cfg(not(loom))]
 mod array;
 #[cfg(not(loom))]
 mod bag;

@@ -11,44 +11,18 @@
 //!   counts  tracer.marked --leaves, or marking ends--> Marking.counted --finish--> live, by page list
 //! ```
 //!
-//! It needs a trace, a tracer and what is [`Around`] it: no heap and no mutator. With nobody around, one
+//! It needs a trace, a tracer and what is [around](Around) it: no heap and no mutator. With nobody around, one
 //! thread marks what handles and the runtime's roots lead to.
 //!
 //! Called by `cycle`; `tracer` does the work, `settling` what comes when nothing else is left.
 
 use heapwright_substrate::sync::atomic::Ordering;
 
+use super::around::Around;
 use super::bits;
 use super::event::Span;
 use super::trace::Trace;
 use super::tracer::{Budget, Marks, Tracer};
-
-/// What is around a marking: threads that stand still, whose stacks are roots, and which may help.
-pub(super) trait Around {
-    /// Calls `with` for the tracer of each thread.
-    fn each_tracer(&self, _with: &mut dyn FnMut(&Tracer)) {}
-
-    /// Reports what the threads' stacks lead to.
-    fn scan_stacks(&self, _tracer: &Tracer) {}
-
-    /// How many threads stand still and help when they are called.
-    fn parked(&self) -> usize {
-        0
-    }
-
-    /// Calls them.
-    fn call(&self) {}
-
-    /// Bytes that are probably still to be marked.
-    fn left(&self) -> usize {
-        0
-    }
-
-    /// Does the work of a span, of which somebody may hear.
-    fn during(&self, _span: Span, work: &mut dyn FnMut() -> bool) -> bool {
-        work()
-    }
-}
 
 impl Trace {
     /// Marks. Whether all is marked that roots lead to, now.

@@ -14,7 +14,7 @@
 //! the page must be known before:
 //!
 //! - *slots in objects* were noted while marking; those stored to since then are reported by the write
-//!   barrier ([`Heap::note_store`]), and objects made since then are looked through at the next step, a page
+//!   barrier (`stores`), and objects made since then are looked through at the next step, a page
 //!   at a time ([`Page::each_unscanned`](super::page::Page)).
 //! - *roots* are looked at in each step, twice: what is reported by value, or lies on a stack that is
 //!   scanned, cannot be changed, so its page *stays* (mostly-copying collection, Bartlett, 1988); cells and slots are
@@ -36,26 +36,27 @@
 //! **With generations** only major collections move. All they find is old, and what moves stays so.
 //!
 //! **A runtime that changes references itself** ([`update`](super::raw::Runtime#structfield.update)) may report them by value, from wherever
-//! it holds them, as [movable](Tracer::mark_movable). Nothing is noted then: all that moves does so in one pause, and each object
+//! it holds them, as [movable](super::raw::Tracer::mark_movable). Nothing is noted then: all that moves does so in one pause, and each object
 //! that is there is asked to change what it leads to, while forwarding words say where that is.
 //!
 //! What the runtime must do is in [`raw`](super::raw); when this is done by itself, in [`plan`](super::plan).
 //!
-//! Which pages are chosen: `candidates`; a step that moves: `evacuation`; what may not move, and which slots
-//! are noted: here.
+//! Which pages are chosen: `candidates`; a step that moves: `evacuation`; what may not move: `placement`; which slots
+//! are noted: `tracer`. It stands on the space and the trace, and knows no mutator: a step is handed what is
+//! [around](super::around::Around) it.
 //!
-//! Called by `cycle` and `sweep`; `tracer` and stores note here.
+//! Called by `cycle` and `sweep`.
 
 use heapwright_substrate::chunk::Side;
 use heapwright_substrate::sync::Lock;
 
 use super::array::Array;
 use super::cell::Num;
-use super::heap::Heap;
 use super::layout::{self, PAGE_LISTS};
 use super::page::Page;
 use super::phase::Phase;
 use super::plan::{Census, Choice};
+use super::space::Space;
 
 mod candidates;
 mod evacuation;
@@ -157,7 +158,7 @@ impl Moving {
     }
 
     /// One that was noted, by its page's number: it is told of next.
-    fn next_large(&self) -> Option<u32> {
+    pub(super) fn next_large(&self) -> Option<u32> {
         self.larges.lock().0.pop()
     }
 
@@ -174,6 +175,21 @@ impl Moving {
     /// Whether somebody asked for it, and waits.
     pub(super) fn is_asked(&self) -> bool {
         self.wanted.get() > DUE
+    }
+
+    /// The next collection, a major one, compacts: all that may move, or sparse pages.
+    pub(super) fn ask_now(&self, all: bool) {
+        self.wanted.set(if all { ALL } else { URGENT });
+    }
+
+    /// A mutator is through with a page in which it has allocated, or has made a large object.
+    pub(super) fn note_used(&self, space: &Space, page: &Page) {
+        if space.cycle.phase() == Phase::Moving
+            && layout::is_traced(page.page_list.get())
+            && !self.fresh.lock().0.push(page.number.get() as u32)
+        {
+            space.abandon_plan();
+        }
     }
 
     /// The heap is to be compacted.
@@ -227,17 +243,5 @@ impl Moving {
         unsafe { self.fresh.release() };
         // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
         unsafe { self.plan.release() };
-    }
-}
-
-impl Heap {
-    /// A mutator is through with a page in which it has allocated, or has made a large object.
-    pub(super) fn note_used(&self, page: &Page) {
-        if self.space.cycle.phase() == Phase::Moving
-            && layout::is_traced(page.page_list.get())
-            && !self.moving.fresh.lock().0.push(page.number.get() as u32)
-        {
-            self.space.abandon_plan();
-        }
     }
 }

@@ -440,7 +440,7 @@ impl Mutator {
     fn leave_page(&self, page_list: usize, page: &Page) -> bool {
         page.held.settle(page.end());
         self.close_region(page_list);
-        self.heap().note_used(page);
+        self.heap().moving.note_used(&self.heap().space, page);
         false
     }
 
@@ -580,7 +580,7 @@ impl Mutator {
     fn drop_region(&self, page_list: usize, region: &Region, page: &Page, available: bool) {
         let next = region.next.get().addr() - page.base().addr();
         page.held.settle(next);
-        self.heap().note_used(page);
+        self.heap().moving.note_used(&self.heap().space, page);
         if available && page.next_free(next, 0).is_some() {
             self.heap().space.note_released(page, next);
             self.heap().space.lists.lock().put_available(page);

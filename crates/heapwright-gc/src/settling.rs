@@ -11,9 +11,9 @@
 
 use heapwright_substrate::sync::atomic::Ordering;
 
+use super::around::Around;
 use super::bag;
 use super::ephemerons::Noted;
-use super::mark::Around;
 use super::trace::Trace;
 use super::tracer::{Marks, Tracer};
 

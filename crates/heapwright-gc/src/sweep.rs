@@ -73,11 +73,12 @@ impl Heap {
         let mut lists = self.space.lists.lock();
         let Some(page) = lists.take_unswept_in_turn(&self.space.pages) else {
             drop(lists);
-            let passed = self.sweep_passed();
-            if !passed {
-                self.end_sweep();
+            let passed = self.moving.next_passed(&self.space);
+            match passed {
+                Some(page) => self.put_swept(page, self.sweep_page(page)),
+                None => self.end_sweep(),
             }
-            return passed;
+            return passed.is_some();
         };
         drop(lists);
         let found = self.sweep_page(page);
@@ -89,7 +90,7 @@ impl Heap {
     fn end_sweep(&self) {
         if self.space.cycle.end_sweep() {
             self.know_external();
-            self.choose_to_move();
+            self.moving.choose(&self.space, self.trace.generations.is_minor());
             self.sweep_ends();
         }
     }
