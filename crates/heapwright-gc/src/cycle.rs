@@ -20,11 +20,8 @@
 //!
 //! The world's stop is the only lock here: the thread that stops it is the collector.
 
-use core::sync::atomic::Ordering::Relaxed;
-
 use heapwright_substrate::os;
 use heapwright_substrate::sync;
-use heapwright_substrate::text::Line;
 
 use super::around::Around;
 use super::event::Span;
@@ -35,88 +32,18 @@ use super::mutator::Mutator;
 use super::options;
 use super::page::Page;
 use super::pauses::Began;
-use super::payment::STEP;
-use super::phase::{MARKING, MOVING, Phase, STORES};
+use super::phase::{MARKING, Phase, STORES};
 use super::sizing::Measured;
 use super::tracer::{Budget, Tracer};
-use super::world::Stop;
 
-/// Nanoseconds that a collector waits before it looks for threads that have ended.
-const LONG: u64 = 1_000_000_000;
+/// Bytes of marking that a step on the allocation path is for.
+pub(super) const STEP: usize = 128 << 10;
 
 impl Heap {
     /// Whether a collection may begin or go on. In the program's own fork handlers none may: the
     /// thread holds every lock.
     fn may_collect(&self) -> bool {
         !self.fork.is_poisoned() && !self.space.cycle.is_held() && !sync::holds_all()
-    }
-
-    /// Stands still, if the world does.
-    #[inline]
-    pub(super) fn at_safepoint(&self, me: &Mutator) {
-        if me.poll.load(Relaxed) != 0 {
-            self.rest(me);
-        }
-    }
-
-    /// As [`Heap::at_safepoint`], for a caller that knows that the world stands still. In the
-    /// program's own fork handlers the world stands still for this thread: nothing is done.
-    #[cold]
-    pub(super) fn rest(&self, me: &Mutator) {
-        if sync::holds_all() {
-            return;
-        }
-        me.stack.note();
-        me.leave_elsewhere();
-        self.world.rest(&me.handshake, || self.trace.help(&me.tracer, |_| {}));
-        me.come_back();
-    }
-
-    /// Makes the world stand still. False: another thread had stopped it, and the caller has
-    /// rested.
-    pub(super) fn stop_world(&self, me: &Mutator) -> bool {
-        if sync::holds_all() && self.world.is_stopped_by(os::thread_token()) {
-            return true;
-        }
-        let mut until = 0;
-        let leave = || {
-            me.leave_elsewhere();
-            let now = os::now_ns();
-            if until == 0 {
-                until = now + LONG;
-            } else if now > until {
-                until = u64::MAX;
-                self.name_forgotten();
-            }
-            true
-        };
-        let stops = self.world.stop_until(Some(&me.handshake), leave) == Stop::Done;
-        if !stops {
-            self.rest(me);
-        }
-        stops
-    }
-
-    /// Writes a line if a collection waits for a thread that has ended.
-    #[cold]
-    fn name_forgotten(&self) {
-        let mut any = false;
-        self.each_mutator(|mutator| any |= mutator.is_forgotten());
-        if any {
-            Line::new()
-                .text("a thread has ended at work in collected heap ")
-                .number(self.space.id() as usize)
-                .text(": it did not leave it (hw_gc_leave, hw_gc_detach), so all collections wait")
-                .write();
-        }
-    }
-
-    /// Lets the world go on, unless it stands still for a fork of this thread.
-    pub(super) fn go_on(&self, me: &Mutator) {
-        if !self.world.is_stopped_by(os::thread_token()) {
-            self.world.go_on();
-            me.come_back();
-        }
     }
 
     /// Whether there is a plan of what is to be moved, or one was asked for.
@@ -270,15 +197,6 @@ impl Heap {
         }
         self.collection_begins(me);
         self.space.pacing.note_begin();
-    }
-
-    /// Sets what stores are reported for: `barrier`, and moving while there is a plan. A verified
-    /// heap gets all stores reported.
-    pub(super) fn set_barrier(&self, barrier: u32) {
-        let all = self.moving.is_on() || self.space.is_verified();
-        let barrier = barrier & !MOVING | if all { MOVING } else { 0 };
-        self.space.cycle.barrier.store(barrier, Relaxed);
-        self.each_mutator(|mutator| mutator.barrier.store(barrier, Relaxed));
     }
 
     /// All is marked. From now on pages are swept.
@@ -435,16 +353,28 @@ impl Heap {
         self.space.trim();
     }
 
-    /// Bytes marked in this cycle.
-    pub(super) fn marked_so_far(&self) -> usize {
-        let mut bytes = self.trace.marking.counted_bytes();
-        self.each_mutator(|mutator| bytes = mutator.tracer.bytes.get().wrapping_add(bytes));
-        bytes
+    /// When a step that begins now is to end, if it may take so many times as long as usual: nanoseconds of the clock.
+    pub(super) fn deadline(&self, patience: u64) -> u64 {
+        os::now_ns().saturating_add(self.space.options().step().saturating_mul(patience))
     }
 
-    /// All tracers give what they have put down.
-    pub(super) fn give_notes(&self) {
-        self.each_mutator(|mutator| mutator.tracer.give_notes());
+    /// Bytes that are probably still to be marked: as many as the last cycle found live, or, before
+    /// there was one, as were allocated; in a minor one, as many as in the last minor one.
+    pub(super) fn left(&self) -> usize {
+        let expected = match self.space.cycle.number() {
+            _ if self.trace.generations.is_minor() => self.trace.generations.young(),
+            0 => self.space.pacing.allocated.get(),
+            _ => self.space.pacing.live_slots(),
+        };
+        expected.saturating_sub(self.marked_so_far())
+    }
+
+    /// Whether a cycle is to begin, or under way.
+    pub(super) fn is_owed(&self) -> bool {
+        matches!(self.space.cycle.phase(), Phase::Marking | Phase::Moving)
+            || self.space.pacing.is_due(&self.space.target())
+            || self.trace.generations.is_clearing()
+            || self.is_to_compact()
     }
 }
 

@@ -21,6 +21,7 @@ use heapwright_substrate::fork::{self, Handlers, Part};
 use heapwright_substrate::os::{self, Exit};
 use heapwright_substrate::sync::atomic::{AtomicBool, Ordering};
 
+use super::attach;
 use super::forks;
 use super::heap::{self, Heap};
 use super::mutator::{self, Mutator};
@@ -42,7 +43,7 @@ const MOVES: usize = 2;
 pub(super) fn join() {
     static JOINED: AtomicBool = AtomicBool::new(false);
     if !JOINED.load(Ordering::Acquire) {
-        os::on_thread_exit(Exit::Mutators, mutator::thread_ends);
+        os::on_thread_exit(Exit::Mutators, attach::thread_ends);
         fork::join(Part::Collected, &HANDLERS);
         describe::read_with(Front::Collected, &super::READER);
         JOINED.store(true, Ordering::Release);

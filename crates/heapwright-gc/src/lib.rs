@@ -18,20 +18,22 @@
 //! Aaron Patterson) and what Ruby learned since; incremental marking after Dijkstra; empty pages,
 //! per-pool growth and stable heaps as there; sparse pages are evacuated a few at a time.
 //!
-//! - `layout`, `growth`, `bits`: arithmetic; `cell`, `array`, `table`, `waiting`: what all are made of
-//! - `page`, `pages`, `page_lists`, `page_supply`, `large`: pages, which are where, and where they come from; `held`: what a page holds, for any thread
-//! - `mutator`, `region`, `page_search`, `native_stack`: how a thread allocates; `world`: how threads stand still
-//! - `marking`, `tracer`, `gang`, `helpers`, `local_marks`, `mark_chunks`: marking, by one or several
-//! - `dirty_slots`: places to be traced again, because something was stored there
-//! - `generations`: sticky marks, minor and major collections; `minors`: whether minor ones pay; `remembered`: old objects that minor ones look at
-//! - `pacing`: how much may be allocated before a collection, and what pays for it; `sizing`: by which rule; `overhead`: when it is given up
-//! - `cycle`, `sweep`: a collection's steps, and its end
-//! - `moving`: how objects of sparse pages come together; `plan`: of which; `references`: what leads there
-//! - `weak`, `ephemerons`: what leads to objects without keeping them; `bag`: what a collection puts down meanwhile
-//! - `handles`, `finalizers`, `guardians`, `due`: what keeps objects, and what is done when nothing does
-//! - `weak_passes`: the runtime's own tables; `unprotected`: objects without barriers; `ages`: what is known of an object
-//! - `find`: the page, slot and object of an address
-//! - `walk`, `kept`, `dump`, `verify`, `statistics`, `events`, `timeline`: seeing
+//! The parts, each of which knows only those before it (the picture is `heap`'s):
+//!
+//! - arithmetic and what all are made of: `layout`, `growth`, `plan`, `bits`; `cell`, `array`, `table`, `waiting`; `options`
+//! - **space**: `space`, `pages`, `page_lists`, `large`, `free_large`: pages, which are where, and where they come from; `page`,
+//!   `held`: what a page holds, for any thread; `find`, `marks`, `placement`: what an address leads to; `pacing`, `sizing`,
+//!   `overhead`: how much may be allocated; `phase`: how far collections are
+//! - **trace**: `trace`, `runtime`, `tracer`: what marks; `marking`, `gang`, `helpers`, `local_marks`, `mark_chunks`, `bag`: what
+//!   marking threads share; `generations`, `minors`, `remembered`, `stores`, `dirty_slots`: what is looked at again; `weak`,
+//!   `ephemerons`, `weak_passes`, `handles`, `finalizers`, `guardians`, `due`, `unprotected`, `kept`: what keeps objects and what
+//!   does not; `mark`, `settling`, `help`: the loops
+//! - **moving**: `moving`, `references`: how objects of sparse pages come together
+//! - **world**: `world`: how threads stand still
+//! - `heap` joins these; `mutator`, `region`, `regions`, `native_stack`: a thread's access; `mutators`, `safepoints`, `attach`,
+//!   `lifecycle`, `fork`: threads and heaps come, stand still, and go
+//! - `cycle`, `sweep`: a collection's steps, and its end; `page_search`, `payment`, `allocation`: how a thread allocates
+//! - `walk`, `ages`, `dump`, `verify`, `statistics`, `pauses`, `event`, `events`, `spans`, `timeline`: seeing
 //! - [`raw`]: the interface for runtimes; the C interface is made of it
 //!
 //! Fork: see `fork`.
@@ -54,9 +56,13 @@
 #[cfg(not(loom))]
 mod ages;
 #[cfg(not(loom))]
+mod allocation;
+#[cfg(not(loom))]
 mod around;
 #[cfg(not(loom))]
 mod array;
+#[cfg(not(loom))]
+mod attach;
 #[cfg(not(loom))]
 mod bag;
 mod bits;
@@ -108,6 +114,8 @@ mod large;
 #[cfg(not(loom))]
 mod layout;
 #[cfg(not(loom))]
+mod lifecycle;
+#[cfg(not(loom))]
 mod local_marks;
 #[cfg(not(loom))]
 mod mark;
@@ -123,6 +131,8 @@ mod minors;
 mod moving;
 #[cfg(not(loom))]
 mod mutator;
+#[cfg(not(loom))]
+mod mutators;
 #[cfg(not(loom))]
 mod native_stack;
 #[cfg(not(loom))]
@@ -155,9 +165,13 @@ pub mod raw;
 mod references;
 mod region;
 #[cfg(not(loom))]
+mod regions;
+#[cfg(not(loom))]
 mod remembered;
 #[cfg(not(loom))]
 mod runtime;
+#[cfg(not(loom))]
+mod safepoints;
 #[cfg(not(loom))]
 mod settling;
 #[cfg(not(loom))]

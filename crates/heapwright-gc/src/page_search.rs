@@ -1,19 +1,14 @@
-//! Page search: where a mutator gets its next page, and in which order it looks.
+//! Page search: where a mutator finds its next page without a collection, and in which order it looks.
 //!
 //! ```text
 //!   1  swept, with free slots     2  sweep some of the page list's, claim the first with a free slot
 //!   3  the empty pages                   4  a new page, up to the goal or the pool's grant (marking, moving: the limit)
 //!   5  on credit, while the pool's sweep is under way; the free slots of a larger pool
-//!   6  a collection, if enough was allocated since the last     7  a new page, up to the limit
-//!   8  collections, but not if the last ones came in a row for hardly anything (see `overhead`)
 //! ```
 //!
-//! Each page that is claimed is paid for: a little sweeping of every pool, and, while the
-//! heap marks, marking (see `pacing`).
+//! What comes next is a collection, which `allocation` begins.
 //!
-//! Called by `mutator`; for objects that move, by `moving` through it.
-
-use heapwright_substrate::size_class::UNIT;
+//! Called by `allocation`; for objects that move, by `cycle`.
 
 use super::growth;
 use super::layout::{self, KINDS, LARGE};
@@ -21,66 +16,12 @@ use super::mutator::Mutator;
 use super::page::{Evacuation, Page};
 use super::phase::Phase;
 
-/// Collections before an allocation is refused: other mutators may take what one of them frees.
-pub(super) const ATTEMPTS: usize = 4;
 /// Pages of its own page list that a mutator sweeps before it looks elsewhere.
 const OWN_SWEEPS: usize = 16;
 
 impl Mutator {
-    /// Claims a page of a page list that has free slots, and pays for it. `None`: there is no memory.
-    pub(super) fn acquire(&self, page_list: usize) -> Option<&'static Page> {
-        let heap = self.heap();
-        if heap.fork.is_poisoned() {
-            return heap.new_page(page_list, usize::MAX);
-        }
-        heap.pay(self, UNIT);
-        let page = self.look_for_page(page_list)?;
-        heap.space.note_claimed(page);
-        Some(page)
-    }
-
-    /// Steps 1 to 8.
-    fn look_for_page(&self, page_list: usize) -> Option<&'static Page> {
-        let heap = self.heap();
-        let up_to_the_limit =
-            || self.find_page(page_list).or_else(|| heap.new_page(page_list, usize::MAX));
-        for attempt in 0..ATTEMPTS {
-            if let Some(page) = self.find_page(page_list) {
-                return Some(page);
-            }
-            // While the sweep is under way, what it frees comes first, and then a new page:
-            // never a collection, which would have to finish it.
-            if attempt == 0 && heap.space.cycle.phase() == Phase::Sweeping {
-                heap.sweep_more();
-                let page = up_to_the_limit();
-                if page.is_some() {
-                    return page;
-                }
-            }
-            let may = attempt == 0 && self.deferred.get() == 0;
-            if may && heap.space.pacing.is_worth_collecting(&heap.space.target()) {
-                heap.collect_or_begin(self);
-                continue;
-            }
-            if let Some(page) = heap.new_page(page_list, usize::MAX) {
-                return Some(page);
-            }
-            // The limit, or no memory: everything that is to be had.
-            if heap.space.pacing.is_in_vain(&heap.space.target()) {
-                break;
-            }
-            heap.collect(self);
-        }
-        // What the last of them freed.
-        let page = up_to_the_limit();
-        if page.is_none() {
-            heap.space.pacing.note_refusal();
-        }
-        page
-    }
-
     /// Steps 1 to 5.
-    fn find_page(&self, page_list: usize) -> Option<&'static Page> {
+    pub(super) fn find_page(&self, page_list: usize) -> Option<&'static Page> {
         let heap = self.heap();
         let pool = page_list / KINDS;
         loop {
@@ -156,7 +97,7 @@ impl Mutator {
     }
 
     /// Claims a page of a page list that has free slots, for objects that move.
-    pub(super) fn page_to_move_to(&self, page_list: usize) -> Option<&'static Page> {
+    fn page_to_move_to(&self, page_list: usize) -> Option<&'static Page> {
         let heap = self.heap();
         // No `free` callback while the world is stopped: a stopped thread may hold a lock that the callback
         // takes.
@@ -166,5 +107,35 @@ impl Mutator {
             self.take_page(page_list, &mut 0)
         };
         page.or_else(|| heap.take_empty(page_list)).or_else(|| heap.new_page(page_list, usize::MAX))
+    }
+
+    /// A slot for an object of `size` bytes that is to be moved to a page list, its page, and its place
+    /// there. While the world stands still, all mutators are settled, and have reported what is fresh.
+    pub(super) fn place(
+        &self,
+        page_list: usize,
+        size: usize,
+    ) -> Option<(*mut u8, &'static Page, usize)> {
+        let heap = self.heap();
+        if page_list / KINDS == LARGE {
+            let page = heap.new_large(size, page_list)?;
+            heap.moving.note_large(page);
+            page.scanned_to.set(usize::MAX);
+            return Some((page.base(), page, 0));
+        }
+        loop {
+            let object = self.regions[page_list].take();
+            if !object.is_null() {
+                let page = heap.space.pages.get(self.regions[page_list].page.get())?;
+                let offset = object.addr() - page.base().addr();
+                page.scanned_to.set(offset + page.slot.get());
+                return Some((object, page, offset));
+            }
+            if !self.next_stretch(page_list) {
+                let page = self.page_to_move_to(page_list)?;
+                heap.space.note_claimed(page);
+                self.enter_page(page_list, page);
+            }
+        }
     }
 }

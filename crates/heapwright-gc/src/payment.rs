@@ -10,10 +10,10 @@
 
 use heapwright_substrate::os;
 
+use super::cycle::STEP;
 use super::growth;
 use super::heap::Heap;
 use super::mutator::Mutator;
-use super::pacing::Live;
 use super::phase::Phase;
 use super::tracer::Budget;
 
@@ -25,24 +25,7 @@ const SWEEP_OF_STEP: u64 = 8;
 /// How many pages that are owed make it twice as long.
 const MANY_OWED: u64 = 32;
 
-/// Bytes of marking that a step on the allocation path is for.
-pub(super) const STEP: usize = 128 << 10;
-
 impl Heap {
-    /// Decides what may be allocated before the next cycle ends, if `live` bytes are live.
-    pub(super) fn set_goal(&self, live: usize) {
-        let mut mutators = 0;
-        self.each_mutator(|_| mutators += 1);
-        let known = self.trace.generations.known_live(live);
-        let live = Live { all: live, known, minor: self.trace.generations.is_minor() };
-        self.space.pacing.set_goal(&self.space.target(), live, mutators, self.space.sizing.room());
-    }
-
-    /// The sweep is over: the external bytes that are live are known.
-    pub(super) fn know_external(&self) {
-        self.set_goal(self.space.pacing.know_live());
-    }
-
     /// What a mutator owes for `bytes` that it is about to take.
     pub(super) fn pay(&self, me: &Mutator, bytes: usize) {
         let pacing = &self.space.pacing;
@@ -81,11 +64,6 @@ impl Heap {
     /// How many times as long as usual a step of an allocation may take.
     fn patience(&self) -> u64 {
         growth::patience(self.space.pacing.used(), self.space.pacing.allowance())
-    }
-
-    /// When a step that begins now is to end, if it may take so many times as long as usual: nanoseconds of the clock.
-    pub(super) fn deadline(&self, patience: u64) -> u64 {
-        os::now_ns().saturating_add(self.space.options().step().saturating_mul(patience))
     }
 
     /// A mutator's share of the sweep, for `bytes` that it is about to take.
@@ -162,24 +140,5 @@ impl Heap {
         most != usize::MAX
             && self.space.pacing.used() > most / LITTLE
             && self.space.bytes_now().saturating_add(most / LITTLE) > most
-    }
-
-    /// Bytes that are probably still to be marked: as many as the last cycle found live, or, before
-    /// there was one, as were allocated; in a minor one, as many as in the last minor one.
-    pub(super) fn left(&self) -> usize {
-        let expected = match self.space.cycle.number() {
-            _ if self.trace.generations.is_minor() => self.trace.generations.young(),
-            0 => self.space.pacing.allocated.get(),
-            _ => self.space.pacing.live_slots(),
-        };
-        expected.saturating_sub(self.marked_so_far())
-    }
-
-    /// Whether a cycle is to begin, or under way.
-    pub(super) fn is_owed(&self) -> bool {
-        matches!(self.space.cycle.phase(), Phase::Marking | Phase::Moving)
-            || self.space.pacing.is_due(&self.space.target())
-            || self.trace.generations.is_clearing()
-            || self.is_to_compact()
     }
 }

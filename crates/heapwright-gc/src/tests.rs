@@ -671,7 +671,7 @@ fn what_is_allocated_elsewhere_is_paid_for_in_small_steps() {
             }
         }
         assert!(paid as u64 <= live, "{paid} of {live}: within what may be allocated");
-        assert!(steps > 20 && most <= 2 * super::payment::STEP, "{steps} steps, {most} bytes");
+        assert!(steps > 20 && most <= 2 * super::cycle::STEP, "{steps} steps, {most} bytes");
         heap.account(-paid.cast_signed());
         mutator.free_root(root);
         mutator.detach();
