@@ -125,7 +125,7 @@ impl Scene {
     fn finds_slot_of(&self, offset: usize) -> Option<usize> {
         let seen = self.held.look()?;
         let start = offset / self.slot.get() * self.slot.get();
-        let holds = self.space.holds(start);
+        let holds = self.holds(start);
         self.held.is_still(seen).then_some(holds)?.then_some(start)
     }
 }
