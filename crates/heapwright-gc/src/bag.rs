@@ -20,6 +20,7 @@ use heapwright_substrate::sync::Lock;
 
 use super::cell::{Num, Ptr};
 use super::gang::{Chunk, Chunks, ITEMS};
+use super::locks::With;
 use super::marking::Marking;
 
 /// Chunks of words. Zero is empty.
@@ -174,19 +175,9 @@ impl Bag {
         self.chunks.lock().0 = Chunks::none();
     }
 
-    /// Holds the lock across a fork.
-    pub(super) fn before_fork(&self) {
-        self.chunks.acquire();
-    }
-
-    /// Gives it back on either side of a fork.
-    ///
-    /// # Safety
-    ///
-    /// Follows [`Bag::before_fork`] in the forking thread or its copy.
-    pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.chunks.release() };
+    /// Hands its lock to `with`.
+    pub(super) fn each_lock(&self, with: With<'_>) {
+        with(&self.chunks);
     }
 }
 

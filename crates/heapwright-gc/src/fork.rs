@@ -89,7 +89,7 @@ fn before() {
         });
         if heap.is_open() {
             heap.world.before_fork();
-            heap.before_fork();
+            heap.each_lock(&mut |lock| lock.acquire());
         }
     }
 }
@@ -101,7 +101,7 @@ unsafe fn unlock() {
     for heap in heap::all().filter(|heap| heap.fork.part.get() != NO_PART) {
         // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
         // copy of.
-        unsafe { heap.after_fork() };
+        heap.each_lock(&mut |lock| unsafe { lock.release() });
         // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
         // copy of.
         unsafe { heap.world.after_fork() };

@@ -28,6 +28,7 @@ use heapwright_substrate::sync::Lock;
 
 use super::array::Array;
 use super::kept::Kept;
+use super::locks::With;
 
 /// A heap's guardians. Zero has none.
 pub(super) struct Guardians {
@@ -314,18 +315,8 @@ impl Guardians {
         (inner.free_guardian, inner.free_retrieved, inner.pending) = (0, 0, 0);
     }
 
-    /// Holds the lock across a fork.
-    pub(super) fn before_fork(&self) {
-        self.inner.acquire();
-    }
-
-    /// Gives it back on either side of a fork.
-    ///
-    /// # Safety
-    ///
-    /// Follows [`Guardians::before_fork`] in the forking thread or its copy.
-    pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.inner.release() };
+    /// Hands its lock to `with`.
+    pub(super) fn each_lock(&self, with: With<'_>) {
+        with(&self.inner);
     }
 }

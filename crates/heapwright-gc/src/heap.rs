@@ -34,6 +34,7 @@ use heapwright_substrate::ids::Recycled;
 use super::cell::Num;
 use super::events::Events;
 use super::forks::ForkPart;
+use super::locks::With;
 use super::moving::Moving;
 use super::page::Page;
 use super::pauses::Pauses;
@@ -136,30 +137,12 @@ impl Heap {
         self.open.get() != 0
     }
 
-    /// Holds the locks across a fork.
-    pub(super) fn before_fork(&self) {
-        self.moving.before_fork();
-        self.trace.before_fork();
-        self.space.before_fork();
-        self.trace.before_fork_below();
-        self.events.timeline.before_fork();
-    }
-
-    /// Gives them back on either side of a fork.
-    ///
-    /// # Safety
-    ///
-    /// Follows [`Heap::before_fork`] in the forking thread or its copy.
-    pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.events.timeline.after_fork() };
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.trace.after_fork_below() };
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.space.after_fork() };
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.trace.after_fork() };
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.moving.after_fork() };
+    /// Hands its locks to `with`, in the order in which they are taken; the world's is apart.
+    pub(super) fn each_lock(&self, with: With<'_>) {
+        self.moving.each_lock(with);
+        self.trace.each_lock(with);
+        self.space.each_lock(with);
+        self.trace.each_later_lock(with);
+        self.events.timeline.each_lock(with);
     }
 }

@@ -20,7 +20,7 @@
 //!
 //! The parts, each of which knows only those before it (the picture is `heap`'s):
 //!
-//! - arithmetic and what all are made of: `layout`, `growth`, `plan`, `bits`; `cell`, `array`, `table`, `waiting`; `options`
+//! - arithmetic and what all are made of: `layout`, `growth`, `plan`, `bits`; `cell`, `array`, `table`, `waiting`, `locks`; `options`
 //! - **space**: `space`, `pages`, `page_lists`, `large`, `free_large`: pages, which are where, and where they come from; `page`,
 //!   `held`: what a page holds, for any thread; `find`, `marks`, `placement`: what an address leads to; `pacing`, `sizing`,
 //!   `overhead`: how much may be allocated; `phase`: how far collections are
@@ -117,6 +117,8 @@ mod layout;
 mod lifecycle;
 #[cfg(not(loom))]
 mod local_marks;
+#[cfg(not(loom))]
+mod locks;
 #[cfg(not(loom))]
 mod mark;
 #[cfg(not(loom))]

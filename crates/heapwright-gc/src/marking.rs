@@ -17,6 +17,7 @@ use super::gang::{Chunk, Gang};
 use super::helpers::Helpers;
 use super::layout::PAGE_LISTS;
 use super::local_marks::LocalMarks;
+use super::locks::With;
 use super::mark_chunks::MarkChunks;
 use super::page::Page;
 
@@ -124,24 +125,10 @@ impl Marking {
         self.counted_bytes.set(0);
     }
 
-    /// Holds the locks across a fork.
-    pub(super) fn before_fork(&self) {
-        self.chunks.before_fork();
-        self.gang.before_fork();
-    }
-
-    /// Gives them back on either side of a fork.
-    ///
-    /// # Safety
-    ///
-    /// Follows [`Marking::before_fork`] in the forking thread or its copy.
-    pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-        // copy of.
-        unsafe { self.gang.after_fork() };
-        // SAFETY: its lock was taken before the fork by this thread, or by the one that it is a
-        // copy of.
-        unsafe { self.chunks.after_fork() };
+    /// Hands its locks to `with`, in the order in which they are taken.
+    pub(super) fn each_lock(&self, with: With<'_>) {
+        self.chunks.each_lock(with);
+        self.gang.each_lock(with);
     }
 
     /// In a forked child, which has no other threads.

@@ -53,6 +53,7 @@ use heapwright_substrate::sync::Lock;
 use super::array::Array;
 use super::cell::Num;
 use super::layout::{self, PAGE_LISTS};
+use super::locks::With;
 use super::page::Page;
 use super::phase::Phase;
 use super::plan::{Census, Choice};
@@ -224,24 +225,10 @@ impl Moving {
         }
     }
 
-    /// Holds the locks across a fork.
-    pub(super) fn before_fork(&self) {
-        self.plan.acquire();
-        self.fresh.acquire();
-        self.larges.acquire();
-    }
-
-    /// Gives them back on either side of a fork.
-    ///
-    /// # Safety
-    ///
-    /// Follows [`Moving::before_fork`] in the forking thread or its copy.
-    pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.larges.release() };
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.fresh.release() };
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.plan.release() };
+    /// Hands its locks to `with`, in the order in which they are taken.
+    pub(super) fn each_lock(&self, with: With<'_>) {
+        with(&self.plan);
+        with(&self.fresh);
+        with(&self.larges);
     }
 }

@@ -27,6 +27,7 @@ use heapwright_substrate::address_map::MAP;
 use super::bag::Bag;
 use super::cell::Num;
 use super::gang::Chunk;
+use super::locks::With;
 use super::space::Space;
 
 /// What is remembered for one minor collection.
@@ -153,19 +154,8 @@ impl Remembered {
         self.lost.set(0);
     }
 
-    /// Holds the locks across a fork.
-    pub(super) fn before_fork(&self) {
-        self.each_bag(Bag::before_fork);
-    }
-
-    /// Gives them back on either side of a fork.
-    ///
-    /// # Safety
-    ///
-    /// Follows [`Remembered::before_fork`] in the forking thread or its copy.
-    pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-        // copy of.
-        self.each_bag(|bag| unsafe { bag.after_fork() });
+    /// Hands its locks to `with`, in the order in which they are taken.
+    pub(super) fn each_lock(&self, with: With<'_>) {
+        self.each_bag(|bag| bag.each_lock(with));
     }
 }

@@ -26,6 +26,7 @@ use heapwright_substrate::sync::Lock;
 
 use super::cell::Num;
 use super::growth::Target;
+use super::locks::With;
 
 /// How a collection went: what a policy decides by. Sizes in bytes, times in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -150,19 +151,9 @@ impl Sizing {
         }
     }
 
-    /// Holds the lock across a fork.
-    pub(super) fn before_fork(&self) {
-        self.policy.acquire();
-    }
-
-    /// Gives it back on either side of a fork.
-    ///
-    /// # Safety
-    ///
-    /// Follows [`Sizing::before_fork`] in the forking thread or its copy.
-    pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.policy.release() };
+    /// Hands its lock to `with`.
+    pub(super) fn each_lock(&self, with: With<'_>) {
+        with(&self.policy);
     }
 }
 

@@ -34,6 +34,7 @@ use super::cell::Num;
 use super::growth::Target;
 use super::held::State;
 use super::layout::{self, KINDS, PAGE_LISTS, Sizes};
+use super::locks::With;
 use super::options::{self, Options};
 use super::pacing::Pacing;
 use super::page::Page;
@@ -322,22 +323,9 @@ impl Space {
         bytes
     }
 
-    /// Holds the lock across a fork.
-    pub(super) fn before_fork(&self) {
-        self.sizing.before_fork();
-        self.lists.acquire();
-    }
-
-    /// Gives it back on either side of a fork.
-    ///
-    /// # Safety
-    ///
-    /// Follows [`Space::before_fork`] in the forking thread or its copy.
-    pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.lists.release() };
-        // SAFETY: its lock was taken before the fork by this thread, or by the one that it is a
-        // copy of.
-        unsafe { self.sizing.after_fork() };
+    /// Hands its locks to `with`, in the order in which they are taken.
+    pub(super) fn each_lock(&self, with: With<'_>) {
+        self.sizing.each_lock(with);
+        with(&self.lists);
     }
 }

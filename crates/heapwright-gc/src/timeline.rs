@@ -18,6 +18,7 @@ use heapwright_substrate::{options, os};
 use super::cell::Num;
 use super::event::{self, Event};
 use super::forks;
+use super::locks::With;
 
 /// Events that are kept at most: a step has a few.
 const KEPT: usize = 32;
@@ -92,19 +93,9 @@ impl Timeline {
         }
     }
 
-    /// Holds the lock across a fork.
-    pub(super) fn before_fork(&self) {
-        self.kept.acquire();
-    }
-
-    /// Gives it back on either side of a fork.
-    ///
-    /// # Safety
-    ///
-    /// Follows [`Timeline::before_fork`] in the forking thread or its copy.
-    pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.kept.release() };
+    /// Hands its lock to `with`.
+    pub(super) fn each_lock(&self, with: With<'_>) {
+        with(&self.kept);
     }
 }
 

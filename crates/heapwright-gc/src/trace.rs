@@ -25,6 +25,7 @@ use super::finalizers::Finalizers;
 use super::generations::Generations;
 use super::guardians::Guardians;
 use super::handles::Handles;
+use super::locks::With;
 use super::marking::Marking;
 use super::references::References;
 use super::runtime::{Runtime, WeakPass};
@@ -114,60 +115,22 @@ impl Trace {
         self.generations.end();
     }
 
-    /// Holds the locks across a fork: those above the space's.
-    pub(super) fn before_fork(&self) {
-        self.references.before_fork();
-        self.dirty_slots.before_fork();
-        self.finalizers.acquire();
-        self.guardians.before_fork();
-        self.due.before_fork();
-        self.weak_passes.before_fork();
-        self.unprotected.before_fork();
+    /// Hands its locks that are taken before the space's to `with`, in their order.
+    pub(super) fn each_lock(&self, with: With<'_>) {
+        self.references.each_lock(with);
+        self.dirty_slots.each_lock(with);
+        with(&self.finalizers);
+        self.guardians.each_lock(with);
+        self.due.each_lock(with);
+        self.weak_passes.each_lock(with);
+        self.unprotected.each_lock(with);
     }
 
-    /// And those below.
-    pub(super) fn before_fork_below(&self) {
-        self.weak.before_fork();
-        self.marking.before_fork();
-        self.generations.remembered.before_fork();
-        self.handles.before_fork();
-    }
-
-    /// Gives those back on either side of a fork.
-    ///
-    /// # Safety
-    ///
-    /// Follows [`Trace::before_fork_below`] in the forking thread or its copy.
-    pub(super) unsafe fn after_fork_below(&self) {
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.handles.after_fork() };
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.generations.remembered.after_fork() };
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.marking.after_fork() };
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.weak.after_fork() };
-    }
-
-    /// Gives the others back.
-    ///
-    /// # Safety
-    ///
-    /// Follows [`Trace::before_fork`] in the forking thread or its copy.
-    pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.unprotected.after_fork() };
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.weak_passes.after_fork() };
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.due.after_fork() };
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.guardians.after_fork() };
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.finalizers.release() };
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.dirty_slots.after_fork() };
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.references.after_fork() };
+    /// And those that are taken after them.
+    pub(super) fn each_later_lock(&self, with: With<'_>) {
+        self.weak.each_lock(with);
+        self.marking.each_lock(with);
+        self.generations.remembered.each_lock(with);
+        self.handles.each_lock(with);
     }
 }

@@ -16,6 +16,7 @@
 use heapwright_substrate::sync::Lock;
 
 use super::array::Array;
+use super::locks::With;
 
 /// A heap's objects without barriers. Zero has none.
 pub(super) struct Unprotected {
@@ -58,18 +59,8 @@ impl Unprotected {
         self.objects.lock().0.end();
     }
 
-    /// Holds the lock across a fork.
-    pub(super) fn before_fork(&self) {
-        self.objects.acquire();
-    }
-
-    /// Gives it back on either side of a fork.
-    ///
-    /// # Safety
-    ///
-    /// Follows [`Unprotected::before_fork`] in the forking thread or its copy.
-    pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.objects.release() };
+    /// Hands its lock to `with`.
+    pub(super) fn each_lock(&self, with: With<'_>) {
+        with(&self.objects);
     }
 }

@@ -34,6 +34,7 @@ use super::bag::Bag;
 use super::cell::Num;
 use super::ephemerons::Waiting;
 use super::handles::Handles;
+use super::locks::With;
 
 /// A heap's weak references. Zero has none.
 pub(super) struct Weak {
@@ -97,30 +98,11 @@ impl Weak {
         self.cleared.set(0);
     }
 
-    /// Holds the locks across a fork.
-    pub(super) fn before_fork(&self) {
-        self.handles.before_fork();
-        self.slots.before_fork();
-        self.ephemerons.before_fork();
-        self.waiting.acquire();
-    }
-
-    /// Gives them back on either side of a fork.
-    ///
-    /// # Safety
-    ///
-    /// Follows [`Weak::before_fork`] in the forking thread or its copy.
-    pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.waiting.release() };
-        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-        // copy of.
-        unsafe { self.ephemerons.after_fork() };
-        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-        // copy of.
-        unsafe { self.slots.after_fork() };
-        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-        // copy of.
-        unsafe { self.handles.after_fork() };
+    /// Hands its locks to `with`, in the order in which they are taken.
+    pub(super) fn each_lock(&self, with: With<'_>) {
+        self.handles.each_lock(with);
+        self.slots.each_lock(with);
+        self.ephemerons.each_lock(with);
+        with(&self.waiting);
     }
 }

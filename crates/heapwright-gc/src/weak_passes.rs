@@ -21,6 +21,7 @@ use core::ffi::c_void;
 use heapwright_substrate::sync::Lock;
 
 use super::array::Array;
+use super::locks::With;
 
 /// Functions of type `F`, with the context of each.
 struct Passes<F>(Array<(F, *mut c_void)>);
@@ -54,18 +55,8 @@ impl<F: Copy + PartialEq> WeakPasses<F> {
         self.passes.lock().0.end();
     }
 
-    /// Holds the lock across a fork.
-    pub(super) fn before_fork(&self) {
-        self.passes.acquire();
-    }
-
-    /// Gives it back on either side of a fork.
-    ///
-    /// # Safety
-    ///
-    /// Follows [`WeakPasses::before_fork`] in the forking thread or its copy.
-    pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.passes.release() };
+    /// Hands its lock to `with`.
+    pub(super) fn each_lock(&self, with: With<'_>) {
+        with(&self.passes);
     }
 }
