@@ -4,54 +4,17 @@
 
 use core::ffi::c_void;
 
-/// What begins and ends: see [`Event`].
+pub use super::abi::{
+    GC_EVENT_BEGINS as BEGINS, GC_EVENT_COMPACTS as COMPACTS, GC_EVENT_ENDS as ENDS,
+    GC_EVENT_MINOR as MINOR, GC_EVENT_STOPPED as STOPPED, GcSpan as Span,
+};
+
+/// Bytes of an [`Event`].
 ///
 /// ```
 /// use heapwright::gc::{EVENT_SIZE, Span};
 /// assert_eq!((Span::Pause as u32, EVENT_SIZE), (3, 80));
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Span {
-    /// A collection. Begins with the bytes allocated since the last one, ends with those found live; the world
-    /// stands still only as it begins.
-    Collection = 1,
-    /// All marking of a collection. Between its ends the runtime is asked what objects and roots lead to; when it ends,
-    /// everything that they lead to was reported, so a runtime may sweep what is its own. Ends with the bytes
-    /// marked.
-    Trace = 2,
-    /// A pause. Begins when all mutators stand still, with the nanoseconds that took; ends when they
-    /// were let go, with those that it lasted.
-    Pause = 3,
-    /// A step of marking.
-    Mark = 4,
-    /// Roots are reported: handles, the runtime's, stacks.
-    Roots = 5,
-    /// Values of ephemerons are marked, weak references to what is dead are cleared, finalizers become due.
-    Weak = 6,
-    /// A step of moving objects. Ends with the bytes moved.
-    Move = 7,
-    /// Sweeping: by steps, and by those that take pages.
-    Sweep = 8,
-    /// An object wider than the widest slot, of at least [`Runtime::large_bytes`](super::raw::Runtime#structfield.large_bytes):
-    /// its allocation, and its death, which the sweep finds; with its address and bytes. One that moves ends, and begins
-    /// elsewhere.
-    Large = 9,
-}
-
-/// It begins.
-pub const BEGINS: u32 = 0;
-/// It ends.
-pub const ENDS: u32 = 1;
-
-/// The collection is a minor one.
-pub const MINOR: u32 = 1;
-/// The world stands still during the call.
-pub const STOPPED: u32 = 2;
-/// The collection moves objects.
-pub const COMPACTS: u32 = 4;
-
-/// Bytes of an [`Event`].
 pub const EVENT_SIZE: usize = size_of::<Event>();
 
 /// One end of a span. Later versions add fields at the end.

@@ -54,6 +54,8 @@
 )]
 
 #[cfg(not(loom))]
+mod abi;
+#[cfg(not(loom))]
 mod ages;
 #[cfg(not(loom))]
 mod allocation;
@@ -220,6 +222,8 @@ use heapwright_substrate::address_map::{Kind, MAP};
 use heapwright_substrate::describe::{self, BlockState, Description};
 
 #[cfg(not(loom))]
+pub use abi::{GC_FREED as FREED, GC_LEAF as LEAF, GC_TRACED as TRACED, GC_USER as USER};
+#[cfg(not(loom))]
 pub use due::SomeAreDue;
 #[cfg(not(loom))]
 pub use event::{BEGINS, COMPACTS, ENDS, EVENT_SIZE, Event, MINOR, STOPPED, Span};
@@ -237,16 +241,6 @@ pub use runtime::WeakPass;
 pub use sizing::{Outcome, Policy};
 #[cfg(not(loom))]
 pub use statistics::{PAUSE_BUCKETS, PoolStatistics, Statistics};
-
-/// An object that may hold references. It arrives zeroed, unless the heap's [`Options`](raw::Options) say otherwise.
-pub const TRACED: u32 = 0;
-/// An object that holds none. It arrives as its memory was left.
-pub const LEAF: u32 = 1;
-/// Of either kind: the runtime wants to hear when it has died.
-pub const FREED: u32 = 2;
-/// Of any kind: a bit of the runtime's own, which [`Runtime::trace_kind`](raw::Runtime#structfield.trace_kind) is handed.
-/// Objects with it lie in pages of their own.
-pub const USER: u32 = 4;
 
 #[cfg(not(loom))]
 const KIND_MASK: u32 = 7;

@@ -2,14 +2,10 @@
 //!
 //! Read by `heap`, which keeps them, `cycle`, `moving`, `helpers` and `dump`.
 
+pub use super::abi::{
+    GC_STRESS as STRESS, GC_VERIFY_BARRIERS as VERIFY_BARRIERS, GC_VERIFY_HEAP as VERIFY_HEAP,
+};
 use super::layout::Layout;
-
-/// Verify the heap after each collection.
-pub const VERIFY_HEAP: u32 = 1;
-/// Verify, when marking ends, that no store was left unreported.
-pub const VERIFY_BARRIERS: u32 = 2;
-/// Collect at every allocation.
-pub const STRESS: u32 = 4;
 
 /// How a heap is to be. [`Options::new`] is what most want.
 #[derive(Clone, Copy, Debug)]

@@ -2,11 +2,9 @@
 //!
 //! Noted by `cycle`, `sweep` and `moving`; read by `statistics` and `sizing`.
 
+pub use super::abi::GC_PAUSE_BUCKETS as PAUSE_BUCKETS;
 use super::cell::Num;
 use heapwright_substrate::os;
-
-/// Buckets of the histogram of pauses.
-pub const PAUSE_BUCKETS: usize = 64;
 
 /// How long the world stood still. By the collector alone, but for sweeping. Zero: never.
 pub(super) struct Pauses {

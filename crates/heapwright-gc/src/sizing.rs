@@ -24,33 +24,10 @@ use core::ffi::c_void;
 use heapwright_substrate::os;
 use heapwright_substrate::sync::Lock;
 
+pub use super::abi::GcOutcome as Outcome;
 use super::cell::Num;
 use super::growth::Target;
 use super::locks::With;
-
-/// How a collection went: what a policy decides by. Sizes in bytes, times in nanoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct Outcome {
-    /// Bytes of this struct, as the library knows it.
-    pub size: usize,
-    /// What lives: of slots, and what the runtime has in malloc for them as far as is known.
-    pub live_bytes: usize,
-    /// What was allocated since the collection before.
-    pub allocated_bytes: usize,
-    /// What was marked.
-    pub marked_bytes: usize,
-    /// What may be live and garbage when the next one ends, by the heap's own rule.
-    pub goal_bytes: usize,
-    /// How long the collector worked: CPU time of the marking thread, and sweeping since the collection before.
-    pub collector_ns: u64,
-    /// How long the program did since the collection before, by the clock.
-    pub mutator_ns: u64,
-    /// Collections so far, this one included.
-    pub cycles: u64,
-    /// Whether it was a minor one.
-    pub minor: bool,
-}
 
 /// What is asked after a collection: how many bytes may be live and garbage when the next one ends. 0: as the heap's own rule says.
 pub type Policy = unsafe extern "C" fn(outcome: *const Outcome, context: *mut c_void) -> usize;

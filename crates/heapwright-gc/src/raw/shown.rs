@@ -1,5 +1,6 @@
 //! Where the C interface finds what it shows of a mutator and a tracer: see `heapwright_gc.h`.
 
+pub use super::super::abi::GC_POOLS as POOLS;
 use super::super::layout::PAGE_LISTS;
 use super::super::mutator::Mutator;
 use super::super::region::Region;
