@@ -26,8 +26,8 @@ use core::marker::PhantomData;
 use core::ops::Range;
 use core::ptr::{self, NonNull};
 
-use super::Mutation;
 use super::cells::Cell;
+use super::mutation::Mutation;
 use super::pointer::{Gc, Header, Type, is_reported, kind_of, out_of_memory, report};
 use super::trace::Trace;
 use heapwright_gc::raw::Tracer;

@@ -18,7 +18,7 @@
 use core::cell::{self, UnsafeCell};
 use core::fmt;
 
-use super::Mutation;
+use super::mutation::Mutation;
 use super::pointer::is_reported;
 use super::slice::Object;
 use super::trace::Trace;

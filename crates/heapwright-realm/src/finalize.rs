@@ -35,10 +35,11 @@
 use core::marker::PhantomData;
 use core::ptr;
 
+use super::mutation::{Mutation, Rootable};
 use super::pointer::{Gc, out_of_memory};
+use super::realm::Realm;
 use super::send::Mode;
 use super::trace::Trace;
-use super::{Mutation, Realm, Rootable};
 
 /// A value that does something when nothing leads to it any more, if it was registered with [`Mutation::finalize`].
 ///

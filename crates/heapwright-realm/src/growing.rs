@@ -9,9 +9,9 @@
 //!
 //! Part of `collections` and `text`.
 
-use super::Mutation;
 use super::buffer::Buffer;
 use super::cells::Cell;
+use super::mutation::Mutation;
 use super::pointer::Gc;
 use super::trace::Trace;
 use heapwright_gc::raw::Tracer;

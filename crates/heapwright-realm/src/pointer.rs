@@ -16,7 +16,7 @@ use core::slice;
 use heapwright_substrate::chunk::Side;
 use heapwright_substrate::sync::Lock;
 
-use super::Mutation;
+use super::mutation::Mutation;
 use super::trace::Trace;
 use heapwright_gc::raw::{TraceSlot, Tracer};
 use heapwright_gc::{FREED, LEAF, TRACED};

@@ -139,9 +139,10 @@
 //! realm.mutate(|_, root| std::thread::scope(|scope| _ = scope.spawn(move || root.put(8))));
 //! ```
 
-use super::raw::Options;
+use super::mutation::{Mutation, Rootable};
+use super::realm::{OPTIONS, Realm};
 use super::trace::Trace;
-use super::{Mutation, OPTIONS, Realm, Rootable};
+use heapwright_gc::raw::Options;
 
 /// Of a realm: it stays with the thread that made it.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use core::slice;
 
 use heapwright_substrate::unwinding;
 
-use super::Mutation;
+use super::mutation::Mutation;
 use super::pointer::{Gc, Header, Type, kind_of, out_of_memory};
 use super::trace::Trace;
 use heapwright_gc::raw::Tracer;

@@ -11,8 +11,8 @@
 
 use core::fmt::{self, Write};
 
-use super::Mutation;
 use super::growing::Growing;
+use super::mutation::Mutation;
 use super::slice::Str;
 use super::trace::Trace;
 use heapwright_gc::raw::Tracer;

@@ -12,7 +12,7 @@ use core::cell::UnsafeCell;
 use core::fmt;
 use core::marker::PhantomData;
 
-use super::Mutation;
+use super::mutation::Mutation;
 use super::pointer::Gc;
 use super::trace::Trace;
 use heapwright_gc::raw::Tracer;

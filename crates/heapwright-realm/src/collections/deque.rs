@@ -8,8 +8,8 @@
 
 use core::fmt;
 
-use super::super::Mutation;
 use super::super::growing::Growing;
+use super::super::mutation::Mutation;
 use super::super::trace::Trace;
 
 /// A queue with two ends in a realm, shared by all that have a copy of this reference.

@@ -28,9 +28,9 @@ use core::borrow::Borrow;
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
 
-use super::super::Mutation;
 use super::super::buffer::Buffer;
 use super::super::cells::Cell;
+use super::super::mutation::Mutation;
 use super::super::pointer::Gc;
 use super::super::slice::Slice;
 use super::super::trace::Trace;

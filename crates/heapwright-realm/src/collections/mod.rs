@@ -16,10 +16,7 @@
 //! All of their memory is the realm's: it counts for its limit and paces its collections, is moved
 //! and compacted, and is traced as far as there are values. Storage that was outgrown is garbage.
 //!
-//! No file here has unsafe code but this one, for `Trace`: what needs more is in `buffer`.
-
-use super::trace::Trace;
-use heapwright_gc::raw::Tracer;
+//! No file here has unsafe code but `traced`, for `Trace`: what needs more is in `buffer`.
 
 pub(crate) mod deque;
 pub(crate) mod hash;
@@ -27,50 +24,5 @@ pub(crate) mod map;
 pub(crate) mod set;
 #[cfg(test)]
 mod tests;
+mod traced;
 pub(crate) mod vector;
-
-use self::deque::Deque;
-use self::map::{Body, Map};
-use self::set::Set;
-use self::vector::Vector;
-
-// SAFETY: its one field is reported.
-unsafe impl<T: Copy + Trace> Trace for Vector<'_, T> {
-    #[inline]
-    fn trace(&self, tracer: &Tracer) {
-        self.0.trace(tracer);
-    }
-}
-
-// SAFETY: its one field is reported.
-unsafe impl<T: Copy + Trace> Trace for Deque<'_, T> {
-    #[inline]
-    fn trace(&self, tracer: &Tracer) {
-        self.0.trace(tracer);
-    }
-}
-
-// SAFETY: its one field is reported.
-unsafe impl<K: Copy + Trace, V: Copy + Trace, S: 'static> Trace for Map<'_, K, V, S> {
-    #[inline]
-    fn trace(&self, tracer: &Tracer) {
-        self.0.trace(tracer);
-    }
-}
-
-// SAFETY: its one field is reported.
-unsafe impl<K: Copy + Trace, S: 'static> Trace for Set<'_, K, S> {
-    #[inline]
-    fn trace(&self, tracer: &Tracer) {
-        self.0.trace(tracer);
-    }
-}
-
-// SAFETY: entries and index are reported; the count holds no reference, nor does what is 'static.
-unsafe impl<K: Copy + Trace, V: Copy + Trace, S: 'static> Trace for Body<'_, K, V, S> {
-    fn trace(&self, tracer: &Tracer) {
-        let Self { entries, index, live: _, hasher: _ } = self;
-        entries.trace(tracer);
-        index.trace(tracer);
-    }
-}

@@ -5,7 +5,7 @@ use core::borrow::Borrow;
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
 
-use super::super::Mutation;
+use super::super::mutation::Mutation;
 use super::super::trace::Trace;
 use super::hash::Seeded;
 use super::map::{self, Map};

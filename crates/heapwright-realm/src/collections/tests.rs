@@ -27,7 +27,7 @@ fn numbers() -> impl FnMut(usize) -> usize {
     }
 }
 
-fn all<T: Copy + super::Trace>(of: Buffer<'_, T>) -> Vec<T> {
+fn all<T: Copy + super::super::trace::Trace>(of: Buffer<'_, T>) -> Vec<T> {
     (0..of.len()).filter_map(|n| of.get(n)).collect()
 }
 

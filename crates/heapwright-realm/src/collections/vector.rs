@@ -8,8 +8,8 @@
 use core::cmp::Ordering;
 use core::fmt;
 
-use super::super::Mutation;
 use super::super::growing::Growing;
+use super::super::mutation::Mutation;
 use super::super::slice::Slice;
 use super::super::trace::Trace;
 
