@@ -75,6 +75,50 @@ unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _data: *mut c_v
     }
 }
 
+/// A heap, and this thread's mutator of it.
+fn attached(options: Options, runtime: Runtime) -> (Heap, Mutator) {
+    let heap = Heap::new(options, runtime).unwrap();
+    let mutator = heap.attach().unwrap();
+    (heap, mutator)
+}
+
+/// An object that begins with a head, with `count` references, all null.
+fn node(mutator: &Mutator, serial: usize, count: usize) -> *mut u8 {
+    // SAFETY: what is wanted is led to by handles, or is this object, until the next call.
+    let at = unsafe { mutator.alloc(size_of::<Head>() + 8 * count, TRACED) };
+    assert!(!at.is_null());
+    // SAFETY: fresh, and large enough.
+    unsafe { at.cast::<Head>().write(Head { serial, count }) };
+    at
+}
+
+fn serial(object: *mut u8) -> usize {
+    // SAFETY: the object is live.
+    unsafe { (*object.cast::<Head>()).serial }
+}
+
+fn root(mutator: &Mutator, object: *mut u8) -> *mut *mut u8 {
+    // SAFETY: the object is live, or null.
+    unsafe { mutator.new_root(object) }.unwrap()
+}
+
+fn collect(mutator: &Mutator) {
+    // SAFETY: what is wanted is led to by handles.
+    unsafe { mutator.collect() };
+}
+
+fn leave(mutator: Mutator) {
+    // SAFETY: nothing of the heap is used any more.
+    unsafe { mutator.detach() };
+}
+
+/// As [`leave`], and nothing is kept any more that `root` kept.
+fn leave_root(mutator: Mutator, root: *mut *mut u8) {
+    // SAFETY: made by this test, and freed once.
+    unsafe { mutator.free_root(root) };
+    leave(mutator);
+}
+
 unsafe extern "C" fn free(object: *mut c_void, _size: usize, data: *mut c_void) {
     // SAFETY: every freed object of these tests begins with a head.
     let serial = unsafe { (*object.cast::<Head>()).serial };
@@ -183,8 +227,7 @@ impl Model<'_> {
     /// Nothing reachable is lost; nothing unreachable survives two collections.
     fn check(&mut self) {
         for _ in 0..2 {
-            // SAFETY: everything wanted is led to by handles.
-            unsafe { self.mutator.collect() };
+            collect(self.mutator);
         }
         let live = self.reachable();
         let mut found = HashSet::new();
@@ -288,8 +331,7 @@ fn options() -> impl Strategy<Value = Options> {
 
 fn run(options: Options, ops: Vec<Op>) {
     let freed = Freed::default();
-    let heap = Heap::new(options, runtime(&freed)).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (heap, mutator) = attached(options, runtime(&freed));
     let mut model = Model {
         mutator: &mutator,
         heap: &heap,
@@ -312,8 +354,7 @@ fn run(options: Options, ops: Vec<Op>) {
         }
     }
     model.check();
-    // SAFETY: nothing is used any more.
-    unsafe { mutator.detach() };
+    leave(mutator);
     drop(heap);
 }
 
@@ -331,8 +372,7 @@ proptest! {
 #[test]
 fn garbage_is_collected_as_it_comes() {
     let freed = Freed::default();
-    let heap = Heap::new(Options { least: 1 << 20, ..Options::new() }, runtime(&freed)).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (heap, mutator) = attached(Options { least: 1 << 20, ..Options::new() }, runtime(&freed));
     let rounds = if cfg!(miri) { 300 } else { 3_000_000 };
     for _ in 0..rounds {
         // SAFETY: nothing is wanted.
@@ -353,8 +393,7 @@ fn garbage_is_collected_as_it_comes() {
         assert_eq!(pauses.iter().sum::<u64>(), statistics.pauses);
     }
     assert!(statistics.pause_wall_max_ns <= statistics.pause_ns);
-    // SAFETY: nothing is used any more.
-    unsafe { mutator.detach() };
+    leave(mutator);
 }
 
 /// A list of `length` pairs that a handle keeps. None: there was no memory.
@@ -438,8 +477,7 @@ fn a_limit_may_change_while_it_is_reached() {
     let freed = Freed::default();
     // More than fit into what the limit leaves: two pages of slots of 24 bytes.
     let (pairs, most) = (if cfg!(miri) { 6_000 } else { 100_000 }, 128 << 10);
-    let heap = Heap::new(Options { most, ..Options::new() }, runtime(&freed)).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (heap, mutator) = attached(Options { most, ..Options::new() }, runtime(&freed));
     // SAFETY: what is wanted is led to by the handle.
     unsafe {
         let root = mutator.new_root(core::ptr::null_mut()).unwrap();
@@ -464,8 +502,7 @@ fn a_limit_may_change_while_it_is_reached() {
 fn marking_needs_no_memory() {
     // A tree that is wide, so that chunks are wanted, and none is to be had.
     let freed = Freed::default();
-    let heap = Heap::new(Options::new(), runtime(&freed)).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (_heap, mutator) = attached(Options::new(), runtime(&freed));
     let width = if cfg!(miri) { 8 } else { 1500 };
     // SAFETY: everything wanted is led to by handles.
     unsafe {
@@ -566,8 +603,7 @@ fn a_handle_may_be_freed_by_another_mutator() {
                 // SAFETY: blocks until the other has room, touching nothing.
                 unsafe { mutator.away(|| send.send(Sent(cell))) }.unwrap();
             }
-            // SAFETY: nothing is used any more.
-            unsafe { mutator.detach() };
+            leave(mutator);
         });
         scope.spawn(move || {
             let mutator = heap.attach().unwrap();
@@ -576,8 +612,7 @@ fn a_handle_may_be_freed_by_another_mutator() {
                 // SAFETY: made by the other, and freed once.
                 unsafe { mutator.free_root(sent.0) };
             }
-            // SAFETY: nothing is used any more.
-            unsafe { mutator.detach() };
+            leave(mutator);
         });
     });
     assert_eq!(heap.statistics().handles, 0);
@@ -591,8 +626,7 @@ unsafe extern "C" fn resurrect(object: *mut c_void, context: *mut c_void) {
 #[test]
 fn a_finalizer_is_given_its_object_whole() {
     let freed = Freed::default();
-    let heap = Heap::new(Options::new(), runtime(&freed)).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (heap, mutator) = attached(Options::new(), runtime(&freed));
     // SAFETY: everything wanted is led to by handles.
     unsafe {
         let root = mutator.new_root(core::ptr::null_mut()).unwrap();
@@ -620,8 +654,7 @@ fn a_finalizer_is_given_its_object_whole() {
 fn steps_keep_to_their_budget_and_come_to_an_end() {
     let freed = Freed::default();
     let options = Options { incremental: true, least: 1 << 30, ..Options::new() };
-    let heap = Heap::new(options, runtime(&freed)).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (heap, mutator) = attached(options, runtime(&freed));
     // SAFETY: everything wanted is led to by handles.
     unsafe {
         let root = mutator.new_root(core::ptr::null_mut()).unwrap();
@@ -650,8 +683,7 @@ fn what_is_allocated_elsewhere_is_paid_for_in_small_steps() {
     // A step may take any time: what it marks is bounded by bytes, but for the first of a small heap.
     let options =
         Options { incremental: true, least: 1 << 20, step_ns: u64::MAX / 4, ..Options::new() };
-    let heap = Heap::new(options, runtime(&freed)).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (heap, mutator) = attached(options, runtime(&freed));
     // SAFETY: everything wanted is led to by handles.
     unsafe {
         let root = mutator.new_root(core::ptr::null_mut()).unwrap();
@@ -683,8 +715,7 @@ fn traced_objects_arrive_zeroed_unless_the_heap_is_uncleared() {
     for uncleared in [false, true] {
         let freed = Freed::default();
         let options = Options { uncleared, verify: VERIFY_HEAP, ..Options::new() };
-        let heap = Heap::new(options, runtime(&freed)).unwrap();
-        let mutator = heap.attach().unwrap();
+        let (_heap, mutator) = attached(options, runtime(&freed));
         for size in [48, 4_000, LARGE] {
             let mut dirty = 0;
             // Of the first all dies; the second time it is there again.
@@ -700,13 +731,11 @@ fn traced_objects_arrive_zeroed_unless_the_heap_is_uncleared() {
                     }
                 }
                 for _ in 0..2 {
-                    // SAFETY: none of the objects is wanted any more.
-                    unsafe { mutator.collect() };
+                    collect(&mutator);
                 }
             }
             assert_eq!(dirty > 0, uncleared, "{size}");
         }
-        // SAFETY: nothing is used any more.
-        unsafe { mutator.detach() };
+        leave(mutator);
     }
 }

@@ -11,7 +11,7 @@ use std::thread;
 
 use super::super::raw::{Heap, Mutator, Options, Runtime, Tracer, VERIFY_BARRIERS, VERIFY_HEAP};
 use super::super::{LEAF, TRACED, heap};
-use super::{Head, references, trace};
+use super::{Head, attached, collect, leave, references, root, trace};
 
 /// Objects of a list.
 const LENGTH: usize = if cfg!(miri) { 12 } else { 3000 };
@@ -36,8 +36,7 @@ fn collect_in_steps(heap: &Heap, mutator: &Mutator) {
 fn parent(mutator: &Mutator, count: usize) -> (*mut u8, *mut *mut u8, Vec<*mut u8>) {
     // SAFETY: the parent is led to by a handle, and the leaves by it.
     let at = unsafe { mutator.alloc(size_of::<Head>() + 8 * count, TRACED) };
-    // SAFETY: the object was just allocated, and nothing was collected since.
-    let root = unsafe { mutator.new_root(at) }.unwrap();
+    let root = root(mutator, at);
     let leaves = (0..count)
         .map(|n| {
             // SAFETY: the parent is led to by a root, and the leaves by it.
@@ -72,8 +71,7 @@ fn a_range_and_its_count_stay_together_where_a_chunk_ends() {
             ..Runtime::new()
         };
         let options = Options { incremental: true, least: 256 << 10, ..Options::new() };
-        let heap = Heap::new(options, runtime).unwrap();
-        let mutator = heap.attach().unwrap();
+        let (heap, mutator) = attached(options, runtime);
         mutator.defer();
         let (_, root, leaves) = parent(&mutator, 100);
         mutator.resume();
@@ -83,8 +81,7 @@ fn a_range_and_its_count_stay_together_where_a_chunk_ends() {
         }
         // SAFETY: made by `parent`; nothing is used any more.
         unsafe { mutator.free_root(root) };
-        // SAFETY: nothing is used any more.
-        unsafe { mutator.detach() };
+        leave(mutator);
     }
 }
 
@@ -108,8 +105,7 @@ fn link(mutator: &Mutator, root: *mut *mut u8, width: usize) {
 
 /// A list, and its root.
 fn list(mutator: &Mutator, length: usize, width: usize) -> *mut *mut u8 {
-    // SAFETY: it keeps nothing yet.
-    let root = unsafe { mutator.new_root(core::ptr::null_mut()) }.unwrap();
+    let root = root(mutator, core::ptr::null_mut());
     (0..length).for_each(|_| link(mutator, root, width));
     root
 }
@@ -169,8 +165,7 @@ fn marking_comes_to_its_end_without_memory_for_chunks() {
             let inner: &heap::Heap = heap::of(heap.id()).unwrap();
             inner.trace.marking.chunks.starved.set(1);
             for _ in 0..2 {
-                // SAFETY: everything is led to by the root.
-                unsafe { mutator.collect() };
+                collect(&mutator);
                 // SAFETY: the root is live.
                 is_whole(&heap, unsafe { *root }, length);
             }
@@ -179,8 +174,7 @@ fn marking_comes_to_its_end_without_memory_for_chunks() {
                 // SAFETY: made above.
                 unsafe { mutator.free_root(cell) };
             }
-            // SAFETY: nothing is used any more.
-            unsafe { mutator.detach() };
+            leave(mutator);
         }
     }
 }
@@ -193,8 +187,7 @@ fn barriers_shade_without_memory_for_chunks() {
         verify: VERIFY_HEAP | VERIFY_BARRIERS,
         ..Options::new()
     };
-    let heap = Heap::new(options, Runtime { trace: Some(trace), ..Runtime::new() }).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (heap, mutator) = attached(options, Runtime { trace: Some(trace), ..Runtime::new() });
     mutator.defer();
     let root = list(&mutator, LENGTH, 4);
     // SAFETY: made above.
@@ -215,17 +208,15 @@ fn barriers_shade_without_memory_for_chunks() {
     }
     heap::of(heap.id()).unwrap().trace.marking.chunks.starved.set(0);
     mutator.resume();
-    // SAFETY: the list is led to by the root.
-    unsafe { mutator.collect() };
+    collect(&mutator);
     is_whole(&heap, first, LENGTH);
-    // SAFETY: nothing is used any more.
-    unsafe { mutator.detach() };
+    leave(mutator);
 }
 
 #[test]
 fn an_object_is_found_while_its_page_is_swept() {
-    let heap = Heap::new(Options::new(), Runtime { trace: Some(trace), ..Runtime::new() }).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (heap, mutator) =
+        attached(Options::new(), Runtime { trace: Some(trace), ..Runtime::new() });
     let (_, root, leaves) = parent(&mutator, if cfg!(miri) { 50 } else { 20_000 });
     let places: Vec<usize> = leaves.iter().map(|leaf| leaf.addr()).collect();
     let over = AtomicBool::new(false);
@@ -239,15 +230,13 @@ fn an_object_is_found_while_its_page_is_swept() {
             }
         });
         for _ in 0..if cfg!(miri) { 3 } else { 300 } {
-            // SAFETY: everything is led to by the root.
-            unsafe { mutator.collect() };
+            collect(&mutator);
         }
         over.store(true, Ordering::Relaxed);
     });
     // SAFETY: nothing is used any more.
     unsafe { mutator.free_root(root) };
-    // SAFETY: nothing is used any more.
-    unsafe { mutator.detach() };
+    leave(mutator);
 }
 
 /// The object was in a region when pages were asked, and in a page when regions were.
@@ -255,8 +244,7 @@ fn an_object_is_found_while_its_page_is_swept() {
 fn an_object_is_found_while_its_region_is_let_go_of() {
     // Full pages let the region go with a third object; and collections do.
     for (size, collects) in [(20 << 10, false), (48, true)] {
-        let heap = Heap::new(Options::new(), Runtime::new()).unwrap();
-        let mutator = heap.attach().unwrap();
+        let (heap, mutator) = attached(Options::new(), Runtime::new());
         mutator.defer();
         let (newest, over) = (AtomicUsize::new(0), AtomicBool::new(false));
         thread::scope(|scope| {
@@ -274,15 +262,13 @@ fn an_object_is_found_while_its_region_is_let_go_of() {
                 assert!(unsafe { mutator.new_root(object) }.is_some());
                 newest.store(object.addr(), Ordering::Release);
                 if collects {
-                    // SAFETY: everything has a root.
-                    unsafe { mutator.collect() };
+                    collect(&mutator);
                 }
             }
             over.store(true, Ordering::Relaxed);
         });
         mutator.resume();
-        // SAFETY: nothing is used any more.
-        unsafe { mutator.detach() };
+        leave(mutator);
     }
 }
 
@@ -292,8 +278,7 @@ fn an_object_is_found_while_its_region_is_let_go_of() {
 fn steps_too_short_for_all_roots_come_to_an_end() {
     for generations in [false, true] {
         let options = Options { incremental: true, generations, ..Options::new() };
-        let heap = Heap::new(options, Runtime { trace: Some(trace), ..Runtime::new() }).unwrap();
-        let mutator = heap.attach().unwrap();
+        let (_heap, mutator) = attached(options, Runtime { trace: Some(trace), ..Runtime::new() });
         for _ in 0..if cfg!(miri) { 300 } else { 20_000 } {
             // SAFETY: what is wanted is led to by roots.
             let leaf = unsafe { mutator.alloc(16, LEAF) };
@@ -309,8 +294,7 @@ fn steps_too_short_for_all_roots_come_to_an_end() {
                 assert!(steps < 100_000, "no end");
             }
         }
-        // SAFETY: nothing is used any more.
-        unsafe { mutator.detach() };
+        leave(mutator);
     }
 }
 
@@ -325,10 +309,8 @@ fn a_heap_does_not_wait_for_a_mutator_of_who_had_it_before() {
         (0..8).map(|_| Heap::new(Options::new(), Runtime::new()).unwrap()).collect();
     for heap in heaps {
         let mutator = heap.attach().unwrap();
-        // SAFETY: nothing is wanted.
-        unsafe { mutator.collect() };
-        // SAFETY: nothing is wanted.
-        unsafe { mutator.detach() };
+        collect(&mutator);
+        leave(mutator);
     }
 }
 
@@ -339,8 +321,7 @@ fn a_page_that_is_let_go_of_and_claimed_again_is_not_allocated_twice() {
         let mutator = heap.attach().unwrap();
         // SAFETY: nothing is wanted.
         assert!(!unsafe { mutator.alloc(48, LEAF) }.is_null());
-        // SAFETY: nothing is wanted.
-        unsafe { mutator.detach() };
+        leave(mutator);
     }
     let statistics = heap.statistics();
     assert!(statistics.allocated_bytes <= 128 << 10, "{}", statistics.allocated_bytes);
@@ -357,8 +338,7 @@ fn what_roots_two_mutators_make_and_each_others_they_free_is_counted() {
         for _ in 0..rounds {
             let mutator = heap.attach().unwrap();
             for _ in 0..70 {
-                // SAFETY: nothing is kept.
-                let cell = unsafe { mutator.new_root(core::ptr::null_mut()) }.unwrap();
+                let cell = root(&mutator, core::ptr::null_mut());
                 to.send(Root::new(cell)).unwrap();
             }
             for _ in 0..70 {
@@ -367,8 +347,7 @@ fn what_roots_two_mutators_make_and_each_others_they_free_is_counted() {
                 // SAFETY: made by the other.
                 unsafe { mutator.free_root(cell.into_inner()) };
             }
-            // SAFETY: nothing is used any more.
-            unsafe { mutator.detach() };
+            leave(mutator);
         }
     };
     thread::scope(|scope| {
@@ -391,16 +370,14 @@ unsafe extern "C" fn finalizer(_object: *mut c_void, context: *mut c_void) {
         // SAFETY: nothing of it is wanted.
         assert!(!unsafe { mutator.alloc(1000, LEAF) }.is_null());
     }
-    // SAFETY: nothing is wanted.
-    unsafe { mutator.collect() };
+    collect(mutator);
     count.fetch_add(1, Ordering::Relaxed);
 }
 
 #[test]
 fn a_finalizer_may_allocate_and_collect() {
     let options = Options { verify: VERIFY_HEAP, least: 64 << 10, ..Options::new() };
-    let heap = Heap::new(options, Runtime { trace: Some(trace), ..Runtime::new() }).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (_heap, mutator) = attached(options, Runtime { trace: Some(trace), ..Runtime::new() });
     let context: Context = (&raw const mutator, AtomicUsize::new(0));
     let count = if cfg!(miri) { 3 } else { 20 };
     for _ in 0..count {
@@ -411,11 +388,9 @@ fn a_finalizer_may_allocate_and_collect() {
         // SAFETY: made by `parent`.
         unsafe { mutator.free_root(root) };
     }
-    // SAFETY: nothing is wanted.
-    unsafe { mutator.collect() };
+    collect(&mutator);
     // SAFETY: nothing is wanted.
     assert_eq!(unsafe { mutator.run_finalizers(usize::MAX) }, count);
     assert_eq!(context.1.load(Ordering::Relaxed), count);
-    // SAFETY: nothing is wanted.
-    unsafe { mutator.detach() };
+    leave(mutator);
 }

@@ -14,6 +14,7 @@ use proptest::prelude::*;
 
 use super::super::raw::{Heap, Mutator, Options, Runtime, Tracer, VERIFY_BARRIERS, VERIFY_HEAP};
 use super::super::{LEAF, TRACED, heap};
+use super::{attached, collect, leave, root};
 
 /// References of each sort that an object has.
 const EACH: usize = 3;
@@ -71,21 +72,6 @@ fn store(mutator: &Mutator, parent: *mut u8, word: usize, child: *mut u8) {
 fn load(object: *mut u8, word: usize) -> *mut u8 {
     // SAFETY: a live node's word.
     unsafe { slot(object, word).read() }
-}
-
-fn root(mutator: &Mutator, object: *mut u8) -> *mut *mut u8 {
-    // SAFETY: the object is live.
-    unsafe { mutator.new_root(object) }.unwrap()
-}
-
-fn collect(mutator: &Mutator) {
-    // SAFETY: what is wanted is led to by roots.
-    unsafe { mutator.collect() };
-}
-
-fn leave(mutator: Mutator) {
-    // SAFETY: nothing is used any more.
-    unsafe { mutator.detach() };
 }
 
 /// An edge: from, word, to.
@@ -449,8 +435,7 @@ fn keep_weak_places(options: Options, starved: bool) {
 fn what_ephemerons_cost_while_marking_goes_back_and_is_little() {
     const COUNT: usize = if cfg!(miri) { 600 } else { 60_000 };
     let options = Options { least: 1 << 30, markers: 1, ..Options::new() };
-    let heap = Heap::new(options, Runtime { trace: Some(trace), ..Runtime::new() }).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (heap, mutator) = attached(options, Runtime { trace: Some(trace), ..Runtime::new() });
     let list = root(&mutator, core::ptr::null_mut());
     for n in 0..COUNT {
         let [owner, key, value] = core::array::from_fn(|_| node(&mutator, n));
