@@ -1,6 +1,6 @@
 //! Events: who listens to a heap's collections. What they are told is made in `spans`.
 
-use super::cell::Num;
+use super::cell::{Num, clear};
 use super::timeline::Timeline;
 
 /// Who listens, and to what collection. Zero has nobody.
@@ -17,8 +17,6 @@ impl Events {
     /// Forgets all.
     pub(super) fn end(&self) {
         self.timeline.end();
-        for number in [&self.heard, &self.collection, &self.flags] {
-            number.set(0);
-        }
+        clear!(self: heard collection flags);
     }
 }

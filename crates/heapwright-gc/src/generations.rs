@@ -26,7 +26,7 @@ use core::sync::atomic::{Ordering::Release, fence};
 use heapwright_substrate::os;
 
 use super::bits;
-use super::cell::Num;
+use super::cell::{Num, clear};
 use super::growth::{self, Outcome};
 use super::held::{State, StickyMarks};
 use super::minors::Minors;
@@ -210,19 +210,9 @@ impl Generations {
     pub(super) fn end(&self) {
         self.remembered.end();
         self.pay.end();
-        for number in [
-            &self.minor,
-            &self.sticky,
-            &self.wants_major,
-            &self.scopes,
-            &self.has_scopes,
-            &self.clearing,
-            &self.live_at_major,
-            &self.young,
-            &self.allocated_last,
-            &self.minors,
-        ] {
-            number.set(0);
+        clear! { self:
+            minor sticky wants_major scopes has_scopes clearing live_at_major young
+            allocated_last minors
         }
     }
 

@@ -51,7 +51,7 @@ use heapwright_substrate::chunk::Side;
 use heapwright_substrate::sync::Lock;
 
 use super::array::Array;
-use super::cell::Num;
+use super::cell::{Num, clear};
 use super::layout::{self, PAGE_LISTS};
 use super::locks::With;
 use super::page::Page;
@@ -210,19 +210,7 @@ impl Moving {
         self.plan.lock().end();
         self.fresh.lock().0.end();
         self.larges.lock().0.end();
-        for number in [
-            &self.wanted,
-            &self.stage,
-            &self.left,
-            &self.swept,
-            &self.objects,
-            &self.bytes,
-            &self.evacuated,
-            &self.stayed,
-            &self.rounds,
-        ] {
-            number.set(0);
-        }
+        clear!(self: wanted stage left swept objects bytes evacuated stayed rounds);
     }
 
     /// Hands its locks to `with`, in the order in which they are taken.

@@ -23,7 +23,7 @@
 //!
 //! Part of `space`.
 
-use super::cell::Num;
+use super::cell::{Num, clear};
 use super::growth::{self, Target};
 use super::overhead::Overhead;
 
@@ -252,23 +252,9 @@ impl Pacing {
 
     /// Forgets all.
     pub(super) fn end(&self) {
-        for number in [
-            &self.wanted,
-            &self.live,
-            &self.goal,
-            &self.allowance,
-            &self.allocated,
-            &self.allocated_before,
-            &self.external,
-            &self.external_live,
-            &self.external_added,
-            &self.freeing,
-            &self.debt,
-            &self.unswept,
-            &self.pages,
-            &self.peak,
-        ] {
-            number.set(0);
+        clear! { self:
+            wanted live goal allowance allocated allocated_before external external_live
+            external_added freeing debt unswept pages peak
         }
         self.overhead.end();
     }

@@ -25,7 +25,7 @@ use heapwright_substrate::os;
 use heapwright_substrate::sync::Lock;
 
 pub use super::abi::GcOutcome as Outcome;
-use super::cell::Num;
+use super::cell::{Num, clear};
 use super::growth::Target;
 use super::locks::With;
 
@@ -113,19 +113,7 @@ impl Sizing {
     /// Forgets all.
     pub(super) fn end(&self) {
         self.choose(None, core::ptr::null_mut());
-        for number in [
-            &self.balance,
-            &self.room,
-            &self.ended,
-            &self.swept,
-            &self.marking,
-            &self.allocated,
-            &self.marked,
-            &self.collector,
-            &self.mutator,
-        ] {
-            number.set(0);
-        }
+        clear!(self: balance room ended swept marking allocated marked collector mutator);
     }
 
     /// Hands its lock to `with`.

@@ -27,6 +27,7 @@ use core::ops::Range;
 use core::ptr::{self, NonNull};
 
 use super::cells::Cell;
+use super::copied::copied;
 use super::mutation::Mutation;
 use super::pointer::{Gc, Header, Type, is_reported, kind_of, out_of_memory, report};
 use super::trace::Trace;
@@ -48,14 +49,7 @@ pub(super) struct Buffer<'gc, T> {
     of: PhantomData<(Gc<'gc, T>, Cell<T>)>,
 }
 
-impl<T> Clone for Buffer<'_, T> {
-    #[inline]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Buffer<'_, T> {}
+copied!(Buffer<'_, T>: T);
 
 // SAFETY: it reports what it is.
 unsafe impl<T: Copy + Trace> Trace for Buffer<'_, T> {

@@ -11,6 +11,7 @@
 
 use super::buffer::Buffer;
 use super::cells::Cell;
+use super::copied::copied;
 use super::mutation::Mutation;
 use super::pointer::Gc;
 use super::trace::Trace;
@@ -22,14 +23,7 @@ const FIRST: usize = 4;
 /// See the top of the file.
 pub(super) struct Growing<'gc, T>(Gc<'gc, Cell<Option<Buffer<'gc, T>>>>);
 
-impl<T> Clone for Growing<'_, T> {
-    #[inline]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Growing<'_, T> {}
+copied!(Growing<'_, T>: T);
 
 // SAFETY: its one field is reported.
 unsafe impl<T: Copy + Trace> Trace for Growing<'_, T> {

@@ -213,6 +213,7 @@ struct Document;
 mod buffer;
 mod cells;
 mod collections;
+mod copied;
 mod finalize;
 mod growing;
 mod mutation;

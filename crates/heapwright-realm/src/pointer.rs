@@ -16,6 +16,7 @@ use core::slice;
 use heapwright_substrate::chunk::Side;
 use heapwright_substrate::sync::Lock;
 
+use super::copied::copied;
 use super::mutation::Mutation;
 use super::trace::Trace;
 use heapwright_gc::raw::{TraceSlot, Tracer};
@@ -309,14 +310,7 @@ pub(super) fn out_of_memory(size: usize) -> ! {
     panic!("no memory for {size} bytes in a realm, whose limit or the system's is reached");
 }
 
-impl<T> Clone for Gc<'_, T> {
-    #[inline]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Gc<'_, T> {}
+copied!(Gc<'_, T>: T);
 
 impl<T> Deref for Gc<'_, T> {
     type Target = T;

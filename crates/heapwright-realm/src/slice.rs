@@ -15,6 +15,7 @@ use core::slice;
 
 use heapwright_substrate::unwinding;
 
+use super::copied::copied;
 use super::mutation::Mutation;
 use super::pointer::{Gc, Header, Type, kind_of, out_of_memory};
 use super::trace::Trace;
@@ -187,13 +188,7 @@ impl<'gc> Mutation<'gc> {
     }
 }
 
-impl<T> Clone for Slice<'_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Slice<'_, T> {}
+copied!(Slice<'_, T>: T);
 
 impl<T> Deref for Slice<'_, T> {
     type Target = [T];

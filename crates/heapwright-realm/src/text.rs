@@ -11,6 +11,7 @@
 
 use core::fmt::{self, Write};
 
+use super::copied::copied;
 use super::growing::Growing;
 use super::mutation::Mutation;
 use super::slice::Str;
@@ -169,14 +170,7 @@ impl<'gc> Mutation<'gc> {
     }
 }
 
-impl Clone for StrBuilder<'_> {
-    #[inline]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl Copy for StrBuilder<'_> {}
+copied!(StrBuilder<'_>);
 
 impl fmt::Debug for StrBuilder<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -12,6 +12,7 @@ use core::cell::UnsafeCell;
 use core::fmt;
 use core::marker::PhantomData;
 
+use super::copied::copied;
 use super::mutation::Mutation;
 use super::pointer::Gc;
 use super::trace::Trace;
@@ -81,13 +82,7 @@ impl<'gc, T> Weak<'gc, T> {
 // SAFETY: with `'static` for its realm nobody ever has one: see `send`.
 unsafe impl<T: Send> Send for Weak<'static, T> {}
 
-impl<T> Clone for Weak<'_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Weak<'_, T> {}
+copied!(Weak<'_, T>: T);
 
 impl<T: fmt::Debug> fmt::Debug for Weak<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -143,13 +138,7 @@ impl<'gc, K, V> Ephemeron<'gc, K, V> {
 // SAFETY: as of a `Weak`.
 unsafe impl<K: Send, V: Send> Send for Ephemeron<'static, K, V> {}
 
-impl<K, V> Clone for Ephemeron<'_, K, V> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K, V> Copy for Ephemeron<'_, K, V> {}
+copied!(Ephemeron<'_, K, V>: K, V);
 
 // SAFETY: its box is reported.
 unsafe impl<K: Trace, V: Trace> Trace for Ephemeron<'_, K, V> {

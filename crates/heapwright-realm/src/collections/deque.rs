@@ -11,6 +11,7 @@ use core::fmt;
 use super::super::growing::Growing;
 use super::super::mutation::Mutation;
 use super::super::trace::Trace;
+use super::sequence::sequence;
 
 /// A queue with two ends in a realm, shared by all that have a copy of this reference.
 ///
@@ -143,43 +144,4 @@ impl<'gc, T: Copy + Trace + 'gc> Deque<'gc, T> {
     }
 }
 
-/// The values of a [`Deque`].
-pub struct Iter<'gc, T> {
-    of: Deque<'gc, T>,
-    next: usize,
-}
-
-impl<'gc, T: Copy + Trace + 'gc> Iterator for Iter<'gc, T> {
-    type Item = T;
-
-    #[inline]
-    fn next(&mut self) -> Option<T> {
-        let value = self.of.get(self.next)?;
-        self.next += 1;
-        Some(value)
-    }
-}
-
-impl<'gc, T: Copy + Trace + 'gc> IntoIterator for Deque<'gc, T> {
-    type Item = T;
-    type IntoIter = Iter<'gc, T>;
-
-    fn into_iter(self) -> Iter<'gc, T> {
-        self.iter()
-    }
-}
-
-impl<T> Clone for Deque<'_, T> {
-    #[inline]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Deque<'_, T> {}
-
-impl<'gc, T: Copy + Trace + fmt::Debug + 'gc> fmt::Debug for Deque<'gc, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(*self).finish()
-    }
-}
+sequence!(Deque);

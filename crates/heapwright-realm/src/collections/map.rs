@@ -30,6 +30,7 @@ use core::hash::{BuildHasher, Hash};
 
 use super::super::buffer::Buffer;
 use super::super::cells::Cell;
+use super::super::copied::copied;
 use super::super::mutation::Mutation;
 use super::super::pointer::Gc;
 use super::super::slice::Slice;
@@ -513,14 +514,7 @@ where
     }
 }
 
-impl<K, V, S> Clone for Map<'_, K, V, S> {
-    #[inline]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K, V, S> Copy for Map<'_, K, V, S> {}
+copied!(Map<'_, K, V, S>: K, V, S);
 
 impl<'gc, K, V, S> fmt::Debug for Map<'gc, K, V, S>
 where

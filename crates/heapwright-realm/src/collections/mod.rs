@@ -21,6 +21,7 @@
 pub(crate) mod deque;
 pub(crate) mod hash;
 pub(crate) mod map;
+mod sequence;
 pub(crate) mod set;
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,7 @@ use core::borrow::Borrow;
 use core::fmt;
 use core::hash::{BuildHasher, Hash};
 
+use super::super::copied::copied;
 use super::super::mutation::Mutation;
 use super::super::trace::Trace;
 use super::hash::Seeded;
@@ -154,14 +155,7 @@ where
     }
 }
 
-impl<K, S> Clone for Set<'_, K, S> {
-    #[inline]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<K, S> Copy for Set<'_, K, S> {}
+copied!(Set<'_, K, S>: K, S);
 
 impl<'gc, K, S> fmt::Debug for Set<'gc, K, S>
 where

@@ -12,6 +12,7 @@ use super::super::growing::Growing;
 use super::super::mutation::Mutation;
 use super::super::slice::Slice;
 use super::super::trace::Trace;
+use super::sequence::sequence;
 
 /// A growable array in a realm, shared by all that have a copy of this reference.
 ///
@@ -300,43 +301,4 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
     }
 }
 
-/// The values of a [`Vector`].
-pub struct Iter<'gc, T> {
-    of: Vector<'gc, T>,
-    next: usize,
-}
-
-impl<'gc, T: Copy + Trace + 'gc> Iterator for Iter<'gc, T> {
-    type Item = T;
-
-    #[inline]
-    fn next(&mut self) -> Option<T> {
-        let value = self.of.get(self.next)?;
-        self.next += 1;
-        Some(value)
-    }
-}
-
-impl<'gc, T: Copy + Trace + 'gc> IntoIterator for Vector<'gc, T> {
-    type Item = T;
-    type IntoIter = Iter<'gc, T>;
-
-    fn into_iter(self) -> Iter<'gc, T> {
-        self.iter()
-    }
-}
-
-impl<T> Clone for Vector<'_, T> {
-    #[inline]
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Vector<'_, T> {}
-
-impl<'gc, T: Copy + Trace + fmt::Debug + 'gc> fmt::Debug for Vector<'gc, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(*self).finish()
-    }
-}
+sequence!(Vector);
