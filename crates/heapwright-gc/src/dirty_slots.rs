@@ -14,7 +14,7 @@
 //!
 //! The object lives until the sweep after next, because it was traced already: it was marked, or is new.
 //!
-//! Filled by `raw` and `moving`, emptied by `cycle` and `moving`.
+//! Filled by `raw` and `stores`, emptied by `mark` and `moving`.
 
 use super::bag;
 use super::find;

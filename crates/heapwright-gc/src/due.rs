@@ -7,7 +7,7 @@
 //! Once a collection, by the thread that collected, after it let the others go: so the function may take a lock that a
 //! mutator holds, though it may not allocate or collect.
 //!
-//! Noted by `marking` and `guardians`, told by `cycle`.
+//! Noted by `settling`, told by `cycle`.
 
 use core::ffi::c_void;
 

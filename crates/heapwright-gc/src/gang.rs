@@ -23,7 +23,7 @@
 //! time is up and it says so. Workers come and go as they stop at safepoints; a thread that has nothing
 //! to do waits until there is something, or all is done.
 //!
-//! Used by `tracer` and `cycle`; loom-checked (`gang/loom_tests.rs`).
+//! Used by `tracer`, `mark` and `help`; loom-checked (`gang/loom_tests.rs`).
 
 use core::ptr;
 

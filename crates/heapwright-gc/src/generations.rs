@@ -19,7 +19,7 @@
 //! Boehm, Bobrow, Shenker: "Combining generational and conservative garbage collection", 1990: sticky mark
 //! bits.)
 //!
-//! Called by `cycle`, `pacing`, `moving`, `tracer` and `raw`.
+//! Part of `trace`. Called by `cycle`, `sweep`, `moving`, `tracer` and `raw`.
 
 use core::sync::atomic::{Ordering::Release, fence};
 

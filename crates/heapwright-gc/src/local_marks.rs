@@ -19,7 +19,7 @@
 //! address space of its own, as long as the map is, and has memory where the second has marked: less
 //! than a hundredth of what is small anyway. Where it cannot be had, marks are locked.
 //!
-//! Called by `cycle`; `tracer` marks in it.
+//! Opened by `mark`; `tracer` marks in it.
 
 use core::ptr;
 

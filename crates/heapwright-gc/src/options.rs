@@ -1,6 +1,6 @@
 //! What a heap is made with: its sizes, its limits, and what the runtime takes upon itself.
 //!
-//! Read by `heap`, which keeps them, `cycle`, `moving`, `helpers` and `dump`.
+//! Kept by `space`.
 
 pub use super::abi::{
     GC_STRESS as STRESS, GC_VERIFY_BARRIERS as VERIFY_BARRIERS, GC_VERIFY_HEAP as VERIFY_HEAP,

@@ -15,7 +15,7 @@
 //! page list's start: 512 words, however large the heap. Pages that come later are put in
 //! front of the cursor.
 //!
-//! Called by `mutator`, `cycle` and `sweep`.
+//! Part of `space`. Called by `page_search`, `regions`, `cycle` and `sweep`.
 
 use heapwright_substrate::size_class::UNIT;
 

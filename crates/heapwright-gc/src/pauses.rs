@@ -1,6 +1,6 @@
 //! Pauses: how long the world stood still, and how long was swept.
 //!
-//! Noted by `cycle`, `sweep` and `moving`; read by `statistics` and `sizing`.
+//! Noted by `cycle` and `sweep`; read by `statistics`.
 
 pub use super::abi::GC_PAUSE_BUCKETS as PAUSE_BUCKETS;
 use super::cell::Num;

@@ -6,7 +6,7 @@
 //!
 //! The accounts are `pacing`'s.
 //!
-//! Called by `mutator` and `page_search`.
+//! Called by `allocation` and `raw`.
 
 use heapwright_substrate::os;
 

@@ -4,7 +4,7 @@
 //! `free` by the thread that sweeps or ends the heap, `wanted` and `moved` while the world stands still, `event` where
 //! the thread holds no lock.
 //!
-//! Called by `tracer`, `cycle`, `sweep`, `moving`, `heap`, `dump`, `verify` and `events`.
+//! Called by `tracer`, `cycle`, `sweep`, `moving`, `dump`, `verify` and `spans`.
 
 use core::ffi::{c_char, c_void};
 use core::ptr;

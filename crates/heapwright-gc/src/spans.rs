@@ -19,7 +19,7 @@
 //! A listener is called where the thread holds no lock of the heap's, nor is within one of the
 //! runtime's callbacks. It may not call what could collect; see [`Runtime::event`](super::raw::Runtime#structfield.event).
 //!
-//! Called by `cycle`, `marking`, `moving`, `sweep` and `mutator`; `timeline` is the other listener.
+//! Called by `cycle`, `sweep` and `allocation`; `timeline` is the other listener.
 
 use core::ptr;
 

@@ -5,7 +5,7 @@
 //!                       by turns of all page lists, a share for each page that is taken, or
 //!                       in a step (`cycle`)
 //!
-//!   no object left      onto the list of empty pages; a large one, or one that was evacuated: see `large`, `page_supply`
+//!   no object left      onto the list of empty pages; a large one, or one that was evacuated: see `large`, `space`
 //!   some slots free     available
 //!   full                stays on its page list
 //! ```

@@ -8,7 +8,7 @@
 //! a program that is killed leaves all but the last step. The file is opened for each piece: nothing of it is open in between,
 //! and each process has its own, a forked child too. The format is `heapwright-record`'s.
 //!
-//! Filled by `events`.
+//! Filled by `spans`.
 
 use heapwright_record::timeline as record;
 use heapwright_substrate::files::Prefix;

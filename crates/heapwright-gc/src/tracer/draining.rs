@@ -8,7 +8,7 @@
 //! it needs (its mark, its object) are fetched, because marking is nothing but cache misses (Cher,
 //! Hosking, Vitek: "Software prefetching for mark-sweep garbage collection", 2004).
 //!
-//! Called by `cycle` (the collector, and those that help it) and `helpers`; `trace` also by `moving`, `dirty_slots`,
+//! Called by `mark` and `help`; `trace` also by `moving`, `dirty_slots`,
 //! `dump` and `verify`.
 
 use core::ptr;

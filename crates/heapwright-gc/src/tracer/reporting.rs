@@ -15,7 +15,7 @@
 //! A tracer may also *look*: then what a callback reports is handed to a closure (heap
 //! dumps, verifiers, walks), and nothing is marked.
 //!
-//! Called by runtimes, `cycle`, `weak`, `moving`, and by all that look.
+//! Called by runtimes, `mark`, `settling`, `moving`, and by all that look.
 
 use core::ptr;
 
