@@ -35,7 +35,7 @@
 //! [`Mutation::pin`] was called for. What is left of an address that somebody has noted is a number.
 //!
 //! **Stores.** An object is shared by all that have a `Gc` to it, so it changes through cells:
-//! [`Cell`](Cell) for what is copied, [`Lock`](Lock) for what is borrowed. Both are given the
+//! [`Cell`] for what is copied, [`Lock`] for what is borrowed. Both are given the
 //! object in which they lie, because a store into an object that was looked at has to be reported to the
 //! collector (the write barrier), and they look whether they do.
 //!
