@@ -84,8 +84,7 @@ fn attached(options: Options, runtime: Runtime) -> (Heap, Mutator) {
 
 /// An object that begins with a head, with `count` references, all null.
 fn node(mutator: &Mutator, serial: usize, count: usize) -> *mut u8 {
-    // SAFETY: what is wanted is led to by handles, or is this object, until the next call.
-    let at = unsafe { mutator.alloc(size_of::<Head>() + 8 * count, TRACED) };
+    let at = alloc(mutator, size_of::<Head>() + 8 * count, TRACED);
     assert!(!at.is_null());
     // SAFETY: fresh, and large enough.
     unsafe { at.cast::<Head>().write(Head { serial, count }) };
@@ -100,6 +99,11 @@ fn serial(object: *mut u8) -> usize {
 fn root(mutator: &Mutator, object: *mut u8) -> *mut *mut u8 {
     // SAFETY: the object is live, or null.
     unsafe { mutator.new_root(object) }.unwrap()
+}
+
+fn alloc(mutator: &Mutator, size: usize, kind: u32) -> *mut u8 {
+    // SAFETY: what is wanted is led to by handles, or is this object, until the next call.
+    unsafe { mutator.alloc(size, kind) }
 }
 
 fn collect(mutator: &Mutator) {
@@ -162,8 +166,7 @@ struct Model<'a> {
 impl Model<'_> {
     fn make(&mut self, size: usize, kind: u32) {
         let size = size.max(size_of::<Head>());
-        // SAFETY: everything wanted is led to by handles.
-        let at = unsafe { self.mutator.alloc(size, kind) };
+        let at = alloc(self.mutator, size, kind);
         assert!(!at.is_null());
         let count = if kind & LEAF == 0 { (size - size_of::<Head>()) / 8 } else { 0 };
         if kind & LEAF == 0 {
@@ -208,8 +211,7 @@ impl Model<'_> {
     fn churn(&self, bytes: usize) {
         let count = if cfg!(miri) || self.stressed { 3 } else { bytes / 512 };
         for _ in 0..count {
-            // SAFETY: everything wanted is led to by handles.
-            assert!(!unsafe { self.mutator.alloc(512, TRACED) }.is_null());
+            assert!(!alloc(self.mutator, 512, TRACED).is_null());
         }
     }
 
@@ -375,8 +377,7 @@ fn garbage_is_collected_as_it_comes() {
     let (heap, mutator) = attached(Options { least: 1 << 20, ..Options::new() }, runtime(&freed));
     let rounds = if cfg!(miri) { 300 } else { 3_000_000 };
     for _ in 0..rounds {
-        // SAFETY: nothing is wanted.
-        let object = unsafe { mutator.alloc(48, TRACED) };
+        let object = alloc(&mutator, 48, TRACED);
         assert!(!object.is_null());
     }
     let statistics = heap.statistics();
@@ -399,8 +400,7 @@ fn garbage_is_collected_as_it_comes() {
 /// A list of `length` pairs that a handle keeps. None: there was no memory.
 unsafe fn list(mutator: &Mutator, root: *mut *mut u8, length: usize) -> Option<()> {
     for serial in 0..length {
-        // SAFETY: the list is led to by the root.
-        let pair = unsafe { mutator.alloc(24, TRACED) };
+        let pair = alloc(mutator, 24, TRACED);
         if pair.is_null() {
             return None;
         }

@@ -10,7 +10,6 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 #[cfg(not(miri))]
 use std::vec::Vec;
 
-#[cfg(not(miri))]
 use super::super::FREED;
 #[cfg(not(miri))]
 use super::super::page::Evacuation;
@@ -20,6 +19,8 @@ use super::super::phase::Phase;
 use super::super::raw::Mutator;
 use super::super::raw::{Heap, Options, Runtime, Tracer};
 use super::super::{LEAF, TRACED};
+#[cfg(not(miri))]
+use super::alloc;
 
 #[cfg(not(miri))]
 type Root = *mut *mut u8;
@@ -52,8 +53,7 @@ fn half_moved(heap: &Heap, mutator: &Mutator, kind: u32) -> Vec<Root> {
     let mut roots = Vec::new();
     mutator.defer();
     for n in 0..MANY {
-        // SAFETY: what is wanted of the objects is led to by handles.
-        let object = unsafe { mutator.alloc(64, kind) };
+        let object = alloc(mutator, 64, kind);
         if n % KEPT == 0 {
             // SAFETY: just allocated.
             roots.push(unsafe { mutator.new_root(object) }.unwrap());

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use super::super::TRACED;
 use super::super::WeakPass;
 use super::super::raw::{Heap, Mutator, Options, Runtime, Tracer, VERIFY_HEAP};
-use super::{attached, collect, root};
+use super::{alloc, attached, collect, root};
 
 /// Objects of these tests are two references and a number.
 #[repr(C)]
@@ -38,8 +38,7 @@ fn heap(options: Options) -> (Heap, Mutator) {
 }
 
 fn pair(mutator: &Mutator, serial: usize, first: *mut u8) -> *mut u8 {
-    // SAFETY: no collection comes before the object is led to: the heaps are small.
-    let at = unsafe { mutator.alloc(size_of::<Pair>(), TRACED) };
+    let at = alloc(mutator, size_of::<Pair>(), TRACED);
     // SAFETY: fresh, and a pair.
     unsafe { at.cast::<Pair>().write(Pair { to: [first, ptr::null_mut()], serial }) };
     at

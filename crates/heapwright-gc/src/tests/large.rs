@@ -7,7 +7,7 @@ use std::vec::Vec;
 use super::super::large;
 use super::super::raw::{Heap, Mutator, Options, Runtime};
 use super::super::{FREED, LEAF, TRACED};
-use super::{attached, collect, leave};
+use super::{alloc, attached, collect, leave};
 
 const UNIT: usize = 64 << 10;
 /// A little more than the largest slot.
@@ -15,16 +15,14 @@ const WIDE: usize = 33_000;
 
 /// An object that nothing leads to.
 fn garbage(mutator: &Mutator, size: usize, kind: u32) -> *mut u8 {
-    // SAFETY: everything wanted is led to by handles.
-    let at = unsafe { mutator.alloc(size, kind) };
+    let at = alloc(mutator, size, kind);
     assert!(!at.is_null());
     at
 }
 
 /// An object that a handle keeps, or null.
 fn kept(mutator: &Mutator, size: usize) -> *mut u8 {
-    // SAFETY: everything wanted is led to by handles.
-    let at = unsafe { mutator.alloc(size, LEAF) };
+    let at = alloc(mutator, size, LEAF);
     if !at.is_null() {
         // SAFETY: it is live; the handle goes with the heap.
         assert!(unsafe { mutator.new_root(at) }.is_some());
@@ -185,16 +183,14 @@ fn a_size_that_no_memory_has_is_refused_at_once() {
     assert!(heap.statistics().empty_bytes > 0);
     let cycles = heap.statistics().cycles;
     for size in [usize::MAX, usize::MAX - 7, usize::MAX - UNIT + 1, usize::MAX / 2, 1 << 60] {
-        // SAFETY: everything wanted is led to by handles.
-        assert!(unsafe { mutator.alloc(size, TRACED) }.is_null());
+        assert!(alloc(&mutator, size, TRACED).is_null());
     }
     // Nor is anything collected, or given up, for what cannot be.
     assert_eq!(heap.statistics().cycles, cycles);
     assert!(heap.statistics().empty_bytes > 0);
     // And for what is larger than the limit neither.
     heap.set_target(0, 0, 4 * UNIT);
-    // SAFETY: everything wanted is led to by handles.
-    assert!(unsafe { mutator.alloc(4 * UNIT + 1, TRACED) }.is_null());
+    assert!(alloc(&mutator, 4 * UNIT + 1, TRACED).is_null());
     assert_eq!(heap.statistics().cycles, cycles);
     leave(mutator);
 }
@@ -238,8 +234,7 @@ fn a_limit_holds_for_several_mutators() {
             scope.spawn(move || {
                 let mutator = heap.attach().unwrap();
                 for _ in 0..OBJECTS {
-                    // SAFETY: everything wanted is led to by handles.
-                    let at = unsafe { mutator.alloc(size, TRACED) };
+                    let at = alloc(&mutator, size, TRACED);
                     if !at.is_null() {
                         // SAFETY: the last byte of an object of so many.
                         assert_eq!(unsafe { at.wrapping_add(size - 1).read() }, 0);

@@ -12,9 +12,8 @@ use super::super::raw::{
     Heap, Mutator, Options, Runtime, STRESS, Tracer, VERIFY_BARRIERS, VERIFY_HEAP,
 };
 use super::super::{LEAF, TRACED};
+use super::{alloc, attached, collect, leave, leave_root, root};
 #[cfg(not(miri))]
-use super::{attached, collect, leave, leave_root, root};
-
 mod model;
 
 /// What each object of these tests begins with.
@@ -180,8 +179,7 @@ fn sparse_of(
 ) -> (Heap, Mutator, *mut *mut u8) {
     let (heap, mutator) = attached(options, runtime);
     let make = |size: usize, kind, count| {
-        // SAFETY: what is wanted is led to by the table.
-        let at = unsafe { mutator.alloc(size, kind) };
+        let at = alloc(&mutator, size, kind);
         // SAFETY: fresh, and large enough.
         unsafe { at.cast::<Node>().write(Node { serial: size, count, rigid: 0, wanted: 0 }) };
         at
@@ -314,8 +312,7 @@ fn what_was_resized_goes_to_the_pool_that_suits() {
     let sizes = [40, 400, 4_000, 20_000, 40_000, 200_000];
     for from in sizes {
         for to in sizes {
-            // SAFETY: what is wanted is led to by handles.
-            let at = unsafe { mutator.alloc(from, TRACED) };
+            let at = alloc(&mutator, from, TRACED);
             let count = ((from.min(to) - 24) / 8) as u32;
             // SAFETY: fresh, and large enough.
             unsafe { at.cast::<Node>().write(Node { serial: from, count, rigid: 0, wanted: to }) };
@@ -346,8 +343,7 @@ fn what_is_on_a_stack_or_told_by_value_stays() {
     // SAFETY: the table is live.
     let table = unsafe { root.read() };
     let all: Vec<*mut u8> = (0..COUNT).map(|n| load(table, n)).filter(|at| !at.is_null()).collect();
-    // SAFETY: an object that reports what it leads to by value.
-    let rigid = unsafe { mutator.alloc(24 + 8 * 16, TRACED) };
+    let rigid = alloc(&mutator, 24 + 8 * 16, TRACED);
     // SAFETY: fresh, and large enough.
     unsafe { rigid.cast::<Node>().write(Node { serial: 0, count: 16, rigid: 1, wanted: 0 }) };
     for n in 0..16 {
@@ -451,8 +447,7 @@ fn whatever_is_made_between_two_steps_leads_to_where_things_are_then() {
     let mut made = Vec::new();
     for (n, pair) in all.windows(2).enumerate().step_by(3) {
         // An ephemeron, a fresh object, a root that is reported by value.
-        // SAFETY: what is wanted is led to by handles.
-        let at = unsafe { mutator.alloc(40, TRACED) };
+        let at = alloc(&mutator, 40, TRACED);
         // SAFETY: the root is in use.
         let table = unsafe { root.read() };
         let [key, value] = [pair[0], pair[1]].map(|n| load(table, n));
@@ -493,8 +488,7 @@ fn a_large_object_may_be_resized_just_after_it_was_made() {
     let options = Options { incremental: true, ..Options::new() };
     let (heap, mutator, root) = sparse(options, &seen, COUNT / 10, 10);
     begin_moving(&heap, &mutator);
-    // SAFETY: what is wanted is led to by handles.
-    let large = unsafe { mutator.alloc(70_000, TRACED) };
+    let large = alloc(&mutator, 70_000, TRACED);
     // SAFETY: fresh, and large enough.
     unsafe { large.cast::<Node>().write(Node { serial: 0, count: 0, rigid: 0, wanted: 0 }) };
     let cell = super::root(&mutator, large);
@@ -518,8 +512,7 @@ fn a_large_object_of_few_bytes_is_looked_at_as_one_slot() {
     let options = Options { layout: crate::Layout::Single, compact: true, ..Options::new() };
     let (_heap, mutator) = attached(options, runtime(&seen));
     for size in 25..600 {
-        // SAFETY: what is wanted is led to by handles.
-        let at = unsafe { mutator.alloc(size, LEAF) };
+        let at = alloc(&mutator, size, LEAF);
         let bytes = size - size_of::<Node>();
         // SAFETY: fresh, and large enough.
         unsafe { at.cast::<Node>().write(Node { serial: size, count: 0, rigid: 0, wanted: 24 }) };

@@ -11,7 +11,7 @@ use std::thread;
 
 use super::super::raw::{Heap, Mutator, Options, Runtime, Tracer, VERIFY_BARRIERS, VERIFY_HEAP};
 use super::super::{LEAF, TRACED, heap};
-use super::{Head, attached, collect, leave, references, root, trace};
+use super::{Head, alloc, attached, collect, leave, leave_root, references, root, trace};
 
 /// Objects of a list.
 const LENGTH: usize = if cfg!(miri) { 12 } else { 3000 };
@@ -20,8 +20,7 @@ const LENGTH: usize = if cfg!(miri) { 12 } else { 3000 };
 fn collect_in_steps(heap: &Heap, mutator: &Mutator) {
     mutator.defer();
     while !mutator.is_owed() {
-        // SAFETY: what is wanted is led to by handles.
-        assert!(!unsafe { mutator.alloc(1000, LEAF) }.is_null());
+        assert!(!alloc(mutator, 1000, LEAF).is_null());
     }
     let before = heap.statistics().cycles;
     // SAFETY: what is wanted is led to by handles.
@@ -34,13 +33,11 @@ fn collect_in_steps(heap: &Heap, mutator: &Mutator) {
 
 /// An object with `count` references to leaves, kept by a root.
 fn parent(mutator: &Mutator, count: usize) -> (*mut u8, *mut *mut u8, Vec<*mut u8>) {
-    // SAFETY: the parent is led to by a handle, and the leaves by it.
-    let at = unsafe { mutator.alloc(size_of::<Head>() + 8 * count, TRACED) };
+    let at = alloc(mutator, size_of::<Head>() + 8 * count, TRACED);
     let root = root(mutator, at);
     let leaves = (0..count)
         .map(|n| {
-            // SAFETY: the parent is led to by a root, and the leaves by it.
-            let leaf = unsafe { mutator.alloc(16, LEAF) };
+            let leaf = alloc(mutator, 16, LEAF);
             // SAFETY: the parent has room for it.
             unsafe { references(at).wrapping_add(n).write(leaf) };
             leaf
@@ -79,16 +76,13 @@ fn a_range_and_its_count_stay_together_where_a_chunk_ends() {
         for leaf in leaves {
             assert_eq!(heap.find(leaf), Some(leaf), "{before}");
         }
-        // SAFETY: made by `parent`; nothing is used any more.
-        unsafe { mutator.free_root(root) };
-        leave(mutator);
+        leave_root(mutator, root);
     }
 }
 
 /// An object for a list: references to leaves, and to what is to be behind it.
 fn link(mutator: &Mutator, root: *mut *mut u8, width: usize) {
-    // SAFETY: what is wanted is led to by the root.
-    let at = unsafe { mutator.alloc(size_of::<Head>() + 8 * width, TRACED) };
+    let at = alloc(mutator, size_of::<Head>() + 8 * width, TRACED);
     // SAFETY: a root that is read and written as its owner likes.
     let next = unsafe { root.replace(at) };
     // SAFETY: fresh, and large enough.
@@ -96,8 +90,7 @@ fn link(mutator: &Mutator, root: *mut *mut u8, width: usize) {
     // SAFETY: the object has so many references.
     unsafe { mutator.write(at, references(at).wrapping_add(width - 1), next) };
     for n in 0..width - 1 {
-        // SAFETY: what is wanted is led to by the root.
-        let leaf = unsafe { mutator.alloc(16, LEAF) };
+        let leaf = alloc(mutator, 16, LEAF);
         // SAFETY: the object is led to by the root, and has so many references.
         unsafe { mutator.write(at, references(at).wrapping_add(n), leaf) };
     }
@@ -196,8 +189,7 @@ fn barriers_shade_without_memory_for_chunks() {
     let before = heap.statistics().cycles;
     let mut made = 0;
     while heap.statistics().cycles == before {
-        // SAFETY: it is led to by the first of the list, at once.
-        let leaf = unsafe { mutator.alloc(16, LEAF) };
+        let leaf = alloc(&mutator, 16, LEAF);
         // SAFETY: the first of the list is live.
         unsafe { mutator.write(first, references(first), leaf) };
         made += 1;
@@ -234,9 +226,7 @@ fn an_object_is_found_while_its_page_is_swept() {
         }
         over.store(true, Ordering::Relaxed);
     });
-    // SAFETY: nothing is used any more.
-    unsafe { mutator.free_root(root) };
-    leave(mutator);
+    leave_root(mutator, root);
 }
 
 /// The object was in a region when pages were asked, and in a page when regions were.
@@ -256,8 +246,7 @@ fn an_object_is_found_while_its_region_is_let_go_of() {
                 }
             });
             for _ in 0..if cfg!(miri) { 20 } else { 4000 } {
-                // SAFETY: collections are put off until it has a root.
-                let object = unsafe { mutator.alloc(size, LEAF) };
+                let object = alloc(&mutator, size, LEAF);
                 // SAFETY: it is live.
                 assert!(unsafe { mutator.new_root(object) }.is_some());
                 newest.store(object.addr(), Ordering::Release);
@@ -280,8 +269,7 @@ fn steps_too_short_for_all_roots_come_to_an_end() {
         let options = Options { incremental: true, generations, ..Options::new() };
         let (_heap, mutator) = attached(options, Runtime { trace: Some(trace), ..Runtime::new() });
         for _ in 0..if cfg!(miri) { 300 } else { 20_000 } {
-            // SAFETY: what is wanted is led to by roots.
-            let leaf = unsafe { mutator.alloc(16, LEAF) };
+            let leaf = alloc(&mutator, 16, LEAF);
             // SAFETY: it is live.
             assert!(unsafe { mutator.new_root(leaf) }.is_some());
         }
@@ -319,8 +307,7 @@ fn a_page_that_is_let_go_of_and_claimed_again_is_not_allocated_twice() {
     let heap = Heap::new(Options::new(), Runtime::new()).unwrap();
     for _ in 0..if cfg!(miri) { 5 } else { 100 } {
         let mutator = heap.attach().unwrap();
-        // SAFETY: nothing is wanted.
-        assert!(!unsafe { mutator.alloc(48, LEAF) }.is_null());
+        assert!(!alloc(&mutator, 48, LEAF).is_null());
         leave(mutator);
     }
     let statistics = heap.statistics();
@@ -367,8 +354,7 @@ unsafe extern "C" fn finalizer(_object: *mut c_void, context: *mut c_void) {
     // SAFETY: the test's mutator, which outlives its heap.
     let mutator = unsafe { &**mutator };
     for _ in 0..if cfg!(miri) { 70 } else { 200 } {
-        // SAFETY: nothing of it is wanted.
-        assert!(!unsafe { mutator.alloc(1000, LEAF) }.is_null());
+        assert!(!alloc(mutator, 1000, LEAF).is_null());
     }
     collect(mutator);
     count.fetch_add(1, Ordering::Relaxed);

@@ -6,7 +6,7 @@ use core::ptr;
 
 use super::super::TRACED;
 use super::super::raw::{Heap, Mutator, Options, Runtime};
-use super::{Head, attached, collect, leave_root, references, root, trace};
+use super::{Head, alloc, attached, collect, leave_root, references, root, trace};
 
 const MOST: usize = 8 << 20;
 /// Bytes of an object's slot.
@@ -14,8 +14,7 @@ const SLOT: usize = 4096;
 
 /// An object with one reference. Null: it was refused.
 fn link(mutator: &Mutator, to: *mut u8) -> *mut u8 {
-    // SAFETY: what is wanted is led to by a root.
-    let at = unsafe { mutator.alloc(SLOT, TRACED) };
+    let at = alloc(mutator, SLOT, TRACED);
     if !at.is_null() {
         // SAFETY: fresh, and large enough.
         unsafe { at.cast::<Head>().write(Head { serial: 0, count: 1 }) };

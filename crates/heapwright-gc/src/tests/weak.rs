@@ -14,7 +14,7 @@ use proptest::prelude::*;
 
 use super::super::raw::{Heap, Mutator, Options, Runtime, Tracer, VERIFY_BARRIERS, VERIFY_HEAP};
 use super::super::{LEAF, TRACED, heap};
-use super::{attached, collect, leave, root};
+use super::{alloc, attached, collect, leave, root};
 
 /// References of each sort that an object has.
 const EACH: usize = 3;
@@ -51,8 +51,7 @@ fn heap_of(options: Options) -> Heap {
 }
 
 fn node(mutator: &Mutator, serial: usize) -> *mut u8 {
-    // SAFETY: what is wanted is led to by roots, or is this object, until the next call.
-    let at = unsafe { mutator.alloc(size_of::<Node>(), TRACED) };
+    let at = alloc(mutator, size_of::<Node>(), TRACED);
     assert!(!at.is_null());
     // SAFETY: fresh, and a node.
     unsafe { (*at.cast::<Node>()).serial = serial };
@@ -341,8 +340,7 @@ fn weak_references_go_before_finalizers_which_run_in_the_order_of_asking() {
         // SAFETY: a root.
         store(&mutator, object, STRONG, unsafe { keep.replace(object) });
         // A leaf that the object alone leads to, and an ephemeron of which it is the key.
-        // SAFETY: everything wanted is led to by roots.
-        let leaf = unsafe { mutator.alloc(40, LEAF) };
+        let leaf = alloc(&mutator, 40, LEAF);
         store(&mutator, object, STRONG + 1, leaf);
         // SAFETY: the objects are live.
         unsafe {

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 
 use super::super::super::raw::{Heap, Mutator, Options, STRESS, VERIFY_BARRIERS, VERIFY_HEAP};
 use super::super::super::{FREED, LEAF, Layout, TRACED};
-use super::super::{attached, leave};
+use super::super::{alloc, attached, leave};
 use super::{Node, Shared, load, node, runtime, slots, updating_runtime};
 
 unsafe extern "C" fn finalize(object: *mut c_void, data: *mut c_void) {
@@ -55,8 +55,7 @@ impl Model<'_> {
 
     fn make(&mut self, size: usize, kind: u32, rigid: bool) {
         let size = size.max(size_of::<Node>());
-        // SAFETY: what is wanted is led to by handles.
-        let at = unsafe { self.mutator.alloc(size, kind) };
+        let at = alloc(self.mutator, size, kind);
         assert!(!at.is_null());
         let leaf = kind & LEAF != 0;
         let room = size - size_of::<Node>();
