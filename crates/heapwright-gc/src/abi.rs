@@ -1,7 +1,8 @@
 //! Structs and numbers that C and Rust have alike: each is stated here, and nowhere else.
 //!
-//! This file is compiled into `heapwright-malloc` as well, from which `include/heapwright.h` is made. So its
-//! documentation is for both, and a struct may only grow at its end: programs were compiled long ago.
+//! This file is compiled into `heapwright-malloc` as well, from which `include/heapwright.h` is
+//! made. So its documentation is for both. A struct may only grow at its end, for programs were
+//! compiled long ago.
 //! `tests/programs/layouts.c` there asserts each offset.
 
 /// An object may hold references. It arrives zeroed, unless the heap is uncleared.

@@ -117,7 +117,8 @@ impl Mutator {
         }
     }
 
-    /// Claims a page of a page list that has free slots, and pays for it. `None`: there is no memory.
+    /// Claims a page of a page list that has free slots, and pays for it. `None`: there is no
+    /// memory.
     fn acquire(&self, page_list: usize) -> Option<&'static Page> {
         let heap = self.heap();
         if heap.fork.is_poisoned() {

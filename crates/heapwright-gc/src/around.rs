@@ -43,7 +43,8 @@ pub(super) trait Around {
     /// Calls `with` for each page that a thread allocates from.
     fn each_open_page(&self, _with: &mut dyn FnMut(&Page)) {}
 
-    /// A slot for an object of `size` bytes that is to be moved to a page list, its page, and its place there.
+    /// A slot for an object of `size` bytes that is to be moved to a page list, its page, and its
+    /// place there.
     fn place(&self, _page_list: usize, _size: usize) -> Option<(*mut u8, &'static Page, usize)> {
         None
     }

@@ -90,8 +90,9 @@ impl Mutator {
         }
         // SAFETY: mutators are never freed.
         unsafe { heap.world.join(&me.handshake, &me.poll, ptr::from_ref(me).cast_mut().cast()) };
-        // What a cycle under way announced to the others when it began. Under the lock of the list: where a collector announces something
-        // else at the same time, it comes by afterwards, or what it announces is seen here.
+        // What a cycle under way announced to the others when it began. Under the lock of the list:
+        // where a collector announces something else at the same time, it comes by afterwards, or
+        // what it announces is seen here.
         heap.world.each(|handshake| {
             let is_mine = ptr::eq(handshake, &me.handshake);
             if is_mine {

@@ -1,4 +1,5 @@
-//! An event: one end of a span of a collection, as the runtime is handed it. The C interface's struct.
+//! An event: one end of a span of a collection, as the runtime is handed it. The C interface's
+//! struct.
 //!
 //! Made by `events`, which has the picture of the spans.
 
@@ -41,7 +42,8 @@ pub struct Event {
     pub ns: u64,
     /// The heap, as [`raw::Heap::into_ptr`](super::raw::Heap::into_ptr) gives it.
     pub heap: *mut c_void,
-    /// The mutator of the thread that calls; null where that is not known: a sweep's end, a large object's death.
+    /// The mutator of the thread that calls; null where that is not known: a sweep's end, a large
+    /// object's death.
     pub mutator: *mut c_void,
     /// The large object. When it has died this is only an address.
     pub object: *mut c_void,

@@ -6,8 +6,8 @@ use heapwright_substrate::sync::atomic::{AtomicUsize, Ordering};
 
 use super::cell::Num;
 
-/// How many forks this process is away from the first one: what was known of threads and processes holds for one
-/// number.
+/// How many forks this process is away from the first one: what was known of threads and processes
+/// holds for one number.
 static FORKS: AtomicUsize = AtomicUsize::new(0);
 
 /// How many forks led to this process. Any number of threads may ask.
@@ -29,7 +29,8 @@ pub(super) struct ForkPart {
 }
 
 impl ForkPart {
-    /// Whether the heap was copied while a mutator was at work, so that nothing of it may be collected.
+    /// Whether the heap was copied while a mutator was at work, so that nothing of it may be
+    /// collected.
     pub(super) fn is_poisoned(&self) -> bool {
         self.poisoned.get() != 0
     }

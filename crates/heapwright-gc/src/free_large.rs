@@ -1,7 +1,8 @@
 //! Pages of large objects that wait for another: by footprint, under the lock of the page lists.
 //!
 //! ```text
-//!   first  | 4 KiB | 8 KiB | ... | 256 KiB |     the last page that came of each footprint; any: a bit a list
+//!   first  | 4 KiB | 8 KiB | ... | 256 KiB |     the last page that came of each footprint
+//!   any    a bit for each list that has one
 //! ```
 //!
 //! Part of `page_lists`; filled by `large`.
@@ -86,7 +87,8 @@ impl FreeLarge {
         Some(page)
     }
 
-    /// One of so many units, for an object that needs so many bytes of memory: with hardly more, or with less.
+    /// One of so many units, for an object that needs so many bytes of memory: with hardly more, or
+    /// with less.
     pub(super) fn take_for<'a>(
         &mut self,
         pages: &'a Pages,

@@ -5,9 +5,9 @@
 //!    |
 //!   allocation, payment     a mutator allocates, and pays with sweeping, marking, moving
 //!    |
-//!   cycle                   when a collection begins, its steps, its end      sweep, spans, verify, dump
+//!   cycle                   when a collection begins, its steps, its end   sweep, spans, verify
 //!    |
-//!   safepoints, mutators    threads come, stand still, go                     attach, fork, lifecycle
+//!   safepoints, mutators    threads come, stand still, go                  attach, fork, lifecycle
 //!    |
 //!   mutator, regions        a thread's access to one heap
 //!    |
@@ -15,17 +15,18 @@
 //!    |------------+---------------+------------+
 //!    |         moving             |          world       handshakes: knows no other part
 //!    |            |               |
-//!    |          trace <-----------+      mark, settling; tracer, generations, weak, finalizers, ...
+//!    |          trace <-----------+   mark, settling; tracer, generations, weak, finalizers, ...
 //!    |            |
 //!   space <-------+                      pages, lists, accounts; find, marks, placement, large
 //! ```
 //!
-//! Each part owns its fields, and all arrows point down. Marking knows no mutator and moving no marking:
-//! both are handed what is [around](super::around::Around) them.
+//! Each part owns its fields, and all arrows point down. Marking knows no mutator and moving no
+//! marking: both are handed what is [around](super::around::Around) them.
 //!
-//! Heaps are made once and recycled, never freed, so an id that was read from the address
-//! map a moment ago leads to a heap. Locks, in the order in which they are taken: members, the plan,
-//! finalizers, guardians, weak passes, objects without barriers, page lists; the gang's, the handles' and the time line's alone.
+//! Heaps are made once and recycled, never freed, so an id that was read from the address map a
+//! moment ago leads to a heap. Locks, in the order in which they are taken: members, the plan,
+//! finalizers, guardians, weak passes, objects without barriers, page lists; the gang's, the
+//! handles' and the time line's alone.
 
 use core::ptr;
 

@@ -1,7 +1,7 @@
 //! Helping: what threads do that mark with a collector, helpers and mutators that stand still.
 //!
 //! ```text
-//!   come --> mark with the gang --> give notes and counts --> go --> again, as long as the gang is open
+//!   come --> mark with the gang --> give notes and counts --> go --> again, while the gang is open
 //! ```
 //!
 //! Called by `mark`, which calls helpers, and by mutators that rest.
@@ -18,9 +18,9 @@ use super::waiting::{Patience, Then, wait};
 
 /// Threads that mark at most, where the options do not say: more of them wait for memory.
 const MARKERS: usize = 4;
-/// Bytes that must be expected to be marked, a few milliseconds' work: for less, a thread that marks alone
-/// is soon through, and a thread that comes takes a processor from somebody (two processes of
-/// 4 MiB each on two processors: 1.15 of the time).
+/// Bytes that must be expected to be marked, a few milliseconds' work: for less, a thread that
+/// marks alone is soon through, and a thread that comes takes a processor from somebody (two
+/// processes of 4 MiB each on two processors: 1.15 of the time).
 const WORTH: usize = 8 << 20;
 /// How long a helper waits for a call.
 const A_SECOND: Patience = Patience { looks: 0, then: Then::SleepFor(1_000_000_000) };

@@ -1,7 +1,7 @@
 //! heapwright's collected heap: memory that is found to be free.
 //!
-//! **This crate is an implementation detail of [heapwright](https://crates.io/crates/heapwright), which has everything
-//! public in it as `heapwright::gc`. Use that.**
+//! **This crate is an implementation detail of [heapwright](https://crates.io/crates/heapwright),
+//! which has everything public in it as `heapwright::gc`. Use that.**
 //!
 //! ```text
 //!   mutator  regions to bump through, one a pool and kind       allocation: no lock, no list
@@ -20,20 +20,26 @@
 //!
 //! The parts, each of which knows only those before it (the picture is `heap`'s):
 //!
-//! - arithmetic and what all are made of: `layout`, `growth`, `plan`, `bits`; `cell`, `array`, `table`, `waiting`, `locks`; `options`
-//! - **space**: `space`, `pages`, `page_lists`, `large`, `free_large`: pages, which are where, and where they come from; `page`,
-//!   `held`: what a page holds, for any thread; `find`, `marks`, `placement`: what an address leads to; `pacing`, `sizing`,
-//!   `overhead`: how much may be allocated; `phase`: how far collections are
-//! - **trace**: `trace`, `runtime`, `tracer`: what marks; `marking`, `gang`, `helpers`, `local_marks`, `mark_chunks`, `bag`: what
-//!   marking threads share; `generations`, `minors`, `remembered`, `stores`, `dirty_slots`: what is looked at again; `weak`,
-//!   `ephemerons`, `weak_passes`, `handles`, `finalizers`, `guardians`, `due`, `unprotected`, `kept`: what keeps objects and what
-//!   does not; `mark`, `settling`, `help`: the loops
+//! - arithmetic and what all are made of: `layout`, `growth`, `plan`, `bits`; `cell`, `array`,
+//!   `table`, `waiting`, `locks`; `options`
+//! - **space**: `space`, `pages`, `page_lists`, `large`, `free_large`: pages, which are where, and
+//!   where they come from; `page`, `held`: what a page holds, for any thread; `find`, `marks`,
+//!   `placement`: what an address leads to; `pacing`, `sizing`, `overhead`: how much may be
+//!   allocated; `phase`: how far collections are
+//! - **trace**: `trace`, `runtime`, `tracer`: what marks; `marking`, `gang`, `helpers`,
+//!   `local_marks`, `mark_chunks`, `bag`: what marking threads share; `generations`, `minors`,
+//!   `remembered`, `stores`, `dirty_slots`: what is looked at again; `weak`, `ephemerons`,
+//!   `weak_passes`, `handles`, `finalizers`, `guardians`, `due`, `unprotected`, `kept`: what keeps
+//!   objects and what does not; `mark`, `settling`, `help`: the loops
 //! - **moving**: `moving`, `references`: how objects of sparse pages come together
 //! - **world**: `world`: how threads stand still
-//! - `heap` joins these; `mutator`, `region`, `regions`, `native_stack`: a thread's access; `mutators`, `safepoints`, `attach`,
-//!   `lifecycle`, `fork`: threads and heaps come, stand still, and go
-//! - `cycle`, `sweep`: a collection's steps, and its end; `page_search`, `payment`, `allocation`: how a thread allocates
-//! - `walk`, `ages`, `dump`, `verify`, `statistics`, `pauses`, `event`, `events`, `spans`, `timeline`: seeing
+//! - `heap` joins these; `mutator`, `region`, `regions`, `native_stack`: a thread's access;
+//!   `mutators`, `safepoints`, `attach`, `lifecycle`, `fork`: threads and heaps come, stand still,
+//!   and go
+//! - `cycle`, `sweep`: a collection's steps, and its end; `page_search`, `payment`, `allocation`:
+//!   how a thread allocates
+//! - `walk`, `ages`, `dump`, `verify`, `statistics`, `pauses`, `event`, `events`, `spans`,
+//!   `timeline`: seeing
 //! - [`raw`]: the interface for runtimes; the C interface is made of it
 //!
 //! Fork: see `fork`.
@@ -267,7 +273,8 @@ fn describe_slot(head: usize, address: *const u8) -> Description {
     found
 }
 
-/// The words of a thread, which the crate above defines, for the unit tests, above which there is none.
+/// The words of a thread, which the crate above defines, for the unit tests, above which there is
+/// none.
 #[cfg(all(test, not(loom)))]
 mod words {
     /// What a thread's fast word leads to: nothing here asks.

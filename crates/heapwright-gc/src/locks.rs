@@ -1,7 +1,7 @@
 //! Locks: all of one heap's, which a fork holds.
 //!
-//! Each part names its own, in the order in which they are taken. `fork` takes them before the process is
-//! copied, and gives them back on either side.
+//! Each part names its own, in the order in which they are taken. `fork` takes them before the
+//! process is copied, and gives them back on either side.
 
 use heapwright_substrate::sync::Lock;
 

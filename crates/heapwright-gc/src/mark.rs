@@ -8,11 +8,11 @@
 //!           two, local bitmaps       little to mark (see `local_marks`)
 //!           several, locked marks    much to mark: helpers are called (see `helpers`)
 //!
-//!   counts  tracer.marked --leaves, or marking ends--> Marking.counted --finish--> live, by page list
+//!   counts  tracer.marked --leaves, or marking ends--> Marking.counted --finish--> live, by list
 //! ```
 //!
-//! It needs a trace, a tracer and what is [around](Around) it: no heap and no mutator. With nobody around, one
-//! thread marks what handles and the runtime's roots lead to.
+//! It needs a trace, a tracer and what is [around](Around) it: no heap and no mutator. With nobody
+//! around, one thread marks what handles and the runtime's roots lead to.
 //!
 //! Called by `cycle`; `tracer` does the work, `settling` what comes when nothing else is left.
 
@@ -32,8 +32,9 @@ impl Trace {
         tracer.mark_as(Marks::Alone);
         tracer.trace_dirty_slots();
         loop {
-            // Roots are reported again in each step that comes so far. If they lead to little that is new, the
-            // step goes on however late it is: or one that is too short for them would never be the last.
+            // Roots are reported again in each step that comes so far. If they lead to little that
+            // is new, the step goes on however late it is: or one that is too short for them would
+            // never be the last.
             if !(self.drain(tracer, budget, around)
                 || reported && self.drain(tracer, Budget::A_LITTLE, around))
             {
@@ -97,8 +98,8 @@ impl Trace {
         through && gang.is_empty()
     }
 
-    /// Two are through: marks of the local bitmap become the map's. What both have marked was counted
-    /// twice.
+    /// Two are through: marks of the local bitmap become the map's. What both have marked was
+    /// counted twice.
     pub(super) fn merge_local_marks(&self) {
         self.marking.local_marks.close();
         for page in self.space().pages.all() {

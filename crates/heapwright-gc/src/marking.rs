@@ -1,8 +1,8 @@
 //! What the threads that mark one heap share.
 //!
 //! ```text
-//!   gang       chunks of what is to be looked at, and who looks        chunks       their memory
-//!   helpers    threads that only mark                                  local_marks  a bitmap for the second of two
+//!   gang       chunks of what is to be looked at, and who looks   chunks       their memory
+//!   helpers    threads that only mark                             local_marks  a bitmap for the second of two
 //!   counted    objects by page list, of tracers that have given their counts
 //! ```
 //!
@@ -73,7 +73,8 @@ impl Marking {
         self.overflowed.store(1, Ordering::Release);
     }
 
-    /// Adds objects that a tracer has marked, by page list, and their bytes. The tracer's counts are zero then.
+    /// Adds objects that a tracer has marked, by page list, and their bytes. The tracer's counts
+    /// are zero then.
     pub(super) fn keep_counts(&self, marked: &[Num; PAGE_LISTS], bytes: usize) {
         for (kept, count) in self.counted.iter().zip(marked) {
             if count.get() != 0 {

@@ -14,8 +14,8 @@ use super::page;
 use super::space::Space;
 
 impl Space {
-    /// Where an object's mark is: the bitmap, and the object's place in its page. `None`: it is none
-    /// of this heap's.
+    /// Where an object's mark is: the bitmap, and the object's place in its page. `None`: it is
+    /// none of this heap's.
     fn mark_of(&self, object: *mut u8) -> Option<(&'static Bits, usize)> {
         let (unit, _) = find::list_of(object.addr(), self.tag())?;
         Some((page::marks(unit), object.addr() - MAP.address_of(unit).addr()))

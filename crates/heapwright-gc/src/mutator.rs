@@ -5,9 +5,9 @@
 //!   private  handshake | tracer | which regions are in use | handles | stack | ...
 //! ```
 //!
-//! A mutator has a region for every page list (see `region`): stretches of free slots, zeroed if their objects
-//! are traced, of at most 8 KiB together, so that they are in the nearest cache when they are used. How it
-//! gets more of them: `regions`, `page_search`, `allocation`.
+//! A mutator has a region for every page list (see `region`): stretches of free slots, zeroed if
+//! their objects are traced, of at most 8 KiB together, so that they are in the nearest cache when
+//! they are used. How it gets more of them: `regions`, `page_search`, `allocation`.
 //!
 //! The first line of the picture is the C interface's; see `heapwright_gc.h`.
 
@@ -41,8 +41,8 @@ pub(super) struct Mutator {
     pub(super) marks: Ptr<u8>,
     /// The runtime's word.
     pub(super) data: Ptr<core::ffi::c_void>,
-    /// Where the entry of the unit at address 0 would be, and the entry of a page of the heap's first page list: for the C
-    /// header, which finds an object's page list by them.
+    /// Where the entry of the unit at address 0 would be, and the entry of a page of the heap's
+    /// first page list: for the C header, which finds an object's page list by them.
     pub(super) units: Ptr<u32>,
     pub(super) first_list: AtomicU32,
 

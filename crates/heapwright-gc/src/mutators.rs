@@ -54,7 +54,8 @@ impl Heap {
         self.set_goal(self.space.pacing.know_live());
     }
 
-    /// Changes how much memory it may have: what may be allocated before the next cycle ends is decided anew. By any thread.
+    /// Changes how much memory it may have: what may be allocated before the next cycle ends is
+    /// decided anew. By any thread.
     pub(super) fn set_target(&self, factor: usize, least: usize, most: usize) {
         self.space.sizing.set_target(factor, least, most);
         self.set_goal(self.space.pacing.live());

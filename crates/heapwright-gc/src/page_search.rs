@@ -1,4 +1,5 @@
-//! Page search: where a mutator finds its next page without a collection, and in which order it looks.
+//! Page search: where a mutator finds its next page without a collection, and in which order it
+//! looks.
 //!
 //! ```text
 //!   1  swept, with free slots     2  sweep some of the page list's, claim the first with a free slot
@@ -73,7 +74,8 @@ impl Mutator {
             .find_map(|other| lists.take_available(&heap.space.pages, other))
     }
 
-    /// Claims a page of a page list that has free slots and was swept, or is now: a few are, and counted.
+    /// Claims a page of a page list that has free slots and was swept, or is now: a few are, and
+    /// counted.
     fn take_page(&self, page_list: usize, swept: &mut usize) -> Option<&'static Page> {
         let heap = self.heap();
         let mut lists = heap.space.lists.lock();
@@ -99,8 +101,8 @@ impl Mutator {
     /// Claims a page of a page list that has free slots, for objects that move.
     fn page_to_move_to(&self, page_list: usize) -> Option<&'static Page> {
         let heap = self.heap();
-        // No `free` callback while the world is stopped: a stopped thread may hold a lock that the callback
-        // takes.
+        // No `free` callback while the world is stopped: a stopped thread may hold a lock that the
+        // callback takes.
         let page = if layout::is_freed(page_list) {
             heap.space.lists.lock().take_available(&heap.space.pages, page_list)
         } else {
@@ -109,8 +111,9 @@ impl Mutator {
         page.or_else(|| heap.take_empty(page_list)).or_else(|| heap.new_page(page_list, usize::MAX))
     }
 
-    /// A slot for an object of `size` bytes that is to be moved to a page list, its page, and its place
-    /// there. While the world stands still, all mutators are settled, and have reported what is fresh.
+    /// A slot for an object of `size` bytes that is to be moved to a page list, its page, and its
+    /// place there. While the world stands still, all mutators are settled, and have reported what
+    /// is fresh.
     pub(super) fn place(
         &self,
         page_list: usize,

@@ -69,7 +69,8 @@ impl Began {
 }
 
 impl Pauses {
-    /// Notes a pause, which ends now. Returns how long it was by the clock, and in CPU time of the collector's thread.
+    /// Notes a pause, which ends now. Returns how long it was by the clock, and in CPU time of the
+    /// collector's thread.
     pub(super) fn add(&self, began: &Began) -> (u64, u64) {
         let (wall, cpu) = (os::now_ns().saturating_sub(began.stood), began.cpu());
         self.count.add(1);

@@ -1,7 +1,7 @@
 //! Payment: what an allocation does for the bytes that it takes.
 //!
 //! ```text
-//!   pay --> a share of the sweep --> idle: is a cycle due?   marking: a step for the debt   moving: a step
+//!   pay --> a share of the sweep --> idle: is a cycle due?  marking: a step for the debt  moving: a step
 //! ```
 //!
 //! The accounts are `pacing`'s.
@@ -76,8 +76,8 @@ impl Heap {
         }
     }
 
-    /// Sweeps what is owed; where marking goes in steps, for a part of the time of one: what a page costs depends on what the runtime frees
-    /// with its objects.
+    /// Sweeps what is owed; where marking goes in steps, for a part of the time of one: what a page
+    /// costs depends on what the runtime frees with its objects.
     fn pay_sweep(&self) {
         let owed = self.space.pacing.unswept.get();
         if owed == 0 {
@@ -112,7 +112,8 @@ impl Heap {
         }
         let patience = self.patience();
         let deadline = self.deadline(patience);
-        // By this mutator: a step that another makes meanwhile, it subtracts itself. (A step with a budget is marked alone.)
+        // By this mutator: a step that another makes meanwhile, it subtracts itself. (A step with a
+        // budget is marked alone.)
         let marked = me.tracer.bytes.get();
         let bytes = pacing.debt.get().min(STEP.saturating_mul(patience as usize));
         self.advance(me, Budget { deadline, bytes }, false);

@@ -1,7 +1,8 @@
-//! How far a heap's collections are: the phase, the number of the last cycle, and which stores are reported.
+//! How far a heap's collections are: the phase, the number of the last cycle, and which stores are
+//! reported.
 //!
 //! ```text
-//!   Idle --> Marking --> (Moving) --> Sweeping --> Idle          the number rises where marking ends
+//!   Idle --> Marking --> (Moving) --> Sweeping --> Idle        the number rises where marking ends
 //! ```
 //!
 //! Changed by `cycle`; read by all that look at pages or report stores.
@@ -78,13 +79,14 @@ impl Cycle {
         self.number.get()
     }
 
-    /// The same, for a reader that must see that a sweep is over when it sees the number change (see
-    /// `held`).
+    /// The same, for a reader that must see that a sweep is over when it sees the number change
+    /// (see `held`).
     pub(super) fn counter(&self) -> &Num {
         &self.number
     }
 
-    /// Marking has ended. A thread that sees it by the number, without having stopped, sees all marks.
+    /// Marking has ended. A thread that sees it by the number, without having stopped, sees all
+    /// marks.
     pub(super) fn end_marking(&self) {
         self.number.set_released(self.number.get() + 1);
     }

@@ -46,7 +46,8 @@ impl Space {
         if let Some(to) = self.forwarded(object) {
             return to;
         }
-        // When objects move, what is dead was dropped before; and what has been made since has no mark.
+        // When objects move, what is dead was dropped before; and what has been made since has no
+        // mark.
         if self.cycle.phase() == Phase::Marking && self.is_unmarked(object) {
             return core::ptr::null_mut();
         }

@@ -1,7 +1,7 @@
 //! A mutator's regions: how it comes through the pages that it has claimed.
 //!
 //! ```text
-//!   claimed page   | taken | free | taken | free .. |      enter_page --> open_stretch --> ... --> leave_page
+//!   claimed page   | taken | free | taken | free .. |   enter_page --> open_stretch --> ... --> leave_page
 //!                            ^ region, with the stretches behind it as holes
 //! ```
 //!
@@ -16,8 +16,8 @@ use super::region::{Hole, Region};
 /// Bytes of a region.
 const REGION: usize = 8 << 10;
 
-/// Zeroes the part of a page's bytes from `at` to `stop` that lies below `dirty`. They are free slots, of a page that the caller's
-/// mutator has claimed.
+/// Zeroes the part of a page's bytes from `at` to `stop` that lies below `dirty`. They are free
+/// slots, of a page that the caller's mutator has claimed.
 #[inline]
 fn clean(base: *mut u8, at: usize, stop: usize, dirty: usize) {
     /// Bytes that are cleared sooner than a function is called. (A plain loop is one again.)
@@ -39,7 +39,8 @@ impl Mutator {
     pub(super) fn next_stretch(&self, page_list: usize) -> bool {
         let region = &self.regions[page_list];
         let Some(page) = self.heap().space.pages.get(region.page.get()) else { return false };
-        // Where it is used up that is its end; where objects were moved into it meanwhile, its slots are not.
+        // Where it is used up that is its end; where objects were moved into it meanwhile, its
+        // slots are not.
         let from = region.next.get().addr() - page.base().addr();
         self.open_stretch(page_list, page, from) || self.leave_page(page_list, page)
     }
@@ -47,7 +48,8 @@ impl Mutator {
     /// The first stretch of a page that was claimed becomes the region. False: there is none.
     pub(super) fn enter_page(&self, page_list: usize, page: &Page) -> bool {
         let region = &self.regions[page_list];
-        // What was paid for this one may have been that objects moved, into a region of this page list.
+        // What was paid for this one may have been that objects moved, into a region of this page
+        // list.
         if let Some(other) = self.heap().space.pages.get(region.page.get()) {
             self.drop_region(page_list, region, other, true);
         }
@@ -81,7 +83,8 @@ impl Mutator {
         {
             clean(base, at, until, zero);
             let hole = base.wrapping_add(at).cast::<Hole>();
-            // SAFETY: free slots of a page that this mutator claimed, at a multiple of 8, of two words at least.
+            // SAFETY: free slots of a page that this mutator claimed, at a multiple of 8, of two
+            // words at least.
             unsafe { hole.write(Hole { end: base.wrapping_add(until), next: ptr::null_mut() }) };
             match last.is_null() {
                 true => holes = hole,

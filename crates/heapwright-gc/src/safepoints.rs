@@ -1,7 +1,8 @@
-//! Safepoints: where a mutator comes to work, stands still or leaves, and how its collector stops the others.
+//! Safepoints: where a mutator comes to work, stands still or leaves, and how its collector stops
+//! the others.
 //!
 //! ```text
-//!   enter --> at work --at_safepoint: does the world stand still?--> rest, and help to mark --> at work
+//!   enter --> at work --at_safepoint: the world stands still--> rest, and help to mark --> at work
 //!                     --stop_world--> the collector --go_on-->
 //! ```
 //!

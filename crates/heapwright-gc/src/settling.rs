@@ -1,7 +1,8 @@
-//! Settling: weak references, ephemerons, guardians and finalizers, when nothing else is left to mark.
+//! Settling: weak references, ephemerons, guardians and finalizers, when nothing else is left to
+//! mark.
 //!
 //! ```text
-//!   values of ephemerons --> contexts of finalizers --> guardians --> weak passes, weak slots --> finalizers
+//!   values of ephemerons --> contexts of finalizers --> guardians --> weak passes and slots --> finalizers
 //!        any of these marks something: marking goes on, and comes back here
 //! ```
 //!
@@ -18,8 +19,9 @@ use super::trace::Trace;
 use super::tracer::{Marks, Tracer};
 
 impl Trace {
-    /// What weak references lead to, ephemerons, guardians and finalizers, when nothing else is left to mark. Whether that is so
-    /// still. The runtime's weak passes run once: `passed` says that they did.
+    /// What weak references lead to, ephemerons, guardians and finalizers, when nothing else is
+    /// left to mark. Whether that is so still. The runtime's weak passes run once: `passed` says
+    /// that they did.
     pub(super) fn settle(&self, tracer: &Tracer, around: &impl Around, passed: &mut bool) -> bool {
         around.each_tracer(&mut |tracer| tracer.give_notes());
         tracer.give_notes();
@@ -91,8 +93,8 @@ impl Trace {
         self.finalizers.lock().mark_contexts(is_unmarked, |context| tracer.edge(context))
     }
 
-    /// Marks what guardians keep. Whether there was any; if not, whether anything has become inaccessible that they
-    /// retrieve, which is marked then.
+    /// Marks what guardians keep. Whether there was any; if not, whether anything has become
+    /// inaccessible that they retrieve, which is marked then.
     fn ask_guardians(&self, tracer: &Tracer) -> bool {
         let is_unmarked = |object| self.space().is_unmarked(object);
         let (marked, retrieved) = self.guardians.ask(is_unmarked, |object| tracer.edge(object));
@@ -162,8 +164,8 @@ impl Trace {
         waiting.end();
     }
 
-    /// Has objects without barriers traced again that have their marks: old ones, and those that an earlier step
-    /// traced. With the roots.
+    /// Has objects without barriers traced again that have their marks: old ones, and those that an
+    /// earlier step traced. With the roots.
     pub(super) fn trace_unprotected(&self, tracer: &Tracer) {
         self.unprotected.each(|object| {
             if self.space().is_marked(object) {

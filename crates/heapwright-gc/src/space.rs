@@ -7,10 +7,10 @@
 //!      evacuated, or very large                                          decay, trim
 //! ```
 //!
-//! [`Space`] owns the records of all pages and the lists they are on, the accounts that say how many there
-//! may be (`pacing`, `sizing`), and how far collections are (`phase`), because a page is as new as a
-//! cycle. A record and a list change under the lock of the lists, or by the thread that has claimed the
-//! page.
+//! [`Space`] owns the records of all pages and the lists they are on, the accounts that say how
+//! many there may be (`pacing`, `sizing`), and how far collections are (`phase`), because a page is
+//! as new as a cycle. A record and a list change under the lock of the lists, or by the thread that
+//! has claimed the page.
 //!
 //! The lowest part of a heap: it knows no other. `find` and `marks` say what an address leads to,
 //! `placement` what of it moves, `large` serves large objects.
@@ -190,7 +190,8 @@ impl Space {
         layout::is_traced(page_list) && !self.options().uncleared
     }
 
-    /// What a page of a page list is to be, whose slots have so many bytes, in a heap of at most `limit` bytes.
+    /// What a page of a page list is to be, whose slots have so many bytes, in a heap of at most
+    /// `limit` bytes.
     pub(super) fn wanted(&self, page_list: usize, slot: usize, limit: usize) -> Wanted {
         let cycle = self.cycle.number();
         Wanted { heap: self.id(), page_list, slot, cycle, limit, zero: self.clears(page_list) }
@@ -280,7 +281,8 @@ impl Space {
         runs::give(page.unit.get(), page.units.get());
     }
 
-    /// Gives a page back in which nothing lives, and that is not to wait: see `sweep`. It is claimed.
+    /// Gives a page back in which nothing lives, and that is not to wait: see `sweep`. It is
+    /// claimed.
     pub(super) fn release(&self, page: &Page) {
         let mut lists = self.lists.lock();
         lists.remove(&self.pages, page);
@@ -296,7 +298,8 @@ impl Space {
         true
     }
 
-    /// Gives empty pages back that nobody needed for a while. (They then wait for a purge delay as any free memory.)
+    /// Gives empty pages back that nobody needed for a while. (They then wait for a purge delay as
+    /// any free memory.)
     pub(super) fn decay(&self) {
         let Some(delay) = purge_delay::purge_delay().map(purge_delay::interval) else { return };
         let now = os::coarse_ms();

@@ -12,12 +12,13 @@
 //!   large object    |======================= - - -               from its allocation to its death
 //! ```
 //!
-//! Everything is a span, and an event is one of its two ends. Where nobody listens an event costs a load and a test,
-//! a few in each step; none is on a path that allocates from a region, reports a reference or stores one. The
-//! clock is read only for those that listen.
+//! Everything is a span, and an event is one of its two ends. Where nobody listens an event costs a
+//! load and a test, a few in each step; none is on a path that allocates from a region, reports a
+//! reference or stores one. The clock is read only for those that listen.
 //!
 //! A listener is called where the thread holds no lock of the heap's, nor is within one of the
-//! runtime's callbacks. It may not call what could collect; see [`Runtime::event`](super::raw::Runtime#structfield.event).
+//! runtime's callbacks. It may not call what could collect; see
+//! [`Runtime::event`](super::raw::Runtime#structfield.event).
 //!
 //! Called by `cycle`, `sweep` and `allocation`; `timeline` is the other listener.
 

@@ -55,8 +55,8 @@ impl Tracer {
         }
     }
 
-    /// Something was stored into `parent`, or will be before the next safepoint: it is remembered if it
-    /// is old.
+    /// Something was stored into `parent`, or will be before the next safepoint: it is remembered
+    /// if it is old.
     pub(super) fn touch(&self, parent: *mut u8) {
         let space = self.space();
         let Some((head, page_list)) = find::list_of(parent.addr(), space.tag()) else { return };

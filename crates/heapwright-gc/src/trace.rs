@@ -1,4 +1,5 @@
-//! The trace: what is shared by all that mark one heap, and what is to be looked at besides objects.
+//! The trace: what is shared by all that mark one heap, and what is to be looked at besides
+//! objects.
 //!
 //! ```text
 //!   tracer --> trace   marking       gang, chunks, local marks, counts
@@ -7,8 +8,8 @@
 //!                      notes         weak slots, ephemerons, dirty slots, references to candidates
 //! ```
 //!
-//! [`Trace`] owns these; each is a part with a file of its own, which knows no tracer. It stands on the
-//! space whose objects it marks, and knows no mutator: `mark` is handed what is around it.
+//! [`Trace`] owns these; each is a part with a file of its own, which knows no tracer. It stands on
+//! the space whose objects it marks, and knows no mutator: `mark` is handed what is around it.
 //!
 //! Called by `tracer` and all above it.
 

@@ -13,7 +13,8 @@ use super::mutation::{Mutation, Rootable};
 use super::pointer::{self, Gc, Header};
 use super::send::{Mode, OneThread};
 
-/// A heap of its own with one root, used by one thread; a [`SendRealm`](super::SendRealm) by one at a time.
+/// A heap of its own with one root, used by one thread; a [`SendRealm`](super::SendRealm) by one at
+/// a time.
 ///
 /// A destructor that panics does not stop the call that runs it. This call ends its work first, and
 /// then panics with the first panic of its destructors. Any call may sweep and run destructors,
@@ -106,8 +107,8 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>> Realm<R> {
         Self::with(OPTIONS, root)
     }
 
-    /// A realm with the root that `root` makes, on a heap that is as `options` say. All layouts, limits
-    /// and modes can be chosen: stores are always reported.
+    /// A realm with the root that `root` makes, on a heap that is as `options` say. All layouts,
+    /// limits and modes can be chosen: stores are always reported.
     ///
     /// # Panics
     ///
@@ -222,8 +223,8 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
         unsafe { self.here().compact() };
     }
 
-    /// As [`Realm::compact`], but in steps: [`Realm::step`] does it, by and by. A realm does so by itself
-    /// when it has many more pages than it may have (`compact` in its options).
+    /// As [`Realm::compact`], but in steps: [`Realm::step`] does it, by and by. A realm does so by
+    /// itself when it has many more pages than it may have (`compact` in its options).
     pub fn ask_compact(&mut self) {
         // SAFETY: no reference is left but those in the heap.
         unsafe { self.mutator.ask_compact() };
@@ -250,8 +251,8 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
         self.heap.statistics()
     }
 
-    /// Writes a heap dump, which `heapwright heap` reads, in pieces to `sink`, which says whether it took
-    /// them. Whether the dump is whole.
+    /// Writes a heap dump, which `heapwright heap` reads, in pieces to `sink`, which says whether
+    /// it took them. Whether the dump is whole.
     pub fn dump(&mut self, sink: impl FnMut(&[u8]) -> bool) -> bool {
         // SAFETY: no reference is left but those in the heap; the sink has no way to it.
         unsafe { self.here().dump(sink) }
