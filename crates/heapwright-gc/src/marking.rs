@@ -1,8 +1,8 @@
 //! What the threads that mark one heap share.
 //!
 //! ```text
-//!   gang       chunks of what is to be looked at, and who looks   chunks       their memory
-//!   helpers    threads that only mark                             local_marks  a bitmap for the second of two
+//!   gang       chunks to be looked at, and who looks    chunks       their memory
+//!   helpers    threads that only mark                   local_marks  a bitmap for the second of two
 //!   counted    objects by page list, of tracers that have given their counts
 //! ```
 //!

@@ -1,7 +1,7 @@
 //! Payment: what an allocation does for the bytes that it takes.
 //!
 //! ```text
-//!   pay --> a share of the sweep --> idle: is a cycle due?  marking: a step for the debt  moving: a step
+//!   pay --> a share of the sweep --> idle: is one due?  marking: a step for the debt  moving: one
 //! ```
 //!
 //! The accounts are `pacing`'s.

@@ -1,7 +1,7 @@
 //! A mutator's regions: how it comes through the pages that it has claimed.
 //!
 //! ```text
-//!   claimed page   | taken | free | taken | free .. |   enter_page --> open_stretch --> ... --> leave_page
+//!   claimed page   | taken | free | taken |   enter_page --> open_stretch --> ... --> leave_page
 //!                            ^ region, with the stretches behind it as holes
 //! ```
 //!

@@ -2,7 +2,7 @@
 //! mark.
 //!
 //! ```text
-//!   values of ephemerons --> contexts of finalizers --> guardians --> weak passes and slots --> finalizers
+//!   ephemerons --> contexts of finalizers --> guardians --> weak passes and slots --> finalizers
 //!        any of these marks something: marking goes on, and comes back here
 //! ```
 //!
