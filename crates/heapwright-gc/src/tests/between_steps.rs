@@ -10,6 +10,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 #[cfg(not(miri))]
 use std::vec::Vec;
 
+#[cfg(not(miri))]
 use super::super::FREED;
 #[cfg(not(miri))]
 use super::super::page::Evacuation;

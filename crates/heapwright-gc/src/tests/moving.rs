@@ -7,13 +7,16 @@ use core::ptr;
 use std::sync::Mutex;
 use std::vec::Vec;
 
+#[cfg(not(miri))]
 use super::super::heap;
 use super::super::raw::{
     Heap, Mutator, Options, Runtime, STRESS, Tracer, VERIFY_BARRIERS, VERIFY_HEAP,
 };
 use super::super::{LEAF, TRACED};
-use super::{alloc, attached, collect, leave, leave_root, root};
+use super::{alloc, attached, leave_root, root};
 #[cfg(not(miri))]
+use super::{collect, leave};
+
 mod model;
 
 /// What each object of these tests begins with.
