@@ -51,7 +51,7 @@ unit_tests() { # PACKAGE...
     done
 }
 if in_half 0; then unit_tests heapwright-record heapwright-substrate heapwright-stacks; fi
-if in_half 1; then unit_tests heapwright-gc heapwright; fi
+if in_half 1; then unit_tests heapwright-gc heapwright-realm heapwright; fi
 
 aarch64-linux-gnu-gcc -O2 -pthread -o "$SCRATCH/limits" ci/limits.c
 WORKLOADS=(random-400k large realloc larson xmalloc mstress)

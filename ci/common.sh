@@ -93,7 +93,7 @@ in_half() { [ "$SLICE" = all ] || [ $(($1 % 2)) -eq $((SLICE * 2 / SLICES)) ]; }
 slice_lines() { awk -v slice="$SLICE" -v slices=$SLICES 'slice == "all" || NR % slices == slice'; }
 
 # The library, some floors of which are crates of their own, for Cargo.
-LIBRARY=(-p heapwright -p heapwright-gc -p heapwright-stacks -p heapwright-substrate)
+LIBRARY=(-p heapwright -p heapwright-gc -p heapwright-realm -p heapwright-stacks -p heapwright-substrate)
 
 # as_shipped COMMAND...: with the release profile as Cargo.toml has it. (.ci/run builds tools
 # without link-time optimisation.)

@@ -2,7 +2,7 @@
 # Imports point downward only: each module of heapwright and of its substrate may name, with
 # `crate::`, only modules below its own line in ARCHITECTURE.md's picture of the floors, so there are no
 # circles either. Each is in the crate whose floor it is. What is compiled for tests alone is left out.
-# (heapwright-gc and heapwright-stacks are one floor each, and Cargo keeps them apart from what is above.)
+# (heapwright-realm, heapwright-gc and heapwright-stacks are one floor each, and Cargo keeps them apart from what is above.)
 #
 #   ci/floors.sh
 #

@@ -15,7 +15,7 @@
 #                              missed
 #   ci/gc.sh realm collections [--quick]
 #                              a realm's collections beside std's with Rc
-#   ci/gc.sh scheme            the Scheme in crates/heapwright/examples/scheme, a client of the safe
+#   ci/gc.sh scheme            the Scheme in crates/heapwright-realm/examples/scheme, a client of the safe
 #                              door: its suite and its programs give the right results, in every way
 #                              to collect; the suite also with a verified collection after every
 #                              operation, and with everything moved after every fourth. Each error
@@ -81,9 +81,9 @@ realm() {
 
 scheme() {
     local scheme programs program options
-    cargo build --quiet --locked --release -p heapwright --features derive,std --example scheme
+    cargo build --quiet --locked --release -p heapwright-realm --features derive,std --example scheme
     scheme=$CARGO_TARGET_DIR/release/examples/scheme
-    programs=crates/heapwright/examples/scheme/programs
+    programs=crates/heapwright-realm/examples/scheme/programs
 
     for program in "$programs"/*.scm; do
         for options in "" "--generations off" "--incremental" "--incremental --generations off"; do

@@ -56,7 +56,9 @@ lint_clippy() {
     done
     alone -p heapwright --no-default-features
     alone -p heapwright-gc --all-targets
-    alone -p heapwright-gc --all-targets --features derive,std
+    alone -p heapwright-gc --all-targets --features std
+    alone -p heapwright-realm --all-targets
+    alone -p heapwright-realm --all-targets --features derive,std
     alone -p heapwright-stacks --all-targets
     alone -p heapwright-substrate --all-targets
     alone -p heapwright-substrate --all-targets --features debug,testing
@@ -69,11 +71,11 @@ lint_clippy() {
 lint_doc() {
     local package features
     export RUSTDOCFLAGS="-D warnings"
-    for package in heapwright-record heapwright-substrate heapwright-stacks heapwright-gc; do
+    for package in heapwright-record heapwright-substrate heapwright-stacks heapwright-gc heapwright-realm; do
         say "doc $package"
         features=()
         [ $package = heapwright-substrate ] && features=(--features debug)
-        [ $package = heapwright-gc ] && features=(--features derive,std)
+        [ $package = heapwright-realm ] && features=(--features derive,std)
         cargo doc --quiet --locked --no-deps -p $package "${features[@]}"
     done
     say "doc heapwright"
@@ -102,14 +104,15 @@ lint_deps() {
     shopt -s lastpipe
     tree -p heapwright-substrate | expect "heapwright-substrate depends on libc and our record crate alone" 'heapwright-(record|substrate)|libc'
     tree -p heapwright-gc | expect "heapwright-gc adds nothing" 'heapwright-gc|heapwright-record|heapwright-substrate|libc'
+    tree -p heapwright-realm | expect "heapwright-realm adds nothing" 'heapwright-(gc|realm|record|substrate)|libc'
     # The debug heap reads unwind tables with gimli, which is built without an allocator.
     tree -p heapwright-stacks | expect "heapwright-stacks adds gimli's reader" 'heapwright-(record|stacks|substrate)|libc|gimli'
-    tree -p heapwright | expect "heapwright stands on our own crates and libc" 'heapwright(-gc|-record|-substrate)?|libc'
-    tree -p heapwright-malloc | expect "heapwright-malloc adds the stacks" 'heapwright(-gc|-malloc|-record|-stacks|-substrate)?|libc|gimli'
+    tree -p heapwright | expect "heapwright stands on our own crates and libc" 'heapwright(-gc|-realm|-record|-substrate)?|libc'
+    tree -p heapwright-malloc | expect "heapwright-malloc adds the stacks" 'heapwright(-gc|-malloc|-realm|-record|-stacks|-substrate)?|libc|gimli'
     tree -p heapwright-entry | expect "heapwright-entry depends on nothing" 'heapwright-entry'
-    tree -p heapwright-hardened | expect "heapwright-hardened adds its entries" 'heapwright(-entry|-gc|-hardened|-record|-stacks|-substrate)?|libc|gimli'
+    tree -p heapwright-hardened | expect "heapwright-hardened adds its entries" 'heapwright(-entry|-gc|-hardened|-realm|-record|-stacks|-substrate)?|libc|gimli'
     tree -p heapwright-entry-reads | expect "heapwright-entry-reads stands on heapwright-entry" 'heapwright-entry(-reads)?'
-    tree -p heapwright-check | expect "heapwright-check adds its entries" 'heapwright(-check|-entry|-entry-reads|-gc|-record|-stacks|-substrate)?|libc|gimli'
+    tree -p heapwright-check | expect "heapwright-check adds its entries" 'heapwright(-check|-entry|-entry-reads|-gc|-realm|-record|-stacks|-substrate)?|libc|gimli'
     cargo tree --locked -e normal --prefix none -p heapwright-malloc --format '{p} {f}' |
         { grep '^gimli' | grep -vE ' read-core( \(\*\))?$' || true; } |
         expect "gimli is its reader alone, without alloc" ''

@@ -35,7 +35,7 @@ miri() { # SECONDS FLAGS ARGUMENTS...
 }
 # The unit tests by name, of the features given, without those of files that
 # have no unsafe code; then this slice of them. Of the library's crates but for collected heaps, or of those alone.
-OTHERS=(-p heapwright -p heapwright-substrate) COLLECTED=(-p heapwright-gc) unit=("${OTHERS[@]}")
+OTHERS=(-p heapwright -p heapwright-substrate) COLLECTED=(-p heapwright-gc -p heapwright-realm) unit=("${OTHERS[@]}")
 PURE=$(grep -rl 'forbid(unsafe_code)' crates/heapwright{,-gc,-substrate}/src | xargs grep -L 'sync::atomic' |
     sed -E 's,^crates/[a-z-]*/src/,,; s,(/mod)?\.rs$,,; s,/,::,g' | paste -sd '|')
 names() { # FEATURES PATTERN
@@ -79,7 +79,7 @@ if in_slice 0; then
 fi
 if in_slice 1; then
     say "miri: realms"
-    miri 1200 "$UNALIASED" -p heapwright --features derive,std --test realm --test collections --test realm_threads
+    miri 1200 "$UNALIASED" -p heapwright-realm --features derive,std --test realm --test collections --test realm_threads
 fi
 if in_slice 2; then
     say "miri: pools whose magazines threads share"

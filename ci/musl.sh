@@ -563,7 +563,7 @@ fi
 say "unit tests"
 TESTED=()
 if in_half 0; then TESTED+=(heapwright-substrate heapwright-stacks); fi
-if in_half 1; then TESTED+=(heapwright-gc heapwright); fi
+if in_half 1; then TESTED+=(heapwright-gc heapwright-realm heapwright); fi
 for package in "${TESTED[@]}"; do
     PROPTEST_CASES=${PROPTEST_CASES:-16} timeout 1200 cargo test --quiet --locked -p "$package" --lib --target $MUSL
 done

@@ -11,8 +11,8 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 TARGETS=(x86_64-apple-darwin aarch64-apple-darwin x86_64-pc-windows-msvc x86_64-pc-windows-gnu x86_64-unknown-freebsd)
-LIBRARIES=(-p heapwright -p heapwright-gc -p heapwright-substrate)
-FEATURES=heapwright/allocator-api2-02,heapwright/allocator-api2-03,heapwright/allocator-api2-04,heapwright/debug,heapwright/derive,heapwright/std
+LIBRARIES=(-p heapwright -p heapwright-gc -p heapwright-realm -p heapwright-substrate)
+FEATURES=heapwright/allocator-api2-02,heapwright/allocator-api2-03,heapwright/allocator-api2-04,heapwright/debug,heapwright/derive,heapwright/std,heapwright-realm/derive,heapwright-realm/std
 # What runs on every system: the unit tests, and tests of programs.
 TESTS=(--lib --test anywhere --test realm --test collections --test realm_threads --test allocator_api2 --test debug_global --test allocations)
 

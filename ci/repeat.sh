@@ -48,7 +48,8 @@ for line in sys.stdin:
 # The features of ci/test.sh, so that nothing is built twice.
 built heapwright --lib --tests --features debug,derive,std,allocator-api2-02,allocator-api2-03,allocator-api2-04 >"$SCRATCH/library"
 built heapwright-substrate --lib --features debug >"$SCRATCH/substrate"
-built heapwright-gc --lib --features derive,std >"$SCRATCH/gc"
+built heapwright-gc --lib --features std >"$SCRATCH/gc"
+built heapwright-realm --lib --tests --features derive,std >"$SCRATCH/realm"
 built heapwright-stacks --lib >"$SCRATCH/stacks"
 built heapwright-malloc --tests >"$SCRATCH/malloc"
 
@@ -90,6 +91,9 @@ read -r _ program <"$SCRATCH/stacks"
 unit_rows crates/heapwright-stacks "$program"
 read -r _ program <"$SCRATCH/gc"
 row "unit gc" crates/heapwright-gc "$program" '' ''
+while read -r name program; do
+    row "realm $name" crates/heapwright-realm "$program" '' ''
+done <"$SCRATCH/realm"
 while read -r name program; do
     file=crates/heapwright/tests/$name.rs
     if [ "$name" = lib ]; then

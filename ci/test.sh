@@ -37,7 +37,7 @@ run() { say "test $*"; cargo test --locked --no-fail-fast "$@" || status=$?; }
 # The library with all features that add something, once: a build for each would take longer than
 # all tests. (ci/lint.sh clippy compiles it with each alone.)
 run "${LIBRARY[@]}" --features debug,derive,std,symbols,allocator-api2-02,allocator-api2-03,allocator-api2-04
-run --workspace --exclude heapwright --exclude heapwright-gc --exclude heapwright-stacks --exclude heapwright-substrate
+run --workspace --exclude heapwright --exclude heapwright-gc --exclude heapwright-realm --exclude heapwright-stacks --exclude heapwright-substrate
 # `checked` changes what pools do.
 run --quiet -p heapwright --features checked --test checked_pools
 run --quiet -p heapwright --features checked --lib -- pool:: arena:: 2>"$SCRATCH/reports"

@@ -32,36 +32,6 @@
 #include <stdint.h>
 
 /**
- * For hw_count_begin: keep the stack of each call, for hw_count_sites.
- */
-#define HW_COUNT_STACKS 1
-
-/**
- * A span begins.
- */
-#define HW_GC_EVENT_BEGINS 0
-
-/**
- * A span ends.
- */
-#define HW_GC_EVENT_ENDS 1
-
-/**
- * Of an event's flags: the collection is a minor one.
- */
-#define HW_GC_EVENT_MINOR 1
-
-/**
- * Of an event's flags: the world stands still during the call.
- */
-#define HW_GC_EVENT_STOPPED 2
-
-/**
- * Of an event's flags: the collection moves objects.
- */
-#define HW_GC_EVENT_COMPACTS 4
-
-/**
  * An object may hold references. It arrives zeroed, unless the heap is uncleared.
  */
 #define HW_GC_TRACED 0
@@ -81,16 +51,6 @@
  * pages of their own.
  */
 #define HW_GC_USER 4
-
-/**
- * Regions of a mutator: pools times kinds.
- */
-#define HW_GC_REGIONS 512
-
-/**
- * Sizes that have a place: multiples of 8 up to 32 KiB.
- */
-#define HW_GC_PLACES 4097
 
 /**
  * Pools a heap can have, and that of large objects.
@@ -119,14 +79,54 @@
 #define HW_GC_STRESS 4
 
 /**
- * Of a mutator's barrier: objects are being moved.
- */
-#define HW_GC_MOVING 4
-
-/**
  * Priorities of finalizers: 0, the highest, up to this less 1.
  */
 #define HW_GC_PRIORITIES 4
+
+/**
+ * A span begins.
+ */
+#define HW_GC_EVENT_BEGINS 0
+
+/**
+ * A span ends.
+ */
+#define HW_GC_EVENT_ENDS 1
+
+/**
+ * Of an event's flags: the collection is a minor one.
+ */
+#define HW_GC_EVENT_MINOR 1
+
+/**
+ * Of an event's flags: the world stands still during the call.
+ */
+#define HW_GC_EVENT_STOPPED 2
+
+/**
+ * Of an event's flags: the collection moves objects.
+ */
+#define HW_GC_EVENT_COMPACTS 4
+
+/**
+ * For hw_count_begin: keep the stack of each call, for hw_count_sites.
+ */
+#define HW_COUNT_STACKS 1
+
+/**
+ * Regions of a mutator: pools times kinds.
+ */
+#define HW_GC_REGIONS 512
+
+/**
+ * Sizes that have a place: multiples of 8 up to 32 KiB.
+ */
+#define HW_GC_PLACES 4097
+
+/**
+ * Of a mutator's barrier: objects are being moved.
+ */
+#define HW_GC_MOVING 4
 
 /**
  * How many buckets the histogram of sizes has.

@@ -86,11 +86,12 @@ const PARTS: [Part; 3] = [
 ];
 
 /// What the parts are linked with: crates of the same names.
-const SOURCES: [&str; 7] = [
+const SOURCES: [&str; 8] = [
     "heapwright",
     "heapwright-entry",
     "heapwright-entry-reads",
     "heapwright-gc",
+    "heapwright-realm",
     "heapwright-record",
     "heapwright-stacks",
     "heapwright-substrate",

@@ -16,8 +16,8 @@
 //! such argument they hold only if they are written, and then they are the implementation's, and asked for.
 //!
 //! Whether values may be used on any thread, by a finalizer or when they are dropped, is asked of the compiler: they may
-//! if the type is `Send` once its lifetimes are `'static`, for which references are (see `heapwright_gc`'s
-//! `realm::send`).
+//! if the type is `Send` once its lifetimes are `'static`, for which references are (see `heapwright_realm`'s
+//! `send`).
 #![forbid(unsafe_code)]
 
 mod manifest;

@@ -8,19 +8,30 @@
 //!
 //! Called by `raw` and `dump`.
 
-use super::cycle::Phase;
 use super::heap::Heap;
 use super::held::StickyMarks;
 use super::mutator::Mutator;
 use super::page::Page;
+use super::phase::Phase;
 
 impl Heap {
+    /// Calls `with` while objects have their marks that are remembered, and so are old. While the
+    /// world stands still.
+    pub(super) fn with_marks_of_remembered<R>(&self, with: impl FnOnce() -> R) -> R {
+        let generations = &self.trace.generations;
+        if !generations.has_ages() {
+            return with();
+        }
+        self.give_notes();
+        generations.remembered.with_marks(&self.space, with)
+    }
+
     /// Whether an object is old: the next collection, if it is a minor one, takes it for live. Stops the world for an object
     /// that has survived and has no mark, because it is young or something was stored into it.
     pub(super) fn is_old(&self, me: &Mutator, object: *mut u8) -> bool {
-        let Some(page) = self.page_of(object.addr()) else { return false };
+        let Some(page) = self.space.page_of(object.addr()) else { return false };
         let offset = object.addr() - page.base().addr();
-        if !self.generations.has_ages() || page.slot_of(offset) != Some(offset) {
+        if !self.trace.generations.has_ages() || page.slot_of(offset) != Some(offset) {
             return false;
         }
         self.is_seen_old(page, offset)
@@ -33,13 +44,10 @@ impl Heap {
     /// Whether the object that begins at byte `offset` of a page is old, but for those whose marks were taken because they are
     /// remembered.
     pub(super) fn is_seen_old(&self, page: &Page, offset: usize) -> bool {
-        let all = self.generations.sticky_marks() == StickyMarks::Everything
-            && self.cycle.phase() != Phase::Marking;
-        self.generations.has_ages() && page.is_marked(offset) && (all || page.has_survived(offset))
-    }
-
-    /// Whether an object is in a page with a pinned one, so that it does not move.
-    pub(super) fn is_pinned(&self, object: *mut u8) -> bool {
-        self.page_of(object.addr()).is_some_and(|page| page.pins.get() > 0)
+        let all = self.trace.generations.sticky_marks() == StickyMarks::Everything
+            && self.space.cycle.phase() != Phase::Marking;
+        self.trace.generations.has_ages()
+            && page.is_marked(offset)
+            && (all || page.has_survived(offset))
     }
 }

@@ -20,7 +20,8 @@ use heapwright_substrate::sync::Lock;
 
 use super::cell::{Num, Ptr};
 use super::gang::{Chunk, Chunks, ITEMS};
-use super::heap::Heap;
+use super::locks::With;
+use super::marking::Marking;
 
 /// Chunks of words. Zero is empty.
 pub(super) struct Bag {
@@ -55,11 +56,11 @@ fn words(chunk: *mut Chunk) -> *mut usize {
 impl Buffer {
     /// Puts a few words down that belong together. False: there is no memory, and they are not.
     #[must_use]
-    pub(super) fn push<T: Copy>(&self, heap: &Heap, bag: &Bag, together: T) -> bool {
+    pub(super) fn push<T: Copy>(&self, marking: &Marking, bag: &Bag, together: T) -> bool {
         let count = const { size_of::<T>() / size_of::<usize>() };
         if self.chunk.get().is_null() || self.count.get() + count > ITEMS {
             self.give(bag);
-            let Some(chunk) = heap.marking.take_chunk() else { return false };
+            let Some(chunk) = marking.take_chunk() else { return false };
             self.chunk.set(chunk);
         }
         let place = words(self.chunk.get()).wrapping_add(self.count.get());
@@ -106,8 +107,8 @@ impl Recent {
 
     /// As [`Buffer::push`].
     #[must_use]
-    pub(super) fn push<T: Copy>(&self, heap: &Heap, bag: &Bag, together: T) -> bool {
-        let pushed = self.buffer.push(heap, bag, together);
+    pub(super) fn push<T: Copy>(&self, marking: &Marking, bag: &Bag, together: T) -> bool {
+        let pushed = self.buffer.push(marking, bag, together);
         if !pushed {
             self.forget();
         }
@@ -174,19 +175,9 @@ impl Bag {
         self.chunks.lock().0 = Chunks::none();
     }
 
-    /// Holds the lock across a fork.
-    pub(super) fn before_fork(&self) {
-        self.chunks.acquire();
-    }
-
-    /// Gives it back on either side of a fork.
-    ///
-    /// # Safety
-    ///
-    /// Follows [`Bag::before_fork`] in the forking thread or its copy.
-    pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.chunks.release() };
+    /// Hands its lock to `with`.
+    pub(super) fn each_lock(&self, with: With<'_>) {
+        with(&self.chunks);
     }
 }
 

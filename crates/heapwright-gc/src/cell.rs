@@ -135,3 +135,11 @@ impl<T> Ptr<T> {
         self.0.store(value, Ordering::Relaxed);
     }
 }
+
+/// Sets numbers of a part to 0.
+#[cfg(not(loom))]
+macro_rules! clear {
+    ($of:ident: $($number:ident)+) => { $( $of.$number.set(0); )+ };
+}
+#[cfg(not(loom))]
+pub(crate) use clear;

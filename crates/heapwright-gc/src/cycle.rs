@@ -20,206 +20,41 @@
 //!
 //! The world's stop is the only lock here: the thread that stops it is the collector.
 
-use core::sync::atomic::Ordering::Relaxed;
-
 use heapwright_substrate::os;
 use heapwright_substrate::sync;
-use heapwright_substrate::sync::atomic::AtomicU32;
-use heapwright_substrate::text::Line;
 
-use super::cell::Num;
-use super::events::Span;
+use super::around::Around;
+use super::event::Span;
 use super::heap::Heap;
 use super::held::StickyMarks;
 use super::layout::PAGE_LISTS;
 use super::mutator::Mutator;
-use super::pacing::STEP;
-use super::statistics::Began;
-use super::tracer::Budget;
-use super::world::Stop;
+use super::options;
+use super::page::Page;
+use super::pauses::Began;
+use super::phase::{MARKING, Phase, STORES};
+use super::sizing::Measured;
+use super::tracer::{Budget, Tracer};
 
-/// What stores are reported for: the marking under way.
-pub(super) const MARKING: u32 = 1;
-/// And for the next one, a minor collection, while marks say what is old.
-pub(super) const STORES: u32 = 2;
-
-/// And while objects are to be moved: all stores, whatever has a mark.
-pub(super) const MOVING: u32 = 4;
-
-/// Nanoseconds that a collector waits before it looks for threads that have ended.
-const LONG: u64 = 1_000_000_000;
-
-/// What a heap is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
-    /// Nothing.
-    Idle = 0,
-    /// It marks.
-    Marking = 1,
-    /// It has marked, and pages are still to be swept.
-    Sweeping = 2,
-    /// It has marked, and objects are still to be moved; then it sweeps.
-    Moving = 3,
-}
-
-/// How far a heap's collections are. Zero has not begun one.
-pub(super) struct Cycle {
-    /// A [`Phase`].
-    phase: AtomicU32,
-    /// Which stores are reported, as mutators see it: `MARKING`, `STORES`, `MOVING`.
-    barrier: AtomicU32,
-    /// Cycles whose marking has ended.
-    number: Num,
-    /// Whether references are where roots do not lead: nothing is collected meanwhile.
-    held: Num,
-}
-
-impl Cycle {
-    /// What the heap is doing.
-    #[inline]
-    pub(super) fn phase(&self) -> Phase {
-        match self.phase.load(Relaxed) {
-            0 => Phase::Idle,
-            1 => Phase::Marking,
-            2 => Phase::Sweeping,
-            _ => Phase::Moving,
-        }
-    }
-
-    /// Another phase begins. While the world stands still.
-    pub(super) fn enter(&self, phase: Phase) {
-        self.phase.store(phase as u32, Relaxed);
-    }
-
-    /// The sweep is over: every page has been claimed for it. Whether this is the first to notice.
-    pub(super) fn end_sweep(&self) -> bool {
-        let (sweeping, idle) = (Phase::Sweeping as u32, Phase::Idle as u32);
-        self.phase.compare_exchange(sweeping, idle, Relaxed, Relaxed).is_ok()
-    }
-
-    /// Which stores must be reported, as mutators see it.
-    pub(super) fn barrier(&self) -> u32 {
-        self.barrier.load(Relaxed)
-    }
-
-    /// Cycles whose marking has ended: the number of the last one.
-    pub(super) fn number(&self) -> usize {
-        self.number.get()
-    }
-
-    /// The same, for a reader that must see that a sweep is over when it sees the number change (see
-    /// `held`).
-    pub(super) fn counter(&self) -> &Num {
-        &self.number
-    }
-
-    /// Marking has ended. A thread that sees it by the number, without having stopped, sees all marks.
-    fn end_marking(&self) {
-        self.number.set_released(self.number.get() + 1);
-    }
-
-    /// Whether nothing may be collected now, because references are where roots do not lead.
-    pub(super) fn is_held(&self) -> bool {
-        self.held.get() != 0
-    }
-
-    /// From now on nothing is collected, or it may be again.
-    pub(super) fn hold(&self, held: bool) {
-        self.held.set(usize::from(held));
-    }
-
-    /// Forgets all.
-    pub(super) fn end(&self) {
-        self.enter(Phase::Idle);
-        self.barrier.store(0, Relaxed);
-        self.number.set(0);
-        self.held.set(0);
-    }
-}
+/// Bytes of marking that a step on the allocation path is for.
+pub(super) const STEP: usize = 128 << 10;
 
 impl Heap {
     /// Whether a collection may begin or go on. In the program's own fork handlers none may: the
     /// thread holds every lock.
     fn may_collect(&self) -> bool {
-        !self.fork.is_poisoned() && !self.cycle.is_held() && !sync::holds_all()
-    }
-
-    /// Stands still, if the world does.
-    #[inline]
-    pub(super) fn at_safepoint(&self, me: &Mutator) {
-        if me.poll.load(Relaxed) != 0 {
-            self.rest(me);
-        }
-    }
-
-    /// As [`Heap::at_safepoint`], for a caller that knows that the world stands still. In the
-    /// program's own fork handlers the world stands still for this thread: nothing is done.
-    #[cold]
-    pub(super) fn rest(&self, me: &Mutator) {
-        if sync::holds_all() {
-            return;
-        }
-        me.stack.note();
-        me.leave_elsewhere();
-        self.world.rest(&me.handshake, || self.help(&me.tracer, |_| {}));
-        me.come_back();
-    }
-
-    /// Makes the world stand still. False: another thread had stopped it, and the caller has
-    /// rested.
-    pub(super) fn stop_world(&self, me: &Mutator) -> bool {
-        if sync::holds_all() && self.world.is_stopped_by(os::thread_token()) {
-            return true;
-        }
-        let mut until = 0;
-        let leave = || {
-            me.leave_elsewhere();
-            let now = os::now_ns();
-            if until == 0 {
-                until = now + LONG;
-            } else if now > until {
-                until = u64::MAX;
-                self.name_forgotten();
-            }
-            true
-        };
-        let stops = self.world.stop_until(Some(&me.handshake), leave) == Stop::Done;
-        if !stops {
-            self.rest(me);
-        }
-        stops
-    }
-
-    /// Writes a line if a collection waits for a thread that has ended.
-    #[cold]
-    fn name_forgotten(&self) {
-        let mut any = false;
-        self.each_mutator(|mutator| any |= mutator.is_forgotten());
-        if any {
-            Line::new()
-                .text("a thread has ended at work in collected heap ")
-                .number(self.id() as usize)
-                .text(": it did not leave it (hw_gc_leave, hw_gc_detach), so all collections wait")
-                .write();
-        }
-    }
-
-    /// Lets the world go on, unless it stands still for a fork of this thread.
-    pub(super) fn go_on(&self, me: &Mutator) {
-        if !self.world.is_stopped_by(os::thread_token()) {
-            self.world.go_on();
-            me.come_back();
-        }
+        !self.fork.is_poisoned() && !self.space.cycle.is_held() && !sync::holds_all()
     }
 
     /// Whether there is a plan of what is to be moved, or one was asked for.
     pub(super) fn is_to_compact(&self) -> bool {
-        self.moving.is_begun() || self.moving.is_asked() && !self.generations.are_majors_deferred()
+        self.moving.is_begun()
+            || self.moving.is_asked() && !self.trace.generations.are_majors_deferred()
     }
 
     /// Begins a cycle: a step, or all of its marking if stores are not reported.
     pub(super) fn collect_or_begin(&self, me: &Mutator) {
-        let budget = if self.options().incremental {
+        let budget = if self.space.options().incremental {
             Budget { deadline: self.deadline(1), bytes: self.first_step() }
         } else {
             Budget::NONE
@@ -230,40 +65,40 @@ impl Heap {
     /// Bytes to mark when a cycle begins: as many as there is time for in a small heap, whose memory grows by what is allocated until the cycle
     /// ends; in others as many as in any step, so that none is much longer.
     fn first_step(&self) -> usize {
-        let small = self.pacing.allowance() <= self.target().least.saturating_mul(2);
+        let small = self.space.pacing.allowance() <= self.space.target().least.saturating_mul(2);
         if small { usize::MAX } else { STEP }
     }
 
     /// A cycle from its beginning to its end, and all of its sweep.
     pub(super) fn collect(&self, me: &Mutator) {
-        self.collect_whole(me, self.options().generations);
+        self.collect_whole(me, self.space.options().generations);
     }
 
     /// A minor cycle from its beginning to its end, and all of its sweep: or a major one, if that is due, or ages are not known. Whether it
     /// was a minor one. What is under way is finished first.
     pub(super) fn collect_young(&self, me: &Mutator) -> bool {
         self.collect_whole(me, false);
-        self.generations.is_minor()
+        self.trace.generations.is_minor()
     }
 
     /// What is under way to its end, then a cycle from its beginning, and all of its sweep. Whether each is to be a `major` one, or
     /// what is due.
     fn collect_whole(&self, me: &Mutator, major: bool) {
-        let mut begun = self.cycle.phase() != Phase::Marking;
-        let mut cycles = self.cycle.number();
+        let mut begun = self.space.cycle.phase() != Phase::Marking;
+        let mut cycles = self.space.cycle.number();
         while self.may_collect() {
             if major {
-                self.generations.want_major();
+                self.trace.generations.want_major();
             }
             self.advance(me, Budget::NONE, true);
-            if self.cycle.number() != cycles {
-                cycles = self.cycle.number();
+            if self.space.cycle.number() != cycles {
+                cycles = self.space.cycle.number();
                 if core::mem::replace(&mut begun, true) {
                     break;
                 }
             }
         }
-        while self.cycle.phase() == Phase::Moving && self.may_collect() {
+        while self.space.cycle.phase() == Phase::Moving && self.may_collect() {
             self.move_some(me, 0);
         }
         self.sweep_all();
@@ -276,17 +111,20 @@ impl Heap {
             return;
         }
         // What the last cycle left must be moved and swept before marks are made.
-        if self.cycle.phase() == Phase::Moving {
+        if self.space.cycle.phase() == Phase::Moving {
             self.move_some(me, budget.deadline);
-            if self.cycle.phase() == Phase::Moving || budget.is_spent() {
+            if self.space.cycle.phase() == Phase::Moving || budget.is_spent() {
                 return;
             }
         }
-        if self.cycle.phase() == Phase::Sweeping && !self.sweep_until(budget.deadline) {
+        if self.space.cycle.phase() == Phase::Sweeping && !self.sweep_until(budget.deadline) {
             return;
         }
-        let ready = || self.clear_sticky_marks(me, budget.deadline) && self.plan(budget.deadline);
-        if self.cycle.phase() != Phase::Marking && !(begin && ready()) {
+        let ready = || {
+            self.clear_sticky_marks(me, budget.deadline)
+                && self.moving.plan(&self.trace, budget.deadline)
+        };
+        if self.space.cycle.phase() != Phase::Marking && !(begin && ready()) {
             return;
         }
         me.stack.note();
@@ -297,30 +135,30 @@ impl Heap {
         let began = Began::now(asked);
         // Another mutator may have gone on while this one stopped the world; or something could not be
         // remembered since marks were looked at, and they must go first.
-        let lost = self.cycle.phase() == Phase::Idle
-            && self.generations.sticky_marks() != StickyMarks::Nothing
-            && self.generations.remembered.has_lost();
-        if matches!(self.cycle.phase(), Phase::Sweeping | Phase::Moving) || lost {
+        let lost = self.space.cycle.phase() == Phase::Idle
+            && self.trace.generations.sticky_marks() != StickyMarks::Nothing
+            && self.trace.generations.remembered.has_lost();
+        if matches!(self.space.cycle.phase(), Phase::Sweeping | Phase::Moving) || lost {
             return self.go_on(me);
         }
         self.pause_begins(me, &began);
         self.each_mutator(|mutator| {
             mutator.settle();
             mutator.tracer.publish();
-            mutator.tracer.dirty_slots.give(&self.dirty_slots);
+            mutator.tracer.dirty_slots.give(&self.trace.dirty_slots);
         });
-        if self.cycle.phase() == Phase::Idle {
+        if self.space.cycle.phase() == Phase::Idle {
             self.begin(me);
         }
-        self.marking.set_deadline(budget.deadline);
-        if self.during(Span::Mark, me, || self.mark(me, budget)) {
+        self.trace.marking.set_deadline(budget.deadline);
+        if self.during(Span::Mark, me, || self.trace.mark(&me.tracer, budget, &Stopped(self, me))) {
             self.finish(me, &began);
         }
         let (pause, cpu) = self.pauses.add(&began);
-        self.sizing.end_step(cpu);
+        self.space.sizing.end_step(cpu);
         self.go_on(me);
         self.pause_ends(me, &began, pause);
-        self.due.tell();
+        self.trace.due.tell();
     }
 
     /// See [`Mutator::step`](super::raw::Mutator::step).
@@ -328,84 +166,96 @@ impl Heap {
         let deadline = os::now_ns().saturating_add(budget).max(1);
         self.at_safepoint(me);
         let due = self.is_owed();
-        let incremental = self.options().incremental;
+        let incremental = self.space.options().incremental;
         // Without barriers marking cannot be left half done.
         let until = if incremental || !due { deadline } else { 0 };
         self.advance(me, Budget { deadline: until, bytes: usize::MAX }, due);
-        if self.cycle.phase() == Phase::Sweeping && os::now_ns() < deadline {
+        if self.space.cycle.phase() == Phase::Sweeping && os::now_ns() < deadline {
             self.sweep_until(deadline);
         }
-        self.cycle.phase() == Phase::Idle
-            && !self.generations.is_clearing()
+        self.space.cycle.phase() == Phase::Idle
+            && !self.trace.generations.is_clearing()
             && !self.is_to_compact()
     }
 
     /// From now on there are marks.
     fn begin(&self, me: &Mutator) {
-        self.cycle.enter(Phase::Marking);
-        let minor = self.generations.begin();
+        self.space.cycle.enter(Phase::Marking);
+        let minor = self.trace.generations.begin();
         self.set_barrier(
-            if self.options().incremental { MARKING } else { 0 } | if minor { STORES } else { 0 },
+            if self.space.options().incremental { MARKING } else { 0 }
+                | if minor { STORES } else { 0 },
         );
         if minor {
-            self.begin_remembered();
+            self.give_notes();
+            self.trace.generations.remembered.begin();
         } else {
             self.moving.note_begin();
-            self.forget_remembered();
+            self.give_notes();
+            let marking = &self.trace.marking;
+            self.trace.generations.remembered.forget(|chunk| marking.give_back(chunk));
         }
         self.collection_begins(me);
-        self.pacing.note_begin();
-    }
-
-    /// Sets what stores are reported for: `barrier`, and moving while there is a plan. A verified
-    /// heap gets all stores reported.
-    pub(super) fn set_barrier(&self, barrier: u32) {
-        let all = self.moving.is_on() || self.is_verified();
-        let barrier = barrier & !MOVING | if all { MOVING } else { 0 };
-        self.cycle.barrier.store(barrier, Relaxed);
-        self.each_mutator(|mutator| mutator.barrier.store(barrier, Relaxed));
+        self.space.pacing.note_begin();
     }
 
     /// All is marked. From now on pages are swept.
     fn finish(&self, me: &Mutator, began: &Began) {
         self.trace_ends(me);
-        if self.options().verify & super::raw::VERIFY_BARRIERS != 0 {
+        if self.space.options().verify & options::VERIFY_BARRIERS != 0 {
             self.verify_barriers(me);
         }
-        let (target, mut unused) = (self.target(), 0);
+        let (target, mut unused) = (self.space.target(), 0);
         self.each_mutator(|mutator| {
             unused += mutator.unused();
             mutator.drop_regions(false);
-            self.marking.keep_counts(&mutator.tracer);
+            mutator.tracer.give_counts();
         });
-        let minor = self.generations.is_minor();
-        let lists = self.supply.lists.lock();
+        let minor = self.trace.generations.is_minor();
+        let lists = self.space.lists.lock();
         let (mut live, old_bytes) =
             if minor { (lists.old, lists.old_bytes) } else { ([0; PAGE_LISTS], 0) };
         let young_bytes = lists.young_bytes;
         drop(lists);
-        self.pacing.note_cycle(&target, unused, minor);
-        let allocated = self.pacing.end_allocating();
-        let marked = self.marking.take_counts(&mut live);
-        self.marking.trim(self.pacing.live());
+        self.space.pacing.note_cycle(&target, unused, minor);
+        let allocated = self.space.pacing.end_allocating();
+        let marked = self.trace.marking.take_counts(&mut live);
+        self.trace.marking.trim(self.space.pacing.live());
         let slots = old_bytes + marked;
-        let first = self.cycle.number() == 0;
-        let survival = self.generations.end_marking(first, allocated, marked, young_bytes);
+        let first = self.space.cycle.number() == 0;
+        let survival = self.trace.generations.end_marking(first, allocated, marked, young_bytes);
         // How many external bytes go with dead objects is known when the sweep is over; until then
         // the share of dead bytes of slots is taken for it.
-        let all = self.pacing.estimate_live(slots, allocated);
-        self.size(all, allocated, marked, began);
+        let all = self.space.pacing.estimate_live(slots, allocated);
+        let measured = Measured {
+            live: all,
+            allocated,
+            marked,
+            step: began.cpu() as usize,
+            swept: self.pauses.swept_ns(),
+            cycle: self.space.cycle.number() + 1,
+            minor,
+        };
+        self.space.sizing.size(&target, &measured);
         self.set_goal(all);
-        self.choose_next(survival);
-        self.cycle.end_marking();
+        let generations = self.space.options().generations;
+        let goal = self.space.pacing.goal();
+        let stay = self.trace.generations.choose_next(
+            generations,
+            self.space.pacing.live(),
+            goal,
+            survival,
+        );
+        self.set_barrier(if stay { STORES } else { 0 });
+        self.space.cycle.end_marking();
         let moves = self.moving.is_on();
-        self.cycle.enter(if moves { Phase::Moving } else { Phase::Sweeping });
-        self.supply.lists.lock().begin_sweep(&live);
+        self.space.cycle.enter(if moves { Phase::Moving } else { Phase::Sweeping });
+        self.space.lists.lock().begin_sweep(&live);
         self.sweep_begins();
         if moves && !self.moves_in_steps() {
             self.during(Span::Move, me, || self.move_stopped(me, 0));
         }
-        if self.options().verify & super::raw::VERIFY_HEAP != 0 {
+        if self.space.options().verify & options::VERIFY_HEAP != 0 {
             self.verify(me);
         }
     }
@@ -413,11 +263,11 @@ impl Heap {
     /// Collects at an allocation: of a heap that is stressed, at each.
     #[cold]
     pub(super) fn stress(&self, me: &Mutator) {
-        if me.deferred.get() > 0 || self.cycle.is_held() {
+        if me.deferred.get() > 0 || self.space.cycle.is_held() {
             return;
         }
-        let verify = self.options().verify;
-        if self.options().incremental && verify & super::raw::VERIFY_HEAP == 0 {
+        let verify = self.space.options().verify;
+        if self.space.options().incremental && verify & options::VERIFY_HEAP == 0 {
             // Little steps, so that stores come between them. The verifier of the heap, which looks for
             // forgotten roots, wants whole collections.
             let budget = Budget { deadline: os::now_ns().max(1), bytes: 1 };
@@ -425,5 +275,158 @@ impl Heap {
         } else {
             self.collect(me);
         }
+    }
+
+    /// Clears sticky marks, if the next cycle is to be a major one: a few pages at a time,
+    /// until `deadline`; 0: no matter how late. Once begun there is no way back. Whether all that is to
+    /// be done is. While nothing is marked, and every page has been claimed for the sweep.
+    fn clear_sticky_marks(&self, me: &Mutator, deadline: u64) -> bool {
+        let generations = &self.trace.generations;
+        if generations.sticky_marks() == StickyMarks::Nothing {
+            return true;
+        }
+        if !generations.is_clearing() {
+            let major = generations.wants_major.get() != 0 || self.moving.wants_major();
+            let wanted = major && !generations.are_majors_deferred();
+            if !wanted && !generations.remembered.has_lost() {
+                return true;
+            }
+            // A mutator that is still at the last pages of the sweep has finished them when it stops.
+            me.stack.note();
+            if !self.stop_world(me) {
+                return false;
+            }
+            generations.clearing.set(usize::from(self.space.cycle.phase() == Phase::Idle));
+            self.go_on(me);
+        }
+        generations.clear_some(&self.space, deadline)
+    }
+
+    /// Moves objects until `deadline`; 0: until all are where they are to be.
+    pub(super) fn move_some(&self, me: &Mutator, deadline: u64) {
+        me.stack.note();
+        let asked = os::now_ns();
+        if !self.stop_world(me) {
+            return;
+        }
+        let began = Began::now(asked);
+        self.pause_begins(me, &began);
+        if self.space.cycle.phase() == Phase::Moving {
+            self.each_mutator(Mutator::settle);
+            self.during(Span::Move, me, || self.move_stopped(me, deadline));
+        }
+        let (pause, _) = self.pauses.add(&began);
+        self.go_on(me);
+        self.pause_ends(me, &began, pause);
+    }
+
+    /// As [`Heap::move_some`], while the world stands still.
+    fn move_stopped(&self, me: &Mutator, deadline: u64) {
+        let through = self.moving.step(&me.tracer, deadline, &Stopped(self, me));
+        while let Some(number) = self.moving.next_large() {
+            if let Some(page) = self.space.pages.get(number as usize) {
+                self.large_was_moved(me, page);
+            }
+        }
+        if through {
+            self.set_barrier(self.space.cycle.barrier());
+            self.space.cycle.enter(Phase::Sweeping);
+        }
+        if self.space.options().verify & options::VERIFY_HEAP != 0 {
+            self.each_mutator(Mutator::settle);
+            self.verify(me);
+        }
+    }
+
+    /// Whether objects can be moved while mutators run between steps: they report all stores, and what leads to a page is known. (A
+    /// runtime that changes references itself goes through all objects, once.)
+    fn moves_in_steps(&self) -> bool {
+        let options = self.space.options();
+        (options.incremental || options.generations) && !self.runtime().updates()
+    }
+
+    /// A compaction from its beginning to its end; of `all` that may move, or of sparse pages.
+    pub(super) fn compact(&self, me: &Mutator, all: bool) {
+        self.collect(me);
+        self.moving.ask_now(all);
+        self.collect(me);
+        self.space.trim();
+    }
+
+    /// When a step that begins now is to end, if it may take so many times as long as usual: nanoseconds of the clock.
+    pub(super) fn deadline(&self, patience: u64) -> u64 {
+        os::now_ns().saturating_add(self.space.options().step().saturating_mul(patience))
+    }
+
+    /// Bytes that are probably still to be marked: as many as the last cycle found live, or, before
+    /// there was one, as were allocated; in a minor one, as many as in the last minor one.
+    pub(super) fn left(&self) -> usize {
+        let expected = match self.space.cycle.number() {
+            _ if self.trace.generations.is_minor() => self.trace.generations.young(),
+            0 => self.space.pacing.allocated.get(),
+            _ => self.space.pacing.live_slots(),
+        };
+        expected.saturating_sub(self.marked_so_far())
+    }
+
+    /// Whether a cycle is to begin, or under way.
+    pub(super) fn is_owed(&self) -> bool {
+        matches!(self.space.cycle.phase(), Phase::Marking | Phase::Moving)
+            || self.space.pacing.is_due(&self.space.target())
+            || self.trace.generations.is_clearing()
+            || self.is_to_compact()
+    }
+}
+
+/// The stopped world of a heap, around what one of its mutators marks and moves.
+struct Stopped<'a>(&'a Heap, &'a Mutator);
+
+impl Around for Stopped<'_> {
+    fn each_tracer(&self, with: &mut dyn FnMut(&Tracer)) {
+        self.0.each_mutator(|mutator| with(&mutator.tracer));
+    }
+
+    fn scan_stacks(&self, tracer: &Tracer) {
+        self.0.each_mutator(|mutator| {
+            // Each stack's references in a chunk of its own: what one mutator made lies together, in its
+            // processor's caches, and marking threads should not meet in the same lines of marks.
+            tracer.publish();
+            mutator.stack.scan(tracer);
+            tracer.publish_for(&mutator.tracer);
+        });
+    }
+
+    fn parked(&self) -> usize {
+        let mut parked = 0;
+        self.0.world.each(|handshake| {
+            let other = !core::ptr::eq(handshake, &self.1.handshake);
+            parked += usize::from(other && handshake.is_parked());
+            true
+        });
+        parked
+    }
+
+    fn call(&self) {
+        self.0.world.call_for_help();
+    }
+
+    fn left(&self) -> usize {
+        self.0.left()
+    }
+
+    fn during(&self, span: Span, work: &mut dyn FnMut() -> bool) -> bool {
+        self.0.during(span, self.1, work)
+    }
+
+    fn settle(&self) {
+        self.0.each_mutator(Mutator::settle);
+    }
+
+    fn each_open_page(&self, with: &mut dyn FnMut(&Page)) {
+        self.0.each_mutator(|mutator| mutator.each_page_in_use(&mut *with));
+    }
+
+    fn place(&self, page_list: usize, size: usize) -> Option<(*mut u8, &'static Page, usize)> {
+        self.1.place(page_list, size)
     }
 }

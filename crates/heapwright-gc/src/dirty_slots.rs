@@ -14,17 +14,13 @@
 //!
 //! The object lives until the sweep after next, because it was traced already: it was marked, or is new.
 //!
-//! Filled by `raw` and `moving`, emptied by `cycle` and `moving`.
+//! Filled by `raw` and `stores`, emptied by `mark` and `moving`.
 
 use super::bag;
-use super::cycle::Phase;
-use super::heap::Heap;
+use super::find;
 use super::layout;
-use super::mutator::Mutator;
-use super::tracer::{self, Tracer};
-
-/// Traces a place: reports what it leads to.
-pub(super) type TraceSlot = unsafe fn(place: *mut u8, tracer: &Tracer);
+use super::phase::Phase;
+use super::tracer::{TraceSlot, Tracer};
 
 /// A place, and the function that traces it.
 type Place = (*mut u8, TraceSlot);
@@ -48,47 +44,42 @@ pub(super) unsafe fn one(slot: *mut u8, tracer: &Tracer) {
     unsafe { tracer.mark_slot(slot.cast()) };
 }
 
-impl Heap {
+impl Tracer {
     /// Something is stored in `place`, in the object `parent`, before the next safepoint: `place` is traced
     /// again if it was before. While all is marked, or objects are moved.
-    pub(super) fn note_dirty_slot(
-        &self,
-        me: &Mutator,
-        parent: *mut u8,
-        place: *mut u8,
-        trace: TraceSlot,
-    ) {
+    pub(super) fn note_dirty_slot(&self, parent: *mut u8, place: *mut u8, trace: TraceSlot) {
+        let (space, of) = (self.space(), self.of());
         let traced = |(_, page_list)| layout::is_traced(page_list);
+        let is_marking = || space.cycle.phase() == Phase::Marking;
         // While marking goes on, an object without a mark was not traced yet.
-        let was_scanned = || self.cycle.phase() != Phase::Marking || self.is_marked(parent);
-        let recent = &me.tracer.dirty_slots;
-        if !tracer::list_of(parent.addr(), self.tag()).is_some_and(traced)
+        let was_scanned = || !is_marking() || space.is_marked(parent);
+        if !find::list_of(parent.addr(), space.tag()).is_some_and(traced)
             || !was_scanned()
-            || recent.has(place.addr(), trace as usize)
+            || self.dirty_slots.has(place.addr(), trace as usize)
         {
             return;
         }
         let entry: Place = (place, trace);
-        if recent.push(self, &self.dirty_slots, entry) {
+        if self.dirty_slots.push(&of.marking, &of.dirty_slots, entry) {
             return;
         }
-        if self.cycle.phase() == Phase::Marking {
+        if is_marking() {
             self.note_overflow(parent);
         } else {
             // The place will not be traced again: so nothing that it may lead to moves.
-            self.abandon_plan();
+            space.abandon_plan();
         }
     }
 
     /// Traces all dirty slots. While the world stands still, and tracers have given what they had.
-    pub(super) fn trace_dirty_slots(&self, tracer: &Tracer) {
-        while let Some(chunk) = self.dirty_slots.take() {
+    pub(super) fn trace_dirty_slots(&self) {
+        while let Some(chunk) = self.of().dirty_slots.take() {
             bag::each(chunk, |(place, trace): Place| {
                 // SAFETY: the caller that reported it gave the function for it; its object was traced already,
                 // marked or new, and so lives until the sweep after next.
-                unsafe { trace(place, tracer) };
+                unsafe { trace(place, self) };
             });
-            self.give_back(chunk);
+            self.of().marking.give_back(chunk);
         }
     }
 }

@@ -7,13 +7,14 @@
 //! Once a collection, by the thread that collected, after it let the others go: so the function may take a lock that a
 //! mutator holds, though it may not allocate or collect.
 //!
-//! Noted by `marking` and `guardians`, told by `cycle`.
+//! Noted by `settling`, told by `cycle`.
 
 use core::ffi::c_void;
 
 use heapwright_substrate::sync::Lock;
 
 use super::cell::Num;
+use super::locks::With;
 
 /// What is called with the context when some are due.
 pub type SomeAreDue = unsafe extern "C" fn(context: *mut c_void);
@@ -60,18 +61,8 @@ impl Due {
         self.choose(None, core::ptr::null_mut());
     }
 
-    /// Holds the lock across a fork.
-    pub(super) fn before_fork(&self) {
-        self.whom.acquire();
-    }
-
-    /// Gives it back on either side of a fork.
-    ///
-    /// # Safety
-    ///
-    /// Follows [`Due::before_fork`] in the forking thread or its copy.
-    pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.whom.release() };
+    /// Hands its lock to `with`.
+    pub(super) fn each_lock(&self, with: With<'_>) {
+        with(&self.whom);
     }
 }

@@ -94,12 +94,12 @@ impl Heap {
             me.tracer.publish();
             self.with_marks_of_remembered(|| {
                 self.write_start(&mut writer);
-                for page in self.supply.pages.all().filter(|page| page.state() != State::None) {
+                for page in self.space.pages.all().filter(|page| page.state() != State::None) {
                     self.write_page(&mut writer, page);
                 }
                 let mut names = Names { table, count: 0 };
-                let Some(kept) = AllKept::of(self) else { return false };
-                self.each_page(|page| {
+                let Some(kept) = self.all_kept() else { return false };
+                self.space.each_page(|page| {
                     self.write_objects(&mut writer, &me.tracer, &mut names, &kept, page);
                     writer.is_good()
                 });
@@ -112,9 +112,9 @@ impl Heap {
     fn write_start(&self, writer: &mut record::Writer<'_, impl FnMut(&[u8]) -> bool>) {
         let statistics = self.statistics();
         let mut pools = [0; LARGE];
-        let count = self.sizes().pools();
+        let count = self.space.sizes().pools();
         for (pool, to) in pools.iter_mut().enumerate().take(count) {
-            *to = self.sizes().slot(pool) as u64;
+            *to = self.space.sizes().slot(pool) as u64;
         }
         let heap = record::Heap {
             page_size: UNIT as u64,
@@ -136,7 +136,7 @@ impl Heap {
             evacuated_pages: statistics.evacuated_pages,
             kept_pages: statistics.kept_pages,
         };
-        writer.start(&heap, word(self.options().layout), &pools[..count]);
+        writer.start(&heap, word(self.space.options().layout), &pools[..count]);
     }
 
     fn write_page(&self, writer: &mut record::Writer<'_, impl FnMut(&[u8]) -> bool>, page: &Page) {
@@ -145,7 +145,7 @@ impl Heap {
         let mut old = 0;
         let slot = page.slot.get();
         if !empty {
-            for offset in page.objects().filter(|&offset| self.holds(page, offset)) {
+            for offset in page.objects().filter(|&offset| self.space.holds(page, offset)) {
                 let number = offset / slot.max(1);
                 occupancy[number / 64] |= 1 << (number % 64);
                 old += u32::from(self.is_seen_old(page, offset));
@@ -186,7 +186,7 @@ impl Heap {
         page: &Page,
     ) {
         let kind = page.kind() as u8;
-        for offset in page.objects().filter(|&offset| self.holds(page, offset)) {
+        for offset in page.objects().filter(|&offset| self.space.holds(page, offset)) {
             let object = page.base().wrapping_add(offset);
             let name = self.runtime().type_name(object);
             let (type_id, new) = names.number(name);
@@ -204,7 +204,7 @@ impl Heap {
                 old: self.is_seen_old(page, offset),
             });
             let mut leads_to = |reference: *mut u8| {
-                if self.object_at(reference).is_some() {
+                if self.space.object_at(reference).is_some() {
                     writer.reference(reference.addr() as u64);
                 }
             };
@@ -222,17 +222,17 @@ impl Heap {
     ) {
         let mut report = |kind, mutator: u32, source: &dyn Fn(&Tracer)| {
             tracer.looking(|tracer| source(tracer), &mut |object| {
-                if self.object_at(object).is_some() {
+                if self.space.object_at(object).is_some() {
                     let address = object.addr() as u64;
                     writer.root(&record::Root { kind, mutator, address });
                 }
             });
         };
         report(record::RootKind::Handle, 0, &|tracer| {
-            self.handles.each(|object| tracer.mark(object));
+            self.trace.handles.each(|object| tracer.mark(object));
         });
         report(record::RootKind::Finalizer, 0, &|tracer| {
-            self.finalizers.lock().each_due(|object| tracer.mark(object));
+            self.trace.finalizers.lock().each_due(|object| tracer.mark(object));
         });
         report(record::RootKind::Callback, 0, &|tracer| self.runtime().roots(tracer));
         self.each_mutator(|mutator| {

@@ -26,14 +26,12 @@
 
 use core::ffi::c_void;
 
+pub use super::abi::GC_PRIORITIES as PRIORITIES;
 use super::array::Array;
 use super::kept::Kept;
 
 /// What is called with the object and the context.
 pub type Finalizer = unsafe extern "C" fn(object: *mut c_void, context: *mut c_void);
-
-/// How many priorities there are: 0 is the highest.
-pub const PRIORITIES: usize = 4;
 
 /// One of them.
 #[derive(Clone, Copy)]

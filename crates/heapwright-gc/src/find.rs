@@ -10,13 +10,13 @@
 //! asks for any word that it finds. A page may be made or go at the same time; then the answer is
 //! that there is none.
 //!
-//! Called by `tracer`, `moving`, `remembered`, `dump` and `verify`, and for `describe`.
+//! Part of `space`. Called by `tracer`, `moving`, `dump` and `verify`, and for `describe`.
 
-use heapwright_substrate::address_map::{Kind as UnitKind, MAP};
+use heapwright_substrate::address_map::{Entry, Kind as UnitKind, MAP};
 
-use super::heap::Heap;
+use super::layout::{KINDS, LARGE, PAGE_LISTS};
 use super::page::Page;
-use super::tracer;
+use super::space::Space;
 
 /// A slot of a page, as it was seen.
 pub(super) struct PageSlot {
@@ -27,7 +27,15 @@ pub(super) struct PageSlot {
     pub(super) holds: bool,
 }
 
-impl Heap {
+/// The page list of an object's page, if it is an object of the heap whose entries have `tag`.
+#[inline]
+pub(super) fn list_of(address: usize, tag: u32) -> Option<(usize, usize)> {
+    let (unit, entry): (usize, Entry) = MAP.lookup(address);
+    let page_list = entry.page_list(tag);
+    (page_list < PAGE_LISTS).then_some((unit, page_list))
+}
+
+impl Space {
     /// The unit at which the page begins that an address lies in, if it is one of this heap's.
     pub(super) fn head_of(&self, address: usize) -> Option<usize> {
         let (unit, entry) = MAP.lookup(address);
@@ -35,12 +43,12 @@ impl Heap {
             UnitKind::CollectedRest(head) => head,
             _ => unit,
         };
-        tracer::list_of(MAP.address_of(head).addr(), self.tag()).map(|_| head)
+        list_of(MAP.address_of(head).addr(), self.tag()).map(|_| head)
     }
 
     /// The page that an address lies in, if it is one of this heap's.
     pub(super) fn page_of(&self, address: usize) -> Option<&Page> {
-        self.supply.pages.at_unit(self.head_of(address)?)
+        self.pages.at_unit(self.head_of(address)?)
     }
 
     /// The object that an address lies in. Of those that mutators have just allocated it knows as
@@ -49,14 +57,16 @@ impl Heap {
         self.find_if(address, |page, start| self.holds(page, start))
     }
 
-    /// As [`Heap::find`], of objects that were just allocated as well: walks the mutators.
-    pub(super) fn find_fresh(&self, address: *const u8) -> Option<*mut u8> {
+    /// As [`Space::find`], of objects that were just allocated as well: `is_fresh` looks whether a mutator's region
+    /// has handed out the slot of a page that begins at an address.
+    pub(super) fn find_or(
+        &self,
+        address: *const u8,
+        is_fresh: impl FnOnce(&Page, *mut u8) -> bool,
+    ) -> Option<*mut u8> {
         self.find_if(address, |page, start| {
             page.held.holds_or(page.marks(), self.cycle.counter(), start, || {
-                let start = page.base().wrapping_add(start);
-                let mut found = false;
-                self.each_mutator(|mutator| found |= mutator.has_used(page, start));
-                found
+                is_fresh(page, page.base().wrapping_add(start))
             })
         })
     }
@@ -79,7 +89,7 @@ impl Heap {
         address: usize,
         holds: impl FnOnce(&Page, usize) -> bool,
     ) -> Option<PageSlot> {
-        let page = self.supply.pages.at_unit(head)?;
+        let page = self.pages.at_unit(head)?;
         let seen = page.held.look()?;
         let start = Self::start_in(page, head, address)?;
         let found = PageSlot { start, size: page.slot.get(), holds: holds(page, start) };
@@ -89,7 +99,7 @@ impl Heap {
     /// The page that begins at unit `head`, and where the slot begins there that an address
     /// lies in. While the world stands still.
     pub(super) fn slot_in(&self, head: usize, address: usize) -> Option<(&Page, usize)> {
-        let page = self.supply.pages.at_unit(head)?;
+        let page = self.pages.at_unit(head)?;
         page.held.look()?;
         Some((page, Self::start_in(page, head, address)?))
     }
@@ -108,16 +118,26 @@ impl Heap {
         page.held.holds(page.marks(), self.cycle.counter(), offset)
     }
 
+    /// Bytes of the slot of an object of the heap.
+    pub(super) fn size_of(&self, object: *const u8) -> usize {
+        let (unit, entry) = MAP.lookup(object.addr());
+        match entry.page_list(self.tag()) {
+            page_list if page_list / KINDS == LARGE => self.large_size(unit),
+            page_list if page_list < PAGE_LISTS => self.slot(page_list),
+            _ => 0,
+        }
+    }
+
     /// Bytes of the large object that begins at `unit`.
     #[cold]
     pub(super) fn large_size(&self, unit: usize) -> usize {
-        self.supply.pages.at_unit(unit).map_or(0, |page| page.slot.get())
+        self.pages.at_unit(unit).map_or(0, |page| page.slot.get())
     }
 
     /// Bytes that it has of the heap.
     #[cold]
     pub(super) fn large_footprint(&self, unit: usize) -> usize {
-        self.supply.pages.at_unit(unit).map_or(0, Page::footprint)
+        self.pages.at_unit(unit).map_or(0, Page::footprint)
     }
 
     /// The page of an address, if it begins one of the heap's objects, and its place there.
@@ -126,7 +146,7 @@ impl Heap {
             return None;
         }
         let unit = MAP.unit_of(address.addr());
-        let page = self.supply.pages.at_unit(unit)?;
+        let page = self.pages.at_unit(unit)?;
         Some((page, address.addr() - page.base().addr()))
     }
 }

@@ -19,9 +19,10 @@
 use heapwright_substrate::describe::{self, Front};
 use heapwright_substrate::fork::{self, Handlers, Part};
 use heapwright_substrate::os::{self, Exit};
-use heapwright_substrate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use heapwright_substrate::sync::atomic::{AtomicBool, Ordering};
 
-use super::cell::Num;
+use super::attach;
+use super::forks;
 use super::heap::{self, Heap};
 use super::mutator::{self, Mutator};
 use super::world::{self, Handshake, WithWorld};
@@ -38,40 +39,11 @@ const STOPPED: usize = 1;
 /// It has, but a mutator did not stop.
 const MOVES: usize = 2;
 
-/// How many forks this process is away from the first one: what was known of threads and processes holds for one
-/// number.
-static FORKS: AtomicUsize = AtomicUsize::new(0);
-
-/// How many forks led to this process. Any number of threads may ask.
-pub(super) fn forks() -> usize {
-    FORKS.load(Ordering::Relaxed)
-}
-
-/// A heap's part in forks. Zero has none.
-pub(super) struct ForkPart {
-    /// What it is in the fork under way.
-    part: Num,
-    /// Whether it was copied while a mutator was at work: nothing is collected any more.
-    poisoned: Num,
-}
-
-impl ForkPart {
-    /// Whether the heap was copied while a mutator was at work, so that nothing of it may be collected.
-    pub(super) fn is_poisoned(&self) -> bool {
-        self.poisoned.get() != 0
-    }
-
-    /// The heap ends.
-    pub(super) fn end(&self) {
-        self.poisoned.set(0);
-    }
-}
-
 /// Takes part from now on, in forks and in descriptions.
 pub(super) fn join() {
     static JOINED: AtomicBool = AtomicBool::new(false);
     if !JOINED.load(Ordering::Acquire) {
-        os::on_thread_exit(Exit::Mutators, mutator::thread_ends);
+        os::on_thread_exit(Exit::Mutators, attach::thread_ends);
         fork::join(Part::Collected, &HANDLERS);
         describe::read_with(Front::Collected, &super::READER);
         JOINED.store(true, Ordering::Release);
@@ -117,7 +89,7 @@ fn before() {
         });
         if heap.is_open() {
             heap.world.before_fork();
-            heap.before_fork();
+            heap.each_lock(&mut |lock| lock.acquire());
         }
     }
 }
@@ -129,7 +101,7 @@ unsafe fn unlock() {
     for heap in heap::all().filter(|heap| heap.fork.part.get() != NO_PART) {
         // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
         // copy of.
-        unsafe { heap.after_fork() };
+        heap.each_lock(&mut |lock| unsafe { lock.release() });
         // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
         // copy of.
         unsafe { heap.world.after_fork() };
@@ -145,7 +117,7 @@ unsafe fn unlock() {
 }
 
 fn in_child(alone: bool) {
-    FORKS.fetch_add(1, Ordering::Relaxed);
+    forks::note();
     if alone {
         return;
     }
@@ -154,13 +126,13 @@ fn in_child(alone: bool) {
         if heap.fork.part.get() == MOVES {
             heap.fork.poisoned.set(1);
         }
-        heap.marking.forget_others();
+        heap.trace.marking.forget_others();
         heap.world.forget_others(own_handshake(heap), |handshake| {
             // SAFETY: a handshake of a heap's world is a mutator's.
             let other = unsafe { Mutator::of(handshake) };
             // What it made is found by address.
             other.settle();
-            other.each_page_in_use(|page| heap.note_used(page));
+            other.each_page_in_use(|page| heap.moving.note_used(&heap.space, page));
             heap.forget_mutator(other);
         });
     }
@@ -169,7 +141,7 @@ fn in_child(alone: bool) {
 #[cfg(test)]
 mod tests {
     use super::super::LEAF;
-    use super::super::cycle::Phase;
+    use super::super::phase::Phase;
     use super::super::raw::{Options, Runtime};
     use super::*;
 
@@ -178,15 +150,15 @@ mod tests {
         let slot = Heap::make(Options::new(), Runtime::new()).unwrap();
         let heap = &slot.value;
         let mutator = Mutator::attach(heap).unwrap();
-        heap.cycle.enter(Phase::Moving);
+        heap.space.cycle.enter(Phase::Moving);
         heap.fork.poisoned.set(1);
         for _ in 0..8 {
             assert!(!mutator.value.alloc(200_000, LEAF as usize).is_null());
             mutator.value.owe(1 << 20);
             assert!(!mutator.value.alloc(100, LEAF as usize).is_null());
         }
-        assert_eq!(heap.cycle.phase(), Phase::Moving);
-        heap.cycle.enter(Phase::Idle);
+        assert_eq!(heap.space.cycle.phase(), Phase::Moving);
+        heap.space.cycle.enter(Phase::Idle);
         Mutator::detach(mutator);
         Heap::end(slot);
     }

@@ -23,7 +23,7 @@
 //! time is up and it says so. Workers come and go as they stop at safepoints; a thread that has nothing
 //! to do waits until there is something, or all is done.
 //!
-//! Used by `tracer` and `cycle`; loom-checked (`gang/loom_tests.rs`).
+//! Used by `tracer`, `mark` and `help`; loom-checked (`gang/loom_tests.rs`).
 
 use core::ptr;
 
@@ -324,21 +324,10 @@ impl Gang {
         inner.done = true;
     }
 
-    /// Holds the lock across a fork.
+    /// Hands its lock to `with`.
     #[cfg(not(loom))]
-    pub(crate) fn before_fork(&self) {
-        self.inner.acquire();
-    }
-
-    /// Gives it back on either side of a fork.
-    ///
-    /// # Safety
-    ///
-    /// Follows [`Gang::before_fork`] in the forking thread or its copy.
-    #[cfg(not(loom))]
-    pub(crate) unsafe fn after_fork(&self) {
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.inner.release() };
+    pub(crate) fn each_lock(&self, with: super::locks::With<'_>) {
+        with(&self.inner);
     }
 }
 

@@ -19,21 +19,19 @@
 //! Boehm, Bobrow, Shenker: "Combining generational and conservative garbage collection", 1990: sticky mark
 //! bits.)
 //!
-//! Called by `cycle`, `pacing`, `moving`, `tracer` and `raw`.
+//! Part of `trace`. Called by `cycle`, `sweep`, `moving`, `tracer` and `raw`.
 
 use core::sync::atomic::{Ordering::Release, fence};
 
 use heapwright_substrate::os;
 
 use super::bits;
-use super::cell::Num;
-use super::cycle::{Phase, STORES};
+use super::cell::{Num, clear};
 use super::growth::{self, Outcome};
-use super::heap::Heap;
 use super::held::{State, StickyMarks};
 use super::minors::Minors;
-use super::mutator::Mutator;
 use super::remembered::Remembered;
+use super::space::Space;
 
 /// Pages whose marks are cleared under one lock.
 const CLEARED_AT_A_TIME: usize = 64;
@@ -46,12 +44,12 @@ pub(super) struct Generations {
     /// Which marks the last cycle's sweep leaves: a [`StickyMarks`].
     sticky: Num,
     /// Whether the next cycle is to be a major one, although marks stayed.
-    wants_major: Num,
+    pub(super) wants_major: Num,
     /// Scopes within which cycles are minor, and whether there ever was one.
     scopes: Num,
     has_scopes: Num,
     /// The number of the next page whose sticky marks are to be cleared; 0: none.
-    clearing: Num,
+    pub(super) clearing: Num,
     /// Bytes that the last major cycle found live, and that the last minor one marked.
     live_at_major: Num,
     young: Num,
@@ -176,9 +174,21 @@ impl Generations {
         }
     }
 
-    /// Chooses what the next cycle is to be, which is what marks are for until then. Returns which
-    /// marks are to stay.
-    fn choose_next(&self, live: usize, goal: usize, survival: Survival) -> StickyMarks {
+    /// Marking has ended: chooses what the next cycle is to be, which is what marks are for until then, in a heap that
+    /// `has` generations. Whether marks are to stay.
+    pub(super) fn choose_next(
+        &self,
+        has: bool,
+        live: usize,
+        goal: usize,
+        survival: Survival,
+    ) -> bool {
+        let sticky = if has { self.choose(live, goal, survival) } else { StickyMarks::Nothing };
+        self.set_sticky_marks(sticky);
+        sticky != StickyMarks::Nothing
+    }
+
+    fn choose(&self, live: usize, goal: usize, survival: Survival) -> StickyMarks {
         let Survival { allocated, survived } = survival;
         let live_at_major = self.live_at_major.get();
         let outcome = Outcome { live, live_at_major, goal, allocated, survived };
@@ -200,79 +210,37 @@ impl Generations {
     pub(super) fn end(&self) {
         self.remembered.end();
         self.pay.end();
-        for number in [
-            &self.minor,
-            &self.sticky,
-            &self.wants_major,
-            &self.scopes,
-            &self.has_scopes,
-            &self.clearing,
-            &self.live_at_major,
-            &self.young,
-            &self.allocated_last,
-            &self.minors,
-        ] {
-            number.set(0);
+        clear! { self:
+            minor sticky wants_major scopes has_scopes clearing live_at_major young
+            allocated_last minors
         }
     }
-}
 
-impl Heap {
-    /// Marking has ended: chooses which marks are to stay, and for which stores barriers are.
-    pub(super) fn choose_next(&self, survival: Survival) {
-        let mut sticky = StickyMarks::Nothing;
-        if self.options().generations {
-            let (live, goal) = (self.pacing.live(), self.pacing.goal());
-            sticky = self.generations.choose_next(live, goal, survival);
-        }
-        self.generations.set_sticky_marks(sticky);
-        self.set_barrier(if sticky == StickyMarks::Nothing { 0 } else { STORES });
-    }
-
-    /// Clears sticky marks, if the next cycle is to be a major one: a few pages at a time,
-    /// until `deadline`; 0: no matter how late. Once begun there is no way back. Whether all that is to
-    /// be done is. While nothing is marked, and every page has been claimed for the sweep.
-    pub(super) fn clear_sticky_marks(&self, me: &Mutator, deadline: u64) -> bool {
-        let generations = &self.generations;
-        if generations.sticky_marks() == StickyMarks::Nothing {
-            return true;
-        }
-        if !generations.is_clearing() {
-            let major = generations.wants_major.get() != 0 || self.moving.wants_major();
-            let wanted = major && !generations.are_majors_deferred();
-            if !wanted && !generations.remembered.has_lost() {
-                return true;
-            }
-            // A mutator that is still at the last pages of the sweep has finished them when it stops.
-            me.stack.note();
-            if !self.stop_world(me) {
-                return false;
-            }
-            generations.clearing.set(usize::from(self.cycle.phase() == Phase::Idle));
-            self.go_on(me);
-        }
+    /// Clears sticky marks, from the first page on or where it was left: a few pages at a time, until `deadline`; 0: no matter
+    /// how late. Whether none is left. While nothing is marked, and every page has been claimed for the sweep.
+    pub(super) fn clear_some(&self, space: &Space, deadline: u64) -> bool {
         loop {
             // Under the lock pages neither come nor go, and another mutator that does this goes on from here.
-            let lists = self.supply.lists.lock();
-            let from = generations.clearing.get();
+            let lists = space.lists.lock();
+            let from = self.clearing.get();
             if from == 0 {
-                return generations.sticky_marks() == StickyMarks::Nothing;
+                return self.sticky_marks() == StickyMarks::Nothing;
             }
-            let end = self.supply.pages.made() + 1;
+            let end = space.pages.made() + 1;
             let to = (from + CLEARED_AT_A_TIME).min(end);
             // A thread that sees a mark gone sees that the sweep that had left it is over (see `held`).
             fence(Release);
-            for page in (from..to).filter_map(|number| self.supply.pages.get(number)) {
+            for page in (from..to).filter_map(|number| space.pages.get(number)) {
                 if page.state() == State::InUse {
                     bits::clear(page.marks());
                 }
             }
             if to == end {
-                generations.set_sticky_marks(StickyMarks::Nothing);
-                generations.clearing.set(0);
+                self.set_sticky_marks(StickyMarks::Nothing);
+                self.clearing.set(0);
                 return true;
             }
-            generations.clearing.set(to);
+            self.clearing.set(to);
             drop(lists);
             if deadline != 0 && os::now_ns() >= deadline {
                 return false;

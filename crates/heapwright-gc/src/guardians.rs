@@ -22,14 +22,13 @@
 //! The guardian itself is any object that the runtime chooses to be it: it stores the number, which leads to the list of what can be
 //! retrieved in constant time, and forgets it with the object. So nothing of ours is in an object, nor is there a root.
 //!
-//! Arrays under a lock of their own; judged by `marking`.
+//! Arrays under a lock of their own; judged by `settling`.
 
 use heapwright_substrate::sync::Lock;
 
 use super::array::Array;
-use super::heap::Heap;
 use super::kept::Kept;
-use super::mutator::Mutator;
+use super::locks::With;
 
 /// A heap's guardians. Zero has none.
 pub(super) struct Guardians {
@@ -272,6 +271,31 @@ impl Guardians {
         self.inner.lock().pending
     }
 
+    /// Marks what guardians keep. Whether there was any; if not, whether anything has become inaccessible that they
+    /// retrieve, which is marked then. While nothing else is left to mark.
+    pub(super) fn ask(
+        &self,
+        is_unmarked: impl Fn(*mut u8) -> bool,
+        mut mark: impl FnMut(*mut u8),
+    ) -> (bool, bool) {
+        let mut inner = self.inner.lock();
+        if inner.is_empty() {
+            return (false, false);
+        }
+        if inner.mark(&is_unmarked, &mut mark) {
+            return (true, false);
+        }
+        (false, inner.retrieve(&is_unmarked, &mut mark) > 0)
+    }
+
+    /// Guardians to which nothing leads go. When everything is marked.
+    pub(super) fn sweep(&self, is_unmarked: impl Fn(*mut u8) -> bool) {
+        let mut inner = self.inner.lock();
+        if !inner.is_empty() {
+            inner.sweep(&is_unmarked);
+        }
+    }
+
     /// Calls `with` for all that guardians keep.
     pub(super) fn each_kept(&self, with: &mut impl FnMut(Kept)) {
         self.inner.lock().each_kept(with);
@@ -291,47 +315,8 @@ impl Guardians {
         (inner.free_guardian, inner.free_retrieved, inner.pending) = (0, 0, 0);
     }
 
-    /// Holds the lock across a fork.
-    pub(super) fn before_fork(&self) {
-        self.inner.acquire();
-    }
-
-    /// Gives it back on either side of a fork.
-    ///
-    /// # Safety
-    ///
-    /// Follows [`Guardians::before_fork`] in the forking thread or its copy.
-    pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.inner.release() };
-    }
-}
-
-impl Heap {
-    /// Marks what guardians keep. Whether there was any; if not, whether anything has become inaccessible that they
-    /// retrieve, which is marked then. While nothing else is left to mark.
-    pub(super) fn ask_guardians(&self, me: &Mutator) -> bool {
-        let mut inner = self.guardians.inner.lock();
-        if inner.is_empty() {
-            return false;
-        }
-        let is_unmarked = |object| self.is_unmarked(object);
-        let mut mark = |object| me.tracer.edge(object);
-        if inner.mark(&is_unmarked, &mut mark) {
-            return true;
-        }
-        let found = inner.retrieve(&is_unmarked, &mut mark) > 0;
-        if found {
-            self.due.note();
-        }
-        found
-    }
-
-    /// Guardians to which nothing leads go. When everything is marked.
-    pub(super) fn sweep_guardians(&self) {
-        let mut inner = self.guardians.inner.lock();
-        if !inner.is_empty() {
-            inner.sweep(&|object| self.is_unmarked(object));
-        }
+    /// Hands its lock to `with`.
+    pub(super) fn each_lock(&self, with: With<'_>) {
+        with(&self.inner);
     }
 }

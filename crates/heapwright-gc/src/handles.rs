@@ -22,6 +22,7 @@ use heapwright_substrate::sync::Lock;
 use heapwright_substrate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use super::cell::{Num, Ptr};
+use super::locks::With;
 use super::table::Table;
 
 /// Cells that a mutator takes at a time.
@@ -182,18 +183,8 @@ impl Handles {
         self.balance.set(0);
     }
 
-    /// Holds the lock across a fork.
-    pub(super) fn before_fork(&self) {
-        self.inner.acquire();
-    }
-
-    /// Gives it back on either side of a fork.
-    ///
-    /// # Safety
-    ///
-    /// Follows [`Handles::before_fork`] in the forking thread or its copy.
-    pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.inner.release() };
+    /// Hands its lock to `with`.
+    pub(super) fn each_lock(&self, with: With<'_>) {
+        with(&self.inner);
     }
 }

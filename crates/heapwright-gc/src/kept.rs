@@ -13,7 +13,6 @@
 //! Called by `dump` and `verify`, while the world stands still.
 
 use super::array::Array;
-use super::heap::Heap;
 
 /// As long as both objects live, another one does.
 #[derive(Clone, Copy)]
@@ -28,13 +27,11 @@ pub(super) struct Kept {
 pub(super) struct AllKept(Array<Kept>);
 
 impl AllKept {
-    /// `None` where there is no memory.
-    pub(super) fn of(heap: &Heap) -> Option<Self> {
+    /// What `each` calls its argument for. `None` where there is no memory.
+    pub(super) fn of(each: impl FnOnce(&mut dyn FnMut(Kept))) -> Option<Self> {
         let mut all = Self(Array::new());
         let mut whole = true;
-        let mut add = |kept: Kept| whole &= kept.by == kept.object || all.0.push(kept);
-        heap.guardians.each_kept(&mut add);
-        heap.finalizers.lock().each_kept(&mut add);
+        each(&mut |kept| whole &= kept.by == kept.object || all.0.push(kept));
         all.0.sort_unstable_by_key(|kept| kept.by.addr());
         whole.then_some(all)
     }

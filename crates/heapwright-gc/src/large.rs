@@ -13,14 +13,14 @@
 //! the chunk had used before may have pages everywhere: those behind the object are given back at once, if they are an eighth of it
 //! or the limit leaves no room for them.
 //!
-//! A page of up to [`MOST`] grains whose object died stays with the heap, in a list of those with the same footprint. An object takes one whose
+//! A page of up to `MOST` grains whose object died stays with the heap, in a list of those with the same footprint. An object takes one whose
 //! footprint is at most an eighth larger than it needs; else a smaller one of as many units, which grows; else a new run. Where the limit does
 //! not let the heap grow, any of as many units will do. Pages that wait count as empty ones do, and give way to pages for small objects.
 //!
 //! (Segregated fits, as in Wilson et al., 1995, of memory that is there and not of addresses. Slots in pages of several units
 //! were the other way: see docs/decisions.md.)
 //!
-//! Part of `page_supply` and `page_lists`.
+//! Part of `space` and `page_lists`.
 
 use core::ptr;
 
@@ -30,20 +30,12 @@ use heapwright_substrate::os::{Memory, SYSTEM};
 use heapwright_substrate::runs;
 use heapwright_substrate::size_class::UNIT;
 
+use super::free_large::{FreeLarge, GRAINS, MOST, WASTE};
 use super::held::State;
-use super::pacing::Pacing;
+use super::layout::LARGE;
 use super::page::Page;
 use super::page_lists::PageLists;
-use super::page_supply::{PageSupply, Wanted};
-use super::pages::Pages;
-
-/// Bytes by which the footprints of two lists differ.
-const GRAIN: usize = 4 << 10;
-const GRAINS: usize = UNIT / GRAIN;
-/// Grains of the largest page that waits: 256 KiB.
-const MOST: usize = 64;
-/// The part of an object that may be in memory, and is not used.
-const WASTE: usize = 8;
+use super::space::{Space, Wanted};
 
 /// Bytes that an object of `size` bytes has of memory: whole system pages.
 pub(super) fn footprint(size: usize) -> usize {
@@ -55,113 +47,16 @@ pub(super) fn is_too_large(size: usize, most: usize) -> bool {
     size / UNIT >= MAX_UNITS || footprint(size) > most
 }
 
-/// Pages of one slot that wait for an object, by footprint. Under the lock of the page lists.
-pub(super) struct FreeLarge {
-    first: [usize; MOST],
-    /// Which lists have pages, as bits.
-    any: u64,
-    /// Bytes of all of them.
-    bytes: usize,
-    /// The fewest since they were last looked after.
-    low: usize,
-}
-
-/// The lists of `from..to` grains, as bits.
-fn lists(from: usize, to: usize) -> u64 {
-    let below = |grains: usize| match grains {
-        0..MOST => (1 << grains) - 1,
-        _ => u64::MAX,
-    };
-    below(to.saturating_sub(1)) & !below(from.saturating_sub(1))
-}
-
-impl FreeLarge {
-    pub(super) const NONE: Self = Self { first: [0; MOST], any: 0, bytes: 0, low: 0 };
-
-    /// Bytes of them.
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// Whether a page is such as may wait.
-    fn suits(page: &Page) -> bool {
-        page.units.get() <= MOST / GRAINS
-    }
-
-    fn list_of(page: &Page) -> usize {
-        page.footprint().div_ceil(GRAIN) - 1
-    }
-
-    fn put(&mut self, page: &Page) {
-        let list = Self::list_of(page);
-        page.next.set(self.first[list]);
-        self.first[list] = page.number.get();
-        self.any |= 1 << list;
-        self.bytes += page.footprint();
-    }
-
-    /// The last that came, of the list that `choose` chooses among those with pages.
-    fn take<'a>(
-        &mut self,
-        pages: &'a Pages,
-        among: u64,
-        choose: fn(u64) -> u32,
-    ) -> Option<&'a Page> {
-        let among = self.any & among;
-        if among == 0 {
-            return None;
-        }
-        let list = choose(among) as usize;
-        let page = pages.get(self.first[list])?;
-        self.first[list] = page.next.get();
-        if page.next.get() == 0 {
-            self.any &= !(1 << list);
-        }
-        self.bytes -= page.footprint();
-        self.low = self.low.min(self.bytes);
-        Some(page)
-    }
-
-    /// One of so many units, for an object that needs so many bytes of memory: with hardly more, or with less.
-    fn take_for<'a>(&mut self, pages: &'a Pages, units: usize, bytes: usize) -> Option<&'a Page> {
-        let (grains, end) = (bytes.div_ceil(GRAIN), units * GRAINS + 1);
-        let fits = lists(grains, end.min(grains + grains / WASTE + 1));
-        self.take(pages, fits, u64::trailing_zeros)
-            .or_else(|| self.take(pages, lists(end - GRAINS, grains), |lists| lists.ilog2()))
-    }
-
-    /// One of so many units, with as much memory as it may be.
-    fn take_larger<'a>(
-        &mut self,
-        pages: &'a Pages,
-        units: usize,
-        bytes: usize,
-    ) -> Option<&'a Page> {
-        let all = lists(bytes.div_ceil(GRAIN), units * GRAINS + 1);
-        self.take(pages, all, u64::trailing_zeros)
-    }
-
-    /// The largest.
-    fn take_any<'a>(&mut self, pages: &'a Pages) -> Option<&'a Page> {
-        self.take(pages, u64::MAX, |lists| lists.ilog2())
-    }
-
-    /// How many bytes were not needed since this was last asked.
-    fn unneeded(&mut self) -> usize {
-        core::mem::replace(&mut self.low, self.bytes)
-    }
-}
-
-impl PageSupply {
+impl Space {
     /// A page that is one large object: one that waits, or a new one.
-    pub(super) fn new_large(&self, pacing: &Pacing, wanted: Wanted) -> Option<&Page> {
+    pub(super) fn new_large(&self, wanted: Wanted) -> Option<&Page> {
         let size = wanted.slot;
         let units = size.checked_add(UNIT - 1)? / UNIT;
         let page = self
-            .reuse(pacing, wanted, units, FreeLarge::take_for)
-            .or_else(|| self.take_new(pacing, wanted, units, false))
-            .or_else(|| self.reuse(pacing, wanted, units, FreeLarge::take_larger))
-            .or_else(|| self.take_new(pacing, wanted, units, true))?;
+            .reuse(wanted, units, FreeLarge::take_for)
+            .or_else(|| self.take_new(wanted, units, false))
+            .or_else(|| self.reuse(wanted, units, FreeLarge::take_larger))
+            .or_else(|| self.take_new(wanted, units, true))?;
         page.take_large();
         Some(page)
     }
@@ -169,10 +64,9 @@ impl PageSupply {
     /// One that waits, as `take` chooses it.
     fn reuse(
         &self,
-        pacing: &Pacing,
         wanted: Wanted,
         units: usize,
-        take: for<'a> fn(&mut FreeLarge, &'a Pages, usize, usize) -> Option<&'a Page>,
+        take: for<'a> fn(&mut FreeLarge, &'a super::pages::Pages, usize, usize) -> Option<&'a Page>,
     ) -> Option<&Page> {
         let needs = footprint(wanted.slot);
         if units > MOST / GRAINS {
@@ -181,7 +75,7 @@ impl PageSupply {
         let mut lists = self.lists.lock();
         let page = take(&mut lists.free_large, &self.pages, units, needs)?;
         let dirty = page.footprint();
-        if !pacing.is_below(lists.bytes() + needs.max(dirty), wanted.limit) {
+        if !self.pacing.is_below(lists.bytes() + needs.max(dirty), wanted.limit) {
             lists.free_large.put(page);
             return None;
         }
@@ -190,7 +84,7 @@ impl PageSupply {
         page.assign(wanted.page_list, wanted.slot, wanted.cycle);
         // Nobody looks before the object is whole: a sweep of a collection that has yet to begin would be the first.
         lists.add(&self.pages, page);
-        pacing.note_pages(lists.bytes());
+        self.pacing.note_pages(lists.bytes());
         drop(lists);
         if wanted.zero {
             zero(page, dirty);
@@ -199,13 +93,7 @@ impl PageSupply {
     }
 
     /// One of a new run. If it may not be had, empty pages go back for it, one by one, if they `give_way`.
-    fn take_new(
-        &self,
-        pacing: &Pacing,
-        wanted: Wanted,
-        units: usize,
-        give_way: bool,
-    ) -> Option<&Page> {
+    fn take_new(&self, wanted: Wanted, units: usize, give_way: bool) -> Option<&Page> {
         let needs = footprint(wanted.slot);
         let want = if wanted.zero { Want::Zero } else { Want::Any };
         let mut lists = self.lists.lock();
@@ -213,7 +101,7 @@ impl PageSupply {
         let take = || runs::take(units, 1, want, wanted.entry(), Entry::collected_rest);
         let page = self.pages.make()?;
         let run = loop {
-            let may = pacing.is_below(lists.bytes().saturating_add(needs), wanted.limit);
+            let may = self.pacing.is_below(lists.bytes().saturating_add(needs), wanted.limit);
             if let Some(run) = may.then(take).flatten() {
                 break run;
             }
@@ -229,11 +117,11 @@ impl PageSupply {
         // Memory behind the object that it is not worth a call to give back, if there may be as much.
         let keeps_rest = !run.zero
             && rest < needs / WASTE
-            && pacing.is_below(lists.bytes().saturating_add(units * UNIT), wanted.limit);
+            && self.pacing.is_below(lists.bytes().saturating_add(units * UNIT), wanted.limit);
         page.zero_from.set(if keeps_rest { usize::MAX } else { needs });
         // Counted under the lock under which it was asked for: others ask before the object is zero.
         lists.add(&self.pages, page);
-        pacing.note_pages(lists.bytes());
+        self.pacing.note_pages(lists.bytes());
         drop(lists);
         if !run.zero {
             if !keeps_rest && !gives_rest(page, needs) {
@@ -241,7 +129,7 @@ impl PageSupply {
                 let mut lists = self.lists.lock();
                 page.zero_from.set(usize::MAX);
                 lists.large_grows(page, rest);
-                pacing.note_pages(lists.bytes());
+                self.pacing.note_pages(lists.bytes());
             }
             if wanted.zero {
                 zero(page, wanted.slot);
@@ -263,23 +151,16 @@ impl PageSupply {
 
     /// The object of a page is to have `size` bytes, in as many units; those that it has more are zero, if it `clears`. False: the heap may
     /// not have as much.
-    pub(super) fn resize_large(
-        &self,
-        pacing: &Pacing,
-        page: &Page,
-        size: usize,
-        limit: usize,
-        clears: bool,
-    ) -> bool {
+    fn resize_large(&self, page: &Page, size: usize, limit: usize, clears: bool) -> bool {
         let mut lists = self.lists.lock();
         let (has, needs) = (page.footprint(), footprint(size));
         if needs > has {
-            if !pacing.is_below(lists.bytes() + needs - has, limit) {
+            if !self.pacing.is_below(lists.bytes() + needs - has, limit) {
                 return false;
             }
             page.zero_from.set(needs);
             lists.large_grows(page, needs - has);
-            pacing.note_pages(lists.bytes());
+            self.pacing.note_pages(lists.bytes());
         }
         drop(lists);
         let (had, dirty) = (page.slot.get(), size.min(has));
@@ -292,6 +173,28 @@ impl PageSupply {
         true
     }
 
+    /// An object is to have `size` bytes, in a heap of at most `limit`. Whether it has them.
+    pub(super) fn resize(&self, object: *mut u8, size: usize, limit: usize) -> bool {
+        let Some(page) = self.page_of(object.addr()) else { return false };
+        let pool = self.sizes().pool(size);
+        let in_place = || {
+            let clears = self.clears(page.page_list.get());
+            self.resize_large(page, size, limit, clears)
+        };
+        if page.is_large() && self.is_large_of(size, page.units.get()) && in_place() {
+            return true;
+        }
+        if pool != page.pool() || page.is_large() {
+            page.resized.set(1);
+        }
+        size <= page.slot.get()
+    }
+
+    /// Whether an object of `size` bytes is a large one of so many units.
+    pub(super) fn is_large_of(&self, size: usize, units: usize) -> bool {
+        self.sizes().pool(size) == LARGE && size.div_ceil(UNIT) == units
+    }
+
     /// Gives one page that waits back. False: there is none.
     pub(super) fn give_free_large(&self, lists: &mut PageLists) -> bool {
         let Some(page) = lists.free_large.take_any(&self.pages) else { return false };
@@ -302,9 +205,9 @@ impl PageSupply {
 
     /// Gives pages back that waited in vain since the last time, but not more than `most`.
     pub(super) fn give_unneeded(&self, lists: &mut PageLists, most: usize) {
-        let keep = lists.free_large.bytes - lists.free_large.unneeded();
+        let keep = lists.free_large.bytes() - lists.free_large.unneeded();
         for _ in 0..most {
-            if lists.free_large.bytes <= keep || !self.give_free_large(lists) {
+            if lists.free_large.bytes() <= keep || !self.give_free_large(lists) {
                 break;
             }
         }

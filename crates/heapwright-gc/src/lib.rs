@@ -1,7 +1,7 @@
 //! heapwright's collected heap: memory that is found to be free.
 //!
-//! **This crate is an implementation detail of [heapwright](https://crates.io/crates/heapwright), which has everything
-//! public in it as `heapwright::gc`. Use that.**
+//! **This crate is an implementation detail of [heapwright](https://crates.io/crates/heapwright),
+//! which has everything public in it as `heapwright::gc`. Use that.**
 //!
 //! ```text
 //!   mutator  regions to bump through, one a pool and kind       allocation: no lock, no list
@@ -18,20 +18,28 @@
 //! Aaron Patterson) and what Ruby learned since; incremental marking after Dijkstra; empty pages,
 //! per-pool growth and stable heaps as there; sparse pages are evacuated a few at a time.
 //!
-//! - `layout`, `growth`, `bits`: arithmetic; `cell`, `array`, `table`, `waiting`: what all are made of
-//! - `page`, `pages`, `page_lists`, `page_supply`, `large`: pages, which are where, and where they come from; `held`: what a page holds, for any thread
-//! - `mutator`, `region`, `page_search`, `native_stack`: how a thread allocates; `world`: how threads stand still
-//! - `marking`, `tracer`, `gang`, `helpers`, `local_marks`, `mark_chunks`: marking, by one or several
-//! - `dirty_slots`: places to be traced again, because something was stored there
-//! - `generations`: sticky marks, minor and major collections; `minors`: whether minor ones pay; `remembered`: old objects that minor ones look at
-//! - `pacing`: how much may be allocated before a collection, and what pays for it; `sizing`: by which rule; `overhead`: when it is given up
-//! - `cycle`, `sweep`: a collection's steps, and its end
-//! - `moving`: how objects of sparse pages come together; `plan`: of which; `references`: what leads there
-//! - `weak`, `ephemerons`: what leads to objects without keeping them; `bag`: what a collection puts down meanwhile
-//! - `handles`, `finalizers`, `guardians`, `due`: what keeps objects, and what is done when nothing does
-//! - `weak_passes`: the runtime's own tables; `unprotected`: objects without barriers; `ages`: what is known of an object
-//! - `find`: the page, slot and object of an address
-//! - `walk`, `kept`, `dump`, `verify`, `statistics`, `events`, `timeline`: seeing
+//! The parts, each of which knows only those before it (the picture is `heap`'s):
+//!
+//! - arithmetic and what all are made of: `layout`, `growth`, `plan`, `bits`; `cell`, `array`,
+//!   `table`, `waiting`, `locks`; `options`
+//! - **space**: `space`, `pages`, `page_lists`, `large`, `free_large`: pages, which are where, and
+//!   where they come from; `page`, `held`: what a page holds, for any thread; `find`, `marks`,
+//!   `placement`: what an address leads to; `pacing`, `sizing`, `overhead`: how much may be
+//!   allocated; `phase`: how far collections are
+//! - **trace**: `trace`, `runtime`, `tracer`: what marks; `marking`, `gang`, `helpers`,
+//!   `local_marks`, `mark_chunks`, `bag`: what marking threads share; `generations`, `minors`,
+//!   `remembered`, `stores`, `dirty_slots`: what is looked at again; `weak`, `ephemerons`,
+//!   `weak_passes`, `handles`, `finalizers`, `guardians`, `due`, `unprotected`, `kept`: what keeps
+//!   objects and what does not; `mark`, `settling`, `help`: the loops
+//! - **moving**: `moving`, `references`: how objects of sparse pages come together
+//! - **world**: `world`: how threads stand still
+//! - `heap` joins these; `mutator`, `region`, `regions`, `native_stack`: a thread's access;
+//!   `mutators`, `safepoints`, `attach`, `lifecycle`, `fork`: threads and heaps come, stand still,
+//!   and go
+//! - `cycle`, `sweep`: a collection's steps, and its end; `page_search`, `payment`, `allocation`:
+//!   how a thread allocates
+//! - `walk`, `ages`, `dump`, `verify`, `statistics`, `pauses`, `event`, `events`, `spans`,
+//!   `timeline`: seeing
 //! - [`raw`]: the interface for runtimes; the C interface is made of it
 //!
 //! Fork: see `fork`.
@@ -51,15 +59,18 @@
     )
 )]
 
-/// The examples of the document run as those of the sources do.
-#[cfg(doctest)]
-#[doc = include_str!("../../../docs/gc-realm.md")]
-struct Document;
-
+#[cfg(not(loom))]
+mod abi;
 #[cfg(not(loom))]
 mod ages;
 #[cfg(not(loom))]
+mod allocation;
+#[cfg(not(loom))]
+mod around;
+#[cfg(not(loom))]
 mod array;
+#[cfg(not(loom))]
+mod attach;
 #[cfg(not(loom))]
 mod bag;
 mod bits;
@@ -75,6 +86,8 @@ mod dump;
 #[cfg(not(loom))]
 mod ephemerons;
 #[cfg(not(loom))]
+mod event;
+#[cfg(not(loom))]
 mod events;
 #[cfg(not(loom))]
 mod finalizers;
@@ -82,6 +95,10 @@ mod finalizers;
 mod find;
 #[cfg(not(loom))]
 mod fork;
+#[cfg(not(loom))]
+mod forks;
+#[cfg(not(loom))]
+mod free_large;
 mod gang;
 #[cfg(not(loom))]
 mod generations;
@@ -95,6 +112,8 @@ mod handles;
 mod heap;
 mod held;
 #[cfg(not(loom))]
+mod help;
+#[cfg(not(loom))]
 mod helpers;
 #[cfg(not(loom))]
 mod kept;
@@ -103,11 +122,19 @@ mod large;
 #[cfg(not(loom))]
 mod layout;
 #[cfg(not(loom))]
+mod lifecycle;
+#[cfg(not(loom))]
 mod local_marks;
+#[cfg(not(loom))]
+mod locks;
+#[cfg(not(loom))]
+mod mark;
 #[cfg(not(loom))]
 mod mark_chunks;
 #[cfg(not(loom))]
 mod marking;
+#[cfg(not(loom))]
+mod marks;
 #[cfg(not(loom))]
 mod minors;
 #[cfg(not(loom))]
@@ -115,7 +142,11 @@ mod moving;
 #[cfg(not(loom))]
 mod mutator;
 #[cfg(not(loom))]
+mod mutators;
+#[cfg(not(loom))]
 mod native_stack;
+#[cfg(not(loom))]
+mod options;
 #[cfg(not(loom))]
 mod overhead;
 #[cfg(not(loom))]
@@ -127,24 +158,42 @@ mod page_lists;
 #[cfg(not(loom))]
 mod page_search;
 #[cfg(not(loom))]
-mod page_supply;
-#[cfg(not(loom))]
 mod pages;
+#[cfg(not(loom))]
+mod pauses;
+#[cfg(not(loom))]
+mod payment;
+#[cfg(not(loom))]
+mod phase;
+#[cfg(not(loom))]
+mod placement;
 #[cfg(not(loom))]
 mod plan;
 #[cfg(not(loom))]
 pub mod raw;
 #[cfg(not(loom))]
-mod realm;
-#[cfg(not(loom))]
 mod references;
 mod region;
 #[cfg(not(loom))]
+mod regions;
+#[cfg(not(loom))]
 mod remembered;
+#[cfg(not(loom))]
+mod runtime;
+#[cfg(not(loom))]
+mod safepoints;
+#[cfg(not(loom))]
+mod settling;
 #[cfg(not(loom))]
 mod sizing;
 #[cfg(not(loom))]
+mod space;
+#[cfg(not(loom))]
+mod spans;
+#[cfg(not(loom))]
 mod statistics;
+#[cfg(not(loom))]
+mod stores;
 #[cfg(not(loom))]
 mod sweep;
 #[cfg(not(loom))]
@@ -156,6 +205,8 @@ mod testing;
 mod tests;
 #[cfg(not(loom))]
 mod timeline;
+#[cfg(not(loom))]
+mod trace;
 #[cfg(not(loom))]
 mod tracer;
 #[cfg(not(loom))]
@@ -177,55 +228,25 @@ use heapwright_substrate::address_map::{Kind, MAP};
 use heapwright_substrate::describe::{self, BlockState, Description};
 
 #[cfg(not(loom))]
+pub use abi::{GC_FREED as FREED, GC_LEAF as LEAF, GC_TRACED as TRACED, GC_USER as USER};
+#[cfg(not(loom))]
 pub use due::SomeAreDue;
 #[cfg(not(loom))]
-pub use events::{BEGINS, COMPACTS, ENDS, EVENT_SIZE, Event, MINOR, STOPPED, Span};
+pub use event::{BEGINS, COMPACTS, ENDS, EVENT_SIZE, Event, MINOR, STOPPED, Span};
 #[cfg(not(loom))]
 pub use finalizers::{Finalizer, PRIORITIES};
 #[cfg(not(loom))]
 pub use growth::Decision;
-#[cfg(all(feature = "derive", not(loom)))]
-pub use heapwright_derive::Trace;
 #[cfg(not(loom))]
 pub use layout::Layout;
 #[cfg(not(loom))]
 pub use raw::Tracer;
 #[cfg(not(loom))]
-pub use realm::{
-    Mutation, Realm, Rootable,
-    cells::{Cell, Lock},
-    collections::{
-        deque::Deque,
-        hash::{Folding, Seeded},
-        map::Map,
-        set::Set,
-        vector::Vector,
-    },
-    finalize::Finalize,
-    pointer::Gc,
-    send::{AnyThread, Mode, OneThread, SendRealm},
-    slice::{Object, Slice, Str},
-    standard::Static,
-    text::StrBuilder,
-    trace::Trace,
-    weak::{Ephemeron, Weak},
-};
+pub use runtime::WeakPass;
 #[cfg(not(loom))]
 pub use sizing::{Outcome, Policy};
 #[cfg(not(loom))]
 pub use statistics::{PAUSE_BUCKETS, PoolStatistics, Statistics};
-#[cfg(not(loom))]
-pub use weak_passes::WeakPass;
-
-/// An object that may hold references. It arrives zeroed, unless the heap's [`Options`](raw::Options) say otherwise.
-pub const TRACED: u32 = 0;
-/// An object that holds none. It arrives as its memory was left.
-pub const LEAF: u32 = 1;
-/// Of either kind: the runtime wants to hear when it has died.
-pub const FREED: u32 = 2;
-/// Of any kind: a bit of the runtime's own, which [`Runtime::trace_kind`](raw::Runtime#structfield.trace_kind) is handed.
-/// Objects with it lie in pages of their own.
-pub const USER: u32 = 4;
 
 #[cfg(not(loom))]
 const KIND_MASK: u32 = 7;
@@ -242,7 +263,7 @@ fn describe_slot(head: usize, address: *const u8) -> Description {
     let mut found = Description { owner, ..describe::nothing(describe::Kind::Collected) };
     if let Some(heap) = heap::of(owner)
         && let Some(slot) =
-            heap.slot_at(head, address.addr(), |page, start| heap.holds(page, start))
+            heap.space.slot_at(head, address.addr(), |page, start| heap.space.holds(page, start))
     {
         found.state = if slot.holds { BlockState::InUse } else { BlockState::Free };
         found.block = base + slot.start;
@@ -252,7 +273,8 @@ fn describe_slot(head: usize, address: *const u8) -> Description {
     found
 }
 
-/// The words of a thread, which the crate above defines, for the unit tests, above which there is none.
+/// The words of a thread, which the crate above defines, for the unit tests, above which there is
+/// none.
 #[cfg(all(test, not(loom)))]
 mod words {
     /// What a thread's fast word leads to: nothing here asks.

@@ -19,7 +19,7 @@
 //! address space of its own, as long as the map is, and has memory where the second has marked: less
 //! than a hundredth of what is small anyway. Where it cannot be had, marks are locked.
 //!
-//! Called by `cycle`; `tracer` marks in it.
+//! Opened by `mark`; `tracer` marks in it.
 
 use core::ptr;
 
@@ -28,9 +28,8 @@ use heapwright_substrate::os::SYSTEM;
 use heapwright_substrate::os::{self, Memory};
 use heapwright_substrate::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
 
-use super::bits::{self, Bits};
+use super::bits::Bits;
 use super::cell::Num;
-use super::heap::Heap;
 use super::held::State;
 use super::page::Page;
 
@@ -81,6 +80,19 @@ impl LocalMarks {
         true
     }
 
+    /// From now on two mark `left` bytes, each in a local bitmap of its own. False: there is no memory for
+    /// it, or it is not worth it.
+    pub(super) fn open(&self, left: usize) -> bool {
+        let ready = left <= SMALL && self.prepare();
+        self.used.set(usize::from(ready));
+        ready
+    }
+
+    /// They are through.
+    pub(super) fn close(&self) {
+        self.used.set(0);
+    }
+
     fn size(units: usize) -> usize {
         (units * A_UNIT).next_multiple_of(SYSTEM.page_size())
     }
@@ -101,7 +113,7 @@ impl LocalMarks {
     }
 
     /// The local bitmap of a page, if something was marked there; it is no longer dirty.
-    fn take(&self, page: &Page) -> Option<&Bits> {
+    pub(super) fn take(&self, page: &Page) -> Option<&Bits> {
         let unit = page.unit.get();
         if page.state() != State::InUse || unit >= self.units.get() {
             return None;
@@ -128,33 +140,11 @@ impl LocalMarks {
     }
 }
 
-impl Heap {
-    /// From now on two mark `left` bytes, each in a local bitmap of its own. False: there is no memory for
-    /// it, or it is not worth it.
-    pub(super) fn open_local_marks(&self, left: usize) -> bool {
-        let ready = left <= SMALL && self.marking.local_marks.prepare();
-        self.marking.local_marks.used.set(usize::from(ready));
-        ready
-    }
-
-    /// They are through: marks of the local bitmap become the map's. What both have marked was counted
-    /// twice.
-    pub(super) fn merge_local_marks(&self) {
-        self.marking.local_marks.used.set(0);
-        for page in self.supply.pages.all() {
-            let Some(local_bitmap) = self.marking.local_marks.take(page) else { continue };
-            let twice = bits::merge(local_bitmap, page.marks());
-            if twice > 0 {
-                self.marking.uncount(page, twice);
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::LEAF;
     use super::super::bits::WORDS;
+    use super::super::heap::Heap;
     use super::super::layout::PAGE_LISTS;
     use super::super::mutator::Mutator;
     use super::super::raw::{Options, Runtime};
@@ -168,7 +158,7 @@ mod tests {
         let mutators = [Mutator::attach(heap).unwrap(), Mutator::attach(heap).unwrap()];
         let [first, second] = [&mutators[0].value, &mutators[1].value];
         let objects: [_; 6] = core::array::from_fn(|_| first.alloc(48, LEAF as usize));
-        assert!(heap.open_local_marks(0));
+        assert!(heap.trace.marking.local_marks.open(0));
         first.tracer.mark_as(Marks::First);
         second.tracer.mark_as(Marks::Second);
         let mark = |tracer: &Tracer, from: usize| {
@@ -180,7 +170,7 @@ mod tests {
         let unit = MAP.unit_of(objects[0].addr());
         // SAFETY: there is a local bitmap for each unit.
         let local_bitmap =
-            unsafe { &*heap.marking.local_marks.words().cast::<Bits>().wrapping_add(unit) };
+            unsafe { &*heap.trace.marking.local_marks.words().cast::<Bits>().wrapping_add(unit) };
         let marks: [u64; WORDS] =
             core::array::from_fn(|n| local_bitmap[n].swap(0, Ordering::Relaxed));
         mark(&first.tracer, 0);
@@ -188,19 +178,21 @@ mod tests {
             .iter()
             .zip(marks)
             .for_each(|(word, marks)| word.store(marks, Ordering::Relaxed));
-        assert!(heap.is_marked(objects[3]) && !heap.is_marked(objects[4]));
+        assert!(heap.space.is_marked(objects[3]) && !heap.space.is_marked(objects[4]));
         // And now it does.
         mark(&first.tracer, 2);
-        heap.merge_local_marks();
-        assert!(objects.into_iter().all(|object| heap.is_marked(object)));
+        heap.trace.merge_local_marks();
+        assert!(objects.into_iter().all(|object| heap.space.is_marked(object)));
         for mutator in &mutators {
-            heap.marking.keep_counts(&mutator.value.tracer);
+            mutator.value.tracer.give_counts();
         }
         let mut counted = [0; PAGE_LISTS];
-        assert_eq!(heap.marking.take_counts(&mut counted), 6 * 48);
+        assert_eq!(heap.trace.marking.take_counts(&mut counted), 6 * 48);
         assert_eq!(counted.iter().sum::<usize>(), 6);
         // The local bitmap is empty again.
-        assert!(heap.supply.pages.all().all(|page| heap.marking.local_marks.take(page).is_none()));
+        assert!(
+            heap.space.pages.all().all(|page| heap.trace.marking.local_marks.take(page).is_none())
+        );
         mutators.into_iter().for_each(Mutator::detach);
         Heap::end(slot);
     }

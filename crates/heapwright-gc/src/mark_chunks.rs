@@ -22,6 +22,7 @@ use heapwright_substrate::sync::atomic::{AtomicPtr, Ordering};
 
 use super::cell::Num;
 use super::gang::{Chunk, Chunks, Gang};
+use super::locks::With;
 
 /// The memory of one heap's chunks. Zero has none.
 pub(super) struct MarkChunks {
@@ -187,18 +188,8 @@ impl MarkChunks {
         self.peak.set(0);
     }
 
-    /// Holds the lock across a fork.
-    pub(super) fn before_fork(&self) {
-        self.runs.acquire();
-    }
-
-    /// Gives it back on either side of a fork.
-    ///
-    /// # Safety
-    ///
-    /// Follows [`MarkChunks::before_fork`] in the forking thread or its copy.
-    pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.runs.release() };
+    /// Hands its lock to `with`.
+    pub(super) fn each_lock(&self, with: With<'_>) {
+        with(&self.runs);
     }
 }

@@ -1,37 +1,25 @@
-//! Marking: what is reachable gets its mark, by all threads that stand still and by helpers.
+//! What the threads that mark one heap share.
 //!
 //! ```text
-//!   mark    loop: drain | pages that overflowed | remembered set | roots, once a step | values of
-//!           ephemerons; until none of these finds anything new: then weak references are cleared
-//!
-//!   drain   alone                    with a budget, or nobody else to mark
-//!           two, local bitmaps       little to mark (see `local_marks`)
-//!           several, locked marks    much to mark: helpers are called (see `helpers`)
-//!
-//!   counts  tracer.marked --leaves, or marking ends--> Marking.counted --finish--> live, by page list
+//!   gang       chunks to be looked at, and who looks    chunks       their memory
+//!   helpers    threads that only mark                   local_marks  a bitmap for the second of two
+//!   counted    objects by page list, of tracers that have given their counts
 //! ```
 //!
-//! [`Marking`] owns what the marking threads share: the gang, its helpers, the memory of its chunks, the
-//! local bitmap, the step's deadline, and the counts of threads that have left. The mark of an object is a bit
-//! of the map's side bitmap.
+//! The mark of an object is a bit of the map's side bitmap.
 //!
-//! Called by `cycle`; `tracer` does the work.
+//! Part of `trace`.
 
-use heapwright_substrate::address_map::MAP;
 use heapwright_substrate::sync::atomic::{AtomicU32, Ordering};
 
-use super::bits::{self, Bits};
 use super::cell::Num;
-use super::events::Span;
 use super::gang::{Chunk, Gang};
-use super::heap::Heap;
 use super::helpers::Helpers;
 use super::layout::PAGE_LISTS;
 use super::local_marks::LocalMarks;
+use super::locks::With;
 use super::mark_chunks::MarkChunks;
-use super::mutator::Mutator;
-use super::page::{self, Page};
-use super::tracer::{self, Budget, Marks, Tracer};
+use super::page::Page;
 
 /// What the threads that mark one heap share. Zero has nothing to mark.
 pub(super) struct Marking {
@@ -40,7 +28,7 @@ pub(super) struct Marking {
     pub(super) local_marks: LocalMarks,
     pub(super) chunks: MarkChunks,
     /// Whether a page is to be looked through, because there was no chunk for an object of it.
-    overflowed: AtomicU32,
+    pub(super) overflowed: AtomicU32,
     /// The deadline of the step under way, for threads that help.
     deadline: Num,
     /// Objects marked in this cycle by helpers, and by mutators that have left, and their bytes.
@@ -80,19 +68,36 @@ impl Marking {
     }
 
     /// A page is to be looked through.
-    fn note_overflow(&self, page: &Page) {
+    pub(super) fn note_overflow(&self, page: &Page) {
         page.overflowed.set(1);
         self.overflowed.store(1, Ordering::Release);
     }
 
-    /// Adds what a tracer counted whose mutator or helper leaves, or whose cycle ends.
-    pub(super) fn keep_counts(&self, tracer: &Tracer) {
-        for (kept, count) in self.counted.iter().zip(&tracer.marked) {
+    /// Adds objects that a tracer has marked, by page list, and their bytes. The tracer's counts
+    /// are zero then.
+    pub(super) fn keep_counts(&self, marked: &[Num; PAGE_LISTS], bytes: usize) {
+        for (kept, count) in self.counted.iter().zip(marked) {
             if count.get() != 0 {
-                kept.add_shared(count.get());
+                kept.add_shared(count.take());
             }
         }
-        self.counted_bytes.add_shared(tracer.forget_counts());
+        self.counted_bytes.add_shared(bytes);
+    }
+
+    /// Bytes of what was counted.
+    pub(super) fn counted_bytes(&self) -> usize {
+        self.counted_bytes.get()
+    }
+
+    /// Keeps a chunk that was taken from a bag, whose words were looked at.
+    pub(super) fn give_back(&self, chunk: *mut Chunk) {
+        // A tracer that takes it relies on its count.
+        // SAFETY: taken from a bag, and in no list.
+        let count = unsafe { &raw mut (*chunk).count };
+        // SAFETY: the count of a chunk that was taken from a bag.
+        unsafe { count.write(0) };
+        // SAFETY: taken from a bag, in no list, and of no items now.
+        unsafe { self.gang.give_empty(chunk) };
     }
 
     /// Subtracts objects of a page that two counted.
@@ -121,208 +126,15 @@ impl Marking {
         self.counted_bytes.set(0);
     }
 
-    /// Holds the locks across a fork.
-    pub(super) fn before_fork(&self) {
-        self.chunks.before_fork();
-        self.gang.before_fork();
-    }
-
-    /// Gives them back on either side of a fork.
-    ///
-    /// # Safety
-    ///
-    /// Follows [`Marking::before_fork`] in the forking thread or its copy.
-    pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-        // copy of.
-        unsafe { self.gang.after_fork() };
-        // SAFETY: its lock was taken before the fork by this thread, or by the one that it is a
-        // copy of.
-        unsafe { self.chunks.after_fork() };
+    /// Hands its locks to `with`, in the order in which they are taken.
+    pub(super) fn each_lock(&self, with: With<'_>) {
+        self.chunks.each_lock(with);
+        self.gang.each_lock(with);
     }
 
     /// In a forked child, which has no other threads.
     pub(super) fn forget_others(&self) {
         self.helpers.forget();
         self.gang.forget_workers();
-    }
-}
-
-impl Heap {
-    /// Marks. Whether all is marked that roots lead to, now.
-    pub(super) fn mark(&self, me: &Mutator, budget: Budget) -> bool {
-        let (mut reported, mut passed) = (false, false);
-        self.weak.stop_watching();
-        me.tracer.mark_as(Marks::Alone);
-        self.trace_dirty_slots(&me.tracer);
-        loop {
-            // Roots are reported again in each step that comes so far. If they lead to little that is new, the
-            // step goes on however late it is: or one that is too short for them would never be the last.
-            if !(self.drain(me, budget) || reported && self.drain(me, Budget::A_LITTLE)) {
-                self.weak.stop_watching();
-                return false;
-            }
-            if self.marking.overflowed.swap(0, Ordering::Relaxed) != 0 {
-                for page in self.supply.pages.all().filter(|page| page.overflowed.get() != 0) {
-                    me.tracer.look_through(page);
-                }
-            } else if self.generations.is_minor() && self.trace_remembered(&me.tracer) {
-                // And another chunk, when what these lead to is marked.
-            } else if !reported {
-                self.during(Span::Roots, me, || self.trace_roots(&me.tracer));
-                reported = true;
-            } else if self.during(Span::Weak, me, || self.settle_weak(me, &mut passed)) {
-                return true;
-            }
-        }
-    }
-
-    /// What weak references lead to, ephemerons, guardians and finalizers, when nothing else is left to mark. Whether that is so
-    /// still. The runtime's weak passes run once: `passed` says that they did.
-    fn settle_weak(&self, me: &Mutator, passed: &mut bool) -> bool {
-        if self.mark_values(me) || self.mark_contexts(&me.tracer) || self.ask_guardians(me) {
-            return false;
-        }
-        if !core::mem::replace(passed, true) {
-            self.run_weak_passes(&me.tracer);
-        }
-        self.clear_weak();
-        if self.judge_finalizers(&me.tracer) != 0 {
-            return false;
-        }
-        self.clear_ephemerons();
-        self.sweep_guardians();
-        self.sweep_unprotected();
-        self.weak.set_resurrects(false);
-        if self.finalizers.lock().end_marking() {
-            self.due.note();
-        }
-        true
-    }
-
-    /// Marks what is known to be left, with all threads that stand still, and with helpers.
-    fn drain(&self, me: &Mutator, budget: Budget) -> bool {
-        let mut parked = 0;
-        self.world.each(|handshake| {
-            parked +=
-                usize::from(!core::ptr::eq(handshake, &me.handshake) && handshake.is_parked());
-            true
-        });
-        // A step with a budget marks little, often: not worth helpers or local marks.
-        let left = budget.is_none().then(|| self.left());
-        let helpers = left.map_or(0, |left| self.helpers_wanted(parked, left));
-        if parked + helpers == 0 || self.weak.is_watching() {
-            me.tracer.mark_as(Marks::Alone);
-            let through = me.tracer.drain(budget);
-            if !through {
-                me.tracer.publish();
-            }
-            return through;
-        }
-        // What this one has is for all; nothing is not worth a call.
-        me.tracer.publish();
-        if self.marking.gang.is_empty() {
-            return true;
-        }
-        let two = parked + helpers == 1 && left.is_some_and(|left| self.open_local_marks(left));
-        me.tracer.mark_as(if two { Marks::First } else { Marks::Locked });
-        self.marking.gang.open(1 + parked + helpers);
-        self.world.call_for_help();
-        self.call_helpers(helpers);
-        let through = me.tracer.drain(budget);
-        if !through {
-            self.marking.gang.stop();
-        }
-        me.tracer.publish();
-        self.marking.gang.close();
-        if two {
-            me.tracer.mark_as(Marks::Locked);
-            self.merge_local_marks();
-        }
-        through && self.marking.gang.is_empty()
-    }
-
-    /// Reports all roots.
-    pub(super) fn trace_roots(&self, tracer: &Tracer) {
-        self.handles.each(|object| tracer.edge(object));
-        self.finalizers.lock().each_due(|object| tracer.edge(object));
-        self.trace_unprotected(tracer);
-        tracer.tracing_roots(|tracer| self.runtime().roots(tracer));
-        self.each_mutator(|mutator| {
-            // Each stack's references in a chunk of its own: what one mutator made lies together, in its
-            // processor's caches, and marking threads should not meet in the same lines of marks.
-            tracer.publish();
-            mutator.stack.scan(tracer);
-            tracer.publish_for(&mutator.tracer);
-        });
-    }
-
-    /// Finalizers whose object nothing leads to are due. How many.
-    fn judge_finalizers(&self, tracer: &Tracer) -> usize {
-        let due = self
-            .finalizers
-            .lock()
-            .judge(|object| !self.is_marked(object), |object| tracer.edge(object));
-        if due > 0 {
-            self.weak.set_resurrects(true);
-        }
-        due
-    }
-
-    /// Marks the contexts of finalizers whose objects are marked. Whether there were any.
-    fn mark_contexts(&self, tracer: &Tracer) -> bool {
-        let is_unmarked = |object| self.is_unmarked(object);
-        self.finalizers.lock().mark_contexts(is_unmarked, |context| tracer.edge(context))
-    }
-
-    /// Bytes marked in this cycle.
-    pub(super) fn marked_so_far(&self) -> usize {
-        let mut bytes = self.marking.counted_bytes.get();
-        self.each_mutator(|mutator| bytes = mutator.tracer.bytes.get().wrapping_add(bytes));
-        bytes
-    }
-
-    /// Marking had no memory: the object's page is to be looked through.
-    #[cold]
-    pub(super) fn note_overflow(&self, object: *mut u8) {
-        if let Some(page) = self.page_of(object.addr()) {
-            self.marking.note_overflow(page);
-        }
-    }
-
-    /// Where an object's mark is: the bitmap, and the object's place in its page. `None`: it is none
-    /// of this heap's.
-    fn mark_of(&self, object: *mut u8) -> Option<(&'static Bits, usize)> {
-        let (unit, _) = tracer::list_of(object.addr(), self.tag())?;
-        Some((page::marks(unit), object.addr() - MAP.address_of(unit).addr()))
-    }
-
-    /// Whether a reference leads to an object of the heap, or where one could be.
-    pub(super) fn is_object(&self, reference: *mut u8) -> bool {
-        tracer::list_of(reference.addr(), self.tag()).is_some()
-    }
-
-    /// Whether an object of the heap has its mark.
-    pub(super) fn is_marked(&self, object: *mut u8) -> bool {
-        self.mark_of(object).is_some_and(|(marks, at)| bits::is_set(marks, at))
-    }
-
-    /// Whether a reference leads to an object of the heap that has no mark.
-    pub(super) fn is_unmarked(&self, reference: *mut u8) -> bool {
-        !reference.is_null()
-            && reference.addr() & 7 == 0
-            && self.mark_of(reference).is_some_and(|(marks, at)| !bits::is_set(marks, at))
-    }
-
-    /// Takes an object's mark. Whether it had one.
-    pub(super) fn take_mark(&self, object: *mut u8) -> bool {
-        self.mark_of(object).is_some_and(|(marks, at)| bits::take(marks, at))
-    }
-
-    /// Gives an object its mark back.
-    pub(super) fn give_mark(&self, object: *mut u8) {
-        if let Some((marks, at)) = self.mark_of(object) {
-            bits::set_shared(marks, at);
-        }
     }
 }

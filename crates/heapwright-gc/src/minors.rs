@@ -18,7 +18,7 @@
 //!
 //! Part of `generations`.
 
-use super::cell::Num;
+use super::cell::{Num, clear};
 
 /// A collection that marks nothing costs this part of marking what lives.
 const SWEEP_OF_MARKING: usize = 16;
@@ -84,19 +84,7 @@ impl Minors {
 
     /// Forgets all.
     pub(super) fn end(&self) {
-        for number in [
-            &self.first,
-            &self.gained,
-            &self.work,
-            &self.count,
-            &self.sum_first,
-            &self.sum_gained,
-            &self.sum_work,
-            &self.rest,
-            &self.left,
-        ] {
-            number.set(0);
-        }
+        clear!(self: first gained work count sum_first sum_gained sum_work rest left);
     }
 }
 

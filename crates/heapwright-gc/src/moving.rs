@@ -14,7 +14,7 @@
 //! the page must be known before:
 //!
 //! - *slots in objects* were noted while marking; those stored to since then are reported by the write
-//!   barrier ([`Heap::note_store`]), and objects made since then are looked through at the next step, a page
+//!   barrier (`stores`), and objects made since then are looked through at the next step, a page
 //!   at a time ([`Page::each_unscanned`](super::page::Page)).
 //! - *roots* are looked at in each step, twice: what is reported by value, or lies on a stack that is
 //!   scanned, cannot be changed, so its page *stays* (mostly-copying collection, Bartlett, 1988); cells and slots are
@@ -36,32 +36,28 @@
 //! **With generations** only major collections move. All they find is old, and what moves stays so.
 //!
 //! **A runtime that changes references itself** ([`update`](super::raw::Runtime#structfield.update)) may report them by value, from wherever
-//! it holds them, as [movable](Tracer::mark_movable). Nothing is noted then: all that moves does so in one pause, and each object
+//! it holds them, as [movable](super::raw::Tracer::mark_movable). Nothing is noted then: all that moves does so in one pause, and each object
 //! that is there is asked to change what it leads to, while forwarding words say where that is.
 //!
 //! What the runtime must do is in [`raw`](super::raw); when this is done by itself, in [`plan`](super::plan).
 //!
-//! Which pages are chosen: `candidates`; a step that moves: `evacuation`; what may not move, and which slots
-//! are noted: here.
+//! Which pages are chosen: `candidates`; a step that moves: `evacuation`; what may not move: `placement`; which slots
+//! are noted: `tracer`. It stands on the space and the trace, and knows no mutator: a step is handed what is
+//! [around](super::around::Around) it.
 //!
-//! Called by `cycle` and `sweep`; `tracer` and stores note here.
+//! Called by `cycle` and `sweep`.
 
-use heapwright_substrate::address_map::MAP;
 use heapwright_substrate::chunk::Side;
-use heapwright_substrate::size_class::UNIT;
 use heapwright_substrate::sync::Lock;
 
 use super::array::Array;
-use super::cell::Num;
-use super::cycle::Phase;
-use super::dirty_slots;
-use super::heap::Heap;
-use super::layout::{self, LARGE, PAGE_LISTS};
-use super::mutator::Mutator;
-use super::page::{Evacuation, Page};
+use super::cell::{Num, clear};
+use super::layout::{self, PAGE_LISTS};
+use super::locks::With;
+use super::page::Page;
+use super::phase::Phase;
 use super::plan::{Census, Choice};
-use super::references::References;
-use super::tracer::{self, Tracer};
+use super::space::Space;
 
 mod candidates;
 mod evacuation;
@@ -95,7 +91,6 @@ pub(super) struct Moving {
     fresh: Lock<Fresh>,
     /// Large objects that a step has made by moving some, by their pages' numbers: told of when nothing is locked.
     larges: Lock<Fresh>,
-    references: References,
     /// Bytes of pages that the last compaction left, and whether its sweep is over.
     left: Num,
     swept: Num,
@@ -164,7 +159,7 @@ impl Moving {
     }
 
     /// One that was noted, by its page's number: it is told of next.
-    fn next_large(&self) -> Option<u32> {
+    pub(super) fn next_large(&self) -> Option<u32> {
         self.larges.lock().0.pop()
     }
 
@@ -181,6 +176,21 @@ impl Moving {
     /// Whether somebody asked for it, and waits.
     pub(super) fn is_asked(&self) -> bool {
         self.wanted.get() > DUE
+    }
+
+    /// The next collection, a major one, compacts: all that may move, or sparse pages.
+    pub(super) fn ask_now(&self, all: bool) {
+        self.wanted.set(if all { ALL } else { URGENT });
+    }
+
+    /// A mutator is through with a page in which it has allocated, or has made a large object.
+    pub(super) fn note_used(&self, space: &Space, page: &Page) {
+        if space.cycle.phase() == Phase::Moving
+            && layout::is_traced(page.page_list.get())
+            && !self.fresh.lock().0.push(page.number.get() as u32)
+        {
+            space.abandon_plan();
+        }
     }
 
     /// The heap is to be compacted.
@@ -200,163 +210,13 @@ impl Moving {
         self.plan.lock().end();
         self.fresh.lock().0.end();
         self.larges.lock().0.end();
-        self.references.end();
-        for number in [
-            &self.wanted,
-            &self.stage,
-            &self.left,
-            &self.swept,
-            &self.objects,
-            &self.bytes,
-            &self.evacuated,
-            &self.stayed,
-            &self.rounds,
-        ] {
-            number.set(0);
-        }
+        clear!(self: wanted stage left swept objects bytes evacuated stayed rounds);
     }
 
-    /// Holds the locks across a fork.
-    pub(super) fn before_fork(&self) {
-        self.plan.acquire();
-        self.fresh.acquire();
-        self.larges.acquire();
-        self.references.before_fork();
-    }
-
-    /// Gives them back on either side of a fork.
-    ///
-    /// # Safety
-    ///
-    /// Follows [`Moving::before_fork`] in the forking thread or its copy.
-    pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-        // copy of.
-        unsafe { self.references.after_fork() };
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.larges.release() };
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.fresh.release() };
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.plan.release() };
-    }
-}
-
-impl Heap {
-    /// The page of the plan that an object lies in, and where it begins there.
-    #[inline]
-    fn candidate(&self, object: *mut u8) -> Option<(&Page, usize)> {
-        let (unit, _) = tracer::list_of(object.addr(), self.tag())?;
-        let page = self.supply.pages.at_unit(unit)?;
-        (page.evacuation() == Evacuation::Candidate)
-            .then(|| (page, object.addr() - MAP.address_of(unit).addr()))
-    }
-
-    /// What leads to this object cannot be changed: it stays, with its page.
-    pub(super) fn keep_in_place(&self, object: *mut u8) {
-        if let Some((page, _)) = self.candidate(object) {
-            page.set_evacuation(Evacuation::No);
-        }
-    }
-
-    /// A slot leads to an object.
-    pub(super) fn note_slot(&self, tracer: &Tracer, slot: *mut *mut u8, object: *mut u8) {
-        let Some((page, offset)) = self.candidate(object) else { return };
-        // What is not the heap's may be gone before it is changed, or must not be by us.
-        let noted = self.head_of(slot.addr()).is_some()
-            && page.incoming.note(&self.moving.references, &tracer.room, slot, offset);
-        if !noted {
-            page.set_evacuation(Evacuation::No);
-        }
-    }
-
-    /// Where an object is now, if it has moved since it was marked.
-    pub(super) fn forwarded(&self, object: *mut u8) -> Option<*mut u8> {
-        let page = self.page_of(object.addr())?;
-        let offset = object.addr() - page.base().addr();
-        let begins =
-            page.evacuation() == Evacuation::Evacuated && page.slot_of(offset) == Some(offset);
-        begins.then(|| page.moved_to(offset)).flatten()
-    }
-
-    /// A reference to `child` was stored into a slot of `parent`; null: it is not known which.
-    pub(super) fn note_store(
-        &self,
-        me: &Mutator,
-        parent: *mut u8,
-        slot: *mut *mut u8,
-        child: *mut u8,
-    ) {
-        if self.candidate(child).is_none() {
-            return;
-        }
-        if parent.is_null() {
-            // A root: it is not known whether its slot will be reported.
-            return self.keep_in_place(child);
-        }
-        if slot.is_null() {
-            return self.note_dirty_slot(me, parent, parent, dirty_slots::whole);
-        }
-        // While marking goes on, an object without a mark was not traced yet.
-        if self.cycle.phase() != Phase::Marking || self.is_marked(parent) {
-            self.note_slot(&me.tracer, slot, child);
-        }
-    }
-
-    /// Nothing moves any more.
-    #[cold]
-    pub(super) fn abandon_plan(&self) {
-        for page in
-            self.supply.pages.all().filter(|page| page.evacuation() == Evacuation::Candidate)
-        {
-            page.set_evacuation(Evacuation::No);
-        }
-    }
-
-    /// A mutator is through with a page in which it has allocated, or has made a large object.
-    pub(super) fn note_used(&self, page: &Page) {
-        if self.cycle.phase() == Phase::Moving
-            && layout::is_traced(page.page_list.get())
-            && !self.moving.fresh.lock().0.push(page.number.get() as u32)
-        {
-            self.abandon_plan();
-        }
-    }
-
-    /// An object stays where it is until it is unpinned. False: it is none of this heap.
-    pub(super) fn pin(&self, object: *mut u8) -> bool {
-        let Some(page) = self.page_of(object.addr()) else { return false };
-        page.pins.add_shared(1);
-        self.keep_in_place(object);
-        true
-    }
-
-    /// Ends a [`Heap::pin`].
-    pub(super) fn unpin(&self, object: *mut u8) {
-        if let Some(page) = self.page_of(object.addr()) {
-            page.pins.sub_shared(1);
-        }
-    }
-
-    /// An object is to have `size` bytes. Whether it has them.
-    pub(super) fn resize(&self, object: *mut u8, size: usize) -> bool {
-        let Some(page) = self.page_of(object.addr()) else { return false };
-        let pool = self.sizes().pool(size);
-        let in_place = || {
-            let clears = self.clears(page.page_list.get());
-            self.supply.resize_large(&self.pacing, page, size, self.page_limit(), clears)
-        };
-        if page.is_large() && self.is_large_of(size, page.units.get()) && in_place() {
-            return true;
-        }
-        if pool != page.pool() || page.is_large() {
-            page.resized.set(1);
-        }
-        size <= page.slot.get()
-    }
-
-    /// Whether an object of `size` bytes is a large one of so many units.
-    pub(super) fn is_large_of(&self, size: usize, units: usize) -> bool {
-        self.sizes().pool(size) == LARGE && size.div_ceil(UNIT) == units
+    /// Hands its locks to `with`, in the order in which they are taken.
+    pub(super) fn each_lock(&self, with: With<'_>) {
+        with(&self.plan);
+        with(&self.fresh);
+        with(&self.larges);
     }
 }

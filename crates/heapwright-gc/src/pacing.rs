@@ -19,31 +19,13 @@
 //! of slots, but how many go with what is dead is known only when the sweep is over.
 //!
 //! [`Pacing`] keeps the accounts; the decisions are arithmetic and stand in `growth`. What an
-//! allocation pays with (a share of the sweep, a step) is the heap's to do, below.
+//! allocation pays with (a share of the sweep, a step) stands in `payment`.
 //!
-//! Called by `mutator`, `page_supply`, `cycle`, `sweep` and `moving`.
+//! Part of `space`.
 
-use heapwright_substrate::os;
-
-use super::cell::Num;
-use super::cycle::Phase;
+use super::cell::{Num, clear};
 use super::growth::{self, Target};
-use super::heap::Heap;
-use super::mutator::Mutator;
 use super::overhead::Overhead;
-use super::page::Page;
-use super::tracer::Budget;
-
-/// The part of a heap's limit that is little room.
-const LITTLE: usize = 8;
-
-/// What part of a step's time a piece of the sweep takes on the allocation path.
-const SWEEP_OF_STEP: u64 = 8;
-/// How many pages that are owed make it twice as long.
-const MANY_OWED: u64 = 32;
-
-/// Bytes of marking that a step on the allocation path is for.
-pub(super) const STEP: usize = 128 << 10;
 
 /// The accounts of one heap, in bytes. Zero has none.
 pub(super) struct Pacing {
@@ -54,7 +36,7 @@ pub(super) struct Pacing {
     goal: Num,
     allowance: Num,
     /// What mutators may have allocated since the last cycle ended, and in cycles before.
-    allocated: Num,
+    pub(super) allocated: Num,
     allocated_before: Num,
     /// What the runtime has in malloc.
     external: Num,
@@ -65,8 +47,8 @@ pub(super) struct Pacing {
     /// Mutators that free what died: what they take from `external` belonged to no live object.
     freeing: Num,
     /// What must be marked before mutators have paid for what they allocated, and pages that must be swept.
-    debt: Num,
-    unswept: Num,
+    pub(super) debt: Num,
+    pub(super) unswept: Num,
     /// What its pages have, as when a page last came, and the most that pages and malloc ever had.
     pages: Num,
     peak: Num,
@@ -85,7 +67,13 @@ pub(super) struct Live {
 
 impl Pacing {
     /// Decides what may be allocated before the next cycle ends. Old garbage gets no allowance.
-    fn set_goal(&self, target: &Target, live: Live, mutators: usize, room: Option<usize>) {
+    pub(super) fn set_goal(
+        &self,
+        target: &Target,
+        live: Live,
+        mutators: usize,
+        room: Option<usize>,
+    ) {
         let goal = target.goal(live.known, mutators, room);
         self.live.set(live.all);
         self.goal.set(goal);
@@ -135,7 +123,7 @@ impl Pacing {
     }
 
     /// Bytes of a heap whose pages have so many, what is in malloc included.
-    fn with_external(&self, pages: usize) -> usize {
+    pub(super) fn with_external(&self, pages: usize) -> usize {
         pages.saturating_add(self.external())
     }
 
@@ -255,7 +243,7 @@ impl Pacing {
 
     /// The sweep is over: what is left of external bytes is live, or was added since. Returns what
     /// is live in all.
-    fn know_live(&self) -> usize {
+    pub(super) fn know_live(&self) -> usize {
         let external = self.external().saturating_sub(self.external_added.get());
         let slots = self.live_slots();
         self.external_live.set(external);
@@ -264,201 +252,11 @@ impl Pacing {
 
     /// Forgets all.
     pub(super) fn end(&self) {
-        for number in [
-            &self.wanted,
-            &self.live,
-            &self.goal,
-            &self.allowance,
-            &self.allocated,
-            &self.allocated_before,
-            &self.external,
-            &self.external_live,
-            &self.external_added,
-            &self.freeing,
-            &self.debt,
-            &self.unswept,
-            &self.pages,
-            &self.peak,
-        ] {
-            number.set(0);
+        clear! { self:
+            wanted live goal allowance allocated allocated_before external external_live
+            external_added freeing debt unswept pages peak
         }
         self.overhead.end();
-    }
-}
-
-impl Heap {
-    /// Decides what may be allocated before the next cycle ends, if `live` bytes are live.
-    pub(super) fn set_goal(&self, live: usize) {
-        let mut mutators = 0;
-        self.each_mutator(|_| mutators += 1);
-        let known = self.generations.known_live(live);
-        let live = Live { all: live, known, minor: self.generations.is_minor() };
-        self.pacing.set_goal(&self.target(), live, mutators, self.sizing.room());
-    }
-
-    /// The sweep is over: the external bytes that are live are known.
-    pub(super) fn know_external(&self) {
-        self.set_goal(self.pacing.know_live());
-    }
-
-    /// Bytes it has now, in pages and in malloc.
-    pub(super) fn bytes_now(&self) -> usize {
-        self.pacing.with_external(self.supply.lists.lock().bytes())
-    }
-
-    /// Notes that a page was claimed: what is free in it counts as allocated.
-    pub(super) fn note_claimed(&self, page: &Page) {
-        self.pacing.add_allocated((page.slots() - page.live.get()) * page.slot.get());
-        // Until it is let go of, or swept: there are objects that are not old.
-        page.live.set(page.slots());
-    }
-
-    /// Notes that a claimed page is let go of, whose slots from byte `from` on were not looked
-    /// at: they are not allocated after all.
-    pub(super) fn note_released(&self, page: &Page, from: usize) {
-        let free = page.free_from(from);
-        page.live.set(page.slots() - free / page.slot.get().max(1));
-        self.pacing.sub_allocated(free);
-    }
-
-    /// What a mutator owes for `bytes` that it is about to take.
-    pub(super) fn pay(&self, me: &Mutator, bytes: usize) {
-        let pacing = &self.pacing;
-        if self.fork.is_poisoned() {
-            // Neither swept nor moved: see `fork`.
-            return;
-        }
-        self.owe_sweep(bytes);
-        self.pay_sweep();
-        self.supply.decay();
-        if self.cycle.is_held() {
-            return me.unpaid.add(bytes);
-        }
-        if me.deferred.get() > 0 {
-            return;
-        }
-        if self.cycle.phase() == Phase::Moving {
-            pacing.debt.add_shared(bytes);
-            if pacing.debt.get() >= STEP {
-                pacing.debt.take();
-                self.move_some(me, self.deadline(self.patience()));
-            }
-            return;
-        }
-        if self.cycle.phase() != Phase::Marking {
-            if pacing.is_due(&self.target()) {
-                self.collect_or_begin(me);
-            }
-            return;
-        }
-        let room = pacing.allowance().saturating_sub(pacing.used());
-        pacing.debt.add_shared(self.target().marking(bytes, self.left(), room));
-        self.pay_marking(me);
-    }
-
-    /// How many times as long as usual a step of an allocation may take.
-    fn patience(&self) -> u64 {
-        growth::patience(self.pacing.used(), self.pacing.allowance())
-    }
-
-    /// When a step that begins now is to end, if it may take so many times as long as usual: nanoseconds of the clock.
-    pub(super) fn deadline(&self, patience: u64) -> u64 {
-        os::now_ns().saturating_add(self.options().step().saturating_mul(patience))
-    }
-
-    /// A mutator's share of the sweep, for `bytes` that it is about to take.
-    fn owe_sweep(&self, bytes: usize) {
-        if self.cycle.phase() == Phase::Sweeping {
-            let unswept = self.supply.lists.lock().unswept;
-            let pacing = &self.pacing;
-            let share = growth::sweep_share(unswept, bytes, pacing.allowance(), pacing.used());
-            pacing.unswept.add_shared(share);
-        }
-    }
-
-    /// Sweeps what is owed; where marking goes in steps, for a part of the time of one: what a page costs depends on what the runtime frees
-    /// with its objects.
-    fn pay_sweep(&self) {
-        let owed = self.pacing.unswept.get();
-        if owed == 0 {
-            return;
-        }
-        let deadline = if self.options().incremental {
-            let part = self.options().step() / SWEEP_OF_STEP;
-            os::now_ns().saturating_add(part.saturating_mul(1 + owed as u64 / MANY_OWED))
-        } else {
-            0
-        };
-        self.pacing.unswept.sub_shared(self.sweep_some(owed, deadline));
-    }
-
-    /// Pays what is left to be paid, if it is worth it.
-    #[inline]
-    pub(super) fn pay_debts(&self, me: &Mutator) {
-        if !self.fork.is_poisoned() {
-            self.pay_sweep();
-            self.pay_marking(me);
-        }
-    }
-
-    /// Marks for what is owed, if it is worth a step.
-    fn pay_marking(&self, me: &Mutator) {
-        let pacing = &self.pacing;
-        if pacing.debt.get() < STEP || self.cycle.phase() != Phase::Marking {
-            return;
-        }
-        if self.cycle.is_held() || me.deferred.get() > 0 {
-            return;
-        }
-        let patience = self.patience();
-        let deadline = self.deadline(patience);
-        // By this mutator: a step that another makes meanwhile, it subtracts itself. (A step with a budget is marked alone.)
-        let marked = me.tracer.bytes.get();
-        let bytes = pacing.debt.get().min(STEP.saturating_mul(patience as usize));
-        self.advance(me, Budget { deadline, bytes }, false);
-        pacing.debt.sub_shared(me.tracer.bytes.get().saturating_sub(marked));
-    }
-
-    /// Pays for what was allocated while collecting was put off.
-    pub(super) fn pay_rest(&self, me: &Mutator) {
-        if self.is_stressed() {
-            self.stress(me);
-        }
-        match me.unpaid.take() {
-            0 => {}
-            bytes => self.pay(me, bytes),
-        }
-        // What is allocated while nothing may be collected is refused at the limit.
-        if self.is_near_its_limit() {
-            self.collect(me);
-        }
-    }
-
-    /// Whether there is little room left below the limit, and a collection may make some.
-    fn is_near_its_limit(&self) -> bool {
-        let most = self.target().most;
-        most != usize::MAX
-            && self.pacing.used() > most / LITTLE
-            && self.bytes_now().saturating_add(most / LITTLE) > most
-    }
-
-    /// Bytes that are probably still to be marked: as many as the last cycle found live, or, before
-    /// there was one, as were allocated; in a minor one, as many as in the last minor one.
-    pub(super) fn left(&self) -> usize {
-        let expected = match self.cycle.number() {
-            _ if self.generations.is_minor() => self.generations.young(),
-            0 => self.pacing.allocated.get(),
-            _ => self.pacing.live_slots(),
-        };
-        expected.saturating_sub(self.marked_so_far())
-    }
-
-    /// Whether a cycle is to begin, or under way.
-    pub(super) fn is_owed(&self) -> bool {
-        matches!(self.cycle.phase(), Phase::Marking | Phase::Moving)
-            || self.pacing.is_due(&self.target())
-            || self.generations.is_clearing()
-            || self.is_to_compact()
     }
 }
 

@@ -26,7 +26,7 @@
 //!
 //! Used by all of the collected heap.
 
-use heapwright_substrate::address_map::MAP;
+use heapwright_substrate::address_map::{Kind, MAP};
 use heapwright_substrate::os;
 use heapwright_substrate::size_class::UNIT;
 
@@ -105,6 +105,15 @@ pub(super) struct Page {
 }
 
 const _: () = assert!(size_of::<Page>() == 192 + 8 * WORDS);
+
+/// The kind of an object of any collected heap, as `alloc` was given it. `None` for anything else. Constant time.
+#[must_use]
+pub fn object_kind(object: *const u8) -> Option<u32> {
+    match MAP.lookup(object.addr()).1.kind() {
+        Kind::Collected(page_list) => Some((page_list % KINDS) as u32),
+        _ => None,
+    }
+}
 
 /// The marks of the unit's objects.
 #[inline]

@@ -15,13 +15,13 @@
 //! page list's start: 512 words, however large the heap. Pages that come later are put in
 //! front of the cursor.
 //!
-//! Called by `mutator`, `cycle` and `sweep`.
+//! Part of `space`. Called by `page_search`, `regions`, `cycle` and `sweep`.
 
 use heapwright_substrate::size_class::UNIT;
 
+use super::free_large::FreeLarge;
 use super::growth::{self, Decision, Swept};
 use super::held::State;
-use super::large::FreeLarge;
 use super::layout::{KINDS, LARGE, PAGE_LISTS, POOLS, slots_in_page};
 use super::page::{Found, Page};
 use super::pages::Pages;

@@ -40,7 +40,7 @@
 //!
 //! - `heap`, `mutator`: the two objects; the mutator's methods stand by concept in `barriers`, `roots`,
 //!   `finalizers`, `guardians`, `safepoints`, `collecting` and `inspection`
-//! - `options`, `runtime`: what a heap is made with; `states`: what threads are at
+//! - `states`: what threads are at; what a heap is made with stands in `options` and `runtime`
 //! - [`shown`]: the offsets that the C header relies on
 
 mod barriers;
@@ -50,18 +50,17 @@ mod guardians;
 mod heap;
 mod inspection;
 mod mutator;
-mod options;
 mod roots;
-mod runtime;
 mod safepoints;
 pub mod shown;
 mod states;
 
-pub use super::tracer::Tracer;
+pub use super::options::{Options, STRESS, VERIFY_BARRIERS, VERIFY_HEAP};
+pub use super::page::object_kind;
+pub use super::runtime::Runtime;
+pub use super::tracer::{TraceSlot, Tracer};
 pub use heap::Heap;
-pub use inspection::{object_kind, object_size};
+pub use inspection::object_size;
 pub use mutator::Mutator;
-pub use options::{Options, STRESS, VERIFY_BARRIERS, VERIFY_HEAP};
-pub use runtime::Runtime;
 pub use safepoints::save_and_leave;
 pub use states::ThreadState;

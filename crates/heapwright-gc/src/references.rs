@@ -27,6 +27,7 @@ use heapwright_substrate::sync::atomic::{AtomicPtr, Ordering};
 
 use super::bits::GRANULE;
 use super::cell::{Num, Ptr};
+use super::locks::With;
 
 /// Bits of an address.
 const ADDRESS: u32 = 48;
@@ -97,19 +98,9 @@ impl References {
         self.round.add(1);
     }
 
-    /// Holds the lock across a fork.
-    pub(super) fn before_fork(&self) {
-        self.blocks.acquire();
-    }
-
-    /// Gives it back on either side of a fork.
-    ///
-    /// # Safety
-    ///
-    /// Follows [`References::before_fork`] in the forking thread or its copy.
-    pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.blocks.release() };
+    /// Hands its lock to `with`.
+    pub(super) fn each_lock(&self, with: With<'_>) {
+        with(&self.blocks);
     }
 }
 

@@ -24,33 +24,10 @@ use core::ffi::c_void;
 use heapwright_substrate::os;
 use heapwright_substrate::sync::Lock;
 
-use super::cell::Num;
-use super::heap::Heap;
-use super::statistics::Began;
-
-/// How a collection went: what a policy decides by. Sizes in bytes, times in nanoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct Outcome {
-    /// Bytes of this struct, as the library knows it.
-    pub size: usize,
-    /// What lives: of slots, and what the runtime has in malloc for them as far as is known.
-    pub live_bytes: usize,
-    /// What was allocated since the collection before.
-    pub allocated_bytes: usize,
-    /// What was marked.
-    pub marked_bytes: usize,
-    /// What may be live and garbage when the next one ends, by the heap's own rule.
-    pub goal_bytes: usize,
-    /// How long the collector worked: CPU time of the marking thread, and sweeping since the collection before.
-    pub collector_ns: u64,
-    /// How long the program did since the collection before, by the clock.
-    pub mutator_ns: u64,
-    /// Collections so far, this one included.
-    pub cycles: u64,
-    /// Whether it was a minor one.
-    pub minor: bool,
-}
+pub use super::abi::GcOutcome as Outcome;
+use super::cell::{Num, clear};
+use super::growth::Target;
+use super::locks::With;
 
 /// What is asked after a collection: how many bytes may be live and garbage when the next one ends. 0: as the heap's own rule says.
 pub type Policy = unsafe extern "C" fn(outcome: *const Outcome, context: *mut c_void) -> usize;
@@ -72,6 +49,10 @@ pub(super) struct Sizing {
     marked: Num,
     collector: Num,
     mutator: Num,
+    /// How much memory the heap may have in any case (see `growth::Target`).
+    factor: Num,
+    least: Num,
+    most: Num,
 }
 
 #[derive(Clone, Copy)]
@@ -92,6 +73,19 @@ impl Sizing {
     /// A heap begins.
     pub(super) fn begin(&self) {
         self.ended.set(os::now_ns() as usize);
+    }
+
+    /// How much memory the heap may have, which marks in steps or not.
+    pub(super) fn target(&self, incremental: bool) -> Target {
+        let (factor, least, most) = (self.factor.get(), self.least.get(), self.most.get());
+        Target { factor, least, most, incremental }
+    }
+
+    /// Changes that. By any thread.
+    pub(super) fn set_target(&self, factor: usize, least: usize, most: usize) {
+        self.factor.set(factor);
+        self.least.set(least);
+        self.most.set(most);
     }
 
     /// Chooses the policy; none.
@@ -119,63 +113,51 @@ impl Sizing {
     /// Forgets all.
     pub(super) fn end(&self) {
         self.choose(None, core::ptr::null_mut());
-        for number in [
-            &self.balance,
-            &self.room,
-            &self.ended,
-            &self.swept,
-            &self.marking,
-            &self.allocated,
-            &self.marked,
-            &self.collector,
-            &self.mutator,
-        ] {
-            number.set(0);
-        }
+        clear!(self: balance room ended swept marking allocated marked collector mutator);
     }
 
-    /// Holds the lock across a fork.
-    pub(super) fn before_fork(&self) {
-        self.policy.acquire();
-    }
-
-    /// Gives it back on either side of a fork.
-    ///
-    /// # Safety
-    ///
-    /// Follows [`Sizing::before_fork`] in the forking thread or its copy.
-    pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.policy.release() };
+    /// Hands its lock to `with`.
+    pub(super) fn each_lock(&self, with: With<'_>) {
+        with(&self.policy);
     }
 }
 
-impl Heap {
-    /// Marking has ended, in the step that `began`: decides how much the heap may grow, if `live` bytes live.
-    pub(super) fn size(&self, live: usize, allocated: usize, marked: usize, began: &Began) {
-        let sizing = &self.sizing;
+/// What was measured of a collection whose marking has ended.
+pub(super) struct Measured {
+    pub(super) live: usize,
+    pub(super) allocated: usize,
+    pub(super) marked: usize,
+    /// Nanoseconds of CPU time of the last step so far, and of sweeping, ever.
+    pub(super) step: usize,
+    pub(super) swept: usize,
+    /// Its number, and whether it is a minor one.
+    pub(super) cycle: usize,
+    pub(super) minor: bool,
+}
+
+impl Sizing {
+    /// Marking has ended: decides how much the heap may grow.
+    pub(super) fn size(&self, target: &Target, measured: &Measured) {
+        let Measured { live, allocated, marked, step, swept, cycle, minor } = *measured;
         // Under the lock: who has chosen another policy knows that this one is not being asked.
-        let asked = sizing.policy.lock();
+        let asked = self.policy.lock();
         let Asked(policy, context) = *asked;
-        if policy.is_none() && sizing.balance.get() == 0 {
+        if policy.is_none() && self.balance.get() == 0 {
             return;
         }
         let now = os::now_ns() as usize;
-        let sweep = self.pauses.swept_ns();
         // What the step takes from now on is the next cycle's: all of it is added when it ends.
-        let step = began.cpu() as usize;
-        let marking = sizing.marking.replace(step.wrapping_neg()).wrapping_add(step);
-        let collector = marking + (sweep - sizing.swept.replace(sweep).min(sweep));
-        let mutator = now.saturating_sub(sizing.ended.replace(now)).saturating_sub(collector);
-        let minor = self.generations.is_minor();
+        let marking = self.marking.replace(step.wrapping_neg()).wrapping_add(step);
+        let collector = marking + (swept - self.swept.replace(swept).min(swept));
+        let mutator = now.saturating_sub(self.ended.replace(now)).saturating_sub(collector);
         let news = [allocated, marked, collector, mutator];
-        let sums = [&sizing.allocated, &sizing.marked, &sizing.collector, &sizing.mutator];
+        let sums = [&self.allocated, &self.marked, &self.collector, &self.mutator];
         for (sum, more) in sums.iter().zip(news) {
             sum.add(more);
         }
-        if !minor && sizing.balance.get() != 0 {
+        if !minor && self.balance.get() != 0 {
             let values = sums.map(Num::get);
-            sizing.room.set(room(live, sizing.balance.get(), values).saturating_add(1));
+            self.room.set(room(live, self.balance.get(), values).saturating_add(1));
             sums.iter().for_each(|sum| sum.set(sum.get() / 2));
         }
         let Some(policy) = policy else { return };
@@ -184,17 +166,17 @@ impl Heap {
             live_bytes: live,
             allocated_bytes: allocated,
             marked_bytes: marked,
-            goal_bytes: self.target().goal(live, 1, sizing.room()),
+            goal_bytes: target.goal(live, 1, self.room()),
             collector_ns: collector as u64,
             mutator_ns: mutator as u64,
-            cycles: self.cycle.number() as u64 + 1,
+            cycles: cycle as u64,
             minor,
         };
         // SAFETY: the runtime's duty.
         let goal = unsafe { policy(&raw const outcome, context) };
         let chosen = if goal == 0 { 0 } else { 1 + goal.saturating_sub(live) };
-        if goal != 0 || sizing.balance.get() == 0 {
-            sizing.room.set(chosen);
+        if goal != 0 || self.balance.get() == 0 {
+            self.room.set(chosen);
         }
     }
 }

@@ -5,7 +5,7 @@
 //!                       by turns of all page lists, a share for each page that is taken, or
 //!                       in a step (`cycle`)
 //!
-//!   no object left      onto the list of empty pages; a large one, or one that was evacuated: see `large`, `page_supply`
+//!   no object left      onto the list of empty pages; a large one, or one that was evacuated: see `large`, `space`
 //!   some slots free     available
 //!   full                stays on its page list
 //! ```
@@ -19,11 +19,11 @@
 
 use heapwright_substrate::os;
 
-use super::cycle::Phase;
 use super::heap::Heap;
 use super::held::StickyMarks;
 use super::layout;
 use super::page::{Evacuation, Found, Page};
+use super::phase::Phase;
 
 /// Pages that a mutator sweeps when it found nothing in its own pool.
 const MORE: usize = 16;
@@ -31,27 +31,27 @@ const MORE: usize = 16;
 impl Heap {
     /// Sweeps a page that is claimed.
     pub(super) fn sweep_page(&self, page: &Page) -> Found {
-        let sticky = self.generations.sticky_marks();
-        if page.evacuation() != Evacuation::No && self.cycle.phase() == Phase::Moving {
+        let sticky = self.trace.generations.sticky_marks();
+        if page.evacuation() != Evacuation::No && self.space.cycle.phase() == Phase::Moving {
             // It is swept when its objects have moved (see `moving`).
             page.passed.set(1);
             return Found { live: page.slots(), old: page.old(), young: 0, evacuated: false };
         }
         if sticky == StickyMarks::Survivors && page.is_settled() {
-            return page.pass(self.cycle.number());
+            return page.pass(self.space.cycle.number());
         }
         if layout::is_freed(page.page_list.get()) {
             let size = page.slot.get();
             let free = |object| self.runtime().free(object, size);
-            self.pacing.while_freeing(|| page.each_dead(free));
+            self.space.pacing.while_freeing(|| page.each_dead(free));
         }
-        page.sweep(self.cycle.number(), sticky)
+        page.sweep(self.space.cycle.number(), sticky)
     }
 
     /// Puts a page that was swept where it is to be found, or gives it back.
     pub(super) fn put_swept(&self, page: &Page, found: Found) {
-        let mut lists = self.supply.lists.lock();
-        lists.note_swept(page, found, self.pacing.allowance());
+        let mut lists = self.space.lists.lock();
+        lists.note_swept(page, found, self.space.pacing.allowance());
         if found.live > 0 {
             if found.live < page.slots() {
                 lists.put_available(page);
@@ -59,25 +59,26 @@ impl Heap {
         } else if page.is_large() {
             drop(lists);
             self.large_ends(page);
-            self.supply.retire(page);
+            self.space.retire(page);
         } else if found.evacuated {
             drop(lists);
-            self.supply.release(page);
+            self.space.release(page);
         } else {
-            lists.put_empty(&self.supply.pages, page);
+            lists.put_empty(&self.space.pages, page);
         }
     }
 
     /// Sweeps the next page of the page list whose turn it is. False: none is left.
     fn sweep_next(&self) -> bool {
-        let mut lists = self.supply.lists.lock();
-        let Some(page) = lists.take_unswept_in_turn(&self.supply.pages) else {
+        let mut lists = self.space.lists.lock();
+        let Some(page) = lists.take_unswept_in_turn(&self.space.pages) else {
             drop(lists);
-            let passed = self.sweep_passed();
-            if !passed {
-                self.end_sweep();
+            let passed = self.moving.next_passed(&self.space);
+            match passed {
+                Some(page) => self.put_swept(page, self.sweep_page(page)),
+                None => self.end_sweep(),
             }
-            return passed;
+            return passed.is_some();
         };
         drop(lists);
         let found = self.sweep_page(page);
@@ -87,9 +88,9 @@ impl Heap {
 
     /// Every page has been claimed for the sweep.
     fn end_sweep(&self) {
-        if self.cycle.end_sweep() {
+        if self.space.cycle.end_sweep() {
             self.know_external();
-            self.choose_to_move();
+            self.moving.choose(&self.space, self.trace.generations.is_minor());
             self.sweep_ends();
         }
     }
@@ -118,7 +119,8 @@ impl Heap {
     /// Sweeps until nothing is left, or until `deadline`, nanoseconds of the clock; 0: no matter
     /// how late. Whether nothing is left.
     pub(super) fn sweep_until(&self, deadline: u64) -> bool {
-        self.sweep_some(usize::MAX, deadline) == usize::MAX || self.cycle.phase() != Phase::Sweeping
+        self.sweep_some(usize::MAX, deadline) == usize::MAX
+            || self.space.cycle.phase() != Phase::Sweeping
     }
 
     /// Sweeps all there is.
@@ -129,9 +131,9 @@ impl Heap {
     /// Sweeps until pages that are empty, and large objects that went, have `bytes`. Whether anything came of it: of what was empty already
     /// the caller could not use enough, and would come back for ever.
     pub(super) fn sweep_for(&self, bytes: usize) -> bool {
-        let before = self.supply.lists.lock().bytes();
+        let before = self.space.lists.lock().bytes();
         let found = || {
-            let lists = self.supply.lists.lock();
+            let lists = self.space.lists.lock();
             lists.empty_bytes() + before.saturating_sub(lists.bytes())
         };
         let mut sweeps = false;

@@ -19,6 +19,7 @@ mod between_steps;
 mod dump;
 mod events;
 mod generations;
+pub(super) mod ground;
 mod inaccessible;
 mod large;
 mod moving;
@@ -74,6 +75,54 @@ unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _data: *mut c_v
     }
 }
 
+/// A heap, and this thread's mutator of it.
+fn attached(options: Options, runtime: Runtime) -> (Heap, Mutator) {
+    let heap = Heap::new(options, runtime).unwrap();
+    let mutator = heap.attach().unwrap();
+    (heap, mutator)
+}
+
+/// An object that begins with a head, with `count` references, all null.
+fn node(mutator: &Mutator, serial: usize, count: usize) -> *mut u8 {
+    let at = alloc(mutator, size_of::<Head>() + 8 * count, TRACED);
+    assert!(!at.is_null());
+    // SAFETY: fresh, and large enough.
+    unsafe { at.cast::<Head>().write(Head { serial, count }) };
+    at
+}
+
+fn serial(object: *mut u8) -> usize {
+    // SAFETY: the object is live.
+    unsafe { (*object.cast::<Head>()).serial }
+}
+
+fn root(mutator: &Mutator, object: *mut u8) -> *mut *mut u8 {
+    // SAFETY: the object is live, or null.
+    unsafe { mutator.new_root(object) }.unwrap()
+}
+
+fn alloc(mutator: &Mutator, size: usize, kind: u32) -> *mut u8 {
+    // SAFETY: what is wanted is led to by handles, or is this object, until the next call.
+    unsafe { mutator.alloc(size, kind) }
+}
+
+fn collect(mutator: &Mutator) {
+    // SAFETY: what is wanted is led to by handles.
+    unsafe { mutator.collect() };
+}
+
+fn leave(mutator: Mutator) {
+    // SAFETY: nothing of the heap is used any more.
+    unsafe { mutator.detach() };
+}
+
+/// As [`leave`], and nothing is kept any more that `root` kept.
+fn leave_root(mutator: Mutator, root: *mut *mut u8) {
+    // SAFETY: made by this test, and freed once.
+    unsafe { mutator.free_root(root) };
+    leave(mutator);
+}
+
 unsafe extern "C" fn free(object: *mut c_void, _size: usize, data: *mut c_void) {
     // SAFETY: every freed object of these tests begins with a head.
     let serial = unsafe { (*object.cast::<Head>()).serial };
@@ -117,8 +166,7 @@ struct Model<'a> {
 impl Model<'_> {
     fn make(&mut self, size: usize, kind: u32) {
         let size = size.max(size_of::<Head>());
-        // SAFETY: everything wanted is led to by handles.
-        let at = unsafe { self.mutator.alloc(size, kind) };
+        let at = alloc(self.mutator, size, kind);
         assert!(!at.is_null());
         let count = if kind & LEAF == 0 { (size - size_of::<Head>()) / 8 } else { 0 };
         if kind & LEAF == 0 {
@@ -163,8 +211,7 @@ impl Model<'_> {
     fn churn(&self, bytes: usize) {
         let count = if cfg!(miri) || self.stressed { 3 } else { bytes / 512 };
         for _ in 0..count {
-            // SAFETY: everything wanted is led to by handles.
-            assert!(!unsafe { self.mutator.alloc(512, TRACED) }.is_null());
+            assert!(!alloc(self.mutator, 512, TRACED).is_null());
         }
     }
 
@@ -182,8 +229,7 @@ impl Model<'_> {
     /// Nothing reachable is lost; nothing unreachable survives two collections.
     fn check(&mut self) {
         for _ in 0..2 {
-            // SAFETY: everything wanted is led to by handles.
-            unsafe { self.mutator.collect() };
+            collect(self.mutator);
         }
         let live = self.reachable();
         let mut found = HashSet::new();
@@ -287,8 +333,7 @@ fn options() -> impl Strategy<Value = Options> {
 
 fn run(options: Options, ops: Vec<Op>) {
     let freed = Freed::default();
-    let heap = Heap::new(options, runtime(&freed)).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (heap, mutator) = attached(options, runtime(&freed));
     let mut model = Model {
         mutator: &mutator,
         heap: &heap,
@@ -311,8 +356,7 @@ fn run(options: Options, ops: Vec<Op>) {
         }
     }
     model.check();
-    // SAFETY: nothing is used any more.
-    unsafe { mutator.detach() };
+    leave(mutator);
     drop(heap);
 }
 
@@ -330,12 +374,10 @@ proptest! {
 #[test]
 fn garbage_is_collected_as_it_comes() {
     let freed = Freed::default();
-    let heap = Heap::new(Options { least: 1 << 20, ..Options::new() }, runtime(&freed)).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (heap, mutator) = attached(Options { least: 1 << 20, ..Options::new() }, runtime(&freed));
     let rounds = if cfg!(miri) { 300 } else { 3_000_000 };
     for _ in 0..rounds {
-        // SAFETY: nothing is wanted.
-        let object = unsafe { mutator.alloc(48, TRACED) };
+        let object = alloc(&mutator, 48, TRACED);
         assert!(!object.is_null());
     }
     let statistics = heap.statistics();
@@ -352,15 +394,13 @@ fn garbage_is_collected_as_it_comes() {
         assert_eq!(pauses.iter().sum::<u64>(), statistics.pauses);
     }
     assert!(statistics.pause_wall_max_ns <= statistics.pause_ns);
-    // SAFETY: nothing is used any more.
-    unsafe { mutator.detach() };
+    leave(mutator);
 }
 
 /// A list of `length` pairs that a handle keeps. None: there was no memory.
 unsafe fn list(mutator: &Mutator, root: *mut *mut u8, length: usize) -> Option<()> {
     for serial in 0..length {
-        // SAFETY: the list is led to by the root.
-        let pair = unsafe { mutator.alloc(24, TRACED) };
+        let pair = alloc(mutator, 24, TRACED);
         if pair.is_null() {
             return None;
         }
@@ -437,8 +477,7 @@ fn a_limit_may_change_while_it_is_reached() {
     let freed = Freed::default();
     // More than fit into what the limit leaves: two pages of slots of 24 bytes.
     let (pairs, most) = (if cfg!(miri) { 6_000 } else { 100_000 }, 128 << 10);
-    let heap = Heap::new(Options { most, ..Options::new() }, runtime(&freed)).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (heap, mutator) = attached(Options { most, ..Options::new() }, runtime(&freed));
     // SAFETY: what is wanted is led to by the handle.
     unsafe {
         let root = mutator.new_root(core::ptr::null_mut()).unwrap();
@@ -463,8 +502,7 @@ fn a_limit_may_change_while_it_is_reached() {
 fn marking_needs_no_memory() {
     // A tree that is wide, so that chunks are wanted, and none is to be had.
     let freed = Freed::default();
-    let heap = Heap::new(Options::new(), runtime(&freed)).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (_heap, mutator) = attached(Options::new(), runtime(&freed));
     let width = if cfg!(miri) { 8 } else { 1500 };
     // SAFETY: everything wanted is led to by handles.
     unsafe {
@@ -565,8 +603,7 @@ fn a_handle_may_be_freed_by_another_mutator() {
                 // SAFETY: blocks until the other has room, touching nothing.
                 unsafe { mutator.away(|| send.send(Sent(cell))) }.unwrap();
             }
-            // SAFETY: nothing is used any more.
-            unsafe { mutator.detach() };
+            leave(mutator);
         });
         scope.spawn(move || {
             let mutator = heap.attach().unwrap();
@@ -575,8 +612,7 @@ fn a_handle_may_be_freed_by_another_mutator() {
                 // SAFETY: made by the other, and freed once.
                 unsafe { mutator.free_root(sent.0) };
             }
-            // SAFETY: nothing is used any more.
-            unsafe { mutator.detach() };
+            leave(mutator);
         });
     });
     assert_eq!(heap.statistics().handles, 0);
@@ -590,8 +626,7 @@ unsafe extern "C" fn resurrect(object: *mut c_void, context: *mut c_void) {
 #[test]
 fn a_finalizer_is_given_its_object_whole() {
     let freed = Freed::default();
-    let heap = Heap::new(Options::new(), runtime(&freed)).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (heap, mutator) = attached(Options::new(), runtime(&freed));
     // SAFETY: everything wanted is led to by handles.
     unsafe {
         let root = mutator.new_root(core::ptr::null_mut()).unwrap();
@@ -619,8 +654,7 @@ fn a_finalizer_is_given_its_object_whole() {
 fn steps_keep_to_their_budget_and_come_to_an_end() {
     let freed = Freed::default();
     let options = Options { incremental: true, least: 1 << 30, ..Options::new() };
-    let heap = Heap::new(options, runtime(&freed)).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (heap, mutator) = attached(options, runtime(&freed));
     // SAFETY: everything wanted is led to by handles.
     unsafe {
         let root = mutator.new_root(core::ptr::null_mut()).unwrap();
@@ -649,8 +683,7 @@ fn what_is_allocated_elsewhere_is_paid_for_in_small_steps() {
     // A step may take any time: what it marks is bounded by bytes, but for the first of a small heap.
     let options =
         Options { incremental: true, least: 1 << 20, step_ns: u64::MAX / 4, ..Options::new() };
-    let heap = Heap::new(options, runtime(&freed)).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (heap, mutator) = attached(options, runtime(&freed));
     // SAFETY: everything wanted is led to by handles.
     unsafe {
         let root = mutator.new_root(core::ptr::null_mut()).unwrap();
@@ -664,13 +697,13 @@ fn what_is_allocated_elsewhere_is_paid_for_in_small_steps() {
             heap.account(PAID.cast_signed());
             mutator.pay(PAID);
             paid += PAID;
-            if inner.cycle.phase() == super::cycle::Phase::Marking {
+            if inner.space.cycle.phase() == super::phase::Phase::Marking {
                 steps += 1;
                 most = most.max(inner.marked_so_far() - marked);
             }
         }
         assert!(paid as u64 <= live, "{paid} of {live}: within what may be allocated");
-        assert!(steps > 20 && most <= 2 * super::pacing::STEP, "{steps} steps, {most} bytes");
+        assert!(steps > 20 && most <= 2 * super::cycle::STEP, "{steps} steps, {most} bytes");
         heap.account(-paid.cast_signed());
         mutator.free_root(root);
         mutator.detach();
@@ -682,8 +715,7 @@ fn traced_objects_arrive_zeroed_unless_the_heap_is_uncleared() {
     for uncleared in [false, true] {
         let freed = Freed::default();
         let options = Options { uncleared, verify: VERIFY_HEAP, ..Options::new() };
-        let heap = Heap::new(options, runtime(&freed)).unwrap();
-        let mutator = heap.attach().unwrap();
+        let (_heap, mutator) = attached(options, runtime(&freed));
         for size in [48, 4_000, LARGE] {
             let mut dirty = 0;
             // Of the first all dies; the second time it is there again.
@@ -699,13 +731,11 @@ fn traced_objects_arrive_zeroed_unless_the_heap_is_uncleared() {
                     }
                 }
                 for _ in 0..2 {
-                    // SAFETY: none of the objects is wanted any more.
-                    unsafe { mutator.collect() };
+                    collect(&mutator);
                 }
             }
             assert_eq!(dirty > 0, uncleared, "{size}");
         }
-        // SAFETY: nothing is used any more.
-        unsafe { mutator.detach() };
+        leave(mutator);
     }
 }

@@ -8,7 +8,7 @@
 //! a program that is killed leaves all but the last step. The file is opened for each piece: nothing of it is open in between,
 //! and each process has its own, a forked child too. The format is `heapwright-record`'s.
 //!
-//! Filled by `events`.
+//! Filled by `spans`.
 
 use heapwright_record::timeline as record;
 use heapwright_substrate::files::Prefix;
@@ -16,8 +16,9 @@ use heapwright_substrate::sync::Lock;
 use heapwright_substrate::{options, os};
 
 use super::cell::Num;
-use super::events::Event;
-use super::fork;
+use super::event::{self, Event};
+use super::forks;
+use super::locks::With;
 
 /// Events that are kept at most: a step has a few.
 const KEPT: usize = 32;
@@ -59,7 +60,7 @@ impl Timeline {
             return;
         }
         let mut kept = self.kept.lock();
-        let process = fork::forks();
+        let process = forks::forks();
         if kept.process != process {
             // A forked child: what is here was its parent's.
             (kept.process, kept.length) = (process, 0);
@@ -69,7 +70,7 @@ impl Timeline {
         }
         let encoded = record::Event {
             span: event.span as u16,
-            ends: event.edge == super::events::ENDS,
+            ends: event.edge == event::ENDS,
             flags: event.flags,
             thread: event.thread,
             heap,
@@ -92,19 +93,9 @@ impl Timeline {
         }
     }
 
-    /// Holds the lock across a fork.
-    pub(super) fn before_fork(&self) {
-        self.kept.acquire();
-    }
-
-    /// Gives it back on either side of a fork.
-    ///
-    /// # Safety
-    ///
-    /// Follows [`Timeline::before_fork`] in the forking thread or its copy.
-    pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.kept.release() };
+    /// Hands its lock to `with`.
+    pub(super) fn each_lock(&self, with: With<'_>) {
+        with(&self.kept);
     }
 }
 
@@ -112,7 +103,7 @@ impl Kept {
     /// Appends it to the process's file. What cannot be written is lost, with no word: the program's own work goes on.
     fn write(&mut self) {
         let length = core::mem::take(&mut self.length);
-        if length == 0 || self.process != fork::forks() {
+        if length == 0 || self.process != forks::forks() {
             return;
         }
         let path = self.prefix.of(os::process_id());

@@ -24,7 +24,7 @@
 
 use core::ptr;
 
-use heapwright_substrate::address_map::{Entry, MAP};
+use heapwright_substrate::address_map::MAP;
 use heapwright_substrate::os::{self, prefetch};
 use heapwright_substrate::size_class::{UNIT, UNIT_SHIFT};
 use heapwright_substrate::sync::atomic::{AtomicU8, AtomicU64, Ordering};
@@ -33,12 +33,12 @@ use super::array::Array;
 use super::bag::{Buffer, Recent};
 use super::bits::{self, GRANULE};
 use super::cell::{Num, Ptr};
-use super::dirty_slots::TraceSlot;
 use super::gang::Chunk;
-use super::heap::Heap;
 use super::layout::{self, KINDS, LARGE, PAGE_LISTS};
-use super::page;
+use super::page::{self, Evacuation};
 use super::references::Room;
+use super::space::Space;
+use super::trace::Trace;
 
 mod draining;
 mod reporting;
@@ -60,6 +60,9 @@ const KEYS: usize = 2;
 /// What looks at references instead of marking them.
 type Look<'a> = &'a mut dyn FnMut(*mut u8);
 
+/// Traces a place in an object: reports what it leads to.
+pub type TraceSlot = unsafe fn(place: *mut u8, tracer: &Tracer);
+
 /// What the runtime reports references to. Zero is one that has nothing.
 ///
 /// The first three fields are part of the C interface: `heapwright_gc.h` pushes there.
@@ -69,7 +72,9 @@ pub struct Tracer {
     pub(super) end: Ptr<*mut u8>,
     /// What is done with slots: a [`Slots`].
     pub(super) by_slot: Num,
-    heap: Ptr<Heap>,
+    /// Whose it is.
+    trace: Ptr<Trace>,
+    space: Ptr<Space>,
     /// The newest chunk, and the ones behind it.
     chunk: Ptr<Chunk>,
     older: Ptr<Chunk>,
@@ -102,7 +107,6 @@ pub struct Tracer {
 }
 
 /// A value that is traced after the values that own it.
-#[cfg_attr(not(feature = "std"), allow(dead_code, reason = "std's types alone own values outside"))]
 #[derive(Clone, Copy)]
 struct Waiting {
     place: *mut u8,
@@ -186,30 +190,39 @@ fn mark_word(marks: *const AtomicU64, offset: usize) -> *const AtomicU64 {
 
 impl Tracer {
     /// One of its own, for a helper.
-    pub(super) fn new(heap: &'static Heap) -> Self {
+    pub(super) fn new(trace: &'static Trace) -> Self {
         // SAFETY: zero is one that has nothing.
         let tracer: Self = unsafe { core::mem::zeroed() };
-        tracer.belong(heap);
+        tracer.belong(trace);
         tracer
     }
 
     /// Says whose it is.
-    pub(super) fn belong(&self, heap: &'static Heap) {
-        self.heap.set(ptr::from_ref(heap).cast_mut());
+    pub(super) fn belong(&self, trace: &'static Trace) {
+        self.trace.set(ptr::from_ref(trace).cast_mut());
+        self.space.set(ptr::from_ref(trace.space()).cast_mut());
     }
 
+    /// The trace that it is of.
     #[inline]
-    fn heap(&self) -> &'static Heap {
-        // SAFETY: set by `belong` before anything else; heaps are never freed.
-        unsafe { &*self.heap.get() }
+    pub(super) fn of(&self) -> &'static Trace {
+        // SAFETY: set by `belong` before anything else; traces are never freed.
+        unsafe { &*self.trace.get() }
+    }
+
+    /// The space whose objects it marks.
+    #[inline]
+    pub(super) fn space(&self) -> &'static Space {
+        // SAFETY: set by `belong` before anything else; spaces are never freed.
+        unsafe { &*self.space.get() }
     }
 
     /// Chooses how it marks.
     pub(super) fn mark_as(&self, marks: Marks) {
-        let local_marks = &self.heap().marking.local_marks;
+        let local_marks = &self.of().marking.local_marks;
         self.marks.set(marks as usize);
         self.choose_notes();
-        let noted = self.heap().moving.is_on();
+        let noted = self.of().is_noting();
         self.set_slots(if noted { Slots::Mark } else { Slots::Plain });
         self.local_bitmap.set(local_marks.words());
         self.dirty.set(local_marks.dirty());
@@ -225,14 +238,14 @@ impl Tracer {
     /// not marked before, and may hold references; then `fetch` is called with its size.
     #[inline(always)]
     fn set_mark(&self, object: *mut u8, fetch: impl FnOnce(usize)) -> bool {
-        let heap = self.heap();
+        let space = self.space();
         let offset = object.addr().wrapping_sub(MAP.base().addr());
         let unit = offset >> UNIT_SHIFT;
         if unit >= MAP.limit() {
             return self.outside(object);
         }
         // SAFETY: below the limit.
-        let page_list = unsafe { MAP.entry_from(MAP.base(), unit) }.page_list(heap.tag());
+        let page_list = unsafe { MAP.entry_from(MAP.base(), unit) }.page_list(space.tag());
         if page_list >= PAGE_LISTS {
             return self.outside(object);
         }
@@ -268,9 +281,9 @@ impl Tracer {
         }
         self.marked[page_list].add(1);
         let size = if page_list / KINDS == LARGE {
-            heap.large_footprint(unit)
+            space.large_footprint(unit)
         } else {
-            heap.slot(page_list)
+            space.slot(page_list)
         };
         self.bytes.add(size);
         let traced = layout::is_traced(page_list);
@@ -287,15 +300,15 @@ impl Tracer {
     #[cold]
     #[inline(never)]
     fn outside(&self, reference: *mut u8) -> bool {
-        self.heap().runtime().outside(self, reference);
+        self.of().runtime().outside(self, reference);
         false
     }
 
     /// Chooses what is to be done with what is marked.
     fn choose_notes(&self) {
-        let heap = self.heap();
-        let young = if heap.generations.is_minor() { YOUNG } else { 0 };
-        self.notes.set(young | if heap.weak.is_watching() { KEYS } else { 0 });
+        let trace = self.of();
+        let young = if trace.generations.is_minor() { YOUNG } else { 0 };
+        self.notes.set(young | if trace.weak.is_watching() { KEYS } else { 0 });
     }
 
     /// An object was marked. If it is young and has survived before it becomes old, and what it
@@ -303,30 +316,31 @@ impl Tracer {
     #[cold]
     #[inline(never)]
     fn note(&self, object: *mut u8, unit: usize, traced: bool) {
-        let heap = self.heap();
         if self.notes.get() & KEYS != 0 {
-            heap.mark_values_of(object, self);
+            self.mark_values_of(object);
         }
         if self.notes.get() & YOUNG == 0 || !traced {
             return;
         }
         let offset = object.addr() - MAP.address_of(unit).addr();
-        let page = heap.supply.pages.at_unit(unit);
+        let page = self.space().pages.at_unit(unit);
+        let trace = self.of();
+        let remembered = &trace.generations.remembered;
         if page.is_some_and(|page| page.has_survived(offset))
-            && !self.survivors.push(heap, heap.generations.remembered.survivors(), object.addr())
+            && !self.survivors.push(&trace.marking, remembered.survivors(), object.addr())
         {
-            heap.generations.remembered.lose();
+            remembered.lose();
         }
     }
 
     /// Gives what it has put down to the heap.
     pub(super) fn give_notes(&self) {
-        let (remembered, weak) = (&self.heap().generations.remembered, &self.heap().weak);
+        let (remembered, weak) = (&self.of().generations.remembered, &self.of().weak);
         self.stores.give(remembered.stores());
         self.survivors.give(remembered.survivors());
         self.slots.give(weak.slots());
         self.ephemerons.give(weak.ephemerons());
-        self.dirty_slots.give(&self.heap().dirty_slots);
+        self.dirty_slots.give(&self.of().dirty_slots);
     }
 
     /// An old object is to be looked at once more, if it has no mark; it has its mark again. While nobody else marks.
@@ -351,17 +365,36 @@ impl Tracer {
         if self.set_mark(object, |_| {}) {
             // Without a chunk, and while others are at work, it must not wait for one.
             if self.next.get() == self.end.get() && !self.has_made_room() {
-                self.heap().note_overflow(object);
+                self.note_overflow(object);
             } else {
                 self.push(object.map_addr(|at| at | MARKED));
             }
         }
     }
 
-    /// Forgets all counts. Returns bytes marked.
-    pub(super) fn forget_counts(&self) -> usize {
-        self.marked.iter().for_each(|count| count.set(0));
-        self.bytes.take()
+    /// Marking had no memory: the object's page is to be looked through.
+    #[cold]
+    pub(super) fn note_overflow(&self, object: *mut u8) {
+        if let Some(page) = self.space().page_of(object.addr()) {
+            self.of().marking.note_overflow(page);
+        }
+    }
+
+    /// A slot leads to an object: notes that, if the object is to be moved.
+    pub(super) fn note_slot(&self, slot: *mut *mut u8, object: *mut u8) {
+        let space = self.space();
+        let Some((page, offset)) = space.candidate(object) else { return };
+        // What is not the heap's may be gone before it is changed, or must not be by us.
+        let noted = space.head_of(slot.addr()).is_some()
+            && page.incoming.note(&self.of().references, &self.room, slot, offset);
+        if !noted {
+            page.set_evacuation(Evacuation::No);
+        }
+    }
+
+    /// Gives what it has counted to the heap: its mutator or helper leaves, or its cycle ends.
+    pub(super) fn give_counts(&self) {
+        self.of().marking.keep_counts(&self.marked, self.bytes.take());
     }
 }
 
@@ -375,12 +408,4 @@ pub(super) fn marks_of_nothing() -> *mut u8 {
 /// Where the entry would be of the unit at address 0, in the address map.
 pub(super) fn entry_of_nothing() -> *mut u32 {
     MAP.entries().wrapping_sub(MAP.base().addr() / UNIT).cast()
-}
-
-/// The page list of an object's page, if it is an object of the heap whose entries have `tag`.
-#[inline]
-pub(super) fn list_of(address: usize, tag: u32) -> Option<(usize, usize)> {
-    let (unit, entry): (usize, Entry) = MAP.lookup(address);
-    let page_list = entry.page_list(tag);
-    (page_list < PAGE_LISTS).then_some((unit, page_list))
 }

@@ -11,13 +11,12 @@
 //! For objects that foreign code writes into (Ruby's WB-unprotected objects, Koichi Sasada's RGenGC, 2013): a runtime may have
 //! barriers for most of its types, and say of the others that they have none. Each costs a call of `trace` in each minor collection.
 //!
-//! Called by `marking` and `moving`.
+//! Called by `settling` and `moving`.
 
 use heapwright_substrate::sync::Lock;
 
 use super::array::Array;
-use super::heap::Heap;
-use super::tracer::{Slots, Tracer};
+use super::locks::With;
 
 /// A heap's objects without barriers. Zero has none.
 pub(super) struct Unprotected {
@@ -35,6 +34,16 @@ impl Unprotected {
         self.objects.lock().0.push(object)
     }
 
+    /// Calls `with` for each.
+    pub(super) fn each(&self, with: impl FnMut(*mut u8)) {
+        self.objects.lock().0.iter().copied().for_each(with);
+    }
+
+    /// Keeps those of which `keep` says so: the others are dead.
+    pub(super) fn retain(&self, keep: impl FnMut(*mut u8) -> bool) {
+        self.objects.lock().0.retain(keep);
+    }
+
     /// How many there are.
     pub(super) fn count(&self) -> usize {
         self.objects.lock().0.len()
@@ -50,48 +59,8 @@ impl Unprotected {
         self.objects.lock().0.end();
     }
 
-    /// Holds the lock across a fork.
-    pub(super) fn before_fork(&self) {
-        self.objects.acquire();
-    }
-
-    /// Gives it back on either side of a fork.
-    ///
-    /// # Safety
-    ///
-    /// Follows [`Unprotected::before_fork`] in the forking thread or its copy.
-    pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.objects.release() };
-    }
-}
-
-impl Heap {
-    /// Has those traced again that have their marks: old ones, and those that an earlier step traced. With the roots.
-    pub(super) fn trace_unprotected(&self, tracer: &Tracer) {
-        if self.generations.is_minor() || self.options().incremental {
-            for &object in self.unprotected.objects.lock().0.iter() {
-                if self.is_marked(object) {
-                    tracer.look_once_more(object);
-                }
-            }
-        }
-    }
-
-    /// Drops those that are dead. When everything is marked.
-    pub(super) fn sweep_unprotected(&self) {
-        self.unprotected.objects.lock().0.retain(|object| !self.is_unmarked(object));
-    }
-
-    /// What they lead to stays where it is. Before objects move, while the world stands still.
-    pub(super) fn pin_what_unprotected_lead_to(&self, tracer: &Tracer) {
-        let objects = self.unprotected.objects.lock();
-        let report = |tracer: &Tracer| objects.0.iter().for_each(|&object| tracer.trace(object));
-        // (A runtime that changes references itself needs no slots to be known.)
-        if !self.runtime().updates() {
-            tracer.looking_at(Slots::Plain, report, &mut |child| self.keep_in_place(child));
-        }
-        // What is weak shows nothing to a look, and follows its objects: nobody else has noted what was stored there since.
-        tracer.looking_at(Slots::Note, report, &mut |child| self.keep_in_place(child));
+    /// Hands its lock to `with`.
+    pub(super) fn each_lock(&self, with: With<'_>) {
+        with(&self.objects);
     }
 }

@@ -24,11 +24,11 @@ use heapwright_substrate::text::Line;
 
 use super::array::Array;
 use super::bits::{self, Bits};
+use super::find;
 use super::heap::Heap;
-use super::kept::AllKept;
 use super::layout;
 use super::mutator::Mutator;
-use super::tracer::{self, Tracer};
+use super::tracer::Tracer;
 
 /// How many findings are reported at most.
 const REPORTED: usize = 10;
@@ -71,10 +71,10 @@ impl Walk<'_> {
             return;
         }
         // Static data, another heap's objects: none of ours.
-        if self.heap.head_of(reference.addr()).is_none() {
+        if self.heap.space.head_of(reference.addr()).is_none() {
             return;
         }
-        let Some((page, offset)) = self.heap.object_at(reference) else {
+        let Some((page, offset)) = self.heap.space.object_at(reference) else {
             self.dangling += 1;
             return self.report(reference, "which is no object: it was freed, or never allocated");
         };
@@ -113,7 +113,8 @@ impl Walk<'_> {
             let been = self.stack.iter().rev().filter(|entry| entry.addr() & BEEN != 0);
             been.map(|entry| entry.map_addr(|at| at & !BEEN))
         };
-        let line = Line::new().text("collected heap ").number(self.heap.id() as usize).text(": ");
+        let line =
+            Line::new().text("collected heap ").number(self.heap.space.id() as usize).text(": ");
         let line = match path().next() {
             Some(parent) => self.name(line, parent),
             None => line.text(self.source),
@@ -132,7 +133,7 @@ impl Walk<'_> {
 
     /// Whether an object was reached.
     fn has_seen(&self, object: *mut u8) -> bool {
-        self.heap.object_at(object).is_some_and(|(page, offset)| {
+        self.heap.space.object_at(object).is_some_and(|(page, offset)| {
             let bits = self.seen.at().cast::<Bits>().wrapping_add(page.number.get() - 1);
             // SAFETY: the side has a bitmap for each page, zeroed at first.
             bits::is_set(unsafe { &*bits }, offset)
@@ -142,7 +143,7 @@ impl Walk<'_> {
     /// What guardians and finalizers keep for objects that were reached, and what these lead to: until there is
     /// nothing new.
     fn follow_kept(&mut self, tracer: &Tracer) {
-        let Some(mut kept) = AllKept::of(self.heap) else {
+        let Some(mut kept) = self.heap.all_kept() else {
             self.out_of_memory = true;
             return;
         };
@@ -181,7 +182,7 @@ impl Heap {
     /// are, and it `stops`. While the world stands still.
     fn look_over(&self, me: &Mutator, marked: bool, stops: bool) -> usize {
         me.tracer.publish();
-        let pages = self.supply.pages.all().count();
+        let pages = self.space.pages.all().count();
         let Some(seen) = Side::take((pages * size_of::<Bits>()).max(1)) else {
             Line::new().text("no memory to verify a collected heap with").write();
             return 0;
@@ -199,8 +200,8 @@ impl Heap {
         for (number, source) in SOURCES.into_iter().enumerate() {
             walk.source = source;
             let report = |tracer: &Tracer| match number {
-                0 => self.handles.each(|object| tracer.mark(object)),
-                1 => self.finalizers.lock().each_due(|object| tracer.mark(object)),
+                0 => self.trace.handles.each(|object| tracer.mark(object)),
+                1 => self.trace.finalizers.lock().each_due(|object| tracer.mark(object)),
                 2 => self.runtime().roots(tracer),
                 _ => self.each_mutator(|mutator| mutator.stack.scan(tracer)),
             };
@@ -234,11 +235,12 @@ impl Heap {
 
     /// Ends the program if a reference was stored into a leaf object, which `trace` never sees.
     pub(super) fn verify_store(&self, parent: *mut u8, child: *mut u8) {
-        if let Some((_, list)) = tracer::list_of(parent.addr(), self.tag())
+        if let Some((_, list)) = find::list_of(parent.addr(), self.space.tag())
             && !layout::is_traced(list)
-            && self.is_object(child)
+            && self.space.is_object(child)
         {
-            let line = Line::new().text("collected heap ").number(self.id() as usize).text(": ");
+            let line =
+                Line::new().text("collected heap ").number(self.space.id() as usize).text(": ");
             let line = line.address(parent.addr()).text(", a leaf, leads to ");
             line.address(child.addr()).write();
             Self::refuse("a reference was stored into a leaf object, which is not traced");

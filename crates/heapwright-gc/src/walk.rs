@@ -1,12 +1,19 @@
 //! Walks: every object of a heap, while its world stands still.
 
 use super::heap::Heap;
-use super::held::State;
-use super::layout::PAGE_LISTS;
+use super::kept::AllKept;
 use super::mutator::Mutator;
-use super::page::Page;
 
 impl Heap {
+    /// As `Space::find`, of objects that were just allocated as well: walks the mutators.
+    pub(super) fn find_fresh(&self, address: *const u8) -> Option<*mut u8> {
+        self.space.find_or(address, |page, start| {
+            let mut found = false;
+            self.each_mutator(|mutator| found |= mutator.has_used(page, start));
+            found
+        })
+    }
+
     /// Calls `with` while the world stands still, and the pages know how far mutators have come.
     pub(super) fn stopped<R>(&self, me: &Mutator, with: impl FnOnce() -> R) -> R {
         me.stack.note();
@@ -23,20 +30,6 @@ impl Heap {
         with()
     }
 
-    /// Calls `with` for every page in use, page list by page list. While the world stands still.
-    pub(super) fn each_page(&self, mut with: impl FnMut(&Page) -> bool) -> bool {
-        for page_list in 0..PAGE_LISTS {
-            let mut number = self.supply.lists.lock().first(page_list);
-            while let Some(page) = self.supply.pages.get(number) {
-                number = page.next.get();
-                if page.state() == State::InUse && !with(page) {
-                    return false;
-                }
-            }
-        }
-        true
-    }
-
     /// See [`Mutator::walk`](super::raw::Mutator::walk).
     pub(super) fn walk(
         &self,
@@ -44,12 +37,20 @@ impl Heap {
         mut visit: impl FnMut(*mut u8, usize, u32) -> bool,
     ) -> bool {
         self.stopped(me, || {
-            self.each_page(|page| {
+            self.space.each_page(|page| {
                 let (slot, kind) = (page.slot.get(), page.kind() as u32);
                 page.objects()
-                    .filter(|&offset| self.holds(page, offset))
+                    .filter(|&offset| self.space.holds(page, offset))
                     .all(|offset| visit(page.base().wrapping_add(offset), slot, kind))
             })
+        })
+    }
+
+    /// What is kept and no object leads to. `None` where there is no memory.
+    pub(super) fn all_kept(&self) -> Option<AllKept> {
+        AllKept::of(|mut with| {
+            self.trace.guardians.each_kept(&mut with);
+            self.trace.finalizers.lock().each_kept(&mut with);
         })
     }
 }

@@ -26,17 +26,15 @@
 //! With generations nothing changes: an object with a weak reference to something young is traced like
 //! any other.
 //!
-//! Called by `cycle`; filled by `tracer`.
+//! Filled by `tracer`; looked through by `settling`.
 
 use heapwright_substrate::sync::Lock;
 
-use super::bag::{self, Bag};
+use super::bag::Bag;
 use super::cell::Num;
-use super::ephemerons::{Noted, Waiting};
+use super::ephemerons::Waiting;
 use super::handles::Handles;
-use super::heap::Heap;
-use super::mutator::Mutator;
-use super::tracer::{Marks, Tracer};
+use super::locks::With;
 
 /// A heap's weak references. Zero has none.
 pub(super) struct Weak {
@@ -44,7 +42,7 @@ pub(super) struct Weak {
     /// Weak slots, and ephemerons, that were reported in this cycle.
     slots: Bag,
     ephemerons: Bag,
-    waiting: Lock<Waiting>,
+    pub(super) waiting: Lock<Waiting>,
     /// Whether what is marked is looked up among the waiting.
     watching: Num,
     /// Whether finalizers became due in the marking under way.
@@ -59,7 +57,7 @@ impl Weak {
         &self.slots
     }
 
-    /// Where ephemerons are put down, as [`Noted`].
+    /// Where ephemerons are put down, as `ephemerons::Noted`.
     pub(super) fn ephemerons(&self) -> &Bag {
         &self.ephemerons
     }
@@ -79,9 +77,14 @@ impl Weak {
         self.resurrects.set(usize::from(resurrects));
     }
 
+    /// Each object that is marked is to be looked up, or none.
+    pub(super) fn watch(&self, watching: bool) {
+        self.watching.set(usize::from(watching));
+    }
+
     /// Nobody looks up what is marked.
     pub(super) fn stop_watching(&self) {
-        self.watching.set(0);
+        self.watch(false);
     }
 
     /// Gives all memory back.
@@ -95,131 +98,11 @@ impl Weak {
         self.cleared.set(0);
     }
 
-    /// Holds the locks across a fork.
-    pub(super) fn before_fork(&self) {
-        self.handles.before_fork();
-        self.slots.before_fork();
-        self.ephemerons.before_fork();
-        self.waiting.acquire();
-    }
-
-    /// Gives them back on either side of a fork.
-    ///
-    /// # Safety
-    ///
-    /// Follows [`Weak::before_fork`] in the forking thread or its copy.
-    pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.waiting.release() };
-        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-        // copy of.
-        unsafe { self.ephemerons.after_fork() };
-        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-        // copy of.
-        unsafe { self.slots.after_fork() };
-        // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
-        // copy of.
-        unsafe { self.handles.after_fork() };
-    }
-}
-
-impl Heap {
-    /// Marks the values of ephemerons whose keys are marked. Whether there were any. While nothing
-    /// else is left to mark.
-    pub(super) fn mark_values(&self, me: &Mutator) -> bool {
-        self.each_mutator(|mutator| mutator.tracer.give_notes());
-        // What is marked here is looked up by nobody, under the lock, and again when it is called
-        // next: all that wait are looked through each time.
-        self.weak.stop_watching();
-        me.tracer.mark_as(Marks::Alone);
-        let mut waiting = self.weak.waiting.lock();
-        let mut found = false;
-        // What is marked already must not be left to be looked at: if that were all, nobody would.
-        let mut mark = |object: *mut u8| {
-            if self.is_unmarked(object) {
-                found = true;
-                me.tracer.edge(object);
-            }
-        };
-        while let Some(chunk) = self.weak.ephemerons.take() {
-            // Those for which there is no memory live this time: nobody would empty them.
-            let refused = |ephemeron: Noted| {
-                mark(ephemeron.key());
-                mark(ephemeron.value());
-            };
-            if !waiting.add(chunk, refused) {
-                self.give_back(chunk);
-            }
-        }
-        waiting.retain(
-            |ephemeron| {
-                let waits = self.is_unmarked(ephemeron.key());
-                if !waits && !ephemeron.key().is_null() {
-                    mark(ephemeron.value());
-                }
-                waits
-            },
-            |chunk| self.give_back(chunk),
-        );
-        let watch = found && waiting.count() > 0 && waiting.index();
-        self.weak.watching.set(usize::from(watch));
-        found
-    }
-
-    /// An object was marked: so is what it is the key of.
-    pub(super) fn mark_values_of(&self, key: *mut u8, tracer: &Tracer) {
-        // Not marked under the lock: where there is no memory, that may lead here again.
-        let mut number = self.weak.waiting.lock().first(key);
-        loop {
-            let Some(entry) = self.weak.waiting.lock().entry(number) else { return };
-            if entry.key() == key {
-                tracer.edge(entry.value());
-            }
-            number = entry.next();
-        }
-    }
-
-    /// Weak references to what is dead become null. When everything is marked that is to be, but
-    /// for what finalizers want.
-    pub(super) fn clear_weak(&self) {
-        let mut cleared = 0;
-        self.finalizers.lock().each_fresh(|object| _ = self.take_mark(object));
-        self.weak.handles.each_cell(|cell| {
-            if self.is_unmarked(cell.load(heapwright_substrate::sync::atomic::Ordering::Relaxed)) {
-                cell.store(
-                    core::ptr::null_mut(),
-                    heapwright_substrate::sync::atomic::Ordering::Relaxed,
-                );
-                cleared += 1;
-            }
-        });
-        while let Some(chunk) = self.weak.slots.take() {
-            bag::each(chunk, |slot: *mut *mut u8| {
-                // SAFETY: reported by `trace` of an object that is marked, and so is there.
-                if self.is_unmarked(unsafe { slot.read() }) {
-                    // SAFETY: reported by `trace` of an object that is marked; nobody reads it, for
-                    // the world stands still.
-                    unsafe { slot.write(core::ptr::null_mut()) };
-                    cleared += 1;
-                }
-            });
-            self.give_back(chunk);
-        }
-        self.finalizers.lock().each_fresh(|object| self.give_mark(object));
-        self.weak.cleared.add(cleared);
-    }
-
-    /// Ephemerons whose keys are dead become null. When everything is marked.
-    pub(super) fn clear_ephemerons(&self) {
-        let mut waiting = self.weak.waiting.lock();
-        self.weak.cleared.add(waiting.count());
-        waiting.retain(
-            |ephemeron| {
-                ephemeron.clear();
-                false
-            },
-            |chunk| self.give_back(chunk),
-        );
-        waiting.end();
+    /// Hands its locks to `with`, in the order in which they are taken.
+    pub(super) fn each_lock(&self, with: With<'_>) {
+        self.handles.each_lock(with);
+        self.slots.each_lock(with);
+        self.ephemerons.each_lock(with);
+        with(&self.waiting);
     }
 }

@@ -14,46 +14,40 @@
 //!
 //! An object whose finalizer becomes due counts as dead, as for weak slots; one that a guardian retrieves does not.
 //!
-//! Called by `marking` and `moving`.
+//! Called by `settling` and `moving`.
 
 use core::ffi::c_void;
 
 use heapwright_substrate::sync::Lock;
 
 use super::array::Array;
-use super::cycle::Phase;
-use super::heap::Heap;
-use super::tracer::Tracer;
+use super::locks::With;
 
-/// What looks through a table.
-pub type WeakPass = unsafe extern "C" fn(tracer: &Tracer, context: *mut c_void);
-
-#[derive(Clone, Copy)]
-struct Pass {
-    run: WeakPass,
-    context: *mut c_void,
-}
-
-struct Passes(Array<Pass>);
+/// Functions of type `F`, with the context of each.
+struct Passes<F>(Array<(F, *mut c_void)>);
 
 // SAFETY: a context is the runtime's, which promises that its function may be called by any thread.
-unsafe impl Send for Passes {}
+unsafe impl<F> Send for Passes<F> {}
 
 /// A heap's weak passes. Zero has none.
-pub(super) struct WeakPasses {
-    passes: Lock<Passes>,
+pub(super) struct WeakPasses<F> {
+    passes: Lock<Passes<F>>,
 }
 
-impl WeakPasses {
+impl<F: Copy + PartialEq> WeakPasses<F> {
     /// Adds one. False: there is no memory.
-    pub(super) fn add(&self, run: WeakPass, context: *mut c_void) -> bool {
-        self.passes.lock().0.push(Pass { run, context })
+    pub(super) fn add(&self, run: F, context: *mut c_void) -> bool {
+        self.passes.lock().0.push((run, context))
     }
 
     /// Takes one away. Whether there was one.
-    pub(super) fn remove(&self, run: WeakPass, context: *mut c_void) -> bool {
-        let is_another = |pass: Pass| pass.context != context || pass.run as usize != run as usize;
-        self.passes.lock().0.retain(is_another) > 0
+    pub(super) fn remove(&self, run: F, context: *mut c_void) -> bool {
+        self.passes.lock().0.retain(|pass| pass != (run, context)) > 0
+    }
+
+    /// Calls `with` for each.
+    pub(super) fn each(&self, mut with: impl FnMut(F, *mut c_void)) {
+        self.passes.lock().0.iter().for_each(|&(run, context)| with(run, context));
     }
 
     /// Forgets all.
@@ -61,40 +55,8 @@ impl WeakPasses {
         self.passes.lock().0.end();
     }
 
-    /// Holds the lock across a fork.
-    pub(super) fn before_fork(&self) {
-        self.passes.acquire();
-    }
-
-    /// Gives it back on either side of a fork.
-    ///
-    /// # Safety
-    ///
-    /// Follows [`WeakPasses::before_fork`] in the forking thread or its copy.
-    pub(super) unsafe fn after_fork(&self) {
-        // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
-        unsafe { self.passes.release() };
-    }
-}
-
-impl Heap {
-    /// Has all tables looked through. While the world stands still.
-    pub(super) fn run_weak_passes(&self, tracer: &Tracer) {
-        for pass in self.weak_passes.passes.lock().0.iter() {
-            // SAFETY: the runtime's duty.
-            unsafe { (pass.run)(tracer, pass.context) };
-        }
-    }
-
-    /// Where an object is, in a weak pass; null: it is dead.
-    pub(super) fn where_is(&self, object: *mut u8) -> *mut u8 {
-        if let Some(to) = self.forwarded(object) {
-            return to;
-        }
-        // When objects move, what is dead was dropped before; and what has been made since has no mark.
-        if self.cycle.phase() == Phase::Marking && self.is_unmarked(object) {
-            return core::ptr::null_mut();
-        }
-        object
+    /// Hands its lock to `with`.
+    pub(super) fn each_lock(&self, with: With<'_>) {
+        with(&self.passes);
     }
 }

@@ -1,54 +1,29 @@
-//! The constants and structs of the collected heaps' part of `include/heapwright.h`.
+//! The structs of the collected heaps' part of `include/heapwright.h` that C has otherwise than Rust: callbacks
+//! that take pointers, a layout that may be any number, and heads of what is larger.
 //!
-//! Written out here as those of `hw_types` are: a promise to programs compiled long ago.
-//! `const` assertions tie each to the library's own. Of [`GcMutator`] and [`GcTracer`] only
-//! the heads are shown, which the inline functions of `heapwright_gc.h` use.
+//! `const` assertions tie each to the library's own. What both have alike is `gc_abi`. Of [`GcMutator`] and
+//! [`GcTracer`] only the heads are shown, which the inline functions of `heapwright_gc.h` use.
 
 use core::ffi::{c_char, c_void};
 
-use crate::hw_gc_event_types::GcEvent;
+use crate::gc_abi::GcOutcome;
 use crate::mirror::{field, mirror, same};
+use heapwright::gc::Event;
 use heapwright::gc::raw::{Options, Runtime, shown};
-use heapwright::gc::{FREED, LEAF, Outcome, PoolStatistics, Statistics, TRACED, USER};
 
 /// A collected heap. Make one with hw_gc_create.
 pub struct GcHeap {
     _opaque: [u8; 0],
 }
 
-/// An object may hold references. It arrives zeroed, unless the heap is uncleared.
-pub const GC_TRACED: u32 = 0;
-/// An object holds no references. It arrives as its memory was left.
-pub const GC_LEAF: u32 = 1;
-/// To be added to either: the runtime's free is called when the object has died.
-pub const GC_FREED: u32 = 2;
-/// To be added to any: a bit of the runtime's own, which trace_kind of hw_gc_runtime is handed. Objects with it lie in
-/// pages of their own.
-pub const GC_USER: u32 = 4;
 /// Regions of a mutator: pools times kinds.
 pub const GC_REGIONS: usize = 512;
 /// Sizes that have a place: multiples of 8 up to 32 KiB.
 pub const GC_PLACES: usize = 4097;
-/// Pools a heap can have, and that of large objects.
-pub const GC_POOLS: usize = 64;
-/// Buckets of the histogram of pauses.
-pub const GC_PAUSE_BUCKETS: usize = 64;
-
-/// Verify after each collection that all references lead to objects.
-pub const GC_VERIFY_HEAP: u32 = 1;
-/// Verify when marking ends that every store was reported.
-pub const GC_VERIFY_BARRIERS: u32 = 2;
-/// Collect at every allocation; where marking goes in steps and HW_GC_VERIFY_HEAP is not
-/// asked for, make a small step.
-pub const GC_STRESS: u32 = 4;
-
 /// Of a mutator's barrier: objects are being moved.
 pub const GC_MOVING: u32 = 4;
 
 const _: () = assert!(shown::MOVING == GC_MOVING);
-const _: () =
-    assert!(GC_TRACED == TRACED && GC_LEAF == LEAF && GC_FREED == FREED && GC_USER == USER);
-
 /// Stretches of free slots: allocating moves next. For heapwright_gc.h.
 #[repr(C)]
 pub struct GcRegion {
@@ -275,130 +250,6 @@ mirror! {
     compact conservative uncleared
 }
 
-/// What there is of a pool.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct GcPoolStatistics {
-    /// Bytes of a slot; 0: there is no such pool. The last pool is that of large objects.
-    pub slot_size: u64,
-    /// Pages in use.
-    pub pages: u64,
-    /// Slots in them.
-    pub slots: u64,
-    /// Objects that the last collection found live.
-    pub live: u64,
-    /// Slots that were free when it ended.
-    pub free_slots: u64,
-    /// Pages with free slots that no mutator has.
-    pub available_pages: u64,
-    /// Pages that mutators took since the last collection.
-    pub taken_pages: u64,
-    /// Pages that were granted beyond the goal, ever.
-    pub grown_pages: u64,
-    /// Pages that were borrowed while the pool's sweep was under way, ever.
-    pub borrowed_pages: u64,
-    /// What was decided when its last sweep ended: 0 nothing yet, 1 enough is free,
-    /// 2 stable, 3 it grows, 4 it gave pages back.
-    pub decision: u32,
-    /// Not used.
-    pub spare: u32,
-}
-
-mirror! {
-    GcPoolStatistics, PoolStatistics;
-    slot_size pages slots live free_slots available_pages taken_pages grown_pages borrowed_pages
-    decision spare
-}
-
-/// What there is of a heap. Times are in nanoseconds. Later versions add fields at the end:
-/// give hw_gc_stats the size of the struct you were compiled with.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct GcStatistics {
-    /// Collections whose marking has ended.
-    pub cycles: u64,
-    /// Times the world stood still.
-    pub pauses: u64,
-    /// Bytes that the last collection found live, external ones included.
-    pub live_bytes: u64,
-    /// Bytes that the runtime has in malloc and reported.
-    pub external_bytes: u64,
-    /// Bytes that may be live or garbage when the next collection ends.
-    pub goal_bytes: u64,
-    /// Bytes of pages in use, without large objects.
-    pub in_use_bytes: u64,
-    /// Bytes of pages that are wholly free.
-    pub empty_bytes: u64,
-    /// Bytes of the pages of large objects.
-    pub large_bytes: u64,
-    /// The most bytes the heap ever had, external ones included.
-    pub peak_bytes: u64,
-    /// Bytes allocated so far, counted when a mutator takes a page.
-    pub allocated_bytes: u64,
-    /// Nanoseconds that the world stood still, by the clock.
-    pub pause_ns: u64,
-    /// Nanoseconds spent sweeping, by the clock, of all threads: in steps, and where mutators take pages.
-    pub sweep_ns: u64,
-    /// The longest pause, in nanoseconds of the collecting thread's CPU time. What a user waits for is
-    /// pause_wall_max_ns.
-    pub pause_max_ns: u64,
-    /// Pauses by their CPU time: bucket b has those of 2^b up to 2^(b+1) nanoseconds.
-    pub pause_histogram: [u64; GC_PAUSE_BUCKETS],
-    /// 0: idle, 1: marking, 2: sweeping, 3: moving.
-    pub phase: u32,
-    /// Pools, without that of large objects.
-    pub pools: u32,
-    /// Mutators attached.
-    pub mutators: u32,
-    /// Finalizers that wait to be run.
-    pub finalizers_pending: u32,
-    /// Handles in use.
-    pub handles: u64,
-    /// The pools, smallest first; at the end that of large objects.
-    pub pool: [GcPoolStatistics; GC_POOLS],
-    /// Collections that were minor ones, of all.
-    pub minor_cycles: u64,
-    /// Bytes of objects that are old: what a minor collection does not look at.
-    pub old_bytes: u64,
-    /// Weak references, and ephemerons, that became NULL.
-    pub cleared: u64,
-    /// Collections that moved objects.
-    pub compactions: u64,
-    /// Objects that were moved, and their bytes.
-    pub moved_objects: u64,
-    /// Their bytes.
-    pub moved_bytes: u64,
-    /// Pages whose objects were moved elsewhere.
-    pub evacuated_pages: u64,
-    /// Pages that were to be, and were not: something in them was pinned, reported by value, or led
-    /// to by more slots than a step has time for.
-    pub kept_pages: u64,
-    /// The longest pause, in nanoseconds by the clock: from the moment that all mutators stood still to the one
-    /// that they were let go.
-    pub pause_wall_max_ns: u64,
-    /// Pauses by the clock: bucket b has those of 2^b up to 2^(b+1) nanoseconds.
-    pub pause_wall_histogram: [u64; GC_PAUSE_BUCKETS],
-    /// Nanoseconds, by the clock, from the collector's call until all mutators stood still: of all pauses, which do not
-    /// contain them. The first mutator waits that long.
-    pub safepoint_ns: u64,
-    /// The most of them for one pause.
-    pub safepoint_max_ns: u64,
-    /// Bytes of the collector's own lists: what is still to be marked, old objects that were stored into, weak references and
-    /// ephemerons while marking goes on. What is above 256 KiB of them counts against most.
-    pub lists_bytes: u64,
-    /// The most that they ever had.
-    pub lists_peak_bytes: u64,
-}
-
-mirror! {
-    GcStatistics, Statistics;
-    cycles pauses live_bytes external_bytes goal_bytes in_use_bytes empty_bytes large_bytes peak_bytes
-    allocated_bytes pause_ns sweep_ns pause_max_ns pause_histogram phase pools mutators
-    finalizers_pending handles pool minor_cycles old_bytes cleared compactions moved_objects
-    moved_bytes evacuated_pages kept_pages pause_wall_max_ns pause_wall_histogram safepoint_ns
-    safepoint_max_ns lists_bytes lists_peak_bytes
-}
-
 /// What hw_gc_walk calls for each object. Return false to stop the walk.
 pub type GcVisitor = Option<
     unsafe extern "C" fn(object: *mut c_void, size: usize, kind: u32, context: *mut c_void) -> bool,
@@ -413,40 +264,45 @@ pub type GcSomeAreDue = Option<unsafe extern "C" fn(context: *mut c_void)>;
 /// What looks through a table of the runtime's own: see hw_gc_add_weak_pass.
 pub type GcWeakPass = Option<unsafe extern "C" fn(tracer: *mut GcTracer, context: *mut c_void)>;
 
-/// Priorities of finalizers: 0, the highest, up to this less 1.
-pub const GC_PRIORITIES: usize = 4;
-
-const _: () = assert!(GC_PRIORITIES == heapwright::gc::PRIORITIES);
-
-/// How a collection went. Sizes in bytes, times in nanoseconds.
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct GcOutcome {
-    /// Bytes of this struct, as the library knows it.
-    pub size: usize,
-    /// What lives: of slots, and what the runtime has in malloc for them as far as is known.
-    pub live_bytes: usize,
-    /// What was allocated since the collection before.
-    pub allocated_bytes: usize,
-    /// What was marked.
-    pub marked_bytes: usize,
-    /// What may be live and garbage when the next one ends, by the heap's own rule.
-    pub goal_bytes: usize,
-    /// How long the collector worked: CPU time of the marking thread, and sweeping since the collection before.
-    pub collector_ns: u64,
-    /// How long the program did since the collection before, by the clock.
-    pub mutator_ns: u64,
-    /// Collections so far, this one included.
-    pub cycles: u64,
-    /// Whether it was a minor one.
-    pub minor: bool,
-}
-
-mirror! {
-    GcOutcome, Outcome;
-    size live_bytes allocated_bytes marked_bytes goal_bytes collector_ns mutator_ns cycles minor
-}
-
 /// What hw_gc_set_policy has asked: how many bytes may be live and garbage when the next collection ends.
 pub type GcPolicy =
     Option<unsafe extern "C" fn(outcome: *const GcOutcome, context: *mut c_void) -> usize>;
+
+/// One end of a span of a heap's collections. Later versions add fields at the end.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct GcEvent {
+    /// Bytes of this struct.
+    pub size: usize,
+    /// What begins or ends: a hw_gc_span.
+    pub span: u32,
+    /// HW_GC_EVENT_BEGINS or HW_GC_EVENT_ENDS.
+    pub edge: u32,
+    /// HW_GC_EVENT_MINOR, HW_GC_EVENT_STOPPED, HW_GC_EVENT_COMPACTS.
+    pub flags: u32,
+    /// The thread that calls, as the system numbers it.
+    pub thread: u32,
+    /// When, in nanoseconds of the system's monotonic clock.
+    pub time_ns: u64,
+    /// The number of the collection that began last, from 1.
+    pub collection: u64,
+    /// Bytes, of what the span says.
+    pub bytes: u64,
+    /// Nanoseconds, of what the span says.
+    pub ns: u64,
+    /// The heap.
+    pub heap: *mut GcHeap,
+    /// The mutator of the thread that calls; NULL where that is not known: a sweep's end, a large object's death.
+    pub mutator: *mut GcMutator,
+    /// The large object. When it has died this is only an address.
+    pub object: *mut c_void,
+}
+
+mirror! {
+    GcEvent, Event;
+    size span edge flags thread time_ns collection bytes ns heap mutator object
+}
+
+/// What hw_gc_attached calls for each mutator: state is a hw_gc_thread_state.
+pub type GcMutatorVisitor =
+    Option<unsafe extern "C" fn(mutator: *mut GcMutator, state: u32, context: *mut c_void)>;

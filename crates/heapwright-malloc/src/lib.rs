@@ -23,7 +23,7 @@
 //!   hw_gc            hw_gc_*: collected heaps; their fast paths are in include/heapwright_gc.h
 //!   hw_api           hw_*: heaps, questions about pointers, statistics (include/heapwright.h)
 //!   hw_count         hw_count_*: what a thread asks for between two calls
-//!   hw_types, hw_gc_types, hw_gc_event_types   the structs of that header
+//!   hw_types, hw_gc_types, gc_abi   the structs of that header
 //!   constructor      what happens when the library is loaded
 //!   own_stack        a stack to judge faults on
 //!   at_exit          the process's end: statistics, the debug heap's last look; _exit, _Exit
@@ -78,11 +78,12 @@ mod ending_signals;
 mod errno;
 /// cbindgen:ignore
 mod fault_handler;
+#[path = "../../heapwright-gc/src/abi.rs"]
+pub mod gc_abi;
 pub mod hw_api;
 pub mod hw_arena;
 pub mod hw_count;
 pub mod hw_gc;
-pub mod hw_gc_event_types;
 pub mod hw_gc_types;
 pub mod hw_pool;
 pub mod hw_types;

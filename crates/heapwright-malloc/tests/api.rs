@@ -114,6 +114,11 @@ fn a_thread_counts_what_it_asks_for() {
 }
 
 #[test]
+fn the_header_has_the_layouts_that_programs_were_compiled_with() {
+    fine("layouts.c", &ON_HEAPWRIGHT[1..]);
+}
+
+#[test]
 fn collected_heaps_answer() {
     fine("hw_gc.c", &ON_HEAPWRIGHT[1..]);
 }

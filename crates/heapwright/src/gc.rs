@@ -20,6 +20,8 @@
 
 #[doc(inline)]
 pub use heapwright_gc::*;
+#[doc(inline)]
+pub use heapwright_realm::*;
 
 /// Names the root of a realm: `Rootable!['gc => Root<'gc>]`.
 ///

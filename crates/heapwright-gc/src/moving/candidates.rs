@@ -14,41 +14,42 @@ use heapwright_substrate::chunk::Side;
 use heapwright_substrate::os;
 
 use super::super::array::Array;
-use super::super::heap::Heap;
 use super::super::held::{State, StickyMarks};
 use super::super::layout::{self, PAGE_LISTS};
 use super::super::page::{Evacuation, Page};
 use super::super::plan::{self, Choice};
-use super::{ALL, CHOOSING, COUNTED, COUNTING, Chosen, DUE, NO_PLAN, Plan, READY, URGENT};
+use super::super::space::Space;
+use super::super::trace::Trace;
+use super::{ALL, CHOOSING, COUNTED, COUNTING, Chosen, DUE, Moving, NO_PLAN, Plan, READY, URGENT};
 
 /// Pages that are looked at under one lock.
 const AT_A_TIME: usize = 64;
 
-impl Heap {
-    /// The sweep of a major collection is over: whether the next is to be a compacting one.
-    pub(crate) fn choose_to_move(&self) {
-        if self.moving.wanted.get() == COUNTED {
-            self.moving.wanted.set(URGENT);
-            self.pacing.ask();
+impl Moving {
+    /// The sweep of a collection is over: whether the next is to be a compacting one.
+    pub(crate) fn choose(&self, space: &Space, minor: bool) {
+        if self.wanted.get() == COUNTED {
+            self.wanted.set(URGENT);
+            space.pacing.ask();
         }
-        if !self.options().compact || self.generations.is_minor() || self.moving.wants_major() {
+        if !space.options().compact || minor || self.wants_major() {
             return;
         }
-        let pages = self.supply.lists.lock().bytes();
-        if self.moving.swept.replace(1) == 0 {
-            self.moving.left.set(pages);
+        let pages = space.lists.lock().bytes();
+        if self.swept.replace(1) == 0 {
+            self.left.set(pages);
         }
-        if plan::is_due(pages, self.pacing.goal(), self.moving.left.get()) {
-            self.moving.wanted.set(DUE);
+        if plan::is_due(pages, space.pacing.goal(), self.left.get()) {
+            self.wanted.set(DUE);
         }
     }
 
     /// Chooses the pages whose objects are to be moved, if that is wanted: a few at a time, until
     /// `deadline`; 0: no matter how late. Whether all that is to be done is. While nothing is marked.
-    pub(crate) fn plan(&self, deadline: u64) -> bool {
-        let moving = &self.moving;
+    pub(crate) fn plan(&self, trace: &Trace, deadline: u64) -> bool {
+        let (moving, space) = (self, trace.space());
         let wanted = moving.is_wanted() || moving.is_begun();
-        if !wanted || moving.is_on() || self.generations.sticky_marks() != StickyMarks::Nothing {
+        if !wanted || moving.is_on() || trace.generations.sticky_marks() != StickyMarks::Nothing {
             return true;
         }
         let mut plan = moving.plan.lock();
@@ -63,14 +64,14 @@ impl Heap {
                     moving.stage.set(COUNTING);
                 }
                 COUNTING => {
-                    let through = self.survey(&mut plan, |page_list, page| {
+                    let through = Self::survey(space, &mut plan, |page_list, page| {
                         page_list.census.count(page.live.get(), page.slots(), page.pins.get() > 0);
                         true
                     });
                     if through {
-                        let all = self.is_stressed() || moving.wanted.get() == ALL;
+                        let all = space.is_stressed() || moving.wanted.get() == ALL;
                         for (number, page_list) in plan.page_lists().iter_mut().enumerate() {
-                            let slots = layout::slots_in_page(self.slot(number).max(1));
+                            let slots = layout::slots_in_page(space.slot(number).max(1));
                             page_list.choice = page_list.census.choose(slots).1;
                             if all {
                                 page_list.choice = Choice::ALL;
@@ -81,7 +82,7 @@ impl Heap {
                 }
                 CHOOSING => {
                     let mut pages = core::mem::replace(&mut plan.pages, Array::new());
-                    let through = self.survey(&mut plan, |page_list, page| {
+                    let through = Self::survey(space, &mut plan, |page_list, page| {
                         let goes = page_list.choice.goes(page.live.get(), page.slots());
                         if page.pins.get() > 0 || !(goes || page.resized.get() != 0) {
                             return true;
@@ -100,6 +101,7 @@ impl Heap {
                             moving.wanted.set(0);
                         }
                         moving.stage.set(READY);
+                        trace.note_references(true);
                         return true;
                     }
                 }
@@ -113,12 +115,16 @@ impl Heap {
 
     /// Calls `with` for some of the pages that may be in a plan, with what is known of their
     /// page list. Whether the last one was among them; then it begins again.
-    fn survey(&self, plan: &mut Plan, mut with: impl FnMut(&mut Chosen, &Page) -> bool) -> bool {
+    fn survey(
+        space: &Space,
+        plan: &mut Plan,
+        mut with: impl FnMut(&mut Chosen, &Page) -> bool,
+    ) -> bool {
         // Under the lock pages neither come nor go. (Those that go later are nobody's candidates.)
-        let _lists = self.supply.lists.lock();
-        let end = self.supply.pages.made() + 1;
+        let _lists = space.lists.lock();
+        let end = space.pages.made() + 1;
         let to = (plan.next + AT_A_TIME).min(end);
-        for page in (plan.next..to).filter_map(|number| self.supply.pages.get(number)) {
+        for page in (plan.next..to).filter_map(|number| space.pages.get(number)) {
             let large = page.is_large() && page.resized.get() == 0;
             if page.state() == State::InUse && !large {
                 let page_list = &mut plan.page_lists()[page.page_list.get()];

@@ -10,7 +10,7 @@
 //! All of a step happens while the world stands still, so mutators see an object either where it was, with
 //! all that leads to it, or where it is.
 //!
-//! Called by `cycle`, `pacing` and `sweep`.
+//! Called by `cycle` and `sweep`.
 
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
@@ -18,18 +18,15 @@ use core::sync::atomic::Ordering::Relaxed;
 use heapwright_substrate::address_map::MAP;
 use heapwright_substrate::os;
 
-use super::super::cycle::Phase;
-use super::super::events::Span;
+use super::super::around::Around;
 use super::super::handles::Cell;
-use super::super::heap::Heap;
 use super::super::held::{State, StickyMarks};
 use super::super::layout::{self, KINDS};
-use super::super::mutator::Mutator;
 use super::super::page::{Evacuation, Page};
-use super::super::raw::VERIFY_HEAP;
-use super::super::statistics::Began;
+use super::super::space::Space;
+use super::super::trace::Trace;
 use super::super::tracer::{Slots, Tracer};
-use super::{ALL, NO_PLAN, SETTLING, URGENT};
+use super::{Moving, NO_PLAN, SETTLING};
 
 /// Slots that lead to one page, for more of which it is left alone where steps have an end: each is a
 /// cache miss or two.
@@ -37,40 +34,24 @@ const POPULAR: usize = 4096;
 /// Bytes of an object above which it is left where it is, there.
 const LONG: usize = 1 << 20;
 
-impl Heap {
-    /// Moves objects until `deadline`; 0: until all are where they are to be.
-    pub(crate) fn move_some(&self, me: &Mutator, deadline: u64) {
-        me.stack.note();
-        let asked = os::now_ns();
-        if !self.stop_world(me) {
-            return;
-        }
-        let began = Began::now(asked);
-        self.pause_begins(me, &began);
-        if self.cycle.phase() == Phase::Moving {
-            self.each_mutator(Mutator::settle);
-            self.during(Span::Move, me, || self.move_stopped(me, deadline));
-        }
-        let (pause, _) = self.pauses.add(&began);
-        self.go_on(me);
-        self.pause_ends(me, &began, pause);
-    }
-
-    /// As [`Heap::move_some`], while the world stands still.
-    pub(crate) fn move_stopped(&self, me: &Mutator, deadline: u64) {
+impl Moving {
+    /// Moves objects until `deadline`; 0: until all are where they are to be. Whether they are. While the world stands
+    /// still, and pages know how far mutators have come.
+    pub(crate) fn step(&self, tracer: &Tracer, deadline: u64, around: &impl Around) -> bool {
         let is_over = || deadline != 0 && os::now_ns() >= deadline;
-        me.tracer.publish();
-        if !self.trace_fresh(me, is_over) {
-            return;
+        let step = Step { moving: self, space: tracer.space(), trace: tracer.of(), tracer, around };
+        tracer.publish();
+        if !step.trace_fresh(is_over) {
+            return false;
         }
-        self.pin_roots(me);
-        self.pin_what_unprotected_lead_to(&me.tracer);
-        let mut plan = self.moving.plan.lock();
+        step.pin_roots();
+        step.pin_what_unprotected_lead_to();
+        let mut plan = self.plan.lock();
         let steps = deadline != 0;
         while let Some(&number) = plan.pages.get(plan.through) {
             plan.through += 1;
-            if let Some(page) = self.supply.pages.get(number as usize) {
-                self.evacuate(me, page, steps);
+            if let Some(page) = step.space.pages.get(number as usize) {
+                step.evacuate(page, steps);
             }
             if is_over() {
                 break;
@@ -79,102 +60,142 @@ impl Heap {
         let through = plan.through == plan.pages.len();
         // The runtime is asked with no lock held: it may look at the mutators.
         drop(plan);
-        self.change_roots(me);
-        while let Some(number) = self.moving.next_large() {
-            if let Some(page) = self.supply.pages.get(number as usize) {
-                self.large_was_moved(me, page);
-            }
-        }
+        step.change_roots();
         if through {
-            self.end_moving();
+            step.end();
         }
-        if self.options().verify & VERIFY_HEAP != 0 {
-            self.each_mutator(Mutator::settle);
-            self.verify(me);
-        }
+        through
     }
 
+    /// A page that the sweep passed while objects were moved, which is to be swept now. `None`: there is none any more.
+    pub(crate) fn next_passed<'a>(&self, space: &'a Space) -> Option<&'a Page> {
+        let mut plan = self.plan.lock();
+        // Under the lock: another thread may sweep the last page and begin the next plan, which is
+        // not to be ended here.
+        if self.stage.get() != SETTLING {
+            return None;
+        }
+        while let Some(&number) = plan.pages.get(plan.through) {
+            plan.through += 1;
+            let page = space.pages.get(number as usize).filter(|page| page.passed.take() != 0);
+            if page.is_some() {
+                return page;
+            }
+        }
+        plan.end();
+        self.stage.set(NO_PLAN);
+        None
+    }
+}
+
+/// A step under way.
+struct Step<'a, A> {
+    moving: &'a Moving,
+    space: &'a Space,
+    trace: &'a Trace,
+    tracer: &'a Tracer,
+    around: &'a A,
+}
+
+impl<A: Around> Step<'_, A> {
     /// Asks all objects what they lead to that were made, or stored into, since they reported. Whether
     /// there was time for all.
-    fn trace_fresh(&self, me: &Mutator, is_over: impl Fn() -> bool) -> bool {
-        let ask = |page: &Page| {
-            let report = |tracer: &Tracer| page.each_unscanned(|object| tracer.trace(object));
-            me.tracer.looking_at(Slots::Note, report, &mut |child| self.keep_in_place(child));
+    fn trace_fresh(&self, is_over: impl Fn() -> bool) -> bool {
+        let note = |report: &dyn Fn(&Tracer)| {
+            let mut keep = |child| self.space.keep_in_place(child);
+            self.tracer.looking_at(Slots::Note, report, &mut keep);
         };
-        self.each_mutator(|mutator| mutator.tracer.give_notes());
-        let dirty = |tracer: &Tracer| self.trace_dirty_slots(tracer);
-        me.tracer.looking_at(Slots::Note, dirty, &mut |child| self.keep_in_place(child));
+        let ask = |page: &Page| {
+            note(&|tracer: &Tracer| page.each_unscanned(|object| tracer.trace(object)));
+        };
+        self.around.each_tracer(&mut |tracer| tracer.give_notes());
+        note(&Tracer::trace_dirty_slots);
         loop {
             let Some(number) = self.moving.fresh.lock().0.pop() else { break };
-            if let Some(page) = self.supply.pages.get(number as usize) {
+            if let Some(page) = self.space.pages.get(number as usize) {
                 ask(page);
             }
             if is_over() && !self.moving.fresh.lock().0.is_empty() {
                 return false;
             }
         }
-        self.each_mutator(|mutator| {
-            mutator.each_page_in_use(|page| {
-                if layout::is_traced(page.page_list.get()) {
-                    ask(page);
-                }
-            });
+        self.around.each_open_page(&mut |page| {
+            if layout::is_traced(page.page_list.get()) {
+                ask(page);
+            }
         });
         true
     }
 
     /// What roots report by value, and what stacks may lead to, stays.
-    fn pin_roots(&self, me: &Mutator) {
+    fn pin_roots(&self) {
         let report = |tracer: &Tracer| {
-            self.runtime().roots(tracer);
-            self.each_mutator(|mutator| mutator.stack.scan(tracer));
+            self.trace.runtime().roots(tracer);
+            self.around.scan_stacks(tracer);
         };
-        me.tracer.looking_at(Slots::PassOver, report, &mut |object| self.keep_in_place(object));
+        let mut keep = |object| self.space.keep_in_place(object);
+        self.tracer.looking_at(Slots::PassOver, report, &mut keep);
+    }
+
+    /// What objects without barriers lead to stays where it is.
+    fn pin_what_unprotected_lead_to(&self) {
+        let report = |tracer: &Tracer| self.trace.unprotected.each(|object| tracer.trace(object));
+        let mut keep = |child| self.space.keep_in_place(child);
+        // (A runtime that changes references itself needs no slots to be known.)
+        if !self.trace.runtime().updates() {
+            self.tracer.looking_at(Slots::Plain, report, &mut keep);
+        }
+        // What is weak shows nothing to a look, and follows its objects: nobody else has noted what was stored there since.
+        self.tracer.looking_at(Slots::Note, report, &mut keep);
     }
 
     /// Roots lead to where objects are now.
-    fn change_roots(&self, me: &Mutator) {
+    fn change_roots(&self) {
         let change = |cell: &Cell| {
-            if let Some(to) = self.forwarded(cell.load(Relaxed)) {
+            if let Some(to) = self.space.forwarded(cell.load(Relaxed)) {
                 cell.store(to, Relaxed);
             }
         };
-        self.handles.each_cell(change);
-        self.weak.handles.each_cell(change);
-        let now = |object| self.forwarded(object).unwrap_or(object);
-        self.finalizers.lock().each_object(now);
-        self.guardians.each_object(now);
-        self.unprotected.each_object(now);
-        if self.runtime().updates() {
+        self.trace.handles.each_cell(change);
+        self.trace.weak.handles.each_cell(change);
+        let now = |object| self.space.forwarded(object).unwrap_or(object);
+        self.trace.finalizers.lock().each_object(now);
+        self.trace.guardians.each_object(now);
+        self.trace.unprotected.each_object(now);
+        if self.trace.runtime().updates() {
             self.have_references_updated();
         }
-        self.run_weak_passes(&me.tracer);
-        me.tracer.looking_at(Slots::Change, |tracer| self.runtime().roots(tracer), &mut |_| {});
+        self.trace.run_weak_passes(self.tracer);
+        self.tracer.looking_at(
+            Slots::Change,
+            |tracer| self.trace.runtime().roots(tracer),
+            &mut |_| {},
+        );
     }
 
     /// The runtime changes references to what has moved: those of each object that is there, and of the roots.
     fn have_references_updated(&self) {
         // What was moved is in regions.
-        self.each_mutator(Mutator::settle);
-        self.each_page(|page| {
+        self.around.settle();
+        self.space.each_page(|page| {
             for offset in page.objects() {
-                self.runtime().update(page.base().wrapping_add(offset));
+                self.trace.runtime().update(page.base().wrapping_add(offset));
             }
             true
         });
-        self.runtime().update_roots();
+        self.trace.runtime().update_roots();
     }
 
     /// Moves the objects of a page, and changes what leads to them.
-    fn evacuate(&self, me: &Mutator, page: &Page, steps: bool) {
+    fn evacuate(&self, page: &Page, steps: bool) {
         if page.state() != State::InUse || page.evacuation() != Evacuation::Candidate {
             return self.moving.stayed.add(1);
         }
         let long = steps && (page.incoming.count() > POPULAR || page.slot.get() > LONG);
         // A large object that is dead, or has the units that it is to have.
         let suits = || {
-            let size = || self.runtime().wanted(page.base()).unwrap_or(page.slot.get());
-            !page.is_marked(0) || self.is_large_of(size(), page.units.get())
+            let size = || self.trace.runtime().wanted(page.base()).unwrap_or(page.slot.get());
+            !page.is_marked(0) || self.space.is_large_of(size(), page.units.get())
         };
         if long || page.pins.get() > 0 || page.is_large() && suits() {
             page.set_evacuation(Evacuation::No);
@@ -182,15 +203,15 @@ impl Heap {
         }
         page.begin_moving();
         let (slot, kind) = (page.slot.get(), page.kind());
-        let mut old = Old { heap: self, page_list: 0, count: 0, bytes: 0 };
+        let mut old = Old { space: self.space, page_list: 0, count: 0, bytes: 0 };
         page.each_marked(|offset| {
             let from = page.base().wrapping_add(offset);
-            let wanted = self.runtime().wanted(from).unwrap_or(slot);
-            let page_list = match self.sizes().pool(wanted) {
+            let wanted = self.trace.runtime().wanted(from).unwrap_or(slot);
+            let page_list = match self.space.sizes().pool(wanted) {
                 _ if wanted == slot => page.page_list.get(),
                 pool => pool * KINDS + kind,
             };
-            let Some((to, into, at)) = me.place(page_list, wanted) else {
+            let Some((to, into, at)) = self.around.place(page_list, wanted) else {
                 // No memory: what is left stays.
                 return false;
             };
@@ -200,15 +221,15 @@ impl Heap {
             // SAFETY: the object is elsewhere, and every slot has a word.
             unsafe { from.cast::<*mut u8>().write(to) };
             page.set_moved(offset);
-            if self.generations.sticky_marks() == StickyMarks::Everything {
+            if self.trace.generations.sticky_marks() == StickyMarks::Everything {
                 into.put_old(at);
                 old.add(into);
             }
             into.moved_in.add(1);
             self.moving.objects.add(1);
             self.moving.bytes.add(size);
-            self.pacing.sub_allocated(into.footprint());
-            self.runtime().moved(to, from, into.slot.get());
+            self.space.pacing.sub_allocated(into.footprint());
+            self.trace.runtime().moved(to, from, into.slot.get());
             true
         });
         old.flush();
@@ -237,77 +258,38 @@ impl Heap {
 
     /// Where a slot is now, if its object has moved. `None`: the object has become smaller.
     fn slot_now(&self, slot: *mut *mut u8) -> Option<*mut *mut u8> {
-        let head = self.head_of(slot.addr())?;
-        let (page, start) = self.slot_in(head, slot.addr())?;
+        let head = self.space.head_of(slot.addr())?;
+        let (page, start) = self.space.slot_in(head, slot.addr())?;
         if page.evacuation() != Evacuation::Evacuated {
             return Some(slot);
         }
         let Some(to) = page.moved_to(start) else { return Some(slot) };
         let within = slot.addr() - page.base().addr() - start;
-        let size = self.supply.pages.at_unit(MAP.unit_of(to.addr()))?.slot.get();
+        let size = self.space.pages.at_unit(MAP.unit_of(to.addr()))?.slot.get();
         (within + size_of::<usize>() <= size).then(|| to.wrapping_add(within).cast())
     }
 
     /// Everything is where it is to be.
-    fn end_moving(&self) {
+    fn end(&self) {
         // What is to be reported to the next minor collection is elsewhere.
-        self.each_mutator(|mutator| mutator.tracer.give_notes());
-        self.generations.remembered.change(|object| {
+        self.around.each_tracer(&mut |tracer| tracer.give_notes());
+        self.trace.generations.remembered.change(|object| {
             let object = MAP.base().with_addr(object);
-            self.forwarded(object).unwrap_or(object).addr()
+            self.space.forwarded(object).unwrap_or(object).addr()
         });
         self.moving.plan.lock().through = 0;
         self.moving.fresh.lock().0.end();
-        self.moving.references.end();
+        self.trace.references.end();
+        self.trace.note_references(false);
         self.moving.stage.set(SETTLING);
         self.moving.rounds.add(1);
         self.moving.swept.set(0);
-        self.set_barrier(self.cycle.barrier());
-        self.cycle.enter(Phase::Sweeping);
-    }
-
-    /// Sweeps a page that the sweep passed while objects were moved. False: there is none any more.
-    pub(crate) fn sweep_passed(&self) -> bool {
-        let mut plan = self.moving.plan.lock();
-        // Under the lock: another thread may sweep the last page and begin the next plan, which is
-        // not to be ended here.
-        if self.moving.stage.get() != SETTLING {
-            return false;
-        }
-        while let Some(&number) = plan.pages.get(plan.through) {
-            plan.through += 1;
-            let page =
-                self.supply.pages.get(number as usize).filter(|page| page.passed.take() != 0);
-            if let Some(page) = page {
-                drop(plan);
-                let found = self.sweep_page(page);
-                self.put_swept(page, found);
-                return true;
-            }
-        }
-        plan.end();
-        self.moving.stage.set(NO_PLAN);
-        false
-    }
-
-    /// Whether objects can be moved while mutators run between steps: they report all stores, and what leads to a page is known. (A
-    /// runtime that changes references itself goes through all objects, once.)
-    pub(crate) fn moves_in_steps(&self) -> bool {
-        (self.options().incremental || self.options().generations) && !self.runtime().updates()
-    }
-
-    /// A compaction from its beginning to its end; of `all` that may move, or of sparse pages.
-    pub(crate) fn compact(&self, me: &Mutator, all: bool) {
-        self.collect(me);
-        self.moving.wanted.set(if all { ALL } else { URGENT });
-        self.collect(me);
-        self.supply.trim();
     }
 }
 
 /// Old objects that were put on a page list, to be added to its sum.
 struct Old<'a> {
-    heap: &'a Heap,
+    space: &'a Space,
     page_list: usize,
     count: usize,
     bytes: usize,
@@ -326,7 +308,91 @@ impl Old<'_> {
     fn flush(&mut self) {
         let (count, bytes) = (core::mem::take(&mut self.count), core::mem::take(&mut self.bytes));
         if count > 0 {
-            self.heap.supply.lists.lock().add_old(self.page_list, count, bytes);
+            self.space.lists.lock().add_old(self.page_list, count, bytes);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::ffi::c_void;
+    extern crate std;
+    use std::vec::Vec;
+
+    use super::super::super::TRACED;
+    use super::super::super::handles;
+    use super::super::super::layout::PAGE_LISTS;
+    use super::super::super::phase::Phase;
+    use super::super::super::runtime::Runtime;
+    use super::super::super::tests::ground::Ground;
+    use super::super::super::tracer::Marks;
+    use super::*;
+
+    /// Where what moves goes.
+    struct Into(&'static Ground, &'static Page);
+
+    impl Around for Into {
+        fn place(&self, page_list: usize, _: usize) -> Option<(*mut u8, &'static Page, usize)> {
+            let Self(ground, page) = *self;
+            assert_eq!(page_list, page.page_list.get());
+            let object = ground.object(page);
+            Some((object, page, object.addr() - page.base().addr()))
+        }
+    }
+
+    /// Every object is two references.
+    unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
+        // SAFETY: every object of these tests has two slots.
+        unsafe { tracer.mark_range(object.cast(), 2) };
+    }
+
+    #[test]
+    fn what_has_its_mark_moves_and_what_leads_there_changes_without_any_marking() {
+        let ground = Ground::new(Runtime { trace: Some(trace), ..Runtime::new() });
+        let (space, trace) = (&ground.space, &ground.trace);
+        let page_list = space.sizes().pool(16) * KINDS + TRACED as usize;
+        // What is on the first page goes to the second. The third, whose page is pinned, leads there.
+        let [from, into, third] = [(); 3].map(|()| ground.page(page_list));
+        [into, third].iter().for_each(|page| page.pins.add_shared(1));
+        let objects: Vec<*mut u8> = (0..10).map(|_| ground.object(from)).collect();
+        let leads: *mut *mut u8 = ground.object(third).cast();
+        for (n, &object) in objects.iter().enumerate() {
+            // SAFETY: an object of two words.
+            unsafe { object.cast::<[usize; 2]>().write([8 * n + 1, 0]) };
+        }
+        // SAFETY: the first slot of an object.
+        unsafe { leads.write(objects[5]) };
+        // SAFETY: zero has no free cells.
+        let own: handles::Own = unsafe { core::mem::zeroed() };
+        let root = trace.handles.make(&own, objects[3]).unwrap();
+        // SAFETY: zero moves nothing.
+        let moving: Moving = unsafe { core::mem::zeroed() };
+        moving.ask_now(true);
+        assert!(moving.plan(trace, 0) && moving.is_on());
+        let candidates = [from, into, third].map(|page| page.evacuation());
+        assert_eq!(candidates, [Evacuation::Candidate, Evacuation::No, Evacuation::No]);
+
+        // Marks by hand, and what marking notes.
+        let tracer = Tracer::new(trace);
+        tracer.mark_as(Marks::Alone);
+        [objects[3], objects[5], leads.cast()].iter().for_each(|&object| space.give_mark(object));
+        tracer.note_slot(leads, objects[5]);
+        space.cycle.enter(Phase::Moving);
+        space.lists.lock().begin_sweep(&[0; PAGE_LISTS]);
+        assert!(moving.step(&tracer, 0, &Into(ground, into)));
+
+        assert_eq!((moving.objects.get(), from.evacuation()), (2, Evacuation::Evacuated));
+        // SAFETY: a cell of the trace's.
+        let root = unsafe { &*root }.load(Relaxed);
+        // SAFETY: the first slot of an object.
+        let led_to = unsafe { leads.read() };
+        for (object, number) in [(root, 3), (led_to, 5)] {
+            assert_eq!(MAP.unit_of(object.addr()), into.unit.get());
+            assert_eq!(space.forwarded(objects[number]), Some(object));
+            // SAFETY: an object of two words.
+            assert_eq!(unsafe { object.cast::<[usize; 2]>().read() }, [8 * number + 1, 0]);
+        }
+        assert_eq!(space.forwarded(objects[4]), None, "it is dead");
+        assert!(moving.next_passed(space).is_none() && !moving.is_begun());
     }
 }

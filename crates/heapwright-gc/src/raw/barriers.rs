@@ -13,8 +13,9 @@ use core::ptr;
 
 use heapwright_substrate::sync::atomic::Ordering;
 
-use super::super::cycle::{MARKING, MOVING, STORES};
-use super::super::dirty_slots::{self, TraceSlot};
+use super::super::dirty_slots;
+use super::super::phase::{MARKING, MOVING, STORES};
+use super::super::tracer::TraceSlot;
 use super::Mutator;
 
 impl Mutator {
@@ -55,25 +56,25 @@ impl Mutator {
         if barrier == 0 || child.is_null() || child.addr() & 7 != 0 {
             return;
         }
-        if heap.is_verified() {
+        if heap.space.is_verified() {
             heap.verify_store(parent, child);
         }
         if barrier & MOVING != 0 {
-            heap.note_store(inner, parent, slot, child);
+            inner.tracer.note_store(parent, slot, child);
         }
-        if !parent.is_null() && !heap.is_marked(parent) {
+        if !parent.is_null() && !heap.space.is_marked(parent) {
             return;
         }
         if barrier & MARKING != 0 {
-            if heap.runtime().hears_of_outside() && !heap.is_object(child) {
+            if heap.runtime().hears_of_outside() && !heap.space.is_object(child) {
                 // The runtime is not to be called here, while others are at work: the parent reports it once more.
-                heap.note_dirty_slot(inner, parent, parent, dirty_slots::whole);
+                inner.tracer.note_dirty_slot(parent, parent, dirty_slots::whole);
             } else {
                 inner.tracer.shade(child);
             }
         }
         if barrier & STORES != 0 && !parent.is_null() {
-            heap.remember(inner, parent, child);
+            inner.tracer.remember(parent, child);
         }
     }
 
@@ -96,7 +97,7 @@ impl Mutator {
 
     /// As [`Mutator::touch`], for a caller that knows where in `parent`, and how that place is traced.
     #[inline]
-    pub(crate) fn touch_at(&self, parent: *mut u8, place: *mut u8, trace: TraceSlot) {
+    pub fn touch_at(&self, parent: *mut u8, place: *mut u8, trace: TraceSlot) {
         if self.inner().barrier.load(Ordering::Relaxed) != 0 {
             self.note_touched(parent, place, trace);
         }
@@ -106,10 +107,10 @@ impl Mutator {
     fn note_touched(&self, parent: *mut u8, place: *mut u8, trace: TraceSlot) {
         let barrier = self.inner().barrier.load(Ordering::Relaxed);
         if barrier & MARKING != 0 || self.heap().moving.is_on() {
-            self.heap().note_dirty_slot(self.inner(), parent, place, trace);
+            self.inner().tracer.note_dirty_slot(parent, place, trace);
         }
         if barrier & STORES != 0 {
-            self.heap().touch(self.inner(), parent);
+            self.inner().tracer.touch(parent);
         }
     }
 }

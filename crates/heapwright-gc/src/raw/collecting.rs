@@ -25,7 +25,7 @@ impl Mutator {
     pub unsafe fn collect(&self) {
         let _noted = self.inner().stack.enter();
         self.heap().collect(self.inner());
-        self.heap().pacing.note_request();
+        self.heap().space.pacing.note_request();
     }
 
     /// A minor collection from its beginning to its end; or a major one, if that is due, or the heap does not know what is old: it has no
@@ -51,7 +51,7 @@ impl Mutator {
     pub unsafe fn compact(&self) {
         let _noted = self.inner().stack.enter();
         self.heap().compact(self.inner(), false);
-        self.heap().pacing.note_request();
+        self.heap().space.pacing.note_request();
     }
 
     /// As [`Mutator::compact`], but every object moves that may, from full pages, too: for tests of a runtime, whether it keeps an
@@ -64,7 +64,7 @@ impl Mutator {
     pub unsafe fn compact_all(&self) {
         let _noted = self.inner().stack.enter();
         self.heap().compact(self.inner(), true);
-        self.heap().pacing.note_request();
+        self.heap().space.pacing.note_request();
     }
 
     /// From now on a collection is due that compacts as [`Mutator::compact`] does, but for giving back
@@ -80,7 +80,7 @@ impl Mutator {
 
     /// From now on a collection is due: steps begin one.
     pub fn ask(&self) {
-        self.heap().pacing.ask();
+        self.heap().space.pacing.ask();
     }
 
     /// Whether a collection is due or under way.
@@ -94,19 +94,19 @@ impl Mutator {
     /// with those of other mutators. Within the first such scope of a heap there may be a major one,
     /// if it was chosen before.
     pub fn defer_majors(&self) {
-        self.heap().generations.defer_majors();
+        self.heap().trace.generations.defer_majors();
     }
 
     /// Ends a [`Mutator::defer_majors`].
     pub fn resume_majors(&self) {
-        self.heap().generations.resume_majors();
+        self.heap().trace.generations.resume_majors();
     }
 
     /// Whether the next collection is to be a major one, and would be but for
     /// [`Mutator::defer_majors`].
     #[must_use]
     pub fn is_major_owed(&self) -> bool {
-        self.heap().generations.is_major_owed()
+        self.heap().trace.generations.is_major_owed()
     }
 
     /// Until [`Mutator::resume`], allocation does no collecting of its own. Nests.
@@ -125,16 +125,16 @@ impl Mutator {
     /// # Safety
     ///
     /// The duties of the [module](super) when it returns. The heap has no other mutator.
-    pub(crate) unsafe fn held<R>(&self, with: impl FnOnce() -> R) -> R {
+    pub unsafe fn held<R>(&self, with: impl FnOnce() -> R) -> R {
         /// Lets go, also when unwinding.
         struct Hold<'a>(&'a Heap);
         impl Drop for Hold<'_> {
             fn drop(&mut self) {
-                self.0.cycle.hold(false);
+                self.0.space.cycle.hold(false);
             }
         }
         let hold = Hold(self.heap());
-        hold.0.cycle.hold(true);
+        hold.0.space.cycle.hold(true);
         let result = with();
         drop(hold);
         self.heap().pay_rest(self.inner());

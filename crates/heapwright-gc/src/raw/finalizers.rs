@@ -17,7 +17,7 @@ impl Mutator {
     /// may allocate.
     pub unsafe fn finalize(&self, object: *mut u8, run: Finalizer, context: *mut c_void) -> bool {
         let entry = Entry { object, run, context, traced: false, priority: 0 };
-        self.heap().finalizers.lock().add(entry)
+        self.heap().trace.finalizers.lock().add(entry)
     }
 
     /// As [`Mutator::finalize`], with a priority, 0 (the highest) up to [`PRIORITIES`](super::super::PRIORITIES) - 1, and a context that
@@ -36,7 +36,7 @@ impl Mutator {
         priority: u8,
     ) -> bool {
         let entry = Entry { object, run, context: context.cast(), traced: true, priority };
-        self.heap().finalizers.lock().add(entry)
+        self.heap().trace.finalizers.lock().add(entry)
     }
 
     /// Forgets all finalizers of an object that are not due yet. Returns how many. Linear in the
@@ -46,7 +46,7 @@ impl Mutator {
     ///
     /// The duties of the [module](super).
     pub unsafe fn cancel_finalizers(&self, object: *mut u8) -> usize {
-        self.heap().finalizers.lock().cancel(object)
+        self.heap().trace.finalizers.lock().cancel(object)
     }
 
     /// Runs up to `most` finalizers that are due. Returns how many.
@@ -59,30 +59,30 @@ impl Mutator {
         while count < most {
             // When it is no longer due, it is no root any more: a handle keeps the object while
             // its finalizer runs. Without one, none runs.
-            let (handles, own) = (&self.heap().handles, &self.inner().handles);
+            let (handles, own) = (&self.heap().trace.handles, &self.inner().handles);
             let Some(root) = handles.make(own, ptr::null_mut()) else { break };
             let Some(kept) = handles.make(own, ptr::null_mut()) else {
                 // SAFETY: made above, and not used any more.
                 unsafe { handles.free(own, root) };
                 break;
             };
-            let next = self.heap().finalizers.lock().next();
+            let next = self.heap().trace.finalizers.lock().next();
             if let Some(next) = &next {
                 // SAFETY: a cell of the heap, which is this one's.
                 unsafe { &*root }.store(next.object, Ordering::Relaxed);
                 // The finalizer has its address.
-                let pinned = self.heap().pin(next.object);
+                let pinned = self.heap().space.pin(next.object);
                 let context = if next.traced { next.context.cast() } else { ptr::null_mut() };
                 // SAFETY: a cell of the heap, which is this one's.
                 unsafe { &*kept }.store(context, Ordering::Relaxed);
-                let context_pinned = self.heap().pin(context);
+                let context_pinned = self.heap().space.pin(context);
                 // SAFETY: registered with `finalize`, for a live object.
                 unsafe { (next.run)(next.object.cast(), next.context) };
                 if pinned {
-                    self.heap().unpin(next.object);
+                    self.heap().space.unpin(next.object);
                 }
                 if context_pinned {
-                    self.heap().unpin(context);
+                    self.heap().space.unpin(context);
                 }
             }
             // SAFETY: made above, and not used any more.
@@ -99,13 +99,15 @@ impl Mutator {
 
     /// Takes the next finalizer that is due: its object, which nothing keeps any more but that nothing is
     /// collected, and its context. For a caller that runs it itself.
-    pub(crate) fn take_due(&self) -> Option<(*mut u8, *mut c_void)> {
-        let next = self.heap().finalizers.lock().next()?;
+    #[must_use]
+    pub fn take_due(&self) -> Option<(*mut u8, *mut c_void)> {
+        let next = self.heap().trace.finalizers.lock().next()?;
         Some((next.object, next.context))
     }
 
     /// How many finalizers are due.
-    pub(crate) fn finalizers_due(&self) -> usize {
-        self.heap().finalizers.lock().pending()
+    #[must_use]
+    pub fn finalizers_due(&self) -> usize {
+        self.heap().trace.finalizers.lock().pending()
     }
 }

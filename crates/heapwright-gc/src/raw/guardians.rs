@@ -11,7 +11,7 @@ impl Mutator {
     ///
     /// `object` is one of this heap.
     pub unsafe fn new_guardian(&self, object: *mut u8) -> Option<u32> {
-        self.heap().guardians.make(object)
+        self.heap().trace.guardians.make(object)
     }
 
     /// Registers an object with a guardian. When nothing leads to it any more, `representative` can be retrieved: the object
@@ -22,7 +22,7 @@ impl Mutator {
     ///
     /// Both are objects of this heap; `guardian` is of [`Mutator::new_guardian`], and its object lives.
     pub unsafe fn guard(&self, guardian: u32, object: *mut u8, representative: *mut u8) -> bool {
-        self.heap().guardians.register(guardian, object, representative)
+        self.heap().trace.guardians.register(guardian, object, representative)
     }
 
     /// The next object that a guardian retrieves, in the order in which they were found inaccessible. Constant time. The caller keeps it.
@@ -32,6 +32,6 @@ impl Mutator {
     /// `guardian` is of [`Mutator::new_guardian`], and its object lives.
     #[must_use]
     pub unsafe fn retrieve(&self, guardian: u32) -> Option<*mut u8> {
-        self.heap().guardians.take(guardian)
+        self.heap().trace.guardians.take(guardian)
     }
 }

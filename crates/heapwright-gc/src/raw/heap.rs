@@ -13,9 +13,9 @@ use super::super::due::SomeAreDue;
 use super::super::heap as inner;
 use super::super::layout::LARGE;
 use super::super::mutator as attached;
+use super::super::runtime::WeakPass;
 use super::super::sizing::Policy;
 use super::super::statistics::Statistics;
-use super::super::weak_passes::WeakPass;
 use super::{Mutator, Options, Runtime};
 
 /// A collected heap.
@@ -87,7 +87,8 @@ impl Heap {
     }
 
     /// As [`Heap::attach`], for a mutator that another thread may have when this one ends.
-    pub(crate) fn attach_unwatched(&self) -> Option<Mutator> {
+    #[must_use]
+    pub fn attach_unwatched(&self) -> Option<Mutator> {
         attached::Mutator::attach(self.inner()).map(Mutator::new)
     }
 
@@ -122,7 +123,7 @@ impl Heap {
     /// assert_eq!(heap.statistics().external_bytes, 1 << 20);
     /// ```
     pub fn account(&self, bytes: isize) {
-        self.inner().pacing.add_external(bytes);
+        self.inner().space.pacing.add_external(bytes);
     }
 
     /// The object that an address lies in: any address at all. Constant time, but for objects that
@@ -135,7 +136,7 @@ impl Heap {
     /// Bytes of the slot that an object of `size` bytes gets.
     #[must_use]
     pub fn slot_size(&self, size: usize) -> usize {
-        let sizes = self.inner().sizes();
+        let sizes = self.inner().space.sizes();
         let pool = sizes.pool(size);
         if pool == LARGE { size } else { sizes.slot(pool) }
     }
@@ -143,7 +144,7 @@ impl Heap {
     /// The largest size that lies in a slot: what is larger is a large object.
     #[must_use]
     pub fn largest_slot(&self) -> usize {
-        self.inner().sizes().largest()
+        self.inner().space.sizes().largest()
     }
 
     /// What there is of it.
@@ -177,7 +178,7 @@ impl Heap {
     ///
     /// `policy` and `context` are there until this is called again or the heap ends.
     pub unsafe fn set_policy(&self, policy: Option<Policy>, context: *mut c_void) {
-        self.inner().sizing.choose(policy, context);
+        self.inner().space.sizing.choose(policy, context);
     }
 
     /// From now on the heap may grow by the square root of what lives, of how fast it allocates, and of how slowly it is
@@ -191,7 +192,7 @@ impl Heap {
     /// heaps.iter().for_each(|heap| heap.balance(16 << 20));
     /// ```
     pub fn balance(&self, bytes: usize) {
-        self.inner().sizing.balance(bytes);
+        self.inner().space.sizing.balance(bytes);
     }
 
     /// Has a table of the runtime's own looked through in each collection: `pass` is called when all is marked, and again when objects
@@ -203,13 +204,13 @@ impl Heap {
     ///
     /// `pass` and `context` are there until [`Heap::remove_weak_pass`] or the heap ends.
     pub unsafe fn add_weak_pass(&self, pass: WeakPass, context: *mut c_void) -> bool {
-        self.inner().weak_passes.add(pass, context)
+        self.inner().trace.weak_passes.add(pass, context)
     }
 
     /// Ends an [`Heap::add_weak_pass`] of the same pointer and context (Rust may make several pointers of one function: keep it). Whether there
     /// was one.
     pub fn remove_weak_pass(&self, pass: WeakPass, context: *mut c_void) -> bool {
-        self.inner().weak_passes.remove(pass, context)
+        self.inner().trace.weak_passes.remove(pass, context)
     }
 
     /// Has `tell` called, once a collection, when finalizers have become due or guardians have something to retrieve: by the thread that
@@ -219,24 +220,24 @@ impl Heap {
     ///
     /// `tell` and `context` are there until this is called again or the heap ends.
     pub unsafe fn tell_when_due(&self, tell: Option<SomeAreDue>, context: *mut c_void) {
-        self.inner().due.choose(tell, context);
+        self.inner().trace.due.choose(tell, context);
     }
 
     /// How many objects can be retrieved from guardians, and how many have no barriers.
     #[must_use]
     pub fn guarded(&self) -> (usize, usize) {
-        (self.inner().guardians.pending(), self.inner().unprotected.count())
+        (self.inner().trace.guardians.pending(), self.inner().trace.unprotected.count())
     }
 
     /// Gives all pages without objects to the system's side of the process. Returns bytes.
     pub fn trim(&self) -> usize {
-        self.inner().supply.trim()
+        self.inner().space.trim()
     }
 
     /// Its number in the address map.
     #[must_use]
     pub fn id(&self) -> u32 {
-        self.inner().id()
+        self.inner().space.id()
     }
 
     /// A handle for C: a pointer that [`Heap::from_ptr`] takes back.

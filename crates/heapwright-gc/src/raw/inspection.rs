@@ -1,9 +1,8 @@
 //! Inspection: walks, dumps and verification of a heap, and the size of any object.
 
 use super::super::heap;
-use super::super::layout::{KINDS, LARGE};
 use super::Mutator;
-use heapwright_substrate::address_map::{Kind, MAP};
+use heapwright_substrate::address_map::MAP;
 
 impl Mutator {
     /// Calls `visit` for each object: address, bytes of its slot, kind. Stops when it says
@@ -43,14 +42,14 @@ impl Mutator {
     /// Whether an object does not move because it, or another in its page, is pinned.
     #[must_use]
     pub fn is_pinned(&self, object: *mut u8) -> bool {
-        self.heap().is_pinned(object)
+        self.heap().space.is_pinned(object)
     }
 
     /// Where the object is now that was at `address`, if it has moved: until the collection that moved it has been
     /// swept. Later nobody knows.
     #[must_use]
     pub fn moved(&self, address: *mut u8) -> Option<*mut u8> {
-        self.heap().forwarded(address)
+        self.heap().space.forwarded(address)
     }
 
     /// Looks at every object that roots lead to, and says what is wrong. Returns how many things are.
@@ -63,20 +62,9 @@ impl Mutator {
     }
 }
 
-/// The kind of an object of any collected heap, as `alloc` was given it. `None` for anything else. Constant time.
-#[must_use]
-pub fn object_kind(object: *const u8) -> Option<u32> {
-    match MAP.lookup(object.addr()).1.kind() {
-        Kind::Collected(page_list) => Some((page_list % KINDS) as u32),
-        _ => None,
-    }
-}
-
 /// Bytes of the slot of an object of any collected heap; 0 for anything else.
 #[must_use]
 pub fn object_size(object: *const u8) -> usize {
-    let (unit, entry) = MAP.lookup(object.addr());
-    let Kind::Collected(page_list) = entry.kind() else { return 0 };
-    let Some(heap) = heap::of(entry.owner()) else { return 0 };
-    if page_list / KINDS == LARGE { heap.large_size(unit) } else { heap.slot(page_list) }
+    let owner = MAP.lookup(object.addr()).1.owner();
+    heap::of(owner).map_or(0, |heap| heap.space.size_of(object))
 }

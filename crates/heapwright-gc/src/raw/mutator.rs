@@ -65,7 +65,7 @@ impl Mutator {
 
     /// The mutator is the calling thread's from now on: it came from another one, and is used by one at a time.
     #[inline]
-    pub(crate) fn note_thread(&self) {
+    pub fn note_thread(&self) {
         self.inner().note_thread();
     }
 
@@ -102,7 +102,7 @@ impl Mutator {
     /// The result for a kind that does not exist: null. A verified heap ends the program.
     #[cold]
     fn unknown_kind(&self) -> *mut u8 {
-        if self.heap().is_verified() {
+        if self.heap().space.is_verified() {
             Heap::refuse("an object of a kind that does not exist was asked of a collected heap");
         }
         ptr::null_mut()
@@ -145,7 +145,7 @@ impl Mutator {
     ///
     /// `object` is one of this heap, and the caller's to change.
     pub unsafe fn resize(&self, object: *mut u8, size: usize) -> bool {
-        self.heap().resize(object, size)
+        self.heap().space.resize(object, size, self.heap().page_limit())
     }
 
     /// The runtime has `bytes` more elsewhere, of which the heap was told ([`Heap::account`](super::Heap::account)): what an
@@ -179,7 +179,7 @@ impl Mutator {
 
     /// The runtime has `bytes` more (or less) elsewhere, which go with objects of the heap.
     pub fn external(&self, bytes: isize) {
-        self.heap().pacing.add_external(bytes);
+        self.heap().space.pacing.add_external(bytes);
         if bytes > 0 {
             self.inner().owe(bytes.unsigned_abs());
         }

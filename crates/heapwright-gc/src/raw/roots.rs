@@ -10,7 +10,7 @@ impl Mutator {
     /// The duties of the [module](super).
     #[must_use]
     pub unsafe fn new_root(&self, object: *mut u8) -> Option<*mut *mut u8> {
-        self.heap().handles.make(&self.inner().handles, object).map(<*mut _>::cast)
+        self.heap().trace.handles.make(&self.inner().handles, object).map(<*mut _>::cast)
     }
 
     /// Frees a root.
@@ -20,7 +20,7 @@ impl Mutator {
     /// `cell` is a root of this heap that was not freed.
     pub unsafe fn free_root(&self, cell: *mut *mut u8) {
         // SAFETY: a root of this heap that was not freed, as the caller promises.
-        unsafe { self.heap().handles.free(&self.inner().handles, cell.cast()) };
+        unsafe { self.heap().trace.handles.free(&self.inner().handles, cell.cast()) };
     }
 
     /// A weak root: a cell that may be read and written freely, keeps nothing, and becomes null
@@ -31,7 +31,7 @@ impl Mutator {
     /// The duties of the [module](super).
     #[must_use]
     pub unsafe fn new_weak(&self, object: *mut u8) -> Option<*mut *mut u8> {
-        self.heap().weak.handles.make(&self.inner().weak, object).map(<*mut _>::cast)
+        self.heap().trace.weak.handles.make(&self.inner().weak, object).map(<*mut _>::cast)
     }
 
     /// Frees a weak root.
@@ -41,7 +41,7 @@ impl Mutator {
     /// `cell` is a weak root of this heap that was not freed.
     pub unsafe fn free_weak(&self, cell: *mut *mut u8) {
         // SAFETY: a weak root of this heap that was not freed, as the caller promises.
-        unsafe { self.heap().weak.handles.free(&self.inner().weak, cell.cast()) };
+        unsafe { self.heap().trace.weak.handles.free(&self.inner().weak, cell.cast()) };
     }
 
     /// From now on the thread's C stack up to `base` is scanned for addresses; null: no more.
@@ -56,7 +56,7 @@ impl Mutator {
     /// From now on an object stays where it is, until it is unpinned as often. It is not kept. False: it
     /// is none of this heap.
     pub fn pin(&self, object: *mut u8) -> bool {
-        self.heap().pin(object)
+        self.heap().space.pin(object)
     }
 
     /// From now on stores into this object need not be reported: it is looked at in every collection, a minor one as well, and what it leads to
@@ -66,7 +66,7 @@ impl Mutator {
     ///
     /// `object` is one of this heap; the other duties of the [module](super).
     pub unsafe fn unprotect(&self, object: *mut u8) -> bool {
-        self.heap().unprotected.add(object)
+        self.heap().trace.unprotected.add(object)
     }
 
     /// Ends a [`Mutator::pin`]. Before the object dies.
@@ -75,6 +75,6 @@ impl Mutator {
     ///
     /// The object was pinned more often than unpinned.
     pub unsafe fn unpin(&self, object: *mut u8) {
-        self.heap().unpin(object);
+        self.heap().space.unpin(object);
     }
 }

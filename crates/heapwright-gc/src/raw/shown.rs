@@ -1,5 +1,6 @@
 //! Where the C interface finds what it shows of a mutator and a tracer: see `heapwright_gc.h`.
 
+pub use super::super::abi::GC_POOLS as POOLS;
 use super::super::layout::PAGE_LISTS;
 use super::super::mutator::Mutator;
 use super::super::region::Region;
@@ -34,7 +35,7 @@ pub const MUTATOR: [(usize, usize); 9] = [
 pub const TRACER: [(usize, usize); 3] =
     [place!(Tracer, next), place!(Tracer, end), place!(Tracer, by_slot)];
 /// The bit of a mutator's barrier that says that objects are being moved.
-pub const MOVING: u32 = super::super::cycle::MOVING;
+pub const MOVING: u32 = super::super::phase::MOVING;
 /// Where next, end, hole, slot and page are in a region.
 pub const REGION: [(usize, usize); 5] = [
     place!(Region, next),

@@ -17,20 +17,9 @@
 
 use core::ffi::c_void;
 
+pub use super::super::abi::GcThreadState as ThreadState;
 use super::super::world::Handshake;
 use super::{Heap, Mutator};
-
-/// What a mutator's thread is at, for its heap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum ThreadState {
-    /// It has left, or was not there yet: it touches no object.
-    Away = 0,
-    /// It may touch objects, and is waited for.
-    AtWork = 1,
-    /// It waits until the world goes on.
-    Stopped = 2,
-}
 
 /// The state that a handshake has.
 fn of(handshake: &Handshake) -> ThreadState {

@@ -9,33 +9,17 @@ use std::vec::Vec;
 
 use super::super::raw::{Heap, Mutator, Options, Runtime, VERIFY_BARRIERS, VERIFY_HEAP};
 use super::super::{Outcome, TRACED};
-use super::{Head, references, trace};
+use super::{attached, node, references, serial, trace};
 
-fn heap_of(options: Options) -> (Heap, Mutator) {
+fn verified(options: Options) -> (Heap, Mutator) {
     let options = Options { verify: VERIFY_HEAP | VERIFY_BARRIERS, ..options };
-    let heap = Heap::new(options, Runtime { trace: Some(trace), ..Runtime::new() }).unwrap();
-    let mutator = heap.attach().unwrap();
-    (heap, mutator)
-}
-
-fn node(mutator: &Mutator, serial: usize, count: usize) -> *mut u8 {
-    // SAFETY: what is wanted is led to by handles, or is this object, until the next call.
-    let at = unsafe { mutator.alloc(size_of::<Head>() + 8 * count, TRACED) };
-    assert!(!at.is_null());
-    // SAFETY: fresh, and large enough.
-    unsafe { at.cast::<Head>().write(Head { serial, count }) };
-    at
-}
-
-fn serial(object: *mut u8) -> usize {
-    // SAFETY: the object is live.
-    unsafe { (*object.cast::<Head>()).serial }
+    attached(options, Runtime { trace: Some(trace), ..Runtime::new() })
 }
 
 #[test]
 fn a_minor_collection_can_be_asked_for_and_ages_be_seen() {
     let options = Options { generations: true, least: 1 << 20, ..Options::new() };
-    let (heap, mutator) = heap_of(options);
+    let (heap, mutator) = verified(options);
     // SAFETY: what is wanted is led to by handles.
     unsafe {
         let old = mutator.new_root(node(&mutator, 1, 1)).unwrap();
@@ -70,7 +54,7 @@ fn a_minor_collection_can_be_asked_for_and_ages_be_seen() {
         [old, young, kept].into_iter().for_each(|root| mutator.free_root(root));
         mutator.detach();
     }
-    let (_heap, mutator) = heap_of(Options::new());
+    let (_heap, mutator) = verified(Options::new());
     // SAFETY: nothing is wanted.
     unsafe {
         assert!(!mutator.collect_young() && !mutator.collect_young(), "there are no generations");
@@ -81,7 +65,7 @@ fn a_minor_collection_can_be_asked_for_and_ages_be_seen() {
 /// Objects that are stored into without a barrier, in every way of collecting.
 fn check_unprotected(options: Options) {
     let in_steps = options.incremental;
-    let (heap, mutator) = heap_of(options);
+    let (heap, mutator) = verified(options);
     let rounds = if cfg!(miri) { 5 } else { 200 };
     // SAFETY: what is wanted is led to by handles.
     unsafe {
@@ -125,7 +109,7 @@ fn what_an_object_without_barriers_leads_to_is_kept() {
 #[test]
 fn what_an_object_without_barriers_leads_to_stays_in_place_while_others_move() {
     for steps in [false, true] {
-        let (heap, mutator) = heap_of(Options { incremental: true, ..Options::new() });
+        let (heap, mutator) = verified(Options { incremental: true, ..Options::new() });
         let count = if cfg!(miri) { 60 } else { 20_000 };
         // SAFETY: what is wanted is led to by handles.
         unsafe {
@@ -163,8 +147,7 @@ fn what_an_object_without_barriers_leads_to_stays_in_place_while_others_move() {
 #[test]
 fn objects_without_a_trace_are_looked_through_word_for_word() {
     let options = Options { conservative: true, compact: true, ..Options::new() };
-    let heap = Heap::new(options, Runtime::new()).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (heap, mutator) = attached(options, Runtime::new());
     let count = if cfg!(miri) { 40 } else { 3_000 };
     // SAFETY: what is wanted is led to by the handle, and by words of objects.
     unsafe {
@@ -192,8 +175,7 @@ fn objects_without_a_trace_are_looked_through_word_for_word() {
         mutator.detach();
     }
     // Without the option such objects hold no references.
-    let heap = Heap::new(Options::new(), Runtime::new()).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (_heap, mutator) = attached(Options::new(), Runtime::new());
     // SAFETY: what is wanted is led to by the handle.
     unsafe {
         let inner = mutator.alloc(48, TRACED);
@@ -222,8 +204,7 @@ unsafe extern "C" fn policy(outcome: *const Outcome, context: *mut c_void) -> us
 fn a_policy_decides_how_much_a_heap_may_grow() {
     let least = 64 << 10;
     let options = Options { least, verify: 0, ..Options::new() };
-    let heap = Heap::new(options, Runtime { trace: Some(trace), ..Runtime::new() }).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (heap, mutator) = attached(options, Runtime { trace: Some(trace), ..Runtime::new() });
     let outcomes = Outcomes::default();
     let context = (&raw const outcomes).cast_mut().cast();
     // SAFETY: what is wanted is led to by the handle.

@@ -13,13 +13,15 @@ use std::vec::Vec;
 #[cfg(not(miri))]
 use super::super::FREED;
 #[cfg(not(miri))]
-use super::super::cycle::Phase;
-#[cfg(not(miri))]
 use super::super::page::Evacuation;
+#[cfg(not(miri))]
+use super::super::phase::Phase;
 #[cfg(not(miri))]
 use super::super::raw::Mutator;
 use super::super::raw::{Heap, Options, Runtime, Tracer};
 use super::super::{LEAF, TRACED};
+#[cfg(not(miri))]
+use super::alloc;
 
 #[cfg(not(miri))]
 type Root = *mut *mut u8;
@@ -52,8 +54,7 @@ fn half_moved(heap: &Heap, mutator: &Mutator, kind: u32) -> Vec<Root> {
     let mut roots = Vec::new();
     mutator.defer();
     for n in 0..MANY {
-        // SAFETY: what is wanted of the objects is led to by handles.
-        let object = unsafe { mutator.alloc(64, kind) };
+        let object = alloc(mutator, 64, kind);
         if n % KEPT == 0 {
             // SAFETY: just allocated.
             roots.push(unsafe { mutator.new_root(object) }.unwrap());
@@ -63,7 +64,7 @@ fn half_moved(heap: &Heap, mutator: &Mutator, kind: u32) -> Vec<Root> {
     // SAFETY: what is wanted of the objects is led to by handles.
     unsafe { mutator.ask_compact() };
     let inner = heap.inner();
-    while inner.cycle.phase() != Phase::Moving || inner.moving.evacuated.get() == 0 {
+    while inner.space.cycle.phase() != Phase::Moving || inner.moving.evacuated.get() == 0 {
         // SAFETY: what is wanted of the objects is led to by handles.
         unsafe { mutator.step(1) };
     }
@@ -96,7 +97,7 @@ fn a_slot_that_was_touched_and_its_object_are_two_places() {
         }
         mutator.collect();
         mutator.ask();
-        while inner.cycle.phase() != Phase::Marking || !inner.is_marked(*parent) {
+        while inner.space.cycle.phase() != Phase::Marking || !inner.space.is_marked(*parent) {
             mutator.step(1);
         }
         mutator.defer();
@@ -107,8 +108,8 @@ fn a_slot_that_was_touched_and_its_object_are_two_places() {
         slots.write(ptr::null_mut());
         mutator.touch(*parent);
         slots.add(1).write(child);
-        let cycles = inner.cycle.number();
-        while inner.cycle.number() == cycles || !mutator.step(1_000_000) {
+        let cycles = inner.space.cycle.number();
+        while inner.space.cycle.number() == cycles || !mutator.step(1_000_000) {
             mutator.step(1_000_000);
         }
         assert_eq!(freed.load(Ordering::Relaxed), 0, "it is led to");
@@ -161,19 +162,19 @@ fn a_weak_slot_of_an_object_without_barriers_follows_and_nothing_that_was_free_h
         assert!(mutator.unprotect(*holder) && mutator.pin(*holder));
         let roots = half_moved(&heap, &mutator, LEAF);
         let is_to_move = |root: &Root| {
-            inner.page_of((**root).addr()).unwrap().evacuation() == Evacuation::Candidate
+            inner.space.page_of((**root).addr()).unwrap().evacuation() == Evacuation::Candidate
         };
         let target = roots.iter().copied().find(is_to_move).unwrap();
         let slot = (*holder).cast::<*mut u8>();
         slot.write(*target);
-        while inner.cycle.phase() == Phase::Moving {
+        while inner.space.cycle.phase() == Phase::Moving {
             mutator.step(1);
         }
         assert!(slot.read() == *target || slot.read().is_null());
         let evacuated =
             |page: &&super::super::page::Page| page.evacuation() == Evacuation::Evacuated;
         let mut moved = 0;
-        for page in inner.supply.pages.all().filter(evacuated) {
+        for page in inner.space.pages.all().filter(evacuated) {
             for n in 0..page.slots() {
                 let from = page.base().wrapping_add(n * page.slot.get());
                 if let Some(to) = mutator.moved(from) {
@@ -241,9 +242,9 @@ fn an_ephemeron_for_which_there_is_no_memory_keeps_its_key_this_time() {
         slots.write(key);
         slots.add(1).write(value);
         mutator.resume();
-        heap.inner().marking.chunks.starved.set(1);
+        heap.inner().trace.marking.chunks.starved.set(1);
         mutator.collect();
-        heap.inner().marking.chunks.starved.set(0);
+        heap.inner().trace.marking.chunks.starved.set(0);
         assert_eq!(
             (heap.find(slots.read()), heap.find(slots.add(1).read())),
             (Some(key), Some(value))

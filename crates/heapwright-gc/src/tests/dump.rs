@@ -8,11 +8,10 @@ use std::vec::Vec;
 
 use heapwright_record::heap as record;
 
-use super::super::TRACED;
-use super::super::cycle;
 use super::super::heap;
+use super::super::phase::Phase;
 use super::super::raw::{Heap, Mutator, Options, Runtime, VERIFY_BARRIERS, VERIFY_HEAP};
-use super::{Head, references, trace};
+use super::{attached, collect, leave, node, references, root, trace};
 
 /// What a dump says.
 pub(super) struct Told {
@@ -101,20 +100,17 @@ impl World {
     fn new(options: Options) -> Self {
         let options = Options { verify: VERIFY_HEAP | VERIFY_BARRIERS, ..options };
         let runtime = Runtime { trace: Some(trace), ..Runtime::new() };
-        let heap = Heap::new(options, runtime).unwrap();
-        let mutator = heap.attach().unwrap();
+        let (heap, mutator) = attached(options, runtime);
         // Minor collections remain so.
         mutator.defer_majors();
         mutator.resume_majors();
-        let table = node(&mutator, WIDTH);
-        // SAFETY: the table is live.
-        let root = unsafe { mutator.new_root(table) }.unwrap();
+        let table = node(&mutator, 0, WIDTH);
+        let root = root(&mutator, table);
         let world = Self { heap, mutator, root };
         for place in 0..WIDTH {
             world.put(place, 2);
         }
-        // SAFETY: everything wanted is led to by handles.
-        unsafe { world.mutator.collect() };
+        collect(&world.mutator);
         world
     }
 
@@ -125,7 +121,7 @@ impl World {
 
     /// An object at a place of the table.
     fn put(&self, place: usize, count: usize) {
-        let child = node(&self.mutator, count);
+        let child = node(&self.mutator, 0, count);
         self.store(place, child);
     }
 
@@ -154,19 +150,8 @@ impl World {
     fn end(self) {
         // SAFETY: made by `new`, and freed once.
         unsafe { self.mutator.free_root(self.root) };
-        // SAFETY: nothing is used any more.
-        unsafe { self.mutator.detach() };
+        leave(self.mutator);
     }
-}
-
-/// An object with `count` references, all null.
-fn node(mutator: &Mutator, count: usize) -> *mut u8 {
-    // SAFETY: what is wanted is led to by handles, or is this object, until the next call.
-    let at = unsafe { mutator.alloc(size_of::<Head>() + 8 * count, TRACED) };
-    assert!(!at.is_null());
-    // SAFETY: fresh, and large enough.
-    unsafe { at.cast::<Head>().write(Head { serial: 0, count }) };
-    at
 }
 
 #[test]
@@ -195,9 +180,9 @@ fn who_is_old_is_told() {
             // A store of something that is young, into the table, which takes its mark.
             world.put(9, 5);
             let inner: &heap::Heap = heap::of(world.heap.id()).unwrap();
-            assert!(!inner.is_marked(world.table()));
+            assert!(!inner.space.is_marked(world.table()));
             assert!(dump(&world.mutator).is_old(world.table()));
-            assert!(!inner.is_marked(world.table()) && inner.is_marked(world.at(8)));
+            assert!(!inner.space.is_marked(world.table()) && inner.space.is_marked(world.at(8)));
             world.minor();
         }
         let reported = dump(&world.mutator);
@@ -240,7 +225,7 @@ fn a_dump_in_the_midst_of_a_collection_changes_nothing() {
         // SAFETY: everything wanted is led to by handles.
         while !unsafe { world.mutator.step(20_000) } {
             steps += 1;
-            let dumps = &mut dumps[inner.cycle.phase() as usize];
+            let dumps = &mut dumps[inner.space.cycle.phase() as usize];
             if steps % 64 == 0 && steps < MANY || *dumps == 0 {
                 *dumps += 1;
                 let reported = dump(&world.mutator);
@@ -254,7 +239,7 @@ fn a_dump_in_the_midst_of_a_collection_changes_nothing() {
                 world.put(steps % WIDTH / 2, 2);
             }
         }
-        assert!(dumps[cycle::Phase::Marking as usize] > 0, "{dumps:?}");
+        assert!(dumps[Phase::Marking as usize] > 0, "{dumps:?}");
         if !major {
             world.mutator.resume_majors();
         }
@@ -364,11 +349,10 @@ unsafe extern "C" fn no_finalizer(_: *mut c_void, _: *mut c_void) {}
 #[test]
 fn what_guardians_and_finalizers_keep_is_led_to() {
     let options = Options { verify: VERIFY_HEAP, ..Options::new() };
-    let heap = Heap::new(options, Runtime { trace: Some(trace), ..Runtime::new() }).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (_heap, mutator) = attached(options, Runtime { trace: Some(trace), ..Runtime::new() });
     mutator.defer();
     let [guardian, registered, representative, context, below, dead] =
-        core::array::from_fn(|_| node(&mutator, 1));
+        core::array::from_fn(|_| node(&mutator, 0, 1));
     // SAFETY: the context has a reference.
     unsafe { references(context).write(below) };
     let cells = [guardian, registered].map(|object| {
@@ -394,16 +378,14 @@ fn what_guardians_and_finalizers_keep_is_led_to() {
         // What can be retrieved, once nothing leads to it.
         let retrieved: Vec<usize> = found.get(&guardian.addr()).cloned().unwrap_or_default();
         assert!(retrieved.is_empty() || retrieved == [dead.addr()]);
-        // SAFETY: what is wanted is led to by roots.
-        unsafe { mutator.collect() };
+        collect(&mutator);
     }
     assert_eq!(references_of(&mutator)[&guardian.addr()], [dead.addr()]);
     for cell in cells {
         // SAFETY: made here, and freed once.
         unsafe { mutator.free_root(cell) };
     }
-    // SAFETY: nothing is used any more.
-    unsafe { mutator.detach() };
+    leave(mutator);
 }
 
 #[test]
@@ -413,7 +395,7 @@ fn the_verifier_follows_what_guardians_and_finalizers_keep() {
             Heap::new(Options::new(), Runtime { trace: Some(trace), ..Runtime::new() }).unwrap();
         let mutator = heap.attach().unwrap();
         mutator.defer();
-        let [guardian, object, kept] = core::array::from_fn(|_| node(&mutator, 1));
+        let [guardian, object, kept] = core::array::from_fn(|_| node(&mutator, 0, 1));
         // SAFETY: they live.
         let cells = [guardian, object].map(|object| unsafe { mutator.new_root(object) }.unwrap());
         // SAFETY: all of these objects live.
@@ -426,8 +408,7 @@ fn the_verifier_follows_what_guardians_and_finalizers_keep() {
             }
         }
         mutator.resume();
-        // SAFETY: what is wanted is led to by roots; what the guardian keeps can be retrieved from now on.
-        unsafe { mutator.collect() };
+        collect(&mutator);
         // SAFETY: what is wanted is led to by roots, or kept by the guardian or the finalizer.
         assert_eq!(unsafe { mutator.verify() }, 0);
         // A reference that leads into the midst of an object is none.
@@ -441,7 +422,6 @@ fn the_verifier_follows_what_guardians_and_finalizers_keep() {
             // SAFETY: made here, and freed once.
             unsafe { mutator.free_root(cell) };
         }
-        // SAFETY: nothing is used any more.
-        unsafe { mutator.detach() };
+        leave(mutator);
     }
 }

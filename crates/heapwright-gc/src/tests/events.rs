@@ -12,6 +12,7 @@ use std::vec::Vec;
 
 use super::super::raw::{Heap, Mutator, Options, Runtime, Tracer};
 use super::super::{BEGINS, COMPACTS, ENDS, EVENT_SIZE, Event, LEAF, MINOR, STOPPED, Span, TRACED};
+use super::{attached, collect, leave};
 
 /// References of an object.
 const WORDS: usize = 4;
@@ -156,8 +157,7 @@ fn spans_nest_and_are_as_many_as_statistics_count() {
         assert_eq!(moved, heap.statistics().moved_bytes);
         let compacts = events.iter().any(|event| event.flags & COMPACTS != 0);
         assert_eq!(compacts, events.iter().any(|event| event.span == Span::Move as u32));
-        // SAFETY: nothing is wanted.
-        unsafe { mutator.detach() };
+        leave(mutator);
     }
 }
 
@@ -171,17 +171,14 @@ fn events_of_several_threads_are_in_one_order() {
             scope.spawn(|| {
                 let mutator = heap.attach().unwrap();
                 work(&mutator);
-                // SAFETY: nothing is wanted.
-                unsafe { mutator.detach() };
+                leave(mutator);
             });
         }
     });
     let mutator = heap.attach().unwrap();
-    // SAFETY: nothing is wanted.
-    unsafe { mutator.collect() };
+    collect(&mutator);
     check(&seen, &heap);
-    // SAFETY: nothing is wanted.
-    unsafe { mutator.detach() };
+    leave(mutator);
 }
 
 #[test]
@@ -218,10 +215,8 @@ fn a_heap_that_nobody_listens_to_tells_nothing() {
     let seen = Seen::default();
     let data = core::ptr::from_ref(&seen).cast_mut().cast();
     let runtime = Runtime { data, trace: Some(trace), large_bytes: 1, ..Runtime::new() };
-    let heap = Heap::new(Options::new(), runtime).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (heap, mutator) = attached(Options::new(), runtime);
     work(&mutator);
-    // SAFETY: nothing is wanted.
-    unsafe { mutator.detach() };
+    leave(mutator);
     assert!(heap.statistics().cycles > 0 && seen.0.lock().unwrap().is_empty());
 }

@@ -4,9 +4,9 @@ extern crate std;
 
 use std::vec::Vec;
 
+use super::super::heap;
 use super::super::raw::{Heap, Mutator, Options, Runtime, VERIFY_BARRIERS, VERIFY_HEAP};
-use super::super::{TRACED, heap};
-use super::{Head, references, trace};
+use super::{collect, leave_root, node, references, root, serial, trace};
 
 /// References of the table that becomes old.
 const WIDTH: usize = if cfg!(miri) { 4 } else { 500 };
@@ -27,16 +27,6 @@ fn heap_of(options: Options) -> Heap {
     Heap::new(options, Runtime { trace: Some(trace), ..Runtime::new() }).unwrap()
 }
 
-/// An object with `count` references, all null.
-fn node(mutator: &Mutator, serial: usize, count: usize) -> *mut u8 {
-    // SAFETY: what is wanted is led to by handles, or is this object, until the next call.
-    let at = unsafe { mutator.alloc(size_of::<Head>() + 8 * count, TRACED) };
-    assert!(!at.is_null());
-    // SAFETY: fresh, and large enough.
-    unsafe { at.cast::<Head>().write(Head { serial, count }) };
-    at
-}
-
 fn store(mutator: &Mutator, parent: *mut u8, place: usize, child: *mut u8) {
     // SAFETY: the parent is live and has this reference.
     unsafe { mutator.write(parent, references(parent).wrapping_add(place), child) };
@@ -45,11 +35,6 @@ fn store(mutator: &Mutator, parent: *mut u8, place: usize, child: *mut u8) {
 fn load(parent: *mut u8, place: usize) -> *mut u8 {
     // SAFETY: the parent is live and has this reference.
     unsafe { references(parent).wrapping_add(place).read() }
-}
-
-fn serial(object: *mut u8) -> usize {
-    // SAFETY: the object is live.
-    unsafe { (*object.cast::<Head>()).serial }
 }
 
 /// Garbage, enough for a collection or so. Under Miri in few objects, for each takes its time.
@@ -63,18 +48,9 @@ fn churn(mutator: &Mutator) {
 /// A table that a root keeps, and that is old.
 fn old_table(mutator: &Mutator) -> (*mut u8, *mut *mut u8) {
     let table = node(mutator, 0, WIDTH);
-    // SAFETY: the table is live.
-    let root = unsafe { mutator.new_root(table) }.unwrap();
-    // SAFETY: everything wanted is led to by handles.
-    unsafe { mutator.collect() };
+    let root = root(mutator, table);
+    collect(mutator);
     (table, root)
-}
-
-fn leave(mutator: Mutator, root: *mut *mut u8) {
-    // SAFETY: made by `old_table`, and freed once.
-    unsafe { mutator.free_root(root) };
-    // SAFETY: nothing is used any more.
-    unsafe { mutator.detach() };
 }
 
 #[test]
@@ -113,7 +89,7 @@ fn what_only_old_objects_lead_to_lives() {
         let statistics = heap.statistics();
         let (cycles, minors) = (statistics.cycles, statistics.minor_cycles);
         assert!(minors >= 2 && (cfg!(miri) || minors > cycles / 2), "{minors} of {cycles}");
-        leave(mutator, root);
+        leave_root(mutator, root);
     }
 }
 
@@ -131,10 +107,9 @@ fn what_was_old_and_dies_goes_with_a_major_collection() {
     let statistics = heap.statistics();
     assert!(statistics.cycles > statistics.minor_cycles, "no major one of {}", statistics.cycles);
     assert!(cfg!(miri) || statistics.peak_bytes < 6 << 20, "{}", statistics.peak_bytes);
-    // SAFETY: nothing else is wanted.
-    unsafe { mutator.collect() };
+    collect(&mutator);
     assert!(heap.statistics().live_bytes < (WIDTH as u64 + 1) * 2560 + 10_000);
-    leave(mutator, root);
+    leave_root(mutator, root);
 }
 
 #[test]
@@ -166,7 +141,7 @@ fn within_a_scope_collections_are_minor() {
         while !unsafe { mutator.step(10_000) } {}
         assert_eq!(majors(), before + 1);
         assert!(!mutator.is_major_owed());
-        leave(mutator, root);
+        leave_root(mutator, root);
     }
 }
 
@@ -179,14 +154,14 @@ fn what_could_not_be_remembered_is_looked_for() {
     let mut places = Vec::new();
     for round in 0..20 {
         let young = node(&mutator, round, 1);
-        inner.marking.chunks.starved.set(1);
+        inner.trace.marking.chunks.starved.set(1);
         store(&mutator, table, round % WIDTH, young);
-        inner.marking.chunks.starved.set(0);
+        inner.trace.marking.chunks.starved.set(0);
         places.push(round % WIDTH);
         churn(&mutator);
         for &place in &places {
             assert_eq!(serial(load(table, place)) % WIDTH, place);
         }
     }
-    leave(mutator, root);
+    leave_root(mutator, root);
 }

@@ -13,6 +13,7 @@ use proptest::prelude::*;
 use super::super::TRACED;
 use super::super::WeakPass;
 use super::super::raw::{Heap, Mutator, Options, Runtime, Tracer, VERIFY_HEAP};
+use super::{alloc, attached, collect, root};
 
 /// Objects of these tests are two references and a number.
 #[repr(C)]
@@ -33,14 +34,11 @@ unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _: *mut c_void)
 
 fn heap(options: Options) -> (Heap, Mutator) {
     let options = Options { verify: VERIFY_HEAP, ..options };
-    let heap = Heap::new(options, Runtime { trace: Some(trace), ..Runtime::new() }).unwrap();
-    let mutator = heap.attach().unwrap();
-    (heap, mutator)
+    attached(options, Runtime { trace: Some(trace), ..Runtime::new() })
 }
 
 fn pair(mutator: &Mutator, serial: usize, first: *mut u8) -> *mut u8 {
-    // SAFETY: no collection comes before the object is led to: the heaps are small.
-    let at = unsafe { mutator.alloc(size_of::<Pair>(), TRACED) };
+    let at = alloc(mutator, size_of::<Pair>(), TRACED);
     // SAFETY: fresh, and a pair.
     unsafe { at.cast::<Pair>().write(Pair { to: [first, ptr::null_mut()], serial }) };
     at
@@ -49,16 +47,6 @@ fn pair(mutator: &Mutator, serial: usize, first: *mut u8) -> *mut u8 {
 fn serial(object: *mut u8) -> usize {
     // SAFETY: the object is live.
     unsafe { (*object.cast::<Pair>()).serial }
-}
-
-fn root(mutator: &Mutator, object: *mut u8) -> *mut *mut u8 {
-    // SAFETY: the object is live.
-    unsafe { mutator.new_root(object) }.unwrap()
-}
-
-fn collect(mutator: &Mutator) {
-    // SAFETY: what is wanted is led to by roots.
-    unsafe { mutator.collect() };
 }
 
 fn retrieved(mutator: &Mutator, guardian: u32) -> Vec<usize> {
@@ -407,8 +395,7 @@ fn rounds() -> impl Strategy<Value = Vec<Round>> {
 fn check(options: Options, rounds: &[Round], in_steps: bool) {
     let options = Options { verify: VERIFY_HEAP, ..options };
     let runtime = Runtime { trace: Some(trace_node), ..Runtime::new() };
-    let heap = Heap::new(options, runtime).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (_heap, mutator) = attached(options, runtime);
     let mut ended: Vec<usize> = Vec::new();
     let context = (&raw mut ended).cast::<c_void>();
     let mut model = Model::default();

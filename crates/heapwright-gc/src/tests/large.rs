@@ -7,29 +7,22 @@ use std::vec::Vec;
 use super::super::large;
 use super::super::raw::{Heap, Mutator, Options, Runtime};
 use super::super::{FREED, LEAF, TRACED};
+use super::{alloc, attached, collect, leave};
 
 const UNIT: usize = 64 << 10;
 /// A little more than the largest slot.
 const WIDE: usize = 33_000;
 
-fn heap(options: Options) -> (Heap, Mutator) {
-    let heap = Heap::new(options, Runtime::new()).unwrap();
-    let mutator = heap.attach().unwrap();
-    (heap, mutator)
-}
-
 /// An object that nothing leads to.
 fn garbage(mutator: &Mutator, size: usize, kind: u32) -> *mut u8 {
-    // SAFETY: everything wanted is led to by handles.
-    let at = unsafe { mutator.alloc(size, kind) };
+    let at = alloc(mutator, size, kind);
     assert!(!at.is_null());
     at
 }
 
 /// An object that a handle keeps, or null.
 fn kept(mutator: &Mutator, size: usize) -> *mut u8 {
-    // SAFETY: everything wanted is led to by handles.
-    let at = unsafe { mutator.alloc(size, LEAF) };
+    let at = alloc(mutator, size, LEAF);
     if !at.is_null() {
         // SAFETY: it is live; the handle goes with the heap.
         assert!(unsafe { mutator.new_root(at) }.is_some());
@@ -37,24 +30,14 @@ fn kept(mutator: &Mutator, size: usize) -> *mut u8 {
     at
 }
 
-fn collect(mutator: &Mutator) {
-    // SAFETY: everything wanted is led to by handles.
-    unsafe { mutator.collect() };
-}
-
 fn dirty(at: *mut u8, size: usize) {
     // SAFETY: an object of so many bytes, which nobody else uses.
     unsafe { at.write_bytes(0xa5, size) };
 }
 
-fn leave(mutator: Mutator) {
-    // SAFETY: nothing of the heap is used any more.
-    unsafe { mutator.detach() };
-}
-
 #[test]
 fn what_is_not_touched_does_not_count() {
-    let (heap, mutator) = heap(Options::new());
+    let (heap, mutator) = attached(Options::new(), Runtime::new());
     for (size, kind) in [(WIDE, LEAF), (WIDE, TRACED), (70_000, TRACED), (3 * UNIT + 1, LEAF)] {
         let before = heap.statistics().large_bytes;
         garbage(&mutator, size, kind);
@@ -71,7 +54,7 @@ fn what_is_not_touched_does_not_count() {
 #[test]
 fn a_limit_holds_as_many_as_there_is_memory_for() {
     let most = 16 * UNIT;
-    let (heap, mutator) = heap(Options { most, ..Options::new() });
+    let (heap, mutator) = attached(Options { most, ..Options::new() }, Runtime::new());
     let fits = (0..64).take_while(|_| !kept(&mutator, WIDE).is_null()).count();
     assert_eq!(fits, most / large::footprint(WIDE));
     assert!(heap.statistics().peak_bytes <= most as u64);
@@ -80,7 +63,7 @@ fn a_limit_holds_as_many_as_there_is_memory_for() {
 
 #[test]
 fn the_next_object_of_about_that_size_has_the_memory_of_a_dead_one() {
-    let (heap, mutator) = heap(Options::new());
+    let (heap, mutator) = attached(Options::new(), Runtime::new());
     let first = garbage(&mutator, 40_000, LEAF);
     dirty(first, 40_000);
     collect(&mutator);
@@ -110,7 +93,7 @@ fn the_next_object_of_about_that_size_has_the_memory_of_a_dead_one() {
 #[test]
 fn memory_that_waits_gives_way() {
     let most = 8 * UNIT;
-    let (heap, mutator) = heap(Options { most, ..Options::new() });
+    let (heap, mutator) = attached(Options { most, ..Options::new() }, Runtime::new());
     let wait = || {
         let count = most / large::footprint(60_000);
         let all: Vec<_> = (0..count).map(|_| garbage(&mutator, 60_000, LEAF)).collect();
@@ -146,7 +129,7 @@ fn memory_that_waits_gives_way() {
 #[test]
 fn one_that_grows_in_place_counts_what_it_has() {
     let most = 4 * UNIT - (8 << 10);
-    let (heap, mutator) = heap(Options { most, ..Options::new() });
+    let (heap, mutator) = attached(Options { most, ..Options::new() }, Runtime::new());
     let at = kept(&mutator, WIDE);
     // SAFETY: the object is live, and the test's to change.
     let resize = |size| unsafe { mutator.resize(at, size) };
@@ -169,7 +152,7 @@ fn one_that_grows_in_place_counts_what_it_has() {
 
 #[test]
 fn one_that_grows_in_place_is_zero_where_it_grows_if_it_is_traced() {
-    let (_heap, mutator) = heap(Options::new());
+    let (_heap, mutator) = attached(Options::new(), Runtime::new());
     let first = garbage(&mutator, 36_800, LEAF);
     dirty(first, 36_800);
     collect(&mutator);
@@ -191,7 +174,7 @@ fn one_that_grows_in_place_is_zero_where_it_grows_if_it_is_traced() {
 
 #[test]
 fn a_size_that_no_memory_has_is_refused_at_once() {
-    let (heap, mutator) = heap(Options::new());
+    let (heap, mutator) = attached(Options::new(), Runtime::new());
     heap.account(100);
     // There are pages that wait: small ones, and large ones.
     garbage(&mutator, 100, LEAF);
@@ -200,23 +183,21 @@ fn a_size_that_no_memory_has_is_refused_at_once() {
     assert!(heap.statistics().empty_bytes > 0);
     let cycles = heap.statistics().cycles;
     for size in [usize::MAX, usize::MAX - 7, usize::MAX - UNIT + 1, usize::MAX / 2, 1 << 60] {
-        // SAFETY: everything wanted is led to by handles.
-        assert!(unsafe { mutator.alloc(size, TRACED) }.is_null());
+        assert!(alloc(&mutator, size, TRACED).is_null());
     }
     // Nor is anything collected, or given up, for what cannot be.
     assert_eq!(heap.statistics().cycles, cycles);
     assert!(heap.statistics().empty_bytes > 0);
     // And for what is larger than the limit neither.
     heap.set_target(0, 0, 4 * UNIT);
-    // SAFETY: everything wanted is led to by handles.
-    assert!(unsafe { mutator.alloc(4 * UNIT + 1, TRACED) }.is_null());
+    assert!(alloc(&mutator, 4 * UNIT + 1, TRACED).is_null());
     assert_eq!(heap.statistics().cycles, cycles);
     leave(mutator);
 }
 
 /// Objects that were as many units, all of which were written, have gone with their heap, and their memory is the chunk's again.
 fn leave_dirty(units: usize) {
-    let (heap, mutator) = heap(Options::new());
+    let (heap, mutator) = attached(Options::new(), Runtime::new());
     // (Under Miri there is a window of 8 MiB.)
     let count = if cfg!(miri) { 5 } else { 16 };
     // Kept until all are written: what a collection in between takes may be another test's.
@@ -232,7 +213,7 @@ fn a_limit_holds_on_memory_that_was_used() {
     let size = 6 * UNIT - (4 << 10);
     leave_dirty(6);
     let most = 4 * 6 * UNIT + large::footprint(size);
-    let (heap, mutator) = heap(Options { most, ..Options::new() });
+    let (heap, mutator) = attached(Options { most, ..Options::new() }, Runtime::new());
     let fits = (0..64).take_while(|_| !kept(&mutator, size).is_null()).count();
     assert_eq!(fits, 5);
     let peak = heap.statistics().peak_bytes as usize;
@@ -253,8 +234,7 @@ fn a_limit_holds_for_several_mutators() {
             scope.spawn(move || {
                 let mutator = heap.attach().unwrap();
                 for _ in 0..OBJECTS {
-                    // SAFETY: everything wanted is led to by handles.
-                    let at = unsafe { mutator.alloc(size, TRACED) };
+                    let at = alloc(&mutator, size, TRACED);
                     if !at.is_null() {
                         // SAFETY: the last byte of an object of so many.
                         assert_eq!(unsafe { at.wrapping_add(size - 1).read() }, 0);

@@ -13,6 +13,9 @@ use super::super::raw::{
     Heap, Mutator, Options, Runtime, STRESS, Tracer, VERIFY_BARRIERS, VERIFY_HEAP,
 };
 use super::super::{LEAF, TRACED};
+use super::{alloc, attached, leave_root, root};
+#[cfg(not(miri))]
+use super::{collect, leave};
 
 mod model;
 
@@ -177,18 +180,15 @@ fn sparse_of(
     count: usize,
     keep: usize,
 ) -> (Heap, Mutator, *mut *mut u8) {
-    let heap = Heap::new(options, runtime).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (heap, mutator) = attached(options, runtime);
     let make = |size: usize, kind, count| {
-        // SAFETY: what is wanted is led to by the table.
-        let at = unsafe { mutator.alloc(size, kind) };
+        let at = alloc(&mutator, size, kind);
         // SAFETY: fresh, and large enough.
         unsafe { at.cast::<Node>().write(Node { serial: size, count, rigid: 0, wanted: 0 }) };
         at
     };
     let table = make(24 + 8 * count, TRACED, count as u32);
-    // SAFETY: it is live.
-    let root = unsafe { mutator.new_root(table) }.unwrap();
+    let root = root(&mutator, table);
     for n in 0..count {
         let size = 32 + n * 7 % 13 * 24;
         let at = make(size, if n % 3 == 0 { LEAF } else { TRACED }, 0);
@@ -204,13 +204,6 @@ fn sparse_of(
         unsafe { mutator.write(table, slots(table).wrapping_add(n), ptr::null_mut()) };
     }
     (heap, mutator, root)
-}
-
-fn leave(mutator: Mutator, root: *mut *mut u8) {
-    // SAFETY: made by `sparse`, and freed once.
-    unsafe { mutator.free_root(root) };
-    // SAFETY: nothing is used any more.
-    unsafe { mutator.detach() };
 }
 
 #[cfg(not(miri))]
@@ -237,7 +230,7 @@ fn a_few_objects_move_and_lead_to_each_other() {
         assert!(heap.statistics().moved_objects > 4);
         // SAFETY: everything wanted is led to by handles.
         assert_eq!(unsafe { mutator.verify() }, 0);
-        leave(mutator, root);
+        leave_root(mutator, root);
     }
 }
 
@@ -250,8 +243,7 @@ fn pages_of_a_sparse_heap_go_back() {
         let runtime = if updates { updating_runtime(&seen) } else { runtime(&seen) };
         let (heap, mutator, root) = sparse_of(options, runtime, COUNT, 10);
         seen.lock().unwrap().mutator = Some(ptr::NonNull::from(&mutator));
-        // SAFETY: everything wanted is led to by handles.
-        unsafe { mutator.collect() };
+        collect(&mutator);
         let before = bytes(&heap);
         // SAFETY: everything wanted is led to by handles.
         unsafe { mutator.compact() };
@@ -261,7 +253,7 @@ fn pages_of_a_sparse_heap_go_back() {
         assert_eq!(heap.statistics().moved_objects as usize, seen.lock().unwrap().moved);
         // SAFETY: everything wanted is led to by handles.
         assert_eq!(unsafe { mutator.verify() }, 0);
-        leave(mutator, root);
+        leave_root(mutator, root);
     }
 }
 
@@ -298,7 +290,7 @@ fn steps_compact_as_far_and_mutators_run_between_them() {
     // SAFETY: everything wanted is led to by handles.
     assert_eq!(unsafe { mutator.verify() }, 0);
     assert!(heap.statistics().compactions == 1 && heap.statistics().moved_objects > 0);
-    leave(mutator, root);
+    leave_root(mutator, root);
 }
 
 #[test]
@@ -308,30 +300,26 @@ fn a_heap_with_far_too_many_pages_compacts_itself() {
     let options = Options { compact: true, least: 1 << 20, ..Options::new() };
     let (heap, mutator, root) = sparse(options, &seen, COUNT, 5);
     for _ in 0..4 {
-        // SAFETY: everything wanted is led to by handles.
-        unsafe { mutator.collect() };
+        collect(&mutator);
     }
     assert!(heap.statistics().compactions == 1);
-    leave(mutator, root);
+    leave_root(mutator, root);
 }
 
 #[test]
 #[cfg(not(miri))]
 fn what_was_resized_goes_to_the_pool_that_suits() {
     let seen = Shared::default();
-    let heap = Heap::new(Options::new(), runtime(&seen)).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (heap, mutator) = attached(Options::new(), runtime(&seen));
     // Every way between small, middling and large.
     let sizes = [40, 400, 4_000, 20_000, 40_000, 200_000];
     for from in sizes {
         for to in sizes {
-            // SAFETY: what is wanted is led to by handles.
-            let at = unsafe { mutator.alloc(from, TRACED) };
+            let at = alloc(&mutator, from, TRACED);
             let count = ((from.min(to) - 24) / 8) as u32;
             // SAFETY: fresh, and large enough.
             unsafe { at.cast::<Node>().write(Node { serial: from, count, rigid: 0, wanted: to }) };
-            // SAFETY: it is live.
-            let root = unsafe { mutator.new_root(at) }.unwrap();
+            let root = root(&mutator, at);
             // SAFETY: a slot of the object, which leads to itself.
             unsafe { mutator.write(at, slots(at).wrapping_add(count as usize - 1), at) };
             // SAFETY: a live object, which is the test's to change.
@@ -347,8 +335,7 @@ fn what_was_resized_goes_to_the_pool_that_suits() {
             unsafe { mutator.free_root(root) };
         }
     }
-    // SAFETY: nothing is used any more.
-    unsafe { mutator.detach() };
+    leave(mutator);
 }
 
 #[test]
@@ -359,16 +346,14 @@ fn what_is_on_a_stack_or_told_by_value_stays() {
     // SAFETY: the table is live.
     let table = unsafe { root.read() };
     let all: Vec<*mut u8> = (0..COUNT).map(|n| load(table, n)).filter(|at| !at.is_null()).collect();
-    // SAFETY: an object that reports what it leads to by value.
-    let rigid = unsafe { mutator.alloc(24 + 8 * 16, TRACED) };
+    let rigid = alloc(&mutator, 24 + 8 * 16, TRACED);
     // SAFETY: fresh, and large enough.
     unsafe { rigid.cast::<Node>().write(Node { serial: 0, count: 16, rigid: 1, wanted: 0 }) };
     for n in 0..16 {
         // SAFETY: a slot of a fresh object, which is large enough.
         unsafe { mutator.write(rigid, slots(rigid).wrapping_add(n), all[n * 233 % all.len()]) };
     }
-    // SAFETY: it is live.
-    let rigid = unsafe { mutator.new_root(rigid) }.unwrap();
+    let rigid = super::root(&mutator, rigid);
     // SAFETY: what is wanted is led to by handles.
     unsafe { mutator.compact() };
     for n in 0..16 {
@@ -384,7 +369,7 @@ fn what_is_on_a_stack_or_told_by_value_stays() {
     );
     // SAFETY: freed once.
     unsafe { mutator.free_root(rigid) };
-    leave(mutator, root);
+    leave_root(mutator, root);
 }
 
 #[test]
@@ -399,7 +384,7 @@ fn without_memory_for_what_leads_there_nothing_moves() {
     // SAFETY: everything wanted is led to by handles.
     while heap.statistics().phase != 3 && !unsafe { mutator.step(10_000) } {}
     // A store that nobody can note: what it leads to must stay where it is.
-    inner.marking.chunks.starved.set(1);
+    inner.trace.marking.chunks.starved.set(1);
     // SAFETY: the root is in use.
     let table = unsafe { root.read() };
     let first = (0..COUNT / 10).find(|&n| !load(table, n).is_null()).unwrap();
@@ -407,7 +392,7 @@ fn without_memory_for_what_leads_there_nothing_moves() {
     unsafe { slots(table).wrapping_add(first + 1).write(load(table, first)) };
     // SAFETY: objects of the mutator's heap.
     unsafe { mutator.shade(table, load(table, first)) };
-    inner.marking.chunks.starved.set(0);
+    inner.trace.marking.chunks.starved.set(0);
     // SAFETY: everything wanted is led to by handles.
     while !unsafe { mutator.step(100_000) } {}
     // SAFETY: the root is in use.
@@ -415,7 +400,7 @@ fn without_memory_for_what_leads_there_nothing_moves() {
     assert_eq!(load(table, first), load(table, first + 1));
     // SAFETY: everything wanted is led to by handles.
     assert_eq!(unsafe { mutator.verify() }, 0);
-    leave(mutator, root);
+    leave_root(mutator, root);
 }
 
 /// Steps until objects are being moved, and some have been.
@@ -465,8 +450,7 @@ fn whatever_is_made_between_two_steps_leads_to_where_things_are_then() {
     let mut made = Vec::new();
     for (n, pair) in all.windows(2).enumerate().step_by(3) {
         // An ephemeron, a fresh object, a root that is reported by value.
-        // SAFETY: what is wanted is led to by handles.
-        let at = unsafe { mutator.alloc(40, TRACED) };
+        let at = alloc(&mutator, 40, TRACED);
         // SAFETY: the root is in use.
         let table = unsafe { root.read() };
         let [key, value] = [pair[0], pair[1]].map(|n| load(table, n));
@@ -497,7 +481,7 @@ fn whatever_is_made_between_two_steps_leads_to_where_things_are_then() {
         unsafe { mutator.free_root(cell) };
     }
     assert_eq!(load(table, all[all.len() / 2]), kept, "what was shaded for a root stays");
-    leave(mutator, root);
+    leave_root(mutator, root);
 }
 
 #[test]
@@ -507,12 +491,10 @@ fn a_large_object_may_be_resized_just_after_it_was_made() {
     let options = Options { incremental: true, ..Options::new() };
     let (heap, mutator, root) = sparse(options, &seen, COUNT / 10, 10);
     begin_moving(&heap, &mutator);
-    // SAFETY: what is wanted is led to by handles.
-    let large = unsafe { mutator.alloc(70_000, TRACED) };
+    let large = alloc(&mutator, 70_000, TRACED);
     // SAFETY: fresh, and large enough.
     unsafe { large.cast::<Node>().write(Node { serial: 0, count: 0, rigid: 0, wanted: 0 }) };
-    // SAFETY: it is live.
-    let cell = unsafe { mutator.new_root(large) }.unwrap();
+    let cell = super::root(&mutator, large);
     // SAFETY: everything wanted is led to by handles.
     unsafe { mutator.step(1) };
     // SAFETY: the object is live, and the test's to change.
@@ -522,7 +504,7 @@ fn a_large_object_may_be_resized_just_after_it_was_made() {
     assert_eq!(unsafe { cell.read() }, large);
     // SAFETY: freed once.
     unsafe { mutator.free_root(cell) };
-    leave(mutator, root);
+    leave_root(mutator, root);
 }
 
 #[test]
@@ -531,18 +513,15 @@ fn a_large_object_of_few_bytes_is_looked_at_as_one_slot() {
     let seen = Shared::default();
     // Whatever is longer than a slot of its only pool is large, and of any size.
     let options = Options { layout: crate::Layout::Single, compact: true, ..Options::new() };
-    let heap = Heap::new(options, runtime(&seen)).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (_heap, mutator) = attached(options, runtime(&seen));
     for size in 25..600 {
-        // SAFETY: what is wanted is led to by handles.
-        let at = unsafe { mutator.alloc(size, LEAF) };
+        let at = alloc(&mutator, size, LEAF);
         let bytes = size - size_of::<Node>();
         // SAFETY: fresh, and large enough.
         unsafe { at.cast::<Node>().write(Node { serial: size, count: 0, rigid: 0, wanted: 24 }) };
         // SAFETY: the rest of the object.
         unsafe { at.wrapping_add(size_of::<Node>()).write_bytes(0x5a, bytes) };
-        // SAFETY: it is live.
-        let root = unsafe { mutator.new_root(at) }.unwrap();
+        let root = root(&mutator, at);
         // It stays; and then it is moved to a slot of the pool.
         for wanted in [size, 24] {
             // SAFETY: the root is in use.
@@ -569,8 +548,7 @@ fn a_large_object_of_few_bytes_is_looked_at_as_one_slot() {
         // SAFETY: freed once.
         unsafe { mutator.free_root(root) };
     }
-    // SAFETY: nothing is used any more.
-    unsafe { mutator.detach() };
+    leave(mutator);
 }
 
 #[test]
@@ -593,7 +571,7 @@ fn who_asks_again_in_the_midst_of_a_plan_has_both() {
     assert_eq!(heap.statistics().compactions, 2);
     // SAFETY: everything wanted is led to by handles.
     assert_eq!(unsafe { mutator.verify() }, 0);
-    leave(mutator, root);
+    leave_root(mutator, root);
 }
 
 #[test]
@@ -609,8 +587,8 @@ fn a_mutator_that_had_another_heap_notes_nothing_there() {
             unsafe { mutator.compact() };
         }
         // In another order than that of coming: the next one has the other's.
-        leave(mutator, root);
-        leave(second, other_root);
+        leave_root(mutator, root);
+        leave_root(second, other_root);
         drop((heap, other));
     }
 }

@@ -11,7 +11,7 @@ use std::thread;
 
 use super::super::raw::{Heap, Mutator, Options, Runtime, Tracer, VERIFY_BARRIERS, VERIFY_HEAP};
 use super::super::{LEAF, TRACED, heap};
-use super::{Head, references, trace};
+use super::{Head, alloc, attached, collect, leave, leave_root, references, root, trace};
 
 /// Objects of a list.
 const LENGTH: usize = if cfg!(miri) { 12 } else { 3000 };
@@ -20,8 +20,7 @@ const LENGTH: usize = if cfg!(miri) { 12 } else { 3000 };
 fn collect_in_steps(heap: &Heap, mutator: &Mutator) {
     mutator.defer();
     while !mutator.is_owed() {
-        // SAFETY: what is wanted is led to by handles.
-        assert!(!unsafe { mutator.alloc(1000, LEAF) }.is_null());
+        assert!(!alloc(mutator, 1000, LEAF).is_null());
     }
     let before = heap.statistics().cycles;
     // SAFETY: what is wanted is led to by handles.
@@ -34,14 +33,11 @@ fn collect_in_steps(heap: &Heap, mutator: &Mutator) {
 
 /// An object with `count` references to leaves, kept by a root.
 fn parent(mutator: &Mutator, count: usize) -> (*mut u8, *mut *mut u8, Vec<*mut u8>) {
-    // SAFETY: the parent is led to by a handle, and the leaves by it.
-    let at = unsafe { mutator.alloc(size_of::<Head>() + 8 * count, TRACED) };
-    // SAFETY: the object was just allocated, and nothing was collected since.
-    let root = unsafe { mutator.new_root(at) }.unwrap();
+    let at = alloc(mutator, size_of::<Head>() + 8 * count, TRACED);
+    let root = root(mutator, at);
     let leaves = (0..count)
         .map(|n| {
-            // SAFETY: the parent is led to by a root, and the leaves by it.
-            let leaf = unsafe { mutator.alloc(16, LEAF) };
+            let leaf = alloc(mutator, 16, LEAF);
             // SAFETY: the parent has room for it.
             unsafe { references(at).wrapping_add(n).write(leaf) };
             leaf
@@ -72,8 +68,7 @@ fn a_range_and_its_count_stay_together_where_a_chunk_ends() {
             ..Runtime::new()
         };
         let options = Options { incremental: true, least: 256 << 10, ..Options::new() };
-        let heap = Heap::new(options, runtime).unwrap();
-        let mutator = heap.attach().unwrap();
+        let (heap, mutator) = attached(options, runtime);
         mutator.defer();
         let (_, root, leaves) = parent(&mutator, 100);
         mutator.resume();
@@ -81,17 +76,13 @@ fn a_range_and_its_count_stay_together_where_a_chunk_ends() {
         for leaf in leaves {
             assert_eq!(heap.find(leaf), Some(leaf), "{before}");
         }
-        // SAFETY: made by `parent`; nothing is used any more.
-        unsafe { mutator.free_root(root) };
-        // SAFETY: nothing is used any more.
-        unsafe { mutator.detach() };
+        leave_root(mutator, root);
     }
 }
 
 /// An object for a list: references to leaves, and to what is to be behind it.
 fn link(mutator: &Mutator, root: *mut *mut u8, width: usize) {
-    // SAFETY: what is wanted is led to by the root.
-    let at = unsafe { mutator.alloc(size_of::<Head>() + 8 * width, TRACED) };
+    let at = alloc(mutator, size_of::<Head>() + 8 * width, TRACED);
     // SAFETY: a root that is read and written as its owner likes.
     let next = unsafe { root.replace(at) };
     // SAFETY: fresh, and large enough.
@@ -99,8 +90,7 @@ fn link(mutator: &Mutator, root: *mut *mut u8, width: usize) {
     // SAFETY: the object has so many references.
     unsafe { mutator.write(at, references(at).wrapping_add(width - 1), next) };
     for n in 0..width - 1 {
-        // SAFETY: what is wanted is led to by the root.
-        let leaf = unsafe { mutator.alloc(16, LEAF) };
+        let leaf = alloc(mutator, 16, LEAF);
         // SAFETY: the object is led to by the root, and has so many references.
         unsafe { mutator.write(at, references(at).wrapping_add(n), leaf) };
     }
@@ -108,8 +98,7 @@ fn link(mutator: &Mutator, root: *mut *mut u8, width: usize) {
 
 /// A list, and its root.
 fn list(mutator: &Mutator, length: usize, width: usize) -> *mut *mut u8 {
-    // SAFETY: it keeps nothing yet.
-    let root = unsafe { mutator.new_root(core::ptr::null_mut()) }.unwrap();
+    let root = root(mutator, core::ptr::null_mut());
     (0..length).for_each(|_| link(mutator, root, width));
     root
 }
@@ -167,20 +156,18 @@ fn marking_comes_to_its_end_without_memory_for_chunks() {
                 at = unsafe { references(at).wrapping_add(width - 1).read() };
             }
             let inner: &heap::Heap = heap::of(heap.id()).unwrap();
-            inner.marking.chunks.starved.set(1);
+            inner.trace.marking.chunks.starved.set(1);
             for _ in 0..2 {
-                // SAFETY: everything is led to by the root.
-                unsafe { mutator.collect() };
+                collect(&mutator);
                 // SAFETY: the root is live.
                 is_whole(&heap, unsafe { *root }, length);
             }
-            inner.marking.chunks.starved.set(0);
+            inner.trace.marking.chunks.starved.set(0);
             for cell in more.into_iter().chain([root]) {
                 // SAFETY: made above.
                 unsafe { mutator.free_root(cell) };
             }
-            // SAFETY: nothing is used any more.
-            unsafe { mutator.detach() };
+            leave(mutator);
         }
     }
 }
@@ -193,18 +180,16 @@ fn barriers_shade_without_memory_for_chunks() {
         verify: VERIFY_HEAP | VERIFY_BARRIERS,
         ..Options::new()
     };
-    let heap = Heap::new(options, Runtime { trace: Some(trace), ..Runtime::new() }).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (heap, mutator) = attached(options, Runtime { trace: Some(trace), ..Runtime::new() });
     mutator.defer();
     let root = list(&mutator, LENGTH, 4);
     // SAFETY: made above.
     let first = unsafe { *root };
-    heap::of(heap.id()).unwrap().marking.chunks.starved.set(1);
+    heap::of(heap.id()).unwrap().trace.marking.chunks.starved.set(1);
     let before = heap.statistics().cycles;
     let mut made = 0;
     while heap.statistics().cycles == before {
-        // SAFETY: it is led to by the first of the list, at once.
-        let leaf = unsafe { mutator.alloc(16, LEAF) };
+        let leaf = alloc(&mutator, 16, LEAF);
         // SAFETY: the first of the list is live.
         unsafe { mutator.write(first, references(first), leaf) };
         made += 1;
@@ -213,19 +198,17 @@ fn barriers_shade_without_memory_for_chunks() {
             unsafe { mutator.step(1) };
         }
     }
-    heap::of(heap.id()).unwrap().marking.chunks.starved.set(0);
+    heap::of(heap.id()).unwrap().trace.marking.chunks.starved.set(0);
     mutator.resume();
-    // SAFETY: the list is led to by the root.
-    unsafe { mutator.collect() };
+    collect(&mutator);
     is_whole(&heap, first, LENGTH);
-    // SAFETY: nothing is used any more.
-    unsafe { mutator.detach() };
+    leave(mutator);
 }
 
 #[test]
 fn an_object_is_found_while_its_page_is_swept() {
-    let heap = Heap::new(Options::new(), Runtime { trace: Some(trace), ..Runtime::new() }).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (heap, mutator) =
+        attached(Options::new(), Runtime { trace: Some(trace), ..Runtime::new() });
     let (_, root, leaves) = parent(&mutator, if cfg!(miri) { 50 } else { 20_000 });
     let places: Vec<usize> = leaves.iter().map(|leaf| leaf.addr()).collect();
     let over = AtomicBool::new(false);
@@ -239,15 +222,11 @@ fn an_object_is_found_while_its_page_is_swept() {
             }
         });
         for _ in 0..if cfg!(miri) { 3 } else { 300 } {
-            // SAFETY: everything is led to by the root.
-            unsafe { mutator.collect() };
+            collect(&mutator);
         }
         over.store(true, Ordering::Relaxed);
     });
-    // SAFETY: nothing is used any more.
-    unsafe { mutator.free_root(root) };
-    // SAFETY: nothing is used any more.
-    unsafe { mutator.detach() };
+    leave_root(mutator, root);
 }
 
 /// The object was in a region when pages were asked, and in a page when regions were.
@@ -255,8 +234,7 @@ fn an_object_is_found_while_its_page_is_swept() {
 fn an_object_is_found_while_its_region_is_let_go_of() {
     // Full pages let the region go with a third object; and collections do.
     for (size, collects) in [(20 << 10, false), (48, true)] {
-        let heap = Heap::new(Options::new(), Runtime::new()).unwrap();
-        let mutator = heap.attach().unwrap();
+        let (heap, mutator) = attached(Options::new(), Runtime::new());
         mutator.defer();
         let (newest, over) = (AtomicUsize::new(0), AtomicBool::new(false));
         thread::scope(|scope| {
@@ -268,21 +246,18 @@ fn an_object_is_found_while_its_region_is_let_go_of() {
                 }
             });
             for _ in 0..if cfg!(miri) { 20 } else { 4000 } {
-                // SAFETY: collections are put off until it has a root.
-                let object = unsafe { mutator.alloc(size, LEAF) };
+                let object = alloc(&mutator, size, LEAF);
                 // SAFETY: it is live.
                 assert!(unsafe { mutator.new_root(object) }.is_some());
                 newest.store(object.addr(), Ordering::Release);
                 if collects {
-                    // SAFETY: everything has a root.
-                    unsafe { mutator.collect() };
+                    collect(&mutator);
                 }
             }
             over.store(true, Ordering::Relaxed);
         });
         mutator.resume();
-        // SAFETY: nothing is used any more.
-        unsafe { mutator.detach() };
+        leave(mutator);
     }
 }
 
@@ -292,11 +267,9 @@ fn an_object_is_found_while_its_region_is_let_go_of() {
 fn steps_too_short_for_all_roots_come_to_an_end() {
     for generations in [false, true] {
         let options = Options { incremental: true, generations, ..Options::new() };
-        let heap = Heap::new(options, Runtime { trace: Some(trace), ..Runtime::new() }).unwrap();
-        let mutator = heap.attach().unwrap();
+        let (_heap, mutator) = attached(options, Runtime { trace: Some(trace), ..Runtime::new() });
         for _ in 0..if cfg!(miri) { 300 } else { 20_000 } {
-            // SAFETY: what is wanted is led to by roots.
-            let leaf = unsafe { mutator.alloc(16, LEAF) };
+            let leaf = alloc(&mutator, 16, LEAF);
             // SAFETY: it is live.
             assert!(unsafe { mutator.new_root(leaf) }.is_some());
         }
@@ -309,8 +282,7 @@ fn steps_too_short_for_all_roots_come_to_an_end() {
                 assert!(steps < 100_000, "no end");
             }
         }
-        // SAFETY: nothing is used any more.
-        unsafe { mutator.detach() };
+        leave(mutator);
     }
 }
 
@@ -325,10 +297,8 @@ fn a_heap_does_not_wait_for_a_mutator_of_who_had_it_before() {
         (0..8).map(|_| Heap::new(Options::new(), Runtime::new()).unwrap()).collect();
     for heap in heaps {
         let mutator = heap.attach().unwrap();
-        // SAFETY: nothing is wanted.
-        unsafe { mutator.collect() };
-        // SAFETY: nothing is wanted.
-        unsafe { mutator.detach() };
+        collect(&mutator);
+        leave(mutator);
     }
 }
 
@@ -337,10 +307,8 @@ fn a_page_that_is_let_go_of_and_claimed_again_is_not_allocated_twice() {
     let heap = Heap::new(Options::new(), Runtime::new()).unwrap();
     for _ in 0..if cfg!(miri) { 5 } else { 100 } {
         let mutator = heap.attach().unwrap();
-        // SAFETY: nothing is wanted.
-        assert!(!unsafe { mutator.alloc(48, LEAF) }.is_null());
-        // SAFETY: nothing is wanted.
-        unsafe { mutator.detach() };
+        assert!(!alloc(&mutator, 48, LEAF).is_null());
+        leave(mutator);
     }
     let statistics = heap.statistics();
     assert!(statistics.allocated_bytes <= 128 << 10, "{}", statistics.allocated_bytes);
@@ -357,8 +325,7 @@ fn what_roots_two_mutators_make_and_each_others_they_free_is_counted() {
         for _ in 0..rounds {
             let mutator = heap.attach().unwrap();
             for _ in 0..70 {
-                // SAFETY: nothing is kept.
-                let cell = unsafe { mutator.new_root(core::ptr::null_mut()) }.unwrap();
+                let cell = root(&mutator, core::ptr::null_mut());
                 to.send(Root::new(cell)).unwrap();
             }
             for _ in 0..70 {
@@ -367,8 +334,7 @@ fn what_roots_two_mutators_make_and_each_others_they_free_is_counted() {
                 // SAFETY: made by the other.
                 unsafe { mutator.free_root(cell.into_inner()) };
             }
-            // SAFETY: nothing is used any more.
-            unsafe { mutator.detach() };
+            leave(mutator);
         }
     };
     thread::scope(|scope| {
@@ -388,19 +354,16 @@ unsafe extern "C" fn finalizer(_object: *mut c_void, context: *mut c_void) {
     // SAFETY: the test's mutator, which outlives its heap.
     let mutator = unsafe { &**mutator };
     for _ in 0..if cfg!(miri) { 70 } else { 200 } {
-        // SAFETY: nothing of it is wanted.
-        assert!(!unsafe { mutator.alloc(1000, LEAF) }.is_null());
+        assert!(!alloc(mutator, 1000, LEAF).is_null());
     }
-    // SAFETY: nothing is wanted.
-    unsafe { mutator.collect() };
+    collect(mutator);
     count.fetch_add(1, Ordering::Relaxed);
 }
 
 #[test]
 fn a_finalizer_may_allocate_and_collect() {
     let options = Options { verify: VERIFY_HEAP, least: 64 << 10, ..Options::new() };
-    let heap = Heap::new(options, Runtime { trace: Some(trace), ..Runtime::new() }).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (_heap, mutator) = attached(options, Runtime { trace: Some(trace), ..Runtime::new() });
     let context: Context = (&raw const mutator, AtomicUsize::new(0));
     let count = if cfg!(miri) { 3 } else { 20 };
     for _ in 0..count {
@@ -411,11 +374,9 @@ fn a_finalizer_may_allocate_and_collect() {
         // SAFETY: made by `parent`.
         unsafe { mutator.free_root(root) };
     }
-    // SAFETY: nothing is wanted.
-    unsafe { mutator.collect() };
+    collect(&mutator);
     // SAFETY: nothing is wanted.
     assert_eq!(unsafe { mutator.run_finalizers(usize::MAX) }, count);
     assert_eq!(context.1.load(Ordering::Relaxed), count);
-    // SAFETY: nothing is wanted.
-    unsafe { mutator.detach() };
+    leave(mutator);
 }

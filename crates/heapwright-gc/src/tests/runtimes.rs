@@ -13,6 +13,7 @@ use super::super::raw::{
     self, Heap, Mutator, Options, Runtime, ThreadState, Tracer, VERIFY_BARRIERS, VERIFY_HEAP,
 };
 use super::super::{BEGINS, ENDS, Event, FREED, LEAF, Span, TRACED, USER};
+use super::{attached, leave};
 
 /// Words of an object.
 const WORDS: usize = 4;
@@ -106,8 +107,7 @@ fn runtime(of: &Seen) -> Runtime {
 #[test]
 fn trace_is_handed_the_kind_and_kinds_lie_apart() {
     let of = Seen::default();
-    let heap = Heap::new(Options { markers: 1, ..Options::new() }, runtime(&of)).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (_heap, mutator) = attached(Options { markers: 1, ..Options::new() }, runtime(&of));
     // SAFETY: what is wanted is led to by handles.
     unsafe {
         for kind in 0..8 {
@@ -146,8 +146,7 @@ fn references_to_outside_are_reported_and_what_is_there_leads_back() {
         let verify = VERIFY_HEAP | VERIFY_BARRIERS;
         let options =
             Options { incremental, generations, verify, least: 64 << 10, ..Options::new() };
-        let heap = Heap::new(options, runtime(&of)).unwrap();
-        let mutator = heap.attach().unwrap();
+        let (heap, mutator) = attached(options, runtime(&of));
         // SAFETY: what is wanted is led to by the handle, or by what it leads to outside.
         unsafe {
             let root = mutator.new_root(mutator.alloc(8 * WORDS, TRACED)).unwrap();
@@ -214,8 +213,7 @@ fn null_is_not_outside_wherever_a_chunk_ends() {
         ..Runtime::new()
     };
     for markers in [1, 2] {
-        let heap = Heap::new(Options { markers, ..Options::new() }, runtime).unwrap();
-        let mutator = heap.attach().unwrap();
+        let (_heap, mutator) = attached(Options { markers, ..Options::new() }, runtime);
         // SAFETY: roots lead to all objects in use, and objects have room for all that is written.
         unsafe {
             let leaf = mutator.new_root(mutator.alloc(16, LEAF)).unwrap();
@@ -240,8 +238,7 @@ fn null_is_not_outside_wherever_a_chunk_ends() {
 fn a_store_of_what_is_outside_is_reported_though_the_parent_was_traced() {
     let of = Seen::default();
     let options = Options { incremental: true, markers: 1, ..Options::new() };
-    let heap = Heap::new(options, runtime(&of)).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (heap, mutator) = attached(options, runtime(&of));
     let word = std::boxed::Box::new(0usize);
     let own = ptr::from_ref(&*word).cast_mut().cast::<u8>();
     // SAFETY: what is wanted is led to by the handle.
@@ -258,8 +255,8 @@ fn a_store_of_what_is_outside_is_reported_though_the_parent_was_traced() {
         of.space.lock().unwrap().insert(own.addr(), false);
         mutator.ask();
         let mut steps = 0;
-        while heap.inner().cycle.phase() != super::super::cycle::Phase::Marking
-            || !heap.inner().is_marked(first)
+        while heap.inner().space.cycle.phase() != super::super::phase::Phase::Marking
+            || !heap.inner().space.is_marked(first)
         {
             mutator.step(1);
             steps += 1;
@@ -291,8 +288,7 @@ fn the_handler_is_asked_until_there_is_memory_or_it_gives_up() {
     let of = Seen::default();
     let options = Options { most: 8 * FILLS, markers: 1, ..Options::new() };
     let runtime = Runtime { out_of_memory: Some(let_one_go), ..runtime(&of) };
-    let heap = Heap::new(options, runtime).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (heap, mutator) = attached(options, runtime);
     // SAFETY: what is wanted is led to by handles.
     unsafe {
         let mut made = 0;
@@ -327,8 +323,7 @@ unsafe impl Send for Handed {}
 
 #[test]
 fn a_mutator_has_a_word_and_a_state() {
-    let heap = Heap::new(Options::new(), Runtime::new()).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (heap, mutator) = attached(Options::new(), Runtime::new());
     assert!(mutator.data().is_null());
     let word = ptr::without_provenance_mut(0x1230);
     mutator.set_data(word);
@@ -375,8 +370,7 @@ fn a_mutator_has_a_word_and_a_state() {
 
 #[test]
 fn a_visit_of_mutators_may_ask_anything_of_the_heap() {
-    let heap = Heap::new(Options::new(), Runtime::new()).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (heap, mutator) = attached(Options::new(), Runtime::new());
     // SAFETY: the heap has no objects.
     unsafe {
         mutator.away(|| {
@@ -409,14 +403,12 @@ fn a_visit_of_mutators_may_ask_anything_of_the_heap() {
     let mutator = heap.attach().unwrap();
     let visit = std::panic::AssertUnwindSafe(|| heap.attached(|_, _| panic!("in a visit")));
     assert!(std::panic::catch_unwind(visit).is_err());
-    // SAFETY: the heap has no objects.
-    unsafe { mutator.detach() };
+    leave(mutator);
 }
 
 #[test]
 fn a_mutator_that_is_away_may_come_back_in_another_thread() {
-    let heap = Heap::new(Options::new(), Runtime::new()).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (heap, mutator) = attached(Options::new(), Runtime::new());
     // SAFETY: the heap has no objects that are wanted.
     unsafe {
         mutator.leave();

@@ -6,7 +6,7 @@ use core::ptr;
 
 use super::super::TRACED;
 use super::super::raw::{Heap, Mutator, Options, Runtime};
-use super::{Head, references, trace};
+use super::{Head, alloc, attached, collect, leave_root, references, root, trace};
 
 const MOST: usize = 8 << 20;
 /// Bytes of an object's slot.
@@ -14,8 +14,7 @@ const SLOT: usize = 4096;
 
 /// An object with one reference. Null: it was refused.
 fn link(mutator: &Mutator, to: *mut u8) -> *mut u8 {
-    // SAFETY: what is wanted is led to by a root.
-    let at = unsafe { mutator.alloc(SLOT, TRACED) };
+    let at = alloc(mutator, SLOT, TRACED);
     if !at.is_null() {
         // SAFETY: fresh, and large enough.
         unsafe { at.cast::<Head>().write(Head { serial: 0, count: 1 }) };
@@ -28,10 +27,8 @@ fn link(mutator: &Mutator, to: *mut u8) -> *mut u8 {
 /// A heap that is full of one list, whose first object a root leads to.
 fn full(generations: bool) -> (Heap, Mutator, *mut *mut u8) {
     let options = Options { most: MOST, least: MOST, generations, ..Options::new() };
-    let heap = Heap::new(options, Runtime { trace: Some(trace), ..Runtime::new() }).unwrap();
-    let mutator = heap.attach().unwrap();
-    // SAFETY: null is no object.
-    let cell = unsafe { mutator.new_root(ptr::null_mut()) }.unwrap();
+    let (heap, mutator) = attached(options, Runtime { trace: Some(trace), ..Runtime::new() });
+    let cell = root(&mutator, ptr::null_mut());
     loop {
         // SAFETY: the root's cell.
         let at = link(&mutator, unsafe { cell.read() });
@@ -56,13 +53,6 @@ fn churn(mutator: &Mutator, bytes: usize) -> bool {
     (0..bytes / SLOT).all(|_| !link(mutator, ptr::null_mut()).is_null())
 }
 
-fn leave(mutator: Mutator, cell: *mut *mut u8) {
-    // SAFETY: made by `full`, and freed once.
-    unsafe { mutator.free_root(cell) };
-    // SAFETY: nothing is used any more.
-    unsafe { mutator.detach() };
-}
-
 #[test]
 fn a_heap_whose_limit_is_too_tight_refuses_soon() {
     let (heap, mutator, cell) = full(false);
@@ -82,7 +72,7 @@ fn a_heap_whose_limit_is_too_tight_refuses_soon() {
     // Once something is let go, everything is as it was.
     let_go(cell, MOST / 2);
     assert!(churn(&mutator, 4 * MOST));
-    leave(mutator, cell);
+    leave_root(mutator, cell);
 }
 
 #[test]
@@ -93,7 +83,7 @@ fn minor_collections_that_do_with_little_go_on() {
     assert!(churn(&mutator, MOST));
     let after = heap.statistics();
     assert!(after.minor_cycles - before.minor_cycles > 20);
-    leave(mutator, cell);
+    leave_root(mutator, cell);
 }
 
 #[test]
@@ -101,7 +91,7 @@ fn a_heap_with_a_little_room_goes_on() {
     let (_heap, mutator, cell) = full(false);
     let_go(cell, MOST / 20);
     assert!(churn(&mutator, 20 * MOST));
-    leave(mutator, cell);
+    leave_root(mutator, cell);
 }
 
 #[test]
@@ -111,9 +101,8 @@ fn collections_that_the_runtime_asks_for_count_as_none() {
     for _ in 0..20 {
         // Garbage, but less than there is room for.
         assert!(churn(&mutator, MOST / 200));
-        // SAFETY: what is wanted is led to by a root.
-        unsafe { mutator.collect() };
+        collect(&mutator);
     }
     assert!(churn(&mutator, MOST / 200));
-    leave(mutator, cell);
+    leave_root(mutator, cell);
 }

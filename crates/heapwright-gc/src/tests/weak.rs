@@ -14,6 +14,7 @@ use proptest::prelude::*;
 
 use super::super::raw::{Heap, Mutator, Options, Runtime, Tracer, VERIFY_BARRIERS, VERIFY_HEAP};
 use super::super::{LEAF, TRACED, heap};
+use super::{alloc, attached, collect, leave, root};
 
 /// References of each sort that an object has.
 const EACH: usize = 3;
@@ -50,8 +51,7 @@ fn heap_of(options: Options) -> Heap {
 }
 
 fn node(mutator: &Mutator, serial: usize) -> *mut u8 {
-    // SAFETY: what is wanted is led to by roots, or is this object, until the next call.
-    let at = unsafe { mutator.alloc(size_of::<Node>(), TRACED) };
+    let at = alloc(mutator, size_of::<Node>(), TRACED);
     assert!(!at.is_null());
     // SAFETY: fresh, and a node.
     unsafe { (*at.cast::<Node>()).serial = serial };
@@ -71,21 +71,6 @@ fn store(mutator: &Mutator, parent: *mut u8, word: usize, child: *mut u8) {
 fn load(object: *mut u8, word: usize) -> *mut u8 {
     // SAFETY: a live node's word.
     unsafe { slot(object, word).read() }
-}
-
-fn root(mutator: &Mutator, object: *mut u8) -> *mut *mut u8 {
-    // SAFETY: the object is live.
-    unsafe { mutator.new_root(object) }.unwrap()
-}
-
-fn collect(mutator: &Mutator) {
-    // SAFETY: what is wanted is led to by roots.
-    unsafe { mutator.collect() };
-}
-
-fn leave(mutator: Mutator) {
-    // SAFETY: nothing is used any more.
-    unsafe { mutator.detach() };
 }
 
 /// An edge: from, word, to.
@@ -230,9 +215,9 @@ fn chain(order: impl Iterator<Item = usize>, length: usize, starved: bool) {
         unsafe { mutator.free_root(root) };
     }
     let inner: &heap::Heap = heap::of(heap.id()).unwrap();
-    inner.marking.chunks.starved.set(usize::from(starved));
+    inner.trace.marking.chunks.starved.set(usize::from(starved));
     collect(&mutator);
-    inner.marking.chunks.starved.set(0);
+    inner.trace.marking.chunks.starved.set(0);
     let count = || {
         let mut count = 0;
         // SAFETY: nothing is called.
@@ -296,9 +281,9 @@ fn memory_may_end_in_the_midst_of_ephemerons() {
             // SAFETY: what is wanted is led to by roots.
             unsafe { mutator.step(1) };
         }
-        inner.marking.chunks.starved.set(1);
+        inner.trace.marking.chunks.starved.set(1);
         collect(&mutator);
-        inner.marking.chunks.starved.set(0);
+        inner.trace.marking.chunks.starved.set(0);
         collect(&mutator);
         let mut count = 0;
         // SAFETY: nothing is called.
@@ -355,8 +340,7 @@ fn weak_references_go_before_finalizers_which_run_in_the_order_of_asking() {
         // SAFETY: a root.
         store(&mutator, object, STRONG, unsafe { keep.replace(object) });
         // A leaf that the object alone leads to, and an ephemeron of which it is the key.
-        // SAFETY: everything wanted is led to by roots.
-        let leaf = unsafe { mutator.alloc(40, LEAF) };
+        let leaf = alloc(&mutator, 40, LEAF);
         store(&mutator, object, STRONG + 1, leaf);
         // SAFETY: the objects are live.
         unsafe {
@@ -430,7 +414,7 @@ fn keep_weak_places(options: Options, starved: bool) {
         unsafe { mutator.free_root(root) };
     }
     let inner: &heap::Heap = heap::of(heap.id()).unwrap();
-    inner.marking.chunks.starved.set(usize::from(starved));
+    inner.trace.marking.chunks.starved.set(usize::from(starved));
     mutator.ask();
     let mut run = 0;
     // SAFETY: finalizers lead to all objects in use.
@@ -440,7 +424,7 @@ fn keep_weak_places(options: Options, starved: bool) {
     }
     // SAFETY: finalizers lead to all objects in use.
     run += unsafe { mutator.run_finalizers(9) };
-    inner.marking.chunks.starved.set(0);
+    inner.trace.marking.chunks.starved.set(0);
     assert_eq!((run, seen), (2, std::vec![true, true]));
     leave(mutator);
 }
@@ -449,8 +433,7 @@ fn keep_weak_places(options: Options, starved: bool) {
 fn what_ephemerons_cost_while_marking_goes_back_and_is_little() {
     const COUNT: usize = if cfg!(miri) { 600 } else { 60_000 };
     let options = Options { least: 1 << 30, markers: 1, ..Options::new() };
-    let heap = Heap::new(options, Runtime { trace: Some(trace), ..Runtime::new() }).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (heap, mutator) = attached(options, Runtime { trace: Some(trace), ..Runtime::new() });
     let list = root(&mutator, core::ptr::null_mut());
     for n in 0..COUNT {
         let [owner, key, value] = core::array::from_fn(|_| node(&mutator, n));

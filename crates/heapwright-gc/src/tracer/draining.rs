@@ -8,14 +8,14 @@
 //! it needs (its mark, its object) are fetched, because marking is nothing but cache misses (Cher,
 //! Hosking, Vitek: "Software prefetching for mark-sweep garbage collection", 2004).
 //!
-//! Called by `cycle` (the collector, and those that help it) and `helpers`; `trace` also by `moving`, `dirty_slots`,
+//! Called by `mark` and `help`; `trace` also by `moving`, `dirty_slots`,
 //! `dump` and `verify`.
 
 use core::ptr;
 
 use heapwright_substrate::os;
 
-use super::super::{page, raw};
+use super::super::page;
 use super::{Budget, KEYS, MARKED, MOVABLE, RANGE, Slots, TAGS, Tracer, fetch};
 
 /// Edges that wait for their lines.
@@ -29,7 +29,7 @@ impl Tracer {
     /// Marks until nothing is left of its own, nor in the gang if it is one of several.
     /// False: the budget was used up.
     pub(crate) fn drain(&self, budget: Budget) -> bool {
-        let gang = &self.heap().marking.gang;
+        let gang = &self.of().marking.gang;
         let until = self.bytes.get().saturating_add(budget.bytes);
         loop {
             if !self.drain_own(budget.deadline, until) {
@@ -63,13 +63,13 @@ impl Tracer {
         let mut at = 0;
         let mut edges = 0;
         // In stress mode a step may end after any edge.
-        let check = if self.heap().is_stressed() { 1 } else { CHECK };
+        let check = if self.space().is_stressed() { 1 } else { CHECK };
         loop {
             while let Some(mut item) = self.pop() {
                 if MOVE && item.addr() & TAGS == MOVABLE {
                     item = item.map_addr(|at| at & !TAGS);
                 } else if MOVE && item.addr() & TAGS == 0 {
-                    self.heap().keep_in_place(item);
+                    self.space().keep_in_place(item);
                 }
                 if item.addr() & TAGS != 0 {
                     self.special(item);
@@ -110,7 +110,7 @@ impl Tracer {
     #[inline(never)]
     fn is_over(&self, deadline: u64, until: usize) -> bool {
         if self.is_shared() {
-            let gang = &self.heap().marking.gang;
+            let gang = &self.of().marking.gang;
             if gang.is_stopped() {
                 return true;
             }
@@ -124,8 +124,7 @@ impl Tracer {
     /// Has the runtime report the references of an object.
     #[inline]
     pub(crate) fn trace(&self, object: *mut u8) {
-        let heap = self.heap();
-        if !heap.runtime().trace(self, object) && heap.options().conservative {
+        if !self.of().runtime().trace(self, object) && self.space().options().conservative {
             self.trace_words(object);
         }
     }
@@ -133,7 +132,7 @@ impl Tracer {
     /// Takes each aligned word of an object for a reference that it may be.
     #[cold]
     fn trace_words(&self, object: *mut u8) {
-        let size = raw::object_size(object);
+        let size = self.space().size_of(object);
         // SAFETY: an object of the heap, which has so many bytes.
         unsafe { self.scan(object, object.wrapping_add(size)) };
     }
@@ -172,7 +171,7 @@ impl Tracer {
         let items = Self::items(self.chunk.get());
         let note = |object| {
             if self.set_mark(object, |_| {}) {
-                self.heap().note_overflow(object);
+                self.note_overflow(object);
             }
         };
         while self.next.get() != items {
@@ -187,13 +186,13 @@ impl Tracer {
                         let object = unsafe { slots.wrapping_add(n).read() };
                         if !object.is_null() && object.addr() & TAGS == 0 {
                             if self.slots_are() == Slots::Mark {
-                                self.heap().note_slot(self, slots.wrapping_add(n), object);
+                                self.note_slot(slots.wrapping_add(n), object);
                             }
                             note(object);
                         }
                     }
                 }
-                MARKED => self.heap().note_overflow(at),
+                MARKED => self.note_overflow(at),
                 MOVABLE => note(at),
                 _ => {
                     self.edge_by_value(item);

@@ -15,45 +15,34 @@
 //! A tracer may also *look*: then what a callback reports is handed to a closure (heap
 //! dumps, verifiers, walks), and nothing is marked.
 //!
-//! Called by runtimes, `cycle`, `weak`, `moving`, and by all that look.
+//! Called by runtimes, `mark`, `settling`, `moving`, and by all that look.
 
 use core::ptr;
 
 use heapwright_substrate::size_class::UNIT;
 
 use super::super::array::Array;
-use super::super::dirty_slots::TraceSlot;
 use super::super::ephemerons::Noted;
-use super::{Look, MOVABLE, Slots, TAGS, Tracer, Waiting};
+use super::{Look, MOVABLE, Slots, TAGS, TraceSlot, Tracer, Waiting};
 
 /// References that are reported before they are handed to the closure that looks.
 const LOOK: usize = 256;
 
 /// The most values, each owned by the one before, that are traced by recursion.
-#[cfg_attr(not(feature = "std"), allow(dead_code, reason = "std's types alone own values outside"))]
 const DEEPEST: usize = 32;
 
 impl Tracer {
     /// Calls `inside` to trace the values that the value at `place` owns outside of objects (of a
     /// `Box`, a `Vec`). Chains of such values may have any length, but a stack has not. A value
-    /// beyond [`DEEPEST`] is noted, and `trace` traces it when the outermost value is done. All
+    /// beyond `DEEPEST` is noted, and `trace` traces it when the outermost value is done. All
     /// values are traced when the outermost call returns. (Without memory for a note, recursion
     /// goes on.)
     ///
     /// # Safety
     ///
     /// `trace` may be called with `place` until what owns the value has been traced.
-    #[cfg_attr(
-        not(feature = "std"),
-        allow(dead_code, reason = "std's types alone own values outside")
-    )]
     #[inline]
-    pub(crate) unsafe fn owned(
-        &self,
-        place: *mut u8,
-        trace: TraceSlot,
-        inside: impl FnOnce(&Self),
-    ) {
+    pub unsafe fn owned(&self, place: *mut u8, trace: TraceSlot, inside: impl FnOnce(&Self)) {
         let depth = self.depth.get();
         if depth == 0 {
             return self.outermost(inside);
@@ -70,10 +59,6 @@ impl Tracer {
     }
 
     /// Traces the values that an outermost value owns, and all values that were noted meanwhile.
-    #[cfg_attr(
-        not(feature = "std"),
-        allow(dead_code, reason = "std's types alone own values outside")
-    )]
     fn outermost(&self, inside: impl FnOnce(&Self)) {
         let mut waiting = Array::new();
         let waiting = &raw mut waiting;
@@ -145,13 +130,13 @@ impl Tracer {
         match self.slots_are() {
             Slots::Plain => self.push(object),
             Slots::Mark => {
-                self.heap().note_slot(self, slot, object);
+                self.note_slot(slot, object);
                 self.push_movable(object);
             }
-            Slots::Note => self.heap().note_slot(self, slot, object),
+            Slots::Note => self.note_slot(slot, object),
             Slots::Root => self.push_movable(object),
             Slots::Change => {
-                if let Some(to) = self.heap().forwarded(object) {
+                if let Some(to) = self.space().forwarded(object) {
                     // SAFETY: by the contract of `mark_slot`.
                     unsafe { slot.write(to) };
                 }
@@ -175,7 +160,7 @@ impl Tracer {
     #[cold]
     #[inline(never)]
     fn movable(&self, object: *mut u8) {
-        if !self.heap().runtime().updates() {
+        if !self.of().runtime().updates() {
             return self.mark(object);
         }
         if matches!(self.slots_are(), Slots::Mark | Slots::Root) {
@@ -202,7 +187,7 @@ impl Tracer {
     /// An edge that was reported by its value: while objects are to be moved, this one stays.
     pub(super) fn edge_by_value(&self, object: *mut u8) {
         if self.by_slot.get() != Slots::Plain as usize {
-            self.heap().keep_in_place(object);
+            self.space().keep_in_place(object);
         }
     }
 
@@ -243,23 +228,23 @@ impl Tracer {
     ///
     /// The slot lies in the object that is being traced.
     pub unsafe fn mark_weak(&self, slot: *mut *mut u8) {
-        let heap = self.heap();
+        let trace = self.of();
         // SAFETY: by the contract.
         let object = unsafe { slot.read() };
         if !self.goes_on_with(slot, object) {
             return;
         }
-        let resurrects = heap.weak.resurrects() && !object.is_null();
+        let resurrects = trace.weak.resurrects() && !object.is_null();
         if !self.look.get().is_null()
-            || !(resurrects || heap.is_unmarked(object))
-            || self.slots.push(heap, heap.weak.slots(), slot)
+            || !(resurrects || self.space().is_unmarked(object))
+            || self.slots.push(&trace.marking, trace.weak.slots(), slot)
         {
             return;
         }
         // No memory to note the slot: the object is kept this time, unless its finalizer is due.
         let mut is_due = false;
         if resurrects {
-            heap.finalizers.lock().each_fresh(|fresh| is_due |= fresh == object);
+            trace.finalizers.lock().each_fresh(|fresh| is_due |= fresh == object);
         }
         if is_due {
             // SAFETY: by the contract a slot of the object that is traced, and the world stands
@@ -279,7 +264,7 @@ impl Tracer {
     /// `key` lies in the object that is being traced, and `value` too, or in static data: then the value is kept for as long as
     /// the object is.
     pub unsafe fn mark_ephemeron(&self, key: *mut *mut u8, value: *mut *mut u8) {
-        let heap = self.heap();
+        let trace = self.of();
         // SAFETY: by the contract.
         let held_by = unsafe { key.read() };
         // SAFETY: by the contract.
@@ -291,7 +276,7 @@ impl Tracer {
         }
         // A value's slot in static data is not noted, so it keeps its value. (What is so near is in the same object.)
         let is_near = value.addr().abs_diff(key.addr()) < UNIT;
-        let in_heap = is_near || heap.head_of(value.addr()).is_some();
+        let in_heap = is_near || self.space().head_of(value.addr()).is_some();
         let noted = if in_heap { Noted::new(key, value) } else { None };
         if noted.is_none() {
             self.edge(held);
@@ -299,14 +284,27 @@ impl Tracer {
         if held_by.is_null() {
             return;
         }
-        if !self.look.get().is_null() || !heap.is_unmarked(held_by) {
+        if !self.look.get().is_null() || !self.space().is_unmarked(held_by) {
             return self.edge(held);
         }
         let noted = noted.unwrap_or(Noted::of_key(key));
-        if !self.ephemerons.push(heap, heap.weak.ephemerons(), noted) {
+        if !self.ephemerons.push(&trace.marking, trace.weak.ephemerons(), noted) {
             // Nobody would empty it: so it lives this time.
             self.edge(held_by);
             self.edge(held);
+        }
+    }
+
+    /// An object was marked: so is what it is the key of.
+    pub(super) fn mark_values_of(&self, key: *mut u8) {
+        // Not marked under the lock: where there is no memory, that may lead here again.
+        let mut number = self.of().weak.waiting.lock().first(key);
+        loop {
+            let Some(entry) = self.of().weak.waiting.lock().entry(number) else { return };
+            if entry.key() == key {
+                self.edge(entry.value());
+            }
+            number = entry.next();
         }
     }
 
@@ -315,14 +313,14 @@ impl Tracer {
         let slots = self.slots_are();
         let noted = matches!(slots, Slots::Mark | Slots::Note);
         if noted && !object.is_null() && object.addr() & TAGS == 0 {
-            self.heap().note_slot(self, slot, object);
+            self.note_slot(slot, object);
         }
         matches!(slots, Slots::Plain | Slots::Mark)
     }
 
     /// Reports a word that may be an address within an object, or anything else.
     pub fn mark_maybe(&self, word: *mut u8) {
-        if let Some(object) = self.heap().find(word) {
+        if let Some(object) = self.space().find(word) {
             self.push(object);
         }
     }
@@ -331,7 +329,7 @@ impl Tracer {
     /// the heap stays what it is.
     #[must_use]
     pub fn where_is(&self, object: *mut u8) -> *mut u8 {
-        self.heap().where_is(object)
+        self.space().where_is(object)
     }
 
     /// Reports every word of `[from, to)`, as [`Tracer::mark_maybe`].

@@ -61,7 +61,7 @@ impl Tracer {
             return self.show();
         }
         if !self.has_made_room() {
-            let chunk = self.heap().marking.last_resort();
+            let chunk = self.of().marking.last_resort();
             self.resume(chunk);
             self.overflow();
         }
@@ -70,7 +70,7 @@ impl Tracer {
     /// Makes room for an item. False: it has no chunk, and there is none to be had.
     pub(super) fn has_made_room(&self) -> bool {
         let chunk = self.chunk.get();
-        let Some(fresh) = self.heap().marking.take_chunk() else {
+        let Some(fresh) = self.of().marking.take_chunk() else {
             if chunk.is_null() {
                 return false;
             }
@@ -79,9 +79,9 @@ impl Tracer {
         };
         if !chunk.is_null() {
             self.close_chunk();
-            if self.is_shared() && self.heap().marking.gang.is_hungry() {
+            if self.is_shared() && self.of().marking.gang.is_hungry() {
                 // SAFETY: closed above, and in no list.
-                unsafe { self.heap().marking.gang.give(chunk) };
+                unsafe { self.of().marking.gang.give(chunk) };
             } else {
                 // SAFETY: closed just now, this tracer's, and in no list.
                 unsafe { self.put_older(chunk) };
@@ -143,7 +143,7 @@ impl Tracer {
             }
             self.close_chunk();
             // SAFETY: spent and in no list.
-            unsafe { self.heap().marking.gang.give_empty(spent.as_ptr()) };
+            unsafe { self.of().marking.gang.give_empty(spent.as_ptr()) };
         }
         let Some(chunk) = self.take_older() else { return false };
         self.resume(chunk.as_ptr());
@@ -209,7 +209,7 @@ impl Tracer {
                 unsafe { self.give_at(home, chunk) };
             } else {
                 // SAFETY: closed just now, in no list, and of no items.
-                unsafe { self.heap().marking.gang.give_empty(chunk) };
+                unsafe { self.of().marking.gang.give_empty(chunk) };
             }
         }
         while let Some(chunk) = self.take_older() {
@@ -227,7 +227,7 @@ impl Tracer {
         // SAFETY: a field of the chunk, which is this tracer's.
         unsafe { place.write(home) };
         // SAFETY: the chunk is this tracer's, closed, and in no list, as the caller promises.
-        unsafe { self.heap().marking.gang.give(chunk) };
+        unsafe { self.of().marking.gang.give(chunk) };
     }
 
     /// Gives half of what it has to those that have nothing, if that is worth it.
@@ -235,7 +235,7 @@ impl Tracer {
     pub(super) fn share(&self) {
         if let Some(chunk) = self.take_older() {
             // SAFETY: taken from the list just now.
-            unsafe { self.heap().marking.gang.give(chunk.as_ptr()) };
+            unsafe { self.of().marking.gang.give(chunk.as_ptr()) };
             return;
         }
         let chunk = self.chunk.get();
@@ -254,7 +254,7 @@ impl Tracer {
         if cut.addr() & TAGS == RANGE {
             keep += 1;
         }
-        let Some(other) = self.heap().marking.take_chunk() else { return };
+        let Some(other) = self.of().marking.take_chunk() else { return };
         // The lower half: what was found first leads to more.
         // SAFETY: both have room for so many items, and are this tracer's.
         unsafe { ptr::copy_nonoverlapping(items, Self::items(other), keep) };
@@ -266,7 +266,7 @@ impl Tracer {
         // SAFETY: a field of the chunk, which is this tracer's.
         unsafe { place.write(keep) };
         // SAFETY: in no list, and says how many items it has.
-        unsafe { self.heap().marking.gang.give(other) };
+        unsafe { self.of().marking.gang.give(other) };
     }
 }
 
@@ -300,7 +300,7 @@ mod tests {
             tracer.share();
             tracer.publish();
             let mut found = 0;
-            while let Some(chunk) = heap.value.marking.gang.take_now() {
+            while let Some(chunk) = heap.value.trace.marking.gang.take_now() {
                 // SAFETY: taken from the gang just now.
                 let items = unsafe { &*chunk };
                 let items: Vec<usize> = items.items[..items.count].to_vec();
@@ -308,7 +308,7 @@ mod tests {
                 // SAFETY: nobody else knows it.
                 unsafe { (*chunk).count = 0 };
                 // SAFETY: taken from the gang, in no list, and of no items now.
-                unsafe { heap.value.marking.gang.give_empty(chunk) };
+                unsafe { heap.value.trace.marking.gang.give_empty(chunk) };
             }
             assert_eq!(found, before);
         }

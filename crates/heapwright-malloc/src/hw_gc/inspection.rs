@@ -5,7 +5,8 @@ use core::ptr;
 
 use super::{heap_of, of};
 use crate::errno;
-use crate::hw_gc_types::{GcHeap, GcMutator, GcStatistics, GcVisitor};
+use crate::gc_abi::GcStatistics;
+use crate::hw_gc_types::{GcHeap, GcMutator, GcVisitor};
 use crate::hw_pool::write_known;
 use heapwright::gc::raw::{self};
 

@@ -9,8 +9,7 @@
 use core::ffi::c_void;
 
 use super::{heap_of, of};
-use crate::hw_gc_event_types::GcMutatorVisitor;
-use crate::hw_gc_types::{GcHeap, GcMutator};
+use crate::hw_gc_types::{GcHeap, GcMutator, GcMutatorVisitor};
 use heapwright::gc::raw::{self, ThreadState};
 
 /// From now on the calling thread's stack below base, and its registers, are scanned: every

@@ -13,6 +13,7 @@ use proptest::prelude::*;
 
 use super::super::super::raw::{Heap, Mutator, Options, STRESS, VERIFY_BARRIERS, VERIFY_HEAP};
 use super::super::super::{FREED, LEAF, Layout, TRACED};
+use super::super::{alloc, attached, leave};
 use super::{Node, Shared, load, node, runtime, slots, updating_runtime};
 
 unsafe extern "C" fn finalize(object: *mut c_void, data: *mut c_void) {
@@ -54,8 +55,7 @@ impl Model<'_> {
 
     fn make(&mut self, size: usize, kind: u32, rigid: bool) {
         let size = size.max(size_of::<Node>());
-        // SAFETY: what is wanted is led to by handles.
-        let at = unsafe { self.mutator.alloc(size, kind) };
+        let at = alloc(self.mutator, size, kind);
         assert!(!at.is_null());
         let leaf = kind & LEAF != 0;
         let room = size - size_of::<Node>();
@@ -279,8 +279,7 @@ fn options() -> impl Strategy<Value = Options> {
 fn run(options: Options, updates: bool, steps: Vec<Step>) {
     let seen = Shared::default();
     let runtime = if updates { updating_runtime(&seen) } else { runtime(&seen) };
-    let heap = Heap::new(options, runtime).unwrap();
-    let mutator = heap.attach().unwrap();
+    let (heap, mutator) = attached(options, runtime);
     if updates {
         seen.lock().unwrap().mutator = Some(ptr::NonNull::from(&mutator));
     }
@@ -350,8 +349,7 @@ fn run(options: Options, updates: bool, steps: Vec<Step>) {
     model.pins.clear();
     model.check();
     let shadows = model.shadows;
-    // SAFETY: nothing is used any more.
-    unsafe { mutator.detach() };
+    leave(mutator);
     drop(heap);
     let seen = seen.into_inner().unwrap();
     let freed: HashSet<usize> = seen.freed.iter().copied().collect();

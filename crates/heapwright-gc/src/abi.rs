@@ -1,0 +1,217 @@
+//! Structs and numbers that C and Rust have alike: each is stated here, and nowhere else.
+//!
+//! This file is compiled into `heapwright-malloc` as well, from which `include/heapwright.h` is
+//! made. So its documentation is for both. A struct may only grow at its end, for programs were
+//! compiled long ago.
+//! `tests/programs/layouts.c` there asserts each offset.
+
+/// An object may hold references. It arrives zeroed, unless the heap is uncleared.
+pub const GC_TRACED: u32 = 0;
+/// An object holds no references. It arrives as its memory was left.
+pub const GC_LEAF: u32 = 1;
+/// To be added to either: the runtime's free is called when the object has died.
+pub const GC_FREED: u32 = 2;
+/// To be added to any: a bit of the runtime's own, which trace_kind of hw_gc_runtime is handed. Objects with it lie in
+/// pages of their own.
+pub const GC_USER: u32 = 4;
+
+/// Pools a heap can have, and that of large objects.
+pub const GC_POOLS: usize = 64;
+/// Buckets of the histogram of pauses.
+pub const GC_PAUSE_BUCKETS: usize = 64;
+
+/// Verify after each collection that all references lead to objects.
+pub const GC_VERIFY_HEAP: u32 = 1;
+/// Verify when marking ends that every store was reported.
+pub const GC_VERIFY_BARRIERS: u32 = 2;
+/// Collect at every allocation; where marking goes in steps and HW_GC_VERIFY_HEAP is not
+/// asked for, make a small step.
+pub const GC_STRESS: u32 = 4;
+
+/// Priorities of finalizers: 0, the highest, up to this less 1.
+pub const GC_PRIORITIES: usize = 4;
+
+/// What there is of a pool.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct GcPoolStatistics {
+    /// Bytes of a slot; 0: there is no such pool. The last pool is that of large objects.
+    pub slot_size: u64,
+    /// Pages in use.
+    pub pages: u64,
+    /// Slots in them.
+    pub slots: u64,
+    /// Objects that the last collection found live.
+    pub live: u64,
+    /// Slots that were free when it ended.
+    pub free_slots: u64,
+    /// Pages with free slots that no mutator has.
+    pub available_pages: u64,
+    /// Pages that mutators took since the last collection.
+    pub taken_pages: u64,
+    /// Pages that were granted beyond the goal, ever.
+    pub grown_pages: u64,
+    /// Pages that were borrowed while the pool's sweep was under way, ever.
+    pub borrowed_pages: u64,
+    /// What was decided when its last sweep ended: 0 nothing yet, 1 enough is free,
+    /// 2 stable, 3 it grows, 4 it gave pages back.
+    pub decision: u32,
+    /// Not used.
+    pub spare: u32,
+}
+
+/// What there is of a heap. Times are in nanoseconds. Later versions add fields at the end:
+/// give hw_gc_stats the size of the struct you were compiled with.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct GcStatistics {
+    /// Collections whose marking has ended.
+    pub cycles: u64,
+    /// Times the world stood still.
+    pub pauses: u64,
+    /// Bytes that the last collection found live, external ones included.
+    pub live_bytes: u64,
+    /// Bytes that the runtime has in malloc and reported.
+    pub external_bytes: u64,
+    /// Bytes that may be live or garbage when the next collection ends.
+    pub goal_bytes: u64,
+    /// Bytes of pages in use, without large objects.
+    pub in_use_bytes: u64,
+    /// Bytes of pages that are wholly free.
+    pub empty_bytes: u64,
+    /// Bytes of the pages of large objects.
+    pub large_bytes: u64,
+    /// The most bytes the heap ever had, external ones included.
+    pub peak_bytes: u64,
+    /// Bytes allocated so far, counted when a mutator takes a page.
+    pub allocated_bytes: u64,
+    /// Nanoseconds that the world stood still, by the clock.
+    pub pause_ns: u64,
+    /// Nanoseconds spent sweeping, by the clock, of all threads: in steps, and where mutators take pages.
+    pub sweep_ns: u64,
+    /// The longest pause, in nanoseconds of the collecting thread's CPU time. What a user waits for is
+    /// pause_wall_max_ns.
+    pub pause_max_ns: u64,
+    /// Pauses by their CPU time: bucket b has those of 2^b up to 2^(b+1) nanoseconds.
+    pub pause_histogram: [u64; GC_PAUSE_BUCKETS],
+    /// 0: idle, 1: marking, 2: sweeping, 3: moving.
+    pub phase: u32,
+    /// Pools, without that of large objects.
+    pub pools: u32,
+    /// Mutators attached.
+    pub mutators: u32,
+    /// Finalizers that wait to be run.
+    pub finalizers_pending: u32,
+    /// Handles in use.
+    pub handles: u64,
+    /// The pools, smallest first; at the end that of large objects.
+    pub pool: [GcPoolStatistics; GC_POOLS],
+    /// Collections that were minor ones, of all.
+    pub minor_cycles: u64,
+    /// Bytes of objects that are old: what a minor collection does not look at.
+    pub old_bytes: u64,
+    /// Weak references, and ephemerons, that became NULL.
+    pub cleared: u64,
+    /// Collections that moved objects.
+    pub compactions: u64,
+    /// Objects that were moved, and their bytes.
+    pub moved_objects: u64,
+    /// Their bytes.
+    pub moved_bytes: u64,
+    /// Pages whose objects were moved elsewhere.
+    pub evacuated_pages: u64,
+    /// Pages that were to be, and were not: something in them was pinned, reported by value, or led
+    /// to by more slots than a step has time for.
+    pub kept_pages: u64,
+    /// The longest pause, in nanoseconds by the clock: from the moment that all mutators stood still to the one
+    /// that they were let go.
+    pub pause_wall_max_ns: u64,
+    /// Pauses by the clock: bucket b has those of 2^b up to 2^(b+1) nanoseconds.
+    pub pause_wall_histogram: [u64; GC_PAUSE_BUCKETS],
+    /// Nanoseconds, by the clock, from the collector's call until all mutators stood still: of all pauses, which do not
+    /// contain them. The first mutator waits that long.
+    pub safepoint_ns: u64,
+    /// The most of them for one pause.
+    pub safepoint_max_ns: u64,
+    /// Bytes of the collector's own lists: what is still to be marked, old objects that were stored into, weak references and
+    /// ephemerons while marking goes on. What is above 256 KiB of them counts against most.
+    pub lists_bytes: u64,
+    /// The most that they ever had.
+    pub lists_peak_bytes: u64,
+}
+
+/// How a collection went. Sizes in bytes, times in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct GcOutcome {
+    /// Bytes of this struct, as the library knows it.
+    pub size: usize,
+    /// What lives: of slots, and what the runtime has in malloc for them as far as is known.
+    pub live_bytes: usize,
+    /// What was allocated since the collection before.
+    pub allocated_bytes: usize,
+    /// What was marked.
+    pub marked_bytes: usize,
+    /// What may be live and garbage when the next one ends, by the heap's own rule.
+    pub goal_bytes: usize,
+    /// How long the collector worked: CPU time of the marking thread, and sweeping since the collection before.
+    pub collector_ns: u64,
+    /// How long the program did since the collection before, by the clock.
+    pub mutator_ns: u64,
+    /// Collections so far, this one included.
+    pub cycles: u64,
+    /// Whether it was a minor one.
+    pub minor: bool,
+}
+
+/// A span begins.
+pub const GC_EVENT_BEGINS: u32 = 0;
+/// A span ends.
+pub const GC_EVENT_ENDS: u32 = 1;
+/// Of an event's flags: the collection is a minor one.
+pub const GC_EVENT_MINOR: u32 = 1;
+/// Of an event's flags: the world stands still during the call.
+pub const GC_EVENT_STOPPED: u32 = 2;
+/// Of an event's flags: the collection moves objects.
+pub const GC_EVENT_COMPACTS: u32 = 4;
+
+/// What begins and ends: see hw_gc_event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum GcSpan {
+    /// A collection. Begins with the bytes allocated since the last one, ends with those found live; the world
+    /// stands still only as it begins.
+    Collection = 1,
+    /// All marking of a collection. Between its ends the runtime is asked what objects and roots lead to; when it ends,
+    /// everything that they lead to was reported, so a runtime may sweep what is its own. Ends with the bytes
+    /// marked.
+    Trace = 2,
+    /// A pause. Begins when all mutators stand still, with the nanoseconds that took; ends when they
+    /// were let go, with those that it lasted.
+    Pause = 3,
+    /// A step of marking.
+    Mark = 4,
+    /// Roots are reported: handles, the runtime's, stacks.
+    Roots = 5,
+    /// Values of ephemerons are marked, weak references to what is dead are cleared, finalizers become due.
+    Weak = 6,
+    /// A step of moving objects. Ends with the bytes moved.
+    Move = 7,
+    /// Sweeping: by steps, and by those that take pages.
+    Sweep = 8,
+    /// An object wider than the widest slot, of at least large_bytes of hw_gc_runtime: its allocation, and its
+    /// death, which the sweep finds; with its address and bytes. One that moves ends, and begins elsewhere.
+    Large = 9,
+}
+
+/// What a mutator's thread is at, for its heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum GcThreadState {
+    /// It has left, or was not there yet: it touches no object.
+    Away = 0,
+    /// It may touch objects, and is waited for.
+    AtWork = 1,
+    /// It waits until the world goes on.
+    Stopped = 2,
+}

@@ -1,0 +1,50 @@
+//! An event: one end of a span of a collection, as the runtime is handed it. The C interface's
+//! struct.
+//!
+//! Made by `events`, which has the picture of the spans.
+
+use core::ffi::c_void;
+
+pub use super::abi::{
+    GC_EVENT_BEGINS as BEGINS, GC_EVENT_COMPACTS as COMPACTS, GC_EVENT_ENDS as ENDS,
+    GC_EVENT_MINOR as MINOR, GC_EVENT_STOPPED as STOPPED, GcSpan as Span,
+};
+
+/// Bytes of an [`Event`].
+///
+/// ```
+/// use heapwright::gc::{EVENT_SIZE, Span};
+/// assert_eq!((Span::Pause as u32, EVENT_SIZE), (3, 80));
+/// ```
+pub const EVENT_SIZE: usize = size_of::<Event>();
+
+/// One end of a span. Later versions add fields at the end.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Event {
+    /// Bytes of this struct.
+    pub size: usize,
+    /// What begins or ends: a [`Span`].
+    pub span: u32,
+    /// [`BEGINS`] or [`ENDS`].
+    pub edge: u32,
+    /// [`MINOR`], [`STOPPED`], [`COMPACTS`].
+    pub flags: u32,
+    /// The thread that calls, as the system numbers it.
+    pub thread: u32,
+    /// When, in nanoseconds of the system's monotonic clock.
+    pub time_ns: u64,
+    /// The number of the collection that began last, from 1.
+    pub collection: u64,
+    /// Bytes, of what the span says.
+    pub bytes: u64,
+    /// Nanoseconds, of what the span says.
+    pub ns: u64,
+    /// The heap, as [`raw::Heap::into_ptr`](super::raw::Heap::into_ptr) gives it.
+    pub heap: *mut c_void,
+    /// The mutator of the thread that calls; null where that is not known: a sweep's end, a large
+    /// object's death.
+    pub mutator: *mut c_void,
+    /// The large object. When it has died this is only an address.
+    pub object: *mut c_void,
+}

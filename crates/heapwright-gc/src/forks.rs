@@ -1,0 +1,42 @@
+//! Forks: how many led to this process, and what a heap is in the one under way.
+//!
+//! Changed by `fork`.
+
+use heapwright_substrate::sync::atomic::{AtomicUsize, Ordering};
+
+use super::cell::Num;
+
+/// How many forks this process is away from the first one: what was known of threads and processes
+/// holds for one number.
+static FORKS: AtomicUsize = AtomicUsize::new(0);
+
+/// How many forks led to this process. Any number of threads may ask.
+pub(super) fn forks() -> usize {
+    FORKS.load(Ordering::Relaxed)
+}
+
+/// In a forked child.
+pub(super) fn note() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
+}
+
+/// A heap's part in forks. Zero has none.
+pub(super) struct ForkPart {
+    /// What it is in the fork under way.
+    pub(super) part: Num,
+    /// Whether it was copied while a mutator was at work: nothing is collected any more.
+    pub(super) poisoned: Num,
+}
+
+impl ForkPart {
+    /// Whether the heap was copied while a mutator was at work, so that nothing of it may be
+    /// collected.
+    pub(super) fn is_poisoned(&self) -> bool {
+        self.poisoned.get() != 0
+    }
+
+    /// The heap ends.
+    pub(super) fn end(&self) {
+        self.poisoned.set(0);
+    }
+}

@@ -1,0 +1,124 @@
+//! Pages of large objects that wait for another: by footprint, under the lock of the page lists.
+//!
+//! ```text
+//!   first  | 4 KiB | 8 KiB | ... | 256 KiB |     the last page that came of each footprint
+//!   any    a bit for each list that has one
+//! ```
+//!
+//! Part of `page_lists`; filled by `large`.
+
+use heapwright_substrate::size_class::UNIT;
+
+use super::page::Page;
+use super::pages::Pages;
+
+/// Bytes by which the footprints of two lists differ.
+const GRAIN: usize = 4 << 10;
+pub(super) const GRAINS: usize = UNIT / GRAIN;
+/// Grains of the largest page that waits: 256 KiB.
+pub(super) const MOST: usize = 64;
+/// The part of an object that may be in memory, and is not used.
+pub(super) const WASTE: usize = 8;
+
+/// Pages of one slot that wait for an object, by footprint. Under the lock of the page lists.
+pub(super) struct FreeLarge {
+    first: [usize; MOST],
+    /// Which lists have pages, as bits.
+    any: u64,
+    /// Bytes of all of them.
+    bytes: usize,
+    /// The fewest since they were last looked after.
+    low: usize,
+}
+
+/// The lists of `from..to` grains, as bits.
+fn lists(from: usize, to: usize) -> u64 {
+    let below = |grains: usize| match grains {
+        0..MOST => (1 << grains) - 1,
+        _ => u64::MAX,
+    };
+    below(to.saturating_sub(1)) & !below(from.saturating_sub(1))
+}
+
+impl FreeLarge {
+    pub(super) const NONE: Self = Self { first: [0; MOST], any: 0, bytes: 0, low: 0 };
+
+    /// Bytes of them.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether a page is such as may wait.
+    pub(super) fn suits(page: &Page) -> bool {
+        page.units.get() <= MOST / GRAINS
+    }
+
+    fn list_of(page: &Page) -> usize {
+        page.footprint().div_ceil(GRAIN) - 1
+    }
+
+    pub(super) fn put(&mut self, page: &Page) {
+        let list = Self::list_of(page);
+        page.next.set(self.first[list]);
+        self.first[list] = page.number.get();
+        self.any |= 1 << list;
+        self.bytes += page.footprint();
+    }
+
+    /// The last that came, of the list that `choose` chooses among those with pages.
+    pub(super) fn take<'a>(
+        &mut self,
+        pages: &'a Pages,
+        among: u64,
+        choose: fn(u64) -> u32,
+    ) -> Option<&'a Page> {
+        let among = self.any & among;
+        if among == 0 {
+            return None;
+        }
+        let list = choose(among) as usize;
+        let page = pages.get(self.first[list])?;
+        self.first[list] = page.next.get();
+        if page.next.get() == 0 {
+            self.any &= !(1 << list);
+        }
+        self.bytes -= page.footprint();
+        self.low = self.low.min(self.bytes);
+        Some(page)
+    }
+
+    /// One of so many units, for an object that needs so many bytes of memory: with hardly more, or
+    /// with less.
+    pub(super) fn take_for<'a>(
+        &mut self,
+        pages: &'a Pages,
+        units: usize,
+        bytes: usize,
+    ) -> Option<&'a Page> {
+        let (grains, end) = (bytes.div_ceil(GRAIN), units * GRAINS + 1);
+        let fits = lists(grains, end.min(grains + grains / WASTE + 1));
+        self.take(pages, fits, u64::trailing_zeros)
+            .or_else(|| self.take(pages, lists(end - GRAINS, grains), |lists| lists.ilog2()))
+    }
+
+    /// One of so many units, with as much memory as it may be.
+    pub(super) fn take_larger<'a>(
+        &mut self,
+        pages: &'a Pages,
+        units: usize,
+        bytes: usize,
+    ) -> Option<&'a Page> {
+        let all = lists(bytes.div_ceil(GRAIN), units * GRAINS + 1);
+        self.take(pages, all, u64::trailing_zeros)
+    }
+
+    /// The largest.
+    pub(super) fn take_any<'a>(&mut self, pages: &'a Pages) -> Option<&'a Page> {
+        self.take(pages, u64::MAX, |lists| lists.ilog2())
+    }
+
+    /// How many bytes were not needed since this was last asked.
+    pub(super) fn unneeded(&mut self) -> usize {
+        core::mem::replace(&mut self.low, self.bytes)
+    }
+}

@@ -1,0 +1,84 @@
+//! How a heap begins and ends.
+//!
+//! Called by `raw`.
+
+use heapwright_substrate::ids::Slot;
+use heapwright_substrate::{misuse, substrate};
+
+use super::bits;
+use super::fork;
+use super::heap::{HEAPS, Heap};
+use super::held::State;
+use super::layout;
+use super::mutator::Mutator;
+use super::options::Options;
+use super::runtime::Runtime;
+use super::space::Space;
+
+impl Heap {
+    /// A heap of its own. `None` where there is no memory.
+    pub(super) fn make(options: Options, runtime: Runtime) -> Option<&'static Slot<Self>> {
+        if !substrate::open_and_begin() {
+            return None;
+        }
+        fork::join();
+        // SAFETY: zero is a heap that nobody uses.
+        let slot = unsafe { HEAPS.take_zeroed() }?;
+        let heap = &slot.value;
+        // SAFETY: nobody else knows the heap yet.
+        unsafe { heap.space.begin(slot.id(), options) };
+        heap.set_target(options.factor_percent(), options.least_bytes(), options.most_bytes());
+        // SAFETY: nobody else knows the heap yet.
+        if !unsafe { heap.trace.begin(&heap.space, runtime) } {
+            HEAPS.give(slot);
+            return None;
+        }
+        heap.begin_events();
+        heap.set_barrier(0);
+        heap.open.set(1);
+        Some(slot)
+    }
+
+    /// Ends a heap: objects of kind `FREED` are freed, and all memory goes back.
+    pub(super) fn end(slot: &'static Slot<Self>) {
+        let heap = &slot.value;
+        heap.world.close(fork::patience());
+        heap.open.set(0);
+        heap.trace.marking.helpers.end();
+        // A mutator that is still attached must not be waited for when the heap is used again.
+        heap.world.forget_others(None, |handshake| {
+            if heap.space.is_verified() {
+                misuse::collected_heap(
+                    "a collected heap was destroyed that a mutator is attached to",
+                );
+            }
+            // SAFETY: a handshake of a heap's world is a mutator's.
+            let mutator = unsafe { Mutator::of(handshake) };
+            mutator.settle();
+            mutator.clear();
+        });
+        for page in heap.space.pages.all() {
+            match page.state() {
+                State::None => continue,
+                State::InUse => {
+                    if layout::is_freed(page.page_list.get()) {
+                        bits::clear(page.marks());
+                        page.each_dead(|object| heap.runtime().free(object, page.slot.get()));
+                    }
+                    if page.is_large() {
+                        heap.large_ends(page);
+                    }
+                }
+                State::Empty => {}
+            }
+            Space::give_units(page);
+        }
+        heap.space.end();
+        heap.moving.end();
+        heap.trace.end();
+        heap.fork.end();
+        heap.pauses.clear();
+        heap.events.end();
+        HEAPS.give(slot);
+    }
+}

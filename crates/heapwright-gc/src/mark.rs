@@ -1,0 +1,178 @@
+//! Marking: what is reachable gets its mark, by all threads that stand still and by helpers.
+//!
+//! ```text
+//!   mark    loop: drain | pages that overflowed | remembered set | roots, once a step | values of
+//!           ephemerons; until none of these finds anything new: then weak references are cleared
+//!
+//!   drain   alone                    with a budget, or nobody else to mark
+//!           two, local bitmaps       little to mark (see `local_marks`)
+//!           several, locked marks    much to mark: helpers are called (see `helpers`)
+//!
+//!   counts  tracer.marked --leaves, or marking ends--> Marking.counted --finish--> live, by list
+//! ```
+//!
+//! It needs a trace, a tracer and what is [around](Around) it: no heap and no mutator. With nobody
+//! around, one thread marks what handles and the runtime's roots lead to.
+//!
+//! Called by `cycle`; `tracer` does the work, `settling` what comes when nothing else is left.
+
+use heapwright_substrate::sync::atomic::Ordering;
+
+use super::around::Around;
+use super::bits;
+use super::event::Span;
+use super::trace::Trace;
+use super::tracer::{Budget, Marks, Tracer};
+
+impl Trace {
+    /// Marks. Whether all is marked that roots lead to, now.
+    pub(super) fn mark(&self, tracer: &Tracer, budget: Budget, around: &impl Around) -> bool {
+        let (mut reported, mut passed) = (false, false);
+        self.weak.stop_watching();
+        tracer.mark_as(Marks::Alone);
+        tracer.trace_dirty_slots();
+        loop {
+            // Roots are reported again in each step that comes so far. If they lead to little that
+            // is new, the step goes on however late it is: or one that is too short for them would
+            // never be the last.
+            if !(self.drain(tracer, budget, around)
+                || reported && self.drain(tracer, Budget::A_LITTLE, around))
+            {
+                self.weak.stop_watching();
+                return false;
+            }
+            if self.marking.overflowed.swap(0, Ordering::Relaxed) != 0 {
+                for page in self.space().pages.all().filter(|page| page.overflowed.get() != 0) {
+                    tracer.look_through(page);
+                }
+            } else if self.generations.is_minor() && tracer.trace_remembered() {
+                // And another chunk, when what these lead to is marked.
+            } else if !reported {
+                let mut roots = || {
+                    self.report_roots(tracer, around);
+                    true
+                };
+                reported = around.during(Span::Roots, &mut roots);
+            } else if around.during(Span::Weak, &mut || self.settle(tracer, around, &mut passed)) {
+                return true;
+            }
+        }
+    }
+
+    /// Marks what is known to be left, with all threads that stand still, and with helpers.
+    fn drain(&self, tracer: &Tracer, budget: Budget, around: &impl Around) -> bool {
+        let parked = around.parked();
+        // A step with a budget marks little, often: not worth helpers or local marks.
+        let left = budget.is_none().then(|| around.left());
+        let helpers = left.map_or(0, |left| self.helpers_wanted(parked, left));
+        if parked + helpers == 0 || self.weak.is_watching() {
+            tracer.mark_as(Marks::Alone);
+            let through = tracer.drain(budget);
+            if !through {
+                tracer.publish();
+            }
+            return through;
+        }
+        // What this one has is for all; nothing is not worth a call.
+        tracer.publish();
+        let gang = &self.marking.gang;
+        if gang.is_empty() {
+            return true;
+        }
+        let two =
+            parked + helpers == 1 && left.is_some_and(|left| self.marking.local_marks.open(left));
+        tracer.mark_as(if two { Marks::First } else { Marks::Locked });
+        gang.open(1 + parked + helpers);
+        around.call();
+        self.call_helpers(helpers);
+        let through = tracer.drain(budget);
+        if !through {
+            gang.stop();
+        }
+        tracer.publish();
+        gang.close();
+        if two {
+            tracer.mark_as(Marks::Locked);
+            self.merge_local_marks();
+        }
+        through && gang.is_empty()
+    }
+
+    /// Two are through: marks of the local bitmap become the map's. What both have marked was
+    /// counted twice.
+    pub(super) fn merge_local_marks(&self) {
+        self.marking.local_marks.close();
+        for page in self.space().pages.all() {
+            let Some(local_bitmap) = self.marking.local_marks.take(page) else { continue };
+            let twice = bits::merge(local_bitmap, page.marks());
+            if twice > 0 {
+                self.marking.uncount(page, twice);
+            }
+        }
+    }
+
+    /// Reports all roots.
+    fn report_roots(&self, tracer: &Tracer, around: &impl Around) {
+        self.handles.each(|object| tracer.edge(object));
+        self.finalizers.lock().each_due(|object| tracer.edge(object));
+        if self.generations.is_minor() || self.space().options().incremental {
+            self.trace_unprotected(tracer);
+        }
+        tracer.tracing_roots(|tracer| self.runtime().roots(tracer));
+        around.scan_stacks(tracer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use core::ffi::c_void;
+    use core::ptr;
+    extern crate std;
+    use std::vec::Vec;
+
+    use super::super::TRACED;
+    use super::super::handles;
+    use super::super::layout::{KINDS, PAGE_LISTS};
+    use super::super::runtime::Runtime;
+    use super::super::tests::ground::Ground;
+    use super::*;
+
+    struct Nobody;
+
+    impl Around for Nobody {}
+
+    /// Every object is two references.
+    unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _: *mut c_void) {
+        // SAFETY: every object of these tests has two words.
+        unsafe { *object.cast::<[*mut u8; 2]>() }.into_iter().for_each(|to| tracer.mark(to));
+    }
+
+    #[test]
+    fn what_handles_lead_to_is_marked_without_a_heap_and_a_mutator() {
+        let ground = Ground::new(Runtime { trace: Some(trace), ..Runtime::new() });
+        let (space, trace) = (&ground.space, &ground.trace);
+        let page_list = space.sizes().pool(16) * KINDS + TRACED as usize;
+        let page = ground.page(page_list);
+        // A ring of a hundred; each third leads to one beside it, too.
+        let ring: Vec<*mut u8> = (0..100).map(|_| ground.object(page)).collect();
+        let beside: Vec<*mut u8> = (0..100).map(|_| ground.object(page)).collect();
+        for (n, &object) in ring.iter().enumerate() {
+            let other = if n % 3 == 0 { beside[n] } else { ptr::null_mut() };
+            // SAFETY: an object of two words.
+            unsafe { object.cast::<[*mut u8; 2]>().write([ring[(n + 1) % 100], other]) };
+        }
+        // SAFETY: zero has no free cells.
+        let own: handles::Own = unsafe { core::mem::zeroed() };
+        assert!(trace.handles.make(&own, ring[40]).is_some());
+        let tracer = Tracer::new(trace);
+        assert!(trace.mark(&tracer, Budget::NONE, &Nobody));
+        assert!(ring.iter().all(|&object| space.is_marked(object)));
+        for (n, &object) in beside.iter().enumerate() {
+            assert_eq!(space.is_marked(object), n % 3 == 0);
+        }
+        tracer.give_counts();
+        let mut live = [0; PAGE_LISTS];
+        assert_eq!(trace.marking.take_counts(&mut live), 134 * space.slot(page_list));
+        assert_eq!(live[page_list], 134);
+    }
+}

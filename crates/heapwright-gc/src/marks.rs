@@ -1,0 +1,52 @@
+//! Marks: whether an object has its bit, and changing the bit of one.
+//!
+//! ```text
+//!   object --map--> unit's side bitmap, a bit a granule
+//! ```
+//!
+//! Part of `space`. `tracer` sets marks by itself; this is for all that ask about one object.
+
+use heapwright_substrate::address_map::MAP;
+
+use super::bits::{self, Bits};
+use super::find;
+use super::page;
+use super::space::Space;
+
+impl Space {
+    /// Where an object's mark is: the bitmap, and the object's place in its page. `None`: it is
+    /// none of this heap's.
+    fn mark_of(&self, object: *mut u8) -> Option<(&'static Bits, usize)> {
+        let (unit, _) = find::list_of(object.addr(), self.tag())?;
+        Some((page::marks(unit), object.addr() - MAP.address_of(unit).addr()))
+    }
+
+    /// Whether a reference leads to an object of the heap, or where one could be.
+    pub(super) fn is_object(&self, reference: *mut u8) -> bool {
+        find::list_of(reference.addr(), self.tag()).is_some()
+    }
+
+    /// Whether an object of the heap has its mark.
+    pub(super) fn is_marked(&self, object: *mut u8) -> bool {
+        self.mark_of(object).is_some_and(|(marks, at)| bits::is_set(marks, at))
+    }
+
+    /// Whether a reference leads to an object of the heap that has no mark.
+    pub(super) fn is_unmarked(&self, reference: *mut u8) -> bool {
+        !reference.is_null()
+            && reference.addr() & 7 == 0
+            && self.mark_of(reference).is_some_and(|(marks, at)| !bits::is_set(marks, at))
+    }
+
+    /// Takes an object's mark. Whether it had one.
+    pub(super) fn take_mark(&self, object: *mut u8) -> bool {
+        self.mark_of(object).is_some_and(|(marks, at)| bits::take(marks, at))
+    }
+
+    /// Gives an object its mark back.
+    pub(super) fn give_mark(&self, object: *mut u8) {
+        if let Some((marks, at)) = self.mark_of(object) {
+            bits::set_shared(marks, at);
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! A heap's mutators together: what is asked or told of each of them.
+//!
+//! Called by `safepoints`, `cycle` and all that look at a whole heap.
+
+use heapwright_substrate::sync::atomic::Ordering::Relaxed;
+
+use super::heap::Heap;
+use super::mutator::Mutator;
+use super::pacing::Live;
+use super::phase::MOVING;
+
+impl Heap {
+    /// Calls `with` for each mutator. While none comes or goes.
+    pub(super) fn each_mutator(&self, mut with: impl FnMut(&'static Mutator)) {
+        self.world.each(|handshake| {
+            // SAFETY: the members of a heap's world are its mutators'.
+            with(unsafe { Mutator::of(handshake) });
+            true
+        });
+    }
+
+    /// Bytes marked in this cycle.
+    pub(super) fn marked_so_far(&self) -> usize {
+        let mut bytes = self.trace.marking.counted_bytes();
+        self.each_mutator(|mutator| bytes = mutator.tracer.bytes.get().wrapping_add(bytes));
+        bytes
+    }
+
+    /// All tracers give what they have put down.
+    pub(super) fn give_notes(&self) {
+        self.each_mutator(|mutator| mutator.tracer.give_notes());
+    }
+
+    /// Sets what stores are reported for: `barrier`, and moving while there is a plan. A verified
+    /// heap gets all stores reported.
+    pub(super) fn set_barrier(&self, barrier: u32) {
+        let all = self.moving.is_on() || self.space.is_verified();
+        let barrier = barrier & !MOVING | if all { MOVING } else { 0 };
+        self.space.cycle.barrier.store(barrier, Relaxed);
+        self.each_mutator(|mutator| mutator.barrier.store(barrier, Relaxed));
+    }
+
+    /// Decides what may be allocated before the next cycle ends, if `live` bytes are live.
+    pub(super) fn set_goal(&self, live: usize) {
+        let mut mutators = 0;
+        self.each_mutator(|_| mutators += 1);
+        let known = self.trace.generations.known_live(live);
+        let live = Live { all: live, known, minor: self.trace.generations.is_minor() };
+        self.space.pacing.set_goal(&self.space.target(), live, mutators, self.space.sizing.room());
+    }
+
+    /// The sweep is over: the external bytes that are live are known.
+    pub(super) fn know_external(&self) {
+        self.set_goal(self.space.pacing.know_live());
+    }
+
+    /// Changes how much memory it may have: what may be allocated before the next cycle ends is
+    /// decided anew. By any thread.
+    pub(super) fn set_target(&self, factor: usize, least: usize, most: usize) {
+        self.space.sizing.set_target(factor, least, most);
+        self.set_goal(self.space.pacing.live());
+    }
+}

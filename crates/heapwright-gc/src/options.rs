@@ -1,0 +1,93 @@
+//! What a heap is made with: its sizes, its limits, and what the runtime takes upon itself.
+//!
+//! Kept by `space`.
+
+pub use super::abi::{
+    GC_STRESS as STRESS, GC_VERIFY_BARRIERS as VERIFY_BARRIERS, GC_VERIFY_HEAP as VERIFY_HEAP,
+};
+use super::layout::Layout;
+
+/// How a heap is to be. [`Options::new`] is what most want.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Options {
+    /// Bytes of this struct, as the caller knows it.
+    pub size: usize,
+    /// The pools' slot sizes.
+    pub layout: Layout,
+    /// The memory target: percent of what is live. 0: 200.
+    pub factor_percent: u32,
+    /// What is verified: `VERIFY_HEAP`, `VERIFY_BARRIERS`, `STRESS`.
+    pub verify: u32,
+    /// Bytes that each mutator may allocate between two collections in any case. 0: 4 MiB.
+    pub least: usize,
+    /// Bytes of pages and external memory beyond which no page is taken. 0: no limit.
+    pub most: usize,
+    /// The longest step on the allocation path, in nanoseconds, of an incremental heap.
+    /// 0: 500,000.
+    pub step_ns: u64,
+    /// Whether the runtime reports all stores, so that marking goes in steps.
+    pub incremental: bool,
+    /// Whether the runtime reports all stores, so that most collections need not look at what has
+    /// survived others: see [`Mutator::write`](super::raw::Mutator::write).
+    pub generations: bool,
+    /// Threads that mark at most, mutators that stand still among them. Where there is much to
+    /// mark, threads that only mark are made up to this number, as far as processors are idle; they
+    /// end when nothing was to be marked for a second. 0: one a processor, up to 4; 1: none is made.
+    /// Never more than there are processors.
+    pub markers: u32,
+    /// Whether objects are moved, where a heap has many more pages than it may have: then every
+    /// reference is reported where it is ([`Tracer::mark_slot`](super::raw::Tracer::mark_slot),
+    /// [`Tracer::mark_range`](super::raw::Tracer::mark_range), handles), or what it leads to stays where it is.
+    pub compact: bool,
+    /// Whether objects of a runtime without a `trace` are looked through word for word: each that may be an address
+    /// within an object keeps it, and keeps it in place. Without this they hold no references.
+    pub conservative: bool,
+    /// Whether memory for traced objects is handed out with what dead ones have left in it, as that for leaf objects always is:
+    /// the runtime writes all that its trace function reads before the next safepoint.
+    pub uncleared: bool,
+}
+
+impl Options {
+    /// The defaults: the fine layout, twice what is live, marking in one step.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            size: size_of::<Self>(),
+            layout: Layout::Fine,
+            factor_percent: 0,
+            verify: 0,
+            least: 0,
+            most: 0,
+            step_ns: 0,
+            incremental: false,
+            generations: false,
+            markers: 0,
+            compact: false,
+            conservative: false,
+            uncleared: false,
+        }
+    }
+
+    pub(crate) fn factor_percent(&self) -> usize {
+        if self.factor_percent == 0 { 200 } else { self.factor_percent.max(101) as usize }
+    }
+
+    pub(crate) fn least_bytes(&self) -> usize {
+        if self.least == 0 { 4 << 20 } else { self.least }
+    }
+
+    pub(crate) fn most_bytes(&self) -> usize {
+        if self.most == 0 { usize::MAX } else { self.most }
+    }
+
+    pub(crate) fn step(&self) -> u64 {
+        if self.step_ns == 0 { 500_000 } else { self.step_ns }
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,101 @@
+//! Pauses: how long the world stood still, and how long was swept.
+//!
+//! Noted by `cycle` and `sweep`; read by `statistics`.
+
+pub use super::abi::GC_PAUSE_BUCKETS as PAUSE_BUCKETS;
+use super::cell::Num;
+use heapwright_substrate::os;
+
+/// How long the world stood still. By the collector alone, but for sweeping. Zero: never.
+pub(super) struct Pauses {
+    pub(super) count: Num,
+    pub(super) wall: Times,
+    pub(super) cpu: Times,
+    /// From the collector's call to the moment that all mutators stand still.
+    pub(super) stopping: Times,
+    sweep: Num,
+}
+
+/// Nanoseconds of one sort.
+pub(super) struct Times {
+    pub(super) sum: Num,
+    pub(super) most: Num,
+    buckets: [Num; PAUSE_BUCKETS],
+}
+
+impl Times {
+    fn add(&self, ns: u64) {
+        self.sum.add(ns as usize);
+        self.most.set(self.most.get().max(ns as usize));
+        self.buckets[ns.max(1).ilog2() as usize].add(1);
+    }
+
+    fn clear(&self) {
+        [&self.sum, &self.most].into_iter().chain(&self.buckets).for_each(|n| n.set(0));
+    }
+
+    pub(super) fn histogram(&self) -> [u64; PAUSE_BUCKETS] {
+        core::array::from_fn(|bucket| self.buckets[bucket].get() as u64)
+    }
+}
+
+/// When a pause began.
+pub(super) struct Began {
+    asked: u64,
+    stood: u64,
+    cpu: u64,
+}
+
+impl Began {
+    /// The world stands still, which it was asked to at `asked` by the clock.
+    pub(super) fn now(asked: u64) -> Self {
+        Self { asked, stood: os::now_ns(), cpu: os::thread_cpu_ns() }
+    }
+
+    /// CPU time of the collector's thread since then, in nanoseconds.
+    pub(super) fn cpu(&self) -> u64 {
+        os::thread_cpu_ns().saturating_sub(self.cpu)
+    }
+
+    /// When all mutators stood still.
+    pub(super) fn stood(&self) -> u64 {
+        self.stood
+    }
+
+    /// Nanoseconds that took, from the collector's call.
+    pub(super) fn waited(&self) -> u64 {
+        self.stood.saturating_sub(self.asked)
+    }
+}
+
+impl Pauses {
+    /// Notes a pause, which ends now. Returns how long it was by the clock, and in CPU time of the
+    /// collector's thread.
+    pub(super) fn add(&self, began: &Began) -> (u64, u64) {
+        let (wall, cpu) = (os::now_ns().saturating_sub(began.stood), began.cpu());
+        self.count.add(1);
+        self.wall.add(wall);
+        self.cpu.add(cpu);
+        self.stopping.add(began.waited());
+        (wall, cpu)
+    }
+
+    /// Does what sweeps, on whichever thread, and adds the time it took.
+    pub(super) fn while_sweeping<T>(&self, sweep: impl FnOnce() -> T) -> T {
+        let began = os::now_ns();
+        let result = sweep();
+        self.sweep.add_shared(os::now_ns().saturating_sub(began) as usize);
+        result
+    }
+
+    /// Nanoseconds of sweeping so far.
+    pub(super) fn swept_ns(&self) -> usize {
+        self.sweep.get()
+    }
+
+    /// Forgets all.
+    pub(super) fn clear(&self) {
+        [&self.count, &self.sweep].into_iter().for_each(|n| n.set(0));
+        [&self.wall, &self.cpu, &self.stopping].into_iter().for_each(Times::clear);
+    }
+}

@@ -1,0 +1,145 @@
+//! Payment: what an allocation does for the bytes that it takes.
+//!
+//! ```text
+//!   pay --> a share of the sweep --> idle: is one due?  marking: a step for the debt  moving: one
+//! ```
+//!
+//! The accounts are `pacing`'s.
+//!
+//! Called by `allocation` and `raw`.
+
+use heapwright_substrate::os;
+
+use super::cycle::STEP;
+use super::growth;
+use super::heap::Heap;
+use super::mutator::Mutator;
+use super::phase::Phase;
+use super::tracer::Budget;
+
+/// The part of a heap's limit that is little room.
+const LITTLE: usize = 8;
+
+/// What part of a step's time a piece of the sweep takes on the allocation path.
+const SWEEP_OF_STEP: u64 = 8;
+/// How many pages that are owed make it twice as long.
+const MANY_OWED: u64 = 32;
+
+impl Heap {
+    /// What a mutator owes for `bytes` that it is about to take.
+    pub(super) fn pay(&self, me: &Mutator, bytes: usize) {
+        let pacing = &self.space.pacing;
+        if self.fork.is_poisoned() {
+            // Neither swept nor moved: see `fork`.
+            return;
+        }
+        self.owe_sweep(bytes);
+        self.pay_sweep();
+        self.space.decay();
+        if self.space.cycle.is_held() {
+            return me.unpaid.add(bytes);
+        }
+        if me.deferred.get() > 0 {
+            return;
+        }
+        if self.space.cycle.phase() == Phase::Moving {
+            pacing.debt.add_shared(bytes);
+            if pacing.debt.get() >= STEP {
+                pacing.debt.take();
+                self.move_some(me, self.deadline(self.patience()));
+            }
+            return;
+        }
+        if self.space.cycle.phase() != Phase::Marking {
+            if pacing.is_due(&self.space.target()) {
+                self.collect_or_begin(me);
+            }
+            return;
+        }
+        let room = pacing.allowance().saturating_sub(pacing.used());
+        pacing.debt.add_shared(self.space.target().marking(bytes, self.left(), room));
+        self.pay_marking(me);
+    }
+
+    /// How many times as long as usual a step of an allocation may take.
+    fn patience(&self) -> u64 {
+        growth::patience(self.space.pacing.used(), self.space.pacing.allowance())
+    }
+
+    /// A mutator's share of the sweep, for `bytes` that it is about to take.
+    fn owe_sweep(&self, bytes: usize) {
+        if self.space.cycle.phase() == Phase::Sweeping {
+            let unswept = self.space.lists.lock().unswept;
+            let pacing = &self.space.pacing;
+            let share = growth::sweep_share(unswept, bytes, pacing.allowance(), pacing.used());
+            pacing.unswept.add_shared(share);
+        }
+    }
+
+    /// Sweeps what is owed; where marking goes in steps, for a part of the time of one: what a page
+    /// costs depends on what the runtime frees with its objects.
+    fn pay_sweep(&self) {
+        let owed = self.space.pacing.unswept.get();
+        if owed == 0 {
+            return;
+        }
+        let deadline = if self.space.options().incremental {
+            let part = self.space.options().step() / SWEEP_OF_STEP;
+            os::now_ns().saturating_add(part.saturating_mul(1 + owed as u64 / MANY_OWED))
+        } else {
+            0
+        };
+        self.space.pacing.unswept.sub_shared(self.sweep_some(owed, deadline));
+    }
+
+    /// Pays what is left to be paid, if it is worth it.
+    #[inline]
+    pub(super) fn pay_debts(&self, me: &Mutator) {
+        if !self.fork.is_poisoned() {
+            self.pay_sweep();
+            self.pay_marking(me);
+        }
+    }
+
+    /// Marks for what is owed, if it is worth a step.
+    fn pay_marking(&self, me: &Mutator) {
+        let pacing = &self.space.pacing;
+        if pacing.debt.get() < STEP || self.space.cycle.phase() != Phase::Marking {
+            return;
+        }
+        if self.space.cycle.is_held() || me.deferred.get() > 0 {
+            return;
+        }
+        let patience = self.patience();
+        let deadline = self.deadline(patience);
+        // By this mutator: a step that another makes meanwhile, it subtracts itself. (A step with a
+        // budget is marked alone.)
+        let marked = me.tracer.bytes.get();
+        let bytes = pacing.debt.get().min(STEP.saturating_mul(patience as usize));
+        self.advance(me, Budget { deadline, bytes }, false);
+        pacing.debt.sub_shared(me.tracer.bytes.get().saturating_sub(marked));
+    }
+
+    /// Pays for what was allocated while collecting was put off.
+    pub(super) fn pay_rest(&self, me: &Mutator) {
+        if self.space.is_stressed() {
+            self.stress(me);
+        }
+        match me.unpaid.take() {
+            0 => {}
+            bytes => self.pay(me, bytes),
+        }
+        // What is allocated while nothing may be collected is refused at the limit.
+        if self.is_near_its_limit() {
+            self.collect(me);
+        }
+    }
+
+    /// Whether there is little room left below the limit, and a collection may make some.
+    fn is_near_its_limit(&self) -> bool {
+        let most = self.space.target().most;
+        most != usize::MAX
+            && self.space.pacing.used() > most / LITTLE
+            && self.space.bytes_now().saturating_add(most / LITTLE) > most
+    }
+}

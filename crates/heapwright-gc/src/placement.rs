@@ -1,0 +1,84 @@
+//! Placement: which objects stay where they are, are to go, or have gone.
+//!
+//! ```text
+//!   candidate    its page is in the plan           keep_in_place: the page is not any more
+//!   pinned       its page has pins                 and never comes into a plan
+//!   forwarded    its first word says where it is   until its page is swept
+//! ```
+//!
+//! Part of `space`. Called by `tracer` and `moving`.
+
+use heapwright_substrate::address_map::MAP;
+
+use super::find;
+use super::page::{Evacuation, Page};
+use super::phase::Phase;
+use super::space::Space;
+
+impl Space {
+    /// The page of the plan that an object lies in, and where it begins there.
+    #[inline]
+    pub(super) fn candidate(&self, object: *mut u8) -> Option<(&Page, usize)> {
+        let (unit, _) = find::list_of(object.addr(), self.tag())?;
+        let page = self.pages.at_unit(unit)?;
+        (page.evacuation() == Evacuation::Candidate)
+            .then(|| (page, object.addr() - MAP.address_of(unit).addr()))
+    }
+
+    /// What leads to this object cannot be changed: it stays, with its page.
+    pub(super) fn keep_in_place(&self, object: *mut u8) {
+        if let Some((page, _)) = self.candidate(object) {
+            page.set_evacuation(Evacuation::No);
+        }
+    }
+
+    /// Where an object is now, if it has moved since it was marked.
+    pub(super) fn forwarded(&self, object: *mut u8) -> Option<*mut u8> {
+        let page = self.page_of(object.addr())?;
+        let offset = object.addr() - page.base().addr();
+        let begins =
+            page.evacuation() == Evacuation::Evacuated && page.slot_of(offset) == Some(offset);
+        begins.then(|| page.moved_to(offset)).flatten()
+    }
+
+    /// Where an object is, in a weak pass; null: it is dead.
+    pub(super) fn where_is(&self, object: *mut u8) -> *mut u8 {
+        if let Some(to) = self.forwarded(object) {
+            return to;
+        }
+        // When objects move, what is dead was dropped before; and what has been made since has no
+        // mark.
+        if self.cycle.phase() == Phase::Marking && self.is_unmarked(object) {
+            return core::ptr::null_mut();
+        }
+        object
+    }
+
+    /// Nothing moves any more.
+    #[cold]
+    pub(super) fn abandon_plan(&self) {
+        for page in self.pages.all().filter(|page| page.evacuation() == Evacuation::Candidate) {
+            page.set_evacuation(Evacuation::No);
+        }
+    }
+
+    /// An object stays where it is until it is unpinned. False: it is none of this heap.
+    pub(super) fn pin(&self, object: *mut u8) -> bool {
+        let Some(page) = self.page_of(object.addr()) else { return false };
+        page.pins.add_shared(1);
+        self.keep_in_place(object);
+        true
+    }
+
+    /// Ends a [`Space::pin`].
+    pub(super) fn unpin(&self, object: *mut u8) {
+        if let Some(page) = self.page_of(object.addr()) {
+            page.pins.sub_shared(1);
+        }
+    }
+
+    /// Whether an object is in a page with a pinned one, so that it does not move.
+    pub(super) fn is_pinned(&self, object: *mut u8) -> bool {
+        self.page_of(object.addr()).is_some_and(|page| page.pins.get() > 0)
+    }
+}

@@ -1,0 +1,213 @@
+//! The runtime's callbacks, as the C interface has them, and how they are called.
+//!
+//! Each is called as its duties allow (see [`raw`](super::raw)): those that look at objects by any thread,
+//! `free` by the thread that sweeps or ends the heap, `wanted` and `moved` while the world stands still, `event` where
+//! the thread holds no lock.
+//!
+//! Called by `tracer`, `cycle`, `sweep`, `moving`, `dump`, `verify` and `spans`.
+
+use core::ffi::{c_char, c_void};
+use core::ptr;
+
+use super::TRACED;
+use super::event::Event;
+use super::page::object_kind;
+use super::tracer::Tracer;
+
+/// What looks through a table.
+pub type WeakPass = unsafe extern "C" fn(tracer: &Tracer, context: *mut c_void);
+
+/// What the language's runtime does for its heap. The C interface's struct.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct Runtime {
+    /// Bytes of this struct, as the caller knows it.
+    pub size: usize,
+    /// Handed to each callback.
+    pub data: *mut c_void,
+    /// Reports the references of an object.
+    pub trace:
+        Option<unsafe extern "C" fn(tracer: &Tracer, object: *mut c_void, data: *mut c_void)>,
+    /// Reports the runtime's roots.
+    pub roots: Option<unsafe extern "C" fn(tracer: &Tracer, data: *mut c_void)>,
+    /// An object of kind `FREED` has died; `size` is that of its slot.
+    pub free: Option<unsafe extern "C" fn(object: *mut c_void, size: usize, data: *mut c_void)>,
+    /// The name of an object's type, for dumps and verifiers: a string that stays.
+    pub type_name:
+        Option<unsafe extern "C" fn(object: *const c_void, data: *mut c_void) -> *const c_char>,
+    /// How many bytes an object that is to be moved is to have where it goes; 0: as many as it has.
+    pub wanted: Option<unsafe extern "C" fn(object: *const c_void, data: *mut c_void) -> usize>,
+    /// An object has moved: it is at `to`, in a slot of `size` bytes; where it was, `from`, is only an
+    /// address. It may be changed, but references stored to it are reported to nobody, so none is.
+    pub moved: Option<
+        unsafe extern "C" fn(to: *mut c_void, from: *const c_void, size: usize, data: *mut c_void),
+    >,
+    /// Hears of collections: see [`Event`]. Called by the thread that collects, sweeps or allocates, which holds no lock
+    /// of the heap's. It may look at objects, ask for statistics, call `malloc` and write files; it
+    /// allocates nothing in this heap, stores no references, collects nothing, joins and leaves nothing, and does not unwind.
+    /// While the world stands still ([`STOPPED`](super::STOPPED)) it takes no lock that a thread may hold at
+    /// a safepoint, and takes part of the pause.
+    pub event: Option<unsafe extern "C" fn(event: &Event, data: *mut c_void)>,
+    /// As `trace`, which is used where there is one, and is handed the object's kind, too.
+    pub trace_kind: Option<
+        unsafe extern "C" fn(tracer: &Tracer, object: *mut c_void, kind: u32, data: *mut c_void),
+    >,
+    /// Marking met a reference that leads to no object of the heap: to static data, to memory of `malloc`, to another heap. The
+    /// runtime may mark what is its own there, and report what that leads to, by value or by its slots. Called as
+    /// `trace` is, by any thread, once for each such reference and not for each target, null and what is no
+    /// multiple of 8 excepted; between the ends of [`Span::Trace`](super::Span::Trace) and only there.
+    /// A minor collection reports what young objects and roots lead to.
+    pub outside:
+        Option<unsafe extern "C" fn(tracer: &Tracer, reference: *mut c_void, data: *mut c_void)>,
+    /// There is no memory for an object, or none under the limit after collecting. True: try again, for the
+    /// runtime has let something go, or raised the limit; false: the allocation gives null. Called where the allocation
+    /// was, so it may collect, run finalizers and, from C, `longjmp` out of it; what it allocates in this heap may bring it here again.
+    pub out_of_memory: Option<
+        unsafe extern "C" fn(
+            mutator: *mut c_void,
+            size: usize,
+            kind: u32,
+            data: *mut c_void,
+        ) -> bool,
+    >,
+    /// Bytes from which on a large object is an event, [`Span::Large`](super::Span::Large). 0: none is.
+    pub large_bytes: usize,
+    /// Objects have moved, and this one changes each reference that it reports by
+    /// [`Tracer::mark_movable`](super::raw::Tracer::mark_movable), to what [`Mutator::moved`](super::raw::Mutator::moved) says. Called while the world stands still, in one pause with the moves, for each
+    /// object of the heap, where it is now; also for one that has died and awaits its `free`, which may lead to what is gone: by such references it
+    /// looks at nothing. It allocates nothing in
+    /// this heap, and looks at other objects only as far as that bears references that were not changed yet. A heap
+    /// whose runtime has this moves all that it moves in one pause, not in steps.
+    pub update: Option<unsafe extern "C" fn(object: *mut c_void, data: *mut c_void)>,
+    /// The same for the runtime's roots, when all objects have been asked. Both are there, or neither is of use.
+    pub update_roots: Option<unsafe extern "C" fn(data: *mut c_void)>,
+}
+
+impl Runtime {
+    /// A runtime whose objects hold no references, which has no roots but handles.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            size: size_of::<Self>(),
+            data: ptr::null_mut(),
+            trace: None,
+            roots: None,
+            free: None,
+            type_name: None,
+            wanted: None,
+            moved: None,
+            event: None,
+            trace_kind: None,
+            outside: None,
+            out_of_memory: None,
+            large_bytes: 0,
+            update: None,
+            update_roots: None,
+        }
+    }
+
+    /// Has the references of an object reported. False: the runtime has no function for it.
+    #[inline]
+    pub(crate) fn trace(&self, tracer: &Tracer, object: *mut u8) -> bool {
+        if let Some(trace) = self.trace {
+            // SAFETY: an object of the heap; the rest is the runtime's duty.
+            unsafe { trace(tracer, object.cast(), self.data) };
+        } else if let Some(trace) = self.trace_kind {
+            let kind = object_kind(object).unwrap_or(TRACED);
+            // SAFETY: an object of the heap; the rest is the runtime's duty.
+            unsafe { trace(tracer, object.cast(), kind, self.data) };
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// Whether the runtime wants to hear of references that lead to no object of the heap.
+    pub(crate) fn hears_of_outside(&self) -> bool {
+        self.outside.is_some()
+    }
+
+    /// A reference leads to no object of the heap.
+    pub(crate) fn outside(&self, tracer: &Tracer, reference: *mut u8) {
+        if let Some(outside) = self.outside {
+            // SAFETY: the runtime's duty.
+            unsafe { outside(tracer, reference.cast(), self.data) };
+        }
+    }
+
+    /// Whether to try again, where there was no memory for an object.
+    pub(crate) fn out_of_memory(&self, mutator: *mut c_void, size: usize, kind: u32) -> bool {
+        // SAFETY: the mutator of the calling thread, which may collect; the rest is the runtime's duty.
+        self.out_of_memory.is_some_and(|asked| unsafe { asked(mutator, size, kind, self.data) })
+    }
+
+    pub(crate) fn roots(&self, tracer: &Tracer) {
+        if let Some(roots) = self.roots {
+            // SAFETY: the runtime's duty.
+            unsafe { roots(tracer, self.data) };
+        }
+    }
+
+    pub(crate) fn free(&self, object: *mut u8, size: usize) {
+        if let Some(free) = self.free {
+            // SAFETY: a dead object of the heap, once; the rest is the runtime's duty.
+            unsafe { free(object.cast(), size, self.data) };
+        }
+    }
+
+    /// Bytes that an object is to have where it moves to, if the runtime says so.
+    pub(crate) fn wanted(&self, object: *mut u8) -> Option<usize> {
+        // SAFETY: an object of the heap; the rest is the runtime's duty.
+        let wanted = self.wanted.map_or(0, |wanted| unsafe { wanted(object.cast(), self.data) });
+        (wanted != 0).then_some(wanted)
+    }
+
+    /// An object has moved.
+    pub(crate) fn moved(&self, to: *mut u8, from: *mut u8, size: usize) {
+        if let Some(moved) = self.moved {
+            // SAFETY: an object of the heap, where it is now; the rest is the runtime's duty.
+            unsafe { moved(to.cast(), from.cast(), size, self.data) };
+        }
+    }
+
+    /// Whether the runtime changes references itself when objects have moved.
+    pub(crate) fn updates(&self) -> bool {
+        self.update.is_some() && self.update_roots.is_some()
+    }
+
+    /// The object changes its references to what has moved.
+    pub(crate) fn update(&self, object: *mut u8) {
+        if let Some(update) = self.update {
+            // SAFETY: an object of the heap, where it is now; the rest is the runtime's duty.
+            unsafe { update(object.cast(), self.data) };
+        }
+    }
+
+    /// The roots change theirs.
+    pub(crate) fn update_roots(&self) {
+        if let Some(update) = self.update_roots {
+            // SAFETY: the runtime's duty.
+            unsafe { update(self.data) };
+        }
+    }
+
+    /// A span begins or ends.
+    pub(crate) fn event(&self, of: &Event) {
+        if let Some(event) = self.event {
+            // SAFETY: the runtime's duty.
+            unsafe { event(of, self.data) };
+        }
+    }
+
+    /// The name of an object's type, or null.
+    pub(crate) fn type_name(&self, object: *const u8) -> *const c_char {
+        // SAFETY: an object of the heap; the rest is the runtime's duty.
+        self.type_name.map_or(ptr::null(), |name| unsafe { name(object.cast(), self.data) })
+    }
+}
+
+impl Default for Runtime {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,195 @@
+//! Safepoints: where a mutator comes to work, stands still or leaves, and how its collector stops
+//! the others.
+//!
+//! ```text
+//!   enter --> at work --at_safepoint: the world stands still--> rest, and help to mark --> at work
+//!                     --stop_world--> the collector --go_on-->
+//! ```
+//!
+//! A thread that waits for one heap leaves its mutators in all others (see `world`).
+//!
+//! Called by `cycle`, `allocation`, `attach` and `raw`.
+
+use core::ptr;
+use core::sync::atomic::Ordering::Relaxed;
+
+use heapwright_substrate::os::{self, Exit};
+use heapwright_substrate::sync;
+use heapwright_substrate::text::Line;
+
+use super::heap::{self, Heap};
+use super::mutator::Mutator;
+use super::world::{self, Handshake, Stop, World};
+
+/// Nanoseconds that a collector waits before it looks for threads that have ended.
+const LONG: u64 = 1_000_000_000;
+
+/// The mutator's thread came by itself, attached or entered: it is at work until it leaves.
+const CAME: usize = 1;
+/// The thread attached the mutator, and detaches it.
+pub(super) const ATTACHED: usize = 2;
+/// The thread has ended without leaving.
+pub(super) const ENDED: usize = 4;
+
+impl Heap {
+    /// Stands still, if the world does.
+    #[inline]
+    pub(super) fn at_safepoint(&self, me: &Mutator) {
+        if me.poll.load(Relaxed) != 0 {
+            self.rest(me);
+        }
+    }
+
+    /// As [`Heap::at_safepoint`], for a caller that knows that the world stands still. In the
+    /// program's own fork handlers the world stands still for this thread: nothing is done.
+    #[cold]
+    pub(super) fn rest(&self, me: &Mutator) {
+        if sync::holds_all() {
+            return;
+        }
+        me.stack.note();
+        me.leave_elsewhere();
+        self.world.rest(&me.handshake, || self.trace.help(&me.tracer, |_| {}));
+        me.come_back();
+    }
+
+    /// Makes the world stand still. False: another thread had stopped it, and the caller has
+    /// rested.
+    pub(super) fn stop_world(&self, me: &Mutator) -> bool {
+        if sync::holds_all() && self.world.is_stopped_by(os::thread_token()) {
+            return true;
+        }
+        let mut until = 0;
+        let leave = || {
+            me.leave_elsewhere();
+            let now = os::now_ns();
+            if until == 0 {
+                until = now + LONG;
+            } else if now > until {
+                until = u64::MAX;
+                self.name_forgotten();
+            }
+            true
+        };
+        let stops = self.world.stop_until(Some(&me.handshake), leave) == Stop::Done;
+        if !stops {
+            self.rest(me);
+        }
+        stops
+    }
+
+    /// Writes a line if a collection waits for a thread that has ended.
+    #[cold]
+    fn name_forgotten(&self) {
+        let mut any = false;
+        self.each_mutator(|mutator| any |= mutator.is_forgotten());
+        if any {
+            Line::new()
+                .text("a thread has ended at work in collected heap ")
+                .number(self.space.id() as usize)
+                .text(": it did not leave it (hw_gc_leave, hw_gc_detach), so all collections wait")
+                .write();
+        }
+    }
+
+    /// Lets the world go on, unless it stands still for a fork of this thread.
+    pub(super) fn go_on(&self, me: &Mutator) {
+        if !self.world.is_stopped_by(os::thread_token()) {
+            self.world.go_on();
+            me.come_back();
+        }
+    }
+}
+
+impl Mutator {
+    /// The mutator comes to work. Waits while the world stands still. (In the program's own fork
+    /// handlers it does not wait: the world stands still for this thread's fork.)
+    pub(super) fn enter(&self) {
+        if !self.try_enter() {
+            self.heap().world.come_later(&self.handshake);
+            self.left_others.set(1);
+            self.leave_elsewhere();
+            self.come_back();
+        }
+    }
+
+    /// The mutator comes to work, unless the world stands still. Whether it did.
+    pub(super) fn try_enter(&self) -> bool {
+        if sync::holds_all() {
+            World::come_in(&self.handshake);
+            return true;
+        }
+        self.heap().world.try_enter(&self.handshake)
+    }
+
+    /// The mutator of the calling thread in a heap. If the thread had several in turns (see
+    /// `hw_gc_enter`), the one that it has not left.
+    pub(super) fn of_this_thread(heap: &Heap) -> Option<&'static Self> {
+        let me = os::thread_token();
+        let mut found: Option<&'static Self> = None;
+        heap.each_mutator(|mutator: &'static Self| {
+            if mutator.thread.get() == me && found.is_none_or(|found| !found.handshake.is_present())
+            {
+                found = Some(mutator);
+            }
+        });
+        found
+    }
+
+    /// Calls `with` for this mutator, and for its thread's mutators in other heaps.
+    fn each_seat<'a>(&'a self, with: &mut dyn FnMut(&'a World, &'a Handshake)) {
+        for heap in heap::all() {
+            let seat = if ptr::eq(heap, self.heap()) {
+                Some(self)
+            } else if heap.is_open() {
+                Self::of_this_thread(heap).filter(|other| other.how.get() & CAME != 0)
+            } else {
+                None
+            };
+            if let Some(seat) = seat {
+                if seat.handshake.is_in() {
+                    seat.stack.note();
+                }
+                with(&heap.world, &seat.handshake);
+            }
+        }
+    }
+
+    /// The thread is about to wait for this mutator's heap. Its mutators in other heaps leave, so
+    /// that no collector waits for them.
+    pub(super) fn leave_elsewhere(&self) {
+        let left = world::leave_all(&|with| self.each_seat(with), Some(&self.handshake));
+        self.left_others.set(self.left_others.get() | usize::from(left));
+    }
+
+    /// The thread has stopped waiting: its mutators in other heaps come back.
+    pub(super) fn come_back(&self) {
+        if self.left_others.take() != 0 {
+            world::come_back(&|with| self.each_seat(with));
+        }
+    }
+
+    /// The mutator is the calling thread's from now on, which comes to work.
+    pub(super) fn note_coming(&self) {
+        self.note_thread();
+        if self.how.get() & (CAME | ENDED) != CAME {
+            self.watch(CAME);
+        }
+    }
+
+    /// The calling thread has attached the mutator.
+    pub(super) fn note_attached(&self) {
+        self.watch(CAME | ATTACHED);
+    }
+
+    /// Asks the system to call [`thread_ends`] at the thread's end.
+    fn watch(&self, how: usize) {
+        self.how.set(how);
+        os::watch_this_thread(Exit::Mutators, ptr::without_provenance_mut(1));
+    }
+
+    /// Whether the mutator's thread has ended at work, and no other thread has come since.
+    pub(super) fn is_forgotten(&self) -> bool {
+        self.handshake.is_in() && self.how.get() & ENDED != 0
+    }
+}

@@ -1,0 +1,334 @@
+//! The space: a heap's pages, where they come from, and where they go to.
+//!
+//! ```text
+//!   chunk --new_page--> in use --swept, no object--> empty --take_empty--> in use, of any pool
+//!     ^                   |                            |
+//!     +---- release ------+                            +--not needed for a purge delay--> chunk
+//!      evacuated, or very large                                          decay, trim
+//! ```
+//!
+//! [`Space`] owns the records of all pages and the lists they are on, the accounts that say how
+//! many there may be (`pacing`, `sizing`), and how far collections are (`phase`), because a page is
+//! as new as a cycle. A record and a list change under the lock of the lists, or by the thread that
+//! has claimed the page.
+//!
+//! The lowest part of a heap: it knows no other. `find` and `marks` say what an address leads to,
+//! `placement` what of it moves, `large` serves large objects.
+//!
+//! Called by all other parts.
+
+use core::cell::UnsafeCell;
+use core::mem::MaybeUninit;
+
+use heapwright_substrate::address_map::{Entry, MAP};
+use heapwright_substrate::chunk::{self, Want};
+use heapwright_substrate::os;
+use heapwright_substrate::purge_delay;
+use heapwright_substrate::runs;
+use heapwright_substrate::size_class::UNIT;
+use heapwright_substrate::sync::Lock;
+use heapwright_substrate::sync::atomic::{AtomicU32, Ordering};
+
+use super::bits;
+use super::cell::Num;
+use super::growth::Target;
+use super::held::State;
+use super::layout::{self, KINDS, PAGE_LISTS, Sizes};
+use super::locks::With;
+use super::options::{self, Options};
+use super::pacing::Pacing;
+use super::page::Page;
+use super::page_lists::PageLists;
+use super::pages::Pages;
+use super::phase::Cycle;
+use super::sizing::Sizing;
+
+/// Pages of a pool from which on fresh ones are had from the system in one go, and not as they are
+/// touched: that costs two thirds of it, and of the last page only some may ever be used.
+const USED_WHOLE: usize = 64;
+
+/// Bytes of the largest object of which a program probably touches all.
+const TOUCHED_WHOLE: usize = 4 << 10;
+
+/// Empty pages that are given back at a time.
+const DECAYS: usize = 64;
+
+/// What a space was made with.
+struct Setup {
+    options: Options,
+    sizes: Sizes,
+}
+
+/// The memory of one heap. Zero is one that nobody uses.
+pub(super) struct Space {
+    setup: UnsafeCell<MaybeUninit<Setup>>,
+    tag: AtomicU32,
+    id: Num,
+    pub(super) cycle: Cycle,
+    pub(super) pacing: Pacing,
+    pub(super) sizing: Sizing,
+    pub(super) pages: Pages,
+    pub(super) lists: Lock<PageLists>,
+}
+
+// SAFETY: the setup is written before any other thread knows the space, and after all have
+// forgotten it; all else is atomics and locks.
+unsafe impl Sync for Space {}
+
+/// What a page is to be.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted {
+    /// The heap's id.
+    pub(super) heap: u32,
+    pub(super) page_list: usize,
+    /// Bytes of a slot; of a large object, all that it asks for.
+    pub(super) slot: usize,
+    /// The heap's last cycle: the page is as new as that.
+    pub(super) cycle: usize,
+    /// Bytes that the heap may have in all.
+    pub(super) limit: usize,
+    /// Whether a large object's memory is to be zero.
+    pub(super) zero: bool,
+}
+
+impl Wanted {
+    pub(super) fn entry(&self) -> Entry {
+        Entry::collected(self.heap, self.page_list)
+    }
+
+    pub(super) fn open(&self, page: &Page, run: &chunk::Run, units: usize) {
+        MAP.record(run.unit).heap.store(page.number.get() as u32, Ordering::Relaxed);
+        page.open(run.unit, units, self.page_list, self.slot, run.zero, self.cycle);
+    }
+}
+
+impl Space {
+    /// A heap of this id begins to use it.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else knows the space yet.
+    pub(super) unsafe fn begin(&self, id: u32, options: Options) {
+        let setup = Setup { options, sizes: Sizes::of(options.layout) };
+        // SAFETY: by the contract.
+        unsafe { (*self.setup.get()).write(setup) };
+        let mut lists = self.lists.lock();
+        // Piece by piece: the whole is too large for a stack.
+        lists.clear();
+        for (pool, of) in lists.pool.iter_mut().enumerate() {
+            of.slot = self.sizes().slot(pool);
+        }
+        drop(lists);
+        self.id.set(id as usize);
+        self.tag.store(Entry::tag(id), Ordering::Relaxed);
+        self.sizing.begin();
+    }
+
+    /// All pages have gone back, and nobody uses it any more.
+    pub(super) fn end(&self) {
+        self.pages.end();
+        self.sizing.end();
+        self.cycle.end();
+        self.pacing.end();
+    }
+
+    #[inline]
+    fn setup(&self) -> &Setup {
+        // SAFETY: written by `begin`, before anybody else knew the space.
+        let setup = unsafe { &*self.setup.get() };
+        // SAFETY: `begin` wrote it before anybody else knew the space.
+        unsafe { setup.assume_init_ref() }
+    }
+
+    /// What it was made with.
+    pub(super) fn options(&self) -> &Options {
+        &self.setup().options
+    }
+
+    /// How much memory it may have.
+    pub(super) fn target(&self) -> Target {
+        self.sizing.target(self.options().incremental)
+    }
+
+    /// The layout's sizes.
+    #[inline]
+    pub(super) fn sizes(&self) -> &Sizes {
+        &self.setup().sizes
+    }
+
+    /// Bytes of a slot of a page list.
+    #[inline]
+    pub(super) fn slot(&self, page_list: usize) -> usize {
+        self.sizes().slot(page_list / KINDS)
+    }
+
+    /// Its id in the entries of its pages.
+    pub(super) fn id(&self) -> u32 {
+        self.id.get() as u32
+    }
+
+    /// The bits of the id in the entries of its pages.
+    #[inline]
+    pub(super) fn tag(&self) -> u32 {
+        self.tag.load(Ordering::Relaxed)
+    }
+
+    /// Whether it collects at every allocation.
+    #[inline]
+    pub(super) fn is_stressed(&self) -> bool {
+        self.options().verify & options::STRESS != 0
+    }
+
+    /// Whether the heap is verified, and mistakes of the runtime are named.
+    #[inline]
+    pub(super) fn is_verified(&self) -> bool {
+        self.options().verify & (options::VERIFY_HEAP | options::VERIFY_BARRIERS) != 0
+    }
+
+    /// Whether objects of a page list arrive zeroed.
+    pub(super) fn clears(&self, page_list: usize) -> bool {
+        layout::is_traced(page_list) && !self.options().uncleared
+    }
+
+    /// What a page of a page list is to be, whose slots have so many bytes, in a heap of at most
+    /// `limit` bytes.
+    pub(super) fn wanted(&self, page_list: usize, slot: usize, limit: usize) -> Wanted {
+        let cycle = self.cycle.number();
+        Wanted { heap: self.id(), page_list, slot, cycle, limit, zero: self.clears(page_list) }
+    }
+
+    /// Calls `with` for every page in use, page list by page list. While the world stands still.
+    pub(super) fn each_page(&self, mut with: impl FnMut(&Page) -> bool) -> bool {
+        for page_list in 0..PAGE_LISTS {
+            let mut number = self.lists.lock().first(page_list);
+            while let Some(page) = self.pages.get(number) {
+                number = page.next.get();
+                if page.state() == State::InUse && !with(page) {
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Bytes it has now, in pages and in malloc.
+    pub(super) fn bytes_now(&self) -> usize {
+        self.pacing.with_external(self.lists.lock().bytes())
+    }
+
+    /// Notes that a page was claimed: what is free in it counts as allocated.
+    pub(super) fn note_claimed(&self, page: &Page) {
+        self.pacing.add_allocated((page.slots() - page.live.get()) * page.slot.get());
+        // Until it is let go of, or swept: there are objects that are not old.
+        page.live.set(page.slots());
+    }
+
+    /// Notes that a claimed page is let go of, whose slots from byte `from` on were not looked
+    /// at: they are not allocated after all.
+    pub(super) fn note_released(&self, page: &Page, from: usize) {
+        let free = page.free_from(from);
+        page.live.set(page.slots() - free / page.slot.get().max(1));
+        self.pacing.sub_allocated(free);
+    }
+}
+
+impl Space {
+    /// A page of one unit, fresh from below, if the heap has less than `most` bytes with it; what
+    /// the runtime has in malloc for dead objects does not count there.
+    pub(super) fn new_page(&self, wanted: Wanted, most: usize) -> Option<&Page> {
+        let mut lists = self.lists.lock();
+        while !self.pacing.admits(lists.bytes() + UNIT, most, wanted.limit) {
+            if !self.give_free_large(&mut lists) {
+                return None;
+            }
+        }
+        let page = self.pages.make()?;
+        // Not `Dense`: huge pages under a heap that has just begun cost more to clear than they
+        // save in marking (ci/gc.sh: splay 1.5 to 1.8 times the time, gcbench 0.85).
+        let Some(run) = runs::take(1, 1, Want::Any, wanted.entry(), |_| Entry::FREE) else {
+            self.pages.give(page);
+            return None;
+        };
+        wanted.open(page, &run, 1);
+        lists.add(&self.pages, page);
+        let pool = &mut lists.pool[wanted.page_list / KINDS];
+        pool.taken += 1;
+        let used_whole = pool.pages >= USED_WHOLE && wanted.slot <= TOUCHED_WHOLE;
+        self.pacing.note_pages(lists.bytes());
+        drop(lists);
+        if run.zero && used_whole {
+            // SAFETY: the run was just taken, in whole system pages or more.
+            unsafe { os::populate(page.base(), UNIT) };
+        }
+        Some(page)
+    }
+
+    /// A page from the empty ones.
+    pub(super) fn take_empty(&self, wanted: Wanted) -> Option<&Page> {
+        let mut lists = self.lists.lock();
+        let page = lists.take_empty(&self.pages)?;
+        MAP.set_entries(page.unit.get(), 1, wanted.entry());
+        page.assign(wanted.page_list, wanted.slot, wanted.cycle);
+        lists.add(&self.pages, page);
+        lists.pool[wanted.page_list / KINDS].taken += 1;
+        Some(page)
+    }
+
+    /// Gives a page's units back: it is none any more. The record stays.
+    pub(super) fn give_units(page: &Page) {
+        page.held.close(State::None);
+        bits::clear_words(page.marks(), page.words());
+        runs::give(page.unit.get(), page.units.get());
+    }
+
+    /// Gives a page back in which nothing lives, and that is not to wait: see `sweep`. It is
+    /// claimed.
+    pub(super) fn release(&self, page: &Page) {
+        let mut lists = self.lists.lock();
+        lists.remove(&self.pages, page);
+        Self::give_units(page);
+        self.pages.give(page);
+    }
+
+    /// Gives one empty page back. False: there is none.
+    pub(super) fn give_empty(&self, lists: &mut PageLists) -> bool {
+        let Some(page) = lists.take_empty(&self.pages) else { return false };
+        Self::give_units(page);
+        self.pages.give(page);
+        true
+    }
+
+    /// Gives empty pages back that nobody needed for a while. (They then wait for a purge delay as
+    /// any free memory.)
+    pub(super) fn decay(&self) {
+        let Some(delay) = purge_delay::purge_delay().map(purge_delay::interval) else { return };
+        let now = os::coarse_ms();
+        let mut lists = self.lists.lock();
+        if chunk::waited(lists.empty_since, now) < delay {
+            return;
+        }
+        self.give_unneeded(&mut lists, DECAYS);
+        for _ in 0..lists.empty_low.min(DECAYS) {
+            if !self.give_empty(&mut lists) {
+                break;
+            }
+        }
+        lists.empty_low = lists.empty_pages;
+        lists.empty_since = now;
+    }
+
+    /// Gives all empty pages back. Returns bytes.
+    pub(super) fn trim(&self) -> usize {
+        let mut lists = self.lists.lock();
+        let bytes = lists.empty_bytes();
+        while self.give_empty(&mut lists) || self.give_free_large(&mut lists) {}
+        lists.empty_low = 0;
+        bytes
+    }
+
+    /// Hands its locks to `with`, in the order in which they are taken.
+    pub(super) fn each_lock(&self, with: With<'_>) {
+        self.sizing.each_lock(with);
+        with(&self.lists);
+    }
+}

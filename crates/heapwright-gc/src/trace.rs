@@ -1,0 +1,137 @@
+//! The trace: what is shared by all that mark one heap, and what is to be looked at besides
+//! objects.
+//!
+//! ```text
+//!   tracer --> trace   marking       gang, chunks, local marks, counts
+//!                      generations   sticky marks, remembered set
+//!                      roots         handles, finalizers, guardians, objects without barriers
+//!                      notes         weak slots, ephemerons, dirty slots, references to candidates
+//! ```
+//!
+//! [`Trace`] owns these; each is a part with a file of its own, which knows no tracer. It stands on
+//! the space whose objects it marks, and knows no mutator: `mark` is handed what is around it.
+//!
+//! Called by `tracer` and all above it.
+
+use core::cell::UnsafeCell;
+use core::mem::MaybeUninit;
+use core::ptr;
+
+use heapwright_substrate::sync::Lock;
+
+use super::bag::Bag;
+use super::cell::{Num, Ptr};
+use super::due::Due;
+use super::finalizers::Finalizers;
+use super::generations::Generations;
+use super::guardians::Guardians;
+use super::handles::Handles;
+use super::locks::With;
+use super::marking::Marking;
+use super::references::References;
+use super::runtime::{Runtime, WeakPass};
+use super::space::Space;
+use super::unprotected::Unprotected;
+use super::weak::Weak;
+use super::weak_passes::WeakPasses;
+
+/// What those share that mark one heap. Zero has nothing to mark.
+pub(super) struct Trace {
+    runtime: UnsafeCell<MaybeUninit<Runtime>>,
+    space: Ptr<Space>,
+    pub(super) marking: Marking,
+    pub(super) generations: Generations,
+    pub(super) handles: Handles,
+    pub(super) weak: Weak,
+    pub(super) finalizers: Lock<Finalizers>,
+    pub(super) guardians: Guardians,
+    pub(super) due: Due,
+    pub(super) weak_passes: WeakPasses<WeakPass>,
+    pub(super) unprotected: Unprotected,
+    /// Places to be traced again: see `dirty_slots`.
+    pub(super) dirty_slots: Bag,
+    /// Slots that lead to pages whose objects are to be moved, and whether they are noted.
+    pub(super) references: References,
+    noting: Num,
+}
+
+// SAFETY: the runtime is written before any other thread knows the trace, and after all have
+// forgotten it; all else is atomics and locks.
+unsafe impl Sync for Trace {}
+
+impl Trace {
+    /// A heap begins to use it, with objects in `space`. False: there is no memory.
+    ///
+    /// # Safety
+    ///
+    /// Nobody else knows the trace yet.
+    pub(super) unsafe fn begin(&self, space: &'static Space, runtime: Runtime) -> bool {
+        // SAFETY: by the contract.
+        unsafe { (*self.runtime.get()).write(runtime) };
+        self.space.set(ptr::from_ref(space).cast_mut());
+        *self.finalizers.lock() = Finalizers::new();
+        self.marking.begin()
+    }
+
+    /// The space whose objects it marks.
+    #[inline]
+    pub(super) fn space(&self) -> &'static Space {
+        // SAFETY: set by `begin` before anything else; spaces are never freed.
+        unsafe { &*self.space.get() }
+    }
+
+    /// The runtime.
+    #[inline]
+    pub(super) fn runtime(&self) -> &Runtime {
+        // SAFETY: written by `begin`, before anybody else knew the trace.
+        let runtime = unsafe { &*self.runtime.get() };
+        // SAFETY: `begin` wrote it before anybody else knew the trace.
+        unsafe { runtime.assume_init_ref() }
+    }
+
+    /// Whether slots that lead to pages whose objects are to be moved are noted.
+    #[inline]
+    pub(super) fn is_noting(&self) -> bool {
+        self.noting.get() != 0
+    }
+
+    /// Chooses that.
+    pub(super) fn note_references(&self, noting: bool) {
+        self.noting.set(usize::from(noting));
+    }
+
+    /// Gives all memory back. Nobody marks.
+    pub(super) fn end(&self) {
+        self.handles.end();
+        self.weak.end();
+        self.references.end();
+        self.noting.set(0);
+        self.dirty_slots.end();
+        self.finalizers.lock().end();
+        self.guardians.end();
+        self.due.end();
+        self.weak_passes.end();
+        self.unprotected.end();
+        self.marking.end();
+        self.generations.end();
+    }
+
+    /// Hands its locks that are taken before the space's to `with`, in their order.
+    pub(super) fn each_lock(&self, with: With<'_>) {
+        self.references.each_lock(with);
+        self.dirty_slots.each_lock(with);
+        with(&self.finalizers);
+        self.guardians.each_lock(with);
+        self.due.each_lock(with);
+        self.weak_passes.each_lock(with);
+        self.unprotected.each_lock(with);
+    }
+
+    /// And those that are taken after them.
+    pub(super) fn each_later_lock(&self, with: With<'_>) {
+        self.weak.each_lock(with);
+        self.marking.each_lock(with);
+        self.generations.remembered.each_lock(with);
+        self.handles.each_lock(with);
+    }
+}

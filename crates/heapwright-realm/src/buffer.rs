@@ -1,0 +1,372 @@
+//! A buffer: room for so many values, of which some are there; what the collections are made of.
+//!
+//! ```text
+//!   object   | header | capacity | first | start | length | ring of `capacity` places ............ |
+//!                                  ^ number of the first value: how many were ever taken before it
+//!                                          ^ its place; value n lies at (start + n) mod capacity
+//! ```
+//!
+//! This is the one file of the collections with unsafe code but for `Trace`: all others are made of [`Buffer`]s and
+//! [`Cell`](super::cells::Cell)s, and forbid it. What it promises to them:
+//!
+//! - *values are copied in and out*, never lent, so no store can change what somebody reads;
+//! - *what is not there is not looked at*: the collector traces `length` values from `start` on, so a value
+//!   that was taken keeps nothing alive, though its bits stay;
+//! - *every place that is traced holds a `T`*: a value is written before `length` counts it, and values are
+//!   `Copy`, so there is nothing to drop, and bits that were a `T` once are one as long as what they lead to
+//!   lives;
+//! - *a store is reported before it is made, and made at once*: a place that is noted as dirty is traced
+//!   after the mutation, and holds by then what was live in it. It is the whole place, whose type nothing changes
+//!   (see `cells`).
+//!
+//! `first` gives values numbers that stay when values before them are taken: the position that the index of
+//! a map holds.
+
+use core::marker::PhantomData;
+use core::ops::Range;
+use core::ptr::{self, NonNull};
+
+use super::cells::Cell;
+use super::copied::copied;
+use super::mutation::Mutation;
+use super::pointer::{Gc, Header, Type, is_reported, kind_of, out_of_memory, report};
+use super::trace::Trace;
+use heapwright_gc::raw::Tracer;
+
+/// What the places stand behind.
+#[repr(C)]
+struct Head {
+    header: Header,
+    capacity: usize,
+    first: usize,
+    start: usize,
+    length: usize,
+}
+
+/// A reference to a buffer in a realm. Invariant in `T`: who has a copy of it may store.
+pub(super) struct Buffer<'gc, T> {
+    at: NonNull<Head>,
+    of: PhantomData<(Gc<'gc, T>, Cell<T>)>,
+}
+
+copied!(Buffer<'_, T>: T);
+
+// SAFETY: it reports what it is.
+unsafe impl<T: Copy + Trace> Trace for Buffer<'_, T> {
+    #[inline]
+    fn trace(&self, tracer: &Tracer) {
+        // SAFETY: as of a `Gc`.
+        unsafe { tracer.mark_slot(ptr::from_ref(&self.at).cast_mut().cast()) };
+    }
+}
+
+// SAFETY: with `'static` for its realm nobody ever has one: see `send`.
+unsafe impl<T: Send> Send for Buffer<'static, T> {}
+
+impl<T> Buffer<'_, T> {
+    /// What it knows of itself.
+    #[inline]
+    fn head(&self) -> *mut Head {
+        self.at.as_ptr()
+    }
+
+    /// How many values are there.
+    #[inline]
+    pub(super) fn len(self) -> usize {
+        // SAFETY: it leads to an object while 'gc lasts: see the module above.
+        unsafe { (*self.head()).length }
+    }
+
+    /// How many there may be.
+    #[inline]
+    pub(super) fn capacity(self) -> usize {
+        // SAFETY: as `len`.
+        unsafe { (*self.head()).capacity }
+    }
+
+    /// The number of the first value: how many were taken from the front so far.
+    #[inline]
+    pub(super) fn first(self) -> usize {
+        // SAFETY: as `len`.
+        unsafe { (*self.head()).first }
+    }
+
+    #[inline]
+    fn start(self) -> usize {
+        // SAFETY: as `len`.
+        unsafe { (*self.head()).start }
+    }
+
+    #[inline]
+    fn object(self) -> *mut u8 {
+        self.head().cast()
+    }
+
+    fn places(self) -> *mut T {
+        self.head().wrapping_add(1).cast()
+    }
+
+    /// Where value `n` lies. `n` is at most the capacity.
+    #[inline]
+    fn place(self, n: usize) -> *mut T {
+        let (at, capacity) = (self.start() + n, self.capacity());
+        self.places().wrapping_add(if at >= capacity { at - capacity } else { at })
+    }
+
+    /// Whether it is the same buffer.
+    #[cfg(test)]
+    pub(super) fn is(self, other: Self) -> bool {
+        self.at == other.at
+    }
+
+    /// As if so many had been taken from the front.
+    #[cfg(test)]
+    pub(super) fn renumber(self, first: usize) {
+        // SAFETY: as `len`.
+        unsafe { (*self.head()).first = first };
+    }
+
+    /// The places of all values, in order, as two stretches.
+    fn stretches(self) -> [Range<usize>; 2] {
+        let (start, length) = (self.start(), self.len());
+        let before_end = length.min(self.capacity() - start);
+        [start..start + before_end, 0..length - before_end]
+    }
+
+    unsafe fn from_object(object: *mut u8) -> Self {
+        // SAFETY: by the contract: an object with a buffer.
+        Self { at: unsafe { NonNull::new_unchecked(object.cast()) }, of: PhantomData }
+    }
+}
+
+impl<T: Copy + Trace> Buffer<'_, T> {
+    const TYPE: &'static Type = &Type {
+        trace: Self::trace_all,
+        drop: |_| {},
+        size: Self::size_of_all,
+        name: core::any::type_name::<[T]>,
+    };
+
+    unsafe fn trace_all(object: *mut u8, tracer: &Tracer) {
+        // SAFETY: the header says that it is one of these.
+        let all = unsafe { Self::from_object(object) };
+        for stretch in all.stretches() {
+            for n in stretch {
+                // SAFETY: it is there, so it was written; no mutation runs.
+                unsafe { &*all.places().wrapping_add(n) }.trace(tracer);
+            }
+        }
+    }
+
+    unsafe fn size_of_all(object: *const u8) -> usize {
+        // SAFETY: the header says that it is one of these.
+        let all = unsafe { Self::from_object(object.cast_mut()) };
+        size_of::<Head>() + size_of::<T>() * all.capacity()
+    }
+
+    /// Value `n`.
+    #[inline]
+    pub(super) fn get(self, n: usize) -> Option<T> {
+        // SAFETY: it is there, so it was written.
+        (n < self.len()).then(|| unsafe { self.place(n).read() })
+    }
+
+    /// Reports that value `n`, which there is room for, is about to be stored.
+    #[inline]
+    fn touch(self, mc: &Mutation<'_>, place: *mut T) {
+        if const { is_reported::<T>() } {
+            mc.touch(self.object(), (place.cast(), report::<T>));
+        }
+    }
+
+    /// Writes a place that may hold no value yet, and reports it before.
+    #[inline]
+    fn store(self, mc: &Mutation<'_>, n: usize, value: T) {
+        let place = self.place(n);
+        self.touch(mc, place);
+        // SAFETY: a place of the buffer, which nobody has a reference to: values are copied.
+        unsafe { place.write(value) };
+    }
+
+    /// Changes how many values there are.
+    #[inline]
+    fn set_length(self, length: usize) {
+        // SAFETY: it leads to an object while 'gc lasts; no collector looks while a mutation runs.
+        unsafe { (*self.head()).length = length };
+    }
+
+    /// The first value lies at another place, and has another number.
+    #[inline]
+    fn set_start(self, start: usize, first: usize) {
+        // SAFETY: as `set_length`.
+        unsafe { (*self.head()).start = start };
+        // SAFETY: as `set_length`.
+        unsafe { (*self.head()).first = first };
+    }
+
+    /// Changes value `n`. False: there is none.
+    #[inline]
+    pub(super) fn set(self, mc: &Mutation<'_>, n: usize, value: T) -> bool {
+        let is_there = n < self.len();
+        if is_there {
+            self.store(mc, n, value);
+        }
+        is_there
+    }
+
+    /// Adds a value at the end. False: it is full.
+    #[inline]
+    pub(super) fn push_back(self, mc: &Mutation<'_>, value: T) -> bool {
+        let length = self.len();
+        let has_room = length < self.capacity();
+        if has_room {
+            self.store(mc, length, value);
+            self.set_length(length + 1);
+        }
+        has_room
+    }
+
+    /// Adds a value at the front. False: it is full.
+    #[inline]
+    pub(super) fn push_front(self, mc: &Mutation<'_>, value: T) -> bool {
+        let (length, capacity) = (self.len(), self.capacity());
+        if length == capacity {
+            return false;
+        }
+        let start = self.start().checked_sub(1).unwrap_or(capacity - 1);
+        let place = self.places().wrapping_add(start);
+        self.touch(mc, place);
+        // SAFETY: a place of the buffer, in which there is no value.
+        unsafe { place.write(value) };
+        self.set_start(start, self.first().wrapping_sub(1));
+        self.set_length(length + 1);
+        true
+    }
+
+    /// Takes the last value.
+    #[inline]
+    pub(super) fn pop_back(self) -> Option<T> {
+        let last = self.len().checked_sub(1)?;
+        let value = self.get(last);
+        self.set_length(last);
+        value
+    }
+
+    /// Takes the first value.
+    #[inline]
+    pub(super) fn pop_front(self) -> Option<T> {
+        let value = self.get(0)?;
+        let next = self.start() + 1;
+        self.set_start(
+            if next == self.capacity() { 0 } else { next },
+            self.first().wrapping_add(1),
+        );
+        self.set_length(self.len() - 1);
+        Some(value)
+    }
+
+    /// Forgets all values from number `length` on.
+    pub(super) fn truncate(self, length: usize) {
+        self.set_length(length.min(self.len()));
+    }
+
+    /// Adds values at the end. False: there is no room for all of them, and none was added.
+    pub(super) fn extend(self, mc: &Mutation<'_>, values: &[T]) -> bool {
+        let has_room = values.len() <= self.capacity() - self.len();
+        if has_room && T::TRACED {
+            values.iter().for_each(|&value| _ = self.push_back(mc, value));
+        } else if has_room {
+            let length = self.len();
+            let whole = self.places().wrapping_add(self.start() + length);
+            if self.start() + length + values.len() <= self.capacity() {
+                // SAFETY: these places are the buffer's, behind its values; what is copied lies elsewhere, or
+                // among those.
+                unsafe { ptr::copy_nonoverlapping(values.as_ptr(), whole, values.len()) };
+            } else {
+                (0..).zip(values).for_each(|(n, &value)| {
+                    // SAFETY: a place of the buffer, in which there is no value.
+                    unsafe { self.place(length + n).write(value) };
+                });
+            }
+            self.set_length(length + values.len());
+        }
+        has_room
+    }
+
+    /// The values, if they are one stretch: to be read only while nobody changes one.
+    ///
+    /// # Safety
+    ///
+    /// As long as the slice is used, none of these values is changed: others may be added at the end.
+    pub(super) unsafe fn as_slice<'a>(self) -> &'a [T]
+    where
+        Self: 'a,
+    {
+        let [stretch, rest] = self.stretches();
+        debug_assert!(rest.is_empty());
+        let values = self.places().wrapping_add(stretch.start);
+        // SAFETY: values that were written, and stay as they are by the contract.
+        unsafe { core::slice::from_raw_parts(values, stretch.len()) }
+    }
+}
+
+impl<'gc> Mutation<'gc> {
+    /// An empty buffer with room for so many values. Never collects.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory.
+    pub(super) fn buffer<T: Copy + Trace + 'gc>(&self, capacity: usize) -> Buffer<'gc, T> {
+        const { assert!(align_of::<T>() <= 8, "values of a realm are aligned to 8 bytes at most") };
+        let size = size_of::<T>().checked_mul(capacity);
+        let Some(size) = size.and_then(|size| size.checked_add(size_of::<Head>())) else {
+            out_of_memory(usize::MAX)
+        };
+        let Some(at) = self.object(size, const { kind_of::<T>() }) else { out_of_memory(size) };
+        let header = Header { of: Some(Buffer::<T>::TYPE) };
+        // SAFETY: fresh, and large enough.
+        unsafe { at.cast().write(Head { header, capacity, first: 0, start: 0, length: 0 }) };
+        Buffer { at: at.cast(), of: PhantomData }
+    }
+
+    /// A buffer with room for so many values, in which the first of `from`'s are, with their numbers.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory.
+    pub(super) fn buffer_of<T: Copy + Trace + 'gc>(
+        &self,
+        from: Buffer<'gc, T>,
+        capacity: usize,
+    ) -> Buffer<'gc, T> {
+        let made = self.buffer(capacity);
+        made.set_start(0, from.first());
+        for stretch in from.stretches() {
+            let length = made.len();
+            let count = stretch.len().min(capacity - length);
+            let values = from.places().wrapping_add(stretch.start);
+            // SAFETY: values of another buffer, and room for as many in this one, which nobody knows yet: so
+            // nothing is to be reported.
+            unsafe { ptr::copy_nonoverlapping(values, made.place(length), count) };
+            made.set_length(length + count);
+        }
+        made
+    }
+
+    /// A buffer with the same values, sorted. Not stable; O(n log n).
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory; if `compare` does.
+    pub(super) fn sorted<T: Copy + Trace + 'gc>(
+        &self,
+        from: Buffer<'gc, T>,
+        compare: impl FnMut(&T, &T) -> core::cmp::Ordering,
+    ) -> Buffer<'gc, T> {
+        let made = self.buffer_of(from, from.len());
+        // SAFETY: all are there, and nobody else knows this buffer: so they may be lent exclusively.
+        let values = unsafe { core::slice::from_raw_parts_mut(made.places(), made.len()) };
+        values.sort_unstable_by(compare);
+        made
+    }
+}

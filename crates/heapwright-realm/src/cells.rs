@@ -1,0 +1,210 @@
+//! Interior mutability with a write barrier.
+//!
+//! A store into an object that the collector has looked at already, or that is old, has to be reported.
+//! The caller of a store says in which object the cell lies; that it does lie there is looked at, which is a
+//! subtraction and two comparisons, and most often known when compiling.
+//!
+//! What is reported is not the cell. It is traced after the mutation, which may have stored something in a `Lock`
+//! *around* the cell meanwhile: of an enum another variant, in which there is none.
+//!
+//! ```text
+//!   a Gc's object       | header | [ Lock  [ Cell ] ] | [ Cell ] |      traced again: the whole object
+//!   a Slice's           | header | length | [ Cell ] | [ Lock [ Cell ] ] | ...    the element that the cell is in
+//! ```
+//!
+//! The types of both stay: nothing is stored around them. So values of which many places change one by one are better kept
+//! in a `Slice` than in an array in a `Gc`.
+
+use core::cell::{self, UnsafeCell};
+use core::fmt;
+
+use super::mutation::Mutation;
+use super::pointer::is_reported;
+use super::slice::Object;
+use super::trace::Trace;
+use heapwright_gc::raw::Tracer;
+
+/// A place in an object of a realm for a value that is copied in and out.
+///
+/// ```
+/// # use heapwright::{Rootable, gc::{Cell, Realm}};
+/// let mut realm = Realm::<Rootable!['gc => Cell<u32>]>::new(|_| Cell::new(1));
+/// realm.mutate(|mc, root| {
+///     root.set(mc, root, root.get() + 1);
+///     assert_eq!(root.get(), 2);
+/// });
+/// ```
+#[repr(transparent)]
+pub struct Cell<T> {
+    value: UnsafeCell<T>,
+}
+
+impl<T> Cell<T> {
+    /// A place with a value.
+    pub const fn new(value: T) -> Self {
+        Self { value: UnsafeCell::new(value) }
+    }
+}
+
+impl<T: Trace> Cell<T> {
+    /// Puts a value there, and drops the one that was. `parent` is the object that the cell lies in.
+    ///
+    /// # Panics
+    ///
+    /// If the cell does not lie in `parent`.
+    #[inline]
+    pub fn set<'gc, P: Object<'gc>>(&self, mc: &Mutation<'gc>, parent: P, value: T) {
+        drop(self.replace(mc, parent, value));
+    }
+
+    /// As [`Cell::set`], and gives the value that was there.
+    ///
+    /// # Panics
+    ///
+    /// If the cell does not lie in `parent`.
+    #[inline]
+    pub fn replace<'gc, P: Object<'gc>>(&self, mc: &Mutation<'gc>, parent: P, value: T) -> T {
+        touch(mc, parent, self);
+        // SAFETY: nobody has a reference to the value: it is only ever copied, or reported while no
+        // mutation runs.
+        unsafe { self.value.get().replace(value) }
+    }
+}
+
+impl<T: Trace> Cell<T> {
+    /// As [`Cell::set`], for values without references: there is nothing to report, so neither the mutation nor the
+    /// object is asked for. Does not compile for others.
+    ///
+    /// ```
+    /// # use heapwright::{Rootable, gc::{Cell, Realm}};
+    /// let mut realm = Realm::<Rootable!['gc => Cell<u32>]>::new(|_| Cell::new(1));
+    /// assert_eq!(realm.mutate(|_, root| { root.put(2); root.get() }), 2);
+    /// ```
+    ///
+    /// ```compile_fail
+    /// # use heapwright::{Rootable, gc::{Cell, Gc, Realm}};
+    /// # type Root = Rootable!['gc => Cell<Gc<'gc, u32>>];
+    /// let mut realm = Realm::<Root>::new(|mc| Cell::new(mc.alloc(1)));
+    /// realm.mutate(|mc, root| root.put(mc.alloc(2)));
+    /// ```
+    #[inline]
+    pub fn put(&self, value: T) {
+        const { assert!(!T::TRACED, "references are stored with `Cell::set`, which reports them") };
+        // SAFETY: as `Cell::replace`.
+        drop(unsafe { self.value.get().replace(value) });
+    }
+}
+
+impl<T: Copy> Cell<T> {
+    /// The value.
+    #[inline]
+    pub fn get(&self) -> T {
+        // SAFETY: nobody has a reference to the value: it is only ever copied.
+        unsafe { self.value.get().read() }
+    }
+}
+
+impl<T: Default> Default for Cell<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<T: Copy + fmt::Debug> fmt::Debug for Cell<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(f)
+    }
+}
+
+// SAFETY: what is there is reported; no mutation runs meanwhile.
+unsafe impl<T: Trace> Trace for Cell<T> {
+    const TRACED: bool = T::TRACED;
+    const DROPS_ANYWHERE: bool = T::DROPS_ANYWHERE;
+    #[inline]
+    fn trace(&self, tracer: &Tracer) {
+        // SAFETY: nobody changes it while it is reported.
+        unsafe { &*self.value.get() }.trace(tracer);
+    }
+}
+
+/// A place in an object of a realm for a value that is borrowed: by many, or by one that changes it.
+///
+/// ```
+/// # use heapwright::{Rootable, gc::{Lock, Realm}};
+/// let mut realm = Realm::<Rootable!['gc => Lock<[u32; 3]>]>::new(|_| Lock::new([1, 2, 3]));
+/// realm.mutate(|mc, root| {
+///     root.borrow_mut(mc, root)[1] = 5;
+///     assert_eq!(root.borrow().iter().sum::<u32>(), 9);
+/// });
+/// ```
+pub struct Lock<T> {
+    value: cell::RefCell<T>,
+}
+
+impl<T> Lock<T> {
+    /// A place with a value.
+    pub const fn new(value: T) -> Self {
+        Self { value: cell::RefCell::new(value) }
+    }
+
+    /// Borrows the value to read it.
+    ///
+    /// # Panics
+    ///
+    /// If it is borrowed to be changed.
+    #[inline]
+    pub fn borrow(&self) -> cell::Ref<'_, T> {
+        self.value.borrow()
+    }
+}
+
+impl<T: Trace> Lock<T> {
+    /// Borrows the value to change it. `parent` is the object that it lies in.
+    ///
+    /// # Panics
+    ///
+    /// If it is borrowed, or does not lie in `parent`.
+    #[inline]
+    pub fn borrow_mut<'gc, 'a, P: Object<'gc>>(
+        &'a self,
+        mc: &'a Mutation<'gc>,
+        parent: P,
+    ) -> cell::RefMut<'a, T> {
+        touch(mc, parent, self);
+        self.value.borrow_mut()
+    }
+}
+
+impl<T: Default> Default for Lock<T> {
+    fn default() -> Self {
+        Self::new(T::default())
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Lock<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.value.fmt(f)
+    }
+}
+
+// SAFETY: what is there is reported; no mutation runs meanwhile, and a borrow that was forgotten
+// is nobody's.
+unsafe impl<T: Trace> Trace for Lock<T> {
+    const TRACED: bool = T::TRACED;
+    const DROPS_ANYWHERE: bool = T::DROPS_ANYWHERE;
+    #[inline]
+    fn trace(&self, tracer: &Tracer) {
+        // SAFETY: nobody changes it while it is reported.
+        unsafe { &*self.value.as_ptr() }.trace(tracer);
+    }
+}
+
+/// Something in `parent` is about to be stored to.
+#[inline]
+fn touch<'gc, P: Object<'gc>, T: Trace>(mc: &Mutation<'gc>, parent: P, cell: &T) {
+    let at = core::ptr::from_ref(cell).addr();
+    assert!(parent.has(at, size_of::<T>()), "the cell lies in another object");
+    if const { is_reported::<T>() } {
+        mc.touch(parent.start(), parent.retraced(at));
+    }
+}

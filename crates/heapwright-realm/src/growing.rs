@@ -1,0 +1,86 @@
+//! A buffer that gives way to a larger one: what an array, a queue and a string being built are.
+//!
+//! ```text
+//!   Growing --> | header | buffer |   Buffer --> | T | T | T | room |      none at first
+//! ```
+//!
+//! One word, copied freely: all copies lead to the cell, which leads to the buffer of the moment. One that was outgrown is
+//! garbage, and what was read from it stays as it was.
+//!
+//! Part of `collections` and `text`.
+
+use super::buffer::Buffer;
+use super::cells::Cell;
+use super::copied::copied;
+use super::mutation::Mutation;
+use super::pointer::Gc;
+use super::trace::Trace;
+use heapwright_gc::raw::Tracer;
+
+/// Values that there is room for at first, where a buffer doubles.
+const FIRST: usize = 4;
+
+/// See the top of the file.
+pub(super) struct Growing<'gc, T>(Gc<'gc, Cell<Option<Buffer<'gc, T>>>>);
+
+copied!(Growing<'_, T>: T);
+
+// SAFETY: its one field is reported.
+unsafe impl<T: Copy + Trace> Trace for Growing<'_, T> {
+    #[inline]
+    fn trace(&self, tracer: &Tracer) {
+        self.0.trace(tracer);
+    }
+}
+
+impl<'gc, T: Copy + Trace + 'gc> Growing<'gc, T> {
+    /// One with this buffer. Panics if there is no memory, as all that makes something.
+    pub(super) fn new(mc: &Mutation<'gc>, buffer: Option<Buffer<'gc, T>>) -> Self {
+        Self(mc.alloc(Cell::new(buffer)))
+    }
+
+    /// The buffer of the moment.
+    #[inline]
+    pub(super) fn buffer(self) -> Option<Buffer<'gc, T>> {
+        self.0.as_ref().get()
+    }
+
+    /// Another buffer, or none.
+    pub(super) fn replace(self, mc: &Mutation<'gc>, buffer: Option<Buffer<'gc, T>>) {
+        self.0.as_ref().set(mc, self.0, buffer);
+    }
+
+    /// How many values there are.
+    #[inline]
+    pub(super) fn len(self) -> usize {
+        self.buffer().map_or(0, Buffer::len)
+    }
+
+    /// How many there is room for.
+    #[inline]
+    pub(super) fn capacity(self) -> usize {
+        self.buffer().map_or(0, Buffer::capacity)
+    }
+
+    /// Whether both are the same.
+    pub(super) fn is(self, other: Self) -> bool {
+        self.0.is(other.0)
+    }
+
+    /// A buffer with the same values, and room for so many.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn grow(self, mc: &Mutation<'gc>, capacity: usize) -> Buffer<'gc, T> {
+        let made = match self.buffer() {
+            Some(full) => mc.buffer_of(full, capacity),
+            None => mc.buffer(capacity),
+        };
+        self.replace(mc, Some(made));
+        made
+    }
+
+    /// A buffer with the same values, and room for twice as many.
+    pub(super) fn double(self, mc: &Mutation<'gc>) -> Buffer<'gc, T> {
+        self.grow(mc, self.capacity().saturating_mul(2).max(FIRST))
+    }
+}

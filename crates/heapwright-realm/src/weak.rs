@@ -1,0 +1,170 @@
+//! References of a realm that keep nothing.
+//!
+//! ```text
+//!   Weak --> | header | object |            a box of its own in the heap, whose one reference is weak
+//!   Ephemeron --> | header | key | value |
+//! ```
+//!
+//! The box is why a `Weak` may lie anywhere, in a `Vec`, in an enum: what the collector writes when
+//! something has died is in the box, which lives as long as anybody knows it.
+
+use core::cell::UnsafeCell;
+use core::fmt;
+use core::marker::PhantomData;
+
+use super::copied::copied;
+use super::mutation::Mutation;
+use super::pointer::Gc;
+use super::trace::Trace;
+use heapwright_gc::raw::Tracer;
+
+/// Where a weak reference is, for the collector to write while no mutation runs.
+struct Box<const N: usize>(UnsafeCell<[*mut u8; N]>);
+
+impl<const N: usize> Box<N> {
+    fn get(&self) -> [*mut u8; N] {
+        // SAFETY: written only while no mutation runs, and by no other.
+        unsafe { self.0.get().read() }
+    }
+}
+
+// SAFETY: a weak reference is reported as what it is, and lies in the object for as long as that lives.
+unsafe impl Trace for Box<1> {
+    fn trace(&self, tracer: &Tracer) {
+        // SAFETY: the weak reference lies in the object that is traced, for as long as that
+        // lives.
+        unsafe { tracer.mark_weak(self.0.get().cast()) };
+    }
+}
+
+// SAFETY: an ephemeron is reported as what it is, and lies in the object for as long as that lives.
+unsafe impl Trace for Box<2> {
+    fn trace(&self, tracer: &Tracer) {
+        let key = self.0.get().cast::<*mut u8>();
+        // SAFETY: key and value lie in the object that is traced, for as long as that lives.
+        unsafe { tracer.mark_ephemeron(key, key.wrapping_add(1)) };
+    }
+}
+
+/// A reference that does not keep its value: when that has died there is none. Copied freely.
+///
+/// ```
+/// # use heapwright::{Rootable, gc::{Cell, Gc, Realm, Weak}};
+/// type Root = Rootable!['gc => (Cell<Option<Gc<'gc, u32>>>, Weak<'gc, u32>)];
+/// let mut realm = Realm::<Root>::new(|mc| {
+///     let value = mc.alloc(7);
+///     (Cell::new(Some(value)), mc.weak(value))
+/// });
+/// realm.collect();
+/// realm.mutate(|mc, root| {
+///     assert_eq!(*root.1.get().unwrap(), 7);
+///     // What was in the root's first cell is nobody's from now on.
+///     root.as_ref().0.set(mc, root, None);
+/// });
+/// realm.collect();
+/// realm.mutate(|_, root| assert!(root.1.get().is_none()));
+/// ```
+pub struct Weak<'gc, T> {
+    place: Gc<'gc, Box<1>>,
+    of: PhantomData<Gc<'gc, T>>,
+}
+
+impl<'gc, T> Weak<'gc, T> {
+    /// The value, if it lives.
+    #[must_use]
+    pub fn get(self) -> Option<Gc<'gc, T>> {
+        let [object] = self.place.as_ref().get();
+        // SAFETY: put there by `Mutation::weak`, and null since it died.
+        (!object.is_null()).then(|| unsafe { Gc::from_object(object) })
+    }
+}
+
+// SAFETY: with `'static` for its realm nobody ever has one: see `send`.
+unsafe impl<T: Send> Send for Weak<'static, T> {}
+
+copied!(Weak<'_, T>: T);
+
+impl<T: fmt::Debug> fmt::Debug for Weak<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(f)
+    }
+}
+
+// SAFETY: its box is reported.
+unsafe impl<T: Trace> Trace for Weak<'_, T> {
+    fn trace(&self, tracer: &Tracer) {
+        self.place.trace(tracer);
+    }
+}
+
+/// A value that lives as long as its key: when that has died there are neither. Copied freely.
+///
+/// ```
+/// # use heapwright::{Rootable, gc::{Cell, Ephemeron, Gc, Realm}};
+/// type Root = Rootable!['gc => (Cell<Option<Gc<'gc, u32>>>, Ephemeron<'gc, u32, u64>)];
+/// let mut realm = Realm::<Root>::new(|mc| {
+///     let key = mc.alloc(7);
+///     (Cell::new(Some(key)), mc.ephemeron(key, mc.alloc(49)))
+/// });
+/// realm.collect();
+/// realm.mutate(|mc, root| {
+///     assert_eq!(root.1.get().map(|(key, value)| (*key, *value)), Some((7, 49)));
+///     root.as_ref().0.set(mc, root, None);
+/// });
+/// realm.collect();
+/// realm.mutate(|_, root| assert!(root.1.get().is_none()));
+/// ```
+pub struct Ephemeron<'gc, K, V> {
+    place: Gc<'gc, Box<2>>,
+    of: PhantomData<(Gc<'gc, K>, Gc<'gc, V>)>,
+}
+
+impl<'gc, K, V> Ephemeron<'gc, K, V> {
+    /// Both, if the key lives.
+    #[must_use]
+    pub fn get(self) -> Option<(Gc<'gc, K>, Gc<'gc, V>)> {
+        let [key, value] = self.place.as_ref().get();
+        if key.is_null() {
+            return None;
+        }
+        // SAFETY: put there by `Mutation::ephemeron`; both are null since the key died.
+        let key = unsafe { Gc::from_object(key) };
+        // SAFETY: `Mutation::ephemeron` put it there as a `Gc` of this type; it is null since the
+        // key died.
+        Some((key, unsafe { Gc::from_object(value) }))
+    }
+}
+
+// SAFETY: as of a `Weak`.
+unsafe impl<K: Send, V: Send> Send for Ephemeron<'static, K, V> {}
+
+copied!(Ephemeron<'_, K, V>: K, V);
+
+// SAFETY: its box is reported.
+unsafe impl<K: Trace, V: Trace> Trace for Ephemeron<'_, K, V> {
+    fn trace(&self, tracer: &Tracer) {
+        self.place.trace(tracer);
+    }
+}
+
+impl<'gc> Mutation<'gc> {
+    /// A weak reference to a value.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory.
+    pub fn weak<T>(&self, value: Gc<'gc, T>) -> Weak<'gc, T> {
+        let place = self.alloc(Box(UnsafeCell::new([value.object()])));
+        Weak { place, of: PhantomData }
+    }
+
+    /// A value that lives as long as a key.
+    ///
+    /// # Panics
+    ///
+    /// If there is no memory.
+    pub fn ephemeron<K, V>(&self, key: Gc<'gc, K>, value: Gc<'gc, V>) -> Ephemeron<'gc, K, V> {
+        let place = self.alloc(Box(UnsafeCell::new([key.object(), value.object()])));
+        Ephemeron { place, of: PhantomData }
+    }
+}
