@@ -33,6 +33,7 @@
 mod abandoned;
 pub(crate) mod arrays;
 pub(crate) mod central;
+pub(crate) mod counters;
 pub(crate) mod density;
 mod depot;
 #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "nothing is guarded without stacks"))]

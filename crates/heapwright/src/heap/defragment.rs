@@ -17,9 +17,10 @@
 //! Called by programs, and by the C layer (`hw_should_move` and jemalloc's `MALLOCX_TCACHE_NONE`).
 
 use super::start::{self, Mine};
-use super::{debug_hooks, fast, foreign, tallies};
+use super::{fast, foreign, tallies};
 use crate::address_map::{COMMON, Kind, MAP};
 use crate::cache::{central, density};
+use crate::hooks;
 use crate::options;
 use crate::request::{MALLOC, Origin, Request};
 use crate::slab::Slab;
@@ -28,7 +29,7 @@ use crate::sync;
 /// Whether slots may be taken from slabs and given back to them past the caches and the door.
 fn is_direct() -> bool {
     !options::detailed()
-        && !debug_hooks::is_debugging()
+        && !hooks::is_debugging()
         && foreign::peer().is_none()
         && !tallies::counts_here()
         && !sync::is_interrupted()

@@ -4,11 +4,12 @@
 //! Allocation asks what the *thread* has (a cache, the heap of threads whose
 //! cache is gone, nothing yet); everything else asks what the *block* is. This
 //! is the only place that makes those choices. Where the process debugs, the debug
-//! heap is asked first (`debug_hooks`), with what the call says (`request`).
+//! heap is asked first (`hooks`), with what the call says (`request`).
 
 use crate::address_map::{COMMON, Kind, MAP};
-use crate::cache::{self, Allocated, CACHES, Cache, Counters, Hardness, Use, central};
+use crate::cache::{self, Allocated, CACHES, Cache, Counters, Hardness, Use, central, counters};
 use crate::hardened;
+use crate::hooks;
 use crate::misuse::{self, Call};
 use crate::options;
 use crate::os;
@@ -21,11 +22,9 @@ use crate::sync::atomic::Ordering;
 use super::guards;
 use super::source::Source;
 use super::start::{self, Mine};
-use super::{
-    count, debug_hooks, exclusive, fast, first_class, foreign, large, own_word, sampling, shared,
-    tallies, trace,
-};
+use super::{exclusive, fast, first_class, foreign, large, own_word, sampling, shared, tallies};
 use crate::request::{MALLOC, Origin, Request, Return};
+use crate::trace;
 
 impl Request {
     /// The class that serves it; `None` for a large block.
@@ -65,8 +64,8 @@ fn allocate(request: Request) -> *mut u8 {
     let block = if request.size > isize::MAX as usize || request.align > isize::MAX as usize {
         core::ptr::null_mut()
     } else {
-        let knew = debug_hooks::is_debugging();
-        if knew && let Some(block) = debug_hooks::allocate(request) {
+        let knew = hooks::is_debugging();
+        if knew && let Some(block) = hooks::allocate(request) {
             return done(request, block);
         }
         let mine = start::mine();
@@ -75,8 +74,8 @@ fn allocate(request: Request) -> *mut u8 {
         }
         // The first call of all is what found out that the process debugs.
         if !knew
-            && debug_hooks::is_debugging()
-            && let Some(block) = debug_hooks::allocate(request)
+            && hooks::is_debugging()
+            && let Some(block) = hooks::allocate(request)
         {
             return done(request, block);
         }
@@ -115,7 +114,7 @@ pub(super) fn allocate_from_mine(request: Request, mine: Mine) -> *mut u8 {
 fn allocate_hardened(request: Request, cache: Option<&'static hardened::Cache>) -> *mut u8 {
     let block = hardened::allocate(cache, request);
     if options::detailed() && !block.is_null() {
-        counted_apart(|counters| count::allocation(counters, request.size, request.size));
+        counted_apart(|counters| counters::allocation(counters, request.size, request.size));
     }
     block
 }
@@ -141,7 +140,7 @@ pub fn allocate_of_token<const FROM: u8>(
     let request = Request::new(size, align, zero, Origin::of::<FROM>());
     let block = hardened::allocate_grouped(request, token);
     if options::detailed() && !block.is_null() {
-        counted_apart(|counters| count::allocation(counters, size, size));
+        counted_apart(|counters| counters::allocation(counters, size, size));
     }
     if block.is_null() { block } else { done(request, block) }
 }
@@ -166,7 +165,7 @@ fn allocate_shared(request: Request) -> *mut u8 {
         if options::detailed()
             && let Some(held) = shared::acquire()
         {
-            count::allocation(&held.counters, request.size, usable);
+            counters::allocation(&held.counters, request.size, usable);
         }
         return hand_out(request, given, usable);
     }
@@ -241,7 +240,7 @@ pub(super) fn allocate_from(source: &impl Source, request: Request) -> *mut u8 {
     });
     let Some((given, usable)) = served else { return core::ptr::null_mut() };
     if options::detailed() {
-        count::allocation(source.counters(), request.size, usable);
+        counters::allocation(source.counters(), request.size, usable);
     }
     hand_out(request, given, usable)
 }
@@ -431,7 +430,7 @@ unsafe fn free_found<const FROM: u8>(
     tallies::freed(block);
     let what = Return::new(call, Origin::of::<FROM>(), size, align);
     // SAFETY: the caller gives the block away, if it is one of the debug heap's.
-    if debug_hooks::is_debugging() && unsafe { debug_hooks::free(block, what) } {
+    if hooks::is_debugging() && unsafe { hooks::free(block, what) } {
         return;
     }
     // SAFETY: the caller gives the block away, if it is one.
@@ -453,7 +452,7 @@ unsafe fn give_back_hardened(block: *mut u8, what: Return) -> bool {
     // SAFETY: the caller gives the block away, if it is one of the hardened heap's.
     let is_done = unsafe { hardened::give_back(own_word::hardened(), block, what) };
     if is_done && let Some(extent) = had.filter(|extent| extent.is_live) {
-        counted_apart(|counters| count::free(counters, extent.size));
+        counted_apart(|counters| counters::free(counters, extent.size));
     }
     if !is_done {
         guards::compare(block.addr(), what);
@@ -485,11 +484,11 @@ unsafe fn free_other(call: Call, block: *mut u8) {
     };
     if options::detailed() {
         match start::mine() {
-            Mine::Cache(cache) => count::free(&cache.counters, usable),
-            Mine::Late(cache) => count::free(&cache.counters, usable),
+            Mine::Cache(cache) => counters::free(&cache.counters, usable),
+            Mine::Late(cache) => counters::free(&cache.counters, usable),
             Mine::Shared => {
                 if let Some(held) = shared::acquire() {
-                    count::free(&held.counters, usable);
+                    counters::free(&held.counters, usable);
                 }
             }
             Mine::Hardened(_) | Mine::Nothing => {}
@@ -640,8 +639,8 @@ pub unsafe fn usable_size(block: *const u8) -> usize {
     if block.is_null() {
         return 0;
     }
-    if debug_hooks::is_debugging()
-        && let Some(usable) = debug_hooks::usable_size(block)
+    if hooks::is_debugging()
+        && let Some(usable) = hooks::usable_size(block)
     {
         return usable;
     }

@@ -22,15 +22,13 @@
 //! Called by `door`, `foreign`, `sampling`, `shared`, `per_cpu` and `walk`.
 
 #[cfg(feature = "debug")]
-pub(crate) use with_stacks::at_exit;
-#[cfg(feature = "debug")]
 pub(super) use with_stacks::{
-    compare, draw_for_hardened, draw_for_shared, draw_large, each_live_at, free, has, make_pending,
-    realloc, serve, size, start,
+    compare, draw_for_hardened, draw_for_shared, draw_large, free, has, make_pending, realloc,
+    serve, size, start,
 };
 #[cfg(not(feature = "debug"))]
 pub(super) use without_stacks::{
-    compare, draw_for_hardened, draw_for_shared, each_live_at, free, has, realloc, size,
+    compare, draw_for_hardened, draw_for_shared, free, has, realloc, size,
 };
 
 /// Whether some blocks stand between guards.
@@ -57,8 +55,7 @@ mod with_stacks {
     use crate::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
     use crate::ticks;
 
-    pub(crate) use guards::at_exit;
-    pub(in crate::heap) use guards::{each_live_at, has};
+    pub(in crate::heap) use guards::has;
 
     /// Blocks whose frees were put off. Where there is no place, a block is never freed.
     static PUT_OFF: [AtomicPtr<u8>; 64] = [const { AtomicPtr::new(ptr::null_mut()) }; 64];
@@ -303,12 +300,5 @@ mod without_stacks {
 
     pub(in crate::heap) fn size(_call: Call, _block: *const u8) -> usize {
         0
-    }
-
-    pub(in crate::heap) fn each_live_at(
-        _unit: usize,
-        _visit: &mut dyn FnMut(usize, usize, u32) -> bool,
-    ) -> bool {
-        true
     }
 }

@@ -41,13 +41,10 @@
 #[doc(hidden)]
 pub mod assembly;
 mod control;
-mod count;
 mod cxx_forms;
-mod debug_hooks;
 mod defragment;
 mod door;
 mod exclusive;
-mod extent;
 mod fast;
 mod first_class;
 mod foreign;
@@ -66,26 +63,26 @@ mod tallies;
 #[cfg(not(feature = "debug"))]
 #[path = "tallies_nowhere.rs"]
 mod tallies;
-mod trace;
-mod walk;
 
-pub use crate::request::{ALIGNED, MALLOC, NEW, NEW_ARRAY, Origin, RUST};
-pub use crate::verdict::Verdict;
-pub use control::{comes_into_a_group, hardened_at_exit, hardens, keeps_tokens_apart};
-pub use control::{give_up_reserve, good_size, limit_address_space, owns, take_over, trim};
+pub use crate::extent::{
+    Access, UNBOUNDED, checks_bounds, has_debugged_room, has_room, is_outside, out_of_bounds, room,
+};
 #[cfg(any(test, feature = "observe"))]
 #[doc(hidden)]
-pub use debug_hooks::observe;
-pub use debug_hooks::{
+pub use crate::hooks::observe;
+pub use crate::hooks::{
     block_history, debug_at_exit, debug_has_stack, debug_is_interrupted, debug_looks_at_end,
     debug_prepare, debugging, fault, forget_code, guarding, is_guarded, keep, keep_new,
     lift_guards, poison, poisoned_bytes, put_guard_back, put_guards_back, remember_code,
 };
+pub use crate::request::{ALIGNED, MALLOC, NEW, NEW_ARRAY, Origin, RUST};
+pub use crate::trace::{trace_at_exit, traces};
+pub use crate::verdict::Verdict;
+pub use crate::walk::{Block, walk};
+pub use control::{comes_into_a_group, hardened_at_exit, hardens, keeps_tokens_apart};
+pub use control::{give_up_reserve, good_size, limit_address_space, owns, take_over, trim};
 pub use defragment::{free_uncached, malloc_uncached, should_move};
 pub use door::{allocate_of_token, realloc_to_nothing, usable_size};
-pub use extent::{
-    Access, UNBOUNDED, checks_bounds, has_debugged_room, has_room, is_outside, out_of_bounds, room,
-};
 pub use fast::{
     calloc, calloc_aligned, calloc_aligned_for, forward_sized_frees, free, free_aligned_from,
     free_from, free_sized, free_sized_aligned_from, free_sized_fast, free_sized_from, malloc,
@@ -96,10 +93,8 @@ pub use resize::{realloc, realloc_sized_from};
 pub use shared::raise_shared_caches;
 #[cfg(feature = "debug")]
 pub use tallies::{Allocations, CannotCount, count_begin, count_end, count_sites};
-pub use trace::{trace_at_exit, traces};
-pub use walk::{Block, walk};
 
-pub(crate) use count::totals;
+pub(crate) use crate::cache::counters::totals;
 pub(crate) use first_class::live as heaps_live;
 pub(crate) use foreign::passed_on;
 pub(crate) use start::{has_started, publish, publish_own};

@@ -21,10 +21,11 @@
 
 use core::ptr;
 
-use super::{SENTINEL, debug_hooks, foreign, tallies};
+use super::{SENTINEL, foreign, tallies};
 use crate::cache::magazines::{self, SharedCache};
 use crate::cache::{Cache, Hot, OwnCache};
 use crate::hardened;
+use crate::hooks;
 use crate::options;
 use crate::os::tls;
 
@@ -154,7 +155,7 @@ fn set_stub(shared: &'static SharedCache, marks: usize) {
 fn set(own: *mut u8, marks: usize, fast: *mut u8) {
     tls::set_own(own.map_addr(|address| address | marks));
     if !options::detailed()
-        && !debug_hooks::is_debugging()
+        && !hooks::is_debugging()
         && foreign::peer().is_none()
         && !tallies::counts_here()
     {

@@ -13,9 +13,10 @@
 
 use super::door::{Found, find};
 use super::guards;
-use super::{count, debug_hooks, fast, foreign, large, own_word, sampling, shared, tallies, trace};
-use crate::cache::Cache;
+use super::{fast, foreign, large, own_word, sampling, shared, tallies};
+use crate::cache::{Cache, counters};
 use crate::hardened;
+use crate::hooks;
 use crate::misuse::Call;
 use crate::options;
 use crate::os;
@@ -23,6 +24,7 @@ use crate::request::{MALLOC, Origin, Return};
 use crate::size_class::{self, MIN_ALIGN, SLAB_MAX};
 use crate::sync;
 use crate::ticks;
+use crate::trace;
 
 /// Blocks from so many bytes on get room to grow.
 const GROWS: usize = 256;
@@ -117,12 +119,12 @@ unsafe fn resize<const FROM: u8>(
         tallies::realloc_ends(block, new, size);
         return new;
     }
-    if debug_hooks::is_debugging() {
+    if hooks::is_debugging() {
         let align = known.is_some().then_some(align);
         let what = Return::new(Call::Realloc, Origin::of::<FROM>(), known, align);
         // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
         // promises.
-        if let Some(new) = unsafe { debug_hooks::realloc(block, size, what) } {
+        if let Some(new) = unsafe { hooks::realloc(block, size, what) } {
             if new.is_null() {
                 os::set_errno(os::ENOMEM);
             }
@@ -258,7 +260,7 @@ fn resize_large(unit: usize, block: *mut u8, size: usize) -> Option<*mut u8> {
         (after, moved) = (new.unit, new.block);
     }
     if options::detailed() {
-        count::live(large::usable(after) as i64 - before as i64);
+        counters::live(large::usable(after) as i64 - before as i64);
     }
     if sampling::is_on() && size > before {
         sampling::note_grown(after, moved, size, size - before);
@@ -291,7 +293,7 @@ fn resize_in_heap(unit: usize, block: *mut u8, size: usize, heap: &Cache) -> Opt
     ticks::catch_up();
     let (after, moved) = moved?;
     if options::detailed() {
-        count::live(large::usable(after) as i64 - before as i64);
+        counters::live(large::usable(after) as i64 - before as i64);
     }
     Some(moved)
 }

@@ -53,11 +53,12 @@ mod with_stacks {
 
     use super::super::door::{self, Found};
     use super::super::start::Mine;
-    use super::super::{debug_hooks, first_class, foreign, guards, large, per_cpu, shared, start};
+    use super::super::{first_class, foreign, guards, large, per_cpu, shared, start};
     use super::{Origin, Request, is_on};
     use crate::address_map::{Kind, MAP};
     use crate::cache::arrays::Gate;
     use crate::cache::{CACHES, Cache, Hot, OwnCache, Use, magazines, sampling};
+    use crate::hooks;
     use crate::misuse::Call;
     use crate::options::{self, Options};
     use crate::os;
@@ -135,7 +136,7 @@ mod with_stacks {
             _ => {}
         }
         let has_started = !matches!(start::mine(), Mine::Nothing);
-        let is_ours = foreign::peer().is_none() && !debug_hooks::is_debugging();
+        let is_ours = foreign::peer().is_none() && !hooks::is_debugging();
         if has_started && is_ours {
             BY.store(by as u8, Ordering::Relaxed);
             begin(period);

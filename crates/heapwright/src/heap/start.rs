@@ -33,7 +33,8 @@ use crate::sync::{self, Lock};
 use super::foreign;
 use super::fork::HANDLERS;
 use super::own_word::{self, Own};
-use super::{cxx_forms, debug_hooks, sampling, shared, trace};
+use super::{cxx_forms, sampling, shared};
+use crate::{hooks, trace};
 
 const NEW: u8 = 0;
 const READY: u8 = 1;
@@ -288,17 +289,17 @@ fn start() -> bool {
     }
     #[cfg(feature = "debug")]
     if !peered {
-        debug_hooks::start();
+        hooks::start();
         super::guards::start(options::get());
     }
     sync::prepare_owner_locks();
-    if !peered && !debug_hooks::is_debugging() {
+    if !peered && !hooks::is_debugging() {
         hardened::start(options::get(), super::guards::draw_for_hardened);
     }
-    if !peered && (debug_hooks::is_debugging() || hardened::is_on()) {
+    if !peered && (hooks::is_debugging() || hardened::is_on()) {
         cxx_forms::tell_apart();
     }
-    if !peered && !debug_hooks::is_debugging() && !hardened::is_on() {
+    if !peered && !hooks::is_debugging() && !hardened::is_on() {
         // Where there is no memory for shared caches there is hardly any for others.
         shared::start();
     }
@@ -322,7 +323,7 @@ fn join() {
         crate::debug::begun();
         // A profile may be begun later where other locks are held (`status`).
         crate::samples::join();
-        if foreign::peer().is_none() && !debug_hooks::is_debugging() && !hardened::is_on() {
+        if foreign::peer().is_none() && !hooks::is_debugging() && !hardened::is_on() {
             sampling::begun(options::get());
         }
     }

@@ -89,12 +89,12 @@ static RECORDER: Lock<Recorder> = Lock::new(Recorder::new());
 
 /// Whether calls are written down.
 #[inline(always)]
-pub(super) fn is_on() -> bool {
+pub(crate) fn is_on() -> bool {
     ON.load(Ordering::Relaxed)
 }
 
 /// Begins, where the options say so. Called once, while the heap starts.
-pub(super) fn start() {
+pub(crate) fn start() {
     let Some(prefix) = options::trace_file() else { return };
     if !os::on_thread_exit(Exit::Trace, thread_ends) {
         Line::new().text("no trace: the C library has no thread key left").write();
@@ -108,7 +108,7 @@ pub(super) fn start() {
 }
 
 /// Registers what must be done around a fork. The caller holds no lock.
-pub(super) fn begun() {
+pub(crate) fn begun() {
     if is_on() {
         fork::join(Part::Trace, &HANDLERS);
         // After all others: what is written then comes when the locks were given back.
@@ -118,7 +118,7 @@ pub(super) fn begun() {
 
 /// A block was got for a request. (Null: there was no memory, and nothing is written.)
 #[inline(always)]
-pub(super) fn allocated(request: Request, block: *mut u8) {
+pub(crate) fn allocated(request: Request, block: *mut u8) {
     if is_on() && !block.is_null() {
         write_allocated(request, block);
     }
@@ -139,7 +139,7 @@ fn write_allocated(Request { size, align, zero, .. }: Request, block: *mut u8) {
 
 /// A block, which is not null, is about to be given back.
 #[inline(always)]
-pub(super) fn freed(block: *mut u8) {
+pub(crate) fn freed(block: *mut u8) {
     if is_on() {
         write(Operation::Free { block: name(block) });
     }
@@ -148,7 +148,7 @@ pub(super) fn freed(block: *mut u8) {
 /// A block, which is not null, is about to change its size. True: this is the
 /// program's own call, and [`realloc_ends`] must follow.
 #[inline(always)]
-pub(super) fn realloc_begins(block: *mut u8) -> bool {
+pub(crate) fn realloc_begins(block: *mut u8) -> bool {
     is_on() && write_realloc(block)
 }
 
@@ -167,7 +167,7 @@ fn write_realloc(block: *mut u8) -> bool {
 /// It has changed its size, and may lie elsewhere; null: it is as it was.
 #[cold]
 #[inline(never)]
-pub(super) fn realloc_ends(block: *mut u8, size: usize) {
+pub(crate) fn realloc_ends(block: *mut u8, size: usize) {
     set_word(word() & !QUIET);
     write(if block.is_null() {
         Operation::ReallocFailed
