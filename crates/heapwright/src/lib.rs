@@ -84,6 +84,8 @@ mod request;
 mod samples;
 pub mod stats;
 pub mod status;
+#[cfg(feature = "debug")]
+mod tallies;
 #[cfg(any(feature = "std", feature = "debug"))]
 mod tally;
 mod trace;

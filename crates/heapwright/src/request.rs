@@ -20,6 +20,7 @@
 use heapwright_record::debug as record;
 
 use crate::misuse::Call;
+use crate::size_class;
 
 /// How a block is made, or given back.
 ///
@@ -137,6 +138,22 @@ impl Request {
         };
         Self { size, align, zero, origin }
     }
+
+    /// Whether there can be memory for it.
+    #[inline(always)]
+    pub(crate) const fn is_possible(self) -> bool {
+        self.size <= isize::MAX as usize && self.align <= isize::MAX as usize
+    }
+
+    /// The size class that serves it; `None` for a large block.
+    #[inline]
+    pub(crate) fn class(self) -> Option<usize> {
+        if self.align <= size_class::MIN_ALIGN {
+            (self.size <= size_class::SLAB_MAX).then(|| size_class::of(self.size.max(1)))
+        } else {
+            size_class::of_aligned(self.size, self.align)
+        }
+    }
 }
 
 #[cfg(feature = "debug")]
@@ -188,5 +205,19 @@ impl Return {
             _ => record::Call::Free,
         };
         Self { call, origin, size, align }
+    }
+
+    /// A call of `free`, which says nothing but the block.
+    pub(crate) const PLAIN: Self = Self::new(Call::Free, Origin::Malloc, None, None);
+
+    /// The call in a line about misuse.
+    pub(crate) const fn misused(&self) -> Call {
+        match self.call {
+            record::Call::Realloc | record::Call::RustRealloc => Call::Realloc,
+            record::Call::UsableSize => Call::UsableSize,
+            record::Call::HeapFree => Call::HeapFree,
+            _ if self.size.is_some() => Call::FreeSized,
+            _ => Call::Free,
+        }
     }
 }

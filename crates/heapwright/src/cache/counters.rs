@@ -5,6 +5,7 @@
 //! bytes needs a word that all threads share.
 
 use super::{CACHES, Counters, magazines};
+use crate::options;
 use crate::size_class::{self, SLAB_MAX};
 use crate::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use heapwright_record::Stats;
@@ -37,8 +38,14 @@ pub(crate) fn free(counters: &Counters, usable: usize) {
     live(-(usable as i64));
 }
 
-/// Counts a block that changed its size in place.
-pub(crate) fn live(change: i64) {
+/// Counts a block that changed its size in place, where each call is counted.
+pub(crate) fn resized(change: i64) {
+    if options::detailed() {
+        live(change);
+    }
+}
+
+fn live(change: i64) {
     let now = LIVE.fetch_add(change, Ordering::Relaxed) + change;
     if change > 0 && now > PEAK.load(Ordering::Relaxed) {
         PEAK.fetch_max(now, Ordering::Relaxed);

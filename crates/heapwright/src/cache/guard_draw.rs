@@ -27,7 +27,7 @@
 
 use core::cell::Cell;
 
-use super::{Cache, Use, sampling};
+use super::{Cache, sampling};
 use crate::os;
 use crate::poisson;
 use crate::sync;
@@ -256,7 +256,7 @@ impl Cache {
     /// Begins to draw, if the process does. The cache is about to be a thread's.
     pub(super) fn begin_guards(&self) {
         let draw = &self.guard_draw;
-        if rate() == 0 || self.owned_by() == Use::Heap {
+        if rate() == 0 || self.is_heap() {
             return;
         }
         draw.random.set(seed(core::ptr::from_ref(self).addr()));

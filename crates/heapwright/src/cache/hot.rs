@@ -6,7 +6,7 @@
 //!   48     list 1
 //!   ...
 //!   1312   base | limit | tag | sized tag            the thread's own copies
-//!   1344   outgoing batch | where a miss is served
+//!   1344   outgoing batch | the table of what serves all else
 //! ```
 //!
 //! An address map entry, exclusive-ored with the tag, is the offset of the
@@ -28,8 +28,9 @@ use core::ptr;
 use super::outgoing::Outgoing;
 use crate::address_map::{self, CLASS_STEP, Entry, MAP, SLAB_KINDS};
 use crate::remote::Block;
+use crate::request::{Origin, Return};
 use crate::size_class::{self, CLASSES, UNIT_SHIFT};
-use crate::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// The free blocks of one class: 16 bytes, so that an address map entry's kind
 /// is the offset of its list.
@@ -216,43 +217,49 @@ pub(crate) struct Hot {
     sized_tag: Cell<usize>,
     /// Blocks of another owner on their way home. In a stub there are none.
     pub(super) outgoing: Outgoing,
-    /// Where a miss is served: an [`OnMiss`], [`SHARED_COUNTED`], [`HARDENED`] or [`HARDENED_FULL`].
-    on_miss: AtomicU8,
+    /// What serves all that the lists do not: a [`Serve`]. An atomic, because a stub's changes under
+    /// its readers.
+    serve: AtomicPtr<Serve>,
 }
 
-/// Where a miss of the fast paths is served.
+/// One way to serve calls: what the fast paths call where their lists are not enough.
+///
+/// There is a static table for each way (`heap::start`). A hot part leads to one, so a function of a
+/// table knows what `hot` is, and asks nothing of the process's mode.
+#[repr(C)]
+pub(crate) struct Serve {
+    /// Serves `malloc(size)`, a slot's size, whose list in `hot` at `offset` is empty.
+    pub(crate) malloc: extern "C" fn(size: usize, hot: &Hot, offset: usize) -> *mut u8,
+    /// Frees a block by `free`, which is of no list of `hot`, and of another owner than the outgoing
+    /// batch. `residue` is what the tag of `hot` leaves of its unit's entry.
+    pub(crate) free: unsafe extern "C" fn(block: *mut u8, hot: &Hot, residue: Residue),
+    /// Frees a block by `free` whose unit `hot` does not know, or where no slot begins.
+    pub(crate) unknown: unsafe extern "C" fn(block: *mut u8, hot: &Hot, any: usize, unit: usize),
+    /// Serves `malloc(size)` of a large block.
+    pub(crate) large: fn(size: usize, hot: &Hot) -> *mut u8,
+    /// Serves any other call for memory. Null: there is no memory, and `errno` says so.
+    pub(crate) allocate:
+        fn(size: usize, align: usize, zero: bool, origin: Origin, hot: &Hot) -> *mut u8,
+    /// Frees a block, of which the call says more.
+    pub(crate) give_back: unsafe fn(block: *mut u8, hot: &Hot, what: Return),
+    /// Changes the size of a block.
+    pub(crate) resize: unsafe fn(block: *mut u8, size: usize, hot: &Hot, what: Return) -> *mut u8,
+    /// The same way where calls are drawn to be samples or guarded blocks, or itself.
+    pub(crate) drawn: &'static Serve,
+    /// The same way where none is.
+    pub(crate) plain: &'static Serve,
+}
+
+/// Which list what is left of a common block's entry names to the threads that read a stub.
 #[derive(Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum OnMiss {
-    /// In the thread's own cache, if this is its hot part; else at the door, the hardened heap's calls too.
-    Door = 0,
-    /// In a cache that threads share, behind this hot part.
-    Shared = 1,
-    /// In the cache of the CPU, by the door.
-    ByCpu = 2,
-    /// In the CPU's arrays. The heads of the lists say so first.
-    PerCpu = 3,
+pub(crate) enum Common {
+    /// None.
+    Nowhere,
+    /// That of the shared cache behind the stub.
+    ToShared,
+    /// That of the CPU's arrays.
+    ToCpu,
 }
-
-/// How the hardened heap serves a thread's calls.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Hardness {
-    /// Not at all.
-    None,
-    /// As it does by default.
-    Light,
-    /// With all that it can do.
-    Full,
-}
-
-const SHARED: u8 = OnMiss::Shared as u8;
-const BY_CPU: u8 = OnMiss::ByCpu as u8;
-const PER_CPU: u8 = OnMiss::PerCpu as u8;
-/// In a cache that threads share, where blocks are sampled.
-const SHARED_COUNTED: u8 = 4;
-/// At the door, which brings the call to the hardened heap; with all that this can do. No other number is greater.
-const HARDENED: u8 = 5;
-const HARDENED_FULL: u8 = 6;
 
 /// The tag of no owner.
 const NOBODY: usize = Entry::tag(address_map::NOBODY) as usize;
@@ -261,7 +268,7 @@ const _: () = assert!(Entry::tag(address_map::COMMON) < BIASED_TO_SHARED as u32)
 
 impl Hot {
     /// The lists of a thread that has no cache: empty, and of no owner.
-    pub(crate) const fn sentinel() -> Self {
+    pub(crate) const fn sentinel(serve: &'static Serve) -> Self {
         Self {
             descriptor: [0; 4],
             lists: [const { List { head: Head::new(), room: Cell::new(0), reciprocal: 0 } };
@@ -271,7 +278,7 @@ impl Hot {
             tag: NOBODY,
             sized_tag: Cell::new(NOBODY),
             outgoing: Outgoing::new(),
-            on_miss: AtomicU8::new(OnMiss::Door as u8),
+            serve: AtomicPtr::new(ptr::from_ref(serve).cast_mut()),
         }
     }
 
@@ -284,6 +291,7 @@ impl Hot {
     pub(crate) const BASE: usize = offset_of!(Hot, base);
     pub(crate) const LIMIT: usize = offset_of!(Hot, limit);
     pub(crate) const TAG: usize = offset_of!(Hot, tag);
+    pub(crate) const SERVE: usize = offset_of!(Hot, serve);
     /// Where a list's reciprocal is, from the list's offset on.
     pub(crate) const RECIPROCAL: usize = Self::LISTS + offset_of!(List, reciprocal);
 }
@@ -313,32 +321,32 @@ impl HotStub {
     /// be read for as long as there is, for nobody raises it: `readable` units' entries.
     pub(super) fn become_stub(
         &mut self,
-        on_miss: OnMiss,
+        serve: &'static Serve,
+        common: Common,
         readable: usize,
         forward_sized: bool,
         head: usize,
     ) {
         let hot = &mut self.0;
-        let common = Entry::tag(address_map::COMMON) as usize;
-        hot.tag = match on_miss {
-            OnMiss::Door | OnMiss::ByCpu => NOBODY,
-            OnMiss::Shared => common ^ BIASED_TO_SHARED,
-            OnMiss::PerCpu => common ^ BIASED_TO_CPU,
+        let tag = Entry::tag(address_map::COMMON) as usize;
+        hot.tag = match common {
+            Common::Nowhere => NOBODY,
+            Common::ToShared => tag ^ BIASED_TO_SHARED,
+            Common::ToCpu => tag ^ BIASED_TO_CPU,
         };
         for (class, list) in hot.lists.iter_mut().enumerate() {
             list.reciprocal = size_class::reciprocal(class);
         }
         hot.forward_sized(forward_sized);
-        hot.on_miss.store(on_miss as u8, Ordering::Relaxed);
+        hot.serve_by(serve);
         hot.base.set(MAP.base());
         hot.limit.store(readable, Ordering::Relaxed);
         self.set_heads(head);
     }
 
     /// Makes one of zeros by which every call of a thread comes to the hardened heap: it knows no unit.
-    pub(crate) fn become_hardened(&mut self, full: bool) {
-        self.become_stub(OnMiss::Door, 0, false, 0);
-        self.0.on_miss.store(if full { HARDENED_FULL } else { HARDENED }, Ordering::Relaxed);
+    pub(crate) fn become_hardened(&mut self, serve: &'static Serve) {
+        self.become_stub(serve, Common::Nowhere, 0, false, 0);
     }
 
     /// Makes all heads `head`: null, or negative.
@@ -363,15 +371,9 @@ impl HotStub {
         self.0.forward_sized(true);
     }
 
-    /// Where a miss is served.
-    pub(crate) fn on_miss(&self) -> OnMiss {
-        self.0.on_miss()
-    }
-
-    /// Has each miss of a shared cache counted first, or no more.
-    pub(super) fn count_misses(&self, count: bool) {
-        let on_miss = if count { SHARED_COUNTED } else { OnMiss::Shared as u8 };
-        self.0.on_miss.store(on_miss, Ordering::Relaxed);
+    /// Has calls drawn first, or no more.
+    pub(super) fn draw_calls(&self, drawn: bool) {
+        self.0.draw_calls(drawn);
     }
 
     /// Says which sequence `malloc` is: a thread arms it with the address of this.
@@ -386,66 +388,23 @@ impl Hot {
         self.sized_tag.set(if forward { NOBODY } else { self.tag });
     }
 
-    /// Where a miss is served.
+    /// What serves all that the lists do not.
     #[inline(always)]
-    pub(crate) fn on_miss(&self) -> OnMiss {
-        match self.on_miss.load(Ordering::Relaxed) {
-            SHARED | SHARED_COUNTED => OnMiss::Shared,
-            BY_CPU => OnMiss::ByCpu,
-            PER_CPU => OnMiss::PerCpu,
-            _ => OnMiss::Door,
-        }
+    pub(crate) fn serve(&self) -> &'static Serve {
+        // SAFETY: set, to a static table, before a fast word leads here.
+        unsafe { &*self.serve.load(Ordering::Relaxed) }
     }
 
-    /// Whether a miss is served in a cache that threads share, without being counted.
-    #[inline(always)]
-    pub(crate) fn misses_to_shared(&self) -> bool {
-        // As with the limit, the compiler makes no compare with memory of an atomic load.
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: a load of where misses go, which is what a relaxed one is.
-        unsafe {
-            core::arch::asm!(
-                "cmp byte ptr [{hot} + {on_miss}], {shared}",
-                "jne {other}",
-                hot = in(reg) self,
-                on_miss = const offset_of!(Hot, on_miss),
-                shared = const SHARED,
-                other = label { return false },
-                options(readonly, nostack),
-            );
-            true
-        }
-        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-        {
-            self.on_miss.load(Ordering::Relaxed) == SHARED
-        }
+    /// Sets it.
+    pub(crate) fn serve_by(&self, serve: &'static Serve) {
+        self.serve.store(ptr::from_ref(serve).cast_mut(), Ordering::Relaxed);
     }
 
-    /// How the hardened heap serves the thread's calls, if it does.
-    #[inline(always)]
-    pub(crate) fn hardness(&self) -> Hardness {
-        // One compare for all three, with memory.
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: a load of where misses go, which is what a relaxed one is.
-        unsafe {
-            core::arch::asm!(
-                "cmp byte ptr [{hot} + {on_miss}], {hardened}",
-                "je {light}",
-                "ja {full}",
-                hot = in(reg) self,
-                on_miss = const offset_of!(Hot, on_miss),
-                hardened = const HARDENED,
-                light = label { return Hardness::Light },
-                full = label { return Hardness::Full },
-                options(readonly, nostack),
-            );
-            Hardness::None
-        }
-        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-        match self.on_miss.load(Ordering::Relaxed) {
-            HARDENED => Hardness::Light,
-            HARDENED_FULL => Hardness::Full,
-            _ => Hardness::None,
+    /// Has calls drawn first, or no more. (Nothing of a cache that no thread has had yet.)
+    pub(super) fn draw_calls(&self, drawn: bool) {
+        if !self.serve.load(Ordering::Relaxed).is_null() {
+            let serve = self.serve();
+            self.serve_by(if drawn { serve.drawn } else { serve.plain });
         }
     }
 
@@ -477,6 +436,12 @@ impl Hot {
     #[inline(always)]
     pub(crate) fn is_large_head(&self, residue: Residue) -> bool {
         residue.0 ^ self.tag == Entry::LARGE_HEAD.0 as usize
+    }
+
+    /// The entry that `residue` is what is left of.
+    #[inline(always)]
+    pub(crate) fn entry(&self, residue: Residue) -> Entry {
+        Entry((residue.0 ^ self.tag) as u32)
     }
 
     /// As [`Hot::residue_of`], of any unit that the map knows, whatever the limit is.
@@ -578,21 +543,41 @@ impl Hot {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     extern crate std;
 
+    /// A table that serves nothing.
+    pub(in crate::cache) static NOTHING: Serve = {
+        extern "C" fn malloc(_size: usize, _hot: &Hot, _offset: usize) -> *mut u8 {
+            ptr::null_mut()
+        }
+        extern "C" fn free(_block: *mut u8, _hot: &Hot, _residue: Residue) {}
+        extern "C" fn unknown(_block: *mut u8, _hot: &Hot, _any: usize, _unit: usize) {}
+        Serve {
+            malloc,
+            free,
+            unknown,
+            large: |_, _| ptr::null_mut(),
+            allocate: |_, _, _, _, _| ptr::null_mut(),
+            give_back: |_, _, _| (),
+            resize: |_, _, _, _| ptr::null_mut(),
+            drawn: &NOTHING,
+            plain: &NOTHING,
+        }
+    };
+
     /// A hot part that nothing was made of yet.
     fn zeros() -> Hot {
-        Hot::sentinel()
+        Hot::sentinel(&NOTHING)
     }
 
     /// Compiles only if there is one way to read `Hot as Exclusive<_>`, that is, if `Hot`
     /// cannot be shared.
     #[test]
     fn a_threads_own_cannot_be_shared_and_a_closed_one_can() {
-        trait Exclusive<OnMiss> {
+        trait Exclusive<A> {
             fn is_exclusive() {}
         }
         impl<T> Exclusive<()> for T {}
@@ -606,7 +591,7 @@ mod tests {
     #[test]
     fn the_limit_of_a_closed_one_is_lowered_under_its_readers() {
         let mut stub = HotStub(zeros());
-        stub.become_stub(OnMiss::Shared, 0, false, 0);
+        stub.become_stub(&NOTHING, Common::ToShared, 0, false, 0);
         let stub = &stub;
         std::thread::scope(|threads| {
             threads.spawn(|| stub.lower_limit(0));
@@ -623,7 +608,7 @@ mod tests {
     #[test]
     fn a_limit_is_lowered_and_never_raised() {
         let mut stub = HotStub(zeros());
-        stub.become_stub(OnMiss::Shared, 7, false, 0);
+        stub.become_stub(&NOTHING, Common::ToShared, 7, false, 0);
         stub.lower_limit(9);
         assert!(stub.0.knows(6) && !stub.0.knows(7));
         stub.lower_limit(3);

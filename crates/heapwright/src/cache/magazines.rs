@@ -42,7 +42,8 @@ use super::stash::{self, Stash};
 use super::visit::{self, Thief};
 use super::withheld::{Polls, Withheld};
 use super::{
-    Allocated, Counters, Hot, HotStub, List, OnMiss, abandoned, arrays, first_length, scavenger,
+    Allocated, Common, Counters, Hot, HotStub, List, Serve, abandoned, arrays, first_length,
+    scavenger,
 };
 use crate::address_map::MAP;
 use crate::chunk;
@@ -160,12 +161,12 @@ pub(crate) fn of(stub: &Hot) -> &'static SharedCache {
 }
 
 /// Makes one. `None`: there is no memory.
-fn make(number: usize, on_miss: OnMiss) -> Option<&'static SharedCache> {
+fn make(number: usize, serve: &'static Serve, common: Common) -> Option<&'static SharedCache> {
     // SAFETY: zero is valid for all of it.
     let slot = unsafe { SharedCache::make(number) }?;
     let (stub, magazines) = slot.parts_mut();
     let forward_sized = super::FORWARD_SIZED.load(Ordering::Relaxed);
-    stub.become_stub(on_miss, chunk::expose_table(), forward_sized, 0);
+    stub.become_stub(serve, common, chunk::expose_table(), forward_sized, 0);
     for class in 0..CLASSES {
         magazines.lists[class].reciprocal = size_class::reciprocal(class);
         magazines.bins[class].want.set(first_length(class) as u32);
@@ -181,29 +182,43 @@ pub(super) static RAISING: Lock<()> = Lock::new(());
 /// Has each `malloc` by a cache that threads share counted first (`sampling`), or no more.
 #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "nothing is sampled without stacks"))]
 pub(super) fn count_calls(counted: bool) {
-    for cache in ALL.all().filter(|cache| cache.front().on_miss() == OnMiss::Shared) {
-        cache.front().count_misses(counted);
+    for cache in ALL.all() {
+        cache.front().draw_calls(counted);
     }
 }
 
-/// Raises the number of caches. Returns how many there are.
-pub(crate) fn raise(count: usize, on_miss: OnMiss) -> usize {
+/// Whether the caches are CPUs'.
+static ARE_OF_CPUS: AtomicBool = AtomicBool::new(false);
+
+/// Whether the caches are CPUs', each behind the CPU's arrays, where there are some.
+pub(super) fn are_of_cpus() -> bool {
+    ARE_OF_CPUS.load(Ordering::Relaxed)
+}
+
+/// Raises the number of caches, which `serve` serves. Returns how many there are.
+pub(crate) fn raise(count: usize, serve: &'static Serve) -> usize {
     let _one = RAISING.lock();
-    let made = ALL.raise(count, |number| make(number, on_miss));
+    let made = ALL.raise(count, |number| make(number, serve, Common::ToShared));
     sampling::look_again(count_calls);
     stash::note_made(made.max(1));
     made
 }
 
 /// Makes the CPUs' caches, `count` of them, and their arrays where there can be some (`arrays::prepare`). False:
-/// there is no memory.
-pub(crate) fn start_by_cpu(count: usize, descriptor: Option<&[u64; 4]>) -> bool {
+/// there is no memory. `serve` serves the caches, `gate` the arrays.
+pub(crate) fn start_by_cpu(
+    count: usize,
+    serve: &'static Serve,
+    gate: &'static Serve,
+    descriptor: Option<&[u64; 4]>,
+) -> bool {
     let _one = RAISING.lock();
-    let made = ALL.raise(count, |number| make(number, OnMiss::ByCpu)) > 0;
+    ARE_OF_CPUS.store(true, Ordering::Relaxed);
+    let made = ALL.raise(count, |number| make(number, serve, Common::Nowhere)) > 0;
     // Those of CPUs that are only possible keep nothing.
     stash::note_made(os::cpus().min(count));
     if made && arrays::gate().is_none() {
-        arrays::start(descriptor);
+        arrays::start(gate, descriptor);
     }
     made
 }
@@ -640,7 +655,7 @@ mod tests {
         use crate::address_map::Entry;
         use crate::chunk::Want;
         assert!(crate::substrate::open_and_begin());
-        assert!(raise(1, OnMiss::Shared) >= 1);
+        assert!(raise(1, &super::super::hot::tests::NOTHING) >= 1);
         let run = chunk::take(1, 1, Want::Any, Entry::LARGE_HEAD, Entry::large_rest).unwrap();
         let reached = || ALL.acquire_this(ALL.slot(0));
         let Some(held) = reached() else { return };

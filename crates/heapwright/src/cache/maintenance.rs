@@ -25,8 +25,7 @@
 
 use super::central;
 use super::depot::DepotChain;
-use super::hot::OnMiss;
-use super::magazines::{ALL, Magazines, SharedCache, tend_all};
+use super::magazines::{ALL, Magazines, SharedCache, are_of_cpus, tend_all};
 use super::withheld::PAUSE_NS;
 use crate::cache::arrays;
 use crate::chunk;
@@ -77,19 +76,17 @@ pub(super) fn ask_all(now: u32, pause_ns: u64) {
         AGAIN.store(0, Ordering::Relaxed);
     }
     for cache in ALL.all().filter(|cache| !is_asked(cache)) {
-        match cache.front().on_miss() {
-            OnMiss::Shared => cache.ask_to_poll(true),
-            _ => _ = arrays::divert(cache.number(), true),
+        if are_of_cpus() {
+            _ = arrays::divert(cache.number(), true);
+        } else {
+            cache.ask_to_poll(true);
         }
     }
 }
 
 /// Whether operations by a cache poll.
 fn is_asked(cache: &SharedCache) -> bool {
-    match cache.front().on_miss() {
-        OnMiss::Shared => cache.is_asked_to_poll(),
-        _ => arrays::is_diverted(cache.number()),
-    }
+    if are_of_cpus() { arrays::is_diverted(cache.number()) } else { cache.is_asked_to_poll() }
 }
 
 /// What changes in how operations come by.
@@ -115,20 +112,17 @@ impl Magazines {
         let poll = turn == Turn::Begin;
         // SAFETY: all magazines are in a slot of `ALL`.
         let cache = unsafe { SharedCache::containing(self) };
-        match cache.front().on_miss() {
-            OnMiss::Shared => {
-                cache.ask_to_poll(poll);
-                if turn == Turn::Enough && !self.has_withheld.replace(true) {
-                    self.withhold_lists();
-                }
+        if !are_of_cpus() {
+            cache.ask_to_poll(poll);
+            if turn == Turn::Enough && !self.has_withheld.replace(true) {
+                self.withhold_lists();
             }
+        } else if !arrays::divert(cache.number(), poll) {
             // Not done: operations stay slow, and the next one tries again.
-            _ if !arrays::divert(cache.number(), poll) => self.polls.left.set(1),
+            self.polls.left.set(1);
+        } else if turn == Turn::Enough && !self.has_withheld.replace(true) {
             // What the arrays hold would serve a program that becomes quiet, which would poll no more.
-            _ if turn == Turn::Enough && !self.has_withheld.replace(true) => {
-                arrays::drain(cache.number(), false);
-            }
-            _ => {}
+            arrays::drain(cache.number(), false);
         }
     }
 

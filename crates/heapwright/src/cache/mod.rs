@@ -61,7 +61,7 @@ use crate::registry::exclusive::{Exclusive, Member};
 use crate::remote::{Block, RemoteStack, Tenure};
 use crate::size_class::{self, CLASSES, UNIT};
 use crate::slab::Slab;
-use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{OwnerLock, Owning, QuickOwning};
 use crate::unit_list::{ByOwner, BySize, UnitList};
 
@@ -70,7 +70,7 @@ use depot::{Depot, DepotChain};
 use guard_draw::GuardDraw;
 use hand_over::HandOver;
 pub(crate) use hand_over::is_much_handed_over;
-pub(crate) use hot::{Hardness, Hot, HotStub, List, OnMiss, Residue};
+pub(crate) use hot::{Common, Hot, HotStub, List, Residue, Serve};
 pub(crate) use outgoing::{send, send_along};
 use room::Room;
 use sampling::Sampling;
@@ -142,11 +142,16 @@ pub(crate) struct Counters {
 
 /// What owns the cache.
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum Use {
     /// A thread, or a thread that is dead.
-    Thread,
+    Thread = 0,
     /// A first-class heap.
-    Heap,
+    Heap = 1,
+    /// All threads that have no cache: their cache is gone, or cannot be had.
+    Late = 2,
+    /// The samples of a heap profile.
+    Samples = 3,
 }
 
 /// Everything one thread (or one first-class heap) allocates from. Zero but
@@ -186,7 +191,7 @@ pub(crate) struct Cache {
     thief: Thief,
     /// Whether units of slabs go to the stash: not while its thread ends, nor after.
     keeps_units: Cell<bool>,
-    is_heap: AtomicBool,
+    owned_by: AtomicU8,
     /// It rests and has kept its blocks, for the thread that adopts it.
     is_warm: Cell<bool>,
     /// Its thread has ended.
@@ -219,6 +224,25 @@ impl OwnCache {
     /// It is the calling thread's, which has its tenure until it ends.
     #[inline(always)]
     pub(crate) unsafe fn of(cache: &'static Cache) -> Self {
+        Self(cache, PhantomData)
+    }
+
+    /// [`OwnCache::of`], by the hot part.
+    ///
+    /// # Safety
+    ///
+    /// As there; `hot` is what the calling thread's fast word leads to, or its own word.
+    #[inline(always)]
+    pub(crate) unsafe fn of_hot(hot: &Hot) -> Self {
+        const { assert!(core::mem::offset_of!(Cache, hot) == 0) };
+        // SAFETY: a cache begins with its hot part, and the caller says that this is one.
+        #[cfg(not(miri))]
+        let cache = unsafe { &*core::ptr::from_ref(hot).cast::<Cache>() };
+        // The word may lead to all of the cache, a reference to the hot part only to that.
+        // SAFETY: the own word of a thread with such a cache leads there.
+        #[cfg(miri)]
+        let cache = unsafe { &*crate::os::tls::own().cast::<Cache>() };
+        debug_assert!(core::ptr::eq(hot, &raw const cache.hot));
         Self(cache, PhantomData)
     }
 
@@ -319,15 +343,25 @@ impl Cache {
 
     /// What owns it.
     pub(crate) fn owned_by(&self) -> Use {
-        if self.is_heap.load(Ordering::Relaxed) { Use::Heap } else { Use::Thread }
+        match self.owned_by.load(Ordering::Relaxed) {
+            0 => Use::Thread,
+            1 => Use::Heap,
+            2 => Use::Late,
+            _ => Use::Samples,
+        }
     }
 
-    /// Makes it a first-class heap's.
-    pub(crate) fn become_heap(&self) {
-        // What it hands out is counted by the door.
+    /// Whether no thread owns it, so that its lock is taken for each call.
+    pub(crate) fn is_heap(&self) -> bool {
+        self.owned_by() != Use::Thread
+    }
+
+    /// Makes it a heap, whose lock is taken for each call.
+    pub(crate) fn become_heap(&self, owned_by: Use) {
+        // What it hands out is counted elsewhere.
         self.end_sampling();
         self.end_guards();
-        self.is_heap.store(true, Ordering::Relaxed);
+        self.owned_by.store(owned_by as u8, Ordering::Relaxed);
     }
 
     /// What other threads freed.

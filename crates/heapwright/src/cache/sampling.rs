@@ -182,6 +182,7 @@ impl Cache {
     /// Has refills, and large blocks, looked at from now on, or not.
     pub(super) fn watch(&self, watches: bool) {
         self.sampling.is_watched.set(watches);
+        self.hot.draw_calls(watches);
         self.stash.count_fetches(watches);
     }
 
@@ -288,7 +289,7 @@ impl Cache {
     /// The block is of `class` and a slab of this cache, and free from now on.
     #[inline]
     #[must_use]
-    pub(super) unsafe fn put_listed(&self, class: usize, block: *mut Block) -> bool {
+    pub(crate) unsafe fn put_listed(&self, class: usize, block: *mut Block) -> bool {
         if self.sampling.is_on() {
             // SAFETY: just checked, and as the caller promises.
             return unsafe { self.put_sampled(class * CLASS_STEP, block) };

@@ -41,28 +41,19 @@
 #[doc(hidden)]
 pub mod assembly;
 mod control;
-mod cxx_forms;
-mod defragment;
-mod door;
-mod exclusive;
+mod cpu;
+mod drawn;
 mod fast;
-mod first_class;
 mod foreign;
 mod fork;
-pub(crate) mod guards;
 mod large;
-mod own_word;
-pub(crate) mod per_cpu;
+mod modes;
+mod observed;
+mod own;
 mod resize;
-pub(crate) mod sampling;
 mod shared;
-mod source;
 mod start;
-#[cfg(feature = "debug")]
-mod tallies;
-#[cfg(not(feature = "debug"))]
-#[path = "tallies_nowhere.rs"]
-mod tallies;
+mod words;
 
 pub use crate::extent::{
     Access, UNBOUNDED, checks_bounds, has_debugged_room, has_room, is_outside, out_of_bounds, room,
@@ -76,45 +67,47 @@ pub use crate::hooks::{
     lift_guards, poison, poisoned_bytes, put_guard_back, put_guards_back, remember_code,
 };
 pub use crate::request::{ALIGNED, MALLOC, NEW, NEW_ARRAY, Origin, RUST};
+#[cfg(feature = "debug")]
+pub use crate::tallies::{Allocations, CannotCount, count_sites};
 pub use crate::trace::{trace_at_exit, traces};
 pub use crate::verdict::Verdict;
 pub use crate::walk::{Block, walk};
+pub use control::{Heap, free_uncached, malloc_uncached, realloc_to_nothing, should_move};
 pub use control::{comes_into_a_group, hardened_at_exit, hardens, keeps_tokens_apart};
 pub use control::{give_up_reserve, good_size, limit_address_space, owns, take_over, trim};
-pub use defragment::{free_uncached, malloc_uncached, should_move};
-pub use door::{allocate_of_token, realloc_to_nothing, usable_size};
 pub use fast::{
     calloc, calloc_aligned, calloc_aligned_for, forward_sized_frees, free, free_aligned_from,
     free_from, free_sized, free_sized_aligned_from, free_sized_fast, free_sized_from, malloc,
     malloc_aligned, malloc_aligned_fast, malloc_aligned_for, malloc_fast, malloc_medium_fast,
 };
-pub use first_class::Heap;
+pub use foreign::usable_size;
+pub use observed::allocate_of_token;
 pub use resize::{realloc, realloc_sized_from};
 pub use shared::raise_shared_caches;
 #[cfg(feature = "debug")]
-pub use tallies::{Allocations, CannotCount, count_begin, count_end, count_sites};
+pub use start::{count_begin, count_end};
 
 pub(crate) use crate::cache::counters::totals;
-pub(crate) use first_class::live as heaps_live;
+pub(crate) use control::live as heaps_live;
 pub(crate) use foreign::passed_on;
 pub(crate) use start::{has_started, publish, publish_own};
 
-use crate::cache::Hot;
+/// Orders to sample, for a profile.
+#[cfg(feature = "debug")]
+pub(crate) mod sampling {
+    pub(crate) use super::drawn::{By, by, end, end_if};
+    pub(crate) use super::start::begin_if_possible;
+}
+
 use crate::os;
-
-/// The lists of a thread that has no cache. Never written to.
-#[repr(transparent)]
-pub(crate) struct Sentinel(#[allow(dead_code, reason = "used by address alone")] Hot);
-
-// SAFETY: its lists are empty and its tag is nobody's, so no path writes to it.
-unsafe impl Sync for Sentinel {}
+use modes::Front;
 
 // `used`: linkers that read each library once must take this file along, for it defines
 // the words that locks ask for, and those are in the library behind this one.
 #[used]
-static SENTINEL: Sentinel = Sentinel(Hot::sentinel());
+static SENTINEL: Front = Front::new(&start::FIRST);
 
-// Every thread's fast word leads there until the thread has a cache.
+// Every thread's fast word leads there until the thread has made its first call.
 os::tls::define_words!(SENTINEL);
 
 #[cfg(test)]

@@ -58,7 +58,7 @@ use core::ptr;
 
 use super::LARGE;
 use super::depot::DepotChain;
-use super::hot::{AREA_BIAS, Hot, HotStub, OnMiss};
+use super::hot::{AREA_BIAS, Common, Hot, HotStub, Serve};
 use super::magazines::{self, MIDDLE, MOST};
 use super::{FORWARD_SIZED, central, sampling, stash};
 use crate::address_map::{CLASS_STEP, MAP};
@@ -206,7 +206,7 @@ pub(crate) fn prepare() -> bool {
 
 /// Sets the arrays up, which [`prepare`] has found possible. Once. `descriptor` is that of
 /// a `malloc` outside this library, if there is one: see `heap::assembly`.
-pub(crate) fn start(descriptor: Option<&[u64; 4]>) -> bool {
+pub(crate) fn start(serve: &'static Serve, descriptor: Option<&[u64; 4]>) -> bool {
     // What fails once is not tried again.
     let is_ready = IS_READY.swap(false, Ordering::Relaxed);
     let Some(offset) = rseq::offset().filter(|_| is_ready) else { return false };
@@ -224,7 +224,8 @@ pub(crate) fn start(descriptor: Option<&[u64; 4]>) -> bool {
     }
     let forward_sized = FORWARD_SIZED.load(Ordering::Relaxed);
     HEAD.store(head, Ordering::Relaxed);
-    made.hot.become_stub(OnMiss::PerCpu, chunk::expose_table(), forward_sized, head);
+    let readable = chunk::expose_table();
+    made.hot.become_stub(serve, Common::ToCpu, readable, forward_sized, head);
     if let Some(descriptor) = descriptor {
         made.hot.describe_sequence(*descriptor);
     }

@@ -1,39 +1,35 @@
-//! Sampling: where the heap makes samples for a heap profile, and reports their frees.
+//! Drawn blocks: the samples of a heap profile, and blocks that stand between guards (`guard=sample`).
 //!
 //! ```text
-//!   a thread's own cache    says when a sample is due                    (`cache::sampling`)  --+
-//!   a cache that is shared  each call comes here, and is counted  ------------------------------+--> sample
-//!   a first-class heap      each call is counted; its sample stays in that heap                 |
-//!                                                                                               v
-//!   the block: from the samples' heap, a first-class heap of its own             its record: `samples`
+//!   a thread's own cache    says when one is due   (`cache::sampling`, `cache::guard_draw`) --+
+//!   a cache that is shared  its refills and calls are counted  --------------------------------+--> made here
+//!   a first-class heap      each call is counted; its sample stays in that heap                |
+//!                                                                                              v
+//!   a sample          of the samples' heap, which is a first-class one; its record: `samples`
+//!   a guarded block   of the heap of guarded blocks, with its records: `debug::guards`
 //! ```
 //!
-//! A sample is known by its owner: samples have slabs and large blocks of their own, so each `free` of one, by any
-//! thread, takes the slow path of first-class heaps' blocks, and other frees look nothing up.
+//! Both are known by their unit's entry, so each `free` of one, by any thread, takes the slow path of
+//! blocks of others, and other frees look nothing up.
 //!
-//! A signal handler that interrupted its thread in a slow operation makes no sample. A sample that it frees is *put
-//! off*: linked into a list, and freed with the next sample that is made or freed.
+//! Neither is made by a signal handler that interrupted its thread in a slow operation, or while a
+//! fork holds all locks. One that such a handler frees is *put off*, and freed with the next one that
+//! is made or freed.
 //!
-//! In a build without the feature `debug` there are no stacks, and nothing is ever sampled.
+//! The hardened heap asks for guarded blocks where a thread's ring has to be refilled; its large blocks
+//! have guards in any case.
 //!
-//! Called by `door`, `resize` and `first_class`.
+//! In a build without the feature `debug` there are no stacks, and nothing is ever drawn.
+//!
+//! Called by the rest of `heap`. Which call has a block drawn is decided in `observed`.
 
-use crate::request::{Origin, Request};
-
 #[cfg(feature = "debug")]
-pub(super) use with_stacks::begun;
-#[cfg(feature = "debug")]
-pub(crate) use with_stacks::{By, begin_if_possible, by, end, end_if};
-#[cfg(feature = "debug")]
-pub(super) use with_stacks::{
-    allocate, allocate_by_cpu, allocate_shared, free_slot, is_owner, note_destroyed, note_freed,
-    note_grown, note_made, note_resized, put_back, puts_off, serve_watched, take,
-};
+pub(super) use with_stacks::*;
 #[cfg(not(feature = "debug"))]
-pub(super) use without_stacks::{
-    allocate, allocate_by_cpu, allocate_shared, free_slot, is_owner, note_destroyed, note_freed,
-    note_grown, note_made, note_resized, put_back, puts_off, serve_watched, take,
-};
+pub(super) use without_stacks::*;
+
+#[cfg(feature = "debug")]
+pub(crate) use with_stacks::{By, by, end, end_if};
 
 /// Whether some calls are looked at, to be sampled or served with a guarded block.
 #[inline(always)]
@@ -43,27 +39,34 @@ pub(super) fn is_watched() -> bool {
 
 /// Whether blocks are sampled.
 #[inline(always)]
-pub(super) fn is_on() -> bool {
+pub(super) fn is_sampling() -> bool {
     cfg!(feature = "debug") && crate::cache::sampling::period() != 0
+}
+
+/// Whether some blocks stand between guards.
+#[inline(always)]
+pub(super) fn is_guarding() -> bool {
+    cfg!(feature = "debug") && crate::cache::guard_draw::rate() != 0
 }
 
 #[cfg(feature = "debug")]
 mod with_stacks {
-    use core::ptr;
+    use core::ptr::{self, NonNull};
 
-    use super::super::door::{self, Found};
-    use super::super::start::Mine;
-    use super::super::{first_class, foreign, guards, large, per_cpu, shared, start};
-    use super::{Origin, Request, is_on};
+    use super::super::{large, words};
+    use super::is_sampling;
     use crate::address_map::{Kind, MAP};
-    use crate::cache::arrays::Gate;
-    use crate::cache::{CACHES, Cache, Hot, OwnCache, Use, magazines, sampling};
-    use crate::hooks;
+    use crate::cache::guard_draw::{self, Draw};
+    use crate::cache::{CACHES, Cache, OwnCache, Use, sampling};
+    use crate::debug::guards::{self, Made};
+    use crate::hardened;
+    use crate::memory_limit;
     use crate::misuse::Call;
-    use crate::options::{self, Options};
+    use crate::options::{self, GUARDS_PACED, Hardening, Options};
     use crate::os;
     use crate::poisson;
     use crate::remote::Block;
+    use crate::request::{Origin, Request, Return};
     use crate::samples;
     use crate::size_class;
     use crate::sync;
@@ -72,24 +75,44 @@ mod with_stacks {
     };
     use crate::ticks;
 
+    pub(in crate::heap) use guards::has;
+
     /// The heap that samples are in, and its id: no cache has 0.
     static HEAP: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
     static OWNER: AtomicU32 = AtomicU32::new(0);
     /// Whether first-class heaps have samples.
     static HEAPS_HAVE: AtomicBool = AtomicBool::new(false);
-    /// Samples whose frees were put off.
-    static PUT_OFF: AtomicPtr<Block> = AtomicPtr::new(ptr::null_mut());
+    /// Blocks whose frees were put off. Where there is no place, a block is never freed.
+    static PUT_OFF: [AtomicPtr<u8>; 64] = [const { AtomicPtr::new(ptr::null_mut()) }; 64];
+    static HAS_PUT_OFF: AtomicBool = AtomicBool::new(false);
 
     /// Counts the bytes of calls that are counted one by one: one for a CPU, or for some of the shared caches or threads, so that
     /// few threads use one at a time.
     #[repr(align(64))]
-    struct Counter {
+    pub(in crate::heap) struct Counter {
         left: AtomicI64,
         random: AtomicU64,
     }
-    const COUNTERS: usize = 64;
-    static COUNTED: [Counter; COUNTERS] =
+    pub(in crate::heap) const COUNTERS: usize = 64;
+    pub(in crate::heap) static COUNTED: [Counter; COUNTERS] =
         [const { Counter { left: AtomicI64::new(0), random: AtomicU64::new(0) } }; COUNTERS];
+
+    /// Does what the options say of guards. The heap starts, and no thread has a cache yet.
+    #[cold]
+    pub(in crate::heap) fn start(options: &Options) {
+        if options.guards != 0 {
+            guards::start(options);
+            crate::stacks::prepare();
+            let every = (options.guards != GUARDS_PACED).then_some(options.guards);
+            if options.hardening == Hardening::Off {
+                guard_draw::begin(every);
+            } else {
+                guard_draw::begin_apart(every);
+                // The hardened heap must manage with 4 KiB of stack.
+                crate::stacks::spare_foreign_stacks();
+            }
+        }
+    }
 
     /// Does what the options say. The heap has started, and the caller holds no lock.
     #[cold]
@@ -123,11 +146,12 @@ mod with_stacks {
 
     /// Whether blocks are sampled on this behalf.
     pub(crate) fn by(by: By) -> bool {
-        is_on() && BY.load(Ordering::Relaxed) == by as u8
+        is_sampling() && BY.load(Ordering::Relaxed) == by as u8
     }
 
-    /// [`begin`], if the heap can be started and `malloc` is its own. False: it cannot, or the program decides.
-    pub(crate) fn begin_if_possible(period: usize, by: By) -> bool {
+    /// [`begin`], if that is possible: the heap can be started, and `malloc` is its own. False: it is not, or the program
+    /// decides.
+    pub(crate) fn begin_if(is_possible: impl FnOnce() -> bool, period: usize, by: By) -> bool {
         match by {
             By::Program => PROGRAM_DECIDES.store(true, Ordering::Relaxed),
             By::Tracer if PROGRAM_DECIDES.load(Ordering::Relaxed) => return false,
@@ -135,13 +159,12 @@ mod with_stacks {
             _ if !samples::has_joined() => return false,
             _ => {}
         }
-        let has_started = !matches!(start::mine(), Mine::Nothing);
-        let is_ours = foreign::peer().is_none() && !hooks::is_debugging();
-        if has_started && is_ours {
+        if is_possible() {
             BY.store(by as u8, Ordering::Relaxed);
             begin(period);
+            return true;
         }
-        has_started && is_ours
+        false
     }
 
     /// Samples a block every `period` bytes, on average, from now on. The heap has started.
@@ -177,9 +200,9 @@ mod with_stacks {
     /// Has runs of units sampled if blocks are. One thread may begin while another one ends: what was set last counts for both.
     fn sample_runs() {
         loop {
-            let are_blocks = is_on();
+            let are_blocks = is_sampling();
             samples::sample_runs(are_blocks);
-            if are_blocks == is_on() {
+            if are_blocks == is_sampling() {
                 return;
             }
         }
@@ -197,7 +220,7 @@ mod with_stacks {
 
         /// Counts a block of `size` bytes. False: it is to be a sample.
         #[inline(always)]
-        fn count(&self, size: usize) -> bool {
+        pub(in crate::heap) fn count(&self, size: usize) -> bool {
             // What another thread counts just now may be lost, which is seldom, and no block's fault.
             let left = self.left.load(Ordering::Relaxed);
             if left > size as i64 {
@@ -209,144 +232,26 @@ mod with_stacks {
         }
     }
 
-    fn counter() -> &'static Counter {
+    /// The counter of calls of the calling thread that has no cache of its own.
+    pub(in crate::heap) fn counter() -> &'static Counter {
         let token = os::thread_token() as u64;
         &COUNTED[(token.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize % COUNTERS]
     }
 
     /// Bytes that a request counts for.
-    fn counted(request: Request) -> usize {
+    pub(in crate::heap) fn counted(request: Request) -> usize {
         request.class().map_or(request.size, size_class::size)
     }
 
-    /// Serves a request of the calling thread's: with a sample, if it is to be one. Null: there is no memory.
-    #[cold]
-    #[inline(never)]
-    pub(in crate::heap) fn allocate(
-        size: usize,
-        align: usize,
-        zero: bool,
-        origin: Origin,
-    ) -> *mut u8 {
-        // In registers up to here, so that a call that is not sampled need not store it.
-        let request = Request { size, align, zero, origin };
-        if size > isize::MAX as usize || align > isize::MAX as usize {
-            return door::done(request, ptr::null_mut());
-        }
-        door::done(request, serve(request, start::mine()))
-    }
-
-    /// Serves a request for which the thread's own cache has given nothing, perhaps because a guarded block or a sample was
-    /// due. Null: there is no memory.
-    #[cold]
-    #[inline(never)]
-    pub(in crate::heap) fn serve_watched(request: Request, cache: OwnCache) -> *mut u8 {
-        match guards::make_pending(request, cache) {
-            Some(block) => block.as_ptr(),
-            None => allocate_unsampled(request, cache),
-        }
-    }
-
-    /// Serves a request from the thread's own cache without a sample, whatever is due. Null: there is no memory.
-    #[cold]
-    #[inline(never)]
-    fn allocate_unsampled(request: Request, cache: OwnCache) -> *mut u8 {
-        let _order = cache.enter();
-        cache.pause_sampling();
-        cache.guard_draw.skip(true);
-        let block = door::allocate_from(cache.get(), request);
-        cache.guard_draw.skip(false);
-        block
-    }
-
-    #[inline(never)]
-    fn uncounted(request: Request, mine: Mine) -> *mut u8 {
-        door::allocate_from_mine(request, mine)
-    }
-
-    fn serve(request: Request, mine: Mine) -> *mut u8 {
-        if !is_on() {
-            // Then it is for the guards.
-            return guards::serve(request, mine);
-        }
-        if let Some(block) = guards::draw_large(request, mine) {
-            return block.as_ptr();
-        }
-        let mut is_sample = match mine {
-            // What is due stays so for the next call.
-            Mine::Cache(cache) if cache.guard_draw.is_pending() => false,
-            Mine::Cache(cache) => {
-                let _order = cache.enter();
-                if cache.is_asked_to_follow_sampling() {
-                    cache.follow_sampling();
-                }
-                match request.class() {
-                    _ if !cache.sampling.is_on() => false,
-                    Some(class) => cache.take_due(class),
-                    None => !cache.sampling.count(request.size),
-                }
-            }
-            _ => !counter().count(counted(request)),
-        };
-        loop {
-            if let Mine::Cache(cache) = mine
-                && let Some(block) = guards::make_pending(request, cache)
-            {
-                return block.as_ptr();
-            }
-            if is_sample {
-                if let Some(block) = sample(request) {
-                    return block;
-                }
-                // There can be none just now, and none may be due.
-                if let Mine::Cache(cache) = mine {
-                    return allocate_unsampled(request, cache);
-                }
-            }
-            let block = uncounted(request, mine);
-            if !block.is_null() {
-                return block;
-            }
-            // There is no memory, or a sample became due while the list was filled.
-            let (Mine::Cache(cache), Some(class)) = (mine, request.class()) else { return block };
-            let _order = cache.enter();
-            is_sample = cache.take_due(class);
-            if !is_sample && !cache.guard_draw.is_pending() {
-                return block;
-            }
-        }
-    }
-
-    /// Serves a request by its CPU's arrays, whose list is at `offset`, and counts it.
-    pub(in crate::heap) fn allocate_by_cpu(
-        request: Request,
-        gate: &Gate,
-        offset: usize,
-    ) -> *mut u8 {
-        if !is_on() || COUNTED[gate.cpu() % COUNTERS].count(counted(request)) {
-            return per_cpu::malloc(request.size, gate, offset);
-        }
-        sample(request).unwrap_or_else(|| per_cpu::malloc(request.size, gate, offset))
-    }
-
-    /// Serves a request by the shared cache behind `hot`, whose list is at `offset`, and counts it.
-    pub(in crate::heap) fn allocate_shared(request: Request, hot: &Hot, offset: usize) -> *mut u8 {
-        let counter = &COUNTED[magazines::of(hot).number() % COUNTERS];
-        if !is_on() || counter.count(counted(request)) {
-            return shared::missed(request.size, hot, offset);
-        }
-        sample(request).unwrap_or_else(|| shared::missed(request.size, hot, offset))
-    }
-
     /// A sample for a request. `None`: there can be none just now.
-    fn sample(request: Request) -> Option<*mut u8> {
+    pub(in crate::heap) fn sample(request: Request) -> Option<*mut u8> {
         if sync::is_interrupted() || sync::holds_all() {
             return None;
         }
         settle();
         let heap = heap()?;
         let order = heap.lock.lock();
-        let block = door::allocate_from(heap, request);
+        let block = large::allocate_from(heap, request);
         drop(order);
         if block.is_null() {
             return None;
@@ -366,7 +271,7 @@ mod with_stacks {
         if OWNER.load(Ordering::Relaxed) != 0 {
             return None;
         }
-        let heap = CACHES.make_new(Cache::become_heap)?;
+        let heap = CACHES.make_new(|cache| cache.become_heap(Use::Samples))?;
         let made = ptr::from_ref(heap).cast_mut();
         // Before anyone can have a block of it.
         match OWNER.compare_exchange(0, heap.id(), Ordering::AcqRel, Ordering::Acquire) {
@@ -379,12 +284,6 @@ mod with_stacks {
         }
     }
 
-    /// Whether the owner with that id is the samples' heap.
-    #[inline(always)]
-    pub(in crate::heap) fn is_owner(owner: u32) -> bool {
-        owner != 0 && owner == OWNER.load(Ordering::Relaxed)
-    }
-
     /// Frees a slot of the samples' heap.
     ///
     /// # Safety
@@ -393,8 +292,7 @@ mod with_stacks {
     #[cold]
     pub(in crate::heap) unsafe fn free_slot(class: usize, block: *mut Block) {
         if sync::is_interrupted() {
-            put_off(block);
-            return;
+            return put_off(block.cast());
         }
         settle();
         // SAFETY: as the caller promises.
@@ -409,57 +307,60 @@ mod with_stacks {
         samples::freed(block.cast());
         if let Some(heap) = heap() {
             // SAFETY: the block is of the class and this heap, as the caller promises.
-            unsafe { first_class::free_slot(heap, class, block) };
+            unsafe { large::free_slot(heap, class, block) };
         }
     }
 
-    /// Puts a free of the large block at `unit`, a sample, off, if it must. False: the caller frees it.
+    /// Frees the large block at `unit`, a sample. False: somebody else freed it first.
     #[cold]
-    pub(in crate::heap) fn puts_off(unit: usize) -> bool {
-        if !sync::is_interrupted() {
-            settle();
-            return false;
+    pub(in crate::heap) fn free_large(unit: usize, heap: &Cache) -> bool {
+        if sync::is_interrupted() {
+            put_off(MAP.address_of(unit));
+            return true;
         }
-        put_off(MAP.address_of(unit).cast());
-        true
+        settle();
+        samples::freed(MAP.address_of(unit));
+        large::free_of_heap(unit, heap)
     }
 
-    fn put_off(block: *mut Block) {
-        let mut next = PUT_OFF.load(Ordering::Relaxed);
-        loop {
-            // SAFETY: a block that the caller gives away.
-            unsafe { Block::set_next(block, next) };
-            match PUT_OFF.compare_exchange_weak(next, block, Ordering::AcqRel, Ordering::Relaxed) {
-                Ok(_) => return,
-                Err(now) => next = now,
+    fn put_off(block: *mut u8) {
+        for place in &PUT_OFF {
+            let null = ptr::null_mut();
+            if place.compare_exchange(null, block, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                HAS_PUT_OFF.store(true, Ordering::Release);
+                return;
             }
         }
     }
 
     /// Frees what was put off.
     fn settle() {
-        if PUT_OFF.load(Ordering::Relaxed).is_null() {
+        if !HAS_PUT_OFF.load(Ordering::Relaxed) || !HAS_PUT_OFF.swap(false, Ordering::Acquire) {
             return;
         }
-        let mut block = PUT_OFF.swap(ptr::null_mut(), Ordering::Acquire);
-        while !block.is_null() {
-            // SAFETY: a free block, which its freeing thread gave away.
-            let next = unsafe { Block::next(block) };
-            match door::find(Call::Free, block.addr()) {
-                // SAFETY: a slot of the samples' heap, given away.
-                Found::Slot { class, .. } => unsafe { free_settled(class, block) },
-                // It was counted and traced when it was put off.
-                Found::Large { unit } => _ = door::free_large(unit),
-                Found::Foreign => {}
+        for place in &PUT_OFF {
+            let block = place.swap(ptr::null_mut(), Ordering::Acquire);
+            if block.is_null() {
+                continue;
             }
-            block = next;
+            let (unit, entry) = MAP.lookup(block.addr());
+            match (MAP.kind_of(unit, entry), heap()) {
+                // SAFETY: a slot of the samples' heap, which was given away.
+                (Kind::Slab(class), _) => unsafe { free_settled(class, block.cast()) },
+                (Kind::LargeHead, Some(heap)) => {
+                    samples::freed(block);
+                    _ = large::free_of_heap(unit, heap);
+                }
+                // SAFETY: a guarded block, which was given away.
+                _ => unsafe { guards::free(block, Return::PLAIN) },
+            }
         }
     }
 
     /// A block of a first-class heap was handed out, or none, if it is null.
     #[inline]
     pub(in crate::heap) fn note_made(block: *mut u8, request: Request) {
-        if is_on()
+        if is_sampling()
             && !block.is_null()
             && !counter().count(counted(request))
             && !sync::is_interrupted()
@@ -472,7 +373,9 @@ mod with_stacks {
     /// A block of `owner`, a first-class heap, is about to be freed, or a large sample.
     #[inline]
     pub(in crate::heap) fn note_freed(owner: u32, block: *mut u8) {
-        if (is_owner(owner) || HEAPS_HAVE.load(Ordering::Relaxed)) && !sync::is_interrupted() {
+        if (OWNER.load(Ordering::Relaxed) == owner || HEAPS_HAVE.load(Ordering::Relaxed))
+            && !sync::is_interrupted()
+        {
             samples::freed(block);
         }
     }
@@ -480,8 +383,9 @@ mod with_stacks {
     /// A block of `owner`, a first-class heap or the samples', has another size now, where it is.
     #[inline]
     pub(in crate::heap) fn note_resized(owner: u32, block: *mut u8, size: usize) {
-        let is_heap = || CACHES.get(owner).is_some_and(|heap| heap.owned_by() == Use::Heap);
-        let may_be_one = is_owner(owner) || HEAPS_HAVE.load(Ordering::Relaxed) && is_heap();
+        let is_heap = || CACHES.get(owner).is_some_and(Cache::is_heap);
+        let is_sample = owner == OWNER.load(Ordering::Relaxed);
+        let may_be_one = is_sample || HEAPS_HAVE.load(Ordering::Relaxed) && is_heap();
         if may_be_one && !sync::is_interrupted() {
             samples::resized(block, size);
         }
@@ -490,12 +394,12 @@ mod with_stacks {
     /// The large block at `unit`, of no heap, has grown by so many bytes to `size`: it may be a sample from now on.
     #[cold]
     pub(in crate::heap) fn note_grown(unit: usize, block: *mut u8, size: usize, by: usize) {
-        let is_sample = match start::mine() {
-            Mine::Cache(cache) => {
+        let is_sample = match words::cache() {
+            Some(cache) => {
                 let _order = cache.enter();
                 cache.sampling.is_on() && !cache.sampling.count(by)
             }
-            _ => !counter().count(by),
+            None => !counter().count(by),
         };
         if !is_sample || sync::is_interrupted() || sync::holds_all() {
             return;
@@ -540,45 +444,130 @@ mod with_stacks {
             _ => 0,
         }
     }
+
+    /// A guarded block for a request of the hardened heap's, whose refill is about to bring `blocks` blocks. `None`: it is not
+    /// drawn, or there can be none.
+    #[cold]
+    pub(in crate::heap) fn draw_for_hardened(
+        request: Request,
+        blocks: usize,
+    ) -> Option<NonNull<u8>> {
+        let draw = guard_draw::draws_apart(blocks)?;
+        let block = make_guarded(request, draw);
+        if draw == Draw::IfNew {
+            guard_draw::looked_apart(block.is_some());
+        }
+        block
+    }
+
+    /// A block between guards. `None`: there can be none just now, because too many are live, this one is too large, there is
+    /// no memory, or the caller must not wait; or its stack is not new and had to be.
+    pub(in crate::heap) fn make_guarded(request: Request, draw: Draw) -> Option<NonNull<u8>> {
+        if sync::is_interrupted() || sync::holds_all() || memory_limit::is_in_sandbox() {
+            return None;
+        }
+        settle();
+        let block = guards::sample(request, draw)?;
+        // Memory may have been taken while locks were held.
+        ticks::catch_up();
+        Some(block)
+    }
+
+    /// The guarded block for a request of which the thread's own cache says that one may be made. `None`: there is none, and
+    /// the next refill does not ask for one.
+    #[cold]
+    pub(in crate::heap) fn make_pending(request: Request, cache: OwnCache) -> Option<NonNull<u8>> {
+        let draw = &cache.guard_draw;
+        let why = draw.take_pending()?;
+        let block = make_guarded(request, why);
+        if why == Draw::IfNew {
+            draw.looked(block.is_some());
+        }
+        draw.skip(block.is_none());
+        block
+    }
+
+    /// A guarded block for a request that a refill of caches that threads share is about to serve, and that brings about
+    /// `blocks` blocks. `None`: it is not drawn, or there can be none.
+    #[cold]
+    pub(in crate::heap) fn draw_for_shared(size: usize, blocks: usize) -> Option<NonNull<u8>> {
+        if sync::is_interrupted() || !guard_draw::draws_shared(blocks) {
+            return None;
+        }
+        make_guarded(Request { size, align: 1, zero: false, origin: Origin::Malloc }, Draw::Drawn)
+    }
+
+    /// Looks, for the hardened heap, whether what a call says of a guarded block is so. Nothing is done with other blocks.
+    pub(in crate::heap) fn compare(address: usize, what: Return) {
+        if let Some(Made { origin, align, size }) = guards::made(address) {
+            hardened::compare_guarded(origin, align, size, address, what);
+        }
+    }
+
+    /// Frees a guarded block. What is wrong with it is reported, and ends the process.
+    ///
+    /// # Safety
+    ///
+    /// [`has`]; if the block is in use, nobody uses it afterwards.
+    #[cold]
+    pub(in crate::heap) unsafe fn free_guarded(call: Call, block: *mut u8) {
+        if sync::is_interrupted() {
+            return put_off(block);
+        }
+        settle();
+        // SAFETY: if the block is in use, nobody uses it afterwards, as the caller promises.
+        unsafe { guards::free(block, plain(call)) };
+    }
+
+    /// The bytes that were asked for of a guarded block. What is no block in use is reported, and ends the process.
+    #[cold]
+    #[inline(never)]
+    pub(in crate::heap) fn size_of_guarded(call: Call, block: *const u8) -> usize {
+        guards::size(block, plain(call))
+    }
+
+    /// A call that says nothing but the block: what else it may know is not judged, as in the rest of fast mode.
+    const fn plain(call: Call) -> Return {
+        Return::new(call, Origin::Malloc, None, None)
+    }
 }
 
 #[cfg(not(feature = "debug"))]
 mod without_stacks {
-    use super::super::{per_cpu, shared};
-    use super::{Origin, Request};
-    use crate::cache::arrays::Gate;
-    use crate::cache::{Hot, OwnCache};
+    use core::ptr::NonNull;
+
+    use crate::cache::Cache;
+    use crate::misuse::Call;
     use crate::remote::Block;
+    use crate::request::{Request, Return};
 
-    pub(in crate::heap) fn allocate(
-        _size: usize,
-        _align: usize,
-        _zero: bool,
-        _origin: Origin,
-    ) -> *mut u8 {
-        core::ptr::null_mut()
-    }
-
-    pub(in crate::heap) fn serve_watched(_request: Request, _cache: OwnCache) -> *mut u8 {
-        core::ptr::null_mut()
-    }
-
-    /// The heads of a gate's lists are never null here but for a moment, if at all.
-    pub(in crate::heap) fn allocate_by_cpu(
-        request: Request,
-        gate: &Gate,
-        offset: usize,
-    ) -> *mut u8 {
-        per_cpu::malloc(request.size, gate, offset)
-    }
-
-    pub(in crate::heap) fn allocate_shared(request: Request, hot: &Hot, offset: usize) -> *mut u8 {
-        shared::missed(request.size, hot, offset)
+    pub(in crate::heap) fn draw_for_hardened(
+        _request: Request,
+        _blocks: usize,
+    ) -> Option<NonNull<u8>> {
+        None
     }
 
     #[inline(always)]
-    pub(in crate::heap) fn is_owner(_owner: u32) -> bool {
+    pub(in crate::heap) fn draw_for_shared(_size: usize, _blocks: usize) -> Option<NonNull<u8>> {
+        None
+    }
+
+    #[inline(always)]
+    pub(in crate::heap) fn compare(_address: usize, _what: Return) {}
+
+    #[inline(always)]
+    pub(in crate::heap) fn has(_address: usize) -> bool {
         false
+    }
+
+    /// # Safety
+    ///
+    /// Never called: no block is guarded.
+    pub(in crate::heap) unsafe fn free_guarded(_call: Call, _block: *mut u8) {}
+
+    pub(in crate::heap) fn size_of_guarded(_call: Call, _block: *const u8) -> usize {
+        0
     }
 
     /// # Safety
@@ -586,7 +575,7 @@ mod without_stacks {
     /// Never called: no owner is the samples'.
     pub(in crate::heap) unsafe fn free_slot(_class: usize, _block: *mut Block) {}
 
-    pub(in crate::heap) fn puts_off(_unit: usize) -> bool {
+    pub(in crate::heap) fn free_large(_unit: usize, _heap: &Cache) -> bool {
         false
     }
 

@@ -8,49 +8,46 @@
 //!                    the CPU's shared cache            the CPU's shared cache
 //! ```
 //!
-//! Each CPU has a shared cache (`cache::magazines`), with a lock. Filling and
-//! emptying the arrays is done block by block, with sequences of its own: the thread may
-//! be on another CPU by then, and fill that one's.
+//! Each CPU has a shared cache (`cache::magazines`), with a lock. Filling and emptying the arrays is
+//! done block by block, with sequences of its own: the thread may be on another CPU by then, and fill
+//! that one's.
 //!
-//! The functions with the C ABI are jumped to by the sequences, with the arguments of the
-//! call still in place.
+//! The functions with the C ABI are jumped to by the sequences, with the arguments of the call still in
+//! place.
 //!
-//! Called by `fast` (the calls below), by the C layer (through `assembly`) and by `door`.
-
-#[cfg_attr(all(target_os = "linux", not(miri), target_arch = "x86_64"), path = "per_cpu/x86_64.rs")]
-#[cfg_attr(
-    not(all(target_os = "linux", not(miri), target_arch = "x86_64")),
-    path = "per_cpu/other.rs"
-)]
-mod calls;
+//! Called by `fast` (the calls below), by the gate's table in `start`, and by `shared`.
 
 pub(super) use calls::{free, malloc};
 
+use core::ffi::c_void;
 use core::ptr;
 
-use super::{door, fast, guards, large, own_word, sampling, shared, start};
-use crate::address_map::{CLASS_STEP, MAP};
+use super::{drawn, foreign, large, shared, words};
+use crate::address_map::{CLASS_STEP, Kind, MAP};
 use crate::cache::arrays::{self, Gate, Put, Taken};
 use crate::cache::central::{self, ROW};
 use crate::cache::magazines::Magazines;
-use crate::cache::{Allocated, Hot, OnMiss, Residue};
+use crate::cache::{Allocated, CACHES, Hot, Residue, Use};
 use crate::chunk;
+use crate::memory_limit;
+use crate::os::{self, Exit, rseq};
 use crate::remote::Block;
-use crate::request::MALLOC;
-use crate::size_class::UNIT;
+use crate::request::Return;
+use crate::size_class::{self, UNIT};
+use crate::substrate;
 use crate::sync;
 
 /// The CPU has no block of the list at `offset`.
 #[cold]
 pub(crate) extern "C" fn empty(size: usize, gate: &Gate, offset: usize) -> *mut u8 {
-    if guards::is_on()
+    if drawn::is_guarding()
         && let Some(block) =
-            guards::draw_for_shared(size, gate.half(gate.cpu(), offset / CLASS_STEP))
+            drawn::draw_for_shared(size, gate.half(gate.cpu(), offset / CLASS_STEP))
     {
         return block.as_ptr();
     }
     let block = refill(gate, offset / CLASS_STEP);
-    if block.is_null() { door::malloc_cold::<MALLOC>(size) } else { block.cast() }
+    if block.is_null() { shared::malloc_slowly(size) } else { block.cast() }
 }
 
 /// The sequence of a request was begun in vain.
@@ -61,7 +58,7 @@ pub(crate) extern "C" fn aborted_malloc(size: usize, _gate: &Gate, offset: usize
         Magazines::note_fallback(&held);
         held.alloc(offset / CLASS_STEP)
     });
-    block.map_or_else(|| door::malloc_cold::<MALLOC>(size), |Allocated { block, .. }| block)
+    block.map_or_else(|| shared::malloc_slowly(size), |Allocated { block, .. }| block)
 }
 
 /// The CPU has no room for another block of the list that `residue` names.
@@ -95,7 +92,7 @@ pub(crate) unsafe extern "C" fn aborted_free(block: *mut u8, _gate: &Gate, resid
 #[cold]
 pub(crate) unsafe extern "C" fn odd(block: *mut u8, _gate: &Gate, _rest: Residue) {
     // SAFETY: the caller gives the block away, whatever begins there.
-    unsafe { door::free_cold::<MALLOC>(block) }
+    unsafe { foreign::give_back(block, Return::PLAIN) }
 }
 
 /// Takes a block of `class` for a call that comes by the door.
@@ -225,44 +222,60 @@ unsafe fn put_in_shared(class: usize, block: *mut Block) {
     unsafe { held.free(class, block) };
 }
 
-/// A large block of `size` bytes.
-pub(super) fn malloc_large(size: usize, gate: &Gate) -> *mut u8 {
-    // Where blocks are sampled or guarded, the door counts them.
-    if arrays::RUN_SIZES.contains(&size) && !sampling::is_watched() {
-        let block = take_run(gate, size);
-        return if block.is_null() { door::malloc_cold::<MALLOC>(size) } else { block };
+/// Serves `malloc(size)` of a large block, by the gate.
+pub(super) fn malloc_large(size: usize, hot: &Hot) -> *mut u8 {
+    // Where blocks are sampled or guarded, these calls are counted.
+    if arrays::RUN_SIZES.contains(&size) && !drawn::is_watched() {
+        let block = take_run(Gate::of(hot), size);
+        return if block.is_null() { shared::malloc_slowly(size) } else { block };
     }
-    malloc_larger(size)
+    shared::malloc_large(size, hot)
 }
 
-/// [`malloc_large`] for runs that are in no row.
-#[cold]
-#[inline(never)]
-fn malloc_larger(size: usize) -> *mut u8 {
-    // Looked up again, so that the way here need not keep it.
-    let block = shared::large(size, fast::hot());
-    if block.is_null() { door::malloc_cold::<MALLOC>(size) } else { block }
-}
-
-/// Frees a block that is not of the thread's own, nor common, nor of an owner that a batch goes to.
+/// Frees a block by the gate that is neither common nor of a list.
 ///
 /// # Safety
 ///
-/// As `free`; `hot` is what the thread's fast word leads to, and `residue` what it left of the block's entry.
-// Inline its call would give the caller, which is short, a prologue.
-#[inline(never)]
-pub(super) unsafe fn free_large<const FROM: u8>(block: *mut u8, hot: &Hot, residue: Residue) {
-    if block.addr().is_multiple_of(UNIT)
-        && hot.is_large_head(residue)
-        && hot.on_miss() == OnMiss::PerCpu
-    {
+/// As `heap::free`; `hot` is the gate's, which left `residue` of the block's entry.
+pub(super) unsafe extern "C" fn free_other(block: *mut u8, hot: &Hot, residue: Residue) {
+    // SAFETY: the caller gives the block away.
+    unsafe { free_with(block, hot, residue, Return::PLAIN) }
+}
+
+/// [`free_other`] of a block of which the call says more, or whose unit was not looked up.
+///
+/// # Safety
+///
+/// As there.
+pub(super) unsafe fn give_back(block: *mut u8, hot: &Hot, what: Return) {
+    // SAFETY: the caller gives the block away.
+    unsafe { free_with(block, hot, hot.residue_by_map(block.addr()), what) }
+}
+
+/// # Safety
+///
+/// As theirs.
+#[inline(always)]
+unsafe fn free_with(block: *mut u8, hot: &Hot, residue: Residue, what: Return) {
+    let entry = hot.entry(residue);
+    if hot.is_large_head(residue) && block.addr().is_multiple_of(UNIT) {
+        let unit = hot.unit_of(block.addr());
         // SAFETY: the caller gives the large block away.
-        if unsafe { give_run(Gate::of(hot), hot.unit_of(block.addr()), block) } {
+        if unsafe { give_run(Gate::of(hot), unit, block) } || shared::keep_large(unit, hot) {
             return;
         }
+    } else if let Kind::Slab(class) = entry.kind()
+        && size_class::is_slot_start(
+            (block.addr() & (UNIT - 1)) as u32,
+            size_class::reciprocal(class),
+        )
+        && CACHES.get(entry.owner()).is_some_and(|cache| cache.owned_by() == Use::Thread)
+    {
+        // SAFETY: the caller gives the block of this owner and class away.
+        return unsafe { shared::send_home(entry.owner(), class, block.cast()) };
     }
-    // SAFETY: the caller gives the block away, and the door looks what it is.
-    unsafe { door::free_cold::<FROM>(block) }
+    // SAFETY: the caller gives the block away, and its entry says what it is.
+    unsafe { foreign::give_back(block, what) }
 }
 
 /// A large block of `size` bytes, one of [`arrays::RUN_SIZES`]. Null: there is no memory, or no lock to be had.
@@ -354,10 +367,169 @@ fn keep_or_give(held: &Magazines, unit: usize, units: usize) {
 
 /// The gate, if the calling thread may go by it: put common blocks into its arrays, whatever it allocates from.
 pub(super) fn any_gate() -> Option<&'static Gate> {
-    arrays::gate().filter(|gate| gate.serves_this_thread() || start::enter_sequences())
+    arrays::gate().filter(|gate| gate.serves_this_thread() || enter_sequences())
 }
 
 /// The gate that the calling thread goes by, if it does.
 pub(super) fn my_gate() -> Option<&'static Gate> {
-    own_word::goes_by_gate().then(arrays::gate).flatten()
+    words::goes_by_gate().then(arrays::gate).flatten()
+}
+
+/// What the hook of a thread's end is given for a thread without a cache, which is in its CPU's arrays by an area of ours. (Caches
+/// are elsewhere.)
+pub(super) const NO_CACHE: *mut c_void = ptr::without_provenance_mut(2);
+
+/// Has the kernel keep the calling thread's CPU for the sequences, where the C library has not, until the thread
+/// ends. False: it does not. Not in a child of `vfork`, which would leave its area's words to its parent, nor in a
+/// sandbox, which may not know the call.
+#[cold]
+#[inline(never)]
+fn enter_sequences() -> bool {
+    rseq::enter(|| {
+        !memory_limit::is_in_sandbox()
+            && substrate::is_original_process()
+            && (!os::watched(Exit::Cache).is_null() || os::watch_this_thread(Exit::Cache, NO_CACHE))
+    })
+}
+
+/// The calling thread ends. (In a sandbox the call may be the process's end. The area stays then; the kernel minds
+/// that only in a detached thread of musl, within the instructions between its stack's end and its own.)
+pub(super) fn leave_sequences() {
+    if !memory_limit::is_in_sandbox() {
+        rseq::leave();
+    }
+}
+
+/// The descriptor of the C layer's `malloc`, if there is one.
+#[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
+pub(super) fn malloc_sequence() -> Option<&'static [u64; 4]> {
+    let at: *const [u64; 4];
+    // SAFETY: reads an entry of our own offset table: 0 for a weak symbol that nobody defines.
+    unsafe {
+        core::arch::asm!(
+            ".weak __heapwright_0_1_malloc_sequence",
+            ".hidden __heapwright_0_1_malloc_sequence",
+            "mov {0}, qword ptr [rip + __heapwright_0_1_malloc_sequence@GOTPCREL]",
+            out(reg) at,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    // SAFETY: null, or the descriptor, which nobody writes to.
+    unsafe { at.as_ref() }
+}
+
+/// Elsewhere the C layer has no `malloc` of its own.
+#[cfg(not(all(target_os = "linux", not(miri), target_arch = "x86_64")))]
+pub(super) const fn malloc_sequence() -> Option<&'static [u64; 4]> {
+    None
+}
+
+/// `malloc` and `free` through a CPU's arrays, x86-64: what the fast paths jump to with their arguments
+/// in place. See `cache::arrays` for the sequences.
+#[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
+mod calls {
+    use super::{aborted_free, aborted_malloc, empty, full, odd};
+    use crate::cache::Hot;
+    use crate::cache::arrays::{Gate, ROW_MASK, SINKS, SOURCES, sequence};
+    use crate::cache::hot::BIASED_TO_CPU;
+
+    const RECIPROCAL: usize = Hot::RECIPROCAL;
+
+    /// A block for `size` bytes from the list at `offset`.
+    #[unsafe(naked)]
+    pub(crate) extern "C" fn malloc(size: usize, gate: &Gate, offset: usize) -> *mut u8 {
+        sequence!(
+            [] gate "rsi" [
+                "mov rcx, [rsi + rax*8 + {SOURCES}]",
+                "mov r8, [rcx + rdx]",
+                "cmp r8, [rcx + rdx + 8]",
+                "je 6f",
+                "mov rax, [r8 - 8]",
+                "sub r8, 8",
+                "mov [rcx + rdx], r8"
+            ] ["ret", "6:", "jmp {empty}"]
+            abort ["jmp {aborted}"]
+            SOURCES = const SOURCES,
+            empty = sym empty,
+            aborted = sym aborted_malloc,
+        )
+    }
+
+    /// Takes a block of the common owner's back; `rest` is what is left of its entry.
+    ///
+    /// # Safety
+    ///
+    /// As `heap::free`.
+    #[unsafe(naked)]
+    pub(crate) unsafe extern "C" fn free(block: *mut u8, gate: &Gate, residue: usize) {
+        sequence!(
+            [
+                "movzx eax, di",
+                "imul eax, [rsi + rdx - {TURNED} + {RECIPROCAL}]",
+                "cmp eax, 0xffff",
+                "ja 8f"
+            ] gate "rsi" [
+                "mov rcx, [rsi + rax*8 + {SINKS}]",
+                "mov r8, [rcx + rdx - {TURNED}]",
+                "mov [r8], rdi",
+                "add r8, 8",
+                "test r8d, {ROW_MASK}",
+                "jz 6f",
+                "mov [rcx + rdx - {TURNED}], r8"
+            ] ["ret", "6:", "jmp {full}", "8:", "jmp {odd}"]
+            abort ["jmp {aborted}"]
+            SINKS = const SINKS,
+            ROW_MASK = const ROW_MASK,
+            TURNED = const BIASED_TO_CPU,
+            RECIPROCAL = const RECIPROCAL,
+            full = sym full,
+            odd = sym odd,
+            aborted = sym aborted_free,
+        )
+    }
+}
+
+/// The same in Rust around the two sequences: aarch64, where no golden count is kept, and machines
+/// without sequences, where there is no gate to call these with.
+#[cfg(not(all(target_os = "linux", not(miri), target_arch = "x86_64")))]
+mod calls {
+    use super::{aborted_free, aborted_malloc, empty, full, odd};
+    use crate::address_map::CLASS_STEP;
+    use crate::cache::Residue;
+    use crate::cache::arrays::{Gate, Put, Taken};
+    use crate::cache::hot::BIASED_TO_CPU;
+    use crate::size_class::{self, UNIT};
+
+    /// A block for `size` bytes from the list at `offset`.
+    pub(crate) fn malloc(size: usize, gate: &Gate, offset: usize) -> *mut u8 {
+        match gate.take(offset / CLASS_STEP) {
+            Taken::Block(block) => block.cast(),
+            Taken::Empty => empty(size, gate, offset),
+            Taken::Aborted => aborted_malloc(size, gate, offset),
+        }
+    }
+
+    /// Takes a block of the common owner's back; `rest` is what is left of its entry.
+    ///
+    /// # Safety
+    ///
+    /// As `heap::free`.
+    pub(crate) unsafe fn free(block: *mut u8, gate: &Gate, residue: usize) {
+        // SAFETY: by the contract it is what is left of an entry.
+        let left = unsafe { Residue::of(residue) };
+        let class = (residue - BIASED_TO_CPU) / CLASS_STEP;
+        let offset = (block.addr() & (UNIT - 1)) as u32;
+        if !size_class::is_slot_start(offset, size_class::reciprocal(class)) {
+            // SAFETY: the caller gives the block away, whatever begins there.
+            return unsafe { odd(block, gate, left) };
+        }
+        // SAFETY: a slot begins at the block, which is the caller's to give away, of a common slab.
+        match unsafe { gate.put(class, block.cast()) } {
+            Put::Done => {}
+            // SAFETY: the caller gives away the block of the common owner's, which no array has.
+            Put::Full => unsafe { full(block, gate, left) },
+            // SAFETY: the caller gives away the block of the common owner's, which no array has.
+            Put::Aborted => unsafe { aborted_free(block, gate, left) },
+        }
+    }
 }
