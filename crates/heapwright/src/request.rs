@@ -184,6 +184,34 @@ pub(crate) struct Return {
     pub(crate) align: Option<usize>,
 }
 
+/// Which call gives a block back, and how much it says of the block. A word, so that the rest of what it says
+/// stays in registers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Said {
+    /// The call, in the words of records.
+    pub(crate) call: record::Call,
+    /// How the call says that the block was made.
+    pub(crate) origin: Origin,
+    /// Whether it says the size that was asked for.
+    pub(crate) size: bool,
+    /// Whether it says the alignment that was asked for.
+    pub(crate) align: bool,
+}
+
+const _: () = assert!(size_of::<Said>() == size_of::<u32>());
+
+impl Said {
+    /// A call of `free`, which says nothing but the block.
+    pub(crate) const PLAIN: Self = Self::free(Origin::Malloc, false, false);
+
+    /// What a call of `origin` says that frees a block.
+    #[inline(always)]
+    pub(crate) const fn free(origin: Origin, size: bool, align: bool) -> Self {
+        let call = if size { Call::FreeSized } else { Call::Free };
+        Self { call: Return::new(call, origin, None, None).call, origin, size, align }
+    }
+}
+
 impl Return {
     /// What a call says; `call` is that of a line about misuse, which does not tell origins apart.
     #[inline(always)]
@@ -205,6 +233,17 @@ impl Return {
             _ => record::Call::Free,
         };
         Self { call, origin, size, align }
+    }
+
+    /// What a call says, if it says that much of the size and the alignment.
+    #[inline(always)]
+    pub(crate) const fn of(said: Said, size: usize, align: usize) -> Self {
+        Self {
+            call: said.call,
+            origin: said.origin,
+            size: if said.size { Some(size) } else { None },
+            align: if said.align { Some(align) } else { None },
+        }
     }
 
     /// A call of `free`, which says nothing but the block.

@@ -28,7 +28,7 @@ use core::ptr;
 use super::outgoing::Outgoing;
 use crate::address_map::{self, CLASS_STEP, Entry, MAP, SLAB_KINDS};
 use crate::remote::Block;
-use crate::request::{Origin, Return};
+use crate::request::{Origin, Return, Said};
 use crate::size_class::{self, CLASSES, UNIT_SHIFT};
 use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
@@ -240,14 +240,35 @@ pub(crate) struct Serve {
     /// Serves any other call for memory. Null: there is no memory, and `errno` says so.
     pub(crate) allocate:
         fn(size: usize, align: usize, zero: bool, origin: Origin, hot: &Hot) -> *mut u8,
-    /// Frees a block, of which the call says more.
-    pub(crate) give_back: unsafe fn(block: *mut u8, hot: &Hot, what: Return),
+    /// Frees a block, of which the call says more: `size` and `align`, as far as `said` has them. Null does nothing.
+    pub(crate) give_back:
+        unsafe fn(block: *mut u8, hot: &Hot, said: Said, size: usize, align: usize),
     /// Changes the size of a block.
     pub(crate) resize: unsafe fn(block: *mut u8, size: usize, hot: &Hot, what: Return) -> *mut u8,
     /// The same way where calls are drawn to be samples or guarded blocks, or itself.
     pub(crate) drawn: &'static Serve,
     /// The same way where none is.
     pub(crate) plain: &'static Serve,
+}
+
+impl Serve {
+    /// Frees a block, of which a call says `what`; null does nothing.
+    ///
+    /// # Safety
+    ///
+    /// As `free`; `hot` leads to this table.
+    #[inline(always)]
+    pub(crate) unsafe fn take_back(&self, block: *mut u8, hot: &Hot, what: Return) {
+        let (size, align) = (what.size, what.align);
+        let said = Said {
+            call: what.call,
+            origin: what.origin,
+            size: size.is_some(),
+            align: align.is_some(),
+        };
+        // SAFETY: as the caller promises.
+        unsafe { (self.give_back)(block, hot, said, size.unwrap_or(0), align.unwrap_or(0)) }
+    }
 }
 
 /// Which list what is left of a common block's entry names to the threads that read a stub.
@@ -561,7 +582,7 @@ pub(super) mod tests {
             unknown,
             large: |_, _| ptr::null_mut(),
             allocate: |_, _, _, _, _| ptr::null_mut(),
-            give_back: |_, _, _| (),
+            give_back: |_, _, _, _, _| (),
             resize: |_, _, _, _| ptr::null_mut(),
             drawn: &NOTHING,
             plain: &NOTHING,

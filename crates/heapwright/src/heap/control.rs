@@ -244,7 +244,7 @@ pub fn give_up_reserve(most: usize) {
 pub unsafe fn realloc_to_nothing(block: *mut u8) {
     let (hot, what) = (words::hot(), Return::new(Call::Realloc, Origin::Malloc, None, None));
     // SAFETY: the caller gives the block away, if it is one.
-    unsafe { (hot.serve().give_back)(block, hot, what) }
+    unsafe { hot.serve().take_back(block, hot, what) }
 }
 
 /// A heap of one's own. Used by address; see [`Heap::create`].
@@ -382,7 +382,7 @@ unsafe fn free_of_heap(heap: &'static Cache, block: *mut u8) {
     }
     let hot = words::hot();
     // SAFETY: the block is in use, and nobody uses it afterwards, as the caller promises.
-    unsafe { (hot.serve().give_back)(block, hot, Return::PLAIN) };
+    unsafe { hot.serve().take_back(block, hot, Return::PLAIN) };
 }
 
 /// Holds the locks of heaps across a fork.

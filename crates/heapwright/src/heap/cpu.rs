@@ -32,7 +32,7 @@ use crate::chunk;
 use crate::memory_limit;
 use crate::os::{self, Exit, rseq};
 use crate::remote::Block;
-use crate::request::Return;
+use crate::request::{Return, Said};
 use crate::size_class::{self, UNIT};
 use crate::substrate;
 use crate::sync;
@@ -247,7 +247,8 @@ pub(super) unsafe extern "C" fn free_other(block: *mut u8, hot: &Hot, residue: R
 /// # Safety
 ///
 /// As there.
-pub(super) unsafe fn give_back(block: *mut u8, hot: &Hot, what: Return) {
+pub(super) unsafe fn give_back(block: *mut u8, hot: &Hot, said: Said, size: usize, align: usize) {
+    let what = Return::of(said, size, align);
     // SAFETY: the caller gives the block away.
     unsafe { free_with(block, hot, hot.residue_by_map(block.addr()), what) }
 }

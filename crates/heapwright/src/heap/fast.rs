@@ -35,9 +35,8 @@ use super::{cpu, own, shared};
 use crate::address_map::CLASS_STEP;
 use crate::cache::arrays::Gate;
 use crate::cache::{self, Hot, Residue};
-use crate::misuse::Call;
 use crate::remote::Block;
-use crate::request::{ALIGNED, MALLOC, Origin, Return};
+use crate::request::{ALIGNED, MALLOC, Origin, Said};
 use crate::size_class::{self, LINEAR_MAX, MIN_ALIGN, SLAB_MAX, UNIT};
 
 // A linear class's list is where the request's size says.
@@ -537,9 +536,9 @@ unsafe fn free_from_other<const FROM: u8>(block: *mut u8, hot: &Hot, residue: Re
         // SAFETY: the caller gives the block away, and says what is left of its entry.
         return unsafe { free_other(block, hot, residue) };
     }
-    let what = Return::new(Call::Free, Origin::of::<FROM>(), None, None);
+    let said = Said::free(Origin::of::<FROM>(), false, false);
     // SAFETY: the caller gives the block away, and says what is left of its entry.
-    unsafe { give_back_other(block, hot, residue, what) };
+    unsafe { give_back_other(block, hot, residue, said, 0, 0) };
 }
 
 /// [`free_other`] for a caller that says more of the block.
@@ -548,11 +547,18 @@ unsafe fn free_from_other<const FROM: u8>(block: *mut u8, hot: &Hot, residue: Re
 ///
 /// As there; what it says is so.
 #[inline(always)]
-unsafe fn give_back_other(block: *mut u8, hot: &Hot, residue: Residue, what: Return) {
+unsafe fn give_back_other(
+    block: *mut u8,
+    hot: &Hot,
+    residue: Residue,
+    said: Said,
+    size: usize,
+    align: usize,
+) {
     // SAFETY: the caller gives the block away, and says what is left of its entry.
     if unsafe { cache::send_along(hot, residue, block) }.is_err() {
         // SAFETY: the caller gives the block away, and says what it is.
-        unsafe { (hot.serve().give_back)(block, hot, what) };
+        unsafe { (hot.serve().give_back)(block, hot, said, size, align) };
     }
 }
 
@@ -568,9 +574,9 @@ unsafe fn free_sized_other<const FROM: u8>(
     hot: &Hot,
     residue: Residue,
 ) {
-    let what = Return::new(Call::FreeSized, Origin::of::<FROM>(), Some(size), None);
+    let said = Said::free(Origin::of::<FROM>(), true, false);
     // SAFETY: the caller gives the block away, and says what is left of its entry.
-    unsafe { give_back_other(block, hot, residue, what) };
+    unsafe { give_back_other(block, hot, residue, said, size, 0) };
 }
 
 /// [`give_back_other`] for a caller that knows the alignment.
@@ -585,9 +591,9 @@ unsafe fn free_aligned_other<const FROM: u8>(
     hot: &Hot,
     residue: Residue,
 ) {
-    let what = Return::new(Call::Free, Origin::of::<FROM>(), None, Some(align));
+    let said = Said::free(Origin::of::<FROM>(), false, true);
     // SAFETY: the caller gives the block away, and says what is left of its entry.
-    unsafe { give_back_other(block, hot, residue, what) };
+    unsafe { give_back_other(block, hot, residue, said, 0, align) };
 }
 
 /// [`give_back_other`] for a caller that knows both.
@@ -603,9 +609,9 @@ unsafe fn free_sized_aligned_other<const FROM: u8>(
     hot: &Hot,
     residue: Residue,
 ) {
-    let what = Return::new(Call::FreeSized, Origin::of::<FROM>(), Some(size), Some(align));
+    let said = Said::free(Origin::of::<FROM>(), true, true);
     // SAFETY: the caller gives the block away, and says what is left of its entry.
-    unsafe { give_back_other(block, hot, residue, what) };
+    unsafe { give_back_other(block, hot, residue, said, size, align) };
 }
 
 /// The class of a block that begins in a slab of the calling thread's own cache, and whose frees the lists

@@ -19,7 +19,7 @@ use crate::cache::{Hot, Residue, Serve};
 use crate::hardened;
 use crate::hooks;
 use crate::os;
-use crate::request::{MALLOC, NEW, NEW_ARRAY, Origin, RUST, Request, Return};
+use crate::request::{MALLOC, NEW, NEW_ARRAY, Origin, RUST, Request, Return, Said};
 use crate::size_class::{self, LINEAR_MAX, SLAB_MAX};
 
 /// A hot part that leads every call to a table. Never written to.
@@ -41,7 +41,7 @@ impl Front {
 }
 
 type Allocate = fn(size: usize, align: usize, zero: bool, origin: Origin, hot: &Hot) -> *mut u8;
-type GiveBack = unsafe fn(block: *mut u8, hot: &Hot, what: Return);
+type GiveBack = unsafe fn(block: *mut u8, hot: &Hot, said: Said, size: usize, align: usize);
 type Resize = unsafe fn(block: *mut u8, size: usize, hot: &Hot, what: Return) -> *mut u8;
 
 /// The table of a front: all calls come to three functions.
@@ -59,11 +59,11 @@ pub(super) const fn front(
     }
     unsafe extern "C" fn free(block: *mut u8, hot: &Hot, _residue: Residue) {
         // SAFETY: as the caller promises.
-        unsafe { (hot.serve().give_back)(block, hot, Return::PLAIN) }
+        unsafe { hot.serve().take_back(block, hot, Return::PLAIN) }
     }
     unsafe extern "C" fn unknown(block: *mut u8, hot: &Hot, _any: usize, _unit: usize) {
         // SAFETY: as the caller promises.
-        unsafe { (hot.serve().give_back)(block, hot, Return::PLAIN) }
+        unsafe { hot.serve().take_back(block, hot, Return::PLAIN) }
     }
     Serve {
         malloc,
@@ -163,18 +163,28 @@ unsafe extern "C" fn free_hardened_in<const FULL: bool>(
     // SAFETY: the caller gives the block away, if it is one.
     if unsafe { !hardened::free::<MALLOC, FULL>(block, hot, unit, None) } {
         // SAFETY: the caller gives the block away, if it is one.
-        unsafe { free_hardened_slowly::<MALLOC>(block, hot, unit, Return::PLAIN) }
+        unsafe { free_hardened_slowly::<MALLOC>(block, hot, Said::PLAIN, 0, 0) }
     }
 }
 
-unsafe fn give_back_hardened_by<const FULL: bool>(block: *mut u8, hot: &Hot, what: Return) {
+unsafe fn give_back_hardened_by<const FULL: bool>(
+    block: *mut u8,
+    hot: &Hot,
+    said: Said,
+    size: usize,
+    align: usize,
+) {
     // SAFETY: the caller gives the block away, if it is one.
     unsafe {
-        match what.origin {
-            Origin::Malloc | Origin::Aligned => told_hardened::<MALLOC, FULL>(block, hot, what),
-            Origin::New => told_hardened::<NEW, FULL>(block, hot, what),
-            Origin::NewArray => told_hardened::<NEW_ARRAY, FULL>(block, hot, what),
-            Origin::Rust => told_hardened::<RUST, FULL>(block, hot, what),
+        if said.origin == Origin::New {
+            return told_hardened::<NEW, FULL>(block, hot, said, size, align);
+        }
+        match said.origin {
+            Origin::Rust => told_hardened_apart::<RUST, FULL>(block, hot, said, size, align),
+            Origin::NewArray => {
+                told_hardened_apart::<NEW_ARRAY, FULL>(block, hot, said, size, align);
+            }
+            _ => told_hardened_apart::<MALLOC, FULL>(block, hot, said, size, align),
         }
     }
 }
@@ -182,15 +192,35 @@ unsafe fn give_back_hardened_by<const FULL: bool>(block: *mut u8, hot: &Hot, wha
 /// # Safety
 ///
 /// As `free`.
+#[inline(never)]
+unsafe fn told_hardened_apart<const FROM: u8, const FULL: bool>(
+    block: *mut u8,
+    hot: &Hot,
+    said: Said,
+    size: usize,
+    align: usize,
+) {
+    // SAFETY: the caller gives the block away, if it is one.
+    unsafe { told_hardened::<FROM, FULL>(block, hot, said, size, align) }
+}
+
+/// # Safety
+///
+/// As `free`.
 #[inline(always)]
-unsafe fn told_hardened<const FROM: u8, const FULL: bool>(block: *mut u8, hot: &Hot, what: Return) {
-    let unit = MAP.unit_of(block.addr());
+unsafe fn told_hardened<const FROM: u8, const FULL: bool>(
+    block: *mut u8,
+    hot: &Hot,
+    said: Said,
+    size: usize,
+    align: usize,
+) {
+    let (unit, told) = (MAP.unit_of(block.addr()), said.size.then_some(size));
     // What a call says of the alignment is compared the slow way.
     // SAFETY: the caller gives the block away, if it is one.
-    if what.align.is_some() || unsafe { !hardened::free::<FROM, FULL>(block, hot, unit, what.size) }
-    {
+    if said.align || unsafe { !hardened::free::<FROM, FULL>(block, hot, unit, told) } {
         // SAFETY: the caller gives the block away, if it is one.
-        unsafe { free_hardened_slowly::<FROM>(block, hot, unit, what) }
+        unsafe { free_hardened_slowly::<FROM>(block, hot, said, size, align) }
     }
 }
 
@@ -204,15 +234,15 @@ unsafe fn told_hardened<const FROM: u8, const FULL: bool>(block: *mut u8, hot: &
 unsafe fn free_hardened_slowly<const FROM: u8>(
     block: *mut u8,
     hot: &Hot,
-    unit: usize,
-    what: Return,
+    said: Said,
+    size: usize,
+    align: usize,
 ) {
+    let (unit, what) = (MAP.unit_of(block.addr()), Return::of(said, size, align));
     // SAFETY: the caller gives the block away, if it is one.
-    if what.align.is_some()
-        || unsafe { !hardened::free_slowly::<FROM>(block, hot, unit, what.size) }
-    {
+    if said.align || unsafe { !hardened::free_slowly::<FROM>(block, hot, unit, what.size) } {
         // SAFETY: the caller gives the block away, if it is one.
-        unsafe { give_back_hardened(block, hot, what) }
+        unsafe { take_back_hardened(block, what) }
     }
 }
 
@@ -221,8 +251,16 @@ unsafe fn free_hardened_slowly<const FROM: u8>(
 /// # Safety
 ///
 /// As `free`.
+unsafe fn give_back_hardened(block: *mut u8, _hot: &Hot, said: Said, size: usize, align: usize) {
+    // SAFETY: the caller gives the block away, if it is one.
+    unsafe { take_back_hardened(block, Return::of(said, size, align)) }
+}
+
+/// # Safety
+///
+/// As `free`.
 #[inline(never)]
-unsafe fn give_back_hardened(block: *mut u8, _hot: &Hot, what: Return) {
+unsafe fn take_back_hardened(block: *mut u8, what: Return) {
     // SAFETY: the caller gives the block away, if it is one.
     if block.is_null() || unsafe { hardened::give_back(words::hardened(), block, what) } {
         return;
@@ -262,7 +300,8 @@ fn allocate_debug(size: usize, align: usize, zero: bool, origin: Origin, _hot: &
     }
 }
 
-unsafe fn give_back_debug(block: *mut u8, _hot: &Hot, what: Return) {
+unsafe fn give_back_debug(block: *mut u8, _hot: &Hot, said: Said, size: usize, align: usize) {
+    let what = Return::of(said, size, align);
     // SAFETY: the caller gives the block away, if it is one of the debug heap's.
     if block.is_null() || unsafe { hooks::free(block, what) } {
         return;
@@ -319,7 +358,8 @@ fn allocate_elsewhere(
 /// # Safety
 ///
 /// As `free`.
-unsafe fn give_back_anything(block: *mut u8, _hot: &Hot, what: Return) {
+unsafe fn give_back_anything(block: *mut u8, _hot: &Hot, said: Said, size: usize, align: usize) {
+    let what = Return::of(said, size, align);
     // SAFETY: the caller gives the block away, if it is one.
     unsafe { foreign::give_back(block, what) }
 }

@@ -26,7 +26,7 @@ use crate::cache::{Counters, Hot, Serve, counters};
 use crate::hardened;
 use crate::hooks;
 use crate::options;
-use crate::request::{Origin, Request, Return};
+use crate::request::{Origin, Request, Return, Said};
 use crate::size_class;
 use crate::slab::Slab;
 use crate::sync;
@@ -75,7 +75,8 @@ pub(super) fn note_made(request: Request, block: *mut u8) {
     tallies::allocated(request, block);
 }
 
-unsafe fn give_back(block: *mut u8, _hot: &Hot, what: Return) {
+unsafe fn give_back(block: *mut u8, _hot: &Hot, said: Said, size: usize, align: usize) {
+    let what = Return::of(said, size, align);
     if block.is_null() {
         return;
     }
@@ -85,7 +86,7 @@ unsafe fn give_back(block: *mut u8, _hot: &Hot, what: Return) {
     tallies::freed(block);
     let hot = serves();
     // SAFETY: the caller gives the block away, if it is one.
-    unsafe { (hot.serve().give_back)(block, hot, what) };
+    unsafe { hot.serve().take_back(block, hot, what) };
     if let Some(usable) = usable {
         count(|counters| counters::free(counters, usable));
     }

@@ -22,7 +22,7 @@ use super::{cpu, foreign, shared};
 use crate::address_map::{CLASS_STEP, COMMON, Kind};
 use crate::cache::{self, Allocated, CACHES, Hot, OwnCache, Residue, Stash, Use};
 use crate::os::{self, Exit, rseq};
-use crate::request::{Origin, Request, Return};
+use crate::request::{Origin, Request, Return, Said};
 use crate::size_class::{self, UNIT};
 use crate::sync;
 use crate::sync::atomic::{AtomicUsize, Ordering};
@@ -254,7 +254,7 @@ fn free_large(block: *mut u8, hot: &Hot) -> bool {
 /// As `free`.
 pub(super) unsafe extern "C" fn free_unknown(block: *mut u8, hot: &Hot, _any: usize, _unit: usize) {
     // SAFETY: the caller gives the block away, if it is one.
-    unsafe { give_back(block, hot, Return::PLAIN) }
+    unsafe { free_any(block, hot, Return::PLAIN) }
 }
 
 /// Frees a block of which the call says more, or of which nothing is known yet; null does nothing.
@@ -262,7 +262,16 @@ pub(super) unsafe extern "C" fn free_unknown(block: *mut u8, hot: &Hot, _any: us
 /// # Safety
 ///
 /// As `free`.
-pub(super) unsafe fn give_back(block: *mut u8, hot: &Hot, what: Return) {
+pub(super) unsafe fn give_back(block: *mut u8, hot: &Hot, said: Said, size: usize, align: usize) {
+    // SAFETY: the caller gives the block away, if it is one.
+    unsafe { free_any(block, hot, Return::of(said, size, align)) }
+}
+
+/// # Safety
+///
+/// As `free`.
+#[inline(always)]
+unsafe fn free_any(block: *mut u8, hot: &Hot, what: Return) {
     let residue = hot.residue_by_map(block.addr());
     if !residue.is_mine() {
         // SAFETY: the caller gives the block away, and this is what is left of its entry.

@@ -192,7 +192,7 @@ pub(super) unsafe fn resize(block: *mut u8, size: usize, _hot: &Hot, what: Retur
             unsafe { foreign::give_back(block, what) };
         } else {
             // SAFETY: by the contract the old block is this call's to give away.
-            unsafe { (hot.serve().give_back)(block, hot, what) };
+            unsafe { hot.serve().take_back(block, hot, what) };
         }
     }
     new

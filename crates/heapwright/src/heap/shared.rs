@@ -32,13 +32,12 @@ use crate::cache::central;
 use crate::cache::magazines::{self, ALL, Magazines, SharedCache};
 use crate::cache::maintenance;
 use crate::cache::{self, Allocated, Hot, HotStub, Residue, Serve, Stash};
-use crate::misuse::Call;
 use crate::options::{self, CacheModel};
 use crate::os::{self, rseq};
 use crate::registry::shared::Held;
 use crate::registry::{self, Model, per_cpu};
 use crate::remote::Block;
-use crate::request::{Origin, Request, Return};
+use crate::request::{Origin, Request, Return, Said};
 use crate::size_class::{self, MIN_ALIGN, SLAB_MAX, UNIT};
 use crate::sync;
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
@@ -433,10 +432,21 @@ pub(super) unsafe fn free_common(block: *mut u8, hot: &Hot, residue: Residue) {
 pub(super) unsafe fn free_sized(block: *mut u8, size: usize, hot: &Hot, residue: Residue) {
     // SAFETY: the caller gives the block away, by its fast word and the entry of a common slab.
     if unsafe { !free_here(block, hot, residue) } {
-        let what = Return::new(Call::FreeSized, Origin::Malloc, Some(size), None);
         // SAFETY: the caller gives the block away, and no slot begins there, which is reported.
-        unsafe { foreign::give_back(block, what) }
+        unsafe { free_odd(block, size, hot) }
     }
+}
+
+/// # Safety
+///
+/// As [`free`].
+#[cold]
+#[inline(never)]
+unsafe fn free_odd(block: *mut u8, size: usize, hot: &Hot) {
+    let said = Said::free(Origin::Malloc, true, false);
+    // By the table, which is told the size, so that it stays where it is until here.
+    // SAFETY: the caller gives the block away, if it is one.
+    unsafe { (hot.serve().give_back)(block, hot, said, size, 0) }
 }
 
 /// Frees a block of a common slab. False: no block begins there.
@@ -526,7 +536,8 @@ pub(super) unsafe extern "C" fn free_unknown(
 /// # Safety
 ///
 /// As `free`.
-pub(super) unsafe fn give_back(block: *mut u8, hot: &Hot, what: Return) {
+pub(super) unsafe fn give_back(block: *mut u8, hot: &Hot, said: Said, size: usize, align: usize) {
+    let what = Return::of(said, size, align);
     // SAFETY: the caller gives the block away, if it is one.
     unsafe { free_with(block, hot, hot.residue_by_map(block.addr()), what) }
 }

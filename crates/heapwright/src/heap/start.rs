@@ -34,7 +34,7 @@ use crate::fork::{self, Part};
 use crate::hardened;
 use crate::options::{self, Options};
 use crate::os::{self, Exit};
-use crate::request::{Origin, Return};
+use crate::request::{Origin, Return, Said};
 use crate::substrate::{self, Registration};
 use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering, fence};
 use crate::sync::{self, Lock};
@@ -190,7 +190,8 @@ fn allocate_first(size: usize, align: usize, zero: bool, origin: Origin, _hot: &
 /// # Safety
 ///
 /// As `free`.
-unsafe fn give_back_first(block: *mut u8, _hot: &Hot, what: Return) {
+unsafe fn give_back_first(block: *mut u8, _hot: &Hot, said: Said, size: usize, align: usize) {
+    let what = Return::of(said, size, align);
     if block.is_null() {
         return;
     }
@@ -203,7 +204,7 @@ unsafe fn give_back_first(block: *mut u8, _hot: &Hot, what: Return) {
     };
     match hot {
         // SAFETY: the caller gives the block away, if it is one.
-        Some(hot) => unsafe { (hot.serve().give_back)(block, hot, what) },
+        Some(hot) => unsafe { hot.serve().take_back(block, hot, what) },
         // SAFETY: the caller gives the block away, if it is one.
         None => unsafe { foreign::give_back(block, what) },
     }
