@@ -235,8 +235,8 @@ pub(crate) struct Serve {
     pub(crate) free: unsafe extern "C" fn(block: *mut u8, hot: &Hot, residue: Residue),
     /// Frees a block by `free` whose unit `hot` does not know, or where no slot begins.
     pub(crate) unknown: unsafe extern "C" fn(block: *mut u8, hot: &Hot, any: usize, unit: usize),
-    /// Serves `malloc(size)` of a large block.
-    pub(crate) large: fn(size: usize, hot: &Hot) -> *mut u8,
+    /// Serves a call for a large block, or for no bytes, that says nothing but the size.
+    pub(crate) large: fn(size: usize, origin: Origin, hot: &Hot) -> *mut u8,
     /// Serves any other call for memory. Null: there is no memory, and `errno` says so.
     pub(crate) allocate:
         fn(size: usize, align: usize, zero: bool, origin: Origin, hot: &Hot) -> *mut u8,
@@ -564,13 +564,13 @@ impl Hot {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
 
     extern crate std;
 
     /// A table that serves nothing.
-    pub(in crate::cache) static NOTHING: Serve = {
+    pub(crate) static NOTHING: Serve = {
         extern "C" fn malloc(_size: usize, _hot: &Hot, _offset: usize) -> *mut u8 {
             ptr::null_mut()
         }
@@ -580,7 +580,7 @@ pub(super) mod tests {
             malloc,
             free,
             unknown,
-            large: |_, _| ptr::null_mut(),
+            large: |_, _, _| ptr::null_mut(),
             allocate: |_, _, _, _, _| ptr::null_mut(),
             give_back: |_, _, _, _, _| (),
             resize: |_, _, _, _| ptr::null_mut(),

@@ -655,7 +655,7 @@ mod tests {
         use crate::address_map::Entry;
         use crate::chunk::Want;
         assert!(crate::substrate::open_and_begin());
-        assert!(raise(1, &super::super::hot::tests::NOTHING) >= 1);
+        assert!(raise(1, crate::heap::SHARING.shared) >= 1);
         let run = chunk::take(1, 1, Want::Any, Entry::LARGE_HEAD, Entry::large_rest).unwrap();
         let reached = || ALL.acquire_this(ALL.slot(0));
         let Some(held) = reached() else { return };

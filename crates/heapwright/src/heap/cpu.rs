@@ -32,7 +32,7 @@ use crate::chunk;
 use crate::memory_limit;
 use crate::os::{self, Exit, rseq};
 use crate::remote::Block;
-use crate::request::{Return, Said};
+use crate::request::{Origin, Return, Said};
 use crate::size_class::{self, UNIT};
 use crate::substrate;
 use crate::sync;
@@ -222,14 +222,14 @@ unsafe fn put_in_shared(class: usize, block: *mut Block) {
     unsafe { held.free(class, block) };
 }
 
-/// Serves `malloc(size)` of a large block, by the gate.
-pub(super) fn malloc_large(size: usize, hot: &Hot) -> *mut u8 {
+/// Serves a call for a large block that says nothing but the size, by the gate.
+pub(super) fn allocate_large(size: usize, origin: Origin, hot: &Hot) -> *mut u8 {
     // Where blocks are sampled or guarded, these calls are counted.
     if arrays::RUN_SIZES.contains(&size) && !drawn::is_watched() {
         let block = take_run(Gate::of(hot), size);
         return if block.is_null() { shared::malloc_slowly(size) } else { block };
     }
-    shared::malloc_large(size, hot)
+    shared::allocate_large(size, origin, hot)
 }
 
 /// Frees a block by the gate that is neither common nor of a list.

@@ -91,21 +91,23 @@ pub fn malloc_fast(size: usize) -> *mut u8 {
     }
 }
 
-/// [`malloc_fast`] for all sizes; the class takes a few instructions more.
+/// [`malloc_fast`] for all sizes; the class takes a few instructions more. Large blocks are not made faster elsewhere, so null
+/// is no memory for these.
 ///
 /// ```
-/// let block = heapwright::heap::malloc_medium_fast(10_000);
+/// use heapwright::heap::{self, NEW};
+/// let block = heap::malloc_medium_fast::<NEW>(10_000);
 /// // SAFETY: null, or a block of our own.
 /// unsafe { heapwright::heap::free(block) };
 /// ```
 #[inline(always)]
 #[must_use]
-pub fn malloc_medium_fast(size: usize) -> *mut u8 {
+pub fn malloc_medium_fast<const FROM: u8>(size: usize) -> *mut u8 {
     let hot = hot();
     if size.wrapping_sub(1) < SLAB_MAX {
         return hot.list(size_class::of(size)).pop().cast();
     }
-    core::ptr::null_mut()
+    (hot.serve().large)(size, Origin::of::<FROM>(), hot)
 }
 
 /// A block for `last + 1` bytes; null where the list is empty.
@@ -131,7 +133,7 @@ pub(super) fn malloc_medium(size: usize) -> *mut u8 {
         };
     }
     let hot = hot();
-    (hot.serve().large)(size, hot)
+    (hot.serve().large)(size, Origin::Malloc, hot)
 }
 
 /// [`malloc_medium`] for callers that give an alignment, if only a small one.
@@ -182,7 +184,7 @@ pub fn calloc(size: usize) -> *mut u8 {
 #[inline(never)]
 fn calloc_medium<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
     let is_listed = align <= MIN_ALIGN && size <= SLAB_MAX;
-    let block = if is_listed { malloc_medium_fast(size) } else { core::ptr::null_mut() };
+    let block = if is_listed { malloc_medium_fast::<FROM>(size) } else { core::ptr::null_mut() };
     if block.is_null() {
         return missed::<FROM>(size, align, true, hot());
     }

@@ -90,6 +90,8 @@ pub use start::{count_begin, count_end};
 pub(crate) use crate::cache::counters::totals;
 pub(crate) use control::live as heaps_live;
 pub(crate) use foreign::passed_on;
+#[cfg(test)]
+pub(crate) use start::SHARING;
 pub(crate) use start::{has_started, publish, publish_own};
 
 /// Orders to sample, for a profile.

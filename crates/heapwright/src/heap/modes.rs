@@ -52,10 +52,10 @@ pub(super) const fn front(
     this: &'static Serve,
 ) -> Serve {
     extern "C" fn malloc(size: usize, hot: &Hot, _offset: usize) -> *mut u8 {
-        malloc_large(size, hot)
+        large(size, Origin::Malloc, hot)
     }
-    fn malloc_large(size: usize, hot: &Hot) -> *mut u8 {
-        (hot.serve().allocate)(size, 1, false, Origin::Malloc, hot)
+    fn large(size: usize, origin: Origin, hot: &Hot) -> *mut u8 {
+        (hot.serve().allocate)(size, 1, false, origin, hot)
     }
     unsafe extern "C" fn free(block: *mut u8, hot: &Hot, _residue: Residue) {
         // SAFETY: as the caller promises.
@@ -65,17 +65,7 @@ pub(super) const fn front(
         // SAFETY: as the caller promises.
         unsafe { hot.serve().take_back(block, hot, Return::PLAIN) }
     }
-    Serve {
-        malloc,
-        free,
-        unknown,
-        large: malloc_large,
-        allocate,
-        give_back,
-        resize,
-        drawn: this,
-        plain: this,
-    }
+    Serve { malloc, free, unknown, large, allocate, give_back, resize, drawn: this, plain: this }
 }
 
 /// A block that a call is answered with: null is no memory, as `errno` says.
@@ -99,7 +89,7 @@ const fn hardened_table<const FULL: bool>(this: &'static Serve) -> Serve {
         malloc: malloc_hardened::<FULL>,
         free: free_hardened::<FULL>,
         unknown: free_hardened_in::<FULL>,
-        large: |size, _| allocate_hardened(size, 1, false, Origin::Malloc),
+        large: |size, origin, _| allocate_hardened(size, 1, false, origin),
         allocate: allocate_hardened_by::<FULL>,
         give_back: give_back_hardened_by::<FULL>,
         resize: resize_hardened,

@@ -197,22 +197,25 @@ mod drawing {
         origin: Origin,
         hot: &Hot,
     ) -> *mut u8 {
-        match own::allocate_quickly(size, align, zero, hot) {
-            Some(block) => block,
-            None => draw_own(Request::new(size, align, zero, origin), hot),
-        }
+        let block = if zero { None } else { own::allocate_quickly(size, align, hot) };
+        block.unwrap_or_else(|| draw_own(Request::new(size, align, zero, origin), hot))
     }
 
     #[cold]
     #[inline(never)]
     fn draw_own(request: Request, hot: &Hot) -> *mut u8 {
-        if let Some(block) = own::ask_again(request, hot) {
-            return block;
+        let (cache, before) = (own::cache_of(hot), hot.serve());
+        if cache.is_asked() {
+            let now = own::ask(cache);
+            if !ptr::eq(now, hot) || !ptr::eq(hot.serve(), before) {
+                let Request { size, align, zero, origin } = request;
+                return (now.serve().allocate)(size, align, zero, origin, now);
+            }
         }
         if !request.is_possible() {
             return answer(ptr::null_mut());
         }
-        answer(serve_own(request, own::cache_of(hot)))
+        answer(serve_own(request, cache))
     }
 
     /// Serves a request from the thread's own cache, or with a block that is due instead. Null: there is no

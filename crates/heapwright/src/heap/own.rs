@@ -19,7 +19,7 @@ use core::ptr;
 use super::large;
 use super::words;
 use super::{cpu, foreign, shared};
-use crate::address_map::{CLASS_STEP, COMMON, Kind};
+use crate::address_map::{CLASS_STEP, COMMON, Entry, Kind};
 use crate::cache::{self, Allocated, CACHES, Hot, OwnCache, Residue, Stash, Use};
 use crate::os::{self, Exit, rseq};
 use crate::request::{Origin, Request, Return, Said};
@@ -57,11 +57,11 @@ fn malloc_otherwise(size: usize, hot: &Hot) -> *mut u8 {
     (hot.serve().allocate)(size, 1, false, Origin::Malloc, hot)
 }
 
-/// Serves `malloc(size)` of a large block.
-pub(super) fn malloc_large(size: usize, hot: &Hot) -> *mut u8 {
+/// Serves a call for a large block that says nothing but the size.
+pub(super) fn allocate_large(size: usize, origin: Origin, hot: &Hot) -> *mut u8 {
     match quick_large(size, hot) {
         Some(block) => block,
-        None => malloc_otherwise(size, hot),
+        None => (hot.serve().allocate)(size, 1, false, origin, hot),
     }
 }
 
@@ -79,7 +79,7 @@ fn quick_large(size: usize, hot: &Hot) -> Option<*mut u8> {
     None
 }
 
-/// Serves any other call for memory.
+/// Serves any other call for memory. (Each way out of this is a tail call, so that it saves no registers.)
 pub(super) fn allocate(
     size: usize,
     align: usize,
@@ -87,70 +87,78 @@ pub(super) fn allocate(
     origin: Origin,
     hot: &Hot,
 ) -> *mut u8 {
-    match allocate_quickly(size, align, zero, hot) {
-        Some(block) => block,
-        None => allocate_slowly(Request::new(size, align, zero, origin), hot),
+    if zero {
+        return allocate_slowly(size, align, zero, origin, hot);
     }
-}
-
-/// Serves a call if it is for a block that need not read as zero, of a class or from the stash, the thread
-/// is asked for nothing, and no block is drawn.
-#[inline(always)]
-pub(super) fn allocate_quickly(
-    size: usize,
-    align: usize,
-    zero: bool,
-    hot: &Hot,
-) -> Option<*mut u8> {
-    if zero || !align.is_power_of_two() {
-        return None;
+    if !Stash::LENGTHS.contains(&size) {
+        return allocate_slot(size, align, origin, hot);
     }
-    match (Request { size, align, zero, origin: Origin::Malloc }).class() {
-        Some(class) => {
-            let cache = cache_of(hot);
-            if cache.is_asked() {
-                return None;
-            }
-            let _order = cache.enter();
-            cache.alloc(class).map(|given| given.block)
-        }
-        None if align <= UNIT => quick_large(size, hot),
-        None => None,
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn allocate_slowly(request: Request, hot: &Hot) -> *mut u8 {
-    if let Some(block) = ask_again(request, hot) {
+    if align <= UNIT
+        && let Some(block) = quick_large(size, hot)
+    {
         return block;
     }
-    let block = serve(request, cache_of(hot));
-    if block.is_null() {
-        os::set_errno(os::ENOMEM);
+    allocate_slowly(size, align, zero, origin, hot)
+}
+
+/// [`allocate`] of a block that need not read as zero, if it is of a class.
+#[inline(never)]
+fn allocate_slot(size: usize, align: usize, origin: Origin, hot: &Hot) -> *mut u8 {
+    match allocate_quickly(size, align, hot) {
+        Some(block) => block,
+        None => allocate_slowly(size, align, false, origin, hot),
     }
+}
+
+/// Serves a call for a block that need not read as zero, if it is of a class, the thread is asked for nothing,
+/// and no block is drawn.
+#[inline(always)]
+pub(super) fn allocate_quickly(size: usize, align: usize, hot: &Hot) -> Option<*mut u8> {
+    let class = Request::new(size, align, false, Origin::Malloc).class()?;
+    let cache = cache_of(hot);
+    if cache.is_asked() {
+        return None;
+    }
+    let _order = cache.enter();
+    cache.alloc(class).map(|given| given.block)
+}
+
+#[inline(never)]
+fn allocate_slowly(size: usize, align: usize, zero: bool, origin: Origin, hot: &Hot) -> *mut u8 {
+    let (cache, before) = (cache_of(hot), hot.serve());
+    if cache.is_asked() {
+        let now = ask(cache);
+        if !ptr::eq(now, hot) || !ptr::eq(hot.serve(), before) {
+            return (now.serve().allocate)(size, align, zero, origin, now);
+        }
+    }
+    let block = serve(Request::new(size, align, zero, origin), cache);
+    if !block.is_null() {
+        return block;
+    }
+    // Meanwhile, blocks may be drawn.
+    if !ptr::eq(hot.serve(), before) {
+        return (hot.serve().allocate)(size, align, zero, origin, hot);
+    }
+    os::set_errno(os::ENOMEM);
     block
 }
 
-/// Does what the thread is asked for. The block, if another table serves the call then.
-pub(super) fn ask_again(
-    Request { size, align, zero, origin }: Request,
-    hot: &Hot,
-) -> Option<*mut u8> {
-    let cache = cache_of(hot);
-    if !cache.is_asked() {
-        return None;
+/// Does what the thread is asked for. Returns what it has then.
+#[cold]
+#[inline(never)]
+pub(super) fn ask(cache: OwnCache) -> &'static Hot {
+    if cache.should_be_given_up() {
+        give_up(cache);
+    } else {
+        let _order = cache.enter();
+        cache.follow_sampling();
     }
-    let before = hot.serve();
-    do_as_asked(cache);
-    let (now, is_same) = (words::has(), ptr::eq(hot.serve(), before));
-    if ptr::eq(now, hot) && is_same {
-        return None;
-    }
-    Some((now.serve().allocate)(size, align, zero, origin, now))
+    words::has()
 }
 
 /// Serves a request from the cache, whatever it takes. Null: there is no memory, or a block is drawn.
+#[inline(always)]
 pub(super) fn serve(request: Request, cache: OwnCache) -> *mut u8 {
     if !request.is_possible() {
         return ptr::null_mut();
@@ -185,14 +193,16 @@ pub(super) unsafe extern "C" fn free(block: *mut u8, hot: &Hot, residue: Residue
 #[inline(always)]
 unsafe fn free_with(block: *mut u8, hot: &Hot, residue: Residue, what: Return) {
     let entry = hot.entry(residue);
-    if let Kind::Slab(class) = entry.kind() {
+    if entry == Entry::LARGE_HEAD {
+        if free_large(block, hot) {
+            return;
+        }
+    } else if let Kind::Slab(class) = entry.kind() {
         let offset = (block.addr() & (UNIT - 1)) as u32;
         if size_class::is_slot_start(offset, size_class::reciprocal(class)) {
             // SAFETY: a slot of the class and owner begins here, and the caller gives the block away.
             return unsafe { free_others(block, hot, entry.owner(), class) };
         }
-    } else if hot.is_large_head(residue) && free_large(block, hot) {
-        return;
     }
     // SAFETY: the caller gives the block away, if it is one.
     unsafe { foreign::give_back(block, what) }
@@ -273,6 +283,9 @@ pub(super) unsafe fn give_back(block: *mut u8, hot: &Hot, said: Said, size: usiz
 #[inline(always)]
 unsafe fn free_any(block: *mut u8, hot: &Hot, what: Return) {
     let residue = hot.residue_by_map(block.addr());
+    if hot.is_large_head(residue) && free_large(block, hot) {
+        return;
+    }
     if !residue.is_mine() {
         // SAFETY: the caller gives the block away, and this is what is left of its entry.
         if let Err(residue) = unsafe { cache::send_along(hot, residue, block) } {
@@ -292,17 +305,6 @@ unsafe fn free_any(block: *mut u8, hot: &Hot, what: Return) {
     if unsafe { cache_of(hot).put_listed(residue.class(), block.cast()) } {
         overflow(residue.class());
     }
-}
-
-/// The calling thread does what its cache's is asked for.
-#[cold]
-#[inline(never)]
-fn do_as_asked(cache: OwnCache) {
-    if cache.should_be_given_up() {
-        return give_up(cache);
-    }
-    let _order = cache.enter();
-    cache.follow_sampling();
 }
 
 /// The calling thread gives its cache up, and goes by its CPU's arrays, if it can.

@@ -43,10 +43,10 @@ use crate::sync;
 use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 /// What serves threads that share caches, by the way that they do.
-pub(super) struct Tables {
-    pub(super) shared: &'static Serve,
-    pub(super) by_cpu: &'static Serve,
-    pub(super) gate: &'static Serve,
+pub(crate) struct Tables {
+    pub(crate) shared: &'static Serve,
+    pub(crate) by_cpu: &'static Serve,
+    pub(crate) gate: &'static Serve,
 }
 
 static TABLES: AtomicPtr<Tables> = AtomicPtr::new(ptr::null_mut());
@@ -305,8 +305,8 @@ pub(super) extern "C" fn malloc_by_cpu(size: usize, hot: &Hot, _offset: usize) -
     allocate_by_cpu(size, 1, false, Origin::Malloc, hot)
 }
 
-/// Serves `malloc(size)` of a large block, from a run that the cache behind `hot`, or the CPU's, keeps.
-pub(super) fn malloc_large(size: usize, hot: &Hot) -> *mut u8 {
+/// Serves a call for a large block that says nothing but the size, from a run that the cache behind `hot`, or the CPU's, keeps.
+pub(super) fn allocate_large(size: usize, origin: Origin, hot: &Hot) -> *mut u8 {
     // Where blocks are sampled or guarded, these calls are counted.
     if Stash::LENGTHS.contains(&size)
         && !drawn::is_watched()
@@ -314,7 +314,7 @@ pub(super) fn malloc_large(size: usize, hot: &Hot) -> *mut u8 {
     {
         return block;
     }
-    allocate_by_cpu(size, 1, false, Origin::Malloc, hot)
+    allocate_by_cpu(size, 1, false, origin, hot)
 }
 
 /// Serves `malloc(size)`, a slot's size, by the cache behind `hot`, whose list is at `offset`.

@@ -67,7 +67,7 @@ static OWN: Serve = table! {
     malloc: own::malloc,
     free: own::free,
     unknown: own::free_unknown,
-    large: own::malloc_large,
+    large: own::allocate_large,
     allocate: own::allocate,
     give_back: own::give_back;
     OWN
@@ -78,7 +78,7 @@ static SHARED: Serve = table! {
     malloc: shared::malloc,
     free: shared::free_other,
     unknown: shared::free_unknown,
-    large: shared::malloc_large,
+    large: shared::allocate_large,
     allocate: shared::allocate,
     give_back: shared::give_back;
     SHARED
@@ -89,7 +89,7 @@ static BY_CPU: Serve = table! {
     malloc: shared::malloc_by_cpu,
     free: shared::free_other,
     unknown: shared::free_unknown,
-    large: shared::malloc_large,
+    large: shared::allocate_large,
     allocate: shared::allocate_by_cpu,
     give_back: shared::give_back;
     BY_CPU
@@ -101,13 +101,14 @@ static GATE: Serve = table! {
     malloc: malloc_by_gate,
     free: cpu::free_other,
     unknown: shared::free_unknown,
-    large: cpu::malloc_large,
+    large: cpu::allocate_large,
     allocate: shared::allocate_by_cpu,
     give_back: cpu::give_back;
     GATE
 };
 
-static SHARING: shared::Tables = shared::Tables { shared: &SHARED, by_cpu: &BY_CPU, gate: &GATE };
+pub(crate) static SHARING: shared::Tables =
+    shared::Tables { shared: &SHARED, by_cpu: &BY_CPU, gate: &GATE };
 
 #[cfg(feature = "debug")]
 use super::observed::malloc_by_gate;
@@ -124,7 +125,7 @@ mod drawn_from {
         malloc: own::malloc,
         free: own::free,
         unknown: own::free_unknown,
-        large: own::malloc_large,
+        large: own::allocate_large,
         allocate: observed::allocate_own,
         give_back: own::give_back,
         resize: resize::resize,
@@ -136,7 +137,7 @@ mod drawn_from {
         malloc: observed::malloc_shared,
         free: shared::free_other,
         unknown: shared::free_unknown,
-        large: shared::malloc_large,
+        large: shared::allocate_large,
         allocate: observed::allocate_apart,
         give_back: shared::give_back,
         resize: resize::resize,
@@ -148,7 +149,7 @@ mod drawn_from {
         malloc: observed::malloc_apart,
         free: shared::free_other,
         unknown: shared::free_unknown,
-        large: shared::malloc_large,
+        large: shared::allocate_large,
         allocate: observed::allocate_apart,
         give_back: shared::give_back,
         resize: resize::resize,
@@ -160,7 +161,7 @@ mod drawn_from {
         malloc: observed::malloc_by_gate,
         free: cpu::free_other,
         unknown: shared::free_unknown,
-        large: cpu::malloc_large,
+        large: cpu::allocate_large,
         allocate: observed::allocate_apart,
         give_back: cpu::give_back,
         resize: resize::resize,

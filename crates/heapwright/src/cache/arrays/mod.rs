@@ -765,7 +765,7 @@ mod tests {
     fn started() -> Option<&'static Gate> {
         let _one = magazines::RAISING.lock();
         if gate().is_none() && prepare() {
-            start(None);
+            start(crate::heap::SHARING.gate, None);
         }
         gate()
     }
