@@ -29,7 +29,7 @@ pub(super) use with_stacks::*;
 pub(super) use without_stacks::*;
 
 #[cfg(feature = "debug")]
-pub(crate) use with_stacks::{By, by, end, end_if};
+pub(crate) use with_stacks::{By, end_sampling, end_sampling_by, samples_by};
 
 /// Whether some calls are looked at, to be sampled or served with a guarded block.
 #[inline(always)]
@@ -145,7 +145,7 @@ mod with_stacks {
     static PROGRAM_DECIDES: AtomicBool = AtomicBool::new(false);
 
     /// Whether blocks are sampled on this behalf.
-    pub(crate) fn by(by: By) -> bool {
+    pub(crate) fn samples_by(by: By) -> bool {
         is_sampling() && BY.load(Ordering::Relaxed) == by as u8
     }
 
@@ -180,14 +180,14 @@ mod with_stacks {
     }
 
     /// Makes no samples from now on, because the program says so. Those that are live stay known.
-    pub(crate) fn end() {
+    pub(crate) fn end_sampling() {
         PROGRAM_DECIDES.store(true, Ordering::Relaxed);
         end_all();
     }
 
     /// Makes no samples from now on, if they are made on this behalf.
-    pub(crate) fn end_if(on_behalf: By) {
-        if by(on_behalf) {
+    pub(crate) fn end_sampling_by(on_behalf: By) {
+        if samples_by(on_behalf) {
             end_all();
         }
     }

@@ -471,18 +471,6 @@ pub unsafe fn free_sized_fast(block: *mut u8, size: usize) -> bool {
     false
 }
 
-/// Makes [`free_sized_fast`] refuse every block, in this thread and in threads
-/// that start to allocate from now on: the program has an `operator delete` of
-/// its own, which the sized one must call.
-///
-/// # Safety
-///
-/// No other thread uses the heap meanwhile: it is called when a process starts.
-pub unsafe fn forward_sized_frees() {
-    // SAFETY: by the contract there is no other thread.
-    unsafe { super::start::forward_sized_frees() };
-}
-
 /// The fast path of every free; they differ in what they say of the block where it is
 /// another one's: `shared` frees one of a cache that threads share, `other` all others.
 ///

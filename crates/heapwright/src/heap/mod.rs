@@ -76,30 +76,28 @@ pub use control::{Heap, free_uncached, malloc_uncached, realloc_to_nothing, shou
 pub use control::{comes_into_a_group, hardened_at_exit, hardens, keeps_tokens_apart};
 pub use control::{give_up_reserve, good_size, limit_address_space, owns, take_over, trim};
 pub use fast::{
-    calloc, calloc_aligned, calloc_aligned_for, forward_sized_frees, free, free_aligned_from,
-    free_from, free_sized, free_sized_aligned_from, free_sized_fast, free_sized_from, malloc,
-    malloc_aligned, malloc_aligned_fast, malloc_aligned_for, malloc_fast, malloc_medium_fast,
+    calloc, calloc_aligned, calloc_aligned_for, free, free_aligned_from, free_from, free_sized,
+    free_sized_aligned_from, free_sized_fast, free_sized_from, malloc, malloc_aligned,
+    malloc_aligned_fast, malloc_aligned_for, malloc_fast, malloc_medium_fast,
 };
 pub use foreign::usable_size;
 pub use observed::allocate_of_token;
 pub use resize::{realloc, realloc_sized_from};
 pub use shared::raise_shared_caches;
+pub use start::forward_sized_frees;
 #[cfg(feature = "debug")]
 pub use start::{count_begin, count_end};
 
 pub(crate) use crate::cache::counters::totals;
 pub(crate) use control::live as heaps_live;
+#[cfg(feature = "debug")]
+pub(crate) use drawn::{By, end_sampling, end_sampling_by, samples_by};
 pub(crate) use foreign::passed_on;
 #[cfg(test)]
 pub(crate) use start::SHARING;
-pub(crate) use start::{has_started, publish, publish_own};
-
-/// Orders to sample, for a profile.
 #[cfg(feature = "debug")]
-pub(crate) mod sampling {
-    pub(crate) use super::drawn::{By, by, end, end_if};
-    pub(crate) use super::start::begin_if_possible;
-}
+pub(crate) use start::begin_sampling;
+pub(crate) use start::{has_started, publish, publish_own};
 
 use crate::os;
 use modes::Front;

@@ -397,7 +397,7 @@ pub fn count_end() -> Option<(Allocations, bool)> {
 /// Samples a block every `period` bytes, on average, if the heap can be started and `malloc` is its own. False: it
 /// cannot, or the program decides.
 #[cfg(feature = "debug")]
-pub(crate) fn begin_if_possible(period: usize, by: drawn::By) -> bool {
+pub(crate) fn begin_sampling(period: usize, by: drawn::By) -> bool {
     let is_ours = || foreign::peer().is_none() && !hooks::is_debugging();
     drawn::begin_if(|| ensure_started() && is_ours(), period, by)
 }
@@ -415,12 +415,14 @@ pub(crate) fn publish_own() {
     }
 }
 
-/// See `heap::forward_sized_frees`.
+/// Makes [`free_sized_fast`](super::free_sized_fast) refuse every block, in this thread and in threads
+/// that start to allocate from now on: the program has an `operator delete` of
+/// its own, which the sized one must call.
 ///
 /// # Safety
 ///
-/// No other thread uses the heap meanwhile.
-pub(super) unsafe fn forward_sized_frees() {
+/// No other thread uses the heap meanwhile: it is called when a process starts.
+pub unsafe fn forward_sized_frees() {
     // SAFETY: by the contract there is no other thread, and this is the calling one's cache.
     unsafe { cache::forward_sized_frees(words::cache().as_deref()) };
 }
