@@ -22,7 +22,7 @@
 
 use core::ffi::c_int;
 
-use crate::cache::sampling::period;
+use crate::cache::draw::period;
 use crate::heap;
 use crate::heap::By;
 use crate::options::{LEAST_SAMPLE, MOST_SAMPLE};

@@ -286,7 +286,7 @@ fn report(slot: &Slot, usage: &chunk::Usage, now: u64) {
             records_bytes: records.1,
             bitmaps_at: bitmaps.0,
             bitmaps_bytes: bitmaps.1,
-            sampling: crate::cache::sampling::period() as u64,
+            sampling: crate::cache::draw::period() as u64,
             purge_delay_ms: purge_delay::purge_delay().map_or(MOST, |ms| ms as u64),
             version: version(),
         };
@@ -313,7 +313,7 @@ const fn version() -> u64 {
 #[cfg(feature = "debug")]
 #[inline(never)]
 fn follow(order: Order, until: u64) -> Answer {
-    use crate::cache::sampling::period;
+    use crate::cache::draw::period;
     use crate::heap::{self, By};
     use crate::options::{LEAST_SAMPLE, MOST_SAMPLE};
 
@@ -347,7 +347,7 @@ fn follow(order: Order, until: u64) -> Answer {
 /// system calls.
 #[cfg(feature = "debug")]
 fn follow_tracer() {
-    use crate::cache::sampling::period;
+    use crate::cache::draw::period;
     use crate::heap::{self, By};
     use crate::memory_limit;
     use crate::options::DEFAULT_SAMPLE;

@@ -25,12 +25,11 @@ use core::cell::Cell;
 use core::mem::offset_of;
 use core::ptr;
 
-use super::outgoing::Outgoing;
 use crate::address_map::{self, CLASS_STEP, Entry, MAP, SLAB_KINDS};
 use crate::remote::Block;
 use crate::request::{Origin, Return, Said};
-use crate::size_class::{self, CLASSES, UNIT_SHIFT};
-use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use crate::size_class::{self, CLASSES, SLAB_MAX, UNIT_SHIFT};
+use crate::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// The free blocks of one class: 16 bytes, so that an address map entry's kind
 /// is the offset of its list.
@@ -196,6 +195,90 @@ impl Residue {
     /// It was.
     pub(crate) unsafe fn of(bits: usize) -> Self {
         Self(bits)
+    }
+}
+
+/// Blocks of other owners that are sent at once, and their bytes.
+pub(super) const BATCH: u64 = 32;
+const BATCH_BYTES: u64 = 64 << 10;
+
+/// What a block of each class adds to a batch: one block in the upper half, bytes in the
+/// lower one.
+static WEIGHTS: [u64; CLASSES] = {
+    let mut weights = [0; CLASSES];
+    let mut class = 0;
+    while class < CLASSES {
+        weights[class] = 1 << 32 | size_class::size(class) as u64;
+        class += 1;
+    }
+    weights
+};
+/// The bits of which a batch that is due has one: a batch is sent as soon as it is due, so
+/// neither half goes past twice its bound.
+const DUE: u64 = BATCH << 32 | BATCH_BYTES;
+const _: () = assert!(BATCH.is_power_of_two() && BATCH_BYTES.is_power_of_two());
+const _: () = assert!(SLAB_MAX as u64 <= BATCH_BYTES);
+
+/// Blocks of another owner on their way home. Zero is an empty one.
+#[repr(C)]
+pub(super) struct Outgoing {
+    /// The tag of the batch's owner, exclusive-ored with the cache's own. An entry exclusive-ored with
+    /// both this and the cache's tag is a list's offset exactly if its slab is the batch owner's. 0:
+    /// the batch is empty, or the hot part is no cache's.
+    pub(super) tag: Cell<usize>,
+    pub(super) head: Cell<*mut Block>,
+    pub(super) tail: Cell<*mut Block>,
+    /// Sum of [`WEIGHTS`]. Only the cache's thread writes; statistics read.
+    weight: AtomicU64,
+    pub(super) owner: Cell<u32>,
+}
+
+impl Outgoing {
+    /// An empty one.
+    pub(super) const fn new() -> Self {
+        Self {
+            tag: Cell::new(0),
+            head: Cell::new(ptr::null_mut()),
+            tail: Cell::new(ptr::null_mut()),
+            weight: AtomicU64::new(0),
+            owner: Cell::new(0),
+        }
+    }
+
+    /// Blocks in the batch.
+    pub(super) fn count(&self) -> usize {
+        (self.weight.load(Ordering::Relaxed) >> 32) as usize
+    }
+
+    /// Their bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.weight.load(Ordering::Relaxed) as u32 as usize
+    }
+
+    /// Puts a block in. Returns whether the batch is due: it is to be sent.
+    ///
+    /// # Safety
+    ///
+    /// The block is of `class`, of a slab of the batch's owner, and the caller gives it away; `tail`
+    /// is set, and the batch is the calling thread's.
+    #[inline(always)]
+    #[must_use]
+    pub(super) unsafe fn push(&self, class: usize, block: *mut Block) -> bool {
+        debug_assert!(!self.tail.get().is_null());
+        // SAFETY: the caller gives the block away.
+        unsafe { Block::set_next(block, self.head.get()) };
+        self.head.set(block);
+        let weight = self.weight.load(Ordering::Relaxed) + WEIGHTS[class];
+        self.weight.store(weight, Ordering::Relaxed);
+        weight & DUE != 0
+    }
+
+    /// Forgets the batch: it was sent, or is lost.
+    pub(super) fn forget(&self) {
+        self.tag.set(0);
+        self.head.set(ptr::null_mut());
+        self.tail.set(ptr::null_mut());
+        self.weight.store(0, Ordering::Relaxed);
     }
 }
 

@@ -34,10 +34,13 @@ mod abandoned;
 pub(crate) mod arrays;
 pub(crate) mod central;
 pub(crate) mod counters;
+pub(crate) mod deferred;
 pub(crate) mod density;
 mod depot;
+#[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "nothing is drawn without stacks"))]
+pub(crate) mod draw;
 #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "nothing is guarded without stacks"))]
-pub(crate) mod guard_draw;
+mod guard_draw;
 mod hand_over;
 pub(crate) mod hot;
 pub(crate) mod magazines;
@@ -45,8 +48,9 @@ pub(crate) mod maintenance;
 mod outgoing;
 mod room;
 #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "nothing is sampled without stacks"))]
-pub(crate) mod sampling;
+mod sampling;
 mod scavenger;
+mod slab_lists;
 mod slabs;
 mod stash;
 mod visit;
@@ -75,7 +79,7 @@ pub(crate) use outgoing::{send, send_along};
 use room::Room;
 use sampling::Sampling;
 use scavenger::Scavenger;
-use slabs::terminated;
+use slab_lists::terminated;
 pub(crate) use stash::{Stash, note_scarce};
 use visit::Thief;
 use withheld::Withheld;

@@ -28,7 +28,7 @@ use core::ptr::{self, NonNull};
 
 use heapwright_record::debug as record;
 
-use crate::cache::guard_draw::Draw;
+use crate::cache::draw::Draw;
 use crate::ids::Slot;
 use crate::options::{self, Hardening, Options};
 use crate::os;

@@ -57,7 +57,7 @@ use super::slabs;
 use super::slots::{self, A_UNIT, Free};
 use super::word::{self, CANARY, IN_RING, MOST_SLACK};
 use crate::address_map::{self, CLASS_STEP, Entry, HARDENED, MAP, SLAB_KINDS};
-use crate::cache::guard_draw::is_early;
+use crate::cache::draw::is_early;
 use crate::cache::{Hot, HotStub, Serve};
 use crate::chunk;
 use crate::os::{self, Memory, SYSTEM, prefetch};

@@ -27,7 +27,7 @@ use crate::address_map::{CLASS_STEP, Kind, MAP};
 use crate::cache::arrays::{self, Gate, Put, Taken};
 use crate::cache::central::{self, ROW};
 use crate::cache::magazines::Magazines;
-use crate::cache::{Allocated, CACHES, Hot, Residue, Use};
+use crate::cache::{Allocated, CACHES, Hot, Residue, Use, deferred};
 use crate::chunk;
 use crate::memory_limit;
 use crate::os::{self, Exit, rseq};
@@ -186,7 +186,7 @@ unsafe fn drain(gate: &Gate, class: usize, block: *mut Block) {
     gate.provide(gate.cpu());
     let Some(held) = shared::acquire() else {
         // SAFETY: the caller gives the block of a common slab away.
-        return unsafe { central::defer(class, block) };
+        return unsafe { deferred::defer(class, block) };
     };
     held.tend();
     let mut row = [block; ROW];
@@ -215,7 +215,7 @@ unsafe fn drain(gate: &Gate, class: usize, block: *mut Block) {
 unsafe fn put_in_shared(class: usize, block: *mut Block) {
     let Some(held) = shared::acquire() else {
         // SAFETY: the caller gives the block of a common slab away.
-        return unsafe { central::defer(class, block) };
+        return unsafe { deferred::defer(class, block) };
     };
     Magazines::note_fallback(&held);
     // SAFETY: a block of the class and the common owner, which the caller gives away.
@@ -346,7 +346,7 @@ fn drain_runs(gate: &Gate, unit: usize, units: usize, put: Put) {
     gate.provide(gate.cpu());
     let Some(held) = (!sync::is_interrupted()).then(shared::acquire).flatten() else {
         // SAFETY: the caller gives the run away, which was a block a moment ago.
-        return unsafe { central::defer_run(unit) };
+        return unsafe { deferred::defer_run(unit) };
     };
     held.tend();
     keep_or_give(&held, unit, units);

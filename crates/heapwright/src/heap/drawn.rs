@@ -34,19 +34,19 @@ pub(crate) use with_stacks::{By, end_sampling, end_sampling_by, samples_by};
 /// Whether some calls are looked at, to be sampled or served with a guarded block.
 #[inline(always)]
 pub(super) fn is_watched() -> bool {
-    cfg!(feature = "debug") && crate::cache::sampling::is_watched()
+    cfg!(feature = "debug") && crate::cache::draw::is_watched()
 }
 
 /// Whether blocks are sampled.
 #[inline(always)]
 pub(super) fn is_sampling() -> bool {
-    cfg!(feature = "debug") && crate::cache::sampling::period() != 0
+    cfg!(feature = "debug") && crate::cache::draw::period() != 0
 }
 
 /// Whether some blocks stand between guards.
 #[inline(always)]
 pub(super) fn is_guarding() -> bool {
-    cfg!(feature = "debug") && crate::cache::guard_draw::rate() != 0
+    cfg!(feature = "debug") && crate::cache::draw::rate() != 0
 }
 
 #[cfg(feature = "debug")]
@@ -56,23 +56,19 @@ mod with_stacks {
     use super::super::{large, words};
     use super::is_sampling;
     use crate::address_map::{Kind, MAP};
-    use crate::cache::guard_draw::{self, Draw};
-    use crate::cache::{CACHES, Cache, OwnCache, Use, sampling};
+    use crate::cache::draw::{self, Draw, Shared};
+    use crate::cache::{CACHES, Cache, OwnCache, Use, magazines};
     use crate::debug::guards::{self, Made};
     use crate::hardened;
     use crate::memory_limit;
     use crate::misuse::Call;
     use crate::options::{self, GUARDS_PACED, Hardening, Options};
-    use crate::os;
-    use crate::poisson;
     use crate::remote::Block;
     use crate::request::{Origin, Request, Return};
     use crate::samples;
     use crate::size_class;
     use crate::sync;
-    use crate::sync::atomic::{
-        AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering,
-    };
+    use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, Ordering};
     use crate::ticks;
 
     pub(in crate::heap) use guards::has;
@@ -86,16 +82,8 @@ mod with_stacks {
     static PUT_OFF: [AtomicPtr<u8>; 64] = [const { AtomicPtr::new(ptr::null_mut()) }; 64];
     static HAS_PUT_OFF: AtomicBool = AtomicBool::new(false);
 
-    /// Counts the bytes of calls that are counted one by one: one for a CPU, or for some of the shared caches or threads, so that
-    /// few threads use one at a time.
-    #[repr(align(64))]
-    pub(in crate::heap) struct Counter {
-        left: AtomicI64,
-        random: AtomicU64,
-    }
-    pub(in crate::heap) const COUNTERS: usize = 64;
-    pub(in crate::heap) static COUNTED: [Counter; COUNTERS] =
-        [const { Counter { left: AtomicI64::new(0), random: AtomicU64::new(0) } }; COUNTERS];
+    /// Counts the bytes of calls that are counted one by one.
+    pub(in crate::heap) static COUNTED: Shared = Shared::new();
 
     /// Does what the options say of guards. The heap starts, and no thread has a cache yet.
     #[cold]
@@ -105,9 +93,9 @@ mod with_stacks {
             crate::stacks::prepare();
             let every = (options.guards != GUARDS_PACED).then_some(options.guards);
             if options.hardening == Hardening::Off {
-                guard_draw::begin(every);
+                draw::begin(every);
             } else {
-                guard_draw::begin_apart(every);
+                draw::begin_apart(every);
                 // The hardened heap must manage with 4 KiB of stack.
                 crate::stacks::spare_foreign_stacks();
             }
@@ -170,12 +158,10 @@ mod with_stacks {
     /// Samples a block every `period` bytes, on average, from now on. The heap has started.
     fn begin(period: usize) {
         // None is made meanwhile: it would count by the new distance.
-        sampling::set_period(0);
+        magazines::sample_every(0);
         samples::begin(period);
-        for counter in &COUNTED {
-            counter.draw(period);
-        }
-        sampling::set_period(period);
+        COUNTED.begin(period);
+        magazines::sample_every(period);
         sample_runs();
     }
 
@@ -193,7 +179,7 @@ mod with_stacks {
     }
 
     fn end_all() {
-        sampling::set_period(0);
+        magazines::sample_every(0);
         sample_runs();
     }
 
@@ -208,34 +194,9 @@ mod with_stacks {
         }
     }
 
-    impl Counter {
-        fn draw(&self, period: usize) {
-            let mut random = self.random.load(Ordering::Relaxed);
-            if random == 0 {
-                random = os::now_ns().rotate_left(32) ^ ptr::from_ref(self).addr() as u64 | 1;
-            }
-            self.left.store(poisson::distance(&mut random, period) as i64, Ordering::Relaxed);
-            self.random.store(random, Ordering::Relaxed);
-        }
-
-        /// Counts a block of `size` bytes. False: it is to be a sample.
-        #[inline(always)]
-        pub(in crate::heap) fn count(&self, size: usize) -> bool {
-            // What another thread counts just now may be lost, which is seldom, and no block's fault.
-            let left = self.left.load(Ordering::Relaxed);
-            if left > size as i64 {
-                self.left.store(left - size as i64, Ordering::Relaxed);
-                return true;
-            }
-            self.draw(sampling::period().max(1));
-            false
-        }
-    }
-
-    /// The counter of calls of the calling thread that has no cache of its own.
-    pub(in crate::heap) fn counter() -> &'static Counter {
-        let token = os::thread_token() as u64;
-        &COUNTED[(token.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize % COUNTERS]
+    /// Counts `bytes` for a call of the calling thread. True: its block is to be a sample.
+    pub(in crate::heap) fn counts_out(bytes: usize) -> bool {
+        COUNTED.counts_out_here(bytes, draw::period())
     }
 
     /// Bytes that a request counts for.
@@ -362,7 +323,7 @@ mod with_stacks {
     pub(in crate::heap) fn note_made(block: *mut u8, request: Request) {
         if is_sampling()
             && !block.is_null()
-            && !counter().count(counted(request))
+            && counts_out(counted(request))
             && !sync::is_interrupted()
         {
             HEAPS_HAVE.store(true, Ordering::Relaxed);
@@ -399,7 +360,7 @@ mod with_stacks {
                 let _order = cache.enter();
                 cache.sampling.is_on() && !cache.sampling.count(by)
             }
-            None => !counter().count(by),
+            None => counts_out(by),
         };
         if !is_sample || sync::is_interrupted() || sync::holds_all() {
             return;
@@ -452,10 +413,10 @@ mod with_stacks {
         request: Request,
         blocks: usize,
     ) -> Option<NonNull<u8>> {
-        let draw = guard_draw::draws_apart(blocks)?;
+        let draw = draw::draws_apart(blocks)?;
         let block = make_guarded(request, draw);
         if draw == Draw::IfNew {
-            guard_draw::looked_apart(block.is_some());
+            draw::looked_apart(block.is_some());
         }
         block
     }
@@ -491,7 +452,7 @@ mod with_stacks {
     /// `blocks` blocks. `None`: it is not drawn, or there can be none.
     #[cold]
     pub(in crate::heap) fn draw_for_shared(size: usize, blocks: usize) -> Option<NonNull<u8>> {
-        if sync::is_interrupted() || !guard_draw::draws_shared(blocks) {
+        if sync::is_interrupted() || !draw::draws_shared(blocks) {
             return None;
         }
         make_guarded(Request { size, align: 1, zero: false, origin: Origin::Malloc }, Draw::Drawn)

@@ -26,7 +26,7 @@ use core::ptr;
 use super::words::{self, Own};
 use super::{drawn, large, shared};
 use crate::address_map::{COMMON, Kind, MAP};
-use crate::cache::{self, CACHES, Use, central};
+use crate::cache::{self, CACHES, Use, deferred};
 use crate::hardened;
 use crate::hooks;
 use crate::libc_block;
@@ -168,7 +168,7 @@ fn keep(unit: usize, units: usize) -> bool {
     }
     if sync::is_interrupted() {
         // SAFETY: the caller gives the block away, whose run this is, and its record says kept.
-        unsafe { central::defer_run(unit) };
+        unsafe { deferred::defer_run(unit) };
         return true;
     }
     shared::acquire().is_some_and(|held| held.stash.keep(unit, units))

@@ -25,7 +25,7 @@ use core::ptr;
 
 use crate::address_map::{Entry, Kind, MAP};
 use crate::cache::magazines::{self, Magazines};
-use crate::cache::{Allocated, CACHES, Cache, Stash, Use, central};
+use crate::cache::{Allocated, CACHES, Cache, Stash, Use, deferred};
 use crate::chunk::{self, Run, Want, scarce};
 use crate::memory_limit;
 use crate::os::{self, Memory, SYSTEM};
@@ -299,7 +299,7 @@ fn reuse_otherwise(unit: usize, units: usize, size: usize) -> *mut u8 {
     if sync::is_interrupted() {
         // There may be a lock to be waited for, which this thread holds.
         // SAFETY: the caller gives the run away, which was a block once.
-        unsafe { central::defer_run(unit) };
+        unsafe { deferred::defer_run(unit) };
         return ptr::null_mut();
     }
     let run = Run { unit, zero: false, dense: false };

@@ -177,14 +177,12 @@ pub fn allocate_of_token<const FROM: u8>(
 mod drawing {
     use core::ptr;
 
-    use super::super::drawn::{
-        self, COUNTED, COUNTERS, counted, make_guarded, make_pending, sample,
-    };
+    use super::super::drawn::{self, COUNTED, counted, make_guarded, make_pending, sample};
     use super::super::modes::answer;
     use super::super::{cpu, large, own, shared, words};
     use crate::address_map::CLASS_STEP;
     use crate::cache::arrays::Gate;
-    use crate::cache::guard_draw::{self, Draw};
+    use crate::cache::draw::{self, Draw};
     use crate::cache::{Hot, OwnCache, magazines};
     use crate::request::{Origin, Request};
     use crate::size_class;
@@ -285,7 +283,11 @@ mod drawing {
     ) -> *mut u8 {
         let gate = Gate::of(hot);
         let is_sample = drawn::is_sampling()
-            && !COUNTED[gate.cpu() % COUNTERS].count(size_class::size(offset / CLASS_STEP));
+            && COUNTED.counts_out(
+                gate.cpu(),
+                size_class::size(offset / CLASS_STEP),
+                draw::period(),
+            );
         match is_sample.then(|| sample(small(size))).flatten() {
             Some(block) => block,
             None => cpu::malloc(size, gate, offset),
@@ -298,9 +300,8 @@ mod drawing {
         hot: &Hot,
         offset: usize,
     ) -> *mut u8 {
-        let counter = &COUNTED[magazines::of(hot).number() % COUNTERS];
-        let is_sample =
-            drawn::is_sampling() && !counter.count(size_class::size(offset / CLASS_STEP));
+        let (number, bytes) = (magazines::of(hot).number(), size_class::size(offset / CLASS_STEP));
+        let is_sample = drawn::is_sampling() && COUNTED.counts_out(number, bytes, draw::period());
         match is_sample.then(|| sample(small(size))).flatten() {
             Some(block) => block,
             None => shared::malloc(size, hot, offset),
@@ -336,13 +337,13 @@ mod drawing {
         if request.class().is_none()
             && shares
             && drawn::is_guarding()
-            && guard_draw::draws_shared(1)
+            && draw::draws_shared(1)
             && let Some(block) = make_guarded(request, Draw::Drawn)
         {
             return block.as_ptr();
         }
         if drawn::is_sampling()
-            && !drawn::counter().count(counted(request))
+            && drawn::counts_out(counted(request))
             && let Some(block) = sample(request)
         {
             return block;

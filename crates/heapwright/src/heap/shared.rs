@@ -18,7 +18,7 @@
 //!
 //! **Waiting.** A cache that cannot be had in a long time is held by the caller itself, which is then in
 //! a signal handler; it is served from the heap for late comers (`large::late`), and what it frees is
-//! put aside (`central::defer`).
+//! put aside (`cache::deferred`).
 //!
 //! Called by `fast` (a common block), by the tables of `start`, and by `cpu`, `foreign` and `own`.
 
@@ -31,7 +31,7 @@ use crate::cache::arrays::{self, Gate};
 use crate::cache::central;
 use crate::cache::magazines::{self, ALL, Magazines, SharedCache};
 use crate::cache::maintenance;
-use crate::cache::{self, Allocated, Hot, HotStub, Residue, Serve, Stash};
+use crate::cache::{self, Allocated, Hot, HotStub, Residue, Serve, Stash, deferred};
 use crate::options::{self, CacheModel};
 use crate::os::{self, rseq};
 use crate::registry::shared::Held;
@@ -266,7 +266,7 @@ pub(super) fn serve(request: Request) -> *mut u8 {
 #[cold]
 fn allocate_interrupted(request: Request) -> *mut u8 {
     let Some(class) = request.class() else { return ptr::null_mut() };
-    let Some(block) = central::reserved(class) else { return ptr::null_mut() };
+    let Some(block) = deferred::reserved(class) else { return ptr::null_mut() };
     let given = Allocated { block: block.cast(), zero: false };
     large::hand_over(request, given, size_class::size(class))
 }
@@ -499,7 +499,7 @@ unsafe fn free_contended(block: *mut Block, hot: &Hot, residue: Residue) {
     let (current, class) = (magazines::of(hot), residue.class());
     let Some(held) = ALL.acquire_contended(current) else {
         // SAFETY: the caller gives the block of a common slab away.
-        return unsafe { central::defer(class, block) };
+        return unsafe { deferred::defer(class, block) };
     };
     account(current, &held);
     // SAFETY: the caller gives the block of this class and a common slab away.
@@ -607,7 +607,7 @@ pub(super) unsafe fn free_slot(class: usize, block: *mut Block) {
     }
     let Some(held) = acquire() else {
         // SAFETY: the caller gives the block of a common slab away.
-        return unsafe { central::defer(class, block) };
+        return unsafe { deferred::defer(class, block) };
     };
     held.tend();
     // SAFETY: the caller gives the block of this class and a common slab away.

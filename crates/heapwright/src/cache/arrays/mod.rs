@@ -57,10 +57,10 @@ use core::ops::RangeInclusive;
 use core::ptr;
 
 use super::LARGE;
+use super::central::MIDDLE;
 use super::depot::DepotChain;
 use super::hot::{AREA_BIAS, Common, Hot, HotStub, Serve};
-use super::magazines::{self, MIDDLE, MOST};
-use super::{FORWARD_SIZED, central, sampling, stash};
+use super::{FORWARD_SIZED, central, draw, stash};
 use crate::address_map::{CLASS_STEP, MAP};
 use crate::chunk;
 use crate::options;
@@ -74,7 +74,7 @@ use crate::sync::{self, Lock};
 pub(crate) use sequences::sequence;
 
 /// CPUs that may have arrays.
-const CPUS: usize = MOST;
+const CPUS: usize = crate::registry::MOST;
 /// Bytes, and alignment, of a class's row: in a pointer that moved past its last place the bits of [`ROW_MASK`] are 0.
 const ROW: usize = 1024;
 /// The most blocks of a class.
@@ -237,7 +237,7 @@ pub(crate) fn start(serve: &'static Serve, descriptor: Option<&[u64; 4]>) -> boo
         made.sinks[cpu].store(full, Ordering::Relaxed);
     }
     GATE.store(gate, Ordering::Release);
-    sampling::look_again(count_calls);
+    draw::look_again(count_calls);
     true
 }
 
@@ -659,7 +659,7 @@ pub(super) fn drain(cpu: usize, rests: bool) {
 /// is likely, not certain; those that were come back from the chunk.)
 pub(super) fn drain_rested() {
     let Some(gate) = gate() else { return };
-    for cpu in 0..magazines::ALL.count().min(CPUS) {
+    for cpu in 0..central::sharing().min(CPUS) {
         let Some(arrays) = made(cpu) else { continue };
         let (sum, runs) = (arrays.sum(), arrays.runs_at_rest());
         if arrays.seen.swap(sum, Ordering::Relaxed) == sum && arrays.holds(0) {
@@ -700,7 +700,7 @@ pub(super) fn drain_all() {
 /// Blocks and bytes in all arrays, about.
 pub(crate) fn holding() -> (usize, usize) {
     let (mut blocks, mut bytes) = (0, 0);
-    for arrays in (0..magazines::ALL.count().min(CPUS)).filter_map(made) {
+    for arrays in (0..central::sharing().min(CPUS)).filter_map(made) {
         for class in 0..CLASSES {
             blocks += arrays.count(class);
             bytes += arrays.count(class) * size_class::size(class);
