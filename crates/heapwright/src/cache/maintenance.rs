@@ -311,13 +311,12 @@ fn release_rested() {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(miri)))]
 mod tests {
     use super::super::magazines::raise;
     use super::*;
 
     #[test]
-    #[cfg(not(miri))]
     fn a_cache_that_is_busy_keeps_no_run_that_nobody_fetches() {
         use crate::address_map::Entry;
         use crate::chunk::Want;

@@ -93,7 +93,7 @@ pub(crate) use control::live as heaps_live;
 #[cfg(feature = "debug")]
 pub(crate) use drawn::{By, end_sampling, end_sampling_by, samples_by};
 pub(crate) use foreign::passed_on;
-#[cfg(test)]
+#[cfg(all(test, not(miri)))]
 pub(crate) use start::SHARING;
 #[cfg(feature = "debug")]
 pub(crate) use start::begin_sampling;

@@ -195,7 +195,9 @@ mod drawing {
         origin: Origin,
         hot: &Hot,
     ) -> *mut u8 {
-        let block = if zero { None } else { own::allocate_quickly(size, align, hot) };
+        // (Where a refill has just said that a block may be drawn, another refill would be served.)
+        let is_quick = !zero && !own::cache_of(hot).guard_draw.is_pending();
+        let block = if is_quick { own::allocate_quickly(size, align, hot) } else { None };
         block.unwrap_or_else(|| draw_own(Request::new(size, align, zero, origin), hot))
     }
 
