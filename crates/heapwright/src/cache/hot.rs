@@ -319,13 +319,20 @@ pub(crate) struct Serve {
     /// Frees a block by `free` whose unit `hot` does not know, or where no slot begins.
     pub(crate) unknown: unsafe extern "C" fn(block: *mut u8, hot: &Hot, any: usize, unit: usize),
     /// Serves a call for a large block, or for no bytes, that says nothing but the size.
-    pub(crate) large: fn(size: usize, origin: Origin, hot: &Hot) -> *mut u8,
+    pub(crate) large: fn(size: usize, hot: &Hot, origin: Origin) -> *mut u8,
     /// Serves any other call for memory. Null: there is no memory, and `errno` says so.
     pub(crate) allocate:
         fn(size: usize, align: usize, zero: bool, origin: Origin, hot: &Hot) -> *mut u8,
-    /// Frees a block, of which the call says more: `size` and `align`, as far as `said` has them. Null does nothing.
-    pub(crate) give_back:
-        unsafe fn(block: *mut u8, hot: &Hot, said: Said, size: usize, align: usize),
+    /// Frees a block, of which the call says more: `size` and `align`, as far as `said` has them.
+    /// `residue` is as in `free`, or nothing is known of the unit yet. Null does nothing.
+    pub(crate) give_back: unsafe fn(
+        block: *mut u8,
+        hot: &Hot,
+        residue: Residue,
+        said: Said,
+        size: usize,
+        align: usize,
+    ),
     /// Changes the size of a block.
     pub(crate) resize: unsafe fn(block: *mut u8, size: usize, hot: &Hot, what: Return) -> *mut u8,
     /// The same way where calls are drawn to be samples or guarded blocks, or itself.
@@ -350,7 +357,16 @@ impl Serve {
             align: align.is_some(),
         };
         // SAFETY: as the caller promises.
-        unsafe { (self.give_back)(block, hot, said, size.unwrap_or(0), align.unwrap_or(0)) }
+        unsafe {
+            (self.give_back)(
+                block,
+                hot,
+                Residue::UNKNOWN,
+                said,
+                size.unwrap_or(0),
+                align.unwrap_or(0),
+            )
+        }
     }
 }
 
@@ -558,6 +574,12 @@ impl Hot {
         Residue(unsafe { self.entry_of(unit) } ^ self.tag)
     }
 
+    /// `residue`, or if the unit of `address` was not known, as [`Hot::residue_by_map`].
+    #[inline(always)]
+    pub(crate) fn known(&self, residue: Residue, address: usize) -> Residue {
+        if residue.0 == Residue::UNKNOWN.0 { self.residue_by_map(address) } else { residue }
+    }
+
     /// As [`Hot::residue_of`], but no list where sized frees are passed on.
     #[inline(always)]
     pub(crate) fn residue_of_sized(&self, address: usize) -> Residue {
@@ -665,7 +687,7 @@ pub(crate) mod tests {
             unknown,
             large: |_, _, _| ptr::null_mut(),
             allocate: |_, _, _, _, _| ptr::null_mut(),
-            give_back: |_, _, _, _, _| (),
+            give_back: |_, _, _, _, _, _| (),
             resize: |_, _, _, _| ptr::null_mut(),
             drawn: &NOTHING,
             plain: &NOTHING,

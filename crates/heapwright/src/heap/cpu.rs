@@ -223,13 +223,13 @@ unsafe fn put_in_shared(class: usize, block: *mut Block) {
 }
 
 /// Serves a call for a large block that says nothing but the size, by the gate.
-pub(super) fn allocate_large(size: usize, origin: Origin, hot: &Hot) -> *mut u8 {
+pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 {
     // Where blocks are sampled or guarded, these calls are counted.
     if arrays::RUN_SIZES.contains(&size) && !drawn::is_watched() {
         let block = take_run(Gate::of(hot), size);
         return if block.is_null() { shared::malloc_slowly(size) } else { block };
     }
-    shared::allocate_large(size, origin, hot)
+    shared::allocate_large(size, hot, origin)
 }
 
 /// Frees a block by the gate that is neither common nor of a list.
@@ -247,10 +247,17 @@ pub(super) unsafe extern "C" fn free_other(block: *mut u8, hot: &Hot, residue: R
 /// # Safety
 ///
 /// As there.
-pub(super) unsafe fn give_back(block: *mut u8, hot: &Hot, said: Said, size: usize, align: usize) {
+pub(super) unsafe fn give_back(
+    block: *mut u8,
+    hot: &Hot,
+    residue: Residue,
+    said: Said,
+    size: usize,
+    align: usize,
+) {
     let what = Return::of(said, size, align);
     // SAFETY: the caller gives the block away.
-    unsafe { free_with(block, hot, hot.residue_by_map(block.addr()), what) }
+    unsafe { free_with(block, hot, hot.known(residue, block.addr()), what) }
 }
 
 /// # Safety

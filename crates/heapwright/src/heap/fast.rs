@@ -107,7 +107,7 @@ pub fn malloc_medium_fast<const FROM: u8>(size: usize) -> *mut u8 {
     if size.wrapping_sub(1) < SLAB_MAX {
         return hot.list(size_class::of(size)).pop().cast();
     }
-    (hot.serve().large)(size, Origin::of::<FROM>(), hot)
+    (hot.serve().large)(size, hot, Origin::of::<FROM>())
 }
 
 /// A block for `last + 1` bytes; null where the list is empty.
@@ -133,7 +133,7 @@ pub(super) fn malloc_medium(size: usize) -> *mut u8 {
         };
     }
     let hot = hot();
-    (hot.serve().large)(size, Origin::Malloc, hot)
+    (hot.serve().large)(size, hot, Origin::Malloc)
 }
 
 /// [`malloc_medium`] for callers that give an alignment, if only a small one.
@@ -546,9 +546,9 @@ unsafe fn give_back_other(
     align: usize,
 ) {
     // SAFETY: the caller gives the block away, and says what is left of its entry.
-    if unsafe { cache::send_along(hot, residue, block) }.is_err() {
+    if let Err(residue) = unsafe { cache::send_along(hot, residue, block) } {
         // SAFETY: the caller gives the block away, and says what it is.
-        unsafe { (hot.serve().give_back)(block, hot, said, size, align) };
+        unsafe { (hot.serve().give_back)(block, hot, residue, said, size, align) };
     }
 }
 

@@ -41,7 +41,8 @@ impl Front {
 }
 
 type Allocate = fn(size: usize, align: usize, zero: bool, origin: Origin, hot: &Hot) -> *mut u8;
-type GiveBack = unsafe fn(block: *mut u8, hot: &Hot, said: Said, size: usize, align: usize);
+type GiveBack =
+    unsafe fn(block: *mut u8, hot: &Hot, residue: Residue, said: Said, size: usize, align: usize);
 type Resize = unsafe fn(block: *mut u8, size: usize, hot: &Hot, what: Return) -> *mut u8;
 
 /// The table of a front: all calls come to three functions.
@@ -52,9 +53,9 @@ pub(super) const fn front(
     this: &'static Serve,
 ) -> Serve {
     extern "C" fn malloc(size: usize, hot: &Hot, _offset: usize) -> *mut u8 {
-        large(size, Origin::Malloc, hot)
+        large(size, hot, Origin::Malloc)
     }
-    fn large(size: usize, origin: Origin, hot: &Hot) -> *mut u8 {
+    fn large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 {
         (hot.serve().allocate)(size, 1, false, origin, hot)
     }
     unsafe extern "C" fn free(block: *mut u8, hot: &Hot, _residue: Residue) {
@@ -89,7 +90,7 @@ const fn hardened_table<const FULL: bool>(this: &'static Serve) -> Serve {
         malloc: malloc_hardened::<FULL>,
         free: free_hardened::<FULL>,
         unknown: free_hardened_in::<FULL>,
-        large: |size, origin, _| allocate_hardened(size, 1, false, origin),
+        large: |size, _, origin| allocate_hardened(size, 1, false, origin),
         allocate: allocate_hardened_by::<FULL>,
         give_back: give_back_hardened_by::<FULL>,
         resize: resize_hardened,
@@ -160,6 +161,7 @@ unsafe extern "C" fn free_hardened_in<const FULL: bool>(
 unsafe fn give_back_hardened_by<const FULL: bool>(
     block: *mut u8,
     hot: &Hot,
+    _residue: Residue,
     said: Said,
     size: usize,
     align: usize,
@@ -241,7 +243,14 @@ unsafe fn free_hardened_slowly<const FROM: u8>(
 /// # Safety
 ///
 /// As `free`.
-unsafe fn give_back_hardened(block: *mut u8, _hot: &Hot, said: Said, size: usize, align: usize) {
+unsafe fn give_back_hardened(
+    block: *mut u8,
+    _hot: &Hot,
+    _residue: Residue,
+    said: Said,
+    size: usize,
+    align: usize,
+) {
     // SAFETY: the caller gives the block away, if it is one.
     unsafe { take_back_hardened(block, Return::of(said, size, align)) }
 }
@@ -290,7 +299,14 @@ fn allocate_debug(size: usize, align: usize, zero: bool, origin: Origin, _hot: &
     }
 }
 
-unsafe fn give_back_debug(block: *mut u8, _hot: &Hot, said: Said, size: usize, align: usize) {
+unsafe fn give_back_debug(
+    block: *mut u8,
+    _hot: &Hot,
+    _residue: Residue,
+    said: Said,
+    size: usize,
+    align: usize,
+) {
     let what = Return::of(said, size, align);
     // SAFETY: the caller gives the block away, if it is one of the debug heap's.
     if block.is_null() || unsafe { hooks::free(block, what) } {
@@ -348,7 +364,14 @@ fn allocate_elsewhere(
 /// # Safety
 ///
 /// As `free`.
-unsafe fn give_back_anything(block: *mut u8, _hot: &Hot, said: Said, size: usize, align: usize) {
+unsafe fn give_back_anything(
+    block: *mut u8,
+    _hot: &Hot,
+    _residue: Residue,
+    said: Said,
+    size: usize,
+    align: usize,
+) {
     let what = Return::of(said, size, align);
     // SAFETY: the caller gives the block away, if it is one.
     unsafe { foreign::give_back(block, what) }

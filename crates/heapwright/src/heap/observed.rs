@@ -22,7 +22,7 @@ use super::modes::{DEBUG_FRONT, Front, front};
 use super::shared;
 use super::words::{self, Own};
 use crate::address_map::{Kind, MAP};
-use crate::cache::{Counters, Hot, Serve, counters};
+use crate::cache::{Counters, Hot, Residue, Serve, counters};
 use crate::hardened;
 use crate::hooks;
 use crate::options;
@@ -75,7 +75,14 @@ pub(super) fn note_made(request: Request, block: *mut u8) {
     tallies::allocated(request, block);
 }
 
-unsafe fn give_back(block: *mut u8, _hot: &Hot, said: Said, size: usize, align: usize) {
+unsafe fn give_back(
+    block: *mut u8,
+    _hot: &Hot,
+    _residue: Residue,
+    said: Said,
+    size: usize,
+    align: usize,
+) {
     let what = Return::of(said, size, align);
     if block.is_null() {
         return;

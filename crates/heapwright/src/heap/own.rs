@@ -58,7 +58,7 @@ fn malloc_otherwise(size: usize, hot: &Hot) -> *mut u8 {
 }
 
 /// Serves a call for a large block that says nothing but the size.
-pub(super) fn allocate_large(size: usize, origin: Origin, hot: &Hot) -> *mut u8 {
+pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 {
     match quick_large(size, hot) {
         Some(block) => block,
         None => (hot.serve().allocate)(size, 1, false, origin, hot),
@@ -264,7 +264,7 @@ fn free_large(block: *mut u8, hot: &Hot) -> bool {
 /// As `free`.
 pub(super) unsafe extern "C" fn free_unknown(block: *mut u8, hot: &Hot, _any: usize, _unit: usize) {
     // SAFETY: the caller gives the block away, if it is one.
-    unsafe { free_any(block, hot, Return::PLAIN) }
+    unsafe { free_any(block, hot, Said::PLAIN, 0, 0) }
 }
 
 /// Frees a block of which the call says more, or of which nothing is known yet; null does nothing.
@@ -272,17 +272,26 @@ pub(super) unsafe extern "C" fn free_unknown(block: *mut u8, hot: &Hot, _any: us
 /// # Safety
 ///
 /// As `free`.
-pub(super) unsafe fn give_back(block: *mut u8, hot: &Hot, said: Said, size: usize, align: usize) {
-    // SAFETY: the caller gives the block away, if it is one.
-    unsafe { free_any(block, hot, Return::of(said, size, align)) }
+pub(super) unsafe fn give_back(
+    block: *mut u8,
+    hot: &Hot,
+    residue: Residue,
+    said: Said,
+    size: usize,
+    align: usize,
+) {
+    if !hot.is_large_head(residue) || !free_large(block, hot) {
+        // SAFETY: the caller gives the block away, if it is one.
+        unsafe { free_any(block, hot, said, size, align) }
+    }
 }
 
 /// # Safety
 ///
 /// As `free`.
-#[inline(always)]
-unsafe fn free_any(block: *mut u8, hot: &Hot, what: Return) {
-    let residue = hot.residue_by_map(block.addr());
+#[inline(never)]
+unsafe fn free_any(block: *mut u8, hot: &Hot, said: Said, size: usize, align: usize) {
+    let (residue, what) = (hot.residue_by_map(block.addr()), Return::of(said, size, align));
     if hot.is_large_head(residue) && free_large(block, hot) {
         return;
     }

@@ -306,7 +306,7 @@ pub(super) extern "C" fn malloc_by_cpu(size: usize, hot: &Hot, _offset: usize) -
 }
 
 /// Serves a call for a large block that says nothing but the size, from a run that the cache behind `hot`, or the CPU's, keeps.
-pub(super) fn allocate_large(size: usize, origin: Origin, hot: &Hot) -> *mut u8 {
+pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 {
     // Where blocks are sampled or guarded, these calls are counted.
     if Stash::LENGTHS.contains(&size)
         && !drawn::is_watched()
@@ -446,7 +446,7 @@ unsafe fn free_odd(block: *mut u8, size: usize, hot: &Hot) {
     let said = Said::free(Origin::Malloc, true, false);
     // By the table, which is told the size, so that it stays where it is until here.
     // SAFETY: the caller gives the block away, if it is one.
-    unsafe { (hot.serve().give_back)(block, hot, said, size, 0) }
+    unsafe { (hot.serve().give_back)(block, hot, hot.residue_by_map(block.addr()), said, size, 0) }
 }
 
 /// Frees a block of a common slab. False: no block begins there.
@@ -536,10 +536,17 @@ pub(super) unsafe extern "C" fn free_unknown(
 /// # Safety
 ///
 /// As `free`.
-pub(super) unsafe fn give_back(block: *mut u8, hot: &Hot, said: Said, size: usize, align: usize) {
+pub(super) unsafe fn give_back(
+    block: *mut u8,
+    hot: &Hot,
+    residue: Residue,
+    said: Said,
+    size: usize,
+    align: usize,
+) {
     let what = Return::of(said, size, align);
     // SAFETY: the caller gives the block away, if it is one.
-    unsafe { free_with(block, hot, hot.residue_by_map(block.addr()), what) }
+    unsafe { free_with(block, hot, hot.known(residue, block.addr()), what) }
 }
 
 /// # Safety

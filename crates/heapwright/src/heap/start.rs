@@ -29,7 +29,7 @@ use super::modes::{self, Front, answer, front};
 use super::words::{self, Own};
 use super::{SENTINEL, cpu, drawn, foreign, observed, own, resize, shared};
 use crate::address_map::{Kind, MAP};
-use crate::cache::{self, CACHES, Cache, Hot, OwnCache, Serve, Use};
+use crate::cache::{self, CACHES, Cache, Hot, OwnCache, Residue, Serve, Use};
 use crate::fork::{self, Part};
 use crate::hardened;
 use crate::options::{self, Options};
@@ -191,7 +191,14 @@ fn allocate_first(size: usize, align: usize, zero: bool, origin: Origin, _hot: &
 /// # Safety
 ///
 /// As `free`.
-unsafe fn give_back_first(block: *mut u8, _hot: &Hot, said: Said, size: usize, align: usize) {
+unsafe fn give_back_first(
+    block: *mut u8,
+    _hot: &Hot,
+    _residue: Residue,
+    said: Said,
+    size: usize,
+    align: usize,
+) {
     let what = Return::of(said, size, align);
     if block.is_null() {
         return;
