@@ -1,7 +1,7 @@
-//! What the debug heap is asked: the hooks in the cold door and in the C layer.
+//! What the debug heap is asked: the hooks in `heap` and in the C layer.
 //!
 //! ```text
-//!   door       allocate(Request)                 -> a block, or "not mine"
+//!   heap       allocate(Request)                 -> a block, or "not mine"
 //!              free(block, Return)               -> done, or "not mine"
 //!              realloc(block, size, Return)      -> a block, or "not mine"
 //!              usable_size(block)                -> bytes, or "not mine"
@@ -10,14 +10,9 @@
 //!              debug_at_exit(signal)             the last look at everything
 //! ```
 //!
-//! While the process debugs, no thread's fast word leaves the sentinel (`start`),
-//! so every call comes to the door, and the door asks here first. "Not mine" goes
-//! on as in the fast mode: blocks that were born before the options were read,
-//! blocks of other allocators. While it does not debug, a call that came to the
-//! door reads one flag more; the fast paths read nothing.
-//!
-//! The hooks are inlined into the caller: each call's door knows what it is, so what it
-//! says to the debug heap is constants.
+//! While the process debugs, threads' fast words lead to a front (`heap::modes`), so every call comes to its
+//! table, and that asks here first. "Not mine" goes on as in the fast mode: blocks that were born before the
+//! options were read, blocks of other allocators. While it does not debug, nothing is asked.
 //!
 //! In a build without the feature `debug` nobody sets the flag, and every answer is
 //! "not mine". The tests look on through `observe`, which is compiled for them alone.

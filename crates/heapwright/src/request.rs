@@ -5,15 +5,14 @@
 //! errors, and only the call's own entry point knows what it was.
 //!
 //! ```text
-//!   malloc(n)          -> miss -> malloc_cold::<MALLOC>(n)           \
-//!   operator new(n)    -> miss -> malloc_aligned_cold::<NEW>(n, 1)    \   Request
-//!   delete(p, n)       -> miss -> free_sized_cold::<NEW>(p, n)        /   Return
-//!   GlobalAlloc        -> miss -> free_sized_aligned_cold::<RUST>    /
+//!   malloc(n)          -> miss -> table: malloc(n)                         \
+//!   operator new(n)    -> miss -> table: allocate(n, 1, New)                \   Request
+//!   delete(p, n)       -> miss -> table: give_back(p, Said::free(New), n)   /   Return
+//!   GlobalAlloc        -> miss -> table: give_back(p, Said::free(Rust), n)  /
 //! ```
 //!
-//! The fast paths do not carry it. Each origin has cold functions of its own, to
-//! which its fast paths jump with the arguments still in the registers they came
-//! in; so what the caller said is found at the door, and costs nothing before it.
+//! The fast paths do not carry it. What a call is, is a constant of its own slow path, and what it says of the
+//! block stays in the registers it came in; so it costs nothing before.
 //!
 //! Called by `heap` and its debug heap, `debug`, which speak of requests in these words.
 

@@ -1,7 +1,7 @@
 //! The trace: every call for memory, written down for `heapwright replay`.
 //!
 //! ```text
-//!   door      allocated(request, block)           after the block was got
+//!   heap      allocated(request, block)           after the block was got
 //!             freed(block)                        before it is given back
 //!             realloc_begins(block)  realloc_ends(block, size)
 //!     |  one operation, under one lock
@@ -12,8 +12,8 @@
 //!   PREFIX.<pid>          (the format: `heapwright_record::trace`)
 //! ```
 //!
-//! While it is on (`trace=PREFIX`), no thread's fast word leaves the sentinel (see
-//! `options::detailed`), so every call comes to the door.
+//! While it is on (`trace=PREFIX`), threads' fast words lead to a front (see
+//! `options::detailed`), so every call is observed (`heap::observed`).
 //!
 //! **One buffer, one lock, for all threads.** With a buffer for each thread, each
 //! operation would need a number that all threads share, and so the same contended line;
@@ -25,7 +25,7 @@
 //! not pay it.
 //!
 //! **A realloc** is written in two halves, because others may get the old block before
-//! the new one is there. What the door does between them (allocate, copy, free) is not
+//! the new one is there. What the heap does between them (allocate, copy, free) is not
 //! the program's and not written: the thread is *quiet* meanwhile.
 //!
 //! **Threads** have numbers, in a word of the C library's for each thread (a pthread
@@ -45,7 +45,7 @@
 //! write. Blocks that it inherited have no beginning in its file, and readers know that.
 //! A child of `vfork` has its parent's memory and so its parent's trace.
 //!
-//! Called by `door` and `start`, and by the C layer at the process's end.
+//! Called by `heap::observed` and `heap::start`, and by the C layer at the process's end.
 
 use core::ffi::c_void;
 use core::ptr;

@@ -35,7 +35,7 @@ pub(crate) fn period() -> usize {
     PERIOD.load(Ordering::Relaxed)
 }
 
-/// Whether some calls are to be looked at that come by the door: for samples, or for guards.
+/// Whether some calls are to be looked at that the lists do not serve: for samples, or for guards.
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
 
 /// Whether blocks are sampled, or some guarded.

@@ -10,7 +10,7 @@
 //! The freeing thread touches only a block's link, and no record of the owner. A batch is for
 //! one owner: a thread that frees blocks of many owners sends each batch early.
 //!
-//! The first block of a batch comes by the door, which finds the owner. For those that follow, the
+//! The first block of a batch goes by the table of the hot part (`heap::own`), which finds the owner. For those that follow, the
 //! hot part knows the owner's tag, and what the fast path left of the block's entry says
 //! whether the block goes along ([`send_along`]).
 //!

@@ -29,8 +29,7 @@
 //!
 //! Invariants: nothing that the heap goes by lies in the window or at a known distance from it; settings are read-only.
 //!
-//! Called by `heap`: its door, its fast paths where the thread's hot part is a hardened stub, its start and its part in a
-//! fork.
+//! Called by `heap`: its tables for hardened stubs (`modes`), its start and its part in a fork.
 
 mod cache;
 mod judge;
@@ -183,7 +182,7 @@ fn malloc_changed<const FROM: u8>(size: usize, hot: &Hot, changed: *mut u8) -> *
 }
 
 /// Frees a block of `unit` if all is as it should be. The thread's hot part is a hardened stub; `told` is what the call
-/// says of its size. False: the door must look.
+/// says of its size. False: the slow way must look.
 ///
 /// # Safety
 ///
@@ -200,7 +199,7 @@ pub(crate) unsafe fn free<const FROM: u8, const FULL: bool>(
 }
 
 /// Frees a block that [`free`] does not take, if all is as it should be but that it is long, or that the thread has freed many
-/// of its class. False: the door must look.
+/// of its class. False: the slow way must look.
 ///
 /// # Safety
 ///

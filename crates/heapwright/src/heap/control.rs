@@ -400,7 +400,7 @@ pub(super) unsafe fn after_fork() {
     unsafe { VACANT.release() };
 }
 
-/// Whether slots may be taken from slabs and given back to them past the caches and the door.
+/// Whether slots may be taken from slabs and given back to them past the caches.
 fn is_direct() -> bool {
     words::is_direct() && !sync::is_interrupted()
 }

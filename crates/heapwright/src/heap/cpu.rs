@@ -95,7 +95,7 @@ pub(crate) unsafe extern "C" fn odd(block: *mut u8, _gate: &Gate, _rest: Residue
     unsafe { foreign::give_back(block, Return::PLAIN) }
 }
 
-/// Takes a block of `class` for a call that comes by the door.
+/// Takes a block of `class` for a call that no sequence served.
 pub(super) fn take(gate: &Gate, class: usize) -> *mut Block {
     match gate.take(class) {
         Taken::Block(block) => block,
@@ -107,7 +107,7 @@ pub(super) fn take(gate: &Gate, class: usize) -> *mut Block {
     }
 }
 
-/// Takes a block of `class` back for a call that comes by the door.
+/// Takes a block of `class` back for a call that no sequence served.
 ///
 /// # Safety
 ///

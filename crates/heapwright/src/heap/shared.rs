@@ -200,7 +200,7 @@ pub(super) fn alloc(class: usize) -> Option<Allocated> {
         }
     }
     let held = acquire()?;
-    // An operation that comes by the door does not poll.
+    // Such an operation does not poll.
     held.tend();
     held.alloc(class)
 }

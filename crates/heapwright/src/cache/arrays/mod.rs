@@ -38,7 +38,7 @@
 //! Invariants: the blocks between floor and top are free, of the common owner's and of the
 //! class, or are runs of the row's length that are kept; `top` is written by sequences alone, or by the thread that has closed the CPU.
 //!
-//! Called by `heap::per_cpu`.
+//! Called by `heap::cpu` and `heap::shared`, and by `magazines` and `maintenance`.
 
 #[cfg_attr(all(target_os = "linux", not(miri), target_arch = "x86_64"), path = "x86_64.rs")]
 #[cfg_attr(all(target_os = "linux", not(miri), target_arch = "aarch64"), path = "aarch64.rs")]
@@ -205,7 +205,7 @@ pub(crate) fn prepare() -> bool {
 }
 
 /// Sets the arrays up, which [`prepare`] has found possible. Once. `descriptor` is that of
-/// a `malloc` outside this library, if there is one: see `heap::assembly`.
+/// a `malloc` outside this library, if there is one: see `heap::cpu`.
 pub(crate) fn start(serve: &'static Serve, descriptor: Option<&[u64; 4]>) -> bool {
     // What fails once is not tried again.
     let is_ready = IS_READY.swap(false, Ordering::Relaxed);
