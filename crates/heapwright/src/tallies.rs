@@ -194,10 +194,10 @@ fn size_of_block(address: usize) -> Option<usize> {
     match found.kind {
         // The C library's own, say.
         Kind::Foreign => return Some(0),
-        Kind::Small | Kind::Large => {
-            if CACHES.get(found.owner).is_some_and(|heap| heap.owned_by() == Use::Heap) {
-                return None;
-            }
+        Kind::Small | Kind::Large
+            if CACHES.get(found.owner).is_some_and(|heap| heap.owned_by() == Use::Heap) =>
+        {
+            return None;
         }
         _ => {}
     }

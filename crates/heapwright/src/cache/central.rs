@@ -717,7 +717,9 @@ mod tests {
     extern crate std;
     use std::vec::Vec;
 
+    use super::super::deferred::{defer, reserved};
     use super::*;
+    use crate::size_class::SLAB_MAX;
 
     #[test]
     fn the_reserve_serves_so_many_and_is_filled_by_what_comes_back() {

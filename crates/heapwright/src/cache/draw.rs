@@ -1,4 +1,5 @@
-//! Draws: which blocks are samples of a heap profile, and which stand between guards (`guard=sample`).
+//! Draws: which blocks are samples of a heap profile, and which stand between guards
+//! (`guard=sample`).
 //!
 //! ```text
 //!   a sample          every so many bytes (`period`)      a countdown: distances at random, so that each
@@ -12,8 +13,9 @@
 //! [`PAUSE_MS`] in the whole process, by the clock of the slow paths, so that it costs about as little in any
 //! program.
 //!
-//! A refill that is not drawn may ask its caller to *look* at who calls: a stack that has no guarded block yet
-//! gets one. Looks cost a stack, so they become rare where they find nothing new, and begin again where they do.
+//! A refill that is not drawn may ask its caller to *look* at who calls: a stack that has no
+//! guarded block yet gets one. Looks cost a stack, so they become rare where they find nothing new,
+//! and begin again where they do.
 //!
 //! Called by `sampling` and `guard_draw`, by caches that threads share, and by `heap`.
 
@@ -53,11 +55,13 @@ fn watch_again() {
 pub(super) fn set_period(bytes: usize) {
     PERIOD.store(bytes, Ordering::Relaxed);
     watch_again();
-    // What is made meanwhile looks at the period after it is there for all to see, and here it is looked for after that is set.
+    // What is made meanwhile looks at the period after it is there for all to see, and here it is
+    // looked for after that is set.
     fence(Ordering::SeqCst);
 }
 
-/// Has a gate or a shared cache that was just made count its calls, by `count`, if blocks are sampled.
+/// Has a gate or a shared cache that was just made count its calls, by `count`, if blocks are
+/// sampled.
 pub(super) fn look_again(count: fn(bool)) {
     fence(Ordering::SeqCst);
     if period() != 0 {
@@ -71,7 +75,8 @@ pub(super) fn look_again(count: fn(bool)) {
 
 /// Blocks from one that is drawn to the next, on average; 0: none is.
 static RATE: AtomicUsize = AtomicUsize::new(0);
-/// When the last one was made, in milliseconds, where they have a pace; [`UNPACED`] where they have none.
+/// When the last one was made, in milliseconds, where they have a pace; [`UNPACED`] where they have
+/// none.
 static LAST: AtomicU32 = AtomicU32::new(UNPACED);
 const UNPACED: u32 = u32::MAX;
 /// The rate of those that have a pace.
@@ -87,7 +92,8 @@ pub(crate) fn rate() -> usize {
     RATE.load(Ordering::Relaxed)
 }
 
-/// Draws one of `every` blocks from now on; `None`: at a pace of its own. Before any thread has a cache.
+/// Draws one of `every` blocks from now on; `None`: at a pace of its own. Before any thread has a
+/// cache.
 pub(crate) fn begin(every: Option<usize>) {
     if every.is_none() {
         // A process that ends before its first pays for none.
@@ -97,7 +103,8 @@ pub(crate) fn begin(every: Option<usize>) {
     watch_again();
 }
 
-/// Draws as [`begin`] says, for a heap that asks by itself ([`draws_apart`]): nothing of `cache` looks.
+/// Draws as [`begin`] says, for a heap that asks by itself ([`draws_apart`]): nothing of `cache`
+/// looks.
 pub(crate) fn begin_apart(every: Option<usize>) {
     APART.store(true, Ordering::Relaxed);
     AT_ONCE.store(AT_START, Ordering::Relaxed);
@@ -105,13 +112,15 @@ pub(crate) fn begin_apart(every: Option<usize>) {
     begin(every);
 }
 
-/// Blocks that a heap which asks by itself makes without a pause when a process starts: short programs have a chance, too.
+/// Blocks that a heap which asks by itself makes without a pause when a process starts: short
+/// programs have a chance, too.
 const AT_START: u32 = 32;
 /// How many are left of them.
 static AT_ONCE: AtomicU32 = AtomicU32::new(0);
 
-/// Refills of that heap that are early when a process starts: each looks at who calls, and brings one block, so that the next
-/// call looks, too. So the first block of a call in a small program, or of the start of a large one, is seen.
+/// Refills of that heap that are early when a process starts: each looks at who calls, and brings
+/// one block, so that the next call looks, too. So the first block of a call in a small program, or
+/// of the start of a large one, is seen.
 const FIRST_REFILLS: u32 = 512;
 /// How many are left of them.
 static EARLY: AtomicU32 = AtomicU32::new(0);
@@ -130,7 +139,8 @@ fn guards_are_watched() -> bool {
     rate() != 0 && !APART.load(Ordering::Relaxed)
 }
 
-/// Refills of that heap to the next look at who calls, and from that one to the one after it, if it finds nothing.
+/// Refills of that heap to the next look at who calls, and from that one to the one after it, if it
+/// finds nothing.
 static TO_LOOK: AtomicU32 = AtomicU32::new(0);
 static LOOK_PAUSE: AtomicU32 = AtomicU32::new(0);
 
@@ -201,7 +211,8 @@ pub(crate) enum Draw {
     IfNew,
 }
 
-/// The distance to the next draw, the drawn one included; on average `mean`. 0: never, as far as counts go.
+/// The distance to the next draw, the drawn one included; on average `mean`. 0: never, as far as
+/// counts go.
 fn distance(random: &mut u64, mean: usize) -> usize {
     match mean {
         0 => usize::MAX / 2,
@@ -254,8 +265,8 @@ impl Countdown {
     }
 }
 
-/// Countdowns for calls that are counted one by one: for a CPU each, or for some of the shared caches or threads,
-/// so that few threads use one at a time.
+/// Countdowns for calls that are counted one by one: for a CPU each, or for some of the shared
+/// caches or threads, so that few threads use one at a time.
 pub(crate) struct Shared([SharedCountdown; COUNTDOWNS]);
 
 const COUNTDOWNS: usize = 64;
@@ -281,7 +292,8 @@ impl Shared {
         }
     }
 
-    /// Counts `amount` for a call on the CPU, or by the shared cache, with that number. True: it is drawn.
+    /// Counts `amount` for a call on the CPU, or by the shared cache, with that number. True: it is
+    /// drawn.
     #[inline(always)]
     pub(crate) fn counts_out(&self, number: usize, amount: usize, mean: usize) -> bool {
         let countdown = &self.0[number % COUNTDOWNS];
@@ -320,8 +332,8 @@ impl SharedCountdown {
 /// Of refills of caches that threads share, and of large blocks of theirs.
 static REFILLS: Shared = Shared::new();
 
-/// Counts `blocks` that a refill of caches that threads share brings, or one that comes from no list. True: the call that
-/// asked for them is drawn.
+/// Counts `blocks` that a refill of caches that threads share brings, or one that comes from no
+/// list. True: the call that asked for them is drawn.
 pub(crate) fn draws_shared(blocks: usize) -> bool {
     REFILLS.counts_out_here(blocks, rate()) && is_time(os::coarse_ms())
 }

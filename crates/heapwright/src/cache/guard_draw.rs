@@ -1,4 +1,5 @@
-//! Draws for guards: which refills of a cache's lists are to bring a block that stands between guards.
+//! Draws for guards: which refills of a cache's lists are to bring a block that stands between
+//! guards.
 //!
 //! ```text
 //!   refill of a list    drawn?  --yes--> the caller makes a guarded block, and the list stays empty
@@ -8,14 +9,16 @@
 //!                       +--- stays in the list ----+ +--- back to the depot --->
 //! ```
 //!
-//! Only refills look: `malloc` and `free` are what they are without guards, instruction by instruction. A refill
-//! counts the blocks that it puts into the list. Where the countdown (`draw`) ends among them, the list is cut
-//! before that block, and the call that finds the list empty is the drawn one: so each position in a list has the
-//! same chance, and a program whose refills always come from one place is drawn elsewhere, too. What goes back to
-//! the depot was not counted, and the distribution has no memory.
+//! Only refills look: `malloc` and `free` are what they are without guards, instruction by
+//! instruction. A refill counts the blocks that it puts into the list. Where the countdown (`draw`)
+//! ends among them, the list is cut before that block, and the call that finds the list empty is
+//! the drawn one: so each position in a list has the same chance, and a program whose refills
+//! always come from one place is drawn elsewhere, too. What goes back to the depot was not counted,
+//! and the distribution has no memory.
 //!
-//! What a thread frees and takes again from its list is not counted: the rate is one of so many blocks that come
-//! into lists. With a rate of 1 each refill is drawn, so no list is ever filled, and every call is.
+//! What a thread frees and takes again from its list is not counted: the rate is one of so many
+//! blocks that come into lists. With a rate of 1 each refill is drawn, so no list is ever filled,
+//! and every call is.
 //!
 //! Called by the slow paths of `cache`, and by `heap`.
 
@@ -36,8 +39,8 @@ pub(crate) struct GuardDraw {
     countdown: Countdown,
     /// Classes whose next refill is drawn.
     due: Cell<u128>,
-    /// What the refill that has just failed is to be: a [`Draw`] as a number, and 0 for nothing, for a cache is made of
-    /// zeros.
+    /// What the refill that has just failed is to be: a [`Draw`] as a number, and 0 for nothing,
+    /// for a cache is made of zeros.
     pending: Cell<u8>,
     /// The next refill is not looked at.
     skips: Cell<bool>,
@@ -58,7 +61,8 @@ impl GuardDraw {
         self.pending.get() != NOTHING
     }
 
-    /// What the call whose refill failed is to be. `None`: it failed for want of memory, or there was none.
+    /// What the call whose refill failed is to be. `None`: it failed for want of memory, or there
+    /// was none.
     pub(crate) fn take_pending(&self) -> Option<Draw> {
         match self.pending.replace(NOTHING) {
             NOTHING => None,
@@ -112,8 +116,8 @@ impl Cache {
         self.watch(self.sampling.is_on());
     }
 
-    /// Looks at a refill of `class`, whose list is empty. False: it is drawn, or is to be looked at by its caller, who
-    /// finds out by [`GuardDraw::take_pending`].
+    /// Looks at a refill of `class`, whose list is empty. False: it is drawn, or is to be looked at
+    /// by its caller, who finds out by [`GuardDraw::take_pending`].
     pub(super) fn draws_guarded(&self, class: usize) -> bool {
         let draw = &self.guard_draw;
         let left = draw.countdown.left();
@@ -144,7 +148,8 @@ impl Cache {
         true
     }
 
-    /// Counts the blocks that a refill has put into the list of `class`, and cuts the list before the one that is drawn.
+    /// Counts the blocks that a refill has put into the list of `class`, and cuts the list before
+    /// the one that is drawn.
     pub(super) fn count_for_guards(&self, class: usize) {
         let (draw, listed) = (&self.guard_draw, self.length(class));
         let left = draw.countdown.left();

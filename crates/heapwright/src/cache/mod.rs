@@ -14,6 +14,32 @@
 //!   stash, chunk (runs of units) -------------------+  7 a new unit
 //! ```
 //!
+//! The files, and who calls whom; no import leads upward:
+//!
+//! ```text
+//!   scavenger   steps of a quiet or slow thread
+//!       |
+//!   maintenance     once a tick: asks to poll, passes over what is shared
+//!       |
+//!   magazines       caches that threads share          sampling, guard_draw   draws from a cache's lists
+//!       |                                                  |
+//!   arrays          CPUs' arrays                           |
+//!       |      hand_over   a cache given up                |
+//!       |       |      slabs   a cache's slabs             |
+//!       |       |       |                                  |
+//!       +--> central <--+   everybody's slabs              |
+//!               |                                          |
+//!   abandoned   |-> outgoing   blocks on their way     draw    what the process draws, and countdowns
+//!       |       |       '-> deferred   for those that cannot wait
+//!       '---> visit   slow work in another cache
+//!               |
+//!           slab_lists   density   withheld   room     of lists and slabs, for any owner
+//!               |
+//!             depot --> stash        hot   all that malloc and free touch
+//! ```
+//!
+//! `Cache` itself is what they have in common: each file has its methods, by what they do.
+//!
 //! A list runs across slabs, so freeing touches no record; a list knows its
 //! length (`base - room`), so a full one moves to the depot without a walk and
 //! the depot can be bounded in bytes (see `depot`). What leaves the depot goes back to its

@@ -30,7 +30,8 @@ const LEAVES: usize = 16;
 /// Slabs of an owner that are looked at before one is taken over.
 const SLABS_LOOKED_AT: usize = 16;
 
-/// A slab of `class` in `partial` of which one slot in `share` is free, if there is one among the first.
+/// A slab of `class` in `partial` of which one slot in `share` is free, if there is one among the
+/// first.
 pub(super) fn to_spare(partial: &UnitList<BySize>, class: usize, share: usize) -> Option<usize> {
     let mut at = partial.first();
     for _ in 0..SLABS_LOOKED_AT {
@@ -55,8 +56,8 @@ pub(super) fn want_of_slab(class: usize, slabs: usize, all: usize) -> Want {
     if is_filled { Want::Dense } else { Want::Any }
 }
 
-/// Returned slots of the slabs of `class` in `partial`, about `most`, at least one; `unlist` takes a slab
-/// out that has no more.
+/// Returned slots of the slabs of `class` in `partial`, about `most`, at least one; `unlist` takes
+/// a slab out that has no more.
 pub(super) fn gather(
     partial: &UnitList<BySize>,
     class: usize,

@@ -1,14 +1,14 @@
 //! What assembly outside this library needs to know: the C layer's `malloc` and `free`.
 //!
-//! In Rust, `malloc` and `free` are a test and a tail call away from a CPU's arrays. The C layer writes the
-//! two in assembly on x86-64, with the sequences in them, and saves five instructions of a pair; what it
-//! does for threads' own caches is, instruction for instruction, what the compiler makes of `fast`. This is
-//! what it refers to: places in a hot part, its table and a gate, and the functions for cases that no
-//! table has, with the C ABI.
+//! In Rust, `malloc` and `free` are a test and a tail call away from a CPU's arrays. The C layer
+//! writes the two in assembly on x86-64, with the sequences in them, and saves five instructions of
+//! a pair; what it does for threads' own caches is, instruction for instruction, what the compiler
+//! makes of `fast`. This is what it refers to: places in a hot part, its table and a gate, and the
+//! functions for cases that no table has, with the C ABI.
 //!
-//! The descriptor of `malloc`'s sequence lies at the start of the gate, so that arming it takes one store:
-//! the thread's fast word is its address. `__heapwright_0_1_malloc_sequence` is where the C layer has it; a
-//! program without one never gets there.
+//! The descriptor of `malloc`'s sequence lies at the start of the gate, so that arming it takes one
+//! store: the thread's fast word is its address. `__heapwright_0_1_malloc_sequence` is where the C
+//! layer has it; a program without one never gets there.
 //!
 //! Called by the C layer. Not part of the interface.
 

@@ -10,15 +10,15 @@
 //!                   free_uncached(block)       back to its slab at once; a slab without blocks is given up
 //! ```
 //!
-//! A first-class heap may be used by any thread; users take turns. A block may be freed through its heap or
-//! through plain `free`, from any thread: the block's record says whose it is. Destroying a heap gives every
-//! block back without visiting one, in time proportional to its slabs and large blocks. Destroyed heaps'
-//! caches are recycled by the next heap, ids included.
+//! A first-class heap may be used by any thread; users take turns. A block may be freed through its
+//! heap or through plain `free`, from any thread: the block's record says whose it is. Destroying a
+//! heap gives every block back without visiting one, in time proportional to its slabs and large
+//! blocks. Destroyed heaps' caches are recycled by the next heap, ids included.
 //!
-//! To move a block, `malloc` would hand out the block that was freed last, which may lie in a slab that is to
-//! be emptied, and `free` would keep the block in a list. So both are done on the slabs themselves, past the
-//! thread's lists. Where calls are traced, counted, debugged or passed on, these functions are `malloc` and
-//! `free`, and nothing should be moved.
+//! To move a block, `malloc` would hand out the block that was freed last, which may lie in a slab
+//! that is to be emptied, and `free` would keep the block in a list. So both are done on the slabs
+//! themselves, past the thread's lists. Where calls are traced, counted, debugged or passed on,
+//! these functions are `malloc` and `free`, and nothing should be moved.
 //!
 //! Called by programs, and by the C layer (`malloc_trim`, `setrlimit`, `mlockall`, `hw_heap_*`,
 //! `hw_should_move` and jemalloc's `MALLOCX_TCACHE_NONE`).
@@ -82,8 +82,8 @@ pub fn take_over() {
     }
 }
 
-/// How many bytes a block would have that is asked for so. `align` is a power of two. `None`: there can be none so
-/// large. Constant time.
+/// How many bytes a block would have that is asked for so. `align` is a power of two. `None`: there
+/// can be none so large. Constant time.
 ///
 /// ```
 /// assert_eq!(heapwright::heap::good_size(100, 1), Some(112));
@@ -105,8 +105,8 @@ pub fn good_size(size: usize, align: usize) -> Option<usize> {
     }
 }
 
-/// Whether the process runs with the hardened heap. Reads the options, if nobody has before: the C layer asks when it is
-/// loaded, to know calls apart.
+/// Whether the process runs with the hardened heap. Reads the options, if nobody has before: the C
+/// layer asks when it is loaded, to know calls apart.
 ///
 /// ```
 /// assert!(!heapwright::heap::hardens());
@@ -116,8 +116,8 @@ pub fn hardens() -> bool {
     options::get().hardening != Hardening::Off
 }
 
-/// Whether the process is to keep blocks of different tokens apart (`mode=hardened:full`). Reads the options as [`hardens`]
-/// does.
+/// Whether the process is to keep blocks of different tokens apart (`mode=hardened:full`). Reads
+/// the options as [`hardens`] does.
 ///
 /// ```
 /// assert!(!heapwright::heap::keeps_tokens_apart());
@@ -127,8 +127,9 @@ pub fn keeps_tokens_apart() -> bool {
     options::get().hardening == Hardening::Full
 }
 
-/// Whether a block becomes one of a token's group if it is made `size` bytes long: it is in none, and will be a slot. Then a
-/// new block is to be made with the token, where the process [keeps these apart](keeps_tokens_apart).
+/// Whether a block becomes one of a token's group if it is made `size` bytes long: it is in none,
+/// and will be a slot. Then a new block is to be made with the token, where the process [keeps
+/// these apart](keeps_tokens_apart).
 ///
 /// ```
 /// assert!(!heapwright::heap::comes_into_a_group(core::ptr::null(), 100));
@@ -138,8 +139,9 @@ pub fn comes_into_a_group(block: *const u8, size: usize) -> bool {
     hardened::comes_into_a_group(block, size)
 }
 
-/// The process is about to end: the hardened heap looks at what it can look at in some milliseconds. Called once, by the
-/// thread that ends the process, after the program's own handlers.
+/// The process is about to end: the hardened heap looks at what it can look at in some
+/// milliseconds. Called once, by the thread that ends the process, after the program's own
+/// handlers.
 ///
 /// Only a C layer that sees the end calls this, and only while it [`hardens`].
 pub fn hardened_at_exit() {
@@ -405,17 +407,19 @@ fn is_direct() -> bool {
     words::is_direct() && !sync::is_interrupted()
 }
 
-/// Whether the memory of `block` would become free sooner if the program moved the block: whether it lies in one of the
-/// slabs, the sparsest of their size class, that could be emptied into free slots of the others.
+/// Whether the memory of `block` would become free sooner if the program moved the block: whether
+/// it lies in one of the slabs, the sparsest of their size class, that could be emptied into free
+/// slots of the others.
 ///
-/// Asked by the thread that allocates: it moves blocks among its own slabs, or, where threads share caches, among the common
-/// ones. False for all other blocks: other threads', first-class heaps', other allocators', samples of a heap
-/// profile; and for sizes of whole pages, whose memory goes back by itself. Any address may be asked about.
+/// Asked by the thread that allocates: it moves blocks among its own slabs, or, where threads share
+/// caches, among the common ones. False for all other blocks: other threads', first-class heaps',
+/// other allocators', samples of a heap profile; and for sizes of whole pages, whose memory goes
+/// back by itself. Any address may be asked about.
 ///
-/// The answer is advice: it goes by a survey of the heap that is 100 ms old, or more where a survey takes more than a hundredth of
-/// that. Each survey is made by a call of this function, and takes some 20 ns for each 64 KiB of the heap without the
-/// inner parts of large blocks; else the time is constant. No more than four threads with caches of their own get answers at a
-/// time.
+/// The answer is advice: it goes by a survey of the heap that is 100 ms old, or more where a survey
+/// takes more than a hundredth of that. Each survey is made by a call of this function, and takes
+/// some 20 ns for each 64 KiB of the heap without the inner parts of large blocks; else the time is
+/// constant. No more than four threads with caches of their own get answers at a time.
 ///
 /// # Examples
 ///
@@ -447,11 +451,12 @@ pub fn should_move(block: *const u8) -> bool {
     entry.owner() == mine && density::is_sparse(mine, unit, class)
 }
 
-/// Allocates as `malloc` does, but where a moved block should lie: in a free slot of a slab that is not worth
-/// being emptied. Where there is none, and for blocks over 32 KiB, it is `malloc`.
+/// Allocates as `malloc` does, but where a moved block should lie: in a free slot of a slab that is
+/// not worth being emptied. Where there is none, and for blocks over 32 KiB, it is `malloc`.
 ///
-/// Takes longer than `malloc`: up to 64 slabs are looked at. Where [`should_move`] was not asked lately, it is `malloc`. A heap
-/// profile takes a block that is moved for the one that it was, but for those that are `malloc`'s. Returns null, with `errno` set, if there is no memory.
+/// Takes longer than `malloc`: up to 64 slabs are looked at. Where [`should_move`] was not asked
+/// lately, it is `malloc`. A heap profile takes a block that is moved for the one that it was, but
+/// for those that are `malloc`'s. Returns null, with `errno` set, if there is no memory.
 ///
 /// # Examples
 ///

@@ -8,12 +8,12 @@
 //!                    the CPU's shared cache            the CPU's shared cache
 //! ```
 //!
-//! Each CPU has a shared cache (`cache::magazines`), with a lock. Filling and emptying the arrays is
-//! done block by block, with sequences of its own: the thread may be on another CPU by then, and fill
-//! that one's.
+//! Each CPU has a shared cache (`cache::magazines`), with a lock. Filling and emptying the arrays
+//! is done block by block, with sequences of its own: the thread may be on another CPU by then, and
+//! fill that one's.
 //!
-//! The functions with the C ABI are jumped to by the sequences, with the arguments of the call still in
-//! place.
+//! The functions with the C ABI are jumped to by the sequences, with the arguments of the call
+//! still in place.
 //!
 //! Called by `fast` (the calls below), by the gate's table in `start`, and by `shared`.
 
@@ -167,8 +167,8 @@ fn refill(gate: &Gate, class: usize) -> *mut Block {
     block.cast()
 }
 
-/// How many blocks of `class` half the arrays of the CPU are, which hold more where the class is busy: it had another slow
-/// operation.
+/// How many blocks of `class` half the arrays of the CPU are, which hold more where the class is
+/// busy: it had another slow operation.
 fn half_of(gate: &Gate, held: &Magazines, class: usize) -> usize {
     let cpu = gate.cpu();
     if !sync::is_interrupted() && held.is_busy(class) {
@@ -199,7 +199,8 @@ unsafe fn drain(gate: &Gate, class: usize, block: *mut Block) {
         count += 1;
     }
     let is_row = !sync::is_interrupted() && !held.has_room_for(class, count);
-    // SAFETY: free blocks of the class and the common owner: the caller's, and such as were in the arrays.
+    // SAFETY: free blocks of the class and the common owner: the caller's, and such as were in the
+    // arrays.
     if is_row && unsafe { central::give_row(class, &row[..count]) } {
         return;
     }
@@ -286,7 +287,8 @@ unsafe fn free_with(block: *mut u8, hot: &Hot, residue: Residue, what: Return) {
     unsafe { foreign::give_back(block, what) }
 }
 
-/// A large block of `size` bytes, one of [`arrays::RUN_SIZES`]. Null: there is no memory, or no lock to be had.
+/// A large block of `size` bytes, one of [`arrays::RUN_SIZES`]. Null: there is no memory, or no
+/// lock to be had.
 #[inline(always)]
 pub(super) fn take_run(gate: &Gate, size: usize) -> *mut u8 {
     let units = size.div_ceil(UNIT);
@@ -304,7 +306,8 @@ pub(super) fn take_run(gate: &Gate, size: usize) -> *mut u8 {
 #[cold]
 #[inline(never)]
 fn refill_runs(size: usize) -> *mut u8 {
-    // A signal handler must not wait for a lock that its thread may hold. (Looked up again, as above.)
+    // A signal handler must not wait for a lock that its thread may hold. (Looked up again, as
+    // above.)
     let Some(gate) = my_gate().filter(|_| !sync::is_interrupted()) else { return ptr::null_mut() };
     let units = size.div_ceil(UNIT);
     gate.provide(gate.cpu());
@@ -326,8 +329,9 @@ fn refill_runs(size: usize) -> *mut u8 {
     large::reuse(MAP.address_of(unit), units, size)
 }
 
-/// Keeps the run of the large block at `unit`, which the caller gives away. False: it stays a block, for the arrays have
-/// no row for its length, it is a first-class heap's, or it was freed before.
+/// Keeps the run of the large block at `unit`, which the caller gives away. False: it stays a
+/// block, for the arrays have no row for its length, it is a first-class heap's, or it was freed
+/// before.
 ///
 /// # Safety
 ///
@@ -373,7 +377,8 @@ fn keep_or_give(held: &Magazines, unit: usize, units: usize) {
     }
 }
 
-/// The gate, if the calling thread may go by it: put common blocks into its arrays, whatever it allocates from.
+/// The gate, if the calling thread may go by it: put common blocks into its arrays, whatever it
+/// allocates from.
 pub(super) fn any_gate() -> Option<&'static Gate> {
     arrays::gate().filter(|gate| gate.serves_this_thread() || enter_sequences())
 }
@@ -383,13 +388,13 @@ pub(super) fn my_gate() -> Option<&'static Gate> {
     words::goes_by_gate().then(arrays::gate).flatten()
 }
 
-/// What the hook of a thread's end is given for a thread without a cache, which is in its CPU's arrays by an area of ours. (Caches
-/// are elsewhere.)
+/// What the hook of a thread's end is given for a thread without a cache, which is in its CPU's
+/// arrays by an area of ours. (Caches are elsewhere.)
 pub(super) const NO_CACHE: *mut c_void = ptr::without_provenance_mut(2);
 
-/// Has the kernel keep the calling thread's CPU for the sequences, where the C library has not, until the thread
-/// ends. False: it does not. Not in a child of `vfork`, which would leave its area's words to its parent, nor in a
-/// sandbox, which may not know the call.
+/// Has the kernel keep the calling thread's CPU for the sequences, where the C library has not,
+/// until the thread ends. False: it does not. Not in a child of `vfork`, which would leave its
+/// area's words to its parent, nor in a sandbox, which may not know the call.
 #[cold]
 #[inline(never)]
 fn enter_sequences() -> bool {
@@ -400,8 +405,9 @@ fn enter_sequences() -> bool {
     })
 }
 
-/// The calling thread ends. (In a sandbox the call may be the process's end. The area stays then; the kernel minds
-/// that only in a detached thread of musl, within the instructions between its stack's end and its own.)
+/// The calling thread ends. (In a sandbox the call may be the process's end. The area stays then;
+/// the kernel minds that only in a detached thread of musl, within the instructions between its
+/// stack's end and its own.)
 pub(super) fn leave_sequences() {
     if !memory_limit::is_in_sandbox() {
         rseq::leave();
@@ -432,8 +438,8 @@ pub(super) const fn malloc_sequence() -> Option<&'static [u64; 4]> {
     None
 }
 
-/// `malloc` and `free` through a CPU's arrays, x86-64: what the fast paths jump to with their arguments
-/// in place. See `cache::arrays` for the sequences.
+/// `malloc` and `free` through a CPU's arrays, x86-64: what the fast paths jump to with their
+/// arguments in place. See `cache::arrays` for the sequences.
 #[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
 mod calls {
     use super::{aborted_free, aborted_malloc, empty, full, odd};

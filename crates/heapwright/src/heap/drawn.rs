@@ -1,4 +1,5 @@
-//! Drawn blocks: the samples of a heap profile, and blocks that stand between guards (`guard=sample`).
+//! Drawn blocks: the samples of a heap profile, and blocks that stand between guards
+//! (`guard=sample`).
 //!
 //! ```text
 //!   a thread's own cache    says when one is due   (`cache::sampling`, `cache::guard_draw`) --+
@@ -9,15 +10,15 @@
 //!   a guarded block   of the heap of guarded blocks, with its records: `debug::guards`
 //! ```
 //!
-//! Both are known by their unit's entry, so each `free` of one, by any thread, takes the slow path of
-//! blocks of others, and other frees look nothing up.
+//! Both are known by their unit's entry, so each `free` of one, by any thread, takes the slow path
+//! of blocks of others, and other frees look nothing up.
 //!
 //! Neither is made by a signal handler that interrupted its thread in a slow operation, or while a
-//! fork holds all locks. One that such a handler frees is *put off*, and freed with the next one that
-//! is made or freed.
+//! fork holds all locks. One that such a handler frees is *put off*, and freed with the next one
+//! that is made or freed.
 //!
-//! The hardened heap asks for guarded blocks where a thread's ring has to be refilled; its large blocks
-//! have guards in any case.
+//! The hardened heap asks for guarded blocks where a thread's ring has to be refilled; its large
+//! blocks have guards in any case.
 //!
 //! In a build without the feature `debug` there are no stacks, and nothing is ever drawn.
 //!
@@ -129,7 +130,8 @@ mod with_stacks {
     }
 
     static BY: AtomicU8 = AtomicU8::new(0);
-    /// Whether the program has begun or ended a profile by a call: then no tracer begins one, which would forget what that has.
+    /// Whether the program has begun or ended a profile by a call: then no tracer begins one, which
+    /// would forget what that has.
     static PROGRAM_DECIDES: AtomicBool = AtomicBool::new(false);
 
     /// Whether blocks are sampled on this behalf.
@@ -137,8 +139,8 @@ mod with_stacks {
         is_sampling() && BY.load(Ordering::Relaxed) == by as u8
     }
 
-    /// [`begin`], if that is possible: the heap can be started, and `malloc` is its own. False: it is not, or the program
-    /// decides.
+    /// [`begin`], if that is possible: the heap can be started, and `malloc` is its own. False: it
+    /// is not, or the program decides.
     pub(crate) fn begin_if(is_possible: impl FnOnce() -> bool, period: usize, by: By) -> bool {
         match by {
             By::Program => PROGRAM_DECIDES.store(true, Ordering::Relaxed),
@@ -183,7 +185,8 @@ mod with_stacks {
         sample_runs();
     }
 
-    /// Has runs of units sampled if blocks are. One thread may begin while another one ends: what was set last counts for both.
+    /// Has runs of units sampled if blocks are. One thread may begin while another one ends: what
+    /// was set last counts for both.
     fn sample_runs() {
         loop {
             let are_blocks = is_sampling();
@@ -352,7 +355,8 @@ mod with_stacks {
         }
     }
 
-    /// The large block at `unit`, of no heap, has grown by so many bytes to `size`: it may be a sample from now on.
+    /// The large block at `unit`, of no heap, has grown by so many bytes to `size`: it may be a
+    /// sample from now on.
     #[cold]
     pub(in crate::heap) fn note_grown(unit: usize, block: *mut u8, size: usize, by: usize) {
         let is_sample = match words::cache() {
@@ -406,8 +410,8 @@ mod with_stacks {
         }
     }
 
-    /// A guarded block for a request of the hardened heap's, whose refill is about to bring `blocks` blocks. `None`: it is not
-    /// drawn, or there can be none.
+    /// A guarded block for a request of the hardened heap's, whose refill is about to bring
+    /// `blocks` blocks. `None`: it is not drawn, or there can be none.
     #[cold]
     pub(in crate::heap) fn draw_for_hardened(
         request: Request,
@@ -421,8 +425,9 @@ mod with_stacks {
         block
     }
 
-    /// A block between guards. `None`: there can be none just now, because too many are live, this one is too large, there is
-    /// no memory, or the caller must not wait; or its stack is not new and had to be.
+    /// A block between guards. `None`: there can be none just now, because too many are live, this
+    /// one is too large, there is no memory, or the caller must not wait; or its stack is not new
+    /// and had to be.
     pub(in crate::heap) fn make_guarded(request: Request, draw: Draw) -> Option<NonNull<u8>> {
         if sync::is_interrupted() || sync::holds_all() || memory_limit::is_in_sandbox() {
             return None;
@@ -434,8 +439,8 @@ mod with_stacks {
         Some(block)
     }
 
-    /// The guarded block for a request of which the thread's own cache says that one may be made. `None`: there is none, and
-    /// the next refill does not ask for one.
+    /// The guarded block for a request of which the thread's own cache says that one may be made.
+    /// `None`: there is none, and the next refill does not ask for one.
     #[cold]
     pub(in crate::heap) fn make_pending(request: Request, cache: OwnCache) -> Option<NonNull<u8>> {
         let draw = &cache.guard_draw;
@@ -448,8 +453,8 @@ mod with_stacks {
         block
     }
 
-    /// A guarded block for a request that a refill of caches that threads share is about to serve, and that brings about
-    /// `blocks` blocks. `None`: it is not drawn, or there can be none.
+    /// A guarded block for a request that a refill of caches that threads share is about to serve,
+    /// and that brings about `blocks` blocks. `None`: it is not drawn, or there can be none.
     #[cold]
     pub(in crate::heap) fn draw_for_shared(size: usize, blocks: usize) -> Option<NonNull<u8>> {
         if sync::is_interrupted() || !draw::draws_shared(blocks) {
@@ -458,7 +463,8 @@ mod with_stacks {
         make_guarded(Request { size, align: 1, zero: false, origin: Origin::Malloc }, Draw::Drawn)
     }
 
-    /// Looks, for the hardened heap, whether what a call says of a guarded block is so. Nothing is done with other blocks.
+    /// Looks, for the hardened heap, whether what a call says of a guarded block is so. Nothing is
+    /// done with other blocks.
     pub(in crate::heap) fn compare(address: usize, what: Return) {
         if let Some(Made { origin, align, size }) = guards::made(address) {
             hardened::compare_guarded(origin, align, size, address, what);
@@ -480,14 +486,16 @@ mod with_stacks {
         unsafe { guards::free(block, plain(call)) };
     }
 
-    /// The bytes that were asked for of a guarded block. What is no block in use is reported, and ends the process.
+    /// The bytes that were asked for of a guarded block. What is no block in use is reported, and
+    /// ends the process.
     #[cold]
     #[inline(never)]
     pub(in crate::heap) fn size_of_guarded(call: Call, block: *const u8) -> usize {
         guards::size(block, plain(call))
     }
 
-    /// A call that says nothing but the block: what else it may know is not judged, as in the rest of fast mode.
+    /// A call that says nothing but the block: what else it may know is not judged, as in the rest
+    /// of fast mode.
     const fn plain(call: Call) -> Return {
         Return::new(call, Origin::Malloc, None, None)
     }

@@ -6,8 +6,8 @@
 //!          slot start? push; count
 //! ```
 //!
-//! Everything else is a tail call, with the arguments still in the registers they came in, and nearly
-//! all by the table that the hot part leads to (`Serve`; the tables are in `start`):
+//! Everything else is a tail call, with the arguments still in the registers they came in, and
+//! nearly all by the table that the hot part leads to (`Serve`; the tables are in `start`):
 //!
 //! ```text
 //! malloc
@@ -25,8 +25,8 @@
 //! '- else                                    table: free, unknown, give_back
 //! ```
 //!
-//! What else a call says (its size, its alignment, who makes it) goes along as a constant, or in the
-//! register in which it came.
+//! What else a call says (its size, its alignment, who makes it) goes along as a constant, or in
+//! the register in which it came.
 //!
 //! Called by the C layer and the adapters.
 
@@ -91,8 +91,8 @@ pub fn malloc_fast(size: usize) -> *mut u8 {
     }
 }
 
-/// [`malloc_fast`] for all sizes; the class takes a few instructions more. Large blocks are not made faster elsewhere, so null
-/// is no memory for these.
+/// [`malloc_fast`] for all sizes; the class takes a few instructions more. Large blocks are not
+/// made faster elsewhere, so null is no memory for these.
 ///
 /// ```
 /// use heapwright::heap::{self, NEW};
@@ -151,7 +151,8 @@ fn malloc_medium_aligned<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
     missed::<FROM>(size, align, false, hot)
 }
 
-/// A call that is not `malloc`'s, or has an alignment, or is to be zeroed, where the lists do not serve it.
+/// A call that is not `malloc`'s, or has an alignment, or is to be zeroed, where the lists do not
+/// serve it.
 #[inline(always)]
 fn missed<const FROM: u8>(size: usize, align: usize, zero: bool, hot: &Hot) -> *mut u8 {
     (hot.serve().allocate)(size, align, zero, Origin::of::<FROM>(), hot)
@@ -239,7 +240,8 @@ pub fn malloc_aligned_for<const FROM: u8>(size: usize, align: usize) -> *mut u8 
     }
 }
 
-/// The fast path of [`malloc_aligned`] alone, for alignments above 16: null where that is not enough.
+/// The fast path of [`malloc_aligned`] alone, for alignments above 16: null where that is not
+/// enough.
 ///
 /// ```
 /// let block = heapwright::heap::malloc_aligned_fast(100, 64);
@@ -604,8 +606,8 @@ unsafe fn free_sized_aligned_other<const FROM: u8>(
     unsafe { give_back_other(block, hot, residue, said, size, align) };
 }
 
-/// The class of a block that begins in a slab of the calling thread's own cache, and whose frees the lists
-/// serve.
+/// The class of a block that begins in a slab of the calling thread's own cache, and whose frees
+/// the lists serve.
 #[inline(always)]
 pub(super) fn class_of_mine(block: *mut u8) -> Option<usize> {
     let hot = hot();

@@ -1,4 +1,5 @@
-//! A block by its entry: every `free` that the thread's own way does not finish, and how long a block is.
+//! A block by its entry: every `free` that the thread's own way does not finish, and how long a
+//! block is.
 //!
 //! ```text
 //!   give_back --> slab    of this thread's cache       Cache::free
@@ -10,14 +11,15 @@
 //!             --> no block of ours                     the C library's, another copy's, or misuse
 //! ```
 //!
-//! What a call does is decided by the *block*, never by the process's mode: blocks that were born before
-//! the options were read, or in another heap, come back through the same `free`.
+//! What a call does is decided by the *block*, never by the process's mode: blocks that were born
+//! before the options were read, or in another heap, come back through the same `free`.
 //!
-//! Blocks that the C library's own allocator made before heapwright took over (`libc_block`) are passed
-//! on to the C library. Any other address is reported as misuse.
+//! Blocks that the C library's own allocator made before heapwright took over (`libc_block`) are
+//! passed on to the C library. Any other address is reported as misuse.
 //!
-//! A copy of heapwright that a Rust program links does the reverse: where it finds a preloaded copy in
-//! the process, it passes *everything* on to it, so that there is one heap, and one account of it.
+//! A copy of heapwright that a Rust program links does the reverse: where it finds a preloaded copy
+//! in the process, it passes *everything* on to it, so that there is one heap, and one account of
+//! it.
 //!
 //! Called by `own`, `cpu`, `resize`, `observed` and `start`.
 
@@ -195,8 +197,8 @@ unsafe fn free_unknown(call: Call, block: *mut u8) {
     }
 }
 
-/// Whether an address that is no block of the fast heap's is in memory of guarded blocks; if not, it is
-/// outside of all our memory: anything else ends the process.
+/// Whether an address that is no block of the fast heap's is in memory of guarded blocks; if not,
+/// it is outside of all our memory: anything else ends the process.
 pub(super) fn is_guarded(call: Call, address: usize) -> bool {
     let (unit, entry) = MAP.lookup(address);
     match MAP.kind_of(unit, entry) {

@@ -8,8 +8,8 @@
 //!   unit 0       unit 1       ...                   unit n-1
 //! ```
 //!
-//! A run's tail behind the last page in use is address space, not memory, so a block of 33 KiB costs
-//! 36 KiB of memory though it takes a unit of 64 KiB.
+//! A run's tail behind the last page in use is address space, not memory, so a block of 33 KiB
+//! costs 36 KiB of memory though it takes a unit of 64 KiB.
 //!
 //! Growing: within the run's own units for nothing; then into a free run behind it; then to a new
 //! run, to which the kernel moves the pages (`mremap`) instead of copying the bytes where there are
@@ -50,18 +50,20 @@ const STAYS_AT_MOST: usize = (1 << 20) / UNIT;
 pub(super) trait Source {
     /// A block of `class`. `None`: there is no memory.
     fn alloc(&self, class: usize) -> Option<Allocated>;
-    /// Whether [`Source::alloc`] gave none of `class` because the next one is to be a sample, or may be a guarded block.
+    /// Whether [`Source::alloc`] gave none of `class` because the next one is to be a sample, or
+    /// may be a guarded block.
     fn is_sample_due(&self, class: usize) -> bool;
     /// Runs kept for the next large block.
     fn stash(&self) -> &Stash;
     /// A bounded step towards giving back what nobody has wanted for a while.
     fn tend(&self);
-    /// Before a run of `units` units is taken from memory that was not used yet: gives back what may do.
+    /// Before a run of `units` units is taken from memory that was not used yet: gives back what
+    /// may do.
     fn make_way(&self, units: usize);
     /// Gives back all that is free.
     fn release(&self);
-    /// The heap whose large blocks it lists, if it is one's. (Those of threads that have no cache are in
-    /// no list, as other threads' are: a free of one need not wait for that heap.)
+    /// The heap whose large blocks it lists, if it is one's. (Those of threads that have no cache
+    /// are in no list, as other threads' are: a free of one need not wait for that heap.)
     fn heap(&self) -> Option<&Cache>;
 }
 
@@ -269,8 +271,8 @@ fn from_kept(size: usize, zero: bool, keeper: &impl Source) -> Option<Large> {
     given
 }
 
-/// A block of `size` bytes, one of [`Stash::LENGTHS`], from a run that is kept and has nothing to be
-/// changed but who has it.
+/// A block of `size` bytes, one of [`Stash::LENGTHS`], from a run that is kept and has nothing to
+/// be changed but who has it.
 #[inline(always)]
 pub(super) fn quickly(size: usize, stash: &Stash) -> Option<*mut u8> {
     stash.take_ready(size.div_ceil(UNIT), size, |unit, record| {
@@ -279,8 +281,8 @@ pub(super) fn quickly(size: usize, stash: &Stash) -> Option<*mut u8> {
     })
 }
 
-/// Makes the run at `block`, which was kept and is the caller's now, a large block of `size` bytes. Null: a part of it is
-/// gone, and does not come back; it has been given back.
+/// Makes the run at `block`, which was kept and is the caller's now, a large block of `size` bytes.
+/// Null: a part of it is gone, and does not come back; it has been given back.
 #[inline(always)]
 pub(super) fn reuse(block: *mut u8, units: usize, size: usize) -> *mut u8 {
     let unit = MAP.unit_of(block.addr());
@@ -310,12 +312,13 @@ fn reuse_otherwise(unit: usize, units: usize, size: usize) -> *mut u8 {
     ptr::null_mut()
 }
 
-/// How many units the run of the large block at `unit` has, if there are `longest` at most, it is no first-class heap's
-/// and was not freed before: it is kept from now on.
+/// How many units the run of the large block at `unit` has, if there are `longest` at most, it is
+/// no first-class heap's and was not freed before: it is kept from now on.
 #[inline(always)]
 pub(super) fn give_up(unit: usize, longest: usize) -> Option<usize> {
     let record = MAP.record(unit);
-    // Read once: it may be another one's by now, if the program frees the block twice at the same time.
+    // Read once: it may be another one's by now, if the program frees the block twice at the same
+    // time.
     let units = record.units.load(Ordering::Relaxed) as usize;
     if units.wrapping_sub(1) >= longest
         || record.heap.load(Ordering::Relaxed) != 0
@@ -327,9 +330,9 @@ pub(super) fn give_up(unit: usize, longest: usize) -> Option<usize> {
     Some(units)
 }
 
-/// Keeps the run of the large block at `unit`, which the caller gives away, in the thread's own stash.
-/// False: it stays a block, for it is a first-class heap's, it was freed before (by this thread, or some time
-/// ago), or there is no room.
+/// Keeps the run of the large block at `unit`, which the caller gives away, in the thread's own
+/// stash. False: it stays a block, for it is a first-class heap's, it was freed before (by this
+/// thread, or some time ago), or there is no room.
 #[inline(always)]
 pub(super) fn keep(unit: usize, stash: &Stash) -> bool {
     let record = MAP.record(unit);
@@ -481,7 +484,8 @@ pub(super) fn move_to_grow(unit: usize, size: usize) -> Option<Large> {
     let length = old_usable.min(new.usable);
     // `None`: there may be a hole in the new block, and its units must not be used again. It stays
     // handed out, to no caller.
-    // SAFETY: both blocks have `length` bytes, are committed, distinct, and the caller's; the new one holds nothing.
+    // SAFETY: both blocks have `length` bytes, are committed, distinct, and the caller's; the new
+    // one holds nothing.
     let moved = unsafe { os::move_bytes(old, new.block, length, MOVE_PAGES) }?;
     chunk::give_moved(unit, old_units, moved);
     Some(new)

@@ -1,20 +1,27 @@
-//! The fast heap: what `malloc` means when nothing else was asked for.
+//! The fast heap: what `malloc` means when nothing else was asked for, and how other modes take its
+//! calls.
 //!
 //! ```text
-//!   malloc(n)  fast word of the thread -> list of n's class -> pop
-//!                 | empty, large, or the thread has no cache yet
-//!                 v
-//!   door       the one cold door: dispatch on what the block or the thread is
-//!                 |            |             |              |
-//!              cache         large       first_class     foreign
-//!              (slabs)   (runs of units)  (own heaps)  (other allocators)
+//!   start, fork, control                beginnings, ends, tables; what a program says of the whole heap
+//!        |
+//!   observed                            around another way: drawn blocks, counts, trace, tallies
+//!        |
+//!   modes                               hardened, debugged, passed on, late
+//!        |
+//!   resize ----> fast                   another size; malloc and free -> lists; else one call by a table
+//!        |        |
+//!        +------> own                   a thread's own cache
+//!                  |
+//!        shared, cpu, foreign           caches that threads share; a block by its entry   (these name each other)
+//!                  |
+//!        drawn --> large --> words      samples, guarded blocks; sources, large blocks; a thread's words
 //! ```
 //!
-//! The fast word points at a read-only *sentinel* until a thread has a cache,
-//! and stays there in modes that want to see every call (`stats=exit`, `trace=`, and
-//! the debug heap, which the door asks first) and in threads that count theirs (`tallies`), so the fast paths never ask which mode
-//! it is. Which call it was (malloc, new, a sized delete) the door knows by its own
-//! name: see `request`.
+//! A thread's fast word leads to a hot part, and that to a table of functions for all that its
+//! lists do not serve (`Serve`). At first it leads to the *sentinel*, whose table decides once what
+//! the thread is to have. So no function asks which mode the process is in. Which call it was
+//! (malloc, new, a sized delete) is told by each call itself: see `request`. Arrows point down, but
+//! for those of three files that name each other, and of `start`, `fork` and `control`.
 //!
 //! What `free` does is decided by the *block's* record, never by the process's
 //! mode: blocks that were born before the options were read, or in another

@@ -1,5 +1,5 @@
-//! The ways to serve that are whole modes: the hardened heap, the debug heap, another copy of the library;
-//! and the way of threads whose cache is gone.
+//! The ways to serve that are whole modes: the hardened heap, the debug heap, another copy of the
+//! library; and the way of threads whose cache is gone.
 //!
 //! ```text
 //!   hardened   the thread's hot part is a stub of its cache, which knows no unit: rings, else the cold way
@@ -166,19 +166,17 @@ unsafe fn give_back_hardened_by<const FULL: bool>(
     size: usize,
     align: usize,
 ) {
+    let told = match said.origin {
+        Origin::New => {
+            // SAFETY: the caller gives the block away, if it is one.
+            return unsafe { told_hardened::<NEW, FULL>(block, hot, said, size, align) };
+        }
+        Origin::Rust => told_hardened_apart::<RUST, FULL>,
+        Origin::NewArray => told_hardened_apart::<NEW_ARRAY, FULL>,
+        Origin::Malloc | Origin::Aligned => told_hardened_apart::<MALLOC, FULL>,
+    };
     // SAFETY: the caller gives the block away, if it is one.
-    unsafe {
-        if said.origin == Origin::New {
-            return told_hardened::<NEW, FULL>(block, hot, said, size, align);
-        }
-        match said.origin {
-            Origin::Rust => told_hardened_apart::<RUST, FULL>(block, hot, said, size, align),
-            Origin::NewArray => {
-                told_hardened_apart::<NEW_ARRAY, FULL>(block, hot, said, size, align);
-            }
-            _ => told_hardened_apart::<MALLOC, FULL>(block, hot, said, size, align),
-        }
-    }
+    unsafe { told(block, hot, said, size, align) }
 }
 
 /// # Safety
@@ -275,7 +273,7 @@ unsafe fn resize_hardened(block: *mut u8, size: usize, hot: &Hot, what: Return) 
         return answer(new);
     }
     drawn::compare(block.addr(), what);
-    // SAFETY: as above.
+    // SAFETY: the block is in use, and afterwards only the returned one is, as the caller promises.
     unsafe { resize::resize(block, size, hot, what) }
 }
 
@@ -320,7 +318,8 @@ unsafe fn resize_debug(block: *mut u8, size: usize, hot: &Hot, what: Return) -> 
     // SAFETY: the block is in use, and afterwards only the returned one is, as the caller promises.
     match unsafe { hooks::realloc(block, size, what) } {
         Some(new) => answer(new),
-        // SAFETY: as above.
+        // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
+        // promises.
         None => unsafe { resize::resize(block, size, hot, what) },
     }
 }

@@ -1,5 +1,5 @@
-//! What is done around serving a call: blocks are drawn for samples and guards, calls are counted, traced
-//! and tallied.
+//! What is done around serving a call: blocks are drawn for samples and guards, calls are counted,
+//! traced and tallied.
 //!
 //! ```text
 //!   drawn      the tables of hot parts whose calls are drawn from (`Serve::drawn`)
@@ -12,8 +12,8 @@
 //!                resize      in two halves, between which the thread is quiet
 //! ```
 //!
-//! A thread is observed where statistics or a trace are asked for (`options::detailed`), or while it
-//! counts its calls (`tallies`). So no other way to serve asks for any of these.
+//! A thread is observed where statistics or a trace are asked for (`options::detailed`), or while
+//! it counts its calls (`tallies`). So no other way to serve asks for any of these.
 //!
 //! Called by the tables of `start`, and by the C layer.
 
@@ -116,8 +116,8 @@ unsafe fn resize(block: *mut u8, size: usize, _hot: &Hot, what: Return) -> *mut 
     new
 }
 
-/// The bytes that may be used of a block of the fast heap, or were asked for of the hardened heap's. `None`: it
-/// is no such block.
+/// The bytes that may be used of a block of the fast heap, or were asked for of the hardened
+/// heap's. `None`: it is no such block.
 fn known_size(block: *mut u8) -> Option<usize> {
     if hardened::is_on()
         && let Some(extent) = hardened::extent(block.addr())
@@ -155,9 +155,9 @@ fn count(count: impl FnOnce(&Counters)) {
     }
 }
 
-/// Serves a call that comes with a token (`__alloc_token_*`) where blocks of different tokens lie apart
-/// ([`keeps_tokens_apart`](super::keeps_tokens_apart)). Null: there is no memory, or they do not; then the call is to be served
-/// as one without a token.
+/// Serves a call that comes with a token (`__alloc_token_*`) where blocks of different tokens lie
+/// apart ([`keeps_tokens_apart`](super::keeps_tokens_apart)). Null: there is no memory, or they do
+/// not; then the call is to be served as one without a token.
 ///
 /// ```
 /// use heapwright::heap::{self, MALLOC};
@@ -225,8 +225,8 @@ mod drawing {
         answer(serve_own(request, cache))
     }
 
-    /// Serves a request from the thread's own cache, or with a block that is due instead. Null: there is no
-    /// memory.
+    /// Serves a request from the thread's own cache, or with a block that is due instead. Null:
+    /// there is no memory.
     fn serve_own(request: Request, cache: OwnCache) -> *mut u8 {
         if request.class().is_none()
             && drawn::is_guarding()
@@ -272,7 +272,8 @@ mod drawing {
         }
     }
 
-    /// Serves a request from the thread's own cache without drawing, whatever is due. Null: there is no memory.
+    /// Serves a request from the thread's own cache without drawing, whatever is due. Null: there
+    /// is no memory.
     #[cold]
     #[inline(never)]
     fn serve_undrawn(request: Request, cache: OwnCache) -> *mut u8 {
@@ -303,7 +304,8 @@ mod drawing {
         }
     }
 
-    /// Serves `malloc(size)` by the shared cache behind `hot`, whose list is at `offset`, and counts it.
+    /// Serves `malloc(size)` by the shared cache behind `hot`, whose list is at `offset`, and
+    /// counts it.
     pub(in crate::heap) extern "C" fn malloc_shared(
         size: usize,
         hot: &Hot,

@@ -1,4 +1,5 @@
-//! A thread with a cache of its own: what its lists do not serve, and how it comes to give the cache up.
+//! A thread with a cache of its own: what its lists do not serve, and how it comes to give the
+//! cache up.
 //!
 //! ```text
 //!   malloc    list empty         Cache::refill: depot, others' frees, slabs
@@ -10,9 +11,11 @@
 //! ```
 //!
 //! Invariant: these functions are in tables that only hot parts of threads' own caches lead to. So
-//! `hot` is the beginning of the calling thread's cache, and nothing is asked of the process's mode.
+//! `hot` is the beginning of the calling thread's cache, and nothing is asked of the process's
+//! mode.
 //!
-//! Called by the tables of `start` and by `observed` (both by hot parts of such caches), and by `fast`.
+//! Called by the tables of `start` and by `observed` (both by hot parts of such caches), and by
+//! `fast`.
 
 use core::ptr;
 
@@ -70,7 +73,8 @@ pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 
 fn quick_large(size: usize, hot: &Hot) -> Option<*mut u8> {
     let cache = cache_of(hot);
     if Stash::LENGTHS.contains(&size)
-        // Where blocks are sampled or guarded (then the stash gives none here), or are to be, these calls are counted.
+        // Where blocks are sampled or guarded (then the stash gives none here), or are to be, these
+        // calls are counted.
         && !cache.is_asked_to_follow_sampling()
         && let Some(_order) = cache.try_enter()
     {
@@ -79,7 +83,8 @@ fn quick_large(size: usize, hot: &Hot) -> Option<*mut u8> {
     None
 }
 
-/// Serves any other call for memory. (Each way out of this is a tail call, so that it saves no registers.)
+/// Serves any other call for memory. (Each way out of this is a tail call, so that it saves no
+/// registers.)
 pub(super) fn allocate(
     size: usize,
     align: usize,
@@ -110,8 +115,8 @@ fn allocate_slot(size: usize, align: usize, origin: Origin, hot: &Hot) -> *mut u
     }
 }
 
-/// Serves a call for a block that need not read as zero, if it is of a class, the thread is asked for nothing,
-/// and no block is drawn.
+/// Serves a call for a block that need not read as zero, if it is of a class, the thread is asked
+/// for nothing, and no block is drawn.
 #[inline(always)]
 pub(super) fn allocate_quickly(size: usize, align: usize, hot: &Hot) -> Option<*mut u8> {
     let class = Request::new(size, align, false, Origin::Malloc).class()?;
@@ -157,7 +162,8 @@ pub(super) fn ask(cache: OwnCache) -> &'static Hot {
     words::has()
 }
 
-/// Serves a request from the cache, whatever it takes. Null: there is no memory, or a block is drawn.
+/// Serves a request from the cache, whatever it takes. Null: there is no memory, or a block is
+/// drawn.
 #[inline(always)]
 pub(super) fn serve(request: Request, cache: OwnCache) -> *mut u8 {
     if !request.is_possible() {
@@ -200,7 +206,8 @@ unsafe fn free_with(block: *mut u8, hot: &Hot, residue: Residue, what: Return) {
     } else if let Kind::Slab(class) = entry.kind() {
         let offset = (block.addr() & (UNIT - 1)) as u32;
         if size_class::is_slot_start(offset, size_class::reciprocal(class)) {
-            // SAFETY: a slot of the class and owner begins here, and the caller gives the block away.
+            // SAFETY: a slot of the class and owner begins here, and the caller gives the block
+            // away.
             return unsafe { free_others(block, hot, entry.owner(), class) };
         }
     }
@@ -245,8 +252,8 @@ unsafe fn free_others_slowly(block: *mut u8, cache: OwnCache, owner: u32, class:
     unsafe { foreign::give_back(block, Return::PLAIN) }
 }
 
-/// Frees the large block that begins at `block`, if it is no first-class heap's and the cache has room for
-/// its run.
+/// Frees the large block that begins at `block`, if it is no first-class heap's and the cache has
+/// room for its run.
 #[inline(always)]
 fn free_large(block: *mut u8, hot: &Hot) -> bool {
     if !block.addr().is_multiple_of(UNIT) {
@@ -257,7 +264,8 @@ fn free_large(block: *mut u8, hot: &Hot) -> bool {
     large::keep(hot.unit_of(block.addr()), &cache.stash)
 }
 
-/// Frees a block whose unit is beyond the hot part's limit, or where no slot begins; null does nothing.
+/// Frees a block whose unit is beyond the hot part's limit, or where no slot begins; null does
+/// nothing.
 ///
 /// # Safety
 ///

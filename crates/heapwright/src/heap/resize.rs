@@ -111,8 +111,8 @@ unsafe fn change<const FROM: u8>(
     unsafe { (hot.serve().resize)(block, size, hot, what) }
 }
 
-/// Changes the size of a slot of the thread's own cache. Null: it is none, each call is seen to, or there
-/// is no memory.
+/// Changes the size of a slot of the thread's own cache. Null: it is none, each call is seen to, or
+/// there is no memory.
 ///
 /// # Safety
 ///
@@ -134,8 +134,8 @@ unsafe fn resize_mine<const FROM: u8>(block: *mut u8, size: usize) -> *mut u8 {
     new
 }
 
-/// Changes the size of any block, which is not null, of the fast heap or another allocator. Null: there is no
-/// memory (`errno` says so), and the block is as it was.
+/// Changes the size of any block, which is not null, of the fast heap or another allocator. Null:
+/// there is no memory (`errno` says so), and the block is as it was.
 ///
 /// # Safety
 ///
@@ -198,8 +198,8 @@ pub(super) unsafe fn resize(block: *mut u8, size: usize, _hot: &Hot, what: Retur
     new
 }
 
-/// How many bytes a block has that is none of the fast heap's, if it is to be copied into a new one. `Err`: the new
-/// block.
+/// How many bytes a block has that is none of the fast heap's, if it is to be copied into a new
+/// one. `Err`: the new block.
 #[cold]
 fn size_to_copy(block: *mut u8, size: usize) -> Result<usize, *mut u8> {
     let address = block.addr();
@@ -207,15 +207,16 @@ fn size_to_copy(block: *mut u8, size: usize) -> Result<usize, *mut u8> {
         return Ok(drawn::size_of_guarded(Call::Realloc, block));
     }
     if let Some(peer) = foreign::peer() {
-        // SAFETY: every block of this copy comes from the peer, and the caller of `resize` has it resized.
+        // SAFETY: every block of this copy comes from the peer, and the caller of `resize` has it
+        // resized.
         return Err(unsafe { (peer.realloc)(block, size.max(1)) });
     }
     // The new block is heapwright's: the C library makes no more blocks.
     libc_block::usable_size(address).ok_or_else(|| misuse::foreign(Call::Realloc, address))
 }
 
-/// What to ask for where a block in a slot of `have` bytes becomes one of `size`: a quarter more than it
-/// had where it grows by less, for then it will probably go on growing.
+/// What to ask for where a block in a slot of `have` bytes becomes one of `size`: a quarter more
+/// than it had where it grows by less, for then it will probably go on growing.
 #[inline(always)]
 fn with_room(have: usize, size: usize) -> usize {
     let more = have + have / 4;
@@ -226,8 +227,8 @@ fn with_room(have: usize, size: usize) -> usize {
     }
 }
 
-/// Whether a block in a slot of `have` bytes stays there when it becomes one of `size`: down to half of what
-/// was asked for, which is up to a quarter less than the slot has.
+/// Whether a block in a slot of `have` bytes stays there when it becomes one of `size`: down to
+/// half of what was asked for, which is up to a quarter less than the slot has.
 #[inline(always)]
 fn stays(have: usize, size: usize) -> bool {
     size <= have && (size > have / 8 * 3 || have <= 32)

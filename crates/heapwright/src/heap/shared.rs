@@ -10,8 +10,8 @@
 //!   another cache              a chain from, or to, the central lists
 //! ```
 //!
-//! A thread's fast word leads to its cache's stub, or to the gate (`words`), so a miss brings the cache
-//! along in a register.
+//! A thread's fast word leads to its cache's stub, or to the gate (`words`), so a miss brings the
+//! cache along in a register.
 //!
 //! Nothing is the thread's: it ends without a trace, and after its last destructor it allocates as
 //! before.
@@ -62,8 +62,8 @@ pub(super) fn start(tables: &'static Tables) -> bool {
     TABLES.store(ptr::from_ref(tables).cast_mut(), Ordering::Release);
     match registry::model() {
         Model::Exclusive => {
-            // Only where restartable sequences are to be had: threads are better off with caches of their own than
-            // with locked ones.
+            // Only where restartable sequences are to be had: threads are better off with caches of
+            // their own than with locked ones.
             if options::get().cache == CacheModel::Auto && arrays::prepare() {
                 BESIDE.store(true, Ordering::Relaxed);
             }
@@ -84,13 +84,14 @@ fn start_by_cpu(count: usize, tables: &'static Tables) -> bool {
 /// Whether some threads have caches of their own beside those that are shared, if there are any.
 static BESIDE: AtomicBool = AtomicBool::new(false);
 
-/// Whether threads that have a cache of their own, or none yet, come here only with blocks of others.
+/// Whether threads that have a cache of their own, or none yet, come here only with blocks of
+/// others.
 fn is_beside() -> bool {
     BESIDE.load(Ordering::Relaxed)
 }
 
-/// The way by which the calling thread can go by its CPU's caches, beside threads that have their own. `None`: that is
-/// not to be had here, or not meant.
+/// The way by which the calling thread can go by its CPU's caches, beside threads that have their
+/// own. `None`: that is not to be had here, or not meant.
 pub(super) fn gate_beside() -> Option<&'static Gate> {
     if !is_beside() {
         return None;
@@ -115,8 +116,8 @@ pub(super) fn join_beside() -> bool {
     gate.is_some()
 }
 
-/// The calling thread, which ends, goes by its CPU's arrays no more, if it did: what it still allocates comes from the shared
-/// caches behind them.
+/// The calling thread, which ends, goes by its CPU's arrays no more, if it did: what it still
+/// allocates comes from the shared caches behind them.
 pub(super) fn leave_gate() {
     if words::goes_by_gate() {
         words::set_by_cpu(per_cpu::mine(&ALL));
@@ -261,8 +262,8 @@ pub(super) fn serve(request: Request) -> *mut u8 {
     }
 }
 
-/// Serves a request of a signal handler that has interrupted its thread in the middle of something slow,
-/// and found no cache. Null for large blocks: they need a lock.
+/// Serves a request of a signal handler that has interrupted its thread in the middle of something
+/// slow, and found no cache. Null for large blocks: they need a lock.
 #[cold]
 fn allocate_interrupted(request: Request) -> *mut u8 {
     let Some(class) = request.class() else { return ptr::null_mut() };
@@ -305,7 +306,8 @@ pub(super) extern "C" fn malloc_by_cpu(size: usize, hot: &Hot, _offset: usize) -
     allocate_by_cpu(size, 1, false, Origin::Malloc, hot)
 }
 
-/// Serves a call for a large block that says nothing but the size, from a run that the cache behind `hot`, or the CPU's, keeps.
+/// Serves a call for a large block that says nothing but the size, from a run that the cache behind
+/// `hot`, or the CPU's, keeps.
 pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 {
     // Where blocks are sampled or guarded, these calls are counted.
     if Stash::LENGTHS.contains(&size)
@@ -381,8 +383,8 @@ fn refill(size: usize, hot: &Hot) -> *mut u8 {
     }
 }
 
-/// [`refill`] where some blocks stand between guards: one may be made, without the lock of the cache, whose list brings about
-/// `blocks` blocks.
+/// [`refill`] where some blocks stand between guards: one may be made, without the lock of the
+/// cache, whose list brings about `blocks` blocks.
 #[cold]
 #[inline(never)]
 fn refill_guarded(size: usize, hot: &Hot, blocks: usize) -> *mut u8 {
@@ -510,7 +512,8 @@ unsafe fn free_contended(block: *mut Block, hot: &Hot, residue: Residue) {
 ///
 /// # Safety
 ///
-/// As `free`; `hot` is what the thread's fast word leads to, which left `residue` of the block's entry.
+/// As `free`; `hot` is what the thread's fast word leads to, which left `residue` of the block's
+/// entry.
 pub(super) unsafe extern "C" fn free_other(block: *mut u8, hot: &Hot, residue: Residue) {
     // SAFETY: the caller gives the block away.
     unsafe { free_with(block, hot, residue, Return::PLAIN) }
@@ -561,14 +564,14 @@ unsafe fn free_with(block: *mut u8, hot: &Hot, residue: Residue, what: Return) {
     }
 }
 
-/// Keeps the run of the large block at `unit`, which the caller gives away, in the stash of the cache
-/// behind `hot`, or of the CPU's. False: it stays a block.
+/// Keeps the run of the large block at `unit`, which the caller gives away, in the stash of the
+/// cache behind `hot`, or of the CPU's. False: it stays a block.
 pub(super) fn keep_large(unit: usize, hot: &Hot) -> bool {
     with_stash(hot, |stash| large::keep(unit, stash)).unwrap_or(false)
 }
 
-/// What `use_it` makes of the stash of the cache behind `hot`, a stub, or of the CPU's. `None`: the cache
-/// is held.
+/// What `use_it` makes of the stash of the cache behind `hot`, a stub, or of the CPU's. `None`: the
+/// cache is held.
 #[inline(always)]
 fn with_stash<R>(hot: &Hot, use_it: impl FnOnce(&Stash) -> R) -> Option<R> {
     let slot = if by_cpu() { per_cpu::mine(&ALL) } else { magazines::of(hot) };
@@ -582,7 +585,8 @@ fn with_stash<R>(hot: &Hot, use_it: impl FnOnce(&Stash) -> R) -> Option<R> {
     Some(used)
 }
 
-/// Sends a block to the cache that owns it, from a thread that has none, and takes home what waits there if it is much.
+/// Sends a block to the cache that owns it, from a thread that has none, and takes home what waits
+/// there if it is much.
 ///
 /// # Safety
 ///

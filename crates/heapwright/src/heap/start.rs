@@ -1,4 +1,5 @@
-//! Beginnings and ends: of the heap, of what a thread has, of a thread; and the tables that they install.
+//! Beginnings and ends: of the heap, of what a thread has, of a thread; and the tables that they
+//! install.
 //!
 //! ```text
 //! process:  NEW --first call--> STARTING --substrate open--> READY --join in forks--> the first call returns
@@ -11,15 +12,16 @@
 //!           --thread ends--> late (`modes`)
 //! ```
 //!
-//! The first call may come before `main`, before constructors, before the C library has set `environ`. So
-//! nothing here allocates through `malloc`. The fork hooks are registered only after the heap is READY: if
-//! the C library allocates for them, that is an ordinary allocation. Other threads wait until they are
-//! registered. The hook for threads that end must be there before: another thread that sees READY gets a
-//! cache at once, and asks for it. (A pthread key is a number in a table of the C library's; no memory is
-//! asked for.)
+//! The first call may come before `main`, before constructors, before the C library has set
+//! `environ`. So nothing here allocates through `malloc`. The fork hooks are registered only after
+//! the heap is READY: if the C library allocates for them, that is an ordinary allocation. Other
+//! threads wait until they are registered. The hook for threads that end must be there before:
+//! another thread that sees READY gets a cache at once, and asks for it. (A pthread key is a number
+//! in a table of the C library's; no memory is asked for.)
 //!
-//! A thread that still allocates after its cache was given back (destructors that run later than ours) uses
-//! one shared, locked heap instead of a cache, which nobody would give back a second time.
+//! A thread that still allocates after its cache was given back (destructors that run later than
+//! ours) uses one shared, locked heap instead of a cache, which nobody would give back a second
+//! time.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -95,8 +97,8 @@ static BY_CPU: Serve = table! {
     BY_CPU
 };
 
-/// Of a thread that goes by its CPU's arrays. (The heads of the gate's lists lead there, but where calls are
-/// counted.)
+/// Of a thread that goes by its CPU's arrays. (The heads of the gate's lists lead there, but where
+/// calls are counted.)
 static GATE: Serve = table! {
     malloc: malloc_by_gate,
     free: cpu::free_other,
@@ -223,9 +225,11 @@ unsafe fn give_back_first(
 /// As `realloc`.
 unsafe fn resize_first(block: *mut u8, size: usize, hot: &Hot, what: Return) -> *mut u8 {
     match begin() {
-        // SAFETY: the block is in use, and afterwards only the returned one is, as the caller promises.
+        // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
+        // promises.
         Some(hot) => unsafe { (hot.serve().resize)(block, size, hot, what) },
-        // SAFETY: as above.
+        // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
+        // promises.
         None => unsafe { resize::resize(block, size, hot, what) },
     }
 }
@@ -235,8 +239,8 @@ pub(crate) fn has_started() -> bool {
     STATE.load(Ordering::Acquire) == READY
 }
 
-/// Starts the heap, if that has not been done. False: there is no memory, or a signal handler has interrupted its
-/// own thread's start.
+/// Starts the heap, if that has not been done. False: there is no memory, or a signal handler has
+/// interrupted its own thread's start.
 pub(super) fn ensure_started() -> bool {
     if !has_started() && (sync::is_interrupted() || !start()) {
         return false;
@@ -245,8 +249,8 @@ pub(super) fn ensure_started() -> bool {
     true
 }
 
-/// Decides what the calling thread's calls come to, and gives it what it allocates from, if that is needed now.
-/// `None`: the heap has not started, and cannot now.
+/// Decides what the calling thread's calls come to, and gives it what it allocates from, if that is
+/// needed now. `None`: the heap has not started, and cannot now.
 #[cold]
 #[inline(never)]
 pub(super) fn begin() -> Option<&'static Hot> {
@@ -342,8 +346,8 @@ fn hardened_cache() -> Option<&'static hardened::Cache> {
     hardened::Cache::adopt_or_make(serve)
 }
 
-/// How many threads have a cache of their own where `cache=auto`: twice as many as can run at a time, and the one
-/// that started them.
+/// How many threads have a cache of their own where `cache=auto`: twice as many as can run at a
+/// time, and the one that started them.
 fn most_of_their_own() -> usize {
     static MOST: AtomicUsize = AtomicUsize::new(0);
     match MOST.load(Ordering::Relaxed) {
@@ -361,8 +365,8 @@ pub(super) fn forget_after_fork(has_own: bool) {
     own::LIVE.store(has_own.into(), Ordering::Relaxed);
 }
 
-/// Begins to count what the calling thread asks of the heap; with `keeps_sites` for each stack, too. Counts may be nested: what
-/// the inner one counts, the outer one counts as well.
+/// Begins to count what the calling thread asks of the heap; with `keeps_sites` for each stack,
+/// too. Counts may be nested: what the inner one counts, the outer one counts as well.
 ///
 /// # Errors
 ///
@@ -390,8 +394,8 @@ pub fn count_begin(keeps_sites: bool) -> Result<(), CannotCount> {
     Ok(())
 }
 
-/// Ends the innermost count of the calling thread: what it came to, and whether that is all, for there was memory to keep it.
-/// `None`: the thread counts nothing.
+/// Ends the innermost count of the calling thread: what it came to, and whether that is all, for
+/// there was memory to keep it. `None`: the thread counts nothing.
 #[cfg(feature = "debug")]
 pub fn count_end() -> Option<(Allocations, bool)> {
     let (counted, is_all, goes_on) = tallies::end()?;
@@ -401,15 +405,16 @@ pub fn count_end() -> Option<(Allocations, bool)> {
     Some((counted, is_all))
 }
 
-/// Samples a block every `period` bytes, on average, if the heap can be started and `malloc` is its own. False: it
-/// cannot, or the program decides.
+/// Samples a block every `period` bytes, on average, if the heap can be started and `malloc` is its
+/// own. False: it cannot, or the program decides.
 #[cfg(feature = "debug")]
 pub(crate) fn begin_sampling(period: usize, by: drawn::By) -> bool {
     let is_ours = || foreign::peer().is_none() && !hooks::is_debugging();
     drawn::begin_if(|| ensure_started() && is_ours(), period, by)
 }
 
-/// Publishes for statistics how much the calling thread's cache holds just now, and those that threads share.
+/// Publishes for statistics how much the calling thread's cache holds just now, and those that
+/// threads share.
 pub(crate) fn publish() {
     publish_own();
     shared::publish();
@@ -422,9 +427,9 @@ pub(crate) fn publish_own() {
     }
 }
 
-/// Makes [`free_sized_fast`](super::free_sized_fast) refuse every block, in this thread and in threads
-/// that start to allocate from now on: the program has an `operator delete` of
-/// its own, which the sized one must call.
+/// Makes [`free_sized_fast`](super::free_sized_fast) refuse every block, in this thread and in
+/// threads that start to allocate from now on: the program has an `operator delete` of its own,
+/// which the sized one must call.
 ///
 /// # Safety
 ///
@@ -477,7 +482,8 @@ fn start() -> bool {
     true
 }
 
-/// Joins in forks, and begins what may need the C library's memory. The heap has started, and the caller holds no lock.
+/// Joins in forks, and begins what may need the C library's memory. The heap has started, and the
+/// caller holds no lock.
 fn join() {
     substrate::begun();
     fork::join(Part::Heap, &HANDLERS);
@@ -532,13 +538,14 @@ pub(super) unsafe fn after_fork() {
 
 /// Has the C layer tell C++'s forms apart from now on, before the first block is made.
 ///
-/// `operator new[]` forwards to `operator new`, so that a program may replace the latter alone. A debug heap
-/// and a hardened one must know which was called; the C layer sees to that by a table that its forms jump
-/// through. Were the table changed when the library is loaded, a block that another library's constructor
-/// made by `new[]` would be one of `new`, and its `delete[]` a fault that is none.
+/// `operator new[]` forwards to `operator new`, so that a program may replace the latter alone. A
+/// debug heap and a hardened one must know which was called; the C layer sees to that by a table
+/// that its forms jump through. Were the table changed when the library is loaded, a block that
+/// another library's constructor made by `new[]` would be one of `new`, and its `delete[]` a fault
+/// that is none.
 ///
-/// The C layer's function is found by a hidden weak symbol, a word with its address: a program without that
-/// layer has none.
+/// The C layer's function is found by a hidden weak symbol, a word with its address: a program
+/// without that layer has none.
 #[cfg(all(
     feature = "interpose",
     target_os = "linux",

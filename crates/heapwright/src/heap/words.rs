@@ -42,8 +42,9 @@ const _: () = assert!(core::mem::offset_of!(Cache, hot) == 0);
 /// What the calling thread's fast word leads to.
 #[inline(always)]
 pub(super) fn hot() -> &'static Hot {
-    // SAFETY: the fast word leads to the sentinel or another front, to the hot part of this thread's
-    // cache, to the stub of a shared cache or of a hardened one, or to the gate's; none is ever freed.
+    // SAFETY: the fast word leads to the sentinel or another front, to the hot part of this
+    // thread's cache, to the stub of a shared cache or of a hardened one, or to the gate's; none is
+    // ever freed.
     unsafe { &*tls::fast((&raw const SENTINEL).cast()).cast::<Hot>() }
 }
 

@@ -763,7 +763,7 @@ mod tests {
 
     /// The gate, which whichever test comes first sets up; `None` where there can be none.
     fn started() -> Option<&'static Gate> {
-        let _one = magazines::RAISING.lock();
+        let _one = super::super::magazines::RAISING.lock();
         if gate().is_none() && prepare() {
             start(crate::heap::SHARING.gate, None);
         }
@@ -790,7 +790,7 @@ mod tests {
         let cpu = CPUS - 1;
         provide(gate, cpu);
         // No fork opens it meanwhile.
-        let _none = magazines::RAISING.lock();
+        let _none = super::super::magazines::RAISING.lock();
         let open = ways(gate, cpu);
         assert!(!open.contains(&ALWAYS_EMPTY.load(Ordering::Relaxed)));
         assert!(divert(cpu, true));
@@ -809,7 +809,7 @@ mod tests {
         let Some(gate) = started() else { return };
         let cpu = CPUS - 3;
         let arrays = provide(gate, cpu);
-        let _none = magazines::RAISING.lock();
+        let _none = super::super::magazines::RAISING.lock();
         let class = size_class::of(8000);
         let (few, many) = (capacity(class, false), capacity(class, true));
         assert!(few < many && gate.half(cpu, class) == few.div_ceil(2));
@@ -853,7 +853,7 @@ mod tests {
         assert!(crate::substrate::open_and_begin());
         let Some(gate) = started() else { return };
         let arrays = provide(gate, CPUS - 4);
-        let _none = magazines::RAISING.lock();
+        let _none = super::super::magazines::RAISING.lock();
         let (short, long) = (with_run(arrays, 1), with_run(arrays, LONGEST));
         assert_eq!(arrays.runs_at_rest(), 0, "a pass that sees them for the first time");
         let more = with_run(arrays, 1);
@@ -884,7 +884,7 @@ mod tests {
         assert!(crate::substrate::open_and_begin());
         let Some(gate) = started() else { return };
         let arrays = provide(gate, CPUS - 2);
-        let _none = magazines::RAISING.lock();
+        let _none = super::super::magazines::RAISING.lock();
         for (at_rest, left) in [(true, 1), (false, 0)] {
             let Top { top, floor } = &arrays.tops[0];
             top.store(floor.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
