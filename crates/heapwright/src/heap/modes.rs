@@ -166,14 +166,14 @@ unsafe fn give_back_hardened_by<const FULL: bool>(
     size: usize,
     align: usize,
 ) {
+    if said.origin == Origin::New {
+        // SAFETY: the caller gives the block away, if it is one.
+        return unsafe { told_hardened::<NEW, FULL>(block, hot, said, size, align) };
+    }
     let told = match said.origin {
-        Origin::New => {
-            // SAFETY: the caller gives the block away, if it is one.
-            return unsafe { told_hardened::<NEW, FULL>(block, hot, said, size, align) };
-        }
         Origin::Rust => told_hardened_apart::<RUST, FULL>,
         Origin::NewArray => told_hardened_apart::<NEW_ARRAY, FULL>,
-        Origin::Malloc | Origin::Aligned => told_hardened_apart::<MALLOC, FULL>,
+        _ => told_hardened_apart::<MALLOC, FULL>,
     };
     // SAFETY: the caller gives the block away, if it is one.
     unsafe { told(block, hot, said, size, align) }
