@@ -131,11 +131,11 @@ measure() {
 # What malloc's misses cost without what they call for: the mean, rounded up, in the form of counted_calls. (Once a tick of
 # the clock a miss goes another way than to the refill, and looks at the clock: half an instruction a miss, more or less.)
 way_of_a_miss() {
-    awk '/^fn=/ { is_ours = /malloc_missed$|exclusive::missed$/ }
+    awk '/^fn=/ { is_ours = /heap::own::malloc$/ }
          /^cfn=/ { callee = substr($0, 5) }
          /^calls=/ { split(substr($0, 7), n, " "); getline
-                     if (callee ~ /malloc_missed$/) { calls += n[1]; way += $2 }
-                     if (is_ours && callee ~ /Cache::refill$|missed_elsewhere$|do_as_asked$/) way -= $2 }
+                     if (callee ~ /heap::own::malloc$/) { calls += n[1]; way += $2 }
+                     if (is_ours && callee ~ /Cache::refill$|own::malloc_otherwise$/) way -= $2 }
          END { if (calls) { way = int(way / calls) + 1; printf "miss %d 0 %d\n", way, way } }' "$SCRATCH"/part.*
 }
 

@@ -48,7 +48,7 @@ extern "C" fn _Znwm(size: size_t) -> *mut c_void {
 #[cfg(heapwright_tail_calls)]
 #[inline(never)]
 extern "C" fn new_medium(size: size_t) -> *mut c_void {
-    let block = heap::malloc_medium_fast(size);
+    let block = heap::malloc_medium_fast::<NEW>(size);
     if block.is_null() {
         return new_slow(size, 1);
     }

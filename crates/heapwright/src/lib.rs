@@ -65,9 +65,11 @@ mod cache;
 mod cases;
 #[cfg(feature = "debug")]
 pub mod debug;
+mod extent;
 pub mod gc;
 mod hardened;
 pub mod heap;
+mod hooks;
 mod libc_block;
 pub mod limit;
 #[cfg(feature = "debug")]
@@ -82,8 +84,12 @@ mod request;
 mod samples;
 pub mod stats;
 pub mod status;
+#[cfg(feature = "debug")]
+mod tallies;
 #[cfg(any(feature = "std", feature = "debug"))]
 mod tally;
+mod trace;
+mod walk;
 #[cfg(feature = "std")]
 pub use adapters::testing;
 

@@ -22,9 +22,9 @@
 
 use core::ffi::c_int;
 
-use crate::cache::sampling::period;
+use crate::cache::draw::period;
 use crate::heap;
-use crate::heap::sampling::By;
+use crate::heap::By;
 use crate::options::{LEAST_SAMPLE, MOST_SAMPLE};
 use crate::samples;
 use crate::text::Line;
@@ -49,7 +49,7 @@ use crate::text::Line;
 /// blocks.into_iter().for_each(|block| unsafe { heap::free(block) });
 /// ```
 pub fn begin(bytes: usize) -> bool {
-    heap::sampling::begin_if_possible(bytes.clamp(LEAST_SAMPLE, MOST_SAMPLE), By::Program)
+    heap::begin_sampling(bytes.clamp(LEAST_SAMPLE, MOST_SAMPLE), By::Program)
 }
 
 /// Makes no samples from now on. Those that are live stay in the profile until they are freed.
@@ -59,7 +59,7 @@ pub fn begin(bytes: usize) -> bool {
 /// assert!(!heapwright::profile::is_on());
 /// ```
 pub fn end() {
-    heap::sampling::end();
+    heap::end_sampling();
 }
 
 /// Whether blocks are sampled just now.

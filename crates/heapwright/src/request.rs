@@ -5,21 +5,21 @@
 //! errors, and only the call's own entry point knows what it was.
 //!
 //! ```text
-//!   malloc(n)          -> miss -> malloc_cold::<MALLOC>(n)           \
-//!   operator new(n)    -> miss -> malloc_aligned_cold::<NEW>(n, 1)    \   Request
-//!   delete(p, n)       -> miss -> free_sized_cold::<NEW>(p, n)        /   Return
-//!   GlobalAlloc        -> miss -> free_sized_aligned_cold::<RUST>    /
+//!   malloc(n)          -> miss -> table: malloc(n)                         \
+//!   operator new(n)    -> miss -> table: allocate(n, 1, New)                \   Request
+//!   delete(p, n)       -> miss -> table: give_back(p, Said::free(New), n)   /   Return
+//!   GlobalAlloc        -> miss -> table: give_back(p, Said::free(Rust), n)  /
 //! ```
 //!
-//! The fast paths do not carry it. Each origin has cold functions of its own, to
-//! which its fast paths jump with the arguments still in the registers they came
-//! in; so what the caller said is found at the door, and costs nothing before it.
+//! The fast paths do not carry it. What a call is, is a constant of its own slow path, and what it says of the
+//! block stays in the registers it came in; so it costs nothing before.
 //!
 //! Called by `heap` and its debug heap, `debug`, which speak of requests in these words.
 
 use heapwright_record::debug as record;
 
 use crate::misuse::Call;
+use crate::size_class;
 
 /// How a block is made, or given back.
 ///
@@ -137,6 +137,22 @@ impl Request {
         };
         Self { size, align, zero, origin }
     }
+
+    /// Whether there can be memory for it.
+    #[inline(always)]
+    pub(crate) const fn is_possible(self) -> bool {
+        self.size <= isize::MAX as usize && self.align <= isize::MAX as usize
+    }
+
+    /// The size class that serves it; `None` for a large block.
+    #[inline]
+    pub(crate) fn class(self) -> Option<usize> {
+        if self.align <= size_class::MIN_ALIGN {
+            (self.size <= size_class::SLAB_MAX).then(|| size_class::of(self.size.max(1)))
+        } else {
+            size_class::of_aligned(self.size, self.align)
+        }
+    }
 }
 
 #[cfg(feature = "debug")]
@@ -167,6 +183,34 @@ pub(crate) struct Return {
     pub(crate) align: Option<usize>,
 }
 
+/// Which call gives a block back, and how much it says of the block. A word, so that the rest of what it says
+/// stays in registers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Said {
+    /// The call, in the words of records.
+    pub(crate) call: record::Call,
+    /// How the call says that the block was made.
+    pub(crate) origin: Origin,
+    /// Whether it says the size that was asked for.
+    pub(crate) size: bool,
+    /// Whether it says the alignment that was asked for.
+    pub(crate) align: bool,
+}
+
+const _: () = assert!(size_of::<Said>() == size_of::<u32>());
+
+impl Said {
+    /// A call of `free`, which says nothing but the block.
+    pub(crate) const PLAIN: Self = Self::free(Origin::Malloc, false, false);
+
+    /// What a call of `origin` says that frees a block.
+    #[inline(always)]
+    pub(crate) const fn free(origin: Origin, size: bool, align: bool) -> Self {
+        let call = if size { Call::FreeSized } else { Call::Free };
+        Self { call: Return::new(call, origin, None, None).call, origin, size, align }
+    }
+}
+
 impl Return {
     /// What a call says; `call` is that of a line about misuse, which does not tell origins apart.
     #[inline(always)]
@@ -188,5 +232,30 @@ impl Return {
             _ => record::Call::Free,
         };
         Self { call, origin, size, align }
+    }
+
+    /// What a call says, if it says that much of the size and the alignment.
+    #[inline(always)]
+    pub(crate) const fn of(said: Said, size: usize, align: usize) -> Self {
+        Self {
+            call: said.call,
+            origin: said.origin,
+            size: if said.size { Some(size) } else { None },
+            align: if said.align { Some(align) } else { None },
+        }
+    }
+
+    /// A call of `free`, which says nothing but the block.
+    pub(crate) const PLAIN: Self = Self::new(Call::Free, Origin::Malloc, None, None);
+
+    /// The call in a line about misuse.
+    pub(crate) const fn misused(&self) -> Call {
+        match self.call {
+            record::Call::Realloc | record::Call::RustRealloc => Call::Realloc,
+            record::Call::UsableSize => Call::UsableSize,
+            record::Call::HeapFree => Call::HeapFree,
+            _ if self.size.is_some() => Call::FreeSized,
+            _ => Call::Free,
+        }
     }
 }

@@ -239,7 +239,7 @@ fn measure(
     let (mut cached, mut remote, mut cached_blocks) = (0, 0, 0);
     for cache in CACHES.all() {
         // A heap has no thread that says how much its cache holds.
-        if cache.owned_by() == Use::Heap
+        if cache.is_heap()
             && let Some(_order) = cache.lock.try_lock()
         {
             cache.publish();

@@ -286,7 +286,7 @@ fn report(slot: &Slot, usage: &chunk::Usage, now: u64) {
             records_bytes: records.1,
             bitmaps_at: bitmaps.0,
             bitmaps_bytes: bitmaps.1,
-            sampling: crate::cache::sampling::period() as u64,
+            sampling: crate::cache::draw::period() as u64,
             purge_delay_ms: purge_delay::purge_delay().map_or(MOST, |ms| ms as u64),
             version: version(),
         };
@@ -313,23 +313,23 @@ const fn version() -> u64 {
 #[cfg(feature = "debug")]
 #[inline(never)]
 fn follow(order: Order, until: u64) -> Answer {
-    use crate::cache::sampling::period;
-    use crate::heap::sampling::{self, By};
+    use crate::cache::draw::period;
+    use crate::heap::{self, By};
     use crate::options::{LEAST_SAMPLE, MOST_SAMPLE};
 
     let is_done = match order {
-        Order::Sample(_) | Order::Stop if sampling::by(By::Program) => return Answer::Busy,
+        Order::Sample(_) | Order::Stop if heap::samples_by(By::Program) => return Answer::Busy,
         Order::Sample(wanted) => {
             SAMPLES_UNTIL_NS.store(until, Ordering::Relaxed);
             let wanted = usize::try_from(wanted).unwrap_or(usize::MAX);
             let wanted = wanted.clamp(LEAST_SAMPLE, MOST_SAMPLE);
             // One that is repeated goes on as it is.
-            sampling::by(By::Order) && period() == wanted
-                || sampling::begin_if_possible(wanted, By::Order)
+            heap::samples_by(By::Order) && period() == wanted
+                || heap::begin_sampling(wanted, By::Order)
         }
         Order::Stop => {
             SAMPLES_UNTIL_NS.store(0, Ordering::Relaxed);
-            sampling::end_if(By::Order);
+            heap::end_sampling_by(By::Order);
             true
         }
         Order::Write => {
@@ -347,15 +347,15 @@ fn follow(order: Order, until: u64) -> Answer {
 /// system calls.
 #[cfg(feature = "debug")]
 fn follow_tracer() {
-    use crate::cache::sampling::period;
-    use crate::heap::sampling::{self, By};
+    use crate::cache::draw::period;
+    use crate::heap::{self, By};
     use crate::memory_limit;
     use crate::options::DEFAULT_SAMPLE;
 
     if !crate::samples::probes::is_traced() || memory_limit::is_in_sandbox() {
-        sampling::end_if(By::Tracer);
+        heap::end_sampling_by(By::Tracer);
     } else if period() == 0 {
-        _ = sampling::begin_if_possible(DEFAULT_SAMPLE, By::Tracer);
+        _ = heap::begin_sampling(DEFAULT_SAMPLE, By::Tracer);
     }
 }
 
@@ -366,11 +366,11 @@ fn follow_tracer() {}
 /// Ends what an order or a tracer has begun: nobody looks after it any more.
 #[cfg(feature = "debug")]
 fn end_samples() {
-    use crate::heap::sampling::{self, By};
+    use crate::heap::{self, By};
 
     SAMPLES_UNTIL_NS.store(0, Ordering::Relaxed);
-    sampling::end_if(By::Order);
-    sampling::end_if(By::Tracer);
+    heap::end_sampling_by(By::Order);
+    heap::end_sampling_by(By::Tracer);
 }
 
 /// Nothing is sampled in this build.

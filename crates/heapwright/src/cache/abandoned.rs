@@ -15,7 +15,7 @@
 //!
 //! Called by `cache`, and by `heap` at a thread's beginning and end.
 
-use super::{CACHES, Cache, FORWARD_SIZED, Use, first_length, hand_over};
+use super::{CACHES, Cache, FORWARD_SIZED, first_length, visit};
 use crate::chunk;
 use crate::os;
 use crate::registry::exclusive::Member;
@@ -115,10 +115,10 @@ impl Cache {
 
     /// Takes over a slab of `class` with returned slots from a dead thread.
     pub(super) fn adopt_slab(&self, class: usize) -> bool {
-        if self.owned_by() == Use::Heap {
+        if self.is_heap() {
             return false;
         }
-        hand_over::adopt(class, |dead, slab| self.take_over(dead, slab))
+        visit::adopt(class, |dead, slab| self.take_over(dead, slab))
     }
 
     /// In a forked child, for the cache of a thread that is not here: keeps

@@ -38,13 +38,12 @@ use core::cell::Cell;
 use core::ptr;
 
 use super::Cache;
+use super::deferred::{DEFERRED, RESERVE, RESERVED};
 use super::density;
 use super::depot::{Depot, DepotChain};
-use super::hand_over;
-use super::magazines::{ALL, MIDDLE, chain_length};
 use super::outgoing;
-use super::slabs::{gather, put_run, terminated, to_spare, want_of_slab};
-use super::visit::Thief;
+use super::slab_lists::{gather, put_run, terminated, to_spare, want_of_slab};
+use super::visit::{self, Thief};
 use crate::address_map::{COMMON, Entry, Kind, MAP};
 use crate::chunk;
 use crate::misuse::{self, Call};
@@ -52,7 +51,7 @@ use crate::os;
 use crate::os::SYSTEM;
 use crate::purge_delay;
 use crate::remote::{Block, RemoteStack};
-use crate::size_class::{self, CLASSES, SLAB_MAX, UNIT};
+use crate::size_class::{self, CLASSES, UNIT};
 use crate::slab::{Slab, WayBack};
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -74,6 +73,28 @@ const ROWS: usize = 8;
 /// Partial slabs that one pass looks at under one lock, and purges.
 const LOOKS: usize = 64;
 const PURGES: usize = 8;
+
+/// Bytes in a chain of a magazine, where blocks are small enough: half of what a thread's
+/// own cache has, for these serve many threads, and what lies in them is nobody's.
+const CHAIN_BYTES: usize = 8 << 10;
+/// And where a class of blocks over [`MIDDLE`] is busy.
+const CHAIN_BYTES_OF_BUSY: usize = 32 << 10;
+/// Blocks of more bytes are middle ones.
+pub(super) const MIDDLE: usize = 1 << 10;
+const CHAIN_BLOCKS: usize = 128;
+
+/// Blocks in a chain of `class`.
+pub(super) const fn chain_length(class: usize, is_busy: bool) -> usize {
+    let size = size_class::size(class);
+    let blocks = if is_busy && size > MIDDLE { CHAIN_BYTES_OF_BUSY } else { CHAIN_BYTES } / size;
+    if blocks > CHAIN_BLOCKS {
+        CHAIN_BLOCKS
+    } else if blocks < 2 {
+        2
+    } else {
+        blocks
+    }
+}
 
 /// What there is of one class.
 #[repr(align(128))]
@@ -135,24 +156,28 @@ static CENTRALS: [Central; CLASSES] = [const {
     }
 }; CLASSES];
 
+/// Caches that threads share.
+static SHARING: AtomicUsize = AtomicUsize::new(0);
 /// Slabs of all classes.
 static SLABS: AtomicUsize = AtomicUsize::new(0);
 /// Bytes of blocks over [`MIDDLE`] in all depots.
 static MIDDLE_WAITING: AtomicUsize = AtomicUsize::new(0);
 /// Whether any list ever had a block.
 static HAVE_WAITED: AtomicBool = AtomicBool::new(false);
-/// Blocks that came back where no lock could be waited for (see [`defer`]).
-static DEFERRED: RemoteStack = RemoteStack::new();
-/// Blocks for signal handlers, of the sizes in [`RESERVED`]: stacks, because while one
-/// handler pops from one of them it is empty for the others, and it may be stopped there.
-static RESERVE: [RemoteStack; 6] = [const { RemoteStack::new() }; 6];
-/// Their sizes, and how many there are in each.
-const RESERVED: [(usize, usize); 6] =
-    [(1 << 10, 16), (1 << 10, 16), (1 << 10, 16), (1 << 10, 16), (SLAB_MAX, 2), (SLAB_MAX, 2)];
 /// The time, in milliseconds, as the thread that looked last saw it.
 static NOW: AtomicU32 = AtomicU32::new(0);
 /// Whether slots came back to slabs that the last pass did not see, or found too young.
 static HAS_WORK: AtomicBool = AtomicBool::new(false);
+
+/// So many caches are above the lists now.
+pub(super) fn note_sharing(caches: usize) {
+    SHARING.store(caches, Ordering::Relaxed);
+}
+
+/// How many caches are above the lists.
+pub(super) fn sharing() -> usize {
+    SHARING.load(Ordering::Relaxed)
+}
 
 /// Whether the next pass will find something.
 pub(super) fn has_work() -> bool {
@@ -221,7 +246,7 @@ fn take_chain(class: usize, most: usize) -> Option<Supply> {
             release_middle(class);
         }
         let take = |owner: &Cache, slab: Slab<'_>| central.receive(slab, || owner.part_with(slab));
-        if (hand_over::adopt(class, take) || central.thief.steal(0, class, take))
+        if (visit::adopt(class, take) || central.thief.steal(0, class, take))
             && let Some(chain) = central.take_returned(class, most)
         {
             return Some(Supply { chain, zero: false });
@@ -365,31 +390,6 @@ fn release_middle(class: usize) {
     }
 }
 
-/// Takes back a block of `class` from a caller that must not wait for a lock: a signal
-/// handler, perhaps, that has interrupted the holder.
-///
-/// # Safety
-///
-/// The block is of `class`, of a slab of the common owner's, and the caller gives it away.
-pub(crate) unsafe fn defer(class: usize, block: *mut Block) {
-    let size = size_class::size(class);
-    let mut reserves = RESERVE.iter().zip(RESERVED);
-    let reserve = reserves.find(|(reserve, (has, count))| *has == size && reserve.len() < *count);
-    // SAFETY: one block, which the caller gives away.
-    unsafe { reserve.map_or(&DEFERRED, |(reserve, _)| reserve).push(block, block, 1, size) };
-}
-
-/// Takes back a large block's run, as [`defer`] does. Its record says that it is kept.
-///
-/// # Safety
-///
-/// The run begins at `unit`, was a block a moment ago, and the caller gives it away.
-pub(crate) unsafe fn defer_run(unit: usize) {
-    let block: *mut Block = MAP.address_of(unit).cast();
-    // SAFETY: the first words of the run, which the caller gives away.
-    unsafe { DEFERRED.push(block, block, 1, UNIT) };
-}
-
 /// Fills one of the reserves up.
 #[cold]
 fn fill_reserve(reserve: &RemoteStack, size: usize, count: usize) {
@@ -409,38 +409,6 @@ fn fill_reserve(reserve: &RemoteStack, size: usize, count: usize) {
         // SAFETY: a linked chain that nobody else knows.
         unsafe { reserve.push(chain.head(), tail, chain.count(), chain.count() * size) };
     }
-}
-
-/// A block for a request of `class` from the reserve, for a signal handler. `None`: it
-/// has been used up.
-pub(crate) fn reserved(class: usize) -> Option<*mut Block> {
-    RESERVE.iter().zip(RESERVED).find_map(|(reserve, (size, _))| {
-        if size < size_class::size(class) { None } else { pop(reserve, size) }
-    })
-}
-
-/// Takes one block of a stack, whose blocks are of `size`: all of them are taken, and the
-/// rest put back, for where one alone is popped it may have come back meanwhile.
-fn pop(stack: &RemoteStack, size: usize) -> Option<*mut Block> {
-    let (head, _) = stack.take();
-    if head.is_null() {
-        return None;
-    }
-    // SAFETY: the chain was taken whole.
-    let rest = unsafe { Block::next(head) };
-    let (mut tail, mut left) = (ptr::null_mut(), 0);
-    let mut block = rest;
-    while !block.is_null() {
-        (tail, left) = (block, left + 1);
-        // SAFETY: a block of the chain, which was taken whole.
-        block = unsafe { Block::next(block) };
-    }
-    stack.taken(left + 1, (left + 1) * size);
-    if left > 0 {
-        // SAFETY: what is left of the chain, linked and nobody else's.
-        unsafe { stack.push(rest, tail, left, left * size) };
-    }
-    Some(head)
 }
 
 /// Takes deferred frees home.
@@ -569,14 +537,6 @@ pub(crate) unsafe fn after_fork() {
     }
 }
 
-/// In a forked child: forgets what other threads may have been pushing.
-pub(crate) fn forget_deferred_after_fork() {
-    DEFERRED.forget_after_fork();
-    for reserve in &RESERVE {
-        reserve.forget_after_fork();
-    }
-}
-
 // The lock is held in all of these.
 impl Central {
     /// Publishes how much is in the depot.
@@ -634,7 +594,7 @@ impl Central {
     fn has_room(&self, class: usize, count: usize) -> bool {
         let size = size_class::size(class);
         if self.is_busy.get() {
-            let caches = ALL.count().clamp(1, MIDDLE_CACHES);
+            let caches = SHARING.load(Ordering::Relaxed).clamp(1, MIDDLE_CACHES);
             return MIDDLE_WAITING.load(Ordering::Relaxed) + count * size <= caches * MIDDLE_BYTES;
         }
         let share = self.slabs.get() * UNIT / SHARE;
@@ -757,7 +717,9 @@ mod tests {
     extern crate std;
     use std::vec::Vec;
 
+    use super::super::deferred::{defer, reserved};
     use super::*;
+    use crate::size_class::SLAB_MAX;
 
     #[test]
     fn the_reserve_serves_so_many_and_is_filled_by_what_comes_back() {

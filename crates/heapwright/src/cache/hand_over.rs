@@ -22,10 +22,9 @@
 //! block to the old owner, where it is found to be another's, and goes on; so do blocks that were in a list of
 //! the old owner's when a slab was stolen (`visit`).
 //!
-//! Called by `heap` (giving up), by `outgoing` (counting) and by `central`.
+//! Called by `heap` (giving up) and by `outgoing` (counting).
 
-use super::visit::SHARE_FREE;
-use super::{ASKS, CACHES, Cache, central};
+use super::{Cache, central};
 use crate::address_map::{Kind, MAP};
 use crate::os;
 use crate::slab::Slab;
@@ -181,30 +180,4 @@ impl Cache {
         self.disown(slab.unit, slab.class);
         bin.room.count(slab.free() as i32 - slab.carved() as i32);
     }
-
-    /// A slab of `class` with returned slots that a dead thread can spare, whose tenure is the caller's.
-    pub(super) fn left_over(&self, class: usize) -> Option<Slab<'_>> {
-        // Of a warm cache, which the next thread adopts, only what is mostly left
-        // over: slots in its lists may be of the slab that is taken.
-        let unit = if self.is_warm.get() {
-            self.to_spare(class, SHARE_FREE)
-        } else {
-            self.bins[class].partial.first()
-        };
-        Some(Slab::at(&MAP, unit?, class))
-    }
-}
-
-/// Passes a slab of `class` with returned slots of a dead thread's to `take`, with that thread's cache. Returns whether
-/// there is one.
-pub(super) fn adopt(class: usize, take: impl Fn(&Cache, Slab<'_>)) -> bool {
-    CACHES.visit_abandoned(ASKS, |dead| {
-        let found = dead.left_over(class);
-        if let Some(slab) = found {
-            take(dead, slab);
-        }
-        let is_found = found.is_some();
-        dead.let_go();
-        is_found
-    })
 }

@@ -6,7 +6,7 @@
 //!   48     list 1
 //!   ...
 //!   1312   base | limit | tag | sized tag            the thread's own copies
-//!   1344   outgoing batch | where a miss is served
+//!   1344   outgoing batch | the table of what serves all else
 //! ```
 //!
 //! An address map entry, exclusive-ored with the tag, is the offset of the
@@ -25,11 +25,11 @@ use core::cell::Cell;
 use core::mem::offset_of;
 use core::ptr;
 
-use super::outgoing::Outgoing;
 use crate::address_map::{self, CLASS_STEP, Entry, MAP, SLAB_KINDS};
 use crate::remote::Block;
-use crate::size_class::{self, CLASSES, UNIT_SHIFT};
-use crate::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
+use crate::request::{Origin, Return, Said};
+use crate::size_class::{self, CLASSES, SLAB_MAX, UNIT_SHIFT};
+use crate::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// The free blocks of one class: 16 bytes, so that an address map entry's kind
 /// is the offset of its list.
@@ -198,6 +198,90 @@ impl Residue {
     }
 }
 
+/// Blocks of other owners that are sent at once, and their bytes.
+pub(super) const BATCH: u64 = 32;
+const BATCH_BYTES: u64 = 64 << 10;
+
+/// What a block of each class adds to a batch: one block in the upper half, bytes in the
+/// lower one.
+static WEIGHTS: [u64; CLASSES] = {
+    let mut weights = [0; CLASSES];
+    let mut class = 0;
+    while class < CLASSES {
+        weights[class] = 1 << 32 | size_class::size(class) as u64;
+        class += 1;
+    }
+    weights
+};
+/// The bits of which a batch that is due has one: a batch is sent as soon as it is due, so
+/// neither half goes past twice its bound.
+const DUE: u64 = BATCH << 32 | BATCH_BYTES;
+const _: () = assert!(BATCH.is_power_of_two() && BATCH_BYTES.is_power_of_two());
+const _: () = assert!(SLAB_MAX as u64 <= BATCH_BYTES);
+
+/// Blocks of another owner on their way home. Zero is an empty one.
+#[repr(C)]
+pub(super) struct Outgoing {
+    /// The tag of the batch's owner, exclusive-ored with the cache's own. An entry exclusive-ored with
+    /// both this and the cache's tag is a list's offset exactly if its slab is the batch owner's. 0:
+    /// the batch is empty, or the hot part is no cache's.
+    pub(super) tag: Cell<usize>,
+    pub(super) head: Cell<*mut Block>,
+    pub(super) tail: Cell<*mut Block>,
+    /// Sum of [`WEIGHTS`]. Only the cache's thread writes; statistics read.
+    weight: AtomicU64,
+    pub(super) owner: Cell<u32>,
+}
+
+impl Outgoing {
+    /// An empty one.
+    pub(super) const fn new() -> Self {
+        Self {
+            tag: Cell::new(0),
+            head: Cell::new(ptr::null_mut()),
+            tail: Cell::new(ptr::null_mut()),
+            weight: AtomicU64::new(0),
+            owner: Cell::new(0),
+        }
+    }
+
+    /// Blocks in the batch.
+    pub(super) fn count(&self) -> usize {
+        (self.weight.load(Ordering::Relaxed) >> 32) as usize
+    }
+
+    /// Their bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.weight.load(Ordering::Relaxed) as u32 as usize
+    }
+
+    /// Puts a block in. Returns whether the batch is due: it is to be sent.
+    ///
+    /// # Safety
+    ///
+    /// The block is of `class`, of a slab of the batch's owner, and the caller gives it away; `tail`
+    /// is set, and the batch is the calling thread's.
+    #[inline(always)]
+    #[must_use]
+    pub(super) unsafe fn push(&self, class: usize, block: *mut Block) -> bool {
+        debug_assert!(!self.tail.get().is_null());
+        // SAFETY: the caller gives the block away.
+        unsafe { Block::set_next(block, self.head.get()) };
+        self.head.set(block);
+        let weight = self.weight.load(Ordering::Relaxed) + WEIGHTS[class];
+        self.weight.store(weight, Ordering::Relaxed);
+        weight & DUE != 0
+    }
+
+    /// Forgets the batch: it was sent, or is lost.
+    pub(super) fn forget(&self) {
+        self.tag.set(0);
+        self.head.set(ptr::null_mut());
+        self.tail.set(ptr::null_mut());
+        self.weight.store(0, Ordering::Relaxed);
+    }
+}
+
 /// What the fast paths touch.
 #[repr(C, align(64))]
 pub(crate) struct Hot {
@@ -216,43 +300,86 @@ pub(crate) struct Hot {
     sized_tag: Cell<usize>,
     /// Blocks of another owner on their way home. In a stub there are none.
     pub(super) outgoing: Outgoing,
-    /// Where a miss is served: an [`OnMiss`], [`SHARED_COUNTED`], [`HARDENED`] or [`HARDENED_FULL`].
-    on_miss: AtomicU8,
+    /// What serves all that the lists do not: a [`Serve`]. An atomic, because a stub's changes under
+    /// its readers.
+    serve: AtomicPtr<Serve>,
 }
 
-/// Where a miss of the fast paths is served.
+/// One way to serve calls: what the fast paths call where their lists are not enough.
+///
+/// There is a static table for each way (`heap::start`). A hot part leads to one, so a function of a
+/// table knows what `hot` is, and asks nothing of the process's mode.
+#[repr(C)]
+pub(crate) struct Serve {
+    /// Serves `malloc(size)`, a slot's size, whose list in `hot` at `offset` is empty.
+    pub(crate) malloc: extern "C" fn(size: usize, hot: &Hot, offset: usize) -> *mut u8,
+    /// Frees a block by `free`, which is of no list of `hot`, and of another owner than the outgoing
+    /// batch. `residue` is what the tag of `hot` leaves of its unit's entry.
+    pub(crate) free: unsafe extern "C" fn(block: *mut u8, hot: &Hot, residue: Residue),
+    /// Frees a block by `free` whose unit `hot` does not know, or where no slot begins.
+    pub(crate) unknown: unsafe extern "C" fn(block: *mut u8, hot: &Hot, any: usize, unit: usize),
+    /// Serves a call for a large block, or for no bytes, that says nothing but the size.
+    pub(crate) large: fn(size: usize, hot: &Hot, origin: Origin) -> *mut u8,
+    /// Serves any other call for memory. Null: there is no memory, and `errno` says so.
+    pub(crate) allocate:
+        fn(size: usize, align: usize, zero: bool, origin: Origin, hot: &Hot) -> *mut u8,
+    /// Frees a block, of which the call says more: `size` and `align`, as far as `said` has them.
+    /// `residue` is as in `free`, or nothing is known of the unit yet. Null does nothing.
+    pub(crate) give_back: unsafe fn(
+        block: *mut u8,
+        hot: &Hot,
+        residue: Residue,
+        said: Said,
+        size: usize,
+        align: usize,
+    ),
+    /// Changes the size of a block.
+    pub(crate) resize: unsafe fn(block: *mut u8, size: usize, hot: &Hot, what: Return) -> *mut u8,
+    /// The same way where calls are drawn to be samples or guarded blocks, or itself.
+    pub(crate) drawn: &'static Serve,
+    /// The same way where none is.
+    pub(crate) plain: &'static Serve,
+}
+
+impl Serve {
+    /// Frees a block, of which a call says `what`; null does nothing.
+    ///
+    /// # Safety
+    ///
+    /// As `free`; `hot` leads to this table.
+    #[inline(always)]
+    pub(crate) unsafe fn take_back(&self, block: *mut u8, hot: &Hot, what: Return) {
+        let (size, align) = (what.size, what.align);
+        let said = Said {
+            call: what.call,
+            origin: what.origin,
+            size: size.is_some(),
+            align: align.is_some(),
+        };
+        // SAFETY: as the caller promises.
+        unsafe {
+            (self.give_back)(
+                block,
+                hot,
+                Residue::UNKNOWN,
+                said,
+                size.unwrap_or(0),
+                align.unwrap_or(0),
+            )
+        }
+    }
+}
+
+/// Which list what is left of a common block's entry names to the threads that read a stub.
 #[derive(Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum OnMiss {
-    /// In the thread's own cache, if this is its hot part; else at the door, the hardened heap's calls too.
-    Door = 0,
-    /// In a cache that threads share, behind this hot part.
-    Shared = 1,
-    /// In the cache of the CPU, by the door.
-    ByCpu = 2,
-    /// In the CPU's arrays. The heads of the lists say so first.
-    PerCpu = 3,
+pub(crate) enum Common {
+    /// None.
+    Nowhere,
+    /// That of the shared cache behind the stub.
+    ToShared,
+    /// That of the CPU's arrays.
+    ToCpu,
 }
-
-/// How the hardened heap serves a thread's calls.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Hardness {
-    /// Not at all.
-    None,
-    /// As it does by default.
-    Light,
-    /// With all that it can do.
-    Full,
-}
-
-const SHARED: u8 = OnMiss::Shared as u8;
-const BY_CPU: u8 = OnMiss::ByCpu as u8;
-const PER_CPU: u8 = OnMiss::PerCpu as u8;
-/// In a cache that threads share, where blocks are sampled.
-const SHARED_COUNTED: u8 = 4;
-/// At the door, which brings the call to the hardened heap; with all that this can do. No other number is greater.
-const HARDENED: u8 = 5;
-const HARDENED_FULL: u8 = 6;
 
 /// The tag of no owner.
 const NOBODY: usize = Entry::tag(address_map::NOBODY) as usize;
@@ -261,7 +388,7 @@ const _: () = assert!(Entry::tag(address_map::COMMON) < BIASED_TO_SHARED as u32)
 
 impl Hot {
     /// The lists of a thread that has no cache: empty, and of no owner.
-    pub(crate) const fn sentinel() -> Self {
+    pub(crate) const fn sentinel(serve: &'static Serve) -> Self {
         Self {
             descriptor: [0; 4],
             lists: [const { List { head: Head::new(), room: Cell::new(0), reciprocal: 0 } };
@@ -271,7 +398,7 @@ impl Hot {
             tag: NOBODY,
             sized_tag: Cell::new(NOBODY),
             outgoing: Outgoing::new(),
-            on_miss: AtomicU8::new(OnMiss::Door as u8),
+            serve: AtomicPtr::new(ptr::from_ref(serve).cast_mut()),
         }
     }
 
@@ -284,6 +411,7 @@ impl Hot {
     pub(crate) const BASE: usize = offset_of!(Hot, base);
     pub(crate) const LIMIT: usize = offset_of!(Hot, limit);
     pub(crate) const TAG: usize = offset_of!(Hot, tag);
+    pub(crate) const SERVE: usize = offset_of!(Hot, serve);
     /// Where a list's reciprocal is, from the list's offset on.
     pub(crate) const RECIPROCAL: usize = Self::LISTS + offset_of!(List, reciprocal);
 }
@@ -313,32 +441,32 @@ impl HotStub {
     /// be read for as long as there is, for nobody raises it: `readable` units' entries.
     pub(super) fn become_stub(
         &mut self,
-        on_miss: OnMiss,
+        serve: &'static Serve,
+        common: Common,
         readable: usize,
         forward_sized: bool,
         head: usize,
     ) {
         let hot = &mut self.0;
-        let common = Entry::tag(address_map::COMMON) as usize;
-        hot.tag = match on_miss {
-            OnMiss::Door | OnMiss::ByCpu => NOBODY,
-            OnMiss::Shared => common ^ BIASED_TO_SHARED,
-            OnMiss::PerCpu => common ^ BIASED_TO_CPU,
+        let tag = Entry::tag(address_map::COMMON) as usize;
+        hot.tag = match common {
+            Common::Nowhere => NOBODY,
+            Common::ToShared => tag ^ BIASED_TO_SHARED,
+            Common::ToCpu => tag ^ BIASED_TO_CPU,
         };
         for (class, list) in hot.lists.iter_mut().enumerate() {
             list.reciprocal = size_class::reciprocal(class);
         }
         hot.forward_sized(forward_sized);
-        hot.on_miss.store(on_miss as u8, Ordering::Relaxed);
+        hot.serve_by(serve);
         hot.base.set(MAP.base());
         hot.limit.store(readable, Ordering::Relaxed);
         self.set_heads(head);
     }
 
     /// Makes one of zeros by which every call of a thread comes to the hardened heap: it knows no unit.
-    pub(crate) fn become_hardened(&mut self, full: bool) {
-        self.become_stub(OnMiss::Door, 0, false, 0);
-        self.0.on_miss.store(if full { HARDENED_FULL } else { HARDENED }, Ordering::Relaxed);
+    pub(crate) fn become_hardened(&mut self, serve: &'static Serve) {
+        self.become_stub(serve, Common::Nowhere, 0, false, 0);
     }
 
     /// Makes all heads `head`: null, or negative.
@@ -363,15 +491,9 @@ impl HotStub {
         self.0.forward_sized(true);
     }
 
-    /// Where a miss is served.
-    pub(crate) fn on_miss(&self) -> OnMiss {
-        self.0.on_miss()
-    }
-
-    /// Has each miss of a shared cache counted first, or no more.
-    pub(super) fn count_misses(&self, count: bool) {
-        let on_miss = if count { SHARED_COUNTED } else { OnMiss::Shared as u8 };
-        self.0.on_miss.store(on_miss, Ordering::Relaxed);
+    /// Has calls drawn first, or no more.
+    pub(super) fn draw_calls(&self, drawn: bool) {
+        self.0.draw_calls(drawn);
     }
 
     /// Says which sequence `malloc` is: a thread arms it with the address of this.
@@ -386,66 +508,23 @@ impl Hot {
         self.sized_tag.set(if forward { NOBODY } else { self.tag });
     }
 
-    /// Where a miss is served.
+    /// What serves all that the lists do not.
     #[inline(always)]
-    pub(crate) fn on_miss(&self) -> OnMiss {
-        match self.on_miss.load(Ordering::Relaxed) {
-            SHARED | SHARED_COUNTED => OnMiss::Shared,
-            BY_CPU => OnMiss::ByCpu,
-            PER_CPU => OnMiss::PerCpu,
-            _ => OnMiss::Door,
-        }
+    pub(crate) fn serve(&self) -> &'static Serve {
+        // SAFETY: set, to a static table, before a fast word leads here.
+        unsafe { &*self.serve.load(Ordering::Relaxed) }
     }
 
-    /// Whether a miss is served in a cache that threads share, without being counted.
-    #[inline(always)]
-    pub(crate) fn misses_to_shared(&self) -> bool {
-        // As with the limit, the compiler makes no compare with memory of an atomic load.
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: a load of where misses go, which is what a relaxed one is.
-        unsafe {
-            core::arch::asm!(
-                "cmp byte ptr [{hot} + {on_miss}], {shared}",
-                "jne {other}",
-                hot = in(reg) self,
-                on_miss = const offset_of!(Hot, on_miss),
-                shared = const SHARED,
-                other = label { return false },
-                options(readonly, nostack),
-            );
-            true
-        }
-        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-        {
-            self.on_miss.load(Ordering::Relaxed) == SHARED
-        }
+    /// Sets it.
+    pub(crate) fn serve_by(&self, serve: &'static Serve) {
+        self.serve.store(ptr::from_ref(serve).cast_mut(), Ordering::Relaxed);
     }
 
-    /// How the hardened heap serves the thread's calls, if it does.
-    #[inline(always)]
-    pub(crate) fn hardness(&self) -> Hardness {
-        // One compare for all three, with memory.
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: a load of where misses go, which is what a relaxed one is.
-        unsafe {
-            core::arch::asm!(
-                "cmp byte ptr [{hot} + {on_miss}], {hardened}",
-                "je {light}",
-                "ja {full}",
-                hot = in(reg) self,
-                on_miss = const offset_of!(Hot, on_miss),
-                hardened = const HARDENED,
-                light = label { return Hardness::Light },
-                full = label { return Hardness::Full },
-                options(readonly, nostack),
-            );
-            Hardness::None
-        }
-        #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-        match self.on_miss.load(Ordering::Relaxed) {
-            HARDENED => Hardness::Light,
-            HARDENED_FULL => Hardness::Full,
-            _ => Hardness::None,
+    /// Has calls drawn first, or no more. (Nothing of a cache that no thread has had yet.)
+    pub(super) fn draw_calls(&self, drawn: bool) {
+        if !self.serve.load(Ordering::Relaxed).is_null() {
+            let serve = self.serve();
+            self.serve_by(if drawn { serve.drawn } else { serve.plain });
         }
     }
 
@@ -479,6 +558,12 @@ impl Hot {
         residue.0 ^ self.tag == Entry::LARGE_HEAD.0 as usize
     }
 
+    /// The entry that `residue` is what is left of.
+    #[inline(always)]
+    pub(crate) fn entry(&self, residue: Residue) -> Entry {
+        Entry((residue.0 ^ self.tag) as u32)
+    }
+
     /// As [`Hot::residue_of`], of any unit that the map knows, whatever the limit is.
     pub(crate) fn residue_by_map(&self, address: usize) -> Residue {
         let unit = self.unit_of(address);
@@ -487,6 +572,12 @@ impl Hot {
         }
         // SAFETY: below the map's limit, so there is an entry to read.
         Residue(unsafe { self.entry_of(unit) } ^ self.tag)
+    }
+
+    /// `residue`, or if the unit of `address` was not known, as [`Hot::residue_by_map`].
+    #[inline(always)]
+    pub(crate) fn known(&self, residue: Residue, address: usize) -> Residue {
+        if residue.0 == Residue::UNKNOWN.0 { self.residue_by_map(address) } else { residue }
     }
 
     /// As [`Hot::residue_of`], but no list where sized frees are passed on.
@@ -578,21 +669,41 @@ impl Hot {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     extern crate std;
 
+    /// A table that serves nothing.
+    pub(crate) static NOTHING: Serve = {
+        extern "C" fn malloc(_size: usize, _hot: &Hot, _offset: usize) -> *mut u8 {
+            ptr::null_mut()
+        }
+        extern "C" fn free(_block: *mut u8, _hot: &Hot, _residue: Residue) {}
+        extern "C" fn unknown(_block: *mut u8, _hot: &Hot, _any: usize, _unit: usize) {}
+        Serve {
+            malloc,
+            free,
+            unknown,
+            large: |_, _, _| ptr::null_mut(),
+            allocate: |_, _, _, _, _| ptr::null_mut(),
+            give_back: |_, _, _, _, _, _| (),
+            resize: |_, _, _, _| ptr::null_mut(),
+            drawn: &NOTHING,
+            plain: &NOTHING,
+        }
+    };
+
     /// A hot part that nothing was made of yet.
     fn zeros() -> Hot {
-        Hot::sentinel()
+        Hot::sentinel(&NOTHING)
     }
 
     /// Compiles only if there is one way to read `Hot as Exclusive<_>`, that is, if `Hot`
     /// cannot be shared.
     #[test]
     fn a_threads_own_cannot_be_shared_and_a_closed_one_can() {
-        trait Exclusive<OnMiss> {
+        trait Exclusive<A> {
             fn is_exclusive() {}
         }
         impl<T> Exclusive<()> for T {}
@@ -606,7 +717,7 @@ mod tests {
     #[test]
     fn the_limit_of_a_closed_one_is_lowered_under_its_readers() {
         let mut stub = HotStub(zeros());
-        stub.become_stub(OnMiss::Shared, 0, false, 0);
+        stub.become_stub(&NOTHING, Common::ToShared, 0, false, 0);
         let stub = &stub;
         std::thread::scope(|threads| {
             threads.spawn(|| stub.lower_limit(0));
@@ -623,7 +734,7 @@ mod tests {
     #[test]
     fn a_limit_is_lowered_and_never_raised() {
         let mut stub = HotStub(zeros());
-        stub.become_stub(OnMiss::Shared, 7, false, 0);
+        stub.become_stub(&NOTHING, Common::ToShared, 7, false, 0);
         stub.lower_limit(9);
         assert!(stub.0.knows(6) && !stub.0.knows(7));
         stub.lower_limit(3);

@@ -35,19 +35,18 @@ use core::cell::Cell;
 use core::mem::offset_of;
 use core::ptr;
 
-use super::central::{self, Supply};
+use super::central::{self, MIDDLE, Supply, chain_length};
 use super::depot::DepotChain;
-use super::sampling;
 use super::stash::{self, Stash};
 use super::visit::{self, Thief};
 use super::withheld::{Polls, Withheld};
 use super::{
-    Allocated, Counters, Hot, HotStub, List, OnMiss, abandoned, arrays, first_length, scavenger,
+    Allocated, CACHES, Common, Counters, Hot, HotStub, List, Serve, arrays, deferred, draw,
+    first_length,
 };
 use crate::address_map::MAP;
 use crate::chunk;
 use crate::os;
-use crate::purge_delay;
 pub(crate) use crate::registry::MOST;
 use crate::registry::shared::{Shared, Slot};
 use crate::remote::Block;
@@ -55,40 +54,17 @@ use crate::size_class::{self, CLASSES};
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{self, Lock};
 
-/// Bytes in a chain of a magazine, where blocks are small enough: half of what a thread's
-/// own cache has, for these serve many threads, and what lies in them is nobody's.
-const CHAIN_BYTES: usize = 8 << 10;
-/// And where a class of blocks over [`MIDDLE`] is busy: so many slow operations in one tick of the clock.
-const CHAIN_BYTES_OF_BUSY: usize = 32 << 10;
+/// So many slow operations of a class of blocks over [`MIDDLE`] in one tick of the clock make it a busy one.
 const BUSY: u32 = 64;
-/// Blocks of more bytes are middle ones.
-pub(super) const MIDDLE: usize = 1 << 10;
-const CHAIN_BLOCKS: usize = 128;
 /// Bytes that all spare chains of a cache may have, if that is less than [`central::share`]. (Without
 /// the share 40 threads with 1.5 MB in use between them had 6.3 MB in two caches and their
 /// slabs, with it 4.9 MB, in the same time.)
 const SPARES: usize = 256 << 10;
-/// Classes that one tick's pass looks at.
-const CLASSES_A_TICK: usize = 8;
-
 /// All of them.
 pub(crate) static ALL: Shared<Magazines, HotStub, MOST> = Shared::new();
 
 /// One of them, its lock, and the stub in front.
 pub(crate) type SharedCache = Slot<Magazines, HotStub>;
-
-/// Blocks in a chain of `class`.
-pub(super) const fn chain_length(class: usize, is_busy: bool) -> usize {
-    let size = size_class::size(class);
-    let blocks = if is_busy && size > MIDDLE { CHAIN_BYTES_OF_BUSY } else { CHAIN_BYTES } / size;
-    if blocks > CHAIN_BLOCKS {
-        CHAIN_BLOCKS
-    } else if blocks < 2 {
-        2
-    } else {
-        blocks
-    }
-}
 
 /// What the slow paths keep of a class.
 pub(super) struct Bin {
@@ -160,12 +136,12 @@ pub(crate) fn of(stub: &Hot) -> &'static SharedCache {
 }
 
 /// Makes one. `None`: there is no memory.
-fn make(number: usize, on_miss: OnMiss) -> Option<&'static SharedCache> {
+fn make(number: usize, serve: &'static Serve, common: Common) -> Option<&'static SharedCache> {
     // SAFETY: zero is valid for all of it.
     let slot = unsafe { SharedCache::make(number) }?;
     let (stub, magazines) = slot.parts_mut();
     let forward_sized = super::FORWARD_SIZED.load(Ordering::Relaxed);
-    stub.become_stub(on_miss, chunk::expose_table(), forward_sized, 0);
+    stub.become_stub(serve, common, chunk::expose_table(), forward_sized, 0);
     for class in 0..CLASSES {
         magazines.lists[class].reciprocal = size_class::reciprocal(class);
         magazines.bins[class].want.set(first_length(class) as u32);
@@ -181,29 +157,56 @@ pub(super) static RAISING: Lock<()> = Lock::new(());
 /// Has each `malloc` by a cache that threads share counted first (`sampling`), or no more.
 #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "nothing is sampled without stacks"))]
 pub(super) fn count_calls(counted: bool) {
-    for cache in ALL.all().filter(|cache| cache.front().on_miss() == OnMiss::Shared) {
-        cache.front().count_misses(counted);
+    for cache in ALL.all() {
+        cache.front().draw_calls(counted);
     }
 }
 
-/// Raises the number of caches. Returns how many there are.
-pub(crate) fn raise(count: usize, on_miss: OnMiss) -> usize {
+/// Samples a block every `bytes` bytes from now on, or none (0). Each thread follows at its next slow operation.
+#[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "nothing is sampled without stacks"))]
+pub(crate) fn sample_every(bytes: usize) {
+    draw::set_period(bytes);
+    arrays::count_calls(bytes != 0);
+    count_calls(bytes != 0);
+    for cache in CACHES.all() {
+        cache.ask_to_follow_sampling();
+    }
+}
+
+/// Whether the caches are CPUs'.
+static ARE_OF_CPUS: AtomicBool = AtomicBool::new(false);
+
+/// Whether the caches are CPUs', each behind the CPU's arrays, where there are some.
+pub(super) fn are_of_cpus() -> bool {
+    ARE_OF_CPUS.load(Ordering::Relaxed)
+}
+
+/// Raises the number of caches, which `serve` serves. Returns how many there are.
+pub(crate) fn raise(count: usize, serve: &'static Serve) -> usize {
     let _one = RAISING.lock();
-    let made = ALL.raise(count, |number| make(number, on_miss));
-    sampling::look_again(count_calls);
+    let made = ALL.raise(count, |number| make(number, serve, Common::ToShared));
+    central::note_sharing(ALL.count());
+    draw::look_again(count_calls);
     stash::note_made(made.max(1));
     made
 }
 
 /// Makes the CPUs' caches, `count` of them, and their arrays where there can be some (`arrays::prepare`). False:
-/// there is no memory.
-pub(crate) fn start_by_cpu(count: usize, descriptor: Option<&[u64; 4]>) -> bool {
+/// there is no memory. `serve` serves the caches, `gate` the arrays.
+pub(crate) fn start_by_cpu(
+    count: usize,
+    serve: &'static Serve,
+    gate: &'static Serve,
+    descriptor: Option<&[u64; 4]>,
+) -> bool {
     let _one = RAISING.lock();
-    let made = ALL.raise(count, |number| make(number, OnMiss::ByCpu)) > 0;
+    ARE_OF_CPUS.store(true, Ordering::Relaxed);
+    let made = ALL.raise(count, |number| make(number, serve, Common::Nowhere)) > 0;
+    central::note_sharing(ALL.count());
     // Those of CPUs that are only possible keep nothing.
     stash::note_made(os::cpus().min(count));
     if made && arrays::gate().is_none() {
-        arrays::start(descriptor);
+        arrays::start(gate, descriptor);
     }
     made
 }
@@ -377,7 +380,7 @@ impl Magazines {
         let chain = if spare.count() > 0 {
             spare
         } else if sync::is_interrupted() {
-            return central::reserved(class)
+            return deferred::reserved(class)
                 .map(|block| Allocated { block: block.cast(), zero: false });
         } else {
             let want = &self.bins[class].want;
@@ -469,61 +472,14 @@ impl Magazines {
 }
 
 /// A pass over caches and central lists, a part of it in each tick.
-struct Pass {
-    began: u32,
+pub(super) struct Pass {
+    pub(super) began: u32,
     /// The class it is at; `CLASSES`: it is over.
-    class: usize,
-    begins: bool,
+    pub(super) class: usize,
+    pub(super) begins: bool,
 }
 
-static PASS: Lock<Pass> = Lock::new(Pass { began: 0, class: CLASSES, begins: true });
-
-/// A part of the pass; `is_quiet` if the calling thread has time. Returns whether there is more to be done, now or later.
-pub(super) fn tend_all(now: u32, is_quiet: bool) -> bool {
-    let Some(delay) = purge_delay::purge_delay() else { return false };
-    // The thread that is at it may find more than it does.
-    let Some(mut pass) = PASS.try_lock() else { return true };
-    let others_wait = scavenger::look_after_others(0, now, delay, is_quiet);
-    if pass.class == CLASSES {
-        if chunk::waited(pass.began, now) < purge_delay::interval(delay) {
-            return others_wait || central::has_work();
-        }
-        *pass = Pass { began: now, class: 0, begins: true };
-        central::begin_pass();
-        release_rested();
-        abandoned::cool_abandoned(now, delay);
-    }
-    for _ in 0..CLASSES_A_TICK {
-        let is_done = central::pass(pass.class, pass.begins, now, delay);
-        pass.begins = is_done;
-        if is_done {
-            pass.class += 1;
-            if pass.class == CLASSES {
-                return others_wait || central::has_work();
-            }
-        }
-    }
-    true
-}
-
-/// Gives back what is free in caches that did nothing slowly since the last pass.
-fn release_rested() {
-    arrays::drain_rested();
-    for slot in ALL.all() {
-        if !slot.try_lock() {
-            continue;
-        }
-        // SAFETY: just locked.
-        let magazines = unsafe { slot.value() };
-        if magazines.rested.replace(true) {
-            magazines.release();
-        } else {
-            magazines.stash.pass();
-        }
-        // SAFETY: locked above.
-        unsafe { slot.unlock() };
-    }
-}
+pub(super) static PASS: Lock<Pass> = Lock::new(Pass { began: 0, class: CLASSES, begins: true });
 
 /// Gives back what is free, of all caches and the central lists. Returns bytes that the
 /// kernel got.
@@ -586,7 +542,7 @@ pub(crate) fn forget_after_fork() {
         slot.forget_sleepers_after_fork();
     }
     arrays::forget_after_fork();
-    central::forget_deferred_after_fork();
+    deferred::forget_after_fork();
 }
 
 /// Gives the locks back on either side of a fork.
@@ -632,26 +588,5 @@ mod tests {
         unsafe { let_slots_go() };
         assert!(kept_out, "its lock would be given back, and was never taken");
         assert!(RAISING.try_lock().is_some());
-    }
-
-    #[test]
-    #[cfg(not(miri))]
-    fn a_cache_that_is_busy_keeps_no_run_that_nobody_fetches() {
-        use crate::address_map::Entry;
-        use crate::chunk::Want;
-        assert!(crate::substrate::open_and_begin());
-        assert!(raise(1, OnMiss::Shared) >= 1);
-        let run = chunk::take(1, 1, Want::Any, Entry::LARGE_HEAD, Entry::large_rest).unwrap();
-        let reached = || ALL.acquire_this(ALL.slot(0));
-        let Some(held) = reached() else { return };
-        assert!(held.stash.keep(run.unit, 1));
-        // Once to begin, and once to see that nobody needed it meanwhile.
-        drop(held);
-        for _ in 0..2 {
-            // A thread was here since the last pass.
-            reached().unwrap().rested.set(false);
-            release_rested();
-        }
-        assert!(reached().unwrap().stash.is_empty());
     }
 }

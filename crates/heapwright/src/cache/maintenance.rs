@@ -23,16 +23,18 @@
 //!
 //! Called by `magazines`, and by `heap` on behalf of shared caches that poll.
 
+use super::abandoned;
+use super::arrays;
 use super::central;
 use super::depot::DepotChain;
-use super::hot::OnMiss;
-use super::magazines::{ALL, Magazines, SharedCache, tend_all};
+use super::magazines::{ALL, Magazines, PASS, Pass, SharedCache, are_of_cpus};
+use super::visit;
 use super::withheld::PAUSE_NS;
-use crate::cache::arrays;
 use crate::chunk;
 use crate::os;
 use crate::purge_delay;
 use crate::remote::Block;
+use crate::size_class::CLASSES;
 use crate::sync;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::ticks;
@@ -47,6 +49,9 @@ const LONG_PAUSE_NS: u64 = 100_000;
 const ASKS: u32 = 8;
 /// A program that polls at a withheld list so long after it was busy may be quiet.
 const AGAIN_NS: u64 = 1_000_000;
+
+/// Classes that one tick's pass looks at.
+const CLASSES_A_TICK: usize = 8;
 
 /// Does the maintenance that a thread polled for, which has just unlocked the cache.
 #[cold]
@@ -77,19 +82,17 @@ pub(super) fn ask_all(now: u32, pause_ns: u64) {
         AGAIN.store(0, Ordering::Relaxed);
     }
     for cache in ALL.all().filter(|cache| !is_asked(cache)) {
-        match cache.front().on_miss() {
-            OnMiss::Shared => cache.ask_to_poll(true),
-            _ => _ = arrays::divert(cache.number(), true),
+        if are_of_cpus() {
+            _ = arrays::divert(cache.number(), true);
+        } else {
+            cache.ask_to_poll(true);
         }
     }
 }
 
 /// Whether operations by a cache poll.
 fn is_asked(cache: &SharedCache) -> bool {
-    match cache.front().on_miss() {
-        OnMiss::Shared => cache.is_asked_to_poll(),
-        _ => arrays::is_diverted(cache.number()),
-    }
+    if are_of_cpus() { arrays::is_diverted(cache.number()) } else { cache.is_asked_to_poll() }
 }
 
 /// What changes in how operations come by.
@@ -115,20 +118,17 @@ impl Magazines {
         let poll = turn == Turn::Begin;
         // SAFETY: all magazines are in a slot of `ALL`.
         let cache = unsafe { SharedCache::containing(self) };
-        match cache.front().on_miss() {
-            OnMiss::Shared => {
-                cache.ask_to_poll(poll);
-                if turn == Turn::Enough && !self.has_withheld.replace(true) {
-                    self.withhold_lists();
-                }
+        if !are_of_cpus() {
+            cache.ask_to_poll(poll);
+            if turn == Turn::Enough && !self.has_withheld.replace(true) {
+                self.withhold_lists();
             }
+        } else if !arrays::divert(cache.number(), poll) {
             // Not done: operations stay slow, and the next one tries again.
-            _ if !arrays::divert(cache.number(), poll) => self.polls.left.set(1),
+            self.polls.left.set(1);
+        } else if turn == Turn::Enough && !self.has_withheld.replace(true) {
             // What the arrays hold would serve a program that becomes quiet, which would poll no more.
-            _ if turn == Turn::Enough && !self.has_withheld.replace(true) => {
-                arrays::drain(cache.number(), false);
-            }
-            _ => {}
+            arrays::drain(cache.number(), false);
         }
     }
 
@@ -261,5 +261,78 @@ impl Magazines {
             let chain = self.empty(class);
             self.withhold(class, &chain, polls);
         }
+    }
+}
+
+/// A part of the pass; `is_quiet` if the calling thread has time. Returns whether there is more to be done, now or later.
+fn tend_all(now: u32, is_quiet: bool) -> bool {
+    let Some(delay) = purge_delay::purge_delay() else { return false };
+    // The thread that is at it may find more than it does.
+    let Some(mut pass) = PASS.try_lock() else { return true };
+    let others_wait = visit::look_after_others(0, now, delay, is_quiet);
+    if pass.class == CLASSES {
+        if chunk::waited(pass.began, now) < purge_delay::interval(delay) {
+            return others_wait || central::has_work();
+        }
+        *pass = Pass { began: now, class: 0, begins: true };
+        central::begin_pass();
+        release_rested();
+        abandoned::cool_abandoned(now, delay);
+    }
+    for _ in 0..CLASSES_A_TICK {
+        let is_done = central::pass(pass.class, pass.begins, now, delay);
+        pass.begins = is_done;
+        if is_done {
+            pass.class += 1;
+            if pass.class == CLASSES {
+                return others_wait || central::has_work();
+            }
+        }
+    }
+    true
+}
+
+/// Gives back what is free in caches that did nothing slowly since the last pass.
+fn release_rested() {
+    arrays::drain_rested();
+    for slot in ALL.all() {
+        if !slot.try_lock() {
+            continue;
+        }
+        // SAFETY: just locked.
+        let magazines = unsafe { slot.value() };
+        if magazines.rested.replace(true) {
+            magazines.release();
+        } else {
+            magazines.stash.pass();
+        }
+        // SAFETY: locked above.
+        unsafe { slot.unlock() };
+    }
+}
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use super::super::magazines::raise;
+    use super::*;
+
+    #[test]
+    fn a_cache_that_is_busy_keeps_no_run_that_nobody_fetches() {
+        use crate::address_map::Entry;
+        use crate::chunk::Want;
+        assert!(crate::substrate::open_and_begin());
+        assert!(raise(1, crate::heap::SHARING.shared) >= 1);
+        let run = chunk::take(1, 1, Want::Any, Entry::LARGE_HEAD, Entry::large_rest).unwrap();
+        let reached = || ALL.acquire_this(ALL.slot(0));
+        let Some(held) = reached() else { return };
+        assert!(held.stash.keep(run.unit, 1));
+        // Once to begin, and once to see that nobody needed it meanwhile.
+        drop(held);
+        for _ in 0..2 {
+            // A thread was here since the last pass.
+            reached().unwrap().rested.set(false);
+            release_rested();
+        }
+        assert!(reached().unwrap().stash.is_empty());
     }
 }

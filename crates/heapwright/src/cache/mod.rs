@@ -14,6 +14,32 @@
 //!   stash, chunk (runs of units) -------------------+  7 a new unit
 //! ```
 //!
+//! The files, and who calls whom; no import leads upward:
+//!
+//! ```text
+//!   scavenger   steps of a quiet or slow thread
+//!       |
+//!   maintenance     once a tick: asks to poll, passes over what is shared
+//!       |
+//!   magazines       caches that threads share          sampling, guard_draw   draws from a cache's lists
+//!       |                                                  |
+//!   arrays          CPUs' arrays                           |
+//!       |      hand_over   a cache given up                |
+//!       |       |      slabs   a cache's slabs             |
+//!       |       |       |                                  |
+//!       +--> central <--+   everybody's slabs              |
+//!               |                                          |
+//!   abandoned   |-> outgoing   blocks on their way     draw    what the process draws, and countdowns
+//!       |       |       '-> deferred   for those that cannot wait
+//!       '---> visit   slow work in another cache
+//!               |
+//!           slab_lists   density   withheld   room     of lists and slabs, for any owner
+//!               |
+//!             depot --> stash        hot   all that malloc and free touch
+//! ```
+//!
+//! `Cache` itself is what they have in common: each file has its methods, by what they do.
+//!
 //! A list runs across slabs, so freeing touches no record; a list knows its
 //! length (`base - room`), so a full one moves to the depot without a walk and
 //! the depot can be bounded in bytes (see `depot`). What leaves the depot goes back to its
@@ -33,10 +59,14 @@
 mod abandoned;
 pub(crate) mod arrays;
 pub(crate) mod central;
+pub(crate) mod counters;
+pub(crate) mod deferred;
 pub(crate) mod density;
 mod depot;
+#[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "nothing is drawn without stacks"))]
+pub(crate) mod draw;
 #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "nothing is guarded without stacks"))]
-pub(crate) mod guard_draw;
+mod guard_draw;
 mod hand_over;
 pub(crate) mod hot;
 pub(crate) mod magazines;
@@ -44,8 +74,9 @@ pub(crate) mod maintenance;
 mod outgoing;
 mod room;
 #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "nothing is sampled without stacks"))]
-pub(crate) mod sampling;
+mod sampling;
 mod scavenger;
+mod slab_lists;
 mod slabs;
 mod stash;
 mod visit;
@@ -60,7 +91,7 @@ use crate::registry::exclusive::{Exclusive, Member};
 use crate::remote::{Block, RemoteStack, Tenure};
 use crate::size_class::{self, CLASSES, UNIT};
 use crate::slab::Slab;
-use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{OwnerLock, Owning, QuickOwning};
 use crate::unit_list::{ByOwner, BySize, UnitList};
 
@@ -69,12 +100,12 @@ use depot::{Depot, DepotChain};
 use guard_draw::GuardDraw;
 use hand_over::HandOver;
 pub(crate) use hand_over::is_much_handed_over;
-pub(crate) use hot::{Hardness, Hot, HotStub, List, OnMiss, Residue};
+pub(crate) use hot::{Common, Hot, HotStub, List, Residue, Serve};
 pub(crate) use outgoing::{send, send_along};
 use room::Room;
 use sampling::Sampling;
 use scavenger::Scavenger;
-use slabs::terminated;
+use slab_lists::terminated;
 pub(crate) use stash::{Stash, note_scarce};
 use visit::Thief;
 use withheld::Withheld;
@@ -141,11 +172,16 @@ pub(crate) struct Counters {
 
 /// What owns the cache.
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum Use {
     /// A thread, or a thread that is dead.
-    Thread,
+    Thread = 0,
     /// A first-class heap.
-    Heap,
+    Heap = 1,
+    /// All threads that have no cache: their cache is gone, or cannot be had.
+    Late = 2,
+    /// The samples of a heap profile.
+    Samples = 3,
 }
 
 /// Everything one thread (or one first-class heap) allocates from. Zero but
@@ -185,7 +221,7 @@ pub(crate) struct Cache {
     thief: Thief,
     /// Whether units of slabs go to the stash: not while its thread ends, nor after.
     keeps_units: Cell<bool>,
-    is_heap: AtomicBool,
+    owned_by: AtomicU8,
     /// It rests and has kept its blocks, for the thread that adopts it.
     is_warm: Cell<bool>,
     /// Its thread has ended.
@@ -218,6 +254,25 @@ impl OwnCache {
     /// It is the calling thread's, which has its tenure until it ends.
     #[inline(always)]
     pub(crate) unsafe fn of(cache: &'static Cache) -> Self {
+        Self(cache, PhantomData)
+    }
+
+    /// [`OwnCache::of`], by the hot part.
+    ///
+    /// # Safety
+    ///
+    /// As there; `hot` is what the calling thread's fast word leads to, or its own word.
+    #[inline(always)]
+    pub(crate) unsafe fn of_hot(hot: &Hot) -> Self {
+        const { assert!(core::mem::offset_of!(Cache, hot) == 0) };
+        // SAFETY: a cache begins with its hot part, and the caller says that this is one.
+        #[cfg(not(miri))]
+        let cache = unsafe { &*core::ptr::from_ref(hot).cast::<Cache>() };
+        // The word may lead to all of the cache, a reference to the hot part only to that.
+        // SAFETY: the own word of a thread with such a cache leads there.
+        #[cfg(miri)]
+        let cache = unsafe { &*crate::os::tls::own().cast::<Cache>() };
+        debug_assert!(core::ptr::eq(hot, &raw const cache.hot));
         Self(cache, PhantomData)
     }
 
@@ -318,15 +373,25 @@ impl Cache {
 
     /// What owns it.
     pub(crate) fn owned_by(&self) -> Use {
-        if self.is_heap.load(Ordering::Relaxed) { Use::Heap } else { Use::Thread }
+        match self.owned_by.load(Ordering::Relaxed) {
+            0 => Use::Thread,
+            1 => Use::Heap,
+            2 => Use::Late,
+            _ => Use::Samples,
+        }
     }
 
-    /// Makes it a first-class heap's.
-    pub(crate) fn become_heap(&self) {
-        // What it hands out is counted by the door.
+    /// Whether no thread owns it, so that its lock is taken for each call.
+    pub(crate) fn is_heap(&self) -> bool {
+        self.owned_by() != Use::Thread
+    }
+
+    /// Makes it a heap, whose lock is taken for each call.
+    pub(crate) fn become_heap(&self, owned_by: Use) {
+        // What it hands out is counted elsewhere.
         self.end_sampling();
         self.end_guards();
-        self.is_heap.store(true, Ordering::Relaxed);
+        self.owned_by.store(owned_by as u8, Ordering::Relaxed);
     }
 
     /// What other threads freed.

@@ -10,7 +10,7 @@
 //! The freeing thread touches only a block's link, and no record of the owner. A batch is for
 //! one owner: a thread that frees blocks of many owners sends each batch early.
 //!
-//! The first block of a batch comes by the door, which finds the owner. For those that follow, the
+//! The first block of a batch goes by the table of the hot part (`heap::own`), which finds the owner. For those that follow, the
 //! hot part knows the owner's tag, and what the fast path left of the block's entry says
 //! whether the block goes along ([`send_along`]).
 //!
@@ -19,117 +19,28 @@
 //!
 //! Called by `cache`, and by `heap` for frees of others' blocks.
 
-use core::cell::Cell;
-use core::ptr;
-
-use super::hot::{Hot, Residue};
-use super::{CACHES, Cache, central};
+use super::hot::{BATCH, Hot, Outgoing, Residue};
+use super::{CACHES, Cache, deferred};
 use crate::address_map::{COMMON, Entry, Kind, MAP};
 use crate::misuse::{self, Call};
 use crate::remote::Block;
-use crate::size_class::{self, CLASSES, SLAB_MAX, UNIT};
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::size_class::{self, UNIT};
 
-/// Blocks of other owners that are sent at once, and their bytes.
-const BATCH: u64 = 32;
-const BATCH_BYTES: u64 = 64 << 10;
-
-/// What a block of each class adds to a batch: one block in the upper half, bytes in the
-/// lower one.
-static WEIGHTS: [u64; CLASSES] = {
-    let mut weights = [0; CLASSES];
-    let mut class = 0;
-    while class < CLASSES {
-        weights[class] = 1 << 32 | size_class::size(class) as u64;
-        class += 1;
+/// Sends the batch `out`, the calling thread's.
+#[cold]
+#[inline(never)]
+fn flush(out: &Outgoing) {
+    let (count, bytes) = (out.count(), out.bytes());
+    if count == 0 {
+        return;
     }
-    weights
-};
-/// The bits of which a batch that is due has one: a batch is sent as soon as it is due, so
-/// neither half goes past twice its bound.
-const DUE: u64 = BATCH << 32 | BATCH_BYTES;
-const _: () = assert!(BATCH.is_power_of_two() && BATCH_BYTES.is_power_of_two());
-const _: () = assert!(SLAB_MAX as u64 <= BATCH_BYTES);
-
-/// Blocks of another owner on their way home. Zero is an empty one.
-#[repr(C)]
-pub(super) struct Outgoing {
-    /// The tag of the batch's owner, exclusive-ored with the cache's own. An entry exclusive-ored with
-    /// both this and the cache's tag is a list's offset exactly if its slab is the batch owner's. 0:
-    /// the batch is empty, or the hot part is no cache's.
-    tag: Cell<usize>,
-    head: Cell<*mut Block>,
-    tail: Cell<*mut Block>,
-    /// Sum of [`WEIGHTS`]. Only the cache's thread writes; statistics read.
-    weight: AtomicU64,
-    owner: Cell<u32>,
-}
-
-impl Outgoing {
-    /// An empty one.
-    pub(super) const fn new() -> Self {
-        Self {
-            tag: Cell::new(0),
-            head: Cell::new(ptr::null_mut()),
-            tail: Cell::new(ptr::null_mut()),
-            weight: AtomicU64::new(0),
-            owner: Cell::new(0),
-        }
-    }
-
-    /// Blocks in the batch.
-    pub(super) fn count(&self) -> usize {
-        (self.weight.load(Ordering::Relaxed) >> 32) as usize
-    }
-
-    /// Their bytes.
-    pub(super) fn bytes(&self) -> usize {
-        self.weight.load(Ordering::Relaxed) as u32 as usize
-    }
-
-    /// Puts a block in, and sends the batch if it is due.
-    ///
-    /// # Safety
-    ///
-    /// The block is of `class`, of a slab of the batch's owner, and the caller gives it away; `tail`
-    /// is set, and the batch is the calling thread's.
-    #[inline(always)]
-    unsafe fn push(&self, class: usize, block: *mut Block) {
-        debug_assert!(!self.tail.get().is_null());
-        // SAFETY: the caller gives the block away.
-        unsafe { Block::set_next(block, self.head.get()) };
-        self.head.set(block);
-        let weight = self.weight.load(Ordering::Relaxed) + WEIGHTS[class];
-        self.weight.store(weight, Ordering::Relaxed);
-        if weight & DUE != 0 {
-            self.flush();
-        }
-    }
-
-    /// Sends the batch.
-    #[cold]
-    #[inline(never)]
-    fn flush(&self) {
-        let (count, bytes) = (self.count(), self.bytes());
-        if count == 0 {
-            return;
-        }
-        let (head, tail) = (self.head.get(), self.tail.get());
-        self.forget();
-        // SAFETY: the batch's blocks are linked from head to tail and of the owner's slabs, and the
-        // batch has forgotten them.
-        let owner = unsafe { push_to(self.owner.get(), head, tail, count, bytes) };
-        if let Some(owner) = owner {
-            owner.drain_if_much_waits();
-        }
-    }
-
-    /// Forgets the batch: it was sent, or is lost.
-    pub(super) fn forget(&self) {
-        self.tag.set(0);
-        self.head.set(ptr::null_mut());
-        self.tail.set(ptr::null_mut());
-        self.weight.store(0, Ordering::Relaxed);
+    let (head, tail) = (out.head.get(), out.tail.get());
+    out.forget();
+    // SAFETY: the batch's blocks are linked from head to tail and of the owner's slabs, and the
+    // batch has forgotten them.
+    let owner = unsafe { push_to(out.owner.get(), head, tail, count, bytes) };
+    if let Some(owner) = owner {
+        owner.drain_if_much_waits();
     }
 }
 
@@ -155,7 +66,9 @@ pub(crate) unsafe fn send_along(
         if list.is_slot_start((block.addr() & (UNIT - 1)) as u32) {
             // SAFETY: a slot begins here, and by the contract it is not one of the cache's own: so the tag is
             // not 0, there is a batch, and the entry says that the slot is of its owner, and of what class.
-            unsafe { hot.outgoing.push(rest.class(), block.cast()) };
+            if unsafe { hot.outgoing.push(rest.class(), block.cast()) } {
+                flush(&hot.outgoing);
+            }
             return Ok(());
         }
     }
@@ -270,7 +183,7 @@ impl Cache {
             (_, false) => 0,
         };
         if is_other {
-            out.flush();
+            flush(out);
             out.owner.set(owner);
         }
         if out.head.get().is_null() {
@@ -281,12 +194,14 @@ impl Cache {
         // The window may have grown since this thread last took a slab of its own.
         self.hot.raise_limit();
         // SAFETY: a block of the batch's owner, which the caller gives away.
-        unsafe { out.push(class, block) };
+        if unsafe { out.push(class, block) } {
+            flush(out);
+        }
     }
 
     /// Sends the outgoing batch.
     pub(crate) fn flush_outgoing(&self) {
-        self.hot.outgoing.flush();
+        flush(&self.hot.outgoing);
     }
 }
 
@@ -313,7 +228,7 @@ pub(super) unsafe fn forward(block: *mut Block) -> usize {
 pub(crate) unsafe fn send(owner: u32, class: usize, block: *mut Block) -> Option<&'static Cache> {
     if owner == COMMON {
         // SAFETY: the block is of this class and of a common slab, and the caller gives it away.
-        unsafe { central::defer(class, block) };
+        unsafe { deferred::defer(class, block) };
         return None;
     }
     // SAFETY: a chain of one block, which the caller gives away.

@@ -13,7 +13,7 @@
 //! So `malloc` runs at its full speed, and blocks are handed out in the same order as without sampling. The block with
 //! which the countdown reaches zero is *due*: it is to be a sample when it is allocated next. It and the list below it are put
 //! *aside*. When the list is empty again, `malloc` takes the slow path: the caller makes a sample in
-//! place of the block (see `heap::sampling`), and the list gets back what was aside, down to the next due block, which
+//! place of the block (see `heap::observed`), and the list gets back what was aside, down to the next due block, which
 //! the second word of the one above leads to. So each sample is made in the very call that would have had its block, however
 //! many are due: which call a block goes to depends on its place in the list, and a call's share of samples on that.
 //! `free` subtracts a block's bytes in a slower function: while sampling is on, the hot part's limit is 0, so the fast path
@@ -22,9 +22,9 @@
 //! The countdown begins at a random distance (`poisson`). A block whose bytes were subtracted may go back to its slab
 //! without being allocated; that changes no other block's probability.
 //!
-//! A thread begins and ends to sample by itself, in its next slow operation after [`set_period`]. Threads that share
-//! caches have no lists of their own: `heap::sampling` counts each of their calls, which miss in closed lists
-//! (heads of null in the gate, [`HotStub::count_misses`](super::HotStub::count_misses) in shared caches).
+//! A thread begins and ends to sample by itself, in its next slow operation after `magazines::sample_every`. Threads that share
+//! caches have no lists of their own: `heap::observed` counts each of their calls, which miss in closed lists
+//! (heads of null in the gate, another table in shared caches).
 //!
 //! Invariants: while sampling is on, blocks in a list or aside were counted once since they came there, and all
 //! others of the cache (withheld, in the depot) were not; list and aside together have as many
@@ -36,61 +36,11 @@ use core::cell::Cell;
 use core::ptr;
 
 use super::depot::DepotChain;
-use super::{Allocated, CACHES, Cache, Use, arrays, guard_draw, magazines};
+use super::draw::{Countdown, period};
+use super::{Allocated, Cache, Use};
 use crate::address_map::CLASS_STEP;
-use crate::os;
-use crate::poisson;
 use crate::remote::Block;
 use crate::size_class::{self, CLASSES};
-use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
-
-/// Bytes from one sample to the next, on average; 0: nothing is sampled.
-static PERIOD: AtomicUsize = AtomicUsize::new(0);
-
-/// Bytes from one sample to the next, on average; 0: nothing is sampled.
-#[inline(always)]
-pub(crate) fn period() -> usize {
-    PERIOD.load(Ordering::Relaxed)
-}
-
-/// Whether some calls are to be looked at that come by the door: those of [`period`], or of `guard_draw`.
-static IS_WATCHED: AtomicBool = AtomicBool::new(false);
-
-/// Whether blocks are sampled, or some guarded.
-#[inline(always)]
-pub(crate) fn is_watched() -> bool {
-    IS_WATCHED.load(Ordering::Relaxed)
-}
-
-/// What is sampled or guarded has changed.
-pub(super) fn watch_again() {
-    IS_WATCHED.store(period() != 0 || guard_draw::is_watched(), Ordering::Relaxed);
-}
-
-/// Samples a block every `bytes` bytes from now on, or none (0). Each thread follows at its next slow operation.
-pub(crate) fn set_period(bytes: usize) {
-    PERIOD.store(bytes, Ordering::Relaxed);
-    watch_again();
-    // What is made meanwhile looks at the period after it is there for all to see, and here it is looked for after that is set.
-    fence(Ordering::SeqCst);
-    arrays::count_calls(bytes != 0);
-    magazines::count_calls(bytes != 0);
-    for cache in CACHES.all() {
-        cache.ask_to_follow_sampling();
-    }
-}
-
-/// Has a gate or a shared cache that was just made count its calls, by `count`, if blocks are sampled.
-pub(super) fn look_again(count: fn(bool)) {
-    fence(Ordering::SeqCst);
-    if period() != 0 {
-        count(true);
-        fence(Ordering::SeqCst);
-        if period() == 0 {
-            count(false);
-        }
-    }
-}
 
 /// What is kept of a class: as long as a [`super::List`], so that one offset leads to both.
 #[repr(C)]
@@ -109,9 +59,8 @@ const _: () = assert!(size_of::<Side>() == CLASS_STEP);
 #[repr(C)]
 pub(crate) struct Sampling {
     /// Bytes to the next sample.
-    left: Cell<usize>,
+    countdown: Countdown,
     sides: [Side; CLASSES],
-    random: Cell<u64>,
     is_on: Cell<bool>,
     /// Whether refills are looked at: for a profile, or to draw guarded blocks (`guard_draw`).
     is_watched: Cell<bool>,
@@ -133,25 +82,12 @@ impl Sampling {
     /// Counts a block of `size` bytes. False: it is to be a sample.
     #[inline(always)]
     pub(crate) fn count(&self, size: usize) -> bool {
-        let left = self.left.get();
-        self.left.set(left.wrapping_sub(size));
-        if left > size {
+        if self.countdown.left() > size {
+            self.countdown.pass(size);
             return true;
         }
-        self.draw();
+        self.countdown.draw(period());
         false
-    }
-
-    #[cold]
-    fn draw(&self) {
-        let mut random = self.random.get();
-        let left = match period() {
-            // Sampling ends just now.
-            0 => usize::MAX / 2,
-            period => poisson::distance(&mut random, period),
-        };
-        self.left.set(left);
-        self.random.set(random);
     }
 
     /// Counts a block of `class` that is about to be handed out without having been in the list. False: a sample is
@@ -182,6 +118,7 @@ impl Cache {
     /// Has refills, and large blocks, looked at from now on, or not.
     pub(super) fn watch(&self, watches: bool) {
         self.sampling.is_watched.set(watches);
+        self.hot.draw_calls(watches);
         self.stash.count_fetches(watches);
     }
 
@@ -204,9 +141,7 @@ impl Cache {
 
     fn begin_sampling(&self) {
         let sampling = &self.sampling;
-        let seed = ptr::from_ref(self).addr() as u64 ^ os::now_ns().rotate_left(32);
-        sampling.random.set(seed | 1);
-        sampling.draw();
+        sampling.countdown.begin(period());
         sampling.is_on.set(true);
         for class in 0..CLASSES {
             let side = &sampling.sides[class];
@@ -288,7 +223,7 @@ impl Cache {
     /// The block is of `class` and a slab of this cache, and free from now on.
     #[inline]
     #[must_use]
-    pub(super) unsafe fn put_listed(&self, class: usize, block: *mut Block) -> bool {
+    pub(crate) unsafe fn put_listed(&self, class: usize, block: *mut Block) -> bool {
         if self.sampling.is_on() {
             // SAFETY: just checked, and as the caller promises.
             return unsafe { self.put_sampled(class * CLASS_STEP, block) };
@@ -330,10 +265,10 @@ impl Cache {
         let (side, list) = (&sampling.sides[class], self.hot.list(class));
         let (mut at, mut left, mut above) = (head, count, ptr::null_mut::<Block>());
         loop {
-            let bytes = sampling.left.get();
+            let bytes = sampling.countdown.left();
             let before = (bytes - 1) / size;
             if before >= left {
-                sampling.left.set(bytes - left * size);
+                sampling.countdown.pass(left * size);
                 return;
             }
             let due = if above.is_null() && before > 0 {
@@ -355,7 +290,7 @@ impl Cache {
             // SAFETY: a free block of the chain, which is this thread's.
             unsafe { Block::set_below(due, ptr::null_mut()) };
             side.due.set(side.due.get() + 1);
-            sampling.draw();
+            sampling.countdown.draw(period());
             left -= before + 1;
             // SAFETY: a linked block of the chain, which is this thread's.
             (above, at) = (due, unsafe { Block::next(due) });

@@ -31,22 +31,12 @@ use crate::os::SYSTEM;
 use crate::purge_delay;
 use crate::size_class::CLASSES;
 use crate::slab::Slab;
-use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use crate::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use crate::ticks;
 
 /// Slabs that the scavenger looks at in one step, and purges.
 const LOOKS: usize = 64;
 const PURGES: usize = 8;
-
-/// How long one thread helps others in a tick, in nanoseconds.
-const BUSY_PATIENCE: u64 = 200_000;
-/// The same where it is quiet itself, and how long it then goes on with its own.
-const QUIET_PATIENCE: u64 = 1_000_000;
-
-/// The tick in which a thread last looked after free memory.
-static LAST_TICK: AtomicU32 = AtomicU32::new(0);
-/// Whether there was more of it.
-static SOMEBODY_WAITS: AtomicBool = AtomicBool::new(false);
 
 const NOTHING: u8 = 0;
 const THIS_PASS: u8 = 1;
@@ -88,19 +78,6 @@ impl Scavenger {
     }
 }
 
-/// Looks after free memory that is no thread's, and after the caches of threads that are quiet, if no other thread has
-/// done so in this tick. `me` is the id of the calling thread's cache, or 0; `is_quiet` if the thread has time.
-/// Returns whether there is more of it.
-pub(super) fn look_after_others(me: u32, now: u32, delay: i32, is_quiet: bool) -> bool {
-    if LAST_TICK.swap(now, Ordering::Relaxed) != now {
-        let runs_wait = chunk::purge_waiting(now);
-        let patience = if is_quiet { QUIET_PATIENCE } else { BUSY_PATIENCE };
-        let others_wait = visit::help(me, now, delay, patience);
-        SOMEBODY_WAITS.store(runs_wait || others_wait, Ordering::Relaxed);
-    }
-    SOMEBODY_WAITS.load(Ordering::Relaxed)
-}
-
 impl Cache {
     /// A bounded step towards giving back the pages of partial slabs that have
     /// been left alone for a purge delay. Called by the slow paths.
@@ -134,12 +111,12 @@ impl Cache {
         }
         self.scavenger.has_withheld.set(false);
         if self.is_quiet() {
-            let until = os::now_ns() + QUIET_PATIENCE;
+            let until = os::now_ns() + visit::QUIET_PATIENCE;
             while self.scavenger.classes_left.get() > 0 && os::now_ns() < until {
                 self.scavenge_step(now, delay);
             }
         }
-        let others_wait = look_after_others(self.id(), now, delay, self.is_quiet());
+        let others_wait = visit::look_after_others(self.id(), now, delay, self.is_quiet());
         let has_work = self.scavenger.has_work() || others_wait || ticks::has_status();
         self.scavenger.were_withheld_first.set(has_work);
         if has_work {

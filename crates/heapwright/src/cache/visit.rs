@@ -23,7 +23,8 @@
 //!   cache it was taken from; they are sent after it when they leave the list;
 //! - *make way*: a cache that is about to take memory that was not used yet gives back what another one's
 //!   stash keeps;
-//! - *help*: the scavenger's steps in caches that have been quiet for long.
+//! - *help*: the scavenger's steps in caches that have been quiet for long;
+//! - *adopt*: a slab of a cache that rests, which has no thread.
 //!
 //! A visitor on a slow path never waits for the lock, so there is no order of locks to keep. (`malloc_trim` waits, and
 //! has no other lock.)
@@ -32,14 +33,14 @@
 
 use core::cell::Cell;
 
-use super::slabs::to_spare;
+use super::slab_lists::to_spare;
 use super::{ASKS, CACHES, Cache, Use, stash};
 use crate::address_map::MAP;
 use crate::chunk;
 use crate::os;
 use crate::registry::exclusive::Member;
 use crate::slab::Slab;
-use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::{self, Visit};
 
 /// Bytes on a stack from which on the thread that pushes takes them home; and where the cache's own thread is
@@ -48,7 +49,7 @@ const BACKLOG: usize = 256 << 10;
 const BACKLOG_OF_ACTIVE: usize = 1 << 20;
 const ACTIVE_MS: i32 = 10;
 /// One slot in so many must be free in a slab that is worth taking over; and where there is memory that was used already.
-pub(super) const SHARE_FREE: usize = 8;
+const SHARE_FREE: usize = 8;
 const SHARE_MOSTLY_FREE: usize = 2;
 /// Slabs that are stolen in one visit, and how many are found elsewhere before the next one.
 const STEALS: usize = 4;
@@ -56,6 +57,14 @@ const SKIPS: u8 = 1;
 /// Caches that a helper looks at, and visits, in one tick.
 const LOOKS: usize = 64;
 const VISITS: usize = 8;
+/// How long one thread helps others in a tick, in nanoseconds.
+const BUSY_PATIENCE: u64 = 200_000;
+/// How long a thread that is quiet goes on with its own, and helps others.
+pub(super) const QUIET_PATIENCE: u64 = 1_000_000;
+/// The tick in which a thread last looked after free memory.
+static LAST_TICK: AtomicU32 = AtomicU32::new(0);
+/// Whether there was more of it.
+static SOMEBODY_WAITS: AtomicBool = AtomicBool::new(false);
 /// The cache that helpers look at next.
 static HELP_NEXT: AtomicU32 = AtomicU32::new(0);
 
@@ -118,6 +127,18 @@ impl Cache {
     pub(crate) fn make_way(&self, units: usize) {
         self.stash.make_way(units);
         self.thief.make_way(self.id(), units);
+    }
+
+    /// A slab of `class` with returned slots that a dead thread can spare, whose tenure is the caller's.
+    pub(super) fn left_over(&self, class: usize) -> Option<Slab<'_>> {
+        // Of a warm cache, which the next thread adopts, only what is mostly left
+        // over: slots in its lists may be of the slab that is taken.
+        let unit = if self.is_warm.get() {
+            self.to_spare(class, SHARE_FREE)
+        } else {
+            self.bins[class].partial.first()
+        };
+        Some(Slab::at(&MAP, unit?, class))
     }
 
     /// A slab of `class` that can be taken over although this cache will go on: one slot in `share` is free.
@@ -255,4 +276,31 @@ pub(super) fn help(me: u32, now: u32, delay: i32, patience: u64) -> bool {
         HELP_NEXT.store(next.wrapping_add(1), Ordering::Relaxed);
     }
     some_have_work
+}
+
+/// Passes a slab of `class` with returned slots of a dead thread's to `take`, with that thread's cache. Returns whether
+/// there is one.
+pub(super) fn adopt(class: usize, take: impl Fn(&Cache, Slab<'_>)) -> bool {
+    CACHES.visit_abandoned(ASKS, |dead| {
+        let found = dead.left_over(class);
+        if let Some(slab) = found {
+            take(dead, slab);
+        }
+        let is_found = found.is_some();
+        dead.let_go();
+        is_found
+    })
+}
+
+/// Looks after free memory that is no thread's, and after the caches of threads that are quiet, if no other thread has
+/// done so in this tick. `me` is the id of the calling thread's cache, or 0; `is_quiet` if the thread has time.
+/// Returns whether there is more of it.
+pub(super) fn look_after_others(me: u32, now: u32, delay: i32, is_quiet: bool) -> bool {
+    if LAST_TICK.swap(now, Ordering::Relaxed) != now {
+        let runs_wait = chunk::purge_waiting(now);
+        let patience = if is_quiet { QUIET_PATIENCE } else { BUSY_PATIENCE };
+        let others_wait = help(me, now, delay, patience);
+        SOMEBODY_WAITS.store(runs_wait || others_wait, Ordering::Relaxed);
+    }
+    SOMEBODY_WAITS.load(Ordering::Relaxed)
 }

@@ -30,8 +30,8 @@
 use core::cell::Cell;
 use core::ptr;
 
+use super::Cache;
 use super::depot::DepotChain;
-use super::{Cache, Use};
 use crate::os;
 use crate::remote::Block;
 
@@ -139,7 +139,7 @@ impl Polls {
 impl Cache {
     /// Withholds all lists.
     pub(super) fn withhold_all(&self) {
-        if self.owned_by() == Use::Heap {
+        if self.is_heap() {
             return;
         }
         for (class, bin) in self.bins.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Guarded blocks of fast mode: a few blocks of a program in production stand between guard pages.
 //!
 //! ```text
-//!   heap::guards   draws a block --> sample(request, draw)  --> one page between two guards, or a span of its own
+//!   heap::drawn    draws a block --> sample(request, draw)  --> one page between two guards, or a span of its own
 //!   door           free, realloc, size: the *block* decides -->  the same records and checks as in mode=debug
 //!   fault          an access to a guard                     -->  one report: block, stacks, thread; then the end
 //!
@@ -22,13 +22,13 @@
 //! blocks up to an eighth of it are guarded. Then: 24 KiB for each thread that had one, 1 KiB for seven blocks, and up to
 //! [`STACKS`] of stacks.
 //!
-//! Called by `heap::guards`, and by `stats`.
+//! Called by `heap::drawn`, and by `stats`.
 
 use core::ptr::{self, NonNull};
 
 use heapwright_record::debug as record;
 
-use crate::cache::guard_draw::Draw;
+use crate::cache::draw::Draw;
 use crate::ids::Slot;
 use crate::options::{self, Hardening, Options};
 use crate::os;

@@ -1,8 +1,8 @@
 //! The process's debug heap: what `malloc` means where `mode=debug`.
 //!
-//! The cold door asks here first. Requests are served; blocks are taken back if they
+//! The table of the debug heap (`heap::modes`) asks here first. Requests are served; blocks are taken back if they
 //! are in a span, or if they are nobody's, which is a finding; other blocks (the C
-//! library's, first-class heaps', those from before) are left to the door.
+//! library's, first-class heaps', those from before) are left to `heap`.
 
 use core::ffi::c_void;
 use core::ptr;

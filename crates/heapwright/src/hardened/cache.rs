@@ -57,8 +57,8 @@ use super::slabs;
 use super::slots::{self, A_UNIT, Free};
 use super::word::{self, CANARY, IN_RING, MOST_SLACK};
 use crate::address_map::{self, CLASS_STEP, Entry, HARDENED, MAP, SLAB_KINDS};
-use crate::cache::guard_draw::is_early;
-use crate::cache::{Hardness, Hot, HotStub};
+use crate::cache::draw::is_early;
+use crate::cache::{Hot, HotStub, Serve};
 use crate::chunk;
 use crate::os::{self, Memory, SYSTEM, prefetch};
 use crate::request::Origin;
@@ -330,18 +330,13 @@ impl Cache {
     /// The calling thread's cache, by its fast word, which leads to a hardened stub.
     #[inline(always)]
     pub(super) fn of(hot: &Hot) -> &'static Self {
-        debug_assert!(hot.hardness() != Hardness::None);
         // SAFETY: a hardened stub is the first field of a cache, and caches are never freed.
         unsafe { &*ptr::from_ref(hot).cast::<Self>() }
     }
 
-    /// What a thread's fast word leads to.
-    pub(crate) fn stub(&self) -> *mut u8 {
-        ptr::from_ref(&self.stub).cast_mut().cast()
-    }
-
-    /// A cache for the calling thread: an ended thread's, or a new one. `None`: there is no memory.
-    pub(crate) fn adopt_or_make() -> Option<&'static Self> {
+    /// A cache for the calling thread, whose calls `serve` serves: an ended thread's, or a new one. `None`: there
+    /// is no memory.
+    pub(crate) fn adopt_or_make(serve: &'static Serve) -> Option<&'static Self> {
         let mut area = CACHES.lock();
         // SAFETY: null, or a cache, which is never freed.
         if let Some(cache) = unsafe { area.unused.as_ref() } {
@@ -377,7 +372,7 @@ impl Cache {
         // SAFETY: fresh memory, which reads as zero: a cache without places. No other thread knows
         // it.
         let cache = unsafe { &mut *made };
-        cache.begin(at.wrapping_add(size_of::<Self>()).cast(), shape);
+        cache.begin(serve, at.wrapping_add(size_of::<Self>()).cast(), shape);
         IN_USE.fetch_add(1, Ordering::Relaxed);
         cache.older = area.newest;
         area.newest = made;
@@ -387,8 +382,8 @@ impl Cache {
     }
 
     /// Fills in a cache that reads as zero.
-    fn begin(&mut self, mut places: *mut Place, shape: Shape) {
-        self.stub.become_hardened(shape.full);
+    fn begin(&mut self, serve: &'static Serve, mut places: *mut Place, shape: Shape) {
+        self.stub.become_hardened(serve);
         self.reach = if shape.full { REACH * PLACE as i32 } else { 0 };
         for (class, ring) in self.rings.iter_mut().enumerate() {
             let (stays, size) = (first_stays(class, shape), size_class::size(class) as u32);

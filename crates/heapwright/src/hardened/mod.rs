@@ -29,8 +29,7 @@
 //!
 //! Invariants: nothing that the heap goes by lies in the window or at a known distance from it; settings are read-only.
 //!
-//! Called by `heap`: its door, its fast paths where the thread's hot part is a hardened stub, its start and its part in a
-//! fork.
+//! Called by `heap`: its tables for hardened stubs (`modes`), its start and its part in a fork.
 
 mod cache;
 mod judge;
@@ -49,7 +48,7 @@ use core::iter;
 use core::ptr::{self, NonNull};
 
 use crate::address_map::{Entry, HARDENED, HARDENED_EMPTY, HARDENED_GROUPS, Kind, MAP};
-use crate::cache::{Hardness, Hot};
+use crate::cache::Hot;
 use crate::chunk;
 use crate::describe::{self, BlockState, Description, Front, Reader};
 use crate::options::{Hardening, Options};
@@ -155,9 +154,8 @@ pub(crate) fn malloc_medium<const FROM: u8>(size: usize, hot: &Hot) -> *mut u8 {
 
 /// Whether [`malloc`] and [`malloc_medium`] serve requests with an alignment. (In C++ one says who makes the block.)
 #[inline(always)]
-pub(crate) fn is_plain<const FROM: u8>(align: usize) -> bool {
-    let most =
-        if matches!(Origin::of::<FROM>(), Origin::New | Origin::NewArray) { 1 } else { MIN_ALIGN };
+pub(crate) fn is_plain(origin: Origin, align: usize) -> bool {
+    let most = if matches!(origin, Origin::New | Origin::NewArray) { 1 } else { MIN_ALIGN };
     align <= most
 }
 
@@ -183,30 +181,25 @@ fn malloc_changed<const FROM: u8>(size: usize, hot: &Hot, changed: *mut u8) -> *
     }
 }
 
-/// Frees a block of `unit` if the thread's hot part is a hardened stub and all is as it should be; `told` is what the call
-/// says of its size. False: the door must look.
+/// Frees a block of `unit` if all is as it should be. The thread's hot part is a hardened stub; `told` is what the call
+/// says of its size. False: the slow way must look.
 ///
 /// # Safety
 ///
 /// As `free`; `unit` is the window's unit that the address lies in, or beyond.
 #[inline(always)]
-pub(crate) unsafe fn free<const FROM: u8>(
+pub(crate) unsafe fn free<const FROM: u8, const FULL: bool>(
     block: *mut u8,
     hot: &Hot,
     unit: usize,
     told: Option<usize>,
 ) -> bool {
-    match hot.hardness() {
-        Hardness::None => false,
-        // SAFETY: the caller gives the block away, if it is one.
-        Hardness::Light => unsafe { Cache::of(hot).free::<FROM, false>(block, unit, told) },
-        // SAFETY: the caller gives the block away, if it is one.
-        Hardness::Full => unsafe { Cache::of(hot).free::<FROM, true>(block, unit, told) },
-    }
+    // SAFETY: the caller gives the block away, if it is one.
+    unsafe { Cache::of(hot).free::<FROM, FULL>(block, unit, told) }
 }
 
 /// Frees a block that [`free`] does not take, if all is as it should be but that it is long, or that the thread has freed many
-/// of its class. False: the door must look.
+/// of its class. False: the slow way must look.
 ///
 /// # Safety
 ///
@@ -219,8 +212,7 @@ pub(crate) unsafe fn free_slowly<const FROM: u8>(
     told: Option<usize>,
 ) -> bool {
     // SAFETY: the caller gives the block away, if it is one.
-    hot.hardness() != Hardness::None
-        && unsafe { Cache::of(hot).free_slowly::<FROM>(block, unit, told) }
+    unsafe { Cache::of(hot).free_slowly::<FROM>(block, unit, told) }
 }
 
 /// The class whose slots hold `size` bytes, which are not 0, and a canary. `None`: a large block.

@@ -1,20 +1,47 @@
-//! What a program says of the whole heap: give memory back, have less address space; and
-//! whether an address is the heap's.
+//! What a program says of the heap as a whole, and heaps of its own.
 //!
-//! Called by the C layer (`malloc_trim`, `setrlimit`, `mlockall`).
+//! ```text
+//!   control       is an address the heap's; give memory back; have less address space
+//!   Heap          a cache with a lock in place of a thread, given back all at once
+//!   move blocks   for each block that the program can move:
+//!                   should_move(block)         its slab is one of those that could be emptied (`cache::density`)
+//!                   malloc_uncached(size)      a free slot of a slab that stays
+//!                   ... copies, and changes its pointers
+//!                   free_uncached(block)       back to its slab at once; a slab without blocks is given up
+//! ```
+//!
+//! A first-class heap may be used by any thread; users take turns. A block may be freed through its
+//! heap or through plain `free`, from any thread: the block's record says whose it is. Destroying a
+//! heap gives every block back without visiting one, in time proportional to its slabs and large
+//! blocks. Destroyed heaps' caches are recycled by the next heap, ids included.
+//!
+//! To move a block, `malloc` would hand out the block that was freed last, which may lie in a slab
+//! that is to be emptied, and `free` would keep the block in a list. So both are done on the slabs
+//! themselves, past the thread's lists. Where calls are traced, counted, debugged or passed on,
+//! these functions are `malloc` and `free`, and nothing should be moved.
+//!
+//! Called by programs, and by the C layer (`malloc_trim`, `setrlimit`, `mlockall`, `hw_heap_*`,
+//! `hw_should_move` and jemalloc's `MALLOCX_TCACHE_NONE`).
 
-use super::start::{self, Mine};
-use super::{foreign, own_word, shared};
-use crate::address_map::{Kind, MAP};
-use crate::cache::{self, CACHES, Use, magazines};
+use core::ptr;
+
+use super::foreign::{self, Found};
+use super::words::{self, Own};
+use super::{drawn, fast, large, shared, start};
+use crate::address_map::{COMMON, Kind, MAP};
+use crate::cache::{self, CACHES, Cache, Use, central, counters, density, magazines};
 use crate::chunk;
 use crate::hardened;
 use crate::libc_block;
+use crate::misuse::{self, Call};
 use crate::options::{self, Hardening};
 use crate::os;
-use crate::request::{MALLOC, Origin, Request};
+use crate::registry::exclusive::Member;
+use crate::request::{MALLOC, Origin, Request, Return};
 use crate::size_class;
-use crate::sync;
+use crate::slab::Slab;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{self, Lock};
 
 /// Whether an address lies in a block (in use or cached) of this process's
 /// heaps. Constant time; any address may be asked about.
@@ -49,14 +76,14 @@ pub fn take_over() {
     libc_block::record();
     let takes_stacks = super::guarding() || options::samples();
     if super::debugging() || hardens() || takes_stacks || options::detailed() {
-        let _ = start::mine();
+        let _ = start::begin();
     } else {
         os::begin();
     }
 }
 
-/// How many bytes a block would have that is asked for so. `align` is a power of two. `None`: there can be none so
-/// large. Constant time.
+/// How many bytes a block would have that is asked for so. `align` is a power of two. `None`: there
+/// can be none so large. Constant time.
 ///
 /// ```
 /// assert_eq!(heapwright::heap::good_size(100, 1), Some(112));
@@ -78,8 +105,8 @@ pub fn good_size(size: usize, align: usize) -> Option<usize> {
     }
 }
 
-/// Whether the process runs with the hardened heap. Reads the options, if nobody has before: the C layer asks when it is
-/// loaded, to know calls apart.
+/// Whether the process runs with the hardened heap. Reads the options, if nobody has before: the C
+/// layer asks when it is loaded, to know calls apart.
 ///
 /// ```
 /// assert!(!heapwright::heap::hardens());
@@ -89,8 +116,8 @@ pub fn hardens() -> bool {
     options::get().hardening != Hardening::Off
 }
 
-/// Whether the process is to keep blocks of different tokens apart (`mode=hardened:full`). Reads the options as [`hardens`]
-/// does.
+/// Whether the process is to keep blocks of different tokens apart (`mode=hardened:full`). Reads
+/// the options as [`hardens`] does.
 ///
 /// ```
 /// assert!(!heapwright::heap::keeps_tokens_apart());
@@ -100,8 +127,9 @@ pub fn keeps_tokens_apart() -> bool {
     options::get().hardening == Hardening::Full
 }
 
-/// Whether a block becomes one of a token's group if it is made `size` bytes long: it is in none, and will be a slot. Then a
-/// new block is to be made with the token, where the process [keeps these apart](keeps_tokens_apart).
+/// Whether a block becomes one of a token's group if it is made `size` bytes long: it is in none,
+/// and will be a slot. Then a new block is to be made with the token, where the process [keeps
+/// these apart](keeps_tokens_apart).
 ///
 /// ```
 /// assert!(!heapwright::heap::comes_into_a_group(core::ptr::null(), 100));
@@ -111,8 +139,9 @@ pub fn comes_into_a_group(block: *const u8, size: usize) -> bool {
     hardened::comes_into_a_group(block, size)
 }
 
-/// The process is about to end: the hardened heap looks at what it can look at in some milliseconds. Called once, by the
-/// thread that ends the process, after the program's own handlers.
+/// The process is about to end: the hardened heap looks at what it can look at in some
+/// milliseconds. Called once, by the thread that ends the process, after the program's own
+/// handlers.
 ///
 /// Only a C layer that sees the end calls this, and only while it [`hardens`].
 pub fn hardened_at_exit() {
@@ -135,16 +164,17 @@ pub fn hardened_at_exit() {
 /// ```
 pub fn trim(keep: usize) -> bool {
     let mut given = 0;
-    let mine = start::mine();
+    start::ensure_started();
+    let mine = words::cache();
     for cache in CACHES.all() {
         // One lock at a time: two threads may trim at once.
-        if let Mine::Cache(mine) = mine
+        if let Some(mine) = mine
             && mine.id() == cache.id()
         {
             let _order = mine.enter();
             mine.release_free();
             given += mine.purge_slabs();
-        } else if cache.owned_by() == Use::Heap {
+        } else if cache.is_heap() {
             let _order = cache.lock.lock();
             cache.release_free();
             given += cache.purge_slabs();
@@ -163,7 +193,7 @@ pub fn trim(keep: usize) -> bool {
         given += magazines::purge_all();
     }
     if hardened::is_on() && !sync::is_interrupted() {
-        given += hardened::trim(own_word::hardened());
+        given += hardened::trim(words::hardened());
     }
     given += chunk::purge_all(keep);
     given > 0
@@ -200,4 +230,294 @@ pub fn limit_address_space(most: usize) {
 /// ```
 pub fn give_up_reserve(most: usize) {
     magazines::lower_limits(|| chunk::give_up_reserve(most));
+}
+
+/// Frees a block for `realloc(block, 0)`.
+///
+/// # Safety
+///
+/// As `free`.
+///
+/// ```
+/// let block = heapwright::heap::malloc(10);
+/// // SAFETY: allocated above, freed once.
+/// unsafe { heapwright::heap::realloc_to_nothing(block) };
+/// ```
+pub unsafe fn realloc_to_nothing(block: *mut u8) {
+    let (hot, what) = (words::hot(), Return::new(Call::Realloc, Origin::Malloc, None, None));
+    // SAFETY: the caller gives the block away, if it is one.
+    unsafe { hot.serve().take_back(block, hot, what) }
+}
+
+/// A heap of one's own. Used by address; see [`Heap::create`].
+#[repr(transparent)]
+pub struct Heap(Cache);
+
+struct Vacant(*mut Cache);
+
+// SAFETY: leads to caches, which any thread may reach.
+unsafe impl Send for Vacant {}
+
+static VACANT: Lock<Vacant> = Lock::new(Vacant(ptr::null_mut()));
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+
+/// First-class heaps that exist now.
+pub(crate) fn live() -> usize {
+    LIVE.load(Ordering::Relaxed)
+}
+
+impl Heap {
+    /// Makes an empty heap. Null where there is no memory.
+    ///
+    /// ```
+    /// use heapwright::heap::Heap;
+    /// let heap = Heap::create();
+    /// assert!(!heap.is_null());
+    /// // SAFETY: the heap exists.
+    /// let block = unsafe { Heap::alloc(heap, 100, 16, true) };
+    /// assert!(!block.is_null());
+    /// // SAFETY: the heap exists; none of its blocks is used any more.
+    /// unsafe { Heap::destroy(heap) };
+    /// ```
+    #[must_use]
+    pub fn create() -> *mut Self {
+        if !start::ensure_started() {
+            return ptr::null_mut();
+        }
+        let mut vacant = VACANT.lock();
+        // SAFETY: null, or a cache, which is never freed.
+        let cache = match unsafe { vacant.0.as_ref() } {
+            Some(cache) => {
+                vacant.0 = cache.abandoned().load(Ordering::Relaxed);
+                Some(cache)
+            }
+            None => CACHES.make_new(|cache| cache.become_heap(Use::Heap)),
+        };
+        drop(vacant);
+        let Some(cache) = cache else { return ptr::null_mut() };
+        LIVE.fetch_add(1, Ordering::Relaxed);
+        ptr::from_ref(cache).cast_mut().cast()
+    }
+
+    /// Allocates a block in the heap. Null where there is no memory, or `align`
+    /// is no power of two.
+    ///
+    /// # Safety
+    ///
+    /// The heap exists.
+    #[must_use]
+    pub unsafe fn alloc(heap: *mut Self, size: usize, align: usize, zeroed: bool) -> *mut u8 {
+        if size > isize::MAX as usize || !align.is_power_of_two() || align > isize::MAX as usize {
+            return ptr::null_mut();
+        }
+        // SAFETY: by the contract the heap exists; it is a cache.
+        let cache = unsafe { &(*heap).0 };
+        let request = Request { size, align, zero: zeroed, origin: Origin::Malloc };
+        let order = cache.lock.lock();
+        let block = large::allocate_from(cache, request);
+        if options::detailed() && !block.is_null() {
+            // SAFETY: the block was just made, and is not null.
+            let usable = unsafe { foreign::usable_size(block) };
+            counters::allocation(&cache.counters, size, usable);
+        }
+        drop(order);
+        drawn::note_made(block, request);
+        block
+    }
+
+    /// Frees a block of the heap; null does nothing. A block of another heap
+    /// ends the process with one line that says so.
+    ///
+    /// # Safety
+    ///
+    /// The heap exists; the block is in use, and nobody uses it afterwards.
+    pub unsafe fn free(heap: *mut Self, block: *mut u8) {
+        // SAFETY: by the contract the heap exists; caches are never freed.
+        let cache: &'static Cache = unsafe { &*heap.cast::<Cache>() };
+        // SAFETY: the block is in use, and nobody uses it afterwards, as the caller promises.
+        unsafe { free_of_heap(cache, block) };
+    }
+
+    /// Gives the heap and all its blocks back. Null does nothing.
+    ///
+    /// # Safety
+    ///
+    /// The heap exists, and nobody uses it or a block of it afterwards.
+    pub unsafe fn destroy(heap: *mut Self) {
+        // SAFETY: null, or by the contract a heap, whose cache is never freed.
+        let Some(cache) = (unsafe { heap.cast::<Cache>().as_ref() }) else { return };
+        drawn::note_destroyed(cache.id());
+        let order = cache.lock.lock();
+        while let Some(unit) = cache.large.first() {
+            cache.large.remove(&MAP, unit);
+            let was_there = large::free(unit, |_, _| false);
+            debug_assert!(was_there);
+        }
+        cache.give_all_slabs();
+        drop(order);
+        let mut vacant = VACANT.lock();
+        cache.abandoned().store(vacant.0, Ordering::Relaxed);
+        vacant.0 = ptr::from_ref(cache).cast_mut();
+        LIVE.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Frees a block that must be of `heap`.
+///
+/// # Safety
+///
+/// The block is in use, and nobody uses it afterwards.
+unsafe fn free_of_heap(heap: &'static Cache, block: *mut u8) {
+    if block.is_null() {
+        return;
+    }
+    let address = block.addr();
+    let (owner, usable) = match foreign::find(Call::HeapFree, address) {
+        Found::Slot { owner, class } => (owner, size_class::size(class)),
+        Found::Large { unit } => {
+            (MAP.record(unit).heap.load(Ordering::Relaxed), large::usable(unit))
+        }
+        Found::Foreign => foreign::refuse(Call::HeapFree, address),
+    };
+    if owner != heap.id() {
+        misuse::wrong_heap(Call::HeapFree, address, usable);
+    }
+    let hot = words::hot();
+    // SAFETY: the block is in use, and nobody uses it afterwards, as the caller promises.
+    unsafe { hot.serve().take_back(block, hot, Return::PLAIN) };
+}
+
+/// Holds the locks of heaps across a fork.
+pub(super) fn before_fork() {
+    VACANT.acquire();
+}
+
+/// Gives the locks back on either side of a fork.
+///
+/// # Safety
+///
+/// Follows [`before_fork`] in the forking thread or its copy in the child.
+pub(super) unsafe fn after_fork() {
+    // SAFETY: by the contract this thread (or the one it is a copy of) holds it.
+    unsafe { VACANT.release() };
+}
+
+/// Whether slots may be taken from slabs and given back to them past the caches.
+fn is_direct() -> bool {
+    words::is_direct() && !sync::is_interrupted()
+}
+
+/// Whether the memory of `block` would become free sooner if the program moved the block: whether
+/// it lies in one of the slabs, the sparsest of their size class, that could be emptied into free
+/// slots of the others.
+///
+/// Asked by the thread that allocates: it moves blocks among its own slabs, or, where threads share
+/// caches, among the common ones. False for all other blocks: other threads', first-class heaps',
+/// other allocators', samples of a heap profile; and for sizes of whole pages, whose memory goes
+/// back by itself. Any address may be asked about.
+///
+/// The answer is advice: it goes by a survey of the heap that is 100 ms old, or more where a survey
+/// takes more than a hundredth of that. Each survey is made by a call of this function, and takes
+/// some 20 ns for each 64 KiB of the heap without the inner parts of large blocks; else the time is
+/// constant. No more than four threads with caches of their own get answers at a time.
+///
+/// # Examples
+///
+/// ```
+/// use heapwright::heap;
+/// let mut block = heap::malloc(100);
+/// if heap::should_move(block) {
+///     let new = heap::malloc_uncached(100);
+///     // SAFETY: both have 100 bytes.
+///     unsafe { core::ptr::copy_nonoverlapping(block, new, 100) };
+///     // SAFETY: nobody uses it any more.
+///     unsafe { heap::free_uncached(block) };
+///     block = new;
+/// }
+/// # unsafe { heap::free(block) };
+/// ```
+#[must_use]
+pub fn should_move(block: *const u8) -> bool {
+    let (unit, entry) = MAP.lookup(block.addr());
+    let Kind::Slab(class) = entry.kind() else { return false };
+    if !is_direct() {
+        return false;
+    }
+    let mine = match words::get() {
+        Own::Cache(cache) => cache.id(),
+        Own::Shared(_) | Own::ByCpu => COMMON,
+        Own::Exited | Own::Hardened(_) | Own::Nothing => return false,
+    };
+    entry.owner() == mine && density::is_sparse(mine, unit, class)
+}
+
+/// Allocates as `malloc` does, but where a moved block should lie: in a free slot of a slab that is
+/// not worth being emptied. Where there is none, and for blocks over 32 KiB, it is `malloc`.
+///
+/// Takes longer than `malloc`: up to 64 slabs are looked at. Where [`should_move`] was not asked
+/// lately, it is `malloc`. A heap profile takes a block that is moved for the one that it was, but
+/// for those that are `malloc`'s. Returns null, with `errno` set, if there is no memory.
+///
+/// # Examples
+///
+/// ```
+/// let block = heapwright::heap::malloc_uncached(100);
+/// assert!(!block.is_null());
+/// # unsafe { heapwright::heap::free(block) };
+/// ```
+#[must_use]
+pub fn malloc_uncached(size: usize) -> *mut u8 {
+    let request = Request { size, align: 1, zero: false, origin: Origin::of::<MALLOC>() };
+    if let Some(class) = request.class().filter(|_| is_direct()) {
+        let block = match words::get() {
+            Own::Cache(cache) => {
+                let _order = cache.enter();
+                cache.alloc_dense(class)
+            }
+            Own::Shared(_) | Own::ByCpu => central::alloc_dense(class),
+            Own::Exited | Own::Hardened(_) | Own::Nothing => None,
+        };
+        if let Some(block) = block {
+            return block;
+        }
+    }
+    fast::malloc(size)
+}
+
+/// Gives a block back as `free` does, but to its slab at once, and not to a list of the thread's.
+///
+/// Blocks that belong to another thread's cache go where `free` sends them.
+///
+/// # Safety
+///
+/// As [`free`](fn@super::free): the block is of this heap, in use, and used no more.
+///
+/// # Examples
+///
+/// ```
+/// let block = heapwright::heap::malloc(100);
+/// // SAFETY: the block is ours, and freed once.
+/// unsafe { heapwright::heap::free_uncached(block) };
+/// ```
+pub unsafe fn free_uncached(block: *mut u8) {
+    let (unit, entry) = MAP.lookup(block.addr());
+    if let Kind::Slab(class) = entry.kind()
+        && is_direct()
+        && let Some((_, 0)) = Slab::at(&MAP, unit, class).locate(block.addr())
+    {
+        match words::get() {
+            Own::Cache(cache) if cache.id() == entry.owner() => {
+                let _order = cache.enter();
+                // SAFETY: the caller gives the block of this class away, which it uses no more.
+                if unsafe { cache.put_if_mine(class, block.cast()) } {
+                    return;
+                }
+            }
+            // SAFETY: the caller gives the block away, which lies in a common slab of this class.
+            _ if entry.owner() == COMMON && unsafe { central::put(class, block.cast()) } => return,
+            _ => {}
+        }
+    }
+    // SAFETY: as the caller promises.
+    unsafe { fast::free(block) };
 }

@@ -6,50 +6,41 @@
 //!          slot start? push; count
 //! ```
 //!
-//! Everything else is a tail call, with the arguments still in the registers they came in:
+//! Everything else is a tail call, with the arguments still in the registers they came in, and
+//! nearly all by the table that the hot part leads to (`Serve`; the tables are in `start`):
 //!
 //! ```text
 //! malloc
 //! |- list has a block                        pop                          here
-//! |- list is empty: `missed`
-//! |  |- the thread's own cache               exclusive::missed -> Cache::refill
-//! |  |- a shared cache                       shared::missed -> Magazines
-//! |  |- the CPU's arrays (head < 0)          per_cpu::malloc
-//! |  '- no cache yet, or looked at           door::malloc_cold -> allocate
-//! '- beyond the linear classes               malloc_medium, or door::malloc_cold -> large
+//! |- head < 0: the CPU's arrays              cpu::malloc
+//! |- list is empty                           table: malloc
+//! '- beyond the slabs' classes               table: large
 //!
 //! free
 //! |- of this thread's cache                  push                         here
-//! |  '- the list is too long                 door::overflow -> Cache::overflow
-//! |- common, by the CPU's arrays             per_cpu::free
-//! |- common, by a shared cache               shared::free -> Magazines
+//! |  '- the list is too long                 own::overflow
+//! |- common, by the CPU's arrays             cpu::free
+//! |- common, by a shared cache               shared::free
 //! |- of the outgoing batch's owner           cache::send_along
-//! '- else                                    door::free_cold
-//!    |- of another cache                     Cache::free_remote, first of a batch
-//!    |- of a first-class heap, a large one   first_class, large
-//!    '- foreign, or no block                 foreign, misuse
+//! '- else                                    table: free, unknown, give_back
 //! ```
+//!
+//! What else a call says (its size, its alignment, who makes it) goes along as a constant, or in
+//! the register in which it came.
+//!
+//! Called by the C layer and the adapters.
 
+use super::words::hot;
+use super::{cpu, own, shared};
 use crate::address_map::CLASS_STEP;
 use crate::cache::arrays::Gate;
-use crate::cache::{self, Hardness, Hot, OnMiss, Residue};
-use crate::hardened;
-use crate::os::tls;
+use crate::cache::{self, Hot, Residue};
 use crate::remote::Block;
+use crate::request::{ALIGNED, MALLOC, Origin, Said};
 use crate::size_class::{self, LINEAR_MAX, MIN_ALIGN, SLAB_MAX, UNIT};
-
-use super::{SENTINEL, door, exclusive, per_cpu, sampling, shared};
-use crate::request::{ALIGNED, MALLOC};
 
 // A linear class's list is where the request's size says.
 const _: () = assert!(CLASS_STEP == MIN_ALIGN);
-
-#[inline(always)]
-pub(super) fn hot() -> &'static Hot {
-    // SAFETY: the fast word leads to the sentinel, to the hot part of this thread's cache, to
-    // the stub of a shared cache, or to the gate's; none of the four is ever freed.
-    unsafe { &*tls::fast((&raw const SENTINEL).cast()).cast::<Hot>() }
-}
 
 /// Allocates `size` bytes, aligned to 16.
 ///
@@ -71,8 +62,8 @@ pub fn malloc(size: usize) -> *mut u8 {
         // SAFETY: checked above: the offset of one of the linear classes' lists.
         match unsafe { hot.list_at(offset) }.pop_open() {
             Ok(block) => block.cast(),
-            Err(true) => per_cpu::malloc(size, Gate::of(hot), offset),
-            Err(false) => missed(size, hot, offset),
+            Err(true) => cpu::malloc(size, Gate::of(hot), offset),
+            Err(false) => (hot.serve().malloc)(size, hot, offset),
         }
     } else {
         malloc_medium(size)
@@ -100,21 +91,23 @@ pub fn malloc_fast(size: usize) -> *mut u8 {
     }
 }
 
-/// [`malloc_fast`] for all sizes; the class takes a few instructions more.
+/// [`malloc_fast`] for all sizes; the class takes a few instructions more. Large blocks are not
+/// made faster elsewhere, so null is no memory for these.
 ///
 /// ```
-/// let block = heapwright::heap::malloc_medium_fast(10_000);
+/// use heapwright::heap::{self, NEW};
+/// let block = heap::malloc_medium_fast::<NEW>(10_000);
 /// // SAFETY: null, or a block of our own.
 /// unsafe { heapwright::heap::free(block) };
 /// ```
 #[inline(always)]
 #[must_use]
-pub fn malloc_medium_fast(size: usize) -> *mut u8 {
+pub fn malloc_medium_fast<const FROM: u8>(size: usize) -> *mut u8 {
     let hot = hot();
     if size.wrapping_sub(1) < SLAB_MAX {
         return hot.list(size_class::of(size)).pop().cast();
     }
-    large_quickly(size, hot)
+    (hot.serve().large)(size, hot, Origin::of::<FROM>())
 }
 
 /// A block for `last + 1` bytes; null where the list is empty.
@@ -135,98 +128,34 @@ pub(super) fn malloc_medium(size: usize) -> *mut u8 {
         let (hot, class) = (hot(), size_class::of(size));
         return match hot.list(class).pop_open() {
             Ok(block) => block.cast(),
-            Err(true) => per_cpu::malloc(size, Gate::of(hot), class * CLASS_STEP),
-            Err(false) => missed(size, hot, class * CLASS_STEP),
+            Err(true) => cpu::malloc(size, Gate::of(hot), class * CLASS_STEP),
+            Err(false) => (hot.serve().malloc)(size, hot, class * CLASS_STEP),
         };
     }
-    malloc_large(size, hot())
-}
-
-/// Sizes of large blocks.
-#[inline(never)]
-fn malloc_large(size: usize, hot: &Hot) -> *mut u8 {
-    match exclusive::large(size, hot) {
-        Some(block) => block,
-        None => malloc_large_shared(size, hot),
-    }
-}
-
-/// [`malloc_large`] for threads whose own cache keeps no such run.
-#[inline(never)]
-fn malloc_large_shared(size: usize, hot: &Hot) -> *mut u8 {
-    if hot.on_miss() == OnMiss::PerCpu {
-        return per_cpu::malloc_large(size, Gate::of(hot));
-    }
-    let block = shared::large(size, hot);
-    if block.is_null() { door::malloc_cold::<MALLOC>(size) } else { block }
-}
-
-/// A large block of `size` bytes from a run that the thread's cache, or the one it shares, keeps; else null.
-#[inline(always)]
-fn large_quickly(size: usize, hot: &Hot) -> *mut u8 {
-    match exclusive::large(size, hot) {
-        Some(block) => block,
-        None if hot.on_miss() == OnMiss::Door => core::ptr::null_mut(),
-        None => shared::large(size, hot),
-    }
+    let hot = hot();
+    (hot.serve().large)(size, hot, Origin::Malloc)
 }
 
 /// [`malloc_medium`] for callers that give an alignment, if only a small one.
 #[inline(never)]
 fn malloc_medium_aligned<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
+    let hot = hot();
     if size.wrapping_sub(1) < SLAB_MAX {
-        let (hot, class) = (hot(), size_class::of(size));
+        let class = size_class::of(size);
         match hot.list(class).pop_open() {
             Ok(block) => return block.cast(),
-            Err(true) => return per_cpu::malloc(size, Gate::of(hot), class * CLASS_STEP),
-            Err(false) => return missed_from::<FROM>(size, align, hot, class * CLASS_STEP),
+            Err(true) => return cpu::malloc(size, Gate::of(hot), class * CLASS_STEP),
+            Err(false) => {}
         }
     }
-    let block = large_quickly(size, hot());
-    if block.is_null() { door::malloc_aligned_cold::<FROM>(size, align) } else { block }
+    missed::<FROM>(size, align, false, hot)
 }
 
-/// A request of `size` bytes whose list in `hot`, at `offset`, is empty.
-#[inline(never)]
-fn missed(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
-    // The hardened heap's own fast path is for sizes that lead to their class without a table.
-    if size > LINEAR_MAX && hot.hardness() != Hardness::None {
-        return hardened::malloc_medium::<MALLOC>(size, hot);
-    }
-    missed_here(size, hot, offset)
-}
-
-/// [`missed`], for a caller that is jumped to itself, and a size of a linear class.
+/// A call that is not `malloc`'s, or has an alignment, or is to be zeroed, where the lists do not
+/// serve it.
 #[inline(always)]
-pub(super) fn missed_here(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
-    // First, because with a shared cache every call comes here, and with the hardened heap.
-    if hot.misses_to_shared() {
-        return shared::missed(size, hot, offset);
-    }
-    match hot.hardness() {
-        Hardness::None => exclusive::missed(size, hot, offset),
-        Hardness::Light => hardened::malloc::<MALLOC, false>(size, hot),
-        Hardness::Full => hardened::malloc::<MALLOC, true>(size, hot),
-    }
-}
-
-/// [`missed`] for a call that gives a small alignment, or none (1).
-#[inline(never)]
-fn missed_from<const FROM: u8>(size: usize, align: usize, hot: &Hot, offset: usize) -> *mut u8 {
-    if hot.misses_to_shared() {
-        return shared::missed(size, hot, offset);
-    }
-    match hot.hardness() {
-        Hardness::Light | Hardness::Full if !hardened::is_plain::<FROM>(align) => {
-            door::malloc_aligned_cold::<FROM>(size, align)
-        }
-        Hardness::Light | Hardness::Full if size > LINEAR_MAX => {
-            hardened::malloc_medium::<FROM>(size, hot)
-        }
-        Hardness::Light => hardened::malloc::<FROM, false>(size, hot),
-        Hardness::Full => hardened::malloc::<FROM, true>(size, hot),
-        Hardness::None => exclusive::missed_from::<FROM>(size, align, hot, offset),
-    }
+fn missed<const FROM: u8>(size: usize, align: usize, zero: bool, hot: &Hot) -> *mut u8 {
+    (hot.serve().allocate)(size, align, zero, Origin::of::<FROM>(), hot)
 }
 
 /// Allocates `size` zeroed bytes, aligned to 16.
@@ -256,9 +185,9 @@ pub fn calloc(size: usize) -> *mut u8 {
 #[inline(never)]
 fn calloc_medium<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
     let is_listed = align <= MIN_ALIGN && size <= SLAB_MAX;
-    let block = if is_listed { malloc_medium_fast(size) } else { core::ptr::null_mut() };
+    let block = if is_listed { malloc_medium_fast::<FROM>(size) } else { core::ptr::null_mut() };
     if block.is_null() {
-        return door::calloc_aligned_cold::<FROM>(size, align);
+        return missed::<FROM>(size, align, true, hot());
     }
     // SAFETY: the block has room for `size` bytes.
     unsafe { block.write_bytes(0, size) };
@@ -303,15 +232,16 @@ pub fn malloc_aligned_for<const FROM: u8>(size: usize, align: usize) -> *mut u8 
         // SAFETY: checked above: the offset of one of the linear classes' lists.
         match unsafe { hot.list_at(offset) }.pop_open() {
             Ok(block) => block.cast(),
-            Err(true) => per_cpu::malloc(size, Gate::of(hot), offset),
-            Err(false) => missed_from::<FROM>(size, align, hot, offset),
+            Err(true) => cpu::malloc(size, Gate::of(hot), offset),
+            Err(false) => missed::<FROM>(size, align, false, hot),
         }
     } else {
         malloc_medium_aligned::<FROM>(size, align)
     }
 }
 
-/// The fast path of [`malloc_aligned`] alone, for alignments above 16: null where that is not enough.
+/// The fast path of [`malloc_aligned`] alone, for alignments above 16: null where that is not
+/// enough.
 ///
 /// ```
 /// let block = heapwright::heap::malloc_aligned_fast(100, 64);
@@ -330,22 +260,14 @@ pub fn malloc_aligned_fast(size: usize, align: usize) -> *mut u8 {
 /// [`malloc_aligned_for`] for an alignment that not every class has.
 #[inline(never)]
 fn malloc_aligned_above<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
+    let hot = hot();
     if let Some(class) = size_class::of_aligned(size, align) {
-        let hot = hot();
-        // The rare ways out of an empty list are all the door's.
         let block = hot.list(class).pop();
         if !block.is_null() {
             return block.cast();
         }
-        if hot.on_miss() == OnMiss::Door {
-            return exclusive::missed_from::<FROM>(size, align, hot, class * CLASS_STEP);
-        }
-    } else if align <= UNIT
-        && let Some(block) = exclusive::large(size, hot())
-    {
-        return block;
     }
-    door::malloc_aligned_cold::<FROM>(size, align)
+    missed::<FROM>(size, align, false, hot)
 }
 
 /// Allocates `size` zeroed bytes, aligned to `align` and to 16. An alignment that is no power of
@@ -425,7 +347,7 @@ pub unsafe fn free_from<const FROM: u8>(block: *mut u8) {
     // thread's fast word.
     let shared = |hot: &Hot, residue| unsafe { shared::free(block, hot, residue) };
     // SAFETY: the caller gives the block away; `free_by` calls this with the thread's fast word.
-    let other = |hot: &Hot, residue| unsafe { free_other::<FROM>(block, hot, residue) };
+    let other = |hot: &Hot, residue| unsafe { free_from_other::<FROM>(block, hot, residue) };
     // SAFETY: the caller gives the block away; one of the two is called, if at all.
     unsafe { free_by(block, shared, other) };
 }
@@ -540,7 +462,7 @@ pub unsafe fn free_sized_fast(block: *mut u8, size: usize) -> bool {
     }
     if residue.is_to_cpu() {
         // SAFETY: the entry says that the slab is common, and the tag that this is a gate.
-        unsafe { per_cpu::free(block, Gate::of(hot), residue.bits()) };
+        unsafe { cpu::free(block, Gate::of(hot), residue.bits()) };
         return true;
     }
     if residue.is_to_shared() {
@@ -549,18 +471,6 @@ pub unsafe fn free_sized_fast(block: *mut u8, size: usize) -> bool {
         return true;
     }
     false
-}
-
-/// Makes [`free_sized_fast`] refuse every block, in this thread and in threads
-/// that start to allocate from now on: the program has an `operator delete` of
-/// its own, which the sized one must call.
-///
-/// # Safety
-///
-/// No other thread uses the heap meanwhile: it is called when a process starts.
-pub unsafe fn forward_sized_frees() {
-    // SAFETY: by the contract there is no other thread.
-    unsafe { super::start::forward_sized_frees() };
 }
 
 /// The fast path of every free; they differ in what they say of the block where it is
@@ -584,7 +494,7 @@ unsafe fn free_by(
         }
     } else if residue.is_to_cpu() {
         // SAFETY: the entry says that the slab is common, and the tag that this is a gate.
-        unsafe { per_cpu::free(block, Gate::of(hot), residue.bits()) };
+        unsafe { cpu::free(block, Gate::of(hot), residue.bits()) };
     } else if residue.is_to_shared() {
         shared(hot, residue);
     } else {
@@ -592,42 +502,63 @@ unsafe fn free_by(
     }
 }
 
-/// Frees a block of the outgoing batch's owner, or a large one. `Err`: it is neither, or more is to be done. It has
-/// `residue`.
+/// Frees a block by `free` that is not this thread's, nor common.
 ///
 /// # Safety
 ///
 /// As [`free`]; `hot` is what the thread's fast word leads to, and `residue` what it left of the
 /// block's entry.
 #[inline(always)]
-unsafe fn free_elsewhere(block: *mut u8, hot: &Hot, residue: Residue) -> Result<(), Residue> {
+pub(super) unsafe fn free_other(block: *mut u8, hot: &Hot, residue: Residue) {
     // SAFETY: the caller gives the block away, and says what is left of its entry.
-    let Err(residue) = (unsafe { cache::send_along(hot, residue, block) }) else { return Ok(()) };
-    // SAFETY: the caller gives the block away, and this is what is left of its entry.
-    if unsafe { exclusive::free_large(block, hot, residue) } { Ok(()) } else { Err(residue) }
-}
-
-/// A block that is not this thread's, nor common.
-///
-/// # Safety
-///
-/// As [`free`]; `hot` is what the thread's fast word leads to, and `residue` what it left of the
-/// block's entry.
-#[inline(never)]
-pub(super) unsafe fn free_other<const FROM: u8>(block: *mut u8, hot: &Hot, residue: Residue) {
-    // SAFETY: the caller gives the block away, and says what is left of its entry.
-    if let Err(residue) = unsafe { free_elsewhere(block, hot, residue) } {
+    if let Err(residue) = unsafe { cache::send_along(hot, residue, block) } {
         // SAFETY: the caller gives the block away, and this is what is left of its entry.
-        unsafe { per_cpu::free_large::<FROM>(block, hot, residue) };
+        unsafe { (hot.serve().free)(block, hot, residue) };
     }
 }
 
-/// [`free_other`] for a caller that knows the size.
+/// [`free_other`] for a call that may not be C's.
 ///
 /// # Safety
 ///
-/// As [`free`]; `hot` is what the thread's fast word leads to, and `residue` what it left of the
-/// block's entry.
+/// As there.
+#[inline(never)]
+unsafe fn free_from_other<const FROM: u8>(block: *mut u8, hot: &Hot, residue: Residue) {
+    if FROM == MALLOC {
+        // SAFETY: the caller gives the block away, and says what is left of its entry.
+        return unsafe { free_other(block, hot, residue) };
+    }
+    let said = Said::free(Origin::of::<FROM>(), false, false);
+    // SAFETY: the caller gives the block away, and says what is left of its entry.
+    unsafe { give_back_other(block, hot, residue, said, 0, 0) };
+}
+
+/// [`free_other`] for a caller that says more of the block.
+///
+/// # Safety
+///
+/// As there; what it says is so.
+#[inline(always)]
+unsafe fn give_back_other(
+    block: *mut u8,
+    hot: &Hot,
+    residue: Residue,
+    said: Said,
+    size: usize,
+    align: usize,
+) {
+    // SAFETY: the caller gives the block away, and says what is left of its entry.
+    if let Err(residue) = unsafe { cache::send_along(hot, residue, block) } {
+        // SAFETY: the caller gives the block away, and says what it is.
+        unsafe { (hot.serve().give_back)(block, hot, residue, said, size, align) };
+    }
+}
+
+/// [`give_back_other`] for a caller that knows the size.
+///
+/// # Safety
+///
+/// As there.
 #[inline(never)]
 unsafe fn free_sized_other<const FROM: u8>(
     block: *mut u8,
@@ -635,19 +566,16 @@ unsafe fn free_sized_other<const FROM: u8>(
     hot: &Hot,
     residue: Residue,
 ) {
+    let said = Said::free(Origin::of::<FROM>(), true, false);
     // SAFETY: the caller gives the block away, and says what is left of its entry.
-    if unsafe { free_elsewhere(block, hot, residue) }.is_err() {
-        // SAFETY: the caller gives the block away, and the door looks what it is.
-        unsafe { door::free_sized_cold::<FROM>(block, size) };
-    }
+    unsafe { give_back_other(block, hot, residue, said, size, 0) };
 }
 
-/// [`free_other`] for a caller that knows the alignment.
+/// [`give_back_other`] for a caller that knows the alignment.
 ///
 /// # Safety
 ///
-/// As [`free`]; `hot` is what the thread's fast word leads to, and `residue` what it left of the
-/// block's entry.
+/// As there.
 #[inline(never)]
 unsafe fn free_aligned_other<const FROM: u8>(
     block: *mut u8,
@@ -655,19 +583,16 @@ unsafe fn free_aligned_other<const FROM: u8>(
     hot: &Hot,
     residue: Residue,
 ) {
+    let said = Said::free(Origin::of::<FROM>(), false, true);
     // SAFETY: the caller gives the block away, and says what is left of its entry.
-    if unsafe { free_elsewhere(block, hot, residue) }.is_err() {
-        // SAFETY: the caller gives the block away, and the door looks what it is.
-        unsafe { door::free_aligned_cold::<FROM>(block, align) };
-    }
+    unsafe { give_back_other(block, hot, residue, said, 0, align) };
 }
 
-/// [`free_other`] for a caller that knows both.
+/// [`give_back_other`] for a caller that knows both.
 ///
 /// # Safety
 ///
-/// As [`free`]; `hot` is what the thread's fast word leads to, and `residue` what it left of the
-/// block's entry.
+/// As there.
 #[inline(never)]
 unsafe fn free_sized_aligned_other<const FROM: u8>(
     block: *mut u8,
@@ -676,27 +601,19 @@ unsafe fn free_sized_aligned_other<const FROM: u8>(
     hot: &Hot,
     residue: Residue,
 ) {
+    let said = Said::free(Origin::of::<FROM>(), true, true);
     // SAFETY: the caller gives the block away, and says what is left of its entry.
-    if unsafe { free_elsewhere(block, hot, residue) }.is_err() {
-        // SAFETY: the caller gives the block away, and the door looks what it is.
-        unsafe { door::free_sized_aligned_cold::<FROM>(block, size, align) };
-    }
+    unsafe { give_back_other(block, hot, residue, said, size, align) };
 }
 
-/// The class of a block that begins in a slab of the calling thread's own cache.
+/// The class of a block that begins in a slab of the calling thread's own cache, and whose frees
+/// the lists serve.
 #[inline(always)]
 pub(super) fn class_of_mine(block: *mut u8) -> Option<usize> {
     let hot = hot();
-    let mut residue = hot.residue_of(block.addr());
+    let residue = hot.residue_of(block.addr());
     if !residue.is_mine() {
-        // A hot part whose thread's blocks are sampled knows none.
-        if !sampling::is_on() || !exclusive::is_sampled(hot) {
-            return None;
-        }
-        residue = hot.residue_by_map(block.addr());
-        if !residue.is_mine() {
-            return None;
-        }
+        return None;
     }
     // SAFETY: the entry is a slab's of the hot part's owner.
     let list = unsafe { hot.list_of(residue) };
@@ -718,7 +635,7 @@ unsafe fn free_here(hot: &Hot, residue: Residue, block: *mut u8) -> bool {
     }
     // SAFETY: by the contract the block is in use, of the list's class, and free from now on.
     if unsafe { list.push(block.cast::<Block>()) } {
-        door::overflow(residue.class());
+        own::overflow(residue.class());
     }
     true
 }

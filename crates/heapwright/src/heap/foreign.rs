@@ -1,19 +1,44 @@
-//! Blocks of other allocators that come to our `free`, and those that stand between guards.
+//! A block by its entry: every `free` that the thread's own way does not finish, and how long a
+//! block is.
+//!
+//! ```text
+//!   give_back --> slab    of this thread's cache       Cache::free
+//!                         common                       `shared`
+//!                         of another thread's          its outgoing batch
+//!                         of a heap, or of samples     under its lock
+//!             --> large   a run of units               kept by the thread, or given to the chunk
+//!             --> guarded                              `drawn`
+//!             --> no block of ours                     the C library's, another copy's, or misuse
+//! ```
+//!
+//! What a call does is decided by the *block*, never by the process's mode: blocks that were born
+//! before the options were read, or in another heap, come back through the same `free`.
 //!
 //! Blocks that the C library's own allocator made before heapwright took over (`libc_block`) are
 //! passed on to the C library. Any other address is reported as misuse.
 //!
-//! A copy of heapwright that a Rust program links does the reverse: where it
-//! finds a preloaded copy in the process, it passes *everything* on to it, so
-//! that there is one heap, and one account of it.
+//! A copy of heapwright that a Rust program links does the reverse: where it finds a preloaded copy
+//! in the process, it passes *everything* on to it, so that there is one heap, and one account of
+//! it.
+//!
+//! Called by `own`, `cpu`, `resize`, `observed` and `start`.
 
 use core::ptr;
 
-use super::guards;
-use crate::address_map::{Kind, MAP};
+use super::words::{self, Own};
+use super::{drawn, large, shared};
+use crate::address_map::{COMMON, Kind, MAP};
+use crate::cache::{self, CACHES, Use, deferred};
+use crate::hardened;
+use crate::hooks;
 use crate::libc_block;
 use crate::misuse::{self, Call};
 use crate::os;
+use crate::remote::Block;
+use crate::request::{Origin, Return};
+use crate::size_class::{self, UNIT};
+use crate::slab::Slab;
+use crate::sync;
 #[cfg(not(feature = "interpose"))]
 use crate::sync::Lock;
 #[cfg(not(feature = "interpose"))]
@@ -27,36 +52,140 @@ pub(crate) fn passed_on() -> u64 {
     PASSED_ON.load(Ordering::Relaxed)
 }
 
-/// Whether an address that is no block of the fast heap's is in memory of guarded blocks; if not, it is outside of
-/// all our memory: anything else ends the process.
-fn is_guarded(call: Call, address: usize) -> bool {
+/// A block of the heap, found by its address.
+#[derive(Clone, Copy)]
+pub(super) enum Found {
+    /// A slot.
+    Slot { owner: u32, class: usize },
+    /// The large block at a unit.
+    Large { unit: usize },
+    /// No block of the fast heap's: between guards, another allocator's, or nobody's.
+    Foreign,
+}
+
+/// Finds the block that begins at `address`; ends the process where the address is in a slab but no
+/// block begins there.
+#[inline(always)]
+pub(super) fn find(call: Call, address: usize) -> Found {
     let (unit, entry) = MAP.lookup(address);
     match MAP.kind_of(unit, entry) {
-        Kind::Foreign => false,
-        _ if guards::has(address) => true,
-        _ => misuse::not_a_block(call, address),
+        Kind::Slab(class) => {
+            // Arithmetic alone: the slab's record is its owner's to touch. A slot
+            // that is not out is noticed when it comes back to its slab.
+            match Slab::at(&MAP, unit, class).locate(address) {
+                Some((_, 0)) => Found::Slot { owner: entry.owner(), class },
+                _ => misuse::not_a_block(call, address),
+            }
+        }
+        Kind::LargeHead if address.is_multiple_of(UNIT) => Found::Large { unit },
+        _ => Found::Foreign,
     }
 }
 
-/// Says that what is no block of the fast heap's is none of the heap that it was given to.
+/// Frees a block, whatever it is; null does nothing.
+///
+/// # Safety
+///
+/// As `free`.
 #[cold]
-pub(super) fn refuse(call: Call, address: usize) -> ! {
-    if is_guarded(call, address) {
-        misuse::wrong_heap(call, address, guards::size(call, ptr::without_provenance(address)));
+#[inline(never)]
+pub(super) unsafe fn give_back(block: *mut u8, what: Return) {
+    if block.is_null() {
+        return;
     }
-    misuse::foreign(call, address)
+    match find(what.misused(), block.addr()) {
+        // SAFETY: `find` says what the block is; it is in use by contract.
+        Found::Slot { owner, class } => unsafe { free_slot(owner, class, block.cast()) },
+        Found::Large { unit } => {
+            if !free_large(unit) {
+                misuse::double_free(what.misused(), block.addr(), large::usable(unit));
+            }
+        }
+        // SAFETY: the caller gives the block away, if it is one.
+        Found::Foreign => unsafe { free_unknown(what.misused(), block) },
+    }
 }
 
-/// Frees a block that is not the fast heap's.
+/// # Safety
+///
+/// The block is of `class`, of a slab of `owner`, and in use.
+unsafe fn free_slot(owner: u32, class: usize, block: *mut Block) {
+    if owner == COMMON {
+        // SAFETY: the caller gives the block of this class and a common slab away.
+        return unsafe { shared::free_slot(class, block) };
+    }
+    let other = CACHES.get(owner);
+    match (other.map(cache::Cache::owned_by), words::get()) {
+        (_, Own::Cache(cache)) if cache.id() == owner => {
+            let _order = cache.enter();
+            // SAFETY: the caller gives away the block of this class; the cache is its owner, and
+            // locked.
+            unsafe { cache.free(class, block) };
+        }
+        // SAFETY: the caller gives the block of this class and the samples' heap away.
+        (Some(Use::Samples), _) => unsafe { drawn::free_slot(class, block) },
+        // The heap takes it home when it looks next.
+        (Some(_), _) if words::shares() && sync::is_interrupted() => {
+            // SAFETY: the caller gives the block of this owner and class away.
+            unsafe { cache::send(owner, class, block) };
+        }
+        (Some(Use::Heap | Use::Late), _) => {
+            drawn::note_freed(owner, block.cast());
+            if let Some(heap) = other {
+                // SAFETY: the caller gives away the block of this class; the heap is its owner.
+                unsafe { large::free_slot(heap, class, block) };
+            }
+        }
+        (_, Own::Cache(cache)) => {
+            // SAFETY: the caller gives away the block of this class and owner.
+            unsafe { cache.free_remote(owner, class, block) };
+        }
+        // A thread without a cache sends blocks one by one.
+        // SAFETY: the caller gives the block of this owner and class away.
+        _ => unsafe { shared::send_home(owner, class, block) },
+    }
+}
+
+/// Frees the large block at `unit`. False: somebody else freed it first.
+#[inline(always)]
+fn free_large(unit: usize) -> bool {
+    match large::heap_of(unit) {
+        Some(heap) if heap.owned_by() == Use::Samples => drawn::free_large(unit, heap),
+        Some(heap) => {
+            drawn::note_freed(heap.id(), MAP.address_of(unit));
+            large::free_of_heap(unit, heap)
+        }
+        None => large::free(unit, keep),
+    }
+}
+
+/// Keeps a run for the next large block, if the calling thread has a cache with room.
+fn keep(unit: usize, units: usize) -> bool {
+    if let Some(cache) = words::cache() {
+        let _order = cache.enter();
+        return cache.stash.keep(unit, units);
+    }
+    if !shared::is_on() {
+        return false;
+    }
+    if sync::is_interrupted() {
+        // SAFETY: the caller gives the block away, whose run this is, and its record says kept.
+        unsafe { deferred::defer_run(unit) };
+        return true;
+    }
+    shared::acquire().is_some_and(|held| held.stash.keep(unit, units))
+}
+
+/// Frees a block that is none of the fast heap's.
 ///
 /// # Safety
 ///
 /// The block is in use, and nobody uses it afterwards; or it is a guarded one.
 #[cold]
-pub(super) unsafe fn free(call: Call, block: *mut u8) {
+unsafe fn free_unknown(call: Call, block: *mut u8) {
     if is_guarded(call, block.addr()) {
         // SAFETY: a guarded block, which the caller gives away if it is in use.
-        return unsafe { guards::free(call, block) };
+        return unsafe { drawn::free_guarded(call, block) };
     }
     if let Some(peer) = peer() {
         // SAFETY: every block of this copy comes from the peer.
@@ -68,12 +197,33 @@ pub(super) unsafe fn free(call: Call, block: *mut u8) {
     }
 }
 
+/// Whether an address that is no block of the fast heap's is in memory of guarded blocks; if not,
+/// it is outside of all our memory: anything else ends the process.
+pub(super) fn is_guarded(call: Call, address: usize) -> bool {
+    let (unit, entry) = MAP.lookup(address);
+    match MAP.kind_of(unit, entry) {
+        Kind::Foreign => false,
+        _ if drawn::has(address) => true,
+        _ => misuse::not_a_block(call, address),
+    }
+}
+
+/// Says that what is no block of the fast heap's is none of the heap that it was given to.
+#[cold]
+pub(super) fn refuse(call: Call, address: usize) -> ! {
+    if is_guarded(call, address) {
+        let size = drawn::size_of_guarded(call, ptr::without_provenance(address));
+        misuse::wrong_heap(call, address, size);
+    }
+    misuse::foreign(call, address)
+}
+
 /// Frees a block that the C library made before heapwright took over. False: it is no such block.
 ///
 /// # Safety
 ///
 /// As `free`.
-unsafe fn pass_on(block: *mut u8) -> bool {
+pub(super) unsafe fn pass_on(block: *mut u8) -> bool {
     let Some(free) = os::libc_free().filter(|_| libc_block::take(block.addr())) else {
         return false;
     };
@@ -83,41 +233,49 @@ unsafe fn pass_on(block: *mut u8) -> bool {
     true
 }
 
-/// Resizes a block that is not the fast heap's.
+/// The bytes that may be used of a block: at least those asked for.
+///
+/// 0 for null. Constant time.
 ///
 /// # Safety
 ///
-/// As `realloc`.
-#[cold]
-pub(super) unsafe fn realloc<const FROM: u8>(block: *mut u8, size: usize, align: usize) -> *mut u8 {
-    if is_guarded(Call::Realloc, block.addr()) {
-        // SAFETY: a guarded block, and afterwards only the returned one is used, as the caller promises.
-        return unsafe { guards::realloc::<FROM>(block, size, align) };
+/// The block is in use.
+///
+/// ```
+/// use heapwright::heap;
+/// let block = heap::malloc(100);
+/// // SAFETY: the block is in use.
+/// assert_eq!(unsafe { heap::usable_size(block) }, 112);
+/// # unsafe { heap::free(block) };
+/// ```
+#[must_use]
+pub unsafe fn usable_size(block: *const u8) -> usize {
+    const CALL: Call = Call::UsableSize;
+    if block.is_null() {
+        return 0;
     }
-    if let Some(peer) = peer() {
-        // SAFETY: every block of this copy comes from the peer.
-        return unsafe { (peer.realloc)(block, size.max(1)) };
+    let what = Return::new(CALL, Origin::Malloc, None, None);
+    if hooks::is_debugging()
+        && let Some(usable) = hooks::usable_size(block)
+    {
+        return usable;
     }
-    let Some(usable) = libc_block::usable_size(block.addr()) else {
-        misuse::foreign(Call::Realloc, block.addr())
-    };
-    // The new block is heapwright's: the C library makes no more blocks.
-    let new = super::malloc_aligned_for::<FROM>(size, align);
-    if !new.is_null() {
-        // SAFETY: both blocks have as many bytes, and the new one is ours alone.
-        unsafe { ptr::copy_nonoverlapping(block, new, usable.min(size)) };
-        // SAFETY: by the contract the old block is this call's to give away.
-        unsafe { pass_on(block) };
+    if hardened::is_on()
+        && let Some(usable) = hardened::usable_size(block, what)
+    {
+        return usable;
     }
-    new
+    match find(CALL, block.addr()) {
+        Found::Slot { class, .. } => size_class::size(class),
+        Found::Large { unit } => large::usable(unit),
+        Found::Foreign if is_guarded(CALL, block.addr()) => drawn::size_of_guarded(CALL, block),
+        Found::Foreign => size_elsewhere(block),
+    }
 }
 
-/// The bytes that may be used of a block that is not the fast heap's.
+/// [`usable_size`] of a block that is none of ours.
 #[cold]
-pub(super) fn usable_size(block: *const u8) -> usize {
-    if is_guarded(Call::UsableSize, block.addr()) {
-        return guards::size(Call::UsableSize, block);
-    }
+fn size_elsewhere(block: *const u8) -> usize {
     if let Some(peer) = peer() {
         // SAFETY: every block of this copy comes from the peer.
         return unsafe { (peer.usable_size)(block) };

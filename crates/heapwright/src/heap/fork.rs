@@ -31,8 +31,7 @@ use crate::hardened;
 use crate::slab::Slab;
 use crate::sync::atomic::{AtomicPtr, Ordering};
 
-use super::start::{self, Mine};
-use super::{first_class, large, own_word, tallies};
+use super::{control, large, start, words};
 
 /// What the heap does around a fork.
 pub(super) static HANDLERS: fork::Handlers = fork::Handlers { before, unlock, in_child };
@@ -43,16 +42,14 @@ static MINE: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
 fn before() {
     // It gets its cache now if it has none, because handlers that allocate run
     // while the locks are held.
-    let mine = match start::mine() {
-        Mine::Cache(mine) => Some(mine),
-        Mine::Late(_) | Mine::Shared | Mine::Hardened(_) | Mine::Nothing => None,
-    };
+    start::begin_thread();
+    let mine = words::cache();
     // See `fork`: while slots are waited for, no other lock of the heap is held.
     magazines::hold_slots();
     // The order in which the heap itself takes these locks.
     start::before_fork();
     hardened::before_fork();
-    first_class::before_fork();
+    control::before_fork();
     if let Some(mine) = mine {
         // So that nobody is on a visit in it.
         mine.lock.acquire();
@@ -63,7 +60,7 @@ fn before() {
     );
     CACHES.before_fork();
     for cache in CACHES.all() {
-        if cache.owned_by() == Use::Heap {
+        if cache.is_heap() {
             cache.lock.acquire();
         }
     }
@@ -78,7 +75,7 @@ unsafe fn unlock() {
     // copy of.
     unsafe { magazines::after_fork() };
     for cache in CACHES.all() {
-        if cache.owned_by() == Use::Heap {
+        if cache.is_heap() {
             // SAFETY: taken before the fork by this thread, or by the one that it is a copy of.
             unsafe { cache.lock.release() };
         }
@@ -93,7 +90,7 @@ unsafe fn unlock() {
     }
     // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
     // copy of.
-    unsafe { first_class::after_fork() };
+    unsafe { control::after_fork() };
     // SAFETY: its locks were taken before the fork by this thread, or by the one that it is a
     // copy of.
     unsafe { hardened::after_fork() };
@@ -106,17 +103,18 @@ unsafe fn unlock() {
 }
 
 fn in_child(alone: bool) {
-    start::forget_after_fork(own_word::cache().is_some());
+    start::forget_after_fork(words::cache().is_some());
     hardened::choose_anew_after_fork();
-    tallies::forget_after_fork();
+    #[cfg(feature = "debug")]
+    crate::tallies::forget_after_fork();
     if alone {
         // No other thread was changing anything; what threads that ended left
         // behind is as it should be.
         return;
     }
     magazines::forget_after_fork();
-    hardened::forget_after_fork(own_word::hardened());
-    let mine = own_word::cache();
+    hardened::forget_after_fork(words::hardened());
+    let mine = words::cache();
     let is_gone = |cache: &Cache| {
         cache.owned_by() == Use::Thread && !mine.is_some_and(|mine| ptr::eq(mine.get(), cache))
     };

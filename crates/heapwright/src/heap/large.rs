@@ -1,35 +1,42 @@
-//! Large blocks: runs of whole units.
+//! What requests are served from slowly: a source, and large blocks, which are runs of whole units.
 //!
 //! ```text
-//!   | used, in whole pages ....... | never touched | (room to grow) |
+//!   source   a thread's cache, a first-class heap's, or one that threads share. The caller holds it:
+//!            it is its thread's and its lock is taken, or it is locked
+//!
+//!   | used, in whole pages ....... | never touched | (room to grow) |      a large block
 //!   unit 0       unit 1       ...                   unit n-1
 //! ```
 //!
-//! A run's tail behind the last page in use is address space, not memory, so a
-//! block of 33 KiB costs 36 KiB of memory though it takes a unit of 64 KiB.
+//! A run's tail behind the last page in use is address space, not memory, so a block of 33 KiB
+//! costs 36 KiB of memory though it takes a unit of 64 KiB.
 //!
-//! Growing: within the run's own units for nothing; then into a free run
-//! behind it; then to a new run, to which the kernel moves the pages
-//! (`mremap`) instead of copying the bytes where there are many. Blocks that
-//! were grown once tend to grow again, so a new run for a growing block gets a
+//! Growing: within the run's own units for nothing; then into a free run behind it; then to a new
+//! run, to which the kernel moves the pages (`mremap`) instead of copying the bytes where there are
+//! many. Blocks that were grown once tend to grow again, so a new run for a growing block gets a
 //! quarter more address space than it needs.
 //!
-//! Invariants: the record of the first unit holds the run's length, the bytes
-//! that may be used (a whole number of pages) and the bytes asked for; a block
-//! starts at its first unit.
+//! Invariants: the record of the first unit holds the run's length, the bytes that may be used (a
+//! whole number of pages) and the bytes asked for; a block starts at its first unit.
+//!
+//! Called by the rest of `heap`.
 
 use core::ptr;
 
-use super::source::Source;
 use crate::address_map::{Entry, Kind, MAP};
-use crate::cache::{CACHES, Cache, Stash, central};
+use crate::cache::magazines::{self, Magazines};
+use crate::cache::{Allocated, CACHES, Cache, Stash, Use, deferred};
 use crate::chunk::{self, Run, Want, scarce};
 use crate::memory_limit;
 use crate::os::{self, Memory, SYSTEM};
-use crate::size_class::UNIT;
+use crate::remote::Block;
+use crate::request::Request;
+use crate::size_class::{self, SLAB_MAX, UNIT};
 use crate::sync;
-use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use crate::unit_record::Record;
+
+static LATE: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
 
 /// From this many bytes on, pages are moved instead of bytes copied.
 const MOVE_PAGES: usize = 1 << 20;
@@ -38,6 +45,163 @@ const MOVE_PAGES: usize = 1 << 20;
 const STAYS: usize = 8;
 /// In units: 1 MiB.
 const STAYS_AT_MOST: usize = (1 << 20) / UNIT;
+
+/// What a request is served from.
+pub(super) trait Source {
+    /// A block of `class`. `None`: there is no memory.
+    fn alloc(&self, class: usize) -> Option<Allocated>;
+    /// Whether [`Source::alloc`] gave none of `class` because the next one is to be a sample, or
+    /// may be a guarded block.
+    fn is_sample_due(&self, class: usize) -> bool;
+    /// Runs kept for the next large block.
+    fn stash(&self) -> &Stash;
+    /// A bounded step towards giving back what nobody has wanted for a while.
+    fn tend(&self);
+    /// Before a run of `units` units is taken from memory that was not used yet: gives back what
+    /// may do.
+    fn make_way(&self, units: usize);
+    /// Gives back all that is free.
+    fn release(&self);
+    /// The heap whose large blocks it lists, if it is one's. (Those of threads that have no cache
+    /// are in no list, as other threads' are: a free of one need not wait for that heap.)
+    fn heap(&self) -> Option<&Cache>;
+}
+
+impl Source for Cache {
+    fn alloc(&self, class: usize) -> Option<Allocated> {
+        self.alloc(class)
+    }
+
+    fn is_sample_due(&self, class: usize) -> bool {
+        self.sampling.is_due(class) || self.guard_draw.is_pending()
+    }
+
+    fn stash(&self) -> &Stash {
+        &self.stash
+    }
+
+    fn tend(&self) {
+        self.scavenge();
+        // A thread that allocates nothing but large blocks has no other slow path.
+        if self.is_asked_to_follow_sampling() {
+            self.follow_sampling();
+        }
+    }
+
+    fn make_way(&self, units: usize) {
+        self.make_way(units);
+    }
+
+    fn release(&self) {
+        self.release_free();
+        self.purge_slabs();
+        magazines::release_all(self.id());
+    }
+
+    fn heap(&self) -> Option<&Cache> {
+        matches!(self.owned_by(), Use::Heap | Use::Samples).then_some(self)
+    }
+}
+
+impl Source for Magazines {
+    fn alloc(&self, class: usize) -> Option<Allocated> {
+        self.alloc(class)
+    }
+
+    fn is_sample_due(&self, _class: usize) -> bool {
+        false
+    }
+
+    fn stash(&self) -> &Stash {
+        &self.stash
+    }
+
+    fn tend(&self) {
+        self.tend();
+    }
+
+    fn make_way(&self, units: usize) {
+        self.make_way(units);
+    }
+
+    fn release(&self) {
+        self.release();
+        magazines::release_all(0);
+    }
+
+    fn heap(&self) -> Option<&Cache> {
+        None
+    }
+}
+
+/// Serves a request from a source that the caller holds. Null: no memory, or a sample is due.
+#[inline(always)]
+pub(super) fn allocate_from(source: &impl Source, request: Request) -> *mut u8 {
+    let served = serve(source, request).or_else(|| {
+        if request.class().is_some_and(|class| source.is_sample_due(class)) {
+            return None;
+        }
+        // What the cache keeps of other classes may be what is missing.
+        source.release();
+        serve(source, request)
+    });
+    let Some((given, usable)) = served else { return core::ptr::null_mut() };
+    hand_over(request, given, usable)
+}
+
+/// Makes a block as the caller wants it.
+pub(super) fn hand_over(request: Request, given: Allocated, usable: usize) -> *mut u8 {
+    if request.zero {
+        if given.zero && usable <= SLAB_MAX {
+            // Fresh memory, but a slot's first word may have been a link.
+            // SAFETY: a slot has room for a word, and it is the caller's.
+            unsafe { given.block.cast::<usize>().write(0) };
+        } else if !given.zero {
+            // SAFETY: the block has room for `size` bytes.
+            unsafe { given.block.write_bytes(0, request.size) };
+        }
+    }
+    given.block
+}
+
+/// A block for a request, and how many bytes of it may be used.
+fn serve(source: &impl Source, request: Request) -> Option<(Allocated, usize)> {
+    if let Some(class) = request.class() {
+        return Some((source.alloc(class)?, size_class::size(class)));
+    }
+    let large = alloc(request.size, request.align, request.zero, source)?;
+    if let Some(heap) = source.heap() {
+        join_heap(large.unit, heap);
+    }
+    Some((Allocated { block: large.block, zero: true }, large.usable))
+}
+
+/// The heap of threads that have no cache: those whose cache is gone, those for which
+/// there is no memory for one, those that cannot wait for a shared one.
+#[cold]
+pub(super) fn late() -> Option<&'static Cache> {
+    // SAFETY: null, or a cache, which is never freed.
+    if let Some(cache) = unsafe { LATE.load(Ordering::Acquire).as_ref() } {
+        return Some(cache);
+    }
+    let cache = CACHES.make_new(|cache| cache.become_heap(Use::Late))?;
+    let made = ptr::from_ref(cache).cast_mut();
+    // Two threads may come here at once; the one that is late leaves an empty
+    // cache behind, once in a process's life.
+    match LATE.compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => Some(cache),
+        // SAFETY: a cache, which is never freed.
+        Err(first) => Some(unsafe { &*first }),
+    }
+}
+
+/// Serves a request of a thread that has no cache, and cannot have one. Null: there is no memory.
+#[cold]
+pub(super) fn allocate_late(request: Request) -> *mut u8 {
+    let Some(cache) = late() else { return ptr::null_mut() };
+    let _order = cache.lock.lock();
+    allocate_from(cache, request)
+}
 
 /// A large block that was handed out.
 pub(super) struct Large {
@@ -107,8 +271,8 @@ fn from_kept(size: usize, zero: bool, keeper: &impl Source) -> Option<Large> {
     given
 }
 
-/// A block of `size` bytes, one of [`Stash::LENGTHS`], from a run that is kept and has nothing to be
-/// changed but who has it.
+/// A block of `size` bytes, one of [`Stash::LENGTHS`], from a run that is kept and has nothing to
+/// be changed but who has it.
 #[inline(always)]
 pub(super) fn quickly(size: usize, stash: &Stash) -> Option<*mut u8> {
     stash.take_ready(size.div_ceil(UNIT), size, |unit, record| {
@@ -117,8 +281,8 @@ pub(super) fn quickly(size: usize, stash: &Stash) -> Option<*mut u8> {
     })
 }
 
-/// Makes the run at `block`, which was kept and is the caller's now, a large block of `size` bytes. Null: a part of it is
-/// gone, and does not come back; it has been given back.
+/// Makes the run at `block`, which was kept and is the caller's now, a large block of `size` bytes.
+/// Null: a part of it is gone, and does not come back; it has been given back.
 #[inline(always)]
 pub(super) fn reuse(block: *mut u8, units: usize, size: usize) -> *mut u8 {
     let unit = MAP.unit_of(block.addr());
@@ -137,7 +301,7 @@ fn reuse_otherwise(unit: usize, units: usize, size: usize) -> *mut u8 {
     if sync::is_interrupted() {
         // There may be a lock to be waited for, which this thread holds.
         // SAFETY: the caller gives the run away, which was a block once.
-        unsafe { central::defer_run(unit) };
+        unsafe { deferred::defer_run(unit) };
         return ptr::null_mut();
     }
     let run = Run { unit, zero: false, dense: false };
@@ -148,12 +312,13 @@ fn reuse_otherwise(unit: usize, units: usize, size: usize) -> *mut u8 {
     ptr::null_mut()
 }
 
-/// How many units the run of the large block at `unit` has, if there are `longest` at most, it is no first-class heap's
-/// and was not freed before: it is kept from now on.
+/// How many units the run of the large block at `unit` has, if there are `longest` at most, it is
+/// no first-class heap's and was not freed before: it is kept from now on.
 #[inline(always)]
 pub(super) fn give_up(unit: usize, longest: usize) -> Option<usize> {
     let record = MAP.record(unit);
-    // Read once: it may be another one's by now, if the program frees the block twice at the same time.
+    // Read once: it may be another one's by now, if the program frees the block twice at the same
+    // time.
     let units = record.units.load(Ordering::Relaxed) as usize;
     if units.wrapping_sub(1) >= longest
         || record.heap.load(Ordering::Relaxed) != 0
@@ -165,9 +330,9 @@ pub(super) fn give_up(unit: usize, longest: usize) -> Option<usize> {
     Some(units)
 }
 
-/// Keeps the run of the large block at `unit`, which the caller gives away, in the thread's own stash.
-/// False: it stays a block, for it is a first-class heap's, it was freed before (by this thread, or some time
-/// ago), or there is no room.
+/// Keeps the run of the large block at `unit`, which the caller gives away, in the thread's own
+/// stash. False: it stays a block, for it is a first-class heap's, it was freed before (by this
+/// thread, or some time ago), or there is no room.
 #[inline(always)]
 pub(super) fn keep(unit: usize, stash: &Stash) -> bool {
     let record = MAP.record(unit);
@@ -219,6 +384,30 @@ pub(super) fn join_heap(unit: usize, heap: &Cache) {
 /// The first-class heap that owns the large block, if one does.
 pub(super) fn heap_of(unit: usize) -> Option<&'static Cache> {
     CACHES.get(MAP.record(unit).heap.load(Ordering::Relaxed))
+}
+
+/// Frees a slot of a heap's slab, from any thread.
+///
+/// # Safety
+///
+/// The block is of `class`, of a slab of `heap`, and in use.
+pub(super) unsafe fn free_slot(heap: &Cache, class: usize, block: *mut Block) {
+    let _order = heap.lock.lock();
+    // SAFETY: the block is of this class and heap, which the lock makes us the owner of.
+    unsafe { heap.free(class, block) };
+}
+
+/// Frees the large block at `unit`, which was one of `heap`'s. False: somebody else freed it first.
+#[must_use]
+pub(super) fn free_of_heap(unit: usize, heap: &Cache) -> bool {
+    let _order = heap.lock.lock();
+    // Looked at again under the lock: two threads may free it at once.
+    let is_there = MAP.record(unit).heap.load(Ordering::Relaxed) == heap.id()
+        && MAP.kind(unit) == Kind::LargeHead;
+    if is_there {
+        heap.large.remove(&MAP, unit);
+    }
+    is_there && free(unit, |_, _| false)
 }
 
 /// Frees the large block at `unit`; `keep` may keep the run, of so many units, for the
@@ -295,7 +484,8 @@ pub(super) fn move_to_grow(unit: usize, size: usize) -> Option<Large> {
     let length = old_usable.min(new.usable);
     // `None`: there may be a hole in the new block, and its units must not be used again. It stays
     // handed out, to no caller.
-    // SAFETY: both blocks have `length` bytes, are committed, distinct, and the caller's; the new one holds nothing.
+    // SAFETY: both blocks have `length` bytes, are committed, distinct, and the caller's; the new
+    // one holds nothing.
     let moved = unsafe { os::move_bytes(old, new.block, length, MOVE_PAGES) }?;
     chunk::give_moved(unit, old_units, moved);
     Some(new)

@@ -1,20 +1,27 @@
-//! The fast heap: what `malloc` means when nothing else was asked for.
+//! The fast heap: what `malloc` means when nothing else was asked for, and how other modes take its
+//! calls.
 //!
 //! ```text
-//!   malloc(n)  fast word of the thread -> list of n's class -> pop
-//!                 | empty, large, or the thread has no cache yet
-//!                 v
-//!   door       the one cold door: dispatch on what the block or the thread is
-//!                 |            |             |              |
-//!              cache         large       first_class     foreign
-//!              (slabs)   (runs of units)  (own heaps)  (other allocators)
+//!   start, fork, control                beginnings, ends, tables; what a program says of the whole heap
+//!        |
+//!   observed                            around another way: drawn blocks, counts, trace, tallies
+//!        |
+//!   modes                               hardened, debugged, passed on, late
+//!        |
+//!   resize ----> fast                   another size; malloc and free -> lists; else one call by a table
+//!        |        |
+//!        +------> own                   a thread's own cache
+//!                  |
+//!        shared, cpu, foreign           caches that threads share; a block by its entry   (these name each other)
+//!                  |
+//!        drawn --> large --> words      samples, guarded blocks; sources, large blocks; a thread's words
 //! ```
 //!
-//! The fast word points at a read-only *sentinel* until a thread has a cache,
-//! and stays there in modes that want to see every call (`stats=exit`, `trace=`, and
-//! the debug heap, which the door asks first) and in threads that count theirs (`tallies`), so the fast paths never ask which mode
-//! it is. Which call it was (malloc, new, a sized delete) the door knows by its own
-//! name: see `request`.
+//! A thread's fast word leads to a hot part, and that to a table of functions for all that its
+//! lists do not serve (`Serve`). At first it leads to the *sentinel*, whose table decides once what
+//! the thread is to have. So no function asks which mode the process is in. Which call it was
+//! (malloc, new, a sized delete) is told by each call itself: see `request`. Arrows point down, but
+//! for those of three files that name each other, and of `start`, `fork` and `control`.
 //!
 //! What `free` does is decided by the *block's* record, never by the process's
 //! mode: blocks that were born before the options were read, or in another
@@ -41,85 +48,73 @@
 #[doc(hidden)]
 pub mod assembly;
 mod control;
-mod count;
-mod cxx_forms;
-mod debug_hooks;
-mod defragment;
-mod door;
-mod exclusive;
-mod extent;
+mod cpu;
+mod drawn;
 mod fast;
-mod first_class;
 mod foreign;
 mod fork;
-pub(crate) mod guards;
 mod large;
-mod own_word;
-pub(crate) mod per_cpu;
+mod modes;
+mod observed;
+mod own;
 mod resize;
-pub(crate) mod sampling;
 mod shared;
-mod source;
 mod start;
-#[cfg(feature = "debug")]
-mod tallies;
-#[cfg(not(feature = "debug"))]
-#[path = "tallies_nowhere.rs"]
-mod tallies;
-mod trace;
-mod walk;
+mod words;
 
-pub use crate::request::{ALIGNED, MALLOC, NEW, NEW_ARRAY, Origin, RUST};
-pub use crate::verdict::Verdict;
-pub use control::{comes_into_a_group, hardened_at_exit, hardens, keeps_tokens_apart};
-pub use control::{give_up_reserve, good_size, limit_address_space, owns, take_over, trim};
+pub use crate::extent::{
+    Access, UNBOUNDED, checks_bounds, has_debugged_room, has_room, is_outside, out_of_bounds, room,
+};
 #[cfg(any(test, feature = "observe"))]
 #[doc(hidden)]
-pub use debug_hooks::observe;
-pub use debug_hooks::{
+pub use crate::hooks::observe;
+pub use crate::hooks::{
     block_history, debug_at_exit, debug_has_stack, debug_is_interrupted, debug_looks_at_end,
     debug_prepare, debugging, fault, forget_code, guarding, is_guarded, keep, keep_new,
     lift_guards, poison, poisoned_bytes, put_guard_back, put_guards_back, remember_code,
 };
-pub use defragment::{free_uncached, malloc_uncached, should_move};
-pub use door::{allocate_of_token, realloc_to_nothing, usable_size};
-pub use extent::{
-    Access, UNBOUNDED, checks_bounds, has_debugged_room, has_room, is_outside, out_of_bounds, room,
-};
+pub use crate::request::{ALIGNED, MALLOC, NEW, NEW_ARRAY, Origin, RUST};
+#[cfg(feature = "debug")]
+pub use crate::tallies::{Allocations, CannotCount, count_sites};
+pub use crate::trace::{trace_at_exit, traces};
+pub use crate::verdict::Verdict;
+pub use crate::walk::{Block, walk};
+pub use control::{Heap, free_uncached, malloc_uncached, realloc_to_nothing, should_move};
+pub use control::{comes_into_a_group, hardened_at_exit, hardens, keeps_tokens_apart};
+pub use control::{give_up_reserve, good_size, limit_address_space, owns, take_over, trim};
 pub use fast::{
-    calloc, calloc_aligned, calloc_aligned_for, forward_sized_frees, free, free_aligned_from,
-    free_from, free_sized, free_sized_aligned_from, free_sized_fast, free_sized_from, malloc,
-    malloc_aligned, malloc_aligned_fast, malloc_aligned_for, malloc_fast, malloc_medium_fast,
+    calloc, calloc_aligned, calloc_aligned_for, free, free_aligned_from, free_from, free_sized,
+    free_sized_aligned_from, free_sized_fast, free_sized_from, malloc, malloc_aligned,
+    malloc_aligned_fast, malloc_aligned_for, malloc_fast, malloc_medium_fast,
 };
-pub use first_class::Heap;
+pub use foreign::usable_size;
+pub use observed::allocate_of_token;
 pub use resize::{realloc, realloc_sized_from};
 pub use shared::raise_shared_caches;
+pub use start::forward_sized_frees;
 #[cfg(feature = "debug")]
-pub use tallies::{Allocations, CannotCount, count_begin, count_end, count_sites};
-pub use trace::{trace_at_exit, traces};
-pub use walk::{Block, walk};
+pub use start::{count_begin, count_end};
 
-pub(crate) use count::totals;
-pub(crate) use first_class::live as heaps_live;
+pub(crate) use crate::cache::counters::totals;
+pub(crate) use control::live as heaps_live;
+#[cfg(feature = "debug")]
+pub(crate) use drawn::{By, end_sampling, end_sampling_by, samples_by};
 pub(crate) use foreign::passed_on;
+#[cfg(all(test, not(miri)))]
+pub(crate) use start::SHARING;
+#[cfg(feature = "debug")]
+pub(crate) use start::begin_sampling;
 pub(crate) use start::{has_started, publish, publish_own};
 
-use crate::cache::Hot;
 use crate::os;
-
-/// The lists of a thread that has no cache. Never written to.
-#[repr(transparent)]
-pub(crate) struct Sentinel(#[allow(dead_code, reason = "used by address alone")] Hot);
-
-// SAFETY: its lists are empty and its tag is nobody's, so no path writes to it.
-unsafe impl Sync for Sentinel {}
+use modes::Front;
 
 // `used`: linkers that read each library once must take this file along, for it defines
 // the words that locks ask for, and those are in the library behind this one.
 #[used]
-static SENTINEL: Sentinel = Sentinel(Hot::sentinel());
+static SENTINEL: Front = Front::new(&start::FIRST);
 
-// Every thread's fast word leads there until the thread has a cache.
+// Every thread's fast word leads there until the thread has made its first call.
 os::tls::define_words!(SENTINEL);
 
 #[cfg(test)]

@@ -1,25 +1,26 @@
 //! Another size for a block: in place, by moving pages, or in a new block.
 //!
 //! ```text
-//!   realloc --> traced, counted? in two halves (`trace`, `tallies`)
-//!     |-------> the debug heap's block         the debug heap
-//!     |-------> another allocator's            foreign
-//!     |-------> a slot that still fits         stays
-//!     |-------> a large block                  in place, else its pages move (`large`)
-//!     '-------> else                           malloc, copy, free
+//!   realloc --> a slot of the thread's own cache     stays, or malloc, copy, free      here
+//!     '-------> else                                 table: resize
+//!                 |- a slot that still fits          stays
+//!                 |- a large block                   in place, else its pages move (`large`)
+//!                 |- another allocator's, guarded    malloc, copy, free
+//!                 '- else                            malloc, copy, free
 //! ```
 //!
-//! Called by the C layer and the adapters.
+//! Called by the C layer and the adapters; [`resize`] by the tables of `start` and by `observed`.
 
-use super::door::{Found, find};
-use super::guards;
-use super::{count, debug_hooks, fast, foreign, large, own_word, sampling, shared, tallies, trace};
-use crate::cache::Cache;
-use crate::hardened;
-use crate::misuse::Call;
-use crate::options;
+use core::ptr;
+
+use super::foreign::{self, Found};
+use super::words;
+use super::{drawn, fast, large, shared};
+use crate::cache::{Cache, Hot, Use, counters};
+use crate::libc_block;
+use crate::misuse::{self, Call};
 use crate::os;
-use crate::request::{MALLOC, Origin, Return};
+use crate::request::{ALIGNED, MALLOC, NEW, NEW_ARRAY, Origin, RUST, Return};
 use crate::size_class::{self, MIN_ALIGN, SLAB_MAX};
 use crate::sync;
 use crate::ticks;
@@ -50,7 +51,7 @@ const GROWS: usize = 256;
 pub unsafe fn realloc(block: *mut u8, size: usize) -> *mut u8 {
     // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
     // promises.
-    unsafe { resize::<MALLOC>(block, size, None, 1) }
+    unsafe { change::<MALLOC>(block, size, None, 1) }
 }
 
 /// [`realloc`] for a caller that knows the size and alignment of its block, which
@@ -77,7 +78,7 @@ pub unsafe fn realloc_sized_from<const FROM: u8>(
 ) -> *mut u8 {
     // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
     // promises.
-    unsafe { resize::<FROM>(block, size, Some(old), align) }
+    unsafe { change::<FROM>(block, size, Some(old), align) }
 }
 
 /// What they share. `align` is 1 where the caller does not know the block.
@@ -86,14 +87,14 @@ pub unsafe fn realloc_sized_from<const FROM: u8>(
 ///
 /// As theirs.
 #[inline(always)]
-unsafe fn resize<const FROM: u8>(
+unsafe fn change<const FROM: u8>(
     block: *mut u8,
     size: usize,
     known: Option<usize>,
     align: usize,
 ) -> *mut u8 {
     if block.is_null() {
-        return super::malloc_aligned_for::<FROM>(size, align);
+        return fast::malloc_aligned_for::<FROM>(size, align);
     }
     if align <= MIN_ALIGN {
         // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
@@ -103,64 +104,62 @@ unsafe fn resize<const FROM: u8>(
             return new;
         }
     }
-    if trace::realloc_begins(block) {
-        // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
-        // promises.
-        let new = unsafe { resize_heard::<FROM>(block, size, known, align) };
-        trace::realloc_ends(new, size);
-        return new;
+    let align = known.is_some().then_some(align);
+    let hot = words::hot();
+    let what = Return::new(Call::Realloc, Origin::of::<FROM>(), known, align);
+    // SAFETY: the block is in use, and afterwards only the returned one is, as the caller promises.
+    unsafe { (hot.serve().resize)(block, size, hot, what) }
+}
+
+/// Changes the size of a slot of the thread's own cache. Null: it is none, each call is seen to, or
+/// there is no memory.
+///
+/// # Safety
+///
+/// As [`realloc`].
+#[inline(always)]
+unsafe fn resize_mine<const FROM: u8>(block: *mut u8, size: usize) -> *mut u8 {
+    let Some(class) = fast::class_of_mine(block) else { return ptr::null_mut() };
+    let have = size_class::size(class);
+    if stays(have, size) {
+        return block;
     }
-    if tallies::realloc_begins(block) {
-        // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
-        // promises.
-        let new = unsafe { resize_heard::<FROM>(block, size, known, align) };
-        tallies::realloc_ends(block, new, size);
-        return new;
+    let new = fast::malloc_aligned_for::<FROM>(with_room(have, size), 1);
+    if !new.is_null() {
+        // SAFETY: both blocks have as many bytes, and the new one is ours alone.
+        unsafe { ptr::copy_nonoverlapping(block, new, have.min(size)) };
+        // SAFETY: by the contract the old block is ours to free.
+        unsafe { fast::free_from::<FROM>(block) };
     }
-    if debug_hooks::is_debugging() {
-        let align = known.is_some().then_some(align);
-        let what = Return::new(Call::Realloc, Origin::of::<FROM>(), known, align);
-        // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
-        // promises.
-        if let Some(new) = unsafe { debug_hooks::realloc(block, size, what) } {
-            if new.is_null() {
-                os::set_errno(os::ENOMEM);
-            }
-            return new;
-        }
-    }
-    if hardened::is_on() {
-        let align = known.is_some().then_some(align);
-        let what = Return::new(Call::Realloc, Origin::of::<FROM>(), known, align);
-        // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
-        // promises.
-        if let Some(new) = unsafe { hardened::realloc(own_word::hardened(), block, size, what) } {
-            if new.is_null() {
-                os::set_errno(os::ENOMEM);
-            }
-            return new;
-        }
-        guards::compare(block.addr(), what);
-    }
-    let old = match (known, align <= MIN_ALIGN) {
+    new
+}
+
+/// Changes the size of any block, which is not null, of the fast heap or another allocator. Null:
+/// there is no memory (`errno` says so), and the block is as it was.
+///
+/// # Safety
+///
+/// As [`realloc`]; what `what` says of the block is so.
+#[inline(never)]
+pub(super) unsafe fn resize(block: *mut u8, size: usize, _hot: &Hot, what: Return) -> *mut u8 {
+    let align = what.align.unwrap_or(1);
+    let (old, new_size, is_foreign) = match (what.size, align <= MIN_ALIGN) {
         // Only a new block is sure to be aligned.
-        (Some(old), false) => old,
-        _ => match find(Call::Realloc, block.addr()) {
-            // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
-            // promises.
-            Found::Foreign => return unsafe { foreign::realloc::<FROM>(block, size, align) },
+        (Some(old), false) => (old, size, false),
+        _ => match foreign::find(Call::Realloc, block.addr()) {
             Found::Slot { class, owner } => {
                 let have = size_class::size(class);
                 if stays(have, size) {
-                    sampling::note_resized(owner, block, size);
+                    drawn::note_resized(owner, block, size);
                     return block;
                 }
-                have
+                let is_mine = words::cache().is_some_and(|cache| cache.id() == owner);
+                (have, if is_mine { with_room(have, size) } else { size }, false)
             }
             Found::Large { unit } => {
                 if size > isize::MAX as usize {
                     os::set_errno(os::ENOMEM);
-                    return core::ptr::null_mut();
+                    return ptr::null_mut();
                 }
                 let have = large::usable(unit);
                 if (size > SLAB_MAX || stays(have, size))
@@ -168,45 +167,56 @@ unsafe fn resize<const FROM: u8>(
                 {
                     return block;
                 }
-                have
+                (have, size, false)
             }
+            Found::Foreign => match size_to_copy(block, size) {
+                Ok(have) => (have, size, true),
+                Err(new) => return new,
+            },
         },
     };
-    let new = super::malloc_aligned_for::<FROM>(size, align);
+    // (By the same maker: what is given back is compared with it.)
+    let new = match what.origin {
+        Origin::Malloc => fast::malloc_aligned_for::<MALLOC>(new_size, align),
+        Origin::Aligned => fast::malloc_aligned_for::<ALIGNED>(new_size, align),
+        Origin::New => fast::malloc_aligned_for::<NEW>(new_size, align),
+        Origin::NewArray => fast::malloc_aligned_for::<NEW_ARRAY>(new_size, align),
+        Origin::Rust => fast::malloc_aligned_for::<RUST>(new_size, align),
+    };
     if !new.is_null() {
         // SAFETY: both blocks have as many bytes, and the new one is ours alone.
-        unsafe { core::ptr::copy_nonoverlapping(block, new, old.min(size)) };
-        // SAFETY: by the contract the old block is ours to free.
-        unsafe { super::free_from::<FROM>(block) };
+        unsafe { ptr::copy_nonoverlapping(block, new, old.min(size)) };
+        let (hot, what) = (words::hot(), Return::new(Call::Free, what.origin, None, None));
+        if is_foreign {
+            // SAFETY: by the contract the old block is this call's to give away.
+            unsafe { foreign::give_back(block, what) };
+        } else {
+            // SAFETY: by the contract the old block is this call's to give away.
+            unsafe { hot.serve().take_back(block, hot, what) };
+        }
     }
     new
 }
 
-/// [`resize`] of a slot of the thread's own cache. Null: it is none, each call is seen to, or there
-/// is no memory.
-///
-/// # Safety
-///
-/// As there.
-#[inline(always)]
-unsafe fn resize_mine<const FROM: u8>(block: *mut u8, size: usize) -> *mut u8 {
-    let Some(class) = fast::class_of_mine(block) else { return core::ptr::null_mut() };
-    let have = size_class::size(class);
-    if stays(have, size) {
-        return block;
+/// How many bytes a block has that is none of the fast heap's, if it is to be copied into a new
+/// one. `Err`: the new block.
+#[cold]
+fn size_to_copy(block: *mut u8, size: usize) -> Result<usize, *mut u8> {
+    let address = block.addr();
+    if foreign::is_guarded(Call::Realloc, address) {
+        return Ok(drawn::size_of_guarded(Call::Realloc, block));
     }
-    let new = super::malloc_aligned_for::<FROM>(with_room(have, size), 1);
-    if !new.is_null() {
-        // SAFETY: both blocks have as many bytes, and the new one is ours alone.
-        unsafe { core::ptr::copy_nonoverlapping(block, new, have.min(size)) };
-        // SAFETY: by the contract the old block is ours to free.
-        unsafe { super::free_from::<FROM>(block) };
+    if let Some(peer) = foreign::peer() {
+        // SAFETY: every block of this copy comes from the peer, and the caller of `resize` has it
+        // resized.
+        return Err(unsafe { (peer.realloc)(block, size.max(1)) });
     }
-    new
+    // The new block is heapwright's: the C library makes no more blocks.
+    libc_block::usable_size(address).ok_or_else(|| misuse::foreign(Call::Realloc, address))
 }
 
-/// What to ask for where a block in a slot of `have` bytes becomes one of `size`: a quarter more than it
-/// had where it grows by less, for then it will probably go on growing.
+/// What to ask for where a block in a slot of `have` bytes becomes one of `size`: a quarter more
+/// than it had where it grows by less, for then it will probably go on growing.
 #[inline(always)]
 fn with_room(have: usize, size: usize) -> usize {
     let more = have + have / 4;
@@ -217,29 +227,11 @@ fn with_room(have: usize, size: usize) -> usize {
     }
 }
 
-/// Whether a block in a slot of `have` bytes stays there when it becomes one of `size`: down to half of what
-/// was asked for, which is up to a quarter less than the slot has.
+/// Whether a block in a slot of `have` bytes stays there when it becomes one of `size`: down to
+/// half of what was asked for, which is up to a quarter less than the slot has.
 #[inline(always)]
 fn stays(have: usize, size: usize) -> bool {
     size <= have && (size > have / 8 * 3 || have <= 32)
-}
-
-/// [`resize`] between the two halves that are traced or counted of it.
-///
-/// # Safety
-///
-/// As there.
-#[cold]
-#[inline(never)]
-unsafe fn resize_heard<const FROM: u8>(
-    block: *mut u8,
-    size: usize,
-    known: Option<usize>,
-    align: usize,
-) -> *mut u8 {
-    // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
-    // promises.
-    unsafe { resize::<FROM>(block, size, known, align) }
 }
 
 /// Resizes a large block without copying its bytes, if that can be done.
@@ -257,11 +249,9 @@ fn resize_large(unit: usize, block: *mut u8, size: usize) -> Option<*mut u8> {
         let new = large::move_to_grow(unit, size)?;
         (after, moved) = (new.unit, new.block);
     }
-    if options::detailed() {
-        count::live(large::usable(after) as i64 - before as i64);
-    }
-    if sampling::is_on() && size > before {
-        sampling::note_grown(after, moved, size, size - before);
+    counters::resized(large::usable(after) as i64 - before as i64);
+    if drawn::is_sampling() && size > before {
+        drawn::note_grown(after, moved, size, size - before);
     }
     Some(moved)
 }
@@ -270,12 +260,12 @@ fn resize_large(unit: usize, block: *mut u8, size: usize) -> Option<*mut u8> {
 #[cold]
 fn resize_in_heap(unit: usize, block: *mut u8, size: usize, heap: &Cache) -> Option<*mut u8> {
     let before = large::usable(unit);
-    let is_sample = sampling::is_owner(heap.id());
+    let is_sample = heap.owned_by() == Use::Samples;
     if is_sample && sync::is_interrupted() {
         return (size <= before).then_some(block);
     }
     // Before its memory may be another block's.
-    let sample = sampling::take(block);
+    let sample = drawn::take(block);
     let order = heap.lock.lock();
     let moved = if large::resize_in_place(unit, size, release_kept) {
         Some((unit, block))
@@ -286,19 +276,17 @@ fn resize_in_heap(unit: usize, block: *mut u8, size: usize, heap: &Cache) -> Opt
     };
     drop(order);
     let at = moved.map_or(block, |(_, block)| block);
-    sampling::put_back(sample, at, moved.map(|_| size));
+    drawn::put_back(sample, at, moved.map(|_| size));
     // The heap may have grown while its lock was held.
     ticks::catch_up();
     let (after, moved) = moved?;
-    if options::detailed() {
-        count::live(large::usable(after) as i64 - before as i64);
-    }
+    counters::resized(large::usable(after) as i64 - before as i64);
     Some(moved)
 }
 
 /// Gives the runs back that the calling thread's cache keeps.
 fn release_kept() {
-    if let Some(cache) = own_word::cache() {
+    if let Some(cache) = words::cache() {
         let _order = cache.enter();
         cache.stash.release();
     } else if shared::is_on()

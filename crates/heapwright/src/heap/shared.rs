@@ -10,105 +10,117 @@
 //!   another cache              a chain from, or to, the central lists
 //! ```
 //!
-//! A thread's fast word leads to its cache's stub (`own_word`), so a miss brings the cache along
-//! in a register. Where every call is counted (`stats=exit`), the fast word stays at the sentinel,
-//! and the door reads the own word.
+//! A thread's fast word leads to its cache's stub, or to the gate (`words`), so a miss brings the
+//! cache along in a register.
 //!
-//! Nothing is the thread's: it ends without a trace, and after its last destructor it
-//! allocates as before.
+//! Nothing is the thread's: it ends without a trace, and after its last destructor it allocates as
+//! before.
 //!
-//! **Waiting.** A cache that cannot be had in a long time is held by the caller itself,
-//! which is then in a signal handler; it is served from the heap for late comers
-//! (`start::late`), and what it frees is put aside (`central::defer`).
+//! **Waiting.** A cache that cannot be had in a long time is held by the caller itself, which is then in
+//! a signal handler; it is served from the heap for late comers (`large::late`), and what it frees is
+//! put aside (`cache::deferred`).
 //!
-//! Called by `fast` (misses), `door` (all else) and `start`.
+//! Called by `fast` (a common block), by the tables of `start`, and by `cpu`, `foreign` and `own`.
 
 use core::ptr;
 
-#[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
-use super::assembly::malloc_sequence;
-use super::own_word::{self, Own};
-use super::{door, guards, large, sampling};
-use crate::request::MALLOC;
-
-use crate::address_map::{COMMON, Entry, Kind, MAP};
-use crate::cache::arrays::Gate;
+use super::words::{self, Own};
+use super::{cpu, drawn, foreign, large};
+use crate::address_map::CLASS_STEP;
+use crate::cache::arrays::{self, Gate};
+use crate::cache::central;
 use crate::cache::magazines::{self, ALL, Magazines, SharedCache};
 use crate::cache::maintenance;
-use crate::cache::{
-    self, Allocated, CACHES, Hot, HotStub, OnMiss, Residue, Stash, Use, arrays, central,
-};
+use crate::cache::{self, Allocated, Hot, HotStub, Residue, Serve, Stash, deferred};
 use crate::options::{self, CacheModel};
-use crate::os::rseq;
+use crate::os::{self, rseq};
 use crate::registry::shared::Held;
 use crate::registry::{self, Model, per_cpu};
 use crate::remote::Block;
-use crate::size_class::{self, UNIT};
+use crate::request::{Origin, Request, Return, Said};
+use crate::size_class::{self, MIN_ALIGN, SLAB_MAX, UNIT};
 use crate::sync;
-use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
-/// Elsewhere the C layer has no `malloc` of its own.
-#[cfg(not(all(target_os = "linux", not(miri), target_arch = "x86_64")))]
-const fn malloc_sequence() -> Option<&'static [u64; 4]> {
-    None
+/// What serves threads that share caches, by the way that they do.
+pub(crate) struct Tables {
+    pub(crate) shared: &'static Serve,
+    pub(crate) by_cpu: &'static Serve,
+    pub(crate) gate: &'static Serve,
+}
+
+static TABLES: AtomicPtr<Tables> = AtomicPtr::new(ptr::null_mut());
+
+fn tables() -> Option<&'static Tables> {
+    // SAFETY: null, or the static tables that `start` was given.
+    unsafe { TABLES.load(Ordering::Acquire).as_ref() }
 }
 
 /// Makes the caches, if the options say that they are shared. Once, before threads get
 /// any. False: there is no memory, and each thread gets its own.
-pub(super) fn start() -> bool {
+pub(super) fn start(tables: &'static Tables) -> bool {
+    TABLES.store(ptr::from_ref(tables).cast_mut(), Ordering::Release);
     match registry::model() {
         Model::Exclusive => {
-            // Only where restartable sequences are to be had: threads are better off with caches of their own than
-            // with locked ones.
+            // Only where restartable sequences are to be had: threads are better off with caches of
+            // their own than with locked ones.
             if options::get().cache == CacheModel::Auto && arrays::prepare() {
                 BESIDE.store(true, Ordering::Relaxed);
             }
             true
         }
-        Model::Shared(count) => magazines::raise(count, OnMiss::Shared) > 0,
+        Model::Shared(count) => magazines::raise(count, tables.shared) > 0,
         Model::PerCpu(count) => {
             arrays::prepare();
-            magazines::start_by_cpu(count, malloc_sequence())
+            start_by_cpu(count, tables)
         }
     }
+}
+
+fn start_by_cpu(count: usize, tables: &'static Tables) -> bool {
+    magazines::start_by_cpu(count, tables.by_cpu, tables.gate, cpu::malloc_sequence())
 }
 
 /// Whether some threads have caches of their own beside those that are shared, if there are any.
 static BESIDE: AtomicBool = AtomicBool::new(false);
 
-/// Whether threads that have a cache of their own, or none yet, come here only with blocks of others.
+/// Whether threads that have a cache of their own, or none yet, come here only with blocks of
+/// others.
 fn is_beside() -> bool {
     BESIDE.load(Ordering::Relaxed)
 }
 
-/// The way by which the calling thread can go by its CPU's caches, beside threads that have their own. `None`: that is
-/// not to be had here, or not meant.
+/// The way by which the calling thread can go by its CPU's caches, beside threads that have their
+/// own. `None`: that is not to be had here, or not meant.
 pub(super) fn gate_beside() -> Option<&'static Gate> {
     if !is_beside() {
         return None;
     }
     // While a fork holds all locks, the forking thread must make none.
-    if arrays::gate().is_none() && !sync::holds_all() {
+    if arrays::gate().is_none()
+        && !sync::holds_all()
+        && let Some(tables) = tables()
+    {
         // One thread makes them, and those that come meanwhile wait for it.
-        magazines::start_by_cpu(rseq::possible_cpus().min(registry::MOST), malloc_sequence());
+        start_by_cpu(rseq::possible_cpus().min(registry::MOST), tables);
     }
-    super::per_cpu::any_gate()
+    cpu::any_gate()
 }
 
 /// Lets the calling thread, which has no cache, go by its CPU's, if it can.
 pub(super) fn join_beside() -> bool {
     let gate = gate_beside();
     if let Some(gate) = gate {
-        own_word::set_gate(gate.stub());
+        words::set_gate(gate.stub());
     }
     gate.is_some()
 }
 
-/// The calling thread, which ends, goes by its CPU's arrays no more, if it did: what it still allocates comes from the shared
-/// caches behind them.
+/// The calling thread, which ends, goes by its CPU's arrays no more, if it did: what it still
+/// allocates comes from the shared caches behind them.
 pub(super) fn leave_gate() {
-    if own_word::goes_by_gate() {
-        own_word::set_by_cpu(per_cpu::mine(&ALL));
+    if words::goes_by_gate() {
+        words::set_by_cpu(per_cpu::mine(&ALL));
     }
 }
 
@@ -140,30 +152,33 @@ pub(crate) fn is_on() -> bool {
 pub fn raise_shared_caches(count: usize) -> usize {
     // Magazines of pools, too.
     registry::raise_shared(count);
-    if is_on() && !by_cpu() { magazines::raise(count, OnMiss::Shared) } else { 0 }
+    match tables() {
+        Some(tables) if is_on() && !by_cpu() => magazines::raise(count, tables.shared),
+        _ => 0,
+    }
 }
 
 /// The calling thread's cache, by its own word, or that of its CPU; `None`: it has none yet.
 fn existing() -> Option<&'static SharedCache> {
-    match own_word::get() {
+    match words::get() {
         Own::Shared(shared) => Some(shared),
         Own::ByCpu => Some(per_cpu::mine(&ALL)),
         _ => is_beside().then(|| per_cpu::mine(&ALL)),
     }
 }
 
-/// Gives the calling thread a cache, or the way to its CPU's.
+/// Gives the calling thread, which has nothing, a cache, or the way to its CPU's.
 #[cold]
-fn first() -> &'static SharedCache {
+pub(super) fn first() -> &'static SharedCache {
     if !by_cpu() {
         let first = ALL.assign();
-        own_word::set_shared(first);
+        words::set_shared(first);
         return first;
     }
     let first = per_cpu::mine(&ALL);
-    match super::per_cpu::any_gate() {
-        Some(gate) => own_word::set_gate(gate.stub()),
-        None => own_word::set_by_cpu(first),
+    match cpu::any_gate() {
+        Some(gate) => words::set_gate(gate.stub()),
+        None => words::set_by_cpu(first),
     }
     first
 }
@@ -179,14 +194,14 @@ pub(super) fn acquire() -> Option<Held<Magazines, HotStub>> {
 
 /// A block for a request of `class`. `None`: there is no memory, or no lock to be had.
 pub(super) fn alloc(class: usize) -> Option<Allocated> {
-    if let Some(gate) = super::per_cpu::my_gate() {
-        let block = super::per_cpu::take(gate, class);
+    if let Some(gate) = cpu::my_gate() {
+        let block = cpu::take(gate, class);
         if !block.is_null() {
             return Some(Allocated { block: block.cast(), zero: false });
         }
     }
     let held = acquire()?;
-    // An operation that comes by the door does not poll.
+    // Such an operation does not poll.
     held.tend();
     held.alloc(class)
 }
@@ -194,7 +209,7 @@ pub(super) fn alloc(class: usize) -> Option<Allocated> {
 /// Notes what it took to get a cache.
 fn account(current: &'static SharedCache, held: &Held<Magazines, HotStub>) {
     if !ptr::eq(held.slot(), current) && !by_cpu() {
-        own_word::set_shared(held.slot());
+        words::set_shared(held.slot());
     }
     if held.failed > 0 {
         let uses = &held.uses;
@@ -207,9 +222,105 @@ fn account(current: &'static SharedCache, held: &Held<Magazines, HotStub>) {
     }
 }
 
-/// A request of `size` bytes, whose list in a stub, at `offset`, is empty, as all are.
-#[inline(always)]
-pub(super) fn missed(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
+/// Serves a request, or says in `errno` that there is no memory.
+#[cold]
+#[inline(never)]
+pub(super) fn allocate_slowly(request: Request) -> *mut u8 {
+    let block = serve(request);
+    if block.is_null() {
+        os::set_errno(os::ENOMEM);
+    }
+    block
+}
+
+/// [`allocate_slowly`] of `size` bytes, by `malloc`.
+#[cold]
+#[inline(never)]
+pub(super) fn malloc_slowly(size: usize) -> *mut u8 {
+    allocate_slowly(Request::new(size, 1, false, Origin::Malloc))
+}
+
+/// Serves a request. Null: there is no memory.
+pub(super) fn serve(request: Request) -> *mut u8 {
+    if !request.is_possible() {
+        return ptr::null_mut();
+    }
+    if let Some(class) = request.class()
+        && let Some(given) = alloc(class)
+    {
+        return large::hand_over(request, given, size_class::size(class));
+    }
+    if sync::is_interrupted() {
+        return allocate_interrupted(request);
+    }
+    match acquire() {
+        Some(held) => large::allocate_from(&*held, request),
+        None => {
+            central::fill_reserves();
+            large::allocate_late(request)
+        }
+    }
+}
+
+/// Serves a request of a signal handler that has interrupted its thread in the middle of something
+/// slow, and found no cache. Null for large blocks: they need a lock.
+#[cold]
+fn allocate_interrupted(request: Request) -> *mut u8 {
+    let Some(class) = request.class() else { return ptr::null_mut() };
+    let Some(block) = deferred::reserved(class) else { return ptr::null_mut() };
+    let given = Allocated { block: block.cast(), zero: false };
+    large::hand_over(request, given, size_class::size(class))
+}
+
+/// Serves a call of a thread that goes by its CPU's caches, but for `malloc` of small sizes.
+pub(super) fn allocate_by_cpu(
+    size: usize,
+    align: usize,
+    zero: bool,
+    origin: Origin,
+    hot: &Hot,
+) -> *mut u8 {
+    if drawn::is_watched() {
+        return (hot.serve().drawn.allocate)(size, align, zero, origin, hot);
+    }
+    allocate_slowly(Request::new(size, align, zero, origin))
+}
+
+/// The same for a thread that shares a cache, the one behind `hot`.
+pub(super) fn allocate(
+    size: usize,
+    align: usize,
+    zero: bool,
+    origin: Origin,
+    hot: &Hot,
+) -> *mut u8 {
+    if size.wrapping_sub(1) < SLAB_MAX && align <= MIN_ALIGN && !zero {
+        // By way of the table, which may have the call counted.
+        return (hot.serve().malloc)(size, hot, size_class::of(size) * CLASS_STEP);
+    }
+    allocate_by_cpu(size, align, zero, origin, hot)
+}
+
+/// Serves `malloc(size)` by the CPU's shared cache.
+pub(super) extern "C" fn malloc_by_cpu(size: usize, hot: &Hot, _offset: usize) -> *mut u8 {
+    allocate_by_cpu(size, 1, false, Origin::Malloc, hot)
+}
+
+/// Serves a call for a large block that says nothing but the size, from a run that the cache behind
+/// `hot`, or the CPU's, keeps.
+pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 {
+    // Where blocks are sampled or guarded, these calls are counted.
+    if Stash::LENGTHS.contains(&size)
+        && !drawn::is_watched()
+        && let Some(Some(block)) = with_stash(hot, |stash| large::quickly(size, stash))
+    {
+        return block;
+    }
+    allocate_by_cpu(size, 1, false, origin, hot)
+}
+
+/// Serves `malloc(size)`, a slot's size, by the cache behind `hot`, whose list is at `offset`.
+pub(super) extern "C" fn malloc(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
     let slot = magazines::of(hot);
     if !slot.try_lock() {
         return malloc_contended(size, hot);
@@ -241,14 +352,14 @@ fn wake_and_return(block: *mut u8, hot: &Hot) -> *mut u8 {
 fn malloc_contended(size: usize, hot: &Hot) -> *mut u8 {
     let current = magazines::of(hot);
     let Some(held) = ALL.acquire_contended(current) else {
-        return door::malloc_cold::<MALLOC>(size);
+        return malloc_slowly(size);
     };
     account(current, &held);
     match held.alloc(size_class::of(size)) {
         Some(Allocated { block, .. }) => block,
         None => {
             drop(held);
-            door::malloc_cold::<MALLOC>(size)
+            malloc_slowly(size)
         }
     }
 }
@@ -258,7 +369,7 @@ fn malloc_contended(size: usize, hot: &Hot) -> *mut u8 {
 #[inline(never)]
 fn refill(size: usize, hot: &Hot) -> *mut u8 {
     let held = Held::of(magazines::of(hot));
-    if guards::is_on() {
+    if drawn::is_guarding() {
         let blocks = held.chain_length(size_class::of(size));
         drop(held);
         return refill_guarded(size, hot, blocks);
@@ -267,17 +378,17 @@ fn refill(size: usize, hot: &Hot) -> *mut u8 {
         Some(Allocated { block, .. }) => block,
         None => {
             drop(held);
-            door::malloc_cold::<MALLOC>(size)
+            malloc_slowly(size)
         }
     }
 }
 
-/// [`refill`] where some blocks stand between guards: one may be made, without the lock of the cache, whose list brings about
-/// `blocks` blocks.
+/// [`refill`] where some blocks stand between guards: one may be made, without the lock of the
+/// cache, whose list brings about `blocks` blocks.
 #[cold]
 #[inline(never)]
 fn refill_guarded(size: usize, hot: &Hot, blocks: usize) -> *mut u8 {
-    if let Some(block) = guards::draw_for_shared(size, blocks) {
+    if let Some(block) = drawn::draw_for_shared(size, blocks) {
         return block.as_ptr();
     }
     let current = magazines::of(hot);
@@ -285,7 +396,7 @@ fn refill_guarded(size: usize, hot: &Hot, blocks: usize) -> *mut u8 {
         account(current, &held);
         held.alloc(size_class::of(size))
     });
-    given.map_or_else(|| door::malloc_cold::<MALLOC>(size), |Allocated { block, .. }| block)
+    given.map_or_else(|| malloc_slowly(size), |Allocated { block, .. }| block)
 }
 
 /// Frees a block of the common owner's, by a thread that shares caches.
@@ -295,10 +406,21 @@ fn refill_guarded(size: usize, hot: &Hot, blocks: usize) -> *mut u8 {
 /// As `free`; `hot` is what the thread's fast word leads to, and `residue` is common.
 #[inline(never)]
 pub(super) unsafe fn free(block: *mut u8, hot: &Hot, residue: Residue) {
+    // SAFETY: as the caller promises.
+    unsafe { free_common(block, hot, residue) }
+}
+
+/// [`free`], for a caller that is jumped to itself.
+///
+/// # Safety
+///
+/// As [`free`].
+#[inline(always)]
+pub(super) unsafe fn free_common(block: *mut u8, hot: &Hot, residue: Residue) {
     // SAFETY: the caller gives the block away, by its fast word and the entry of a common slab.
     if unsafe { !free_here(block, hot, residue) } {
-        // SAFETY: the caller gives the block away, and no slot begins there: the door says so.
-        unsafe { door::free_cold::<MALLOC>(block) }
+        // SAFETY: the caller gives the block away, and no slot begins there, which is reported.
+        unsafe { foreign::give_back(block, Return::PLAIN) }
     }
 }
 
@@ -312,18 +434,30 @@ pub(super) unsafe fn free(block: *mut u8, hot: &Hot, residue: Residue) {
 pub(super) unsafe fn free_sized(block: *mut u8, size: usize, hot: &Hot, residue: Residue) {
     // SAFETY: the caller gives the block away, by its fast word and the entry of a common slab.
     if unsafe { !free_here(block, hot, residue) } {
-        // SAFETY: the caller gives the block away, and no slot begins there: the door says so.
-        unsafe { door::free_sized_cold::<MALLOC>(block, size) }
+        // SAFETY: the caller gives the block away, and no slot begins there, which is reported.
+        unsafe { free_odd(block, size, hot) }
     }
 }
 
-/// [`free`], for a caller that is jumped to itself. False: no block begins there.
+/// # Safety
+///
+/// As [`free`].
+#[cold]
+#[inline(never)]
+unsafe fn free_odd(block: *mut u8, size: usize, hot: &Hot) {
+    let said = Said::free(Origin::Malloc, true, false);
+    // By the table, which is told the size, so that it stays where it is until here.
+    // SAFETY: the caller gives the block away, if it is one.
+    unsafe { (hot.serve().give_back)(block, hot, hot.residue_by_map(block.addr()), said, size, 0) }
+}
+
+/// Frees a block of a common slab. False: no block begins there.
 ///
 /// # Safety
 ///
 /// As [`free`].
 #[inline(always)]
-pub(super) unsafe fn free_here(block: *mut u8, hot: &Hot, residue: Residue) -> bool {
+unsafe fn free_here(block: *mut u8, hot: &Hot, residue: Residue) -> bool {
     let slot = magazines::of(hot);
     // SAFETY: the reciprocals never change, so any thread may look.
     let magazines = unsafe { slot.value() };
@@ -367,71 +501,80 @@ unsafe fn free_contended(block: *mut Block, hot: &Hot, residue: Residue) {
     let (current, class) = (magazines::of(hot), residue.class());
     let Some(held) = ALL.acquire_contended(current) else {
         // SAFETY: the caller gives the block of a common slab away.
-        return unsafe { central::defer(class, block) };
+        return unsafe { deferred::defer(class, block) };
     };
     account(current, &held);
     // SAFETY: the caller gives the block of this class and a common slab away.
     unsafe { held.free(class, block) };
 }
 
-/// A large block of `size` bytes from a run that the cache behind `hot`, a stub, or the CPU's keeps; else null.
-#[inline(never)]
-pub(super) fn large(size: usize, hot: &Hot) -> *mut u8 {
-    // Where blocks are sampled or guarded, the door counts them.
-    if !Stash::LENGTHS.contains(&size) || sampling::is_watched() {
-        return ptr::null_mut();
-    }
-    if hot.on_miss() == OnMiss::PerCpu && arrays::RUN_SIZES.contains(&size) {
-        return super::per_cpu::take_run(Gate::of(hot), size);
-    }
-    with_stash(hot, |stash| large::quickly(size, stash)).flatten().unwrap_or(ptr::null_mut())
-}
-
-/// Frees a block if there is a short way for it: a large one by a thread that shares caches, and one that goes between
-/// threads with caches of their own and threads that go by their CPU's. False: there is none.
+/// Frees a block that is not common.
 ///
 /// # Safety
 ///
-/// As `free`; `hot` is what the thread's fast word leads to.
-#[inline(never)]
-pub(super) unsafe fn free_quickly(block: *mut u8, hot: &Hot) -> bool {
-    if hot.on_miss() != OnMiss::Door && block.addr().is_multiple_of(UNIT) {
-        // SAFETY: the caller gives the block away.
-        return unsafe { free_large(block, hot) };
-    }
+/// As `free`; `hot` is what the thread's fast word leads to, which left `residue` of the block's
+/// entry.
+pub(super) unsafe extern "C" fn free_other(block: *mut u8, hot: &Hot, residue: Residue) {
     // SAFETY: the caller gives the block away.
-    is_beside() && unsafe { free_between(block, hot) }
+    unsafe { free_with(block, hot, residue, Return::PLAIN) }
 }
 
-/// Frees a block if it is a large one of no first-class heap, and the cache behind `hot`, a stub, or the CPU's has
-/// room for its run.
+/// Frees a block whose unit the stub does not know, or where no slot begins; null does nothing.
 ///
 /// # Safety
 ///
-/// As `free`; `hot` is what the thread's fast word leads to.
-unsafe fn free_large(block: *mut u8, hot: &Hot) -> bool {
-    let (unit, entry) = MAP.lookup(block.addr());
-    if entry != Entry::LARGE_HEAD {
-        return false;
+/// As `free`.
+pub(super) unsafe extern "C" fn free_unknown(
+    block: *mut u8,
+    _hot: &Hot,
+    _any: usize,
+    _unit: usize,
+) {
+    // SAFETY: the caller gives the block away, if it is one.
+    unsafe { foreign::give_back(block, Return::PLAIN) }
+}
+
+/// Frees a block of which the call says more; null does nothing.
+///
+/// # Safety
+///
+/// As `free`.
+pub(super) unsafe fn give_back(
+    block: *mut u8,
+    hot: &Hot,
+    residue: Residue,
+    said: Said,
+    size: usize,
+    align: usize,
+) {
+    let what = Return::of(said, size, align);
+    // SAFETY: the caller gives the block away, if it is one.
+    unsafe { free_with(block, hot, hot.known(residue, block.addr()), what) }
+}
+
+/// # Safety
+///
+/// As theirs.
+#[inline(always)]
+unsafe fn free_with(block: *mut u8, hot: &Hot, residue: Residue, what: Return) {
+    let is_large = hot.is_large_head(residue) && block.addr().is_multiple_of(UNIT);
+    if !is_large || !keep_large(hot.unit_of(block.addr()), hot) {
+        // SAFETY: the caller gives the block away, and its entry says what it is.
+        unsafe { foreign::give_back(block, what) }
     }
-    if hot.on_miss() == OnMiss::PerCpu
-        // SAFETY: the caller gives the large block away.
-        && unsafe { super::per_cpu::give_run(Gate::of(hot), unit, block) }
-    {
-        return true;
-    }
+}
+
+/// Keeps the run of the large block at `unit`, which the caller gives away, in the stash of the
+/// cache behind `hot`, or of the CPU's. False: it stays a block.
+pub(super) fn keep_large(unit: usize, hot: &Hot) -> bool {
     with_stash(hot, |stash| large::keep(unit, stash)).unwrap_or(false)
 }
 
-/// What `use_it` makes of the stash of the cache behind `hot`, a stub, or of the CPU's. `None`: `hot` is no stub, or
-/// the cache is held.
+/// What `use_it` makes of the stash of the cache behind `hot`, a stub, or of the CPU's. `None`: the
+/// cache is held.
 #[inline(always)]
 fn with_stash<R>(hot: &Hot, use_it: impl FnOnce(&Stash) -> R) -> Option<R> {
-    let slot = match hot.on_miss() {
-        OnMiss::Door => return None,
-        OnMiss::Shared => magazines::of(hot),
-        OnMiss::ByCpu | OnMiss::PerCpu => per_cpu::mine(&ALL),
-    };
+    let slot = if by_cpu() { per_cpu::mine(&ALL) } else { magazines::of(hot) };
     if !slot.try_lock() {
         return None;
     }
@@ -442,35 +585,8 @@ fn with_stash<R>(hot: &Hot, use_it: impl FnOnce(&Stash) -> R) -> Option<R> {
     Some(used)
 }
 
-/// Frees a common block by a thread with a cache of its own, or an owner's by a thread that goes by its CPU's.
-///
-/// # Safety
-///
-/// As `free`; `hot` is what the thread's fast word leads to.
-unsafe fn free_between(block: *mut u8, hot: &Hot) -> bool {
-    let (_, entry) = MAP.lookup(block.addr());
-    let Kind::Slab(class) = entry.kind() else { return false };
-    if !size_class::is_slot_start((block.addr() & (UNIT - 1)) as u32, size_class::reciprocal(class))
-    {
-        return false;
-    }
-    if entry.owner() == COMMON {
-        // Not where calls are counted or passed on.
-        let Some(cache) = own_word::cache_of(hot) else { return false };
-        cache.note_handed_over(1);
-        let Some(gate) = super::per_cpu::any_gate() else { return false };
-        // SAFETY: the caller gives the block of this class and a common slab away.
-        unsafe { super::per_cpu::give(gate, class, block.cast()) };
-        return true;
-    }
-    let owner = CACHES.get(entry.owner()).filter(|cache| cache.owned_by() == Use::Thread);
-    let Some(owner) = owner.filter(|_| hot.on_miss() == OnMiss::PerCpu) else { return false };
-    // SAFETY: the caller gives the block of this owner and class away.
-    unsafe { send_home(owner.id(), class, block.cast()) };
-    true
-}
-
-/// Sends a block to the cache that owns it, from a thread that has none, and takes home what waits there if it is much.
+/// Sends a block to the cache that owns it, from a thread that has none, and takes home what waits
+/// there if it is much.
 ///
 /// # Safety
 ///
@@ -496,13 +612,13 @@ fn overflow(hot: &Hot, residue: Residue) {
 ///
 /// The block is of `class`, of a common slab, and in use.
 pub(super) unsafe fn free_slot(class: usize, block: *mut Block) {
-    if let Some(gate) = super::per_cpu::any_gate() {
+    if let Some(gate) = cpu::any_gate() {
         // SAFETY: the caller gives the block of this class and a common slab away.
-        return unsafe { super::per_cpu::give(gate, class, block) };
+        return unsafe { cpu::give(gate, class, block) };
     }
     let Some(held) = acquire() else {
         // SAFETY: the caller gives the block of a common slab away.
-        return unsafe { central::defer(class, block) };
+        return unsafe { deferred::defer(class, block) };
     };
     held.tend();
     // SAFETY: the caller gives the block of this class and a common slab away.

@@ -1,39 +1,176 @@
-//! Beginnings and ends: of the heap, of a thread's cache, of a thread.
+//! Beginnings and ends: of the heap, of what a thread has, of a thread; and the tables that they
+//! install.
 //!
 //! ```text
 //! process:  NEW --first call--> STARTING --substrate open--> READY --join in forks--> the first call returns
 //!                                                        \-> FAILED (no memory)
-//! thread:   own word  nothing --first slow call--> cache --thread ends--> exited      (`own_word`)
+//! thread:   sentinel --first call--> what the process uses decides, once:
+//!             a front     passed on, observed, debugged: the thread gets what it has when one of these needs it
+//!             own cache   `own`; with sampled or guarded blocks `observed` first
+//!             shared      `shared`, `cpu`
+//!             hardened    `modes`
+//!           --thread ends--> late (`modes`)
 //! ```
 //!
-//! The first call may come before `main`, before constructors, before the C
-//! library has set `environ`. So nothing here allocates through `malloc`. The fork
-//! hooks are registered only after the heap is READY: if the C library allocates for
-//! them, that is an ordinary allocation. Other threads wait until they are registered. The hook for threads that end must be there
-//! before: another thread that sees READY gets a cache at once, and asks for it. (A
-//! pthread key is a number in a table of the C library's; no memory is asked for.)
+//! The first call may come before `main`, before constructors, before the C library has set
+//! `environ`. So nothing here allocates through `malloc`. The fork hooks are registered only after
+//! the heap is READY: if the C library allocates for them, that is an ordinary allocation. Other
+//! threads wait until they are registered. The hook for threads that end must be there before:
+//! another thread that sees READY gets a cache at once, and asks for it. (A pthread key is a number
+//! in a table of the C library's; no memory is asked for.)
 //!
-//! A thread that still allocates after its cache was given back (destructors
-//! that run later than ours) uses one shared, locked heap instead of a cache,
-//! which nobody would give back a second time.
+//! A thread that still allocates after its cache was given back (destructors that run later than
+//! ours) uses one shared, locked heap instead of a cache, which nobody would give back a second
+//! time.
 
 use core::ffi::c_void;
 use core::ptr;
 
-use crate::cache::{self, CACHES, Cache, OwnCache, Use};
+use super::fork::HANDLERS;
+use super::modes::{self, Front, answer, front};
+use super::words::{self, Own};
+use super::{SENTINEL, cpu, drawn, foreign, observed, own, resize, shared};
+use crate::address_map::{Kind, MAP};
+use crate::cache::{self, CACHES, Cache, Hot, OwnCache, Residue, Serve, Use};
 use crate::fork::{self, Part};
 use crate::hardened;
-use crate::memory_limit;
 use crate::options::{self, Options};
-use crate::os::{self, Exit, rseq};
+use crate::os::{self, Exit};
+use crate::request::{Origin, Return, Said};
 use crate::substrate::{self, Registration};
-use crate::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering, fence};
+use crate::sync::atomic::{AtomicU8, AtomicUsize, Ordering, fence};
 use crate::sync::{self, Lock};
+#[cfg(feature = "debug")]
+use crate::tallies::{self, Allocations, CannotCount};
+use crate::{hooks, trace};
 
-use super::foreign;
-use super::fork::HANDLERS;
-use super::own_word::{self, Own};
-use super::{cxx_forms, debug_hooks, sampling, shared, trace};
+// The tables. -------------------------------------------------------------------------------------
+
+/// Of a thread that has made no call yet: decides what it is to have, once.
+pub(super) static FIRST: Serve = front(allocate_first, give_back_first, resize_first, &FIRST);
+
+/// A table, with those of the same way where blocks are drawn, and where none is.
+macro_rules! table {
+    ($($field:ident: $value:expr),* $(,)?; $drawn:ident) => {
+        Serve {
+            $($field: $value,)*
+            resize: resize::resize,
+            #[cfg(feature = "debug")]
+            drawn: &drawn_from::$drawn,
+            #[cfg(not(feature = "debug"))]
+            drawn: &$drawn,
+            plain: &$drawn,
+        }
+    };
+}
+
+/// Of a thread with a cache of its own.
+static OWN: Serve = table! {
+    malloc: own::malloc,
+    free: own::free,
+    unknown: own::free_unknown,
+    large: own::allocate_large,
+    allocate: own::allocate,
+    give_back: own::give_back;
+    OWN
+};
+
+/// Of a thread that shares a cache.
+static SHARED: Serve = table! {
+    malloc: shared::malloc,
+    free: shared::free_other,
+    unknown: shared::free_unknown,
+    large: shared::allocate_large,
+    allocate: shared::allocate,
+    give_back: shared::give_back;
+    SHARED
+};
+
+/// Of a thread that uses the shared cache of its CPU.
+static BY_CPU: Serve = table! {
+    malloc: shared::malloc_by_cpu,
+    free: shared::free_other,
+    unknown: shared::free_unknown,
+    large: shared::allocate_large,
+    allocate: shared::allocate_by_cpu,
+    give_back: shared::give_back;
+    BY_CPU
+};
+
+/// Of a thread that goes by its CPU's arrays. (The heads of the gate's lists lead there, but where
+/// calls are counted.)
+static GATE: Serve = table! {
+    malloc: malloc_by_gate,
+    free: cpu::free_other,
+    unknown: shared::free_unknown,
+    large: cpu::allocate_large,
+    allocate: shared::allocate_by_cpu,
+    give_back: cpu::give_back;
+    GATE
+};
+
+pub(crate) static SHARING: shared::Tables =
+    shared::Tables { shared: &SHARED, by_cpu: &BY_CPU, gate: &GATE };
+
+#[cfg(feature = "debug")]
+use super::observed::malloc_by_gate;
+#[cfg(not(feature = "debug"))]
+use super::shared::malloc_by_cpu as malloc_by_gate;
+
+/// The tables of ways from whose calls blocks are drawn, for samples and guards.
+#[cfg(feature = "debug")]
+mod drawn_from {
+    use super::super::{cpu, observed, own, resize, shared};
+    use super::Serve;
+
+    pub(super) static OWN: Serve = Serve {
+        malloc: own::malloc,
+        free: own::free,
+        unknown: own::free_unknown,
+        large: own::allocate_large,
+        allocate: observed::allocate_own,
+        give_back: own::give_back,
+        resize: resize::resize,
+        drawn: &OWN,
+        plain: &super::OWN,
+    };
+
+    pub(super) static SHARED: Serve = Serve {
+        malloc: observed::malloc_shared,
+        free: shared::free_other,
+        unknown: shared::free_unknown,
+        large: shared::allocate_large,
+        allocate: observed::allocate_apart,
+        give_back: shared::give_back,
+        resize: resize::resize,
+        drawn: &SHARED,
+        plain: &super::SHARED,
+    };
+
+    pub(super) static BY_CPU: Serve = Serve {
+        malloc: observed::malloc_apart,
+        free: shared::free_other,
+        unknown: shared::free_unknown,
+        large: shared::allocate_large,
+        allocate: observed::allocate_apart,
+        give_back: shared::give_back,
+        resize: resize::resize,
+        drawn: &BY_CPU,
+        plain: &super::BY_CPU,
+    };
+
+    pub(super) static GATE: Serve = Serve {
+        malloc: observed::malloc_by_gate,
+        free: cpu::free_other,
+        unknown: shared::free_unknown,
+        large: cpu::allocate_large,
+        allocate: observed::allocate_apart,
+        give_back: cpu::give_back,
+        resize: resize::resize,
+        drawn: &GATE,
+        plain: &super::GATE,
+    };
+}
 
 const NEW: u8 = 0;
 const READY: u8 = 1;
@@ -43,34 +180,57 @@ static STATE: AtomicU8 = AtomicU8::new(NEW);
 static STARTING: Lock<()> = Lock::new(());
 /// Threads wait here before they get a cache: with a block of their own they might fork.
 static JOINING: Registration = Registration::new();
-/// Threads that have a cache of their own.
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-static LATE: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
 
-/// What a thread allocates from.
-#[derive(Clone, Copy)]
-pub(super) enum Mine {
-    /// Its cache.
-    Cache(OwnCache),
-    /// The heap of those whose cache is gone; take its lock.
-    Late(&'static Cache),
-    /// One of the caches that threads share: see `shared`.
-    Shared,
-    /// The hardened heap, with its cache there, if it has one.
-    Hardened(Option<&'static hardened::Cache>),
-    /// Nothing: there is no memory for a cache.
-    Nothing,
+// A thread's first call. --------------------------------------------------------------------------
+
+fn allocate_first(size: usize, align: usize, zero: bool, origin: Origin, _hot: &Hot) -> *mut u8 {
+    match begin() {
+        Some(hot) => (hot.serve().allocate)(size, align, zero, origin, hot),
+        None => answer(ptr::null_mut()),
+    }
 }
 
-/// The calling thread's cache, made or adopted at the first call.
-#[inline]
-pub(super) fn mine() -> Mine {
-    match own_word::get() {
-        Own::Cache(cache) => Mine::Cache(cache),
-        Own::Shared(_) | Own::ByCpu => Mine::Shared,
-        Own::Hardened(cache) => Mine::Hardened(Some(cache)),
-        Own::Nothing => mine_slow(false),
-        Own::Exited => mine_slow(true),
+/// # Safety
+///
+/// As `free`.
+unsafe fn give_back_first(
+    block: *mut u8,
+    _hot: &Hot,
+    _residue: Residue,
+    said: Said,
+    size: usize,
+    align: usize,
+) {
+    let what = Return::of(said, size, align);
+    if block.is_null() {
+        return;
+    }
+    // A thread that only frees what no cache has need not get one.
+    let is_slot = matches!(MAP.lookup(block.addr()).1.kind(), Kind::Slab(_));
+    let hot = if is_slot || has_started() && (chosen_front().is_some() || hardened::is_on()) {
+        begin()
+    } else {
+        None
+    };
+    match hot {
+        // SAFETY: the caller gives the block away, if it is one.
+        Some(hot) => unsafe { hot.serve().take_back(block, hot, what) },
+        // SAFETY: the caller gives the block away, if it is one.
+        None => unsafe { foreign::give_back(block, what) },
+    }
+}
+
+/// # Safety
+///
+/// As `realloc`.
+unsafe fn resize_first(block: *mut u8, size: usize, hot: &Hot, what: Return) -> *mut u8 {
+    match begin() {
+        // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
+        // promises.
+        Some(hot) => unsafe { (hot.serve().resize)(block, size, hot, what) },
+        // SAFETY: the block is in use, and afterwards only the returned one is, as the caller
+        // promises.
+        None => unsafe { resize::resize(block, size, hot, what) },
     }
 }
 
@@ -79,132 +239,115 @@ pub(crate) fn has_started() -> bool {
     STATE.load(Ordering::Acquire) == READY
 }
 
-#[cold]
-fn mine_slow(has_exited: bool) -> Mine {
-    // A signal handler that has interrupted its own thread's start finds nothing.
-    if STATE.load(Ordering::Acquire) != READY && (sync::is_interrupted() || !start()) {
-        return Mine::Nothing;
+/// Starts the heap, if that has not been done. False: there is no memory, or a signal handler has
+/// interrupted its own thread's start.
+pub(super) fn ensure_started() -> bool {
+    if !has_started() && (sync::is_interrupted() || !start()) {
+        return false;
     }
     JOINING.once(join);
-    if hardened::is_on() {
-        return Mine::Hardened(if has_exited { None } else { hardened_cache() });
+    true
+}
+
+/// Decides what the calling thread's calls come to, and gives it what it allocates from, if that is
+/// needed now. `None`: the heap has not started, and cannot now.
+#[cold]
+#[inline(never)]
+pub(super) fn begin() -> Option<&'static Hot> {
+    if !ensure_started() {
+        return None;
     }
-    if has_exited {
-        return late().map_or(Mine::Nothing, Mine::Late);
+    // (A front may need what the thread has: then its calls are seen already.)
+    if is_at_sentinel()
+        && let Some(front) = chosen_front()
+    {
+        words::see_calls(front.get());
+        return Some(front.get());
+    }
+    Some(begin_thread())
+}
+
+#[inline(never)]
+fn is_at_sentinel() -> bool {
+    ptr::eq(words::hot(), SENTINEL.get())
+}
+
+/// What sees the calls of the calling thread before what it has does.
+fn chosen_front() -> Option<&'static Front> {
+    if foreign::peer().is_some() {
+        Some(&modes::PASSED_ON_FRONT)
+    } else if observed::is_asked_for() {
+        Some(&observed::OBSERVED_FRONT)
+    } else if hooks::is_debugging() {
+        Some(&modes::DEBUG_FRONT)
+    } else {
+        None
+    }
+}
+
+/// Gives the calling thread what it allocates from, if it has nothing. The heap has started.
+#[inline(never)]
+pub(super) fn begin_thread() -> &'static Hot {
+    // Starting may have allocated, and so given this thread its cache already.
+    if !matches!(words::get(), Own::Nothing) {
+        return words::has();
+    }
+    if hardened::is_on() {
+        if let Some(cache) = hardened_cache() {
+            words::set_hardened(cache);
+            // The mark says which kind of cache ends: caches are at multiples of 64.
+            let token = ptr::from_ref(cache).cast_mut().cast::<u8>().wrapping_add(1);
+            os::watch_this_thread(Exit::Cache, token.cast());
+            return words::has();
+        }
+        return modes::LATE_HARDENED_FRONT.get();
     }
     if shared::is_for_all() {
-        return Mine::Shared;
-    }
-    // Starting may have allocated, and so given this thread its cache already.
-    if let Some(cache) = own_word::cache() {
-        return Mine::Cache(cache);
+        shared::first();
+        return words::has();
     }
     // Counted first, for while one thread makes its cache many others may come by.
-    let is_beyond = LIVE.fetch_add(1, Ordering::Relaxed) >= most_of_their_own();
+    let is_beyond = own::LIVE.fetch_add(1, Ordering::Relaxed) >= most_of_their_own();
     if (is_beyond || cache::is_much_handed_over()) && shared::join_beside() {
-        LIVE.fetch_sub(1, Ordering::Relaxed);
-        return Mine::Shared;
+        own::LIVE.fetch_sub(1, Ordering::Relaxed);
+        return words::has();
     }
     let Some(cache) = CACHES.adopt_or_make() else {
-        LIVE.fetch_sub(1, Ordering::Relaxed);
-        return late().map_or(Mine::Nothing, Mine::Late);
+        own::LIVE.fetch_sub(1, Ordering::Relaxed);
+        return modes::LATE_FRONT.get();
     };
     cache.is_abandoned.store(false, Ordering::Relaxed);
     {
         // The thread that had it may still be leaving.
         let _order = cache.lock.lock();
+        cache.hot.serve_by(&OWN);
         cache.begin();
     }
     // SAFETY: its tenure was just taken for this thread, which has no other cache.
     let cache = unsafe { OwnCache::of(cache) };
-    own_word::set_cache(cache);
+    words::set_cache(cache);
     fence(Ordering::SeqCst);
-    if sampling::is_on() && !cache.sampling.is_on() {
+    if drawn::is_sampling() && !cache.sampling.is_on() {
         // It began after this cache was looked at. (What else is asked of it waits for a miss.)
         let _order = cache.enter();
         cache.follow_sampling();
     }
     os::watch_this_thread(Exit::Cache, ptr::from_ref(cache.get()).cast_mut().cast());
-    Mine::Cache(cache)
+    words::has()
 }
 
-/// Gives the calling thread a cache of the hardened heap. `None`: there is no memory for one.
+/// A cache of the hardened heap for the calling thread. `None`: there is no memory for one.
 fn hardened_cache() -> Option<&'static hardened::Cache> {
-    // Starting may have allocated, and so given this thread its cache already.
-    if let Some(cache) = own_word::hardened() {
-        return Some(cache);
-    }
     if sync::is_interrupted() {
         return None;
     }
-    let cache = hardened::Cache::adopt_or_make()?;
-    own_word::set_hardened(cache);
-    // The mark says which kind of cache ends: caches are at multiples of 64.
-    let token = ptr::from_ref(cache).cast_mut().cast::<u8>().wrapping_add(1);
-    os::watch_this_thread(Exit::Cache, token.cast());
-    Some(cache)
+    let is_full = hardened::has_groups();
+    let serve = if is_full { &modes::HARDENED_FULL } else { &modes::HARDENED };
+    hardened::Cache::adopt_or_make(serve)
 }
 
-/// The calling thread gives its cache up, and goes by its CPU's arrays, if it can.
-#[cold]
-#[inline(never)]
-pub(super) fn give_up(cache: OwnCache) {
-    // A fork holds it, and the locks that it would take.
-    if sync::holds_all() {
-        return;
-    }
-    let order = cache.enter();
-    let Some(gate) = shared::gate_beside() else {
-        cache.stays_in_use();
-        return;
-    };
-    cache.hand_slabs_over();
-    drop(order);
-    own_word::set_gate(gate.stub());
-    LIVE.fetch_sub(1, Ordering::Relaxed);
-    let token = if rseq::is_ours() { NO_CACHE } else { ptr::null_mut() };
-    os::watch_this_thread(Exit::Cache, token);
-    cache.abandon();
-}
-
-/// What [`thread_exit`] is given for a thread without a cache, which is in its CPU's arrays by an area of ours. (Caches
-/// are elsewhere.)
-const NO_CACHE: *mut c_void = ptr::without_provenance_mut(2);
-
-/// Has the kernel keep the calling thread's CPU for the sequences, where the C library has not, until the thread
-/// ends. False: it does not. Not in a child of `vfork`, which would leave its area's words to its parent, nor in a
-/// sandbox, which may not know the call.
-#[cold]
-#[inline(never)]
-pub(super) fn enter_sequences() -> bool {
-    rseq::enter(|| {
-        !memory_limit::is_in_sandbox()
-            && substrate::is_original_process()
-            && (!os::watched(Exit::Cache).is_null() || os::watch_this_thread(Exit::Cache, NO_CACHE))
-    })
-}
-
-/// The calling thread ends. (In a sandbox the call may be the process's end. The area stays then; the kernel minds
-/// that only in a detached thread of musl, within the instructions between its stack's end and its own.)
-fn leave_sequences() {
-    if !memory_limit::is_in_sandbox() {
-        rseq::leave();
-    }
-}
-
-/// The calling thread does what its cache's is asked for.
-#[cold]
-#[inline(never)]
-pub(super) fn do_as_asked(cache: OwnCache) {
-    if cache.should_be_given_up() {
-        return give_up(cache);
-    }
-    let _order = cache.enter();
-    cache.follow_sampling();
-}
-
-/// How many threads have a cache of their own where `cache=auto`: twice as many as can run at a time, and the one
-/// that started them.
+/// How many threads have a cache of their own where `cache=auto`: twice as many as can run at a
+/// time, and the one that started them.
 fn most_of_their_own() -> usize {
     static MOST: AtomicUsize = AtomicUsize::new(0);
     match MOST.load(Ordering::Relaxed) {
@@ -219,10 +362,59 @@ fn most_of_their_own() -> usize {
 
 /// In a forked child: the other threads are gone.
 pub(super) fn forget_after_fork(has_own: bool) {
-    LIVE.store(has_own.into(), Ordering::Relaxed);
+    own::LIVE.store(has_own.into(), Ordering::Relaxed);
 }
 
-/// Publishes for statistics how much the calling thread's cache holds just now, and those that threads share.
+/// Begins to count what the calling thread asks of the heap; with `keeps_sites` for each stack,
+/// too. Counts may be nested: what the inner one counts, the outer one counts as well.
+///
+/// # Errors
+///
+/// Where it is not possible: [`CannotCount`].
+///
+/// ```
+/// use heapwright::heap;
+/// heap::count_begin(false).unwrap();
+/// let block = heap::malloc(100);
+/// # // SAFETY: the block is ours.
+/// unsafe { heap::free(block) };
+/// let (counted, _) = heap::count_end().unwrap();
+/// assert_eq!((counted.allocations, counted.frees, counted.peak_bytes), (1, 1, 100));
+/// ```
+#[cfg(feature = "debug")]
+pub fn count_begin(keeps_sites: bool) -> Result<(), CannotCount> {
+    if !ensure_started() {
+        return Err(CannotCount::NoMemory);
+    }
+    if foreign::peer().is_some() {
+        return Err(CannotCount::NotServing);
+    }
+    tallies::begin(keeps_sites)?;
+    words::see_calls(observed::OBSERVED_FRONT.get());
+    Ok(())
+}
+
+/// Ends the innermost count of the calling thread: what it came to, and whether that is all, for
+/// there was memory to keep it. `None`: the thread counts nothing.
+#[cfg(feature = "debug")]
+pub fn count_end() -> Option<(Allocations, bool)> {
+    let (counted, is_all, goes_on) = tallies::end()?;
+    if !goes_on {
+        words::see_calls(chosen_front().map_or_else(words::has, Front::get));
+    }
+    Some((counted, is_all))
+}
+
+/// Samples a block every `period` bytes, on average, if the heap can be started and `malloc` is its
+/// own. False: it cannot, or the program decides.
+#[cfg(feature = "debug")]
+pub(crate) fn begin_sampling(period: usize, by: drawn::By) -> bool {
+    let is_ours = || foreign::peer().is_none() && !hooks::is_debugging();
+    drawn::begin_if(|| ensure_started() && is_ours(), period, by)
+}
+
+/// Publishes for statistics how much the calling thread's cache holds just now, and those that
+/// threads share.
 pub(crate) fn publish() {
     publish_own();
     shared::publish();
@@ -230,43 +422,21 @@ pub(crate) fn publish() {
 
 /// The same for the calling thread's cache alone: it waits for nobody.
 pub(crate) fn publish_own() {
-    if let Some(cache) = own_word::cache() {
+    if let Some(cache) = words::cache() {
         cache.publish();
     }
 }
 
-/// See `heap::forward_sized_frees`.
+/// Makes [`free_sized_fast`](super::free_sized_fast) refuse every block, in this thread and in
+/// threads that start to allocate from now on: the program has an `operator delete` of its own,
+/// which the sized one must call.
 ///
 /// # Safety
 ///
-/// No other thread uses the heap meanwhile.
-pub(super) unsafe fn forward_sized_frees() {
+/// No other thread uses the heap meanwhile: it is called when a process starts.
+pub unsafe fn forward_sized_frees() {
     // SAFETY: by the contract there is no other thread, and this is the calling one's cache.
-    unsafe { cache::forward_sized_frees(own_word::cache().as_deref()) };
-}
-
-/// The heap of threads that have no cache: those whose cache is gone, those for which
-/// there is no memory for one, those that cannot wait for a shared one.
-#[cold]
-pub(super) fn late() -> Option<&'static Cache> {
-    // SAFETY: null, or a cache, which is never freed.
-    if let Some(cache) = unsafe { LATE.load(Ordering::Acquire).as_ref() } {
-        return Some(cache);
-    }
-    let cache = CACHES.make_new(Cache::become_heap)?;
-    let made = ptr::from_ref(cache).cast_mut();
-    // Two threads may come here at once; the one that is late leaves an empty
-    // cache behind, once in a process's life.
-    match LATE.compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
-        Ok(_) => Some(cache),
-        // SAFETY: a cache, which is never freed.
-        Err(first) => Some(unsafe { &*first }),
-    }
-}
-
-/// Whether a cache is that heap.
-pub(super) fn is_late(cache: &Cache) -> bool {
-    ptr::eq(LATE.load(Ordering::Relaxed), cache)
+    unsafe { cache::forward_sized_frees(words::cache().as_deref()) };
 }
 
 /// Opens the substrate as the options say, once. False: there is no memory.
@@ -288,19 +458,19 @@ fn start() -> bool {
     }
     #[cfg(feature = "debug")]
     if !peered {
-        debug_hooks::start();
-        super::guards::start(options::get());
+        hooks::start();
+        drawn::start(options::get());
     }
     sync::prepare_owner_locks();
-    if !peered && !debug_hooks::is_debugging() {
-        hardened::start(options::get(), super::guards::draw_for_hardened);
+    if !peered && !hooks::is_debugging() {
+        hardened::start(options::get(), drawn::draw_for_hardened);
     }
-    if !peered && (debug_hooks::is_debugging() || hardened::is_on()) {
-        cxx_forms::tell_apart();
+    if !peered && (hooks::is_debugging() || hardened::is_on()) {
+        tell_apart();
     }
-    if !peered && !debug_hooks::is_debugging() && !hardened::is_on() {
+    if !peered && !hooks::is_debugging() && !hardened::is_on() {
         // Where there is no memory for shared caches there is hardly any for others.
-        shared::start();
+        shared::start(&SHARING);
     }
     if !peered {
         #[cfg(not(feature = "interpose"))]
@@ -312,7 +482,8 @@ fn start() -> bool {
     true
 }
 
-/// Joins in forks, and begins what may need the C library's memory. The heap has started, and the caller holds no lock.
+/// Joins in forks, and begins what may need the C library's memory. The heap has started, and the
+/// caller holds no lock.
 fn join() {
     substrate::begun();
     fork::join(Part::Heap, &HANDLERS);
@@ -322,28 +493,30 @@ fn join() {
         crate::debug::begun();
         // A profile may be begun later where other locks are held (`status`).
         crate::samples::join();
-        if foreign::peer().is_none() && !debug_hooks::is_debugging() && !hardened::is_on() {
-            sampling::begun(options::get());
+        if foreign::peer().is_none() && !hooks::is_debugging() && !hardened::is_on() {
+            drawn::begun(options::get());
         }
     }
 }
 
 /// Runs when a thread that has a cache ends, or one whose area of restartable sequences is ours.
 unsafe extern "C" fn thread_exit(token: *mut c_void) {
-    if token == NO_CACHE {
+    if token == cpu::NO_CACHE {
         shared::leave_gate();
-        return leave_sequences();
+        return cpu::leave_sequences();
     }
-    own_word::set_exited();
-    leave_sequences();
-    if token.addr() & 1 != 0 {
+    let is_hardened = token.addr() & 1 != 0;
+    let late = if is_hardened { &modes::LATE_HARDENED_FRONT } else { &modes::LATE_FRONT };
+    words::set_exited(late.get());
+    cpu::leave_sequences();
+    if is_hardened {
         let cache = token.cast::<u8>().wrapping_sub(1).cast::<hardened::Cache>();
         // SAFETY: with the mark it is the cache of the hardened heap that the thread was given.
         return unsafe { &*cache }.leave();
     }
     // SAFETY: the token is the cache that the thread was given.
     let cache = unsafe { &*token.cast::<Cache>() };
-    LIVE.fetch_sub(1, Ordering::Relaxed);
+    own::LIVE.fetch_sub(1, Ordering::Relaxed);
     debug_assert!(cache.owned_by() == Use::Thread);
     cache.abandon();
 }
@@ -362,3 +535,58 @@ pub(super) unsafe fn after_fork() {
     // SAFETY: by the contract this thread (or the one it is a copy of) holds it.
     unsafe { STARTING.release() };
 }
+
+/// Has the C layer tell C++'s forms apart from now on, before the first block is made.
+///
+/// `operator new[]` forwards to `operator new`, so that a program may replace the latter alone. A
+/// debug heap and a hardened one must know which was called; the C layer sees to that by a table
+/// that its forms jump through. Were the table changed when the library is loaded, a block that
+/// another library's constructor made by `new[]` would be one of `new`, and its `delete[]` a fault
+/// that is none.
+///
+/// The C layer's function is found by a hidden weak symbol, a word with its address: a program
+/// without that layer has none.
+#[cfg(all(
+    feature = "interpose",
+    target_os = "linux",
+    not(miri),
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
+fn tell_apart() {
+    let word: *const Option<extern "C" fn()>;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: reads an entry of our own offset table: 0 for a weak symbol that nobody defines.
+    unsafe {
+        core::arch::asm!(
+            ".weak __heapwright_0_1_tell_forms_apart",
+            ".hidden __heapwright_0_1_tell_forms_apart",
+            "mov {0}, qword ptr [rip + __heapwright_0_1_tell_forms_apart@GOTPCREL]",
+            out(reg) word,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: reads an entry of our own offset table: 0 for a weak symbol that nobody defines.
+    unsafe {
+        core::arch::asm!(
+            ".weak __heapwright_0_1_tell_forms_apart",
+            ".hidden __heapwright_0_1_tell_forms_apart",
+            "adrp {0}, :got:__heapwright_0_1_tell_forms_apart",
+            "ldr {0}, [{0}, :got_lo12:__heapwright_0_1_tell_forms_apart]",
+            out(reg) word,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    // SAFETY: null, or the C layer's word, which only the dynamic linker writes to; 0 is `None`.
+    if let Some(&Some(tell)) = unsafe { word.as_ref() } {
+        tell();
+    }
+}
+
+#[cfg(not(all(
+    feature = "interpose",
+    target_os = "linux",
+    not(miri),
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
+const fn tell_apart() {}

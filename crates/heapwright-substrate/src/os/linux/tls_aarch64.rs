@@ -3,7 +3,7 @@
 //! ```text
 //! fast   the cache that malloc and free use without asking; at first a
 //!        read-only sentinel whose lists are empty and that owns nothing
-//! own    what the thread allocates from: see `heap::own_word`
+//! own    what the thread allocates from: see `heap::words`
 //! index  the thread's index (see `registry::thread_index`), or 0
 //! locks  how many locks the thread has, or is about to have
 //! ```

@@ -38,7 +38,7 @@
 //! Invariants: the blocks between floor and top are free, of the common owner's and of the
 //! class, or are runs of the row's length that are kept; `top` is written by sequences alone, or by the thread that has closed the CPU.
 //!
-//! Called by `heap::per_cpu`.
+//! Called by `heap::cpu` and `heap::shared`, and by `magazines` and `maintenance`.
 
 #[cfg_attr(all(target_os = "linux", not(miri), target_arch = "x86_64"), path = "x86_64.rs")]
 #[cfg_attr(all(target_os = "linux", not(miri), target_arch = "aarch64"), path = "aarch64.rs")]
@@ -57,10 +57,10 @@ use core::ops::RangeInclusive;
 use core::ptr;
 
 use super::LARGE;
+use super::central::MIDDLE;
 use super::depot::DepotChain;
-use super::hot::{AREA_BIAS, Hot, HotStub, OnMiss};
-use super::magazines::{self, MIDDLE, MOST};
-use super::{FORWARD_SIZED, central, sampling, stash};
+use super::hot::{AREA_BIAS, Common, Hot, HotStub, Serve};
+use super::{FORWARD_SIZED, central, draw, stash};
 use crate::address_map::{CLASS_STEP, MAP};
 use crate::chunk;
 use crate::options;
@@ -74,7 +74,7 @@ use crate::sync::{self, Lock};
 pub(crate) use sequences::sequence;
 
 /// CPUs that may have arrays.
-const CPUS: usize = MOST;
+const CPUS: usize = crate::registry::MOST;
 /// Bytes, and alignment, of a class's row: in a pointer that moved past its last place the bits of [`ROW_MASK`] are 0.
 const ROW: usize = 1024;
 /// The most blocks of a class.
@@ -205,8 +205,8 @@ pub(crate) fn prepare() -> bool {
 }
 
 /// Sets the arrays up, which [`prepare`] has found possible. Once. `descriptor` is that of
-/// a `malloc` outside this library, if there is one: see `heap::assembly`.
-pub(crate) fn start(descriptor: Option<&[u64; 4]>) -> bool {
+/// a `malloc` outside this library, if there is one: see `heap::cpu`.
+pub(crate) fn start(serve: &'static Serve, descriptor: Option<&[u64; 4]>) -> bool {
     // What fails once is not tried again.
     let is_ready = IS_READY.swap(false, Ordering::Relaxed);
     let Some(offset) = rseq::offset().filter(|_| is_ready) else { return false };
@@ -224,7 +224,8 @@ pub(crate) fn start(descriptor: Option<&[u64; 4]>) -> bool {
     }
     let forward_sized = FORWARD_SIZED.load(Ordering::Relaxed);
     HEAD.store(head, Ordering::Relaxed);
-    made.hot.become_stub(OnMiss::PerCpu, chunk::expose_table(), forward_sized, head);
+    let readable = chunk::expose_table();
+    made.hot.become_stub(serve, Common::ToCpu, readable, forward_sized, head);
     if let Some(descriptor) = descriptor {
         made.hot.describe_sequence(*descriptor);
     }
@@ -236,7 +237,7 @@ pub(crate) fn start(descriptor: Option<&[u64; 4]>) -> bool {
         made.sinks[cpu].store(full, Ordering::Relaxed);
     }
     GATE.store(gate, Ordering::Release);
-    sampling::look_again(count_calls);
+    draw::look_again(count_calls);
     true
 }
 
@@ -658,7 +659,7 @@ pub(super) fn drain(cpu: usize, rests: bool) {
 /// is likely, not certain; those that were come back from the chunk.)
 pub(super) fn drain_rested() {
     let Some(gate) = gate() else { return };
-    for cpu in 0..magazines::ALL.count().min(CPUS) {
+    for cpu in 0..central::sharing().min(CPUS) {
         let Some(arrays) = made(cpu) else { continue };
         let (sum, runs) = (arrays.sum(), arrays.runs_at_rest());
         if arrays.seen.swap(sum, Ordering::Relaxed) == sum && arrays.holds(0) {
@@ -699,7 +700,7 @@ pub(super) fn drain_all() {
 /// Blocks and bytes in all arrays, about.
 pub(crate) fn holding() -> (usize, usize) {
     let (mut blocks, mut bytes) = (0, 0);
-    for arrays in (0..magazines::ALL.count().min(CPUS)).filter_map(made) {
+    for arrays in (0..central::sharing().min(CPUS)).filter_map(made) {
         for class in 0..CLASSES {
             blocks += arrays.count(class);
             bytes += arrays.count(class) * size_class::size(class);
@@ -762,9 +763,9 @@ mod tests {
 
     /// The gate, which whichever test comes first sets up; `None` where there can be none.
     fn started() -> Option<&'static Gate> {
-        let _one = magazines::RAISING.lock();
+        let _one = super::super::magazines::RAISING.lock();
         if gate().is_none() && prepare() {
-            start(None);
+            start(crate::heap::SHARING.gate, None);
         }
         gate()
     }
@@ -789,7 +790,7 @@ mod tests {
         let cpu = CPUS - 1;
         provide(gate, cpu);
         // No fork opens it meanwhile.
-        let _none = magazines::RAISING.lock();
+        let _none = super::super::magazines::RAISING.lock();
         let open = ways(gate, cpu);
         assert!(!open.contains(&ALWAYS_EMPTY.load(Ordering::Relaxed)));
         assert!(divert(cpu, true));
@@ -808,7 +809,7 @@ mod tests {
         let Some(gate) = started() else { return };
         let cpu = CPUS - 3;
         let arrays = provide(gate, cpu);
-        let _none = magazines::RAISING.lock();
+        let _none = super::super::magazines::RAISING.lock();
         let class = size_class::of(8000);
         let (few, many) = (capacity(class, false), capacity(class, true));
         assert!(few < many && gate.half(cpu, class) == few.div_ceil(2));
@@ -852,7 +853,7 @@ mod tests {
         assert!(crate::substrate::open_and_begin());
         let Some(gate) = started() else { return };
         let arrays = provide(gate, CPUS - 4);
-        let _none = magazines::RAISING.lock();
+        let _none = super::super::magazines::RAISING.lock();
         let (short, long) = (with_run(arrays, 1), with_run(arrays, LONGEST));
         assert_eq!(arrays.runs_at_rest(), 0, "a pass that sees them for the first time");
         let more = with_run(arrays, 1);
@@ -883,7 +884,7 @@ mod tests {
         assert!(crate::substrate::open_and_begin());
         let Some(gate) = started() else { return };
         let arrays = provide(gate, CPUS - 2);
-        let _none = magazines::RAISING.lock();
+        let _none = super::super::magazines::RAISING.lock();
         for (at_rest, left) in [(true, 1), (false, 0)] {
             let Top { top, floor } = &arrays.tops[0];
             top.store(floor.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);

@@ -5,7 +5,7 @@
 //! ends after the committing one. The abort address is preceded by glibc's signature, in
 //! an instruction that disassemblers can read.
 //!
-//! `take` and `put` are for slow paths. What the fast paths jump to is `heap::per_cpu`'s, made
+//! `take` and `put` are for slow paths. What the fast paths jump to is `heap::cpu`'s, made
 //! with the same macro. None of them uses the stack.
 
 use super::{Gate, ROW_MASK, SINKS, SOURCES};

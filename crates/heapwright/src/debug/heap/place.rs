@@ -17,7 +17,7 @@ use core::ptr::{self, NonNull};
 
 use heapwright_record::debug::Call;
 
-use crate::cache::guard_draw::{self, Draw};
+use crate::cache::draw::{self, Draw};
 use crate::request::Request;
 use crate::size_class::{MIN_ALIGN, UNIT};
 use crate::stacks::{self, Stack};
@@ -137,7 +137,7 @@ impl Heap {
         if draw == Draw::IfNew && !self.sites.is_flagged(stack) && !self.sites.is_new(stack) {
             return None;
         }
-        if !guard_draw::take_turn() {
+        if !draw::take_turn() {
             return None;
         }
         let opened = self.open_by(entered.mine().thread, |store, late| {

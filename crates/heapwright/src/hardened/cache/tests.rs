@@ -16,7 +16,11 @@ fn with_cache(full: bool, run: impl FnOnce(&Cache)) {
     let at = unsafe { alloc_zeroed(layout) };
     // SAFETY: zeros are a cache without a place.
     let cache = unsafe { &mut *at.cast::<Cache>() };
-    cache.begin(at.wrapping_add(size_of::<Cache>()).cast(), shape);
+    cache.begin(
+        &crate::cache::hot::tests::NOTHING,
+        at.wrapping_add(size_of::<Cache>()).cast(),
+        shape,
+    );
     run(cache);
     // SAFETY: made above, and not used any more.
     unsafe { dealloc(at, layout) };

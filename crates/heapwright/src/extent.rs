@@ -16,11 +16,11 @@
 //! Anyone may ask about any address, at any time, also in a signal handler: no lock is taken, nothing is
 //! allocated, and the memory at the address is not touched.
 
-use super::debug_hooks;
 use crate::address_map::{Entry, HARDENED, Kind, MAP};
 use crate::chunk::scarce;
 use crate::describe::{BlockState, describe};
 use crate::hardened;
+use crate::hooks;
 use crate::misuse;
 pub use crate::misuse::Access;
 use crate::options;
@@ -32,7 +32,7 @@ use crate::unit_record::Record;
 pub const UNBOUNDED: usize = usize::MAX;
 
 /// Bytes from `address` to the end of the block that it lies in, or to its first byte from there on that is
-/// [poisoned](super::poison): 0 where the block was freed, or there is none; [`UNBOUNDED`] for memory that is not the heap's, or whose blocks are not known one by one (arenas).
+/// [poisoned](crate::heap::poison): 0 where the block was freed, or there is none; [`UNBOUNDED`] for memory that is not the heap's, or whose blocks are not known one by one (arenas).
 ///
 /// ```
 /// use heapwright::heap;
@@ -52,7 +52,7 @@ pub fn room(address: usize) -> usize {
     }
     match entry.kind() {
         Kind::Slab(class) => room_in_slab(unit, entry, class, address),
-        Kind::Debug | Kind::DebugRest(_) => debug_hooks::room(unit, entry, address),
+        Kind::Debug | Kind::DebugRest(_) => hooks::room(unit, entry, address),
         _ => room_elsewhere(unit, entry, address),
     }
 }
@@ -79,7 +79,7 @@ pub fn has_room(address: usize, bytes: usize) -> bool {
 #[must_use]
 pub fn has_debugged_room(address: usize, bytes: usize) -> bool {
     let (unit, entry) = MAP.lookup(address);
-    entry == Entry::FOREIGN || debug_hooks::holds(unit, entry, address, bytes)
+    entry == Entry::FOREIGN || hooks::holds(unit, entry, address, bytes)
 }
 
 /// Whether `address` is outside of the heap's window.
@@ -155,7 +155,7 @@ pub fn checks_bounds() -> bool {
 #[cold]
 #[inline(never)]
 pub fn out_of_bounds(function: &str, access: Access, address: usize, bytes: usize) {
-    if debug_hooks::out_of_bounds(function, access, address, bytes) {
+    if hooks::out_of_bounds(function, access, address, bytes) {
         return;
     }
     let line = misuse::out_of_bounds(function, access, address, bytes, room(address));

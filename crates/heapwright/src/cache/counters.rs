@@ -1,10 +1,10 @@
 //! Counting every call, where statistics were asked for (`stats=exit`).
 //!
-//! Then the fast word stays at the sentinel, so every call comes through the
-//! door, and the door counts. A cache counts for itself; only the peak of live
-//! bytes needs a word that all threads share.
+//! Then threads' fast words lead to a front that sees every call (`heap::observed`), and counts it. A
+//! cache counts for itself; only the peak of live bytes needs a word that all threads share.
 
-use crate::cache::{CACHES, Counters, magazines};
+use super::{CACHES, Counters, magazines};
+use crate::options;
 use crate::size_class::{self, SLAB_MAX};
 use crate::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use heapwright_record::Stats;
@@ -18,7 +18,7 @@ fn add(counter: &AtomicU64, n: u64) {
 }
 
 /// Counts an allocation of `size` bytes in a block of `usable` bytes.
-pub(super) fn allocation(counters: &Counters, size: usize, usable: usize) {
+pub(crate) fn allocation(counters: &Counters, size: usize, usable: usize) {
     add(&counters.allocations, 1);
     add(&counters.requested, size as u64);
     add(&counters.sizes[Stats::size_bucket(size)], 1);
@@ -32,13 +32,19 @@ pub(super) fn allocation(counters: &Counters, size: usize, usable: usize) {
 }
 
 /// Counts a free of a block of `usable` bytes.
-pub(super) fn free(counters: &Counters, usable: usize) {
+pub(crate) fn free(counters: &Counters, usable: usize) {
     add(&counters.frees, 1);
     live(-(usable as i64));
 }
 
-/// Counts a block that changed its size in place.
-pub(super) fn live(change: i64) {
+/// Counts a block that changed its size in place, where each call is counted.
+pub(crate) fn resized(change: i64) {
+    if options::detailed() {
+        live(change);
+    }
+}
+
+fn live(change: i64) {
     let now = LIVE.fetch_add(change, Ordering::Relaxed) + change;
     if change > 0 && now > PEAK.load(Ordering::Relaxed) {
         PEAK.fetch_max(now, Ordering::Relaxed);

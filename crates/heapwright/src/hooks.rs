@@ -1,7 +1,7 @@
-//! What the debug heap is asked: the hooks in the cold door and in the C layer.
+//! What the debug heap is asked: the hooks in `heap` and in the C layer.
 //!
 //! ```text
-//!   door       allocate(Request)                 -> a block, or "not mine"
+//!   heap       allocate(Request)                 -> a block, or "not mine"
 //!              free(block, Return)               -> done, or "not mine"
 //!              realloc(block, size, Return)      -> a block, or "not mine"
 //!              usable_size(block)                -> bytes, or "not mine"
@@ -10,14 +10,9 @@
 //!              debug_at_exit(signal)             the last look at everything
 //! ```
 //!
-//! While the process debugs, no thread's fast word leaves the sentinel (`start`),
-//! so every call comes to the door, and the door asks here first. "Not mine" goes
-//! on as in the fast mode: blocks that were born before the options were read,
-//! blocks of other allocators. While it does not debug, a call that came to the
-//! door reads one flag more; the fast paths read nothing.
-//!
-//! The hooks are inlined into the caller: each call's door knows what it is, so what it
-//! says to the debug heap is constants.
+//! While the process debugs, threads' fast words lead to a front (`heap::modes`), so every call comes to its
+//! table, and that asks here first. "Not mine" goes on as in the fast mode: blocks that were born before the
+//! options were read, blocks of other allocators. While it does not debug, nothing is asked.
 //!
 //! In a build without the feature `debug` nobody sets the flag, and every answer is
 //! "not mine". The tests look on through `observe`, which is compiled for them alone.
@@ -76,7 +71,7 @@ pub fn guarding() -> bool {
 
 /// Begins to debug, where the options say so. Called once, while the heap starts.
 #[cfg(feature = "debug")]
-pub(super) fn start() {
+pub(crate) fn start() {
     if crate::debug::start() {
         DEBUGGING.store(true, Ordering::Relaxed);
     }
@@ -85,7 +80,7 @@ pub(super) fn start() {
 /// Serves a request. `None`: this is not the debug heap's to serve. A null block:
 /// there is no memory.
 #[inline(always)]
-pub(super) fn allocate(request: Request) -> Option<*mut u8> {
+pub(crate) fn allocate(request: Request) -> Option<*mut u8> {
     #[cfg(any(test, feature = "observe"))]
     observe::request(request);
     #[cfg(feature = "debug")]
@@ -103,7 +98,7 @@ pub(super) fn allocate(request: Request) -> Option<*mut u8> {
 ///
 /// As `heap::free`.
 #[inline(always)]
-pub(super) unsafe fn free(block: *mut u8, what: Return) -> bool {
+pub(crate) unsafe fn free(block: *mut u8, what: Return) -> bool {
     #[cfg(any(test, feature = "observe"))]
     observe::given(what);
     #[cfg(feature = "debug")]
@@ -123,7 +118,7 @@ pub(super) unsafe fn free(block: *mut u8, what: Return) -> bool {
 ///
 /// As `heap::realloc`.
 #[inline(always)]
-pub(super) unsafe fn realloc(block: *mut u8, size: usize, what: Return) -> Option<*mut u8> {
+pub(crate) unsafe fn realloc(block: *mut u8, size: usize, what: Return) -> Option<*mut u8> {
     #[cfg(any(test, feature = "observe"))]
     observe::resize(size, what);
     #[cfg(feature = "debug")]
@@ -146,7 +141,7 @@ fn resized(what: Return, size: usize) -> Request {
 
 /// The bytes that may be used of a block. `None`: it is not the debug heap's.
 #[cold]
-pub(super) fn usable_size(block: *const u8) -> Option<usize> {
+pub(crate) fn usable_size(block: *const u8) -> Option<usize> {
     #[cfg(feature = "debug")]
     return crate::debug::usable_size(
         block,
@@ -161,7 +156,7 @@ pub(super) fn usable_size(block: *const u8) -> Option<usize> {
 
 /// Whether `bytes` bytes at `address`, in this unit, certainly are a live block's of a debug heap, and none is poisoned.
 #[inline(always)]
-pub(super) fn holds(unit: usize, entry: Entry, address: usize, bytes: usize) -> bool {
+pub(crate) fn holds(unit: usize, entry: Entry, address: usize, bytes: usize) -> bool {
     #[cfg(feature = "debug")]
     if let Some((head, is_rest)) = entry.debug_head(unit) {
         return crate::debug::holds(head, is_rest, address, bytes);
@@ -171,7 +166,7 @@ pub(super) fn holds(unit: usize, entry: Entry, address: usize, bytes: usize) -> 
 }
 
 /// Bytes from an address in a debug heap's unit to its block's end; 0 where it is in no live block.
-pub(super) fn room(unit: usize, entry: Entry, address: usize) -> usize {
+pub(crate) fn room(unit: usize, entry: Entry, address: usize) -> usize {
     #[cfg(feature = "debug")]
     return crate::debug::room(unit, entry, address);
     #[cfg(not(feature = "debug"))]
@@ -182,7 +177,7 @@ pub(super) fn room(unit: usize, entry: Entry, address: usize) -> usize {
 }
 
 /// Poisons bytes of the live block that `address` lies in, as far as it goes, or no longer: functions of the C library that
-/// access them are findings ([`room`](super::room)). Nothing where the process does not debug.
+/// access them are findings ([`room`](crate::heap::room)). Nothing where the process does not debug.
 ///
 /// ```
 /// heapwright::heap::poison(0, 16, true);
@@ -223,7 +218,7 @@ pub fn block_history(address: usize, was_freed: bool) -> Option<(u32, &'static [
 /// A function of the C library was asked to access what no live block holds. False: the debug heap does not serve this
 /// process.
 #[cold]
-pub(super) fn out_of_bounds(function: &str, access: Access, address: usize, bytes: usize) -> bool {
+pub(crate) fn out_of_bounds(function: &str, access: Access, address: usize, bytes: usize) -> bool {
     #[cfg(feature = "debug")]
     if is_debugging() {
         use heapwright_record::debug::{Access as Done, Function};
@@ -363,7 +358,7 @@ pub fn debug_at_exit(signal: u32) {
     #[cfg(feature = "debug")]
     {
         crate::debug::at_exit(signal);
-        super::guards::at_exit();
+        crate::debug::guards::at_exit();
     }
 }
 

@@ -1,6 +1,5 @@
 //! A walk over every block of the process's heaps, in address order.
 
-use super::guards;
 use crate::address_map::{Kind, MAP};
 use crate::chunk::{self, scarce};
 use crate::hardened::{self, Extent};
@@ -81,10 +80,11 @@ pub fn walk(visit: &mut dyn FnMut(Block) -> bool) -> bool {
                 }
             }
             // Blocks between guards: those in use.
+            #[cfg(feature = "debug")]
             Kind::Debug => {
                 let mut each =
                     |address, size, owner| visit(Block { address, size, owner, in_use: true });
-                if !guards::each_live_at(unit, &mut each) {
+                if !crate::debug::guards::each_live_at(unit, &mut each) {
                     return false;
                 }
             }

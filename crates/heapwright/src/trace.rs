@@ -1,7 +1,7 @@
 //! The trace: every call for memory, written down for `heapwright replay`.
 //!
 //! ```text
-//!   door      allocated(request, block)           after the block was got
+//!   heap      allocated(request, block)           after the block was got
 //!             freed(block)                        before it is given back
 //!             realloc_begins(block)  realloc_ends(block, size)
 //!     |  one operation, under one lock
@@ -12,8 +12,8 @@
 //!   PREFIX.<pid>          (the format: `heapwright_record::trace`)
 //! ```
 //!
-//! While it is on (`trace=PREFIX`), no thread's fast word leaves the sentinel (see
-//! `options::detailed`), so every call comes to the door.
+//! While it is on (`trace=PREFIX`), threads' fast words lead to a front (see
+//! `options::detailed`), so every call is observed (`heap::observed`).
 //!
 //! **One buffer, one lock, for all threads.** With a buffer for each thread, each
 //! operation would need a number that all threads share, and so the same contended line;
@@ -25,7 +25,7 @@
 //! not pay it.
 //!
 //! **A realloc** is written in two halves, because others may get the old block before
-//! the new one is there. What the door does between them (allocate, copy, free) is not
+//! the new one is there. What the heap does between them (allocate, copy, free) is not
 //! the program's and not written: the thread is *quiet* meanwhile.
 //!
 //! **Threads** have numbers, in a word of the C library's for each thread (a pthread
@@ -45,7 +45,7 @@
 //! write. Blocks that it inherited have no beginning in its file, and readers know that.
 //! A child of `vfork` has its parent's memory and so its parent's trace.
 //!
-//! Called by `door` and `start`, and by the C layer at the process's end.
+//! Called by `heap::observed` and `heap::start`, and by the C layer at the process's end.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -89,12 +89,12 @@ static RECORDER: Lock<Recorder> = Lock::new(Recorder::new());
 
 /// Whether calls are written down.
 #[inline(always)]
-pub(super) fn is_on() -> bool {
+pub(crate) fn is_on() -> bool {
     ON.load(Ordering::Relaxed)
 }
 
 /// Begins, where the options say so. Called once, while the heap starts.
-pub(super) fn start() {
+pub(crate) fn start() {
     let Some(prefix) = options::trace_file() else { return };
     if !os::on_thread_exit(Exit::Trace, thread_ends) {
         Line::new().text("no trace: the C library has no thread key left").write();
@@ -108,7 +108,7 @@ pub(super) fn start() {
 }
 
 /// Registers what must be done around a fork. The caller holds no lock.
-pub(super) fn begun() {
+pub(crate) fn begun() {
     if is_on() {
         fork::join(Part::Trace, &HANDLERS);
         // After all others: what is written then comes when the locks were given back.
@@ -118,7 +118,7 @@ pub(super) fn begun() {
 
 /// A block was got for a request. (Null: there was no memory, and nothing is written.)
 #[inline(always)]
-pub(super) fn allocated(request: Request, block: *mut u8) {
+pub(crate) fn allocated(request: Request, block: *mut u8) {
     if is_on() && !block.is_null() {
         write_allocated(request, block);
     }
@@ -139,7 +139,7 @@ fn write_allocated(Request { size, align, zero, .. }: Request, block: *mut u8) {
 
 /// A block, which is not null, is about to be given back.
 #[inline(always)]
-pub(super) fn freed(block: *mut u8) {
+pub(crate) fn freed(block: *mut u8) {
     if is_on() {
         write(Operation::Free { block: name(block) });
     }
@@ -148,7 +148,7 @@ pub(super) fn freed(block: *mut u8) {
 /// A block, which is not null, is about to change its size. True: this is the
 /// program's own call, and [`realloc_ends`] must follow.
 #[inline(always)]
-pub(super) fn realloc_begins(block: *mut u8) -> bool {
+pub(crate) fn realloc_begins(block: *mut u8) -> bool {
     is_on() && write_realloc(block)
 }
 
@@ -167,7 +167,7 @@ fn write_realloc(block: *mut u8) -> bool {
 /// It has changed its size, and may lie elsewhere; null: it is as it was.
 #[cold]
 #[inline(never)]
-pub(super) fn realloc_ends(block: *mut u8, size: usize) {
+pub(crate) fn realloc_ends(block: *mut u8, size: usize) {
     set_word(word() & !QUIET);
     write(if block.is_null() {
         Operation::ReallocFailed

@@ -1,15 +1,15 @@
 //! Tallies: what a thread asks of the heap between two of its calls, exactly (`hw_count_begin`, `hw_count_end`).
 //!
 //! ```text
-//!   begin   the thread's fast word goes to the sentinel, so each of its calls comes by the door
-//!   door    allocated(request, block)  freed(block)  realloc_begins(block), realloc_ends(..)      as `trace` hears of them
-//!   end     the fast word leads back to what the thread allocates from
+//!   begin     the thread's fast word goes to a front, so each of its calls is observed (`heap::observed`)
+//!   observed  allocated(request, block)  freed(block)  realloc_begins(block), realloc_ends(..)    as `trace` hears of them
+//!   end       the fast word leads back to what the thread allocates from
 //!
 //!   a thread's   | level 0: sums, sites | level 1 | ...     a begin within another one; its sums are added to that at its end
 //!                | blocks: address -> bytes asked for       of all that was made since the outermost begin
 //! ```
 //!
-//! So a thread that counts pays for it, and no other: these read one word more in the door, and nothing on the fast paths.
+//! So a thread that counts pays for it, and no other.
 //!
 //! A block's size is what it was asked for with. Of one that was made before, or by another thread, it is what the heap knows:
 //! the size that was asked for in `mode=debug` and `mode=hardened`, else the size that may be used. A block that was made
@@ -20,12 +20,11 @@
 //! What is kept of a thread lies in a place by its index; it is the thread's that began, as the index's holder says, and only
 //! that thread touches it. A signal handler that interrupts it there is not counted. A thread that ends counts no more.
 //!
-//! Called by `door`, `resize` and `own_word`, and by the C layer.
+//! Called by `heap`.
 
 use core::cell::UnsafeCell;
 use core::ptr;
 
-use super::{foreign, own_word, sampling, start};
 use crate::cache::{CACHES, Use};
 use crate::describe::{self, BlockState, Kind};
 use crate::os::{Memory, SYSTEM};
@@ -195,11 +194,10 @@ fn size_of_block(address: usize) -> Option<usize> {
     match found.kind {
         // The C library's own, say.
         Kind::Foreign => return Some(0),
-        Kind::Small | Kind::Large => {
-            let heap = CACHES.get(found.owner).filter(|heap| heap.owned_by() == Use::Heap);
-            if heap.is_some_and(|heap| !sampling::is_owner(heap.id()) && !start::is_late(heap)) {
-                return None;
-            }
+        Kind::Small | Kind::Large
+            if CACHES.get(found.owner).is_some_and(|heap| heap.owned_by() == Use::Heap) =>
+        {
+            return None;
         }
         _ => {}
     }
@@ -282,7 +280,7 @@ fn thread_ends(index: usize) {
 }
 
 /// In a forked child: of those that counted only the calling thread is there, if it did. (The others' indices stay taken.)
-pub(super) fn forget_after_fork() {
+pub(crate) fn forget_after_fork() {
     if is_on() {
         COUNTING.store(counts_here_slowly().into(), Ordering::Relaxed);
     }
@@ -290,7 +288,7 @@ pub(super) fn forget_after_fork() {
 
 /// Whether the calling thread counts, so that its fast word stays at the sentinel.
 #[inline]
-pub(super) fn counts_here() -> bool {
+pub(crate) fn counts_here() -> bool {
     is_on() && counts_here_slowly()
 }
 
@@ -300,29 +298,8 @@ fn counts_here_slowly() -> bool {
     place().is_some_and(|place| place.with(|counter| counter.depth > 0).unwrap_or(true))
 }
 
-/// Begins to count what the calling thread asks of the heap; with `keeps_sites` for each stack, too. Counts may be nested: what
-/// the inner one counts, the outer one counts as well.
-///
-/// # Errors
-///
-/// Where it is not possible: [`CannotCount`].
-///
-/// ```
-/// use heapwright::heap;
-/// heap::count_begin(false).unwrap();
-/// let block = heap::malloc(100);
-/// # // SAFETY: the block is ours.
-/// unsafe { heap::free(block) };
-/// let (counted, _) = heap::count_end().unwrap();
-/// assert_eq!((counted.allocations, counted.frees, counted.peak_bytes), (1, 1, 100));
-/// ```
-pub fn count_begin(keeps_sites: bool) -> Result<(), CannotCount> {
-    if !start::has_started() && matches!(start::mine(), start::Mine::Nothing) {
-        return Err(CannotCount::NoMemory);
-    }
-    if foreign::peer().is_some() {
-        return Err(CannotCount::NotServing);
-    }
+/// Begins a count in the calling thread, whose calls are told here from now on.
+pub(crate) fn begin(keeps_sites: bool) -> Result<(), CannotCount> {
     let place = made_place().ok_or(CannotCount::NoMemory)?;
     let begun = place.with(|counter| {
         let level = counter.levels.get_mut(counter.depth).ok_or(CannotCount::TooDeep)?;
@@ -334,15 +311,13 @@ pub fn count_begin(keeps_sites: bool) -> Result<(), CannotCount> {
         }
         Ok(())
     });
-    begun.unwrap_or(Err(CannotCount::TooDeep))?;
-    own_word::stay_at_sentinel();
-    Ok(())
+    begun.unwrap_or(Err(CannotCount::TooDeep))
 }
 
-/// Ends the innermost count of the calling thread: what it came to, and whether that is all, for there was memory to keep it.
-/// `None`: the thread counts nothing.
-pub fn count_end() -> Option<(Allocations, bool)> {
-    let (counted, is_all, depth) = place()?.with(|counter| {
+/// Ends the innermost count of the calling thread: what it came to, whether that is all, for there was memory to keep
+/// it, and whether the thread counts still. `None`: it counts nothing.
+pub(crate) fn end() -> Option<(Allocations, bool, bool)> {
+    place()?.with(|counter| {
         let depth = counter.depth.checked_sub(1)?;
         let (outer, inner) = counter.levels.split_at_mut(depth);
         let ended = inner.first_mut()?;
@@ -361,12 +336,8 @@ pub fn count_end() -> Option<(Allocations, bool)> {
             counter.blocks.clear();
             COUNTING.fetch_sub(1, Ordering::Relaxed);
         }
-        Some((counted, !counter.has_lost, depth))
-    })??;
-    if depth == 0 {
-        own_word::leave_sentinel();
-    }
-    Some((counted, is_all))
+        Some((counted, !counter.has_lost, depth > 0))
+    })?
 }
 
 /// Shows what each stack has asked for in the innermost count of the calling thread so far, most bytes first, until `visit` says false:
@@ -393,7 +364,7 @@ pub fn count_sites(visit: &mut dyn FnMut(&'static [usize], u64, u64) -> bool) ->
 
 /// A block was got for a request. (Null: there was no memory, and nothing is counted.)
 #[inline(always)]
-pub(super) fn allocated(request: Request, block: *mut u8) {
+pub(crate) fn allocated(request: Request, block: *mut u8) {
     if is_on() && !block.is_null() {
         count_allocated(request.size, block.addr());
     }
@@ -409,7 +380,7 @@ fn count_allocated(size: usize, address: usize) {
 
 /// A block, which is not null, is about to be given back.
 #[inline(always)]
-pub(super) fn freed(block: *mut u8) {
+pub(crate) fn freed(block: *mut u8) {
     if is_on() {
         count_freed(block.addr());
     }
@@ -431,7 +402,7 @@ fn count_freed(address: usize) {
 
 /// A block, which is not null, is about to change its size. True: this is counted, and [`realloc_ends`] must follow.
 #[inline(always)]
-pub(super) fn realloc_begins(block: *mut u8) -> bool {
+pub(crate) fn realloc_begins(block: *mut u8) -> bool {
     is_on() && count_realloc(block.addr())
 }
 
@@ -452,7 +423,7 @@ fn count_realloc(address: usize) -> bool {
 /// It has changed its size, and may lie elsewhere; null: it is as it was.
 #[cold]
 #[inline(never)]
-pub(super) fn realloc_ends(old: *mut u8, new: *mut u8, size: usize) {
+pub(crate) fn realloc_ends(old: *mut u8, new: *mut u8, size: usize) {
     let Some(place) = place() else { return };
     place.with(|counter| {
         counter.is_resizing = false;
@@ -515,17 +486,17 @@ mod tests {
     fn threads_that_end_or_are_not_there_do_not_count() {
         let counting = || COUNTING.load(Ordering::Relaxed);
         thread::spawn(|| {
-            count_begin(true).expect("a count");
-            count_begin(false).expect("one in it");
+            begin(true).expect("a count");
+            begin(false).expect("one in it");
         })
         .join()
         .unwrap();
         assert_eq!(counting(), 0);
-        count_begin(false).expect("a count");
+        begin(false).expect("a count");
         let (begun, ended) = (Barrier::new(2), Barrier::new(2));
         thread::scope(|scope| {
             scope.spawn(|| {
-                count_begin(false).expect("a count");
+                begin(false).expect("a count");
                 begun.wait();
                 ended.wait();
             });
@@ -534,7 +505,7 @@ mod tests {
             assert!(counting_in_a_child().is_none_or(|counting| counting == 1));
             ended.wait();
         });
-        count_end().expect("it had begun");
+        end().expect("it had begun");
         assert!(counting_in_a_child().is_none_or(|counting| counting == 0));
     }
 }

@@ -1,0 +1,91 @@
+//! Deferred frees, and a reserve: for callers that must not wait for a lock.
+//!
+//! ```text
+//!   a signal handler that has interrupted its thread in a slow path
+//!     frees a block that no cache takes   --> deferred, until a thread takes a chain of the central lists
+//!     needs a block that no cache has     <-- a reserve, a few blocks of two sizes, which that thread fills up
+//! ```
+//!
+//! Stacks without a lock (`remote`). What is deferred counts as on its way home.
+//!
+//! Called by `central`, which empties and fills them, by `outgoing`, and by `heap`.
+
+use core::ptr;
+
+use crate::address_map::MAP;
+use crate::remote::{Block, RemoteStack};
+use crate::size_class::{self, SLAB_MAX, UNIT};
+
+/// Blocks that came back where no lock could be waited for (see [`defer`]).
+pub(super) static DEFERRED: RemoteStack = RemoteStack::new();
+/// Blocks for signal handlers, of the sizes in [`RESERVED`]: stacks, because while one
+/// handler pops from one of them it is empty for the others, and it may be stopped there.
+pub(super) static RESERVE: [RemoteStack; 6] = [const { RemoteStack::new() }; 6];
+/// Their sizes, and how many there are in each.
+pub(super) const RESERVED: [(usize, usize); 6] =
+    [(1 << 10, 16), (1 << 10, 16), (1 << 10, 16), (1 << 10, 16), (SLAB_MAX, 2), (SLAB_MAX, 2)];
+
+/// Takes back a block of `class` from a caller that must not wait for a lock: a signal
+/// handler, perhaps, that has interrupted the holder.
+///
+/// # Safety
+///
+/// The block is of `class`, of a slab of the common owner's, and the caller gives it away.
+pub(crate) unsafe fn defer(class: usize, block: *mut Block) {
+    let size = size_class::size(class);
+    let mut reserves = RESERVE.iter().zip(RESERVED);
+    let reserve = reserves.find(|(reserve, (has, count))| *has == size && reserve.len() < *count);
+    // SAFETY: one block, which the caller gives away.
+    unsafe { reserve.map_or(&DEFERRED, |(reserve, _)| reserve).push(block, block, 1, size) };
+}
+
+/// Takes back a large block's run, as [`defer`] does. Its record says that it is kept.
+///
+/// # Safety
+///
+/// The run begins at `unit`, was a block a moment ago, and the caller gives it away.
+pub(crate) unsafe fn defer_run(unit: usize) {
+    let block: *mut Block = MAP.address_of(unit).cast();
+    // SAFETY: the first words of the run, which the caller gives away.
+    unsafe { DEFERRED.push(block, block, 1, UNIT) };
+}
+
+/// A block for a request of `class` from the reserve, for a signal handler. `None`: it
+/// has been used up.
+pub(crate) fn reserved(class: usize) -> Option<*mut Block> {
+    RESERVE.iter().zip(RESERVED).find_map(|(reserve, (size, _))| {
+        if size < size_class::size(class) { None } else { pop(reserve, size) }
+    })
+}
+
+/// Takes one block of a stack, whose blocks are of `size`: all of them are taken, and the
+/// rest put back, for where one alone is popped it may have come back meanwhile.
+fn pop(stack: &RemoteStack, size: usize) -> Option<*mut Block> {
+    let (head, _) = stack.take();
+    if head.is_null() {
+        return None;
+    }
+    // SAFETY: the chain was taken whole.
+    let rest = unsafe { Block::next(head) };
+    let (mut tail, mut left) = (ptr::null_mut(), 0);
+    let mut block = rest;
+    while !block.is_null() {
+        (tail, left) = (block, left + 1);
+        // SAFETY: a block of the chain, which was taken whole.
+        block = unsafe { Block::next(block) };
+    }
+    stack.taken(left + 1, (left + 1) * size);
+    if left > 0 {
+        // SAFETY: what is left of the chain, linked and nobody else's.
+        unsafe { stack.push(rest, tail, left, left * size) };
+    }
+    Some(head)
+}
+
+/// In a forked child: forgets what other threads may have been pushing.
+pub(crate) fn forget_after_fork() {
+    DEFERRED.forget_after_fork();
+    for reserve in &RESERVE {
+        reserve.forget_after_fork();
+    }
+}

@@ -1,0 +1,549 @@
+//! Per-CPU caches: what happens where a restartable sequence does not serve a call.
+//!
+//! ```text
+//!   malloc, free --> sequence in `cache::arrays`: done
+//!                      | empty, full                      | begun in vain
+//!                      v                                  v
+//!                    half a row from, or to,           this block from, or to,
+//!                    the CPU's shared cache            the CPU's shared cache
+//! ```
+//!
+//! Each CPU has a shared cache (`cache::magazines`), with a lock. Filling and emptying the arrays
+//! is done block by block, with sequences of its own: the thread may be on another CPU by then, and
+//! fill that one's.
+//!
+//! The functions with the C ABI are jumped to by the sequences, with the arguments of the call
+//! still in place.
+//!
+//! Called by `fast` (the calls below), by the gate's table in `start`, and by `shared`.
+
+pub(super) use calls::{free, malloc};
+
+use core::ffi::c_void;
+use core::ptr;
+
+use super::{drawn, foreign, large, shared, words};
+use crate::address_map::{CLASS_STEP, Kind, MAP};
+use crate::cache::arrays::{self, Gate, Put, Taken};
+use crate::cache::central::{self, ROW};
+use crate::cache::magazines::Magazines;
+use crate::cache::{Allocated, CACHES, Hot, Residue, Use, deferred};
+use crate::chunk;
+use crate::memory_limit;
+use crate::os::{self, Exit, rseq};
+use crate::remote::Block;
+use crate::request::{Origin, Return, Said};
+use crate::size_class::{self, UNIT};
+use crate::substrate;
+use crate::sync;
+
+/// The CPU has no block of the list at `offset`.
+#[cold]
+pub(crate) extern "C" fn empty(size: usize, gate: &Gate, offset: usize) -> *mut u8 {
+    if drawn::is_guarding()
+        && let Some(block) =
+            drawn::draw_for_shared(size, gate.half(gate.cpu(), offset / CLASS_STEP))
+    {
+        return block.as_ptr();
+    }
+    let block = refill(gate, offset / CLASS_STEP);
+    if block.is_null() { shared::malloc_slowly(size) } else { block.cast() }
+}
+
+/// The sequence of a request was begun in vain.
+#[cold]
+pub(crate) extern "C" fn aborted_malloc(size: usize, _gate: &Gate, offset: usize) -> *mut u8 {
+    arrays::note_abort();
+    let block = shared::acquire().and_then(|held| {
+        Magazines::note_fallback(&held);
+        held.alloc(offset / CLASS_STEP)
+    });
+    block.map_or_else(|| shared::malloc_slowly(size), |Allocated { block, .. }| block)
+}
+
+/// The CPU has no room for another block of the list that `residue` names.
+///
+/// # Safety
+///
+/// As `heap::free`, for a block of the common owner's.
+#[cold]
+pub(crate) unsafe extern "C" fn full(block: *mut u8, gate: &Gate, residue: Residue) {
+    // SAFETY: the caller gives the block of a common slab away, whose class `residue` names.
+    unsafe { drain(gate, residue.class(), block.cast()) };
+}
+
+/// The sequence of a free was begun in vain.
+///
+/// # Safety
+///
+/// As [`full`].
+#[cold]
+pub(crate) unsafe extern "C" fn aborted_free(block: *mut u8, _gate: &Gate, residue: Residue) {
+    arrays::note_abort();
+    // SAFETY: the caller gives the block of a common slab away, whose class `residue` names.
+    unsafe { put_in_shared(residue.class(), block.cast()) };
+}
+
+/// No block begins at the address.
+///
+/// # Safety
+///
+/// As `heap::free`.
+#[cold]
+pub(crate) unsafe extern "C" fn odd(block: *mut u8, _gate: &Gate, _rest: Residue) {
+    // SAFETY: the caller gives the block away, whatever begins there.
+    unsafe { foreign::give_back(block, Return::PLAIN) }
+}
+
+/// Takes a block of `class` for a call that no sequence served.
+pub(super) fn take(gate: &Gate, class: usize) -> *mut Block {
+    match gate.take(class) {
+        Taken::Block(block) => block,
+        Taken::Empty => refill(gate, class),
+        Taken::Aborted => {
+            arrays::note_abort();
+            core::ptr::null_mut()
+        }
+    }
+}
+
+/// Takes a block of `class` back for a call that no sequence served.
+///
+/// # Safety
+///
+/// The block is of `class`, of a common slab, and in use.
+pub(super) unsafe fn give(gate: &Gate, class: usize, block: *mut Block) {
+    // SAFETY: a block of the class and the common owner, which the caller gives away.
+    match unsafe { gate.put(class, block) } {
+        Put::Done => {}
+        // SAFETY: a block of the class and the common owner, which the caller gives away.
+        Put::Full => unsafe { drain(gate, class, block) },
+        Put::Aborted => {
+            arrays::note_abort();
+            // SAFETY: a block of the class and the common owner, which the caller gives away.
+            unsafe { put_in_shared(class, block) };
+        }
+    }
+}
+
+/// A block of `class` from the shared cache, and half a row more for the CPU. Null: there is no
+/// memory, or no lock to be had.
+fn refill(gate: &Gate, class: usize) -> *mut Block {
+    gate.provide(gate.cpu());
+    let Some(held) = shared::acquire() else { return core::ptr::null_mut() };
+    held.tend();
+    // A signal handler must not wait for a class's lock, which its thread may hold.
+    if !sync::is_interrupted() && held.is_empty_of(class) {
+        let mut row = [core::ptr::null_mut(); ROW];
+        let count = central::take_row(class, &mut row);
+        if count > 0 {
+            for (at, &more) in row[..count].iter().enumerate().skip(1) {
+                // SAFETY: a free block of the class, which was in the row.
+                if unsafe { gate.put(class, more) } != Put::Done {
+                    for &rest in &row[at..count] {
+                        // SAFETY: a free block of the class, which was in the row.
+                        unsafe { held.free(class, rest) };
+                    }
+                    break;
+                }
+            }
+            return row[0];
+        }
+    }
+    let Some(Allocated { block, .. }) = held.alloc(class) else { return core::ptr::null_mut() };
+    for _ in 1..half_of(gate, &held, class) {
+        let more = held.list(class).pop();
+        if more.is_null() {
+            break;
+        }
+        // SAFETY: a free block of the class, which was in the list.
+        if unsafe { gate.put(class, more) } != Put::Done {
+            // SAFETY: a free block of the class, which was in the list and found no room
+            // elsewhere.
+            unsafe { held.free(class, more) };
+            break;
+        }
+    }
+    block.cast()
+}
+
+/// How many blocks of `class` half the arrays of the CPU are, which hold more where the class is
+/// busy: it had another slow operation.
+fn half_of(gate: &Gate, held: &Magazines, class: usize) -> usize {
+    let cpu = gate.cpu();
+    if !sync::is_interrupted() && held.is_busy(class) {
+        gate.grow(cpu, class);
+    }
+    gate.half(cpu, class)
+}
+
+/// Takes a block of `class` to the shared cache, and half a row of the CPU's.
+///
+/// # Safety
+///
+/// The block is of `class`, of a common slab, and in use.
+unsafe fn drain(gate: &Gate, class: usize, block: *mut Block) {
+    gate.provide(gate.cpu());
+    let Some(held) = shared::acquire() else {
+        // SAFETY: the caller gives the block of a common slab away.
+        return unsafe { deferred::defer(class, block) };
+    };
+    held.tend();
+    let mut row = [block; ROW];
+    let mut count = 1;
+    let half = half_of(gate, &held, class);
+    let most = if held.has_room_for(class, half + 1) { half.min(ROW - 1) } else { ROW - 2 };
+    while count <= most {
+        let Taken::Block(more) = gate.take(class) else { break };
+        row[count] = more;
+        count += 1;
+    }
+    let is_row = !sync::is_interrupted() && !held.has_room_for(class, count);
+    // SAFETY: free blocks of the class and the common owner: the caller's, and such as were in the
+    // arrays.
+    if is_row && unsafe { central::give_row(class, &row[..count]) } {
+        return;
+    }
+    for &more in &row[..count] {
+        // SAFETY: a free block of the class and the common owner, which found no room elsewhere.
+        unsafe { held.free(class, more) };
+    }
+}
+
+/// # Safety
+///
+/// As [`drain`].
+unsafe fn put_in_shared(class: usize, block: *mut Block) {
+    let Some(held) = shared::acquire() else {
+        // SAFETY: the caller gives the block of a common slab away.
+        return unsafe { deferred::defer(class, block) };
+    };
+    Magazines::note_fallback(&held);
+    // SAFETY: a block of the class and the common owner, which the caller gives away.
+    unsafe { held.free(class, block) };
+}
+
+/// Serves a call for a large block that says nothing but the size, by the gate.
+pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 {
+    // Where blocks are sampled or guarded, these calls are counted.
+    if arrays::RUN_SIZES.contains(&size) && !drawn::is_watched() {
+        let block = take_run(Gate::of(hot), size);
+        return if block.is_null() { shared::malloc_slowly(size) } else { block };
+    }
+    shared::allocate_large(size, hot, origin)
+}
+
+/// Frees a block by the gate that is neither common nor of a list.
+///
+/// # Safety
+///
+/// As `heap::free`; `hot` is the gate's, which left `residue` of the block's entry.
+pub(super) unsafe extern "C" fn free_other(block: *mut u8, hot: &Hot, residue: Residue) {
+    // SAFETY: the caller gives the block away.
+    unsafe { free_with(block, hot, residue, Return::PLAIN) }
+}
+
+/// [`free_other`] of a block of which the call says more, or whose unit was not looked up.
+///
+/// # Safety
+///
+/// As there.
+pub(super) unsafe fn give_back(
+    block: *mut u8,
+    hot: &Hot,
+    residue: Residue,
+    said: Said,
+    size: usize,
+    align: usize,
+) {
+    let what = Return::of(said, size, align);
+    // SAFETY: the caller gives the block away.
+    unsafe { free_with(block, hot, hot.known(residue, block.addr()), what) }
+}
+
+/// # Safety
+///
+/// As theirs.
+#[inline(always)]
+unsafe fn free_with(block: *mut u8, hot: &Hot, residue: Residue, what: Return) {
+    let entry = hot.entry(residue);
+    if hot.is_large_head(residue) && block.addr().is_multiple_of(UNIT) {
+        let unit = hot.unit_of(block.addr());
+        // SAFETY: the caller gives the large block away.
+        if unsafe { give_run(Gate::of(hot), unit, block) } || shared::keep_large(unit, hot) {
+            return;
+        }
+    } else if let Kind::Slab(class) = entry.kind()
+        && size_class::is_slot_start(
+            (block.addr() & (UNIT - 1)) as u32,
+            size_class::reciprocal(class),
+        )
+        && CACHES.get(entry.owner()).is_some_and(|cache| cache.owned_by() == Use::Thread)
+    {
+        // SAFETY: the caller gives the block of this owner and class away.
+        return unsafe { shared::send_home(entry.owner(), class, block.cast()) };
+    }
+    // SAFETY: the caller gives the block away, and its entry says what it is.
+    unsafe { foreign::give_back(block, what) }
+}
+
+/// A large block of `size` bytes, one of [`arrays::RUN_SIZES`]. Null: there is no memory, or no
+/// lock to be had.
+#[inline(always)]
+pub(super) fn take_run(gate: &Gate, size: usize) -> *mut u8 {
+    let units = size.div_ceil(UNIT);
+    match gate.take_run(units) {
+        Taken::Block(run) => large::reuse(run.cast(), units, size),
+        Taken::Empty => refill_runs(size),
+        Taken::Aborted => {
+            arrays::note_abort();
+            ptr::null_mut()
+        }
+    }
+}
+
+/// [`take_run`] from the shared cache, which gives the CPU half a row more, if it can.
+#[cold]
+#[inline(never)]
+fn refill_runs(size: usize) -> *mut u8 {
+    // A signal handler must not wait for a lock that its thread may hold. (Looked up again, as
+    // above.)
+    let Some(gate) = my_gate().filter(|_| !sync::is_interrupted()) else { return ptr::null_mut() };
+    let units = size.div_ceil(UNIT);
+    gate.provide(gate.cpu());
+    let Some(held) = shared::acquire() else { return ptr::null_mut() };
+    let Some(unit) = held.stash.take_exactly(units) else {
+        let new = large::alloc(size, 1, false, &*held);
+        return new.map_or(ptr::null_mut(), |new| new.block);
+    };
+    held.tend();
+    for _ in 1..gate.half_of_runs(gate.cpu(), units) {
+        let Some(more) = held.stash.take_exactly(units) else { break };
+        // SAFETY: a run of this length that the stash kept, and nobody else has.
+        let put = unsafe { gate.put_run(units, MAP.address_of(more).cast()) };
+        if put != Put::Done {
+            keep_or_give(&held, more, units);
+            break;
+        }
+    }
+    large::reuse(MAP.address_of(unit), units, size)
+}
+
+/// Keeps the run of the large block at `unit`, which the caller gives away. False: it stays a
+/// block, for the arrays have no row for its length, it is a first-class heap's, or it was freed
+/// before.
+///
+/// # Safety
+///
+/// As `heap::free`; the block begins at the unit.
+#[inline(always)]
+pub(super) unsafe fn give_run(gate: &Gate, unit: usize, block: *mut u8) -> bool {
+    let Some(units) = large::give_up(unit, arrays::LONGEST) else { return false };
+    // SAFETY: a run that is kept since now, and the caller's.
+    let put = unsafe { gate.put_run(units, block.cast()) };
+    if put != Put::Done {
+        drain_runs(gate, unit, units, put);
+    }
+    true
+}
+
+/// Keeps a run in the shared cache, and half a row of the CPU's.
+#[cold]
+#[inline(never)]
+fn drain_runs(gate: &Gate, unit: usize, units: usize, put: Put) {
+    if put == Put::Aborted {
+        arrays::note_abort();
+    }
+    gate.provide(gate.cpu());
+    let Some(held) = (!sync::is_interrupted()).then(shared::acquire).flatten() else {
+        // SAFETY: the caller gives the run away, which was a block a moment ago.
+        return unsafe { deferred::defer_run(unit) };
+    };
+    held.tend();
+    keep_or_give(&held, unit, units);
+    if put == Put::Aborted {
+        return;
+    }
+    for _ in 1..gate.half_of_runs(gate.cpu(), units) {
+        let Taken::Block(more) = gate.take_run(units) else { break };
+        keep_or_give(&held, MAP.unit_of(more.addr()), units);
+    }
+}
+
+/// Keeps a run in a shared cache, or gives it to the chunk.
+fn keep_or_give(held: &Magazines, unit: usize, units: usize) {
+    if !held.stash.keep(unit, units) {
+        chunk::give(unit, units);
+    }
+}
+
+/// The gate, if the calling thread may go by it: put common blocks into its arrays, whatever it
+/// allocates from.
+pub(super) fn any_gate() -> Option<&'static Gate> {
+    arrays::gate().filter(|gate| gate.serves_this_thread() || enter_sequences())
+}
+
+/// The gate that the calling thread goes by, if it does.
+pub(super) fn my_gate() -> Option<&'static Gate> {
+    words::goes_by_gate().then(arrays::gate).flatten()
+}
+
+/// What the hook of a thread's end is given for a thread without a cache, which is in its CPU's
+/// arrays by an area of ours. (Caches are elsewhere.)
+pub(super) const NO_CACHE: *mut c_void = ptr::without_provenance_mut(2);
+
+/// Has the kernel keep the calling thread's CPU for the sequences, where the C library has not,
+/// until the thread ends. False: it does not. Not in a child of `vfork`, which would leave its
+/// area's words to its parent, nor in a sandbox, which may not know the call.
+#[cold]
+#[inline(never)]
+fn enter_sequences() -> bool {
+    rseq::enter(|| {
+        !memory_limit::is_in_sandbox()
+            && substrate::is_original_process()
+            && (!os::watched(Exit::Cache).is_null() || os::watch_this_thread(Exit::Cache, NO_CACHE))
+    })
+}
+
+/// The calling thread ends. (In a sandbox the call may be the process's end. The area stays then;
+/// the kernel minds that only in a detached thread of musl, within the instructions between its
+/// stack's end and its own.)
+pub(super) fn leave_sequences() {
+    if !memory_limit::is_in_sandbox() {
+        rseq::leave();
+    }
+}
+
+/// The descriptor of the C layer's `malloc`, if there is one.
+#[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
+pub(super) fn malloc_sequence() -> Option<&'static [u64; 4]> {
+    let at: *const [u64; 4];
+    // SAFETY: reads an entry of our own offset table: 0 for a weak symbol that nobody defines.
+    unsafe {
+        core::arch::asm!(
+            ".weak __heapwright_0_1_malloc_sequence",
+            ".hidden __heapwright_0_1_malloc_sequence",
+            "mov {0}, qword ptr [rip + __heapwright_0_1_malloc_sequence@GOTPCREL]",
+            out(reg) at,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+    }
+    // SAFETY: null, or the descriptor, which nobody writes to.
+    unsafe { at.as_ref() }
+}
+
+/// Elsewhere the C layer has no `malloc` of its own.
+#[cfg(not(all(target_os = "linux", not(miri), target_arch = "x86_64")))]
+pub(super) const fn malloc_sequence() -> Option<&'static [u64; 4]> {
+    None
+}
+
+/// `malloc` and `free` through a CPU's arrays, x86-64: what the fast paths jump to with their
+/// arguments in place. See `cache::arrays` for the sequences.
+#[cfg(all(target_os = "linux", not(miri), target_arch = "x86_64"))]
+mod calls {
+    use super::{aborted_free, aborted_malloc, empty, full, odd};
+    use crate::cache::Hot;
+    use crate::cache::arrays::{Gate, ROW_MASK, SINKS, SOURCES, sequence};
+    use crate::cache::hot::BIASED_TO_CPU;
+
+    const RECIPROCAL: usize = Hot::RECIPROCAL;
+
+    /// A block for `size` bytes from the list at `offset`.
+    #[unsafe(naked)]
+    pub(crate) extern "C" fn malloc(size: usize, gate: &Gate, offset: usize) -> *mut u8 {
+        sequence!(
+            [] gate "rsi" [
+                "mov rcx, [rsi + rax*8 + {SOURCES}]",
+                "mov r8, [rcx + rdx]",
+                "cmp r8, [rcx + rdx + 8]",
+                "je 6f",
+                "mov rax, [r8 - 8]",
+                "sub r8, 8",
+                "mov [rcx + rdx], r8"
+            ] ["ret", "6:", "jmp {empty}"]
+            abort ["jmp {aborted}"]
+            SOURCES = const SOURCES,
+            empty = sym empty,
+            aborted = sym aborted_malloc,
+        )
+    }
+
+    /// Takes a block of the common owner's back; `rest` is what is left of its entry.
+    ///
+    /// # Safety
+    ///
+    /// As `heap::free`.
+    #[unsafe(naked)]
+    pub(crate) unsafe extern "C" fn free(block: *mut u8, gate: &Gate, residue: usize) {
+        sequence!(
+            [
+                "movzx eax, di",
+                "imul eax, [rsi + rdx - {TURNED} + {RECIPROCAL}]",
+                "cmp eax, 0xffff",
+                "ja 8f"
+            ] gate "rsi" [
+                "mov rcx, [rsi + rax*8 + {SINKS}]",
+                "mov r8, [rcx + rdx - {TURNED}]",
+                "mov [r8], rdi",
+                "add r8, 8",
+                "test r8d, {ROW_MASK}",
+                "jz 6f",
+                "mov [rcx + rdx - {TURNED}], r8"
+            ] ["ret", "6:", "jmp {full}", "8:", "jmp {odd}"]
+            abort ["jmp {aborted}"]
+            SINKS = const SINKS,
+            ROW_MASK = const ROW_MASK,
+            TURNED = const BIASED_TO_CPU,
+            RECIPROCAL = const RECIPROCAL,
+            full = sym full,
+            odd = sym odd,
+            aborted = sym aborted_free,
+        )
+    }
+}
+
+/// The same in Rust around the two sequences: aarch64, where no golden count is kept, and machines
+/// without sequences, where there is no gate to call these with.
+#[cfg(not(all(target_os = "linux", not(miri), target_arch = "x86_64")))]
+mod calls {
+    use super::{aborted_free, aborted_malloc, empty, full, odd};
+    use crate::address_map::CLASS_STEP;
+    use crate::cache::Residue;
+    use crate::cache::arrays::{Gate, Put, Taken};
+    use crate::cache::hot::BIASED_TO_CPU;
+    use crate::size_class::{self, UNIT};
+
+    /// A block for `size` bytes from the list at `offset`.
+    pub(crate) fn malloc(size: usize, gate: &Gate, offset: usize) -> *mut u8 {
+        match gate.take(offset / CLASS_STEP) {
+            Taken::Block(block) => block.cast(),
+            Taken::Empty => empty(size, gate, offset),
+            Taken::Aborted => aborted_malloc(size, gate, offset),
+        }
+    }
+
+    /// Takes a block of the common owner's back; `rest` is what is left of its entry.
+    ///
+    /// # Safety
+    ///
+    /// As `heap::free`.
+    pub(crate) unsafe fn free(block: *mut u8, gate: &Gate, residue: usize) {
+        // SAFETY: by the contract it is what is left of an entry.
+        let left = unsafe { Residue::of(residue) };
+        let class = (residue - BIASED_TO_CPU) / CLASS_STEP;
+        let offset = (block.addr() & (UNIT - 1)) as u32;
+        if !size_class::is_slot_start(offset, size_class::reciprocal(class)) {
+            // SAFETY: the caller gives the block away, whatever begins there.
+            return unsafe { odd(block, gate, left) };
+        }
+        // SAFETY: a slot begins at the block, which is the caller's to give away, of a common slab.
+        match unsafe { gate.put(class, block.cast()) } {
+            Put::Done => {}
+            // SAFETY: the caller gives away the block of the common owner's, which no array has.
+            Put::Full => unsafe { full(block, gate, left) },
+            // SAFETY: the caller gives away the block of the common owner's, which no array has.
+            Put::Aborted => unsafe { aborted_free(block, gate, left) },
+        }
+    }
+}

@@ -1,0 +1,573 @@
+//! Drawn blocks: the samples of a heap profile, and blocks that stand between guards
+//! (`guard=sample`).
+//!
+//! ```text
+//!   a thread's own cache    says when one is due   (`cache::sampling`, `cache::guard_draw`) --+
+//!   a cache that is shared  its refills and calls are counted  --------------------------------+--> made here
+//!   a first-class heap      each call is counted; its sample stays in that heap                |
+//!                                                                                              v
+//!   a sample          of the samples' heap, which is a first-class one; its record: `samples`
+//!   a guarded block   of the heap of guarded blocks, with its records: `debug::guards`
+//! ```
+//!
+//! Both are known by their unit's entry, so each `free` of one, by any thread, takes the slow path
+//! of blocks of others, and other frees look nothing up.
+//!
+//! Neither is made by a signal handler that interrupted its thread in a slow operation, or while a
+//! fork holds all locks. One that such a handler frees is *put off*, and freed with the next one
+//! that is made or freed.
+//!
+//! The hardened heap asks for guarded blocks where a thread's ring has to be refilled; its large
+//! blocks have guards in any case.
+//!
+//! In a build without the feature `debug` there are no stacks, and nothing is ever drawn.
+//!
+//! Called by the rest of `heap`. Which call has a block drawn is decided in `observed`.
+
+#[cfg(feature = "debug")]
+pub(super) use with_stacks::*;
+#[cfg(not(feature = "debug"))]
+pub(super) use without_stacks::*;
+
+#[cfg(feature = "debug")]
+pub(crate) use with_stacks::{By, end_sampling, end_sampling_by, samples_by};
+
+/// Whether some calls are looked at, to be sampled or served with a guarded block.
+#[inline(always)]
+pub(super) fn is_watched() -> bool {
+    cfg!(feature = "debug") && crate::cache::draw::is_watched()
+}
+
+/// Whether blocks are sampled.
+#[inline(always)]
+pub(super) fn is_sampling() -> bool {
+    cfg!(feature = "debug") && crate::cache::draw::period() != 0
+}
+
+/// Whether some blocks stand between guards.
+#[inline(always)]
+pub(super) fn is_guarding() -> bool {
+    cfg!(feature = "debug") && crate::cache::draw::rate() != 0
+}
+
+#[cfg(feature = "debug")]
+mod with_stacks {
+    use core::ptr::{self, NonNull};
+
+    use super::super::{large, words};
+    use super::is_sampling;
+    use crate::address_map::{Kind, MAP};
+    use crate::cache::draw::{self, Draw, Shared};
+    use crate::cache::{CACHES, Cache, OwnCache, Use, magazines};
+    use crate::debug::guards::{self, Made};
+    use crate::hardened;
+    use crate::memory_limit;
+    use crate::misuse::Call;
+    use crate::options::{self, GUARDS_PACED, Hardening, Options};
+    use crate::remote::Block;
+    use crate::request::{Origin, Request, Return};
+    use crate::samples;
+    use crate::size_class;
+    use crate::sync;
+    use crate::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, Ordering};
+    use crate::ticks;
+
+    pub(in crate::heap) use guards::has;
+
+    /// The heap that samples are in, and its id: no cache has 0.
+    static HEAP: AtomicPtr<Cache> = AtomicPtr::new(ptr::null_mut());
+    static OWNER: AtomicU32 = AtomicU32::new(0);
+    /// Whether first-class heaps have samples.
+    static HEAPS_HAVE: AtomicBool = AtomicBool::new(false);
+    /// Blocks whose frees were put off. Where there is no place, a block is never freed.
+    static PUT_OFF: [AtomicPtr<u8>; 64] = [const { AtomicPtr::new(ptr::null_mut()) }; 64];
+    static HAS_PUT_OFF: AtomicBool = AtomicBool::new(false);
+
+    /// Counts the bytes of calls that are counted one by one.
+    pub(in crate::heap) static COUNTED: Shared = Shared::new();
+
+    /// Does what the options say of guards. The heap starts, and no thread has a cache yet.
+    #[cold]
+    pub(in crate::heap) fn start(options: &Options) {
+        if options.guards != 0 {
+            guards::start(options);
+            crate::stacks::prepare();
+            let every = (options.guards != GUARDS_PACED).then_some(options.guards);
+            if options.hardening == Hardening::Off {
+                draw::begin(every);
+            } else {
+                draw::begin_apart(every);
+                // The hardened heap must manage with 4 KiB of stack.
+                crate::stacks::spare_foreign_stacks();
+            }
+        }
+    }
+
+    /// Does what the options say. The heap has started, and the caller holds no lock.
+    #[cold]
+    pub(in crate::heap) fn begun(options: &Options) {
+        if options.sample == 0 {
+            return;
+        }
+        if let Some(prefix) = options::profile_file() {
+            samples::save_in(prefix.to_bytes());
+        }
+        BY.store(By::Program as u8, Ordering::Relaxed);
+        crate::stacks::prepare();
+        begin(options.sample);
+    }
+
+    /// On whose behalf blocks are sampled.
+    #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+    #[repr(u8)]
+    pub(crate) enum By {
+        /// The program's own, by the options or by a call: nobody else ends that.
+        Program = 1,
+        /// `heapwright profile PID`.
+        Order = 2,
+        /// A tracer that is attached to the probes.
+        Tracer = 3,
+    }
+
+    static BY: AtomicU8 = AtomicU8::new(0);
+    /// Whether the program has begun or ended a profile by a call: then no tracer begins one, which
+    /// would forget what that has.
+    static PROGRAM_DECIDES: AtomicBool = AtomicBool::new(false);
+
+    /// Whether blocks are sampled on this behalf.
+    pub(crate) fn samples_by(by: By) -> bool {
+        is_sampling() && BY.load(Ordering::Relaxed) == by as u8
+    }
+
+    /// [`begin`], if that is possible: the heap can be started, and `malloc` is its own. False: it
+    /// is not, or the program decides.
+    pub(crate) fn begin_if(is_possible: impl FnOnce() -> bool, period: usize, by: By) -> bool {
+        match by {
+            By::Program => PROGRAM_DECIDES.store(true, Ordering::Relaxed),
+            By::Tracer if PROGRAM_DECIDES.load(Ordering::Relaxed) => return false,
+            // A tick must not wait for a fork to learn of the samples' lock.
+            _ if !samples::has_joined() => return false,
+            _ => {}
+        }
+        if is_possible() {
+            BY.store(by as u8, Ordering::Relaxed);
+            begin(period);
+            return true;
+        }
+        false
+    }
+
+    /// Samples a block every `period` bytes, on average, from now on. The heap has started.
+    fn begin(period: usize) {
+        // None is made meanwhile: it would count by the new distance.
+        magazines::sample_every(0);
+        samples::begin(period);
+        COUNTED.begin(period);
+        magazines::sample_every(period);
+        sample_runs();
+    }
+
+    /// Makes no samples from now on, because the program says so. Those that are live stay known.
+    pub(crate) fn end_sampling() {
+        PROGRAM_DECIDES.store(true, Ordering::Relaxed);
+        end_all();
+    }
+
+    /// Makes no samples from now on, if they are made on this behalf.
+    pub(crate) fn end_sampling_by(on_behalf: By) {
+        if samples_by(on_behalf) {
+            end_all();
+        }
+    }
+
+    fn end_all() {
+        magazines::sample_every(0);
+        sample_runs();
+    }
+
+    /// Has runs of units sampled if blocks are. One thread may begin while another one ends: what
+    /// was set last counts for both.
+    fn sample_runs() {
+        loop {
+            let are_blocks = is_sampling();
+            samples::sample_runs(are_blocks);
+            if are_blocks == is_sampling() {
+                return;
+            }
+        }
+    }
+
+    /// Counts `bytes` for a call of the calling thread. True: its block is to be a sample.
+    pub(in crate::heap) fn counts_out(bytes: usize) -> bool {
+        COUNTED.counts_out_here(bytes, draw::period())
+    }
+
+    /// Bytes that a request counts for.
+    pub(in crate::heap) fn counted(request: Request) -> usize {
+        request.class().map_or(request.size, size_class::size)
+    }
+
+    /// A sample for a request. `None`: there can be none just now.
+    pub(in crate::heap) fn sample(request: Request) -> Option<*mut u8> {
+        if sync::is_interrupted() || sync::holds_all() {
+            return None;
+        }
+        settle();
+        let heap = heap()?;
+        let order = heap.lock.lock();
+        let block = large::allocate_from(heap, request);
+        drop(order);
+        if block.is_null() {
+            return None;
+        }
+        samples::made(block, request.size, counted(request));
+        // The heap may have grown while its lock was held.
+        ticks::catch_up();
+        Some(block)
+    }
+
+    fn heap() -> Option<&'static Cache> {
+        // SAFETY: null, or a cache, which is never freed.
+        if let Some(heap) = unsafe { HEAP.load(Ordering::Acquire).as_ref() } {
+            return Some(heap);
+        }
+        // Another thread makes it just now.
+        if OWNER.load(Ordering::Relaxed) != 0 {
+            return None;
+        }
+        let heap = CACHES.make_new(|cache| cache.become_heap(Use::Samples))?;
+        let made = ptr::from_ref(heap).cast_mut();
+        // Before anyone can have a block of it.
+        match OWNER.compare_exchange(0, heap.id(), Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => {
+                HEAP.store(made, Ordering::Release);
+                Some(heap)
+            }
+            // Another thread was faster: this one is never used.
+            Err(_) => None,
+        }
+    }
+
+    /// Frees a slot of the samples' heap.
+    ///
+    /// # Safety
+    ///
+    /// The block is of `class` and that heap, and in use.
+    #[cold]
+    pub(in crate::heap) unsafe fn free_slot(class: usize, block: *mut Block) {
+        if sync::is_interrupted() {
+            return put_off(block.cast());
+        }
+        settle();
+        // SAFETY: as the caller promises.
+        unsafe { free_settled(class, block) };
+    }
+
+    /// # Safety
+    ///
+    /// As [`free_slot`].
+    unsafe fn free_settled(class: usize, block: *mut Block) {
+        // First: its address is another block's from then on.
+        samples::freed(block.cast());
+        if let Some(heap) = heap() {
+            // SAFETY: the block is of the class and this heap, as the caller promises.
+            unsafe { large::free_slot(heap, class, block) };
+        }
+    }
+
+    /// Frees the large block at `unit`, a sample. False: somebody else freed it first.
+    #[cold]
+    pub(in crate::heap) fn free_large(unit: usize, heap: &Cache) -> bool {
+        if sync::is_interrupted() {
+            put_off(MAP.address_of(unit));
+            return true;
+        }
+        settle();
+        samples::freed(MAP.address_of(unit));
+        large::free_of_heap(unit, heap)
+    }
+
+    fn put_off(block: *mut u8) {
+        for place in &PUT_OFF {
+            let null = ptr::null_mut();
+            if place.compare_exchange(null, block, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                HAS_PUT_OFF.store(true, Ordering::Release);
+                return;
+            }
+        }
+    }
+
+    /// Frees what was put off.
+    fn settle() {
+        if !HAS_PUT_OFF.load(Ordering::Relaxed) || !HAS_PUT_OFF.swap(false, Ordering::Acquire) {
+            return;
+        }
+        for place in &PUT_OFF {
+            let block = place.swap(ptr::null_mut(), Ordering::Acquire);
+            if block.is_null() {
+                continue;
+            }
+            let (unit, entry) = MAP.lookup(block.addr());
+            match (MAP.kind_of(unit, entry), heap()) {
+                // SAFETY: a slot of the samples' heap, which was given away.
+                (Kind::Slab(class), _) => unsafe { free_settled(class, block.cast()) },
+                (Kind::LargeHead, Some(heap)) => {
+                    samples::freed(block);
+                    _ = large::free_of_heap(unit, heap);
+                }
+                // SAFETY: a guarded block, which was given away.
+                _ => unsafe { guards::free(block, Return::PLAIN) },
+            }
+        }
+    }
+
+    /// A block of a first-class heap was handed out, or none, if it is null.
+    #[inline]
+    pub(in crate::heap) fn note_made(block: *mut u8, request: Request) {
+        if is_sampling()
+            && !block.is_null()
+            && counts_out(counted(request))
+            && !sync::is_interrupted()
+        {
+            HEAPS_HAVE.store(true, Ordering::Relaxed);
+            samples::made(block, request.size, counted(request));
+        }
+    }
+
+    /// A block of `owner`, a first-class heap, is about to be freed, or a large sample.
+    #[inline]
+    pub(in crate::heap) fn note_freed(owner: u32, block: *mut u8) {
+        if (OWNER.load(Ordering::Relaxed) == owner || HEAPS_HAVE.load(Ordering::Relaxed))
+            && !sync::is_interrupted()
+        {
+            samples::freed(block);
+        }
+    }
+
+    /// A block of `owner`, a first-class heap or the samples', has another size now, where it is.
+    #[inline]
+    pub(in crate::heap) fn note_resized(owner: u32, block: *mut u8, size: usize) {
+        let is_heap = || CACHES.get(owner).is_some_and(Cache::is_heap);
+        let is_sample = owner == OWNER.load(Ordering::Relaxed);
+        let may_be_one = is_sample || HEAPS_HAVE.load(Ordering::Relaxed) && is_heap();
+        if may_be_one && !sync::is_interrupted() {
+            samples::resized(block, size);
+        }
+    }
+
+    /// The large block at `unit`, of no heap, has grown by so many bytes to `size`: it may be a
+    /// sample from now on.
+    #[cold]
+    pub(in crate::heap) fn note_grown(unit: usize, block: *mut u8, size: usize, by: usize) {
+        let is_sample = match words::cache() {
+            Some(cache) => {
+                let _order = cache.enter();
+                cache.sampling.is_on() && !cache.sampling.count(by)
+            }
+            None => counts_out(by),
+        };
+        if !is_sample || sync::is_interrupted() || sync::holds_all() {
+            return;
+        }
+        let Some(heap) = heap() else { return };
+        let order = heap.lock.lock();
+        large::join_heap(unit, heap);
+        drop(order);
+        samples::made(block, size, size);
+    }
+
+    /// Takes a sample out whose block, of a first-class heap or the samples', may change its place.
+    pub(in crate::heap) fn take(block: *mut u8) -> Option<samples::Moving> {
+        let may_be_one = OWNER.load(Ordering::Relaxed) != 0 || HEAPS_HAVE.load(Ordering::Relaxed);
+        if may_be_one && !sync::is_interrupted() { samples::take(block) } else { None }
+    }
+
+    /// Puts it back, where its block is now, with another size or without.
+    pub(in crate::heap) fn put_back(
+        sample: Option<samples::Moving>,
+        block: *mut u8,
+        size: Option<usize>,
+    ) {
+        if let Some(sample) = sample {
+            samples::put_back(sample, block, size);
+        }
+    }
+
+    /// A first-class heap is about to be destroyed.
+    pub(in crate::heap) fn note_destroyed(owner: u32) {
+        if HEAPS_HAVE.load(Ordering::Relaxed) {
+            samples::forget(|address| owner_at(address) == owner);
+        }
+    }
+
+    /// The owner of the block that begins at `address`.
+    fn owner_at(address: usize) -> u32 {
+        let (unit, entry) = MAP.lookup(address);
+        match MAP.kind_of(unit, entry) {
+            Kind::Slab(_) => entry.owner(),
+            Kind::LargeHead => MAP.record(unit).heap.load(Ordering::Relaxed),
+            _ => 0,
+        }
+    }
+
+    /// A guarded block for a request of the hardened heap's, whose refill is about to bring
+    /// `blocks` blocks. `None`: it is not drawn, or there can be none.
+    #[cold]
+    pub(in crate::heap) fn draw_for_hardened(
+        request: Request,
+        blocks: usize,
+    ) -> Option<NonNull<u8>> {
+        let draw = draw::draws_apart(blocks)?;
+        let block = make_guarded(request, draw);
+        if draw == Draw::IfNew {
+            draw::looked_apart(block.is_some());
+        }
+        block
+    }
+
+    /// A block between guards. `None`: there can be none just now, because too many are live, this
+    /// one is too large, there is no memory, or the caller must not wait; or its stack is not new
+    /// and had to be.
+    pub(in crate::heap) fn make_guarded(request: Request, draw: Draw) -> Option<NonNull<u8>> {
+        if sync::is_interrupted() || sync::holds_all() || memory_limit::is_in_sandbox() {
+            return None;
+        }
+        settle();
+        let block = guards::sample(request, draw)?;
+        // Memory may have been taken while locks were held.
+        ticks::catch_up();
+        Some(block)
+    }
+
+    /// The guarded block for a request of which the thread's own cache says that one may be made.
+    /// `None`: there is none, and the next refill does not ask for one.
+    #[cold]
+    pub(in crate::heap) fn make_pending(request: Request, cache: OwnCache) -> Option<NonNull<u8>> {
+        let draw = &cache.guard_draw;
+        let why = draw.take_pending()?;
+        let block = make_guarded(request, why);
+        if why == Draw::IfNew {
+            draw.looked(block.is_some());
+        }
+        draw.skip(block.is_none());
+        block
+    }
+
+    /// A guarded block for a request that a refill of caches that threads share is about to serve,
+    /// and that brings about `blocks` blocks. `None`: it is not drawn, or there can be none.
+    #[cold]
+    pub(in crate::heap) fn draw_for_shared(size: usize, blocks: usize) -> Option<NonNull<u8>> {
+        if sync::is_interrupted() || !draw::draws_shared(blocks) {
+            return None;
+        }
+        make_guarded(Request { size, align: 1, zero: false, origin: Origin::Malloc }, Draw::Drawn)
+    }
+
+    /// Looks, for the hardened heap, whether what a call says of a guarded block is so. Nothing is
+    /// done with other blocks.
+    pub(in crate::heap) fn compare(address: usize, what: Return) {
+        if let Some(Made { origin, align, size }) = guards::made(address) {
+            hardened::compare_guarded(origin, align, size, address, what);
+        }
+    }
+
+    /// Frees a guarded block. What is wrong with it is reported, and ends the process.
+    ///
+    /// # Safety
+    ///
+    /// [`has`]; if the block is in use, nobody uses it afterwards.
+    #[cold]
+    pub(in crate::heap) unsafe fn free_guarded(call: Call, block: *mut u8) {
+        if sync::is_interrupted() {
+            return put_off(block);
+        }
+        settle();
+        // SAFETY: if the block is in use, nobody uses it afterwards, as the caller promises.
+        unsafe { guards::free(block, plain(call)) };
+    }
+
+    /// The bytes that were asked for of a guarded block. What is no block in use is reported, and
+    /// ends the process.
+    #[cold]
+    #[inline(never)]
+    pub(in crate::heap) fn size_of_guarded(call: Call, block: *const u8) -> usize {
+        guards::size(block, plain(call))
+    }
+
+    /// A call that says nothing but the block: what else it may know is not judged, as in the rest
+    /// of fast mode.
+    const fn plain(call: Call) -> Return {
+        Return::new(call, Origin::Malloc, None, None)
+    }
+}
+
+#[cfg(not(feature = "debug"))]
+mod without_stacks {
+    use core::ptr::NonNull;
+
+    use crate::cache::Cache;
+    use crate::misuse::Call;
+    use crate::remote::Block;
+    use crate::request::{Request, Return};
+
+    pub(in crate::heap) fn draw_for_hardened(
+        _request: Request,
+        _blocks: usize,
+    ) -> Option<NonNull<u8>> {
+        None
+    }
+
+    #[inline(always)]
+    pub(in crate::heap) fn draw_for_shared(_size: usize, _blocks: usize) -> Option<NonNull<u8>> {
+        None
+    }
+
+    #[inline(always)]
+    pub(in crate::heap) fn compare(_address: usize, _what: Return) {}
+
+    #[inline(always)]
+    pub(in crate::heap) fn has(_address: usize) -> bool {
+        false
+    }
+
+    /// # Safety
+    ///
+    /// Never called: no block is guarded.
+    pub(in crate::heap) unsafe fn free_guarded(_call: Call, _block: *mut u8) {}
+
+    pub(in crate::heap) fn size_of_guarded(_call: Call, _block: *const u8) -> usize {
+        0
+    }
+
+    /// # Safety
+    ///
+    /// Never called: no owner is the samples'.
+    pub(in crate::heap) unsafe fn free_slot(_class: usize, _block: *mut Block) {}
+
+    pub(in crate::heap) fn free_large(_unit: usize, _heap: &Cache) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    pub(in crate::heap) fn note_made(_block: *mut u8, _request: Request) {}
+
+    #[inline(always)]
+    pub(in crate::heap) fn note_freed(_owner: u32, _block: *mut u8) {}
+
+    #[inline(always)]
+    pub(in crate::heap) fn note_resized(_owner: u32, _block: *mut u8, _size: usize) {}
+
+    #[inline(always)]
+    pub(in crate::heap) fn note_grown(_unit: usize, _block: *mut u8, _size: usize, _by: usize) {}
+
+    #[inline(always)]
+    pub(in crate::heap) fn take(_block: *mut u8) -> Option<()> {
+        None
+    }
+
+    #[inline(always)]
+    pub(in crate::heap) fn put_back(_sample: Option<()>, _block: *mut u8, _size: Option<usize>) {}
+
+    #[inline(always)]
+    pub(in crate::heap) fn note_destroyed(_owner: u32) {}
+}

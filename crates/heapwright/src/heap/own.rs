@@ -1,0 +1,347 @@
+//! A thread with a cache of its own: what its lists do not serve, and how it comes to give the
+//! cache up.
+//!
+//! ```text
+//!   malloc    list empty         Cache::refill: depot, others' frees, slabs
+//!             large              a run of the stash, else `large`
+//!   free      another thread's   the outgoing batch of that owner (`cache::send_along`, before this),
+//!                                or here, the first block of the next batch
+//!             large              its run to the stash
+//!             anything else      `foreign`, by the entry of its unit
+//! ```
+//!
+//! Invariant: these functions are in tables that only hot parts of threads' own caches lead to. So
+//! `hot` is the beginning of the calling thread's cache, and nothing is asked of the process's
+//! mode.
+//!
+//! Called by the tables of `start` and by `observed` (both by hot parts of such caches), and by
+//! `fast`.
+
+use core::ptr;
+
+use super::large;
+use super::words;
+use super::{cpu, foreign, shared};
+use crate::address_map::{CLASS_STEP, COMMON, Entry, Kind};
+use crate::cache::{self, Allocated, CACHES, Hot, OwnCache, Residue, Stash, Use};
+use crate::os::{self, Exit, rseq};
+use crate::request::{Origin, Request, Return, Said};
+use crate::size_class::{self, UNIT};
+use crate::sync;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+
+/// Threads that have a cache of their own.
+pub(super) static LIVE: AtomicUsize = AtomicUsize::new(0);
+
+/// The cache that begins at `hot`, which one of these functions was given.
+#[inline(always)]
+pub(super) fn cache_of(hot: &Hot) -> OwnCache {
+    // SAFETY: only hot parts of threads' own caches lead to a table with these functions, and a
+    // thread calls them with the one that its own word leads to.
+    unsafe { OwnCache::of_hot(hot) }
+}
+
+/// Serves `malloc(size)`, a slot's size, whose list in `hot` at `offset` is empty.
+pub(super) extern "C" fn malloc(size: usize, hot: &Hot, offset: usize) -> *mut u8 {
+    let cache = cache_of(hot);
+    if !cache.is_asked() {
+        let _order = cache.enter();
+        if let Some(Allocated { block, .. }) = cache.refill(offset / CLASS_STEP) {
+            return block;
+        }
+    }
+    malloc_otherwise(size, hot)
+}
+
+/// [`malloc`] where the thread is asked for something, there is no memory, or a block is drawn.
+#[cold]
+#[inline(never)]
+fn malloc_otherwise(size: usize, hot: &Hot) -> *mut u8 {
+    (hot.serve().allocate)(size, 1, false, Origin::Malloc, hot)
+}
+
+/// Serves a call for a large block that says nothing but the size.
+pub(super) fn allocate_large(size: usize, hot: &Hot, origin: Origin) -> *mut u8 {
+    match quick_large(size, hot) {
+        Some(block) => block,
+        None => (hot.serve().allocate)(size, 1, false, origin, hot),
+    }
+}
+
+/// A large block of `size` bytes from a run that the cache keeps, if that is all to be done.
+#[inline(always)]
+fn quick_large(size: usize, hot: &Hot) -> Option<*mut u8> {
+    let cache = cache_of(hot);
+    if Stash::LENGTHS.contains(&size)
+        // Where blocks are sampled or guarded (then the stash gives none here), or are to be, these
+        // calls are counted.
+        && !cache.is_asked_to_follow_sampling()
+        && let Some(_order) = cache.try_enter()
+    {
+        return large::quickly(size, &cache.stash);
+    }
+    None
+}
+
+/// Serves any other call for memory. (Each way out of this is a tail call, so that it saves no
+/// registers.)
+pub(super) fn allocate(
+    size: usize,
+    align: usize,
+    zero: bool,
+    origin: Origin,
+    hot: &Hot,
+) -> *mut u8 {
+    if zero {
+        return allocate_slowly(size, align, zero, origin, hot);
+    }
+    if !Stash::LENGTHS.contains(&size) {
+        return allocate_slot(size, align, origin, hot);
+    }
+    if align <= UNIT
+        && let Some(block) = quick_large(size, hot)
+    {
+        return block;
+    }
+    allocate_slowly(size, align, zero, origin, hot)
+}
+
+/// [`allocate`] of a block that need not read as zero, if it is of a class.
+#[inline(never)]
+fn allocate_slot(size: usize, align: usize, origin: Origin, hot: &Hot) -> *mut u8 {
+    match allocate_quickly(size, align, hot) {
+        Some(block) => block,
+        None => allocate_slowly(size, align, false, origin, hot),
+    }
+}
+
+/// Serves a call for a block that need not read as zero, if it is of a class, the thread is asked
+/// for nothing, and no block is drawn.
+#[inline(always)]
+pub(super) fn allocate_quickly(size: usize, align: usize, hot: &Hot) -> Option<*mut u8> {
+    let class = Request::new(size, align, false, Origin::Malloc).class()?;
+    let cache = cache_of(hot);
+    if cache.is_asked() {
+        return None;
+    }
+    let _order = cache.enter();
+    cache.alloc(class).map(|given| given.block)
+}
+
+#[inline(never)]
+fn allocate_slowly(size: usize, align: usize, zero: bool, origin: Origin, hot: &Hot) -> *mut u8 {
+    let (cache, before) = (cache_of(hot), hot.serve());
+    if cache.is_asked() {
+        let now = ask(cache);
+        if !ptr::eq(now, hot) || !ptr::eq(hot.serve(), before) {
+            return (now.serve().allocate)(size, align, zero, origin, now);
+        }
+    }
+    let block = serve(Request::new(size, align, zero, origin), cache);
+    if !block.is_null() {
+        return block;
+    }
+    // Meanwhile, blocks may be drawn.
+    if !ptr::eq(hot.serve(), before) {
+        return (hot.serve().allocate)(size, align, zero, origin, hot);
+    }
+    os::set_errno(os::ENOMEM);
+    block
+}
+
+/// Does what the thread is asked for. Returns what it has then.
+#[cold]
+#[inline(never)]
+pub(super) fn ask(cache: OwnCache) -> &'static Hot {
+    if cache.should_be_given_up() {
+        give_up(cache);
+    } else {
+        let _order = cache.enter();
+        cache.follow_sampling();
+    }
+    words::has()
+}
+
+/// Serves a request from the cache, whatever it takes. Null: there is no memory, or a block is
+/// drawn.
+#[inline(always)]
+pub(super) fn serve(request: Request, cache: OwnCache) -> *mut u8 {
+    if !request.is_possible() {
+        return ptr::null_mut();
+    }
+    let _order = cache.enter();
+    large::allocate_from(cache.get(), request)
+}
+
+/// The calling thread's list of `class` is too long.
+#[cold]
+#[inline(never)]
+pub(super) extern "C" fn overflow(class: usize) {
+    if let Some(cache) = words::cache() {
+        let _order = cache.enter();
+        cache.overflow(class);
+    }
+}
+
+/// Frees a block that is of no list of the thread's, nor of the outgoing batch's owner.
+///
+/// # Safety
+///
+/// As `free`; `residue` is what `hot`, the calling thread's, left of the block's entry.
+pub(super) unsafe extern "C" fn free(block: *mut u8, hot: &Hot, residue: Residue) {
+    // SAFETY: the caller gives the block away.
+    unsafe { free_with(block, hot, residue, Return::PLAIN) }
+}
+
+/// # Safety
+///
+/// As [`free`].
+#[inline(always)]
+unsafe fn free_with(block: *mut u8, hot: &Hot, residue: Residue, what: Return) {
+    let entry = hot.entry(residue);
+    if entry == Entry::LARGE_HEAD {
+        if free_large(block, hot) {
+            return;
+        }
+    } else if let Kind::Slab(class) = entry.kind() {
+        let offset = (block.addr() & (UNIT - 1)) as u32;
+        if size_class::is_slot_start(offset, size_class::reciprocal(class)) {
+            // SAFETY: a slot of the class and owner begins here, and the caller gives the block
+            // away.
+            return unsafe { free_others(block, hot, entry.owner(), class) };
+        }
+    }
+    // SAFETY: the caller gives the block away, if it is one.
+    unsafe { foreign::give_back(block, what) }
+}
+
+/// Frees a slot of another owner: the first block of a batch, if that is a thread's cache.
+///
+/// # Safety
+///
+/// The block is of `class`, of a slab of `owner`, and the caller gives it away.
+#[inline(always)]
+unsafe fn free_others(block: *mut u8, hot: &Hot, owner: u32, class: usize) {
+    let cache = cache_of(hot);
+    if !cache.should_be_given_up()
+        && CACHES.get(owner).is_some_and(|other| other.owned_by() == Use::Thread)
+        && cache.id() != owner
+    {
+        // SAFETY: the caller gives the block of this owner and class away.
+        return unsafe { cache.free_remote(owner, class, block.cast()) };
+    }
+    // SAFETY: the caller gives the block of this owner and class away.
+    unsafe { free_others_slowly(block, cache, owner, class) };
+}
+
+/// # Safety
+///
+/// As [`free_others`].
+#[cold]
+#[inline(never)]
+unsafe fn free_others_slowly(block: *mut u8, cache: OwnCache, owner: u32, class: usize) {
+    if owner == COMMON {
+        cache.note_handed_over(1);
+        // SAFETY: the caller gives the block of this class and a common slab away.
+        return unsafe { shared::free_slot(class, block.cast()) };
+    }
+    if cache.should_be_given_up() && cache.id() != owner {
+        give_up(cache);
+    }
+    // SAFETY: the caller gives the block away.
+    unsafe { foreign::give_back(block, Return::PLAIN) }
+}
+
+/// Frees the large block that begins at `block`, if it is no first-class heap's and the cache has
+/// room for its run.
+#[inline(always)]
+fn free_large(block: *mut u8, hot: &Hot) -> bool {
+    if !block.addr().is_multiple_of(UNIT) {
+        return false;
+    }
+    let cache = cache_of(hot);
+    let Some(_order) = cache.try_enter() else { return false };
+    large::keep(hot.unit_of(block.addr()), &cache.stash)
+}
+
+/// Frees a block whose unit is beyond the hot part's limit, or where no slot begins; null does
+/// nothing.
+///
+/// # Safety
+///
+/// As `free`.
+pub(super) unsafe extern "C" fn free_unknown(block: *mut u8, hot: &Hot, _any: usize, _unit: usize) {
+    // SAFETY: the caller gives the block away, if it is one.
+    unsafe { free_any(block, hot, Said::PLAIN, 0, 0) }
+}
+
+/// Frees a block of which the call says more, or of which nothing is known yet; null does nothing.
+///
+/// # Safety
+///
+/// As `free`.
+pub(super) unsafe fn give_back(
+    block: *mut u8,
+    hot: &Hot,
+    residue: Residue,
+    said: Said,
+    size: usize,
+    align: usize,
+) {
+    if !hot.is_large_head(residue) || !free_large(block, hot) {
+        // SAFETY: the caller gives the block away, if it is one.
+        unsafe { free_any(block, hot, said, size, align) }
+    }
+}
+
+/// # Safety
+///
+/// As `free`.
+#[inline(never)]
+unsafe fn free_any(block: *mut u8, hot: &Hot, said: Said, size: usize, align: usize) {
+    let (residue, what) = (hot.residue_by_map(block.addr()), Return::of(said, size, align));
+    if hot.is_large_head(residue) && free_large(block, hot) {
+        return;
+    }
+    if !residue.is_mine() {
+        // SAFETY: the caller gives the block away, and this is what is left of its entry.
+        if let Err(residue) = unsafe { cache::send_along(hot, residue, block) } {
+            // SAFETY: the caller gives the block away, which nobody has taken.
+            unsafe { free_with(block, hot, residue, what) }
+        }
+        return;
+    }
+    // SAFETY: just checked.
+    let list = unsafe { hot.list_of(residue) };
+    if !list.is_slot_start((block.addr() & (UNIT - 1)) as u32) {
+        // SAFETY: the caller gives the block away; no slot begins there, which is reported.
+        return unsafe { foreign::give_back(block, what) };
+    }
+    // (Where blocks are sampled, all of the thread's own come here.)
+    // SAFETY: a slot of the class begins here, in a slab of the cache; the caller gives it away.
+    if unsafe { cache_of(hot).put_listed(residue.class(), block.cast()) } {
+        overflow(residue.class());
+    }
+}
+
+/// The calling thread gives its cache up, and goes by its CPU's arrays, if it can.
+#[cold]
+#[inline(never)]
+fn give_up(cache: OwnCache) {
+    // A fork holds it, and the locks that it would take.
+    if sync::holds_all() {
+        return;
+    }
+    let order = cache.enter();
+    let Some(gate) = shared::gate_beside() else {
+        cache.stays_in_use();
+        return;
+    };
+    cache.hand_slabs_over();
+    drop(order);
+    words::set_gate(gate.stub());
+    LIVE.fetch_sub(1, Ordering::Relaxed);
+    let token = if rseq::is_ours() { cpu::NO_CACHE } else { ptr::null_mut() };
+    os::watch_this_thread(Exit::Cache, token);
+    cache.abandon();
+}
