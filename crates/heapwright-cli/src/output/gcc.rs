@@ -80,34 +80,3 @@ fn place(report: &Report, stack: StackId) -> String {
         (None, None) => "heapwright".to_owned(),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::output::sample;
-    use crate::report::model::Wanted;
-
-    #[test]
-    fn lines_are_those_of_compilers() {
-        let details = vec![Reach::Definite, Reach::Possible];
-        let folder = sample::FOLDER.into();
-        let wanted = Wanted { details, folder, ..Wanted::default() };
-        let mut out = Vec::new();
-        write(&Report { wanted, ..sample::report() }, &mut out).expect("is written");
-        let text = String::from_utf8(out).expect("is text");
-        for line in [
-            "src/session.cc:71:9: error: read at offset 16 of a 96-byte block after it was freed, 17 times [use-after-free]\n",
-            "src/session.cc:57: note: freed by thread 1",
-            "src/session.cc:33: note: allocated by thread 1",
-            "src/header.c:12: error: write of 0x41 at offset 40 of a 40-byte block, 3 bytes in all [buffer-overflow]\n",
-            "src/header.c:29: note: overwritten between its allocation and this free; noticed here, thread 1\n",
-            "src/session.cc:33: error: 1.2 MiB in 155 blocks are definitely lost, and 88.9 KiB in 310 blocks with them [definitely-lost]\n",
-            "index/src/lib.rs:7: warning: 468.8 KiB in 12 blocks are possibly lost [possibly-lost]\n",
-            "src/cache.cc:88: warning: grows by 61.3 KiB a second, to 4.5 MiB in 277 blocks [growth]\n",
-            "heapwright: note: process 7 (<worker>) was killed by SIGKILL\n",
-            "heapwright: note: 2 threads did not report their registers\n",
-        ] {
-            assert!(text.contains(line), "{line}\n{text}");
-        }
-    }
-}

@@ -2,17 +2,24 @@
 //! functions of C++ and Rust that were compiled into others, places without a name, and
 //! names that mean something to HTML, XML, JSON or folded stacks.
 
+use super::{Format, Look, render};
+use crate::report::explained::Explained;
 use crate::report::model::{
     Amount, Check, Error, Figure, Growth, Happened, Leak, Path, Process, Profile, ProfilePoint,
-    Report, Sample, Sampled, SampledMore, SampledThread, StackId, Stacks, Step, Suppressed,
+    Ready, Report, Sample, Sampled, SampledMore, SampledThread, StackId, Stacks, Step, Suppressed,
     Unreported, Used, Wanted,
 };
 use crate::symbols::{Frame, Function, Place};
+use clap::ValueEnum;
 use heapwright_record::debug::{
     Access, Call, Class, End, Ending, Finding, FindingKind, Moment, Occasion, Origin, Reach, Role,
     Root,
 };
 use std::collections::BTreeMap;
+
+#[path = "../../tests/common/golden.rs"]
+mod golden;
+pub(crate) use golden::golden;
 
 pub(crate) const CACHE: StackId = StackId(1);
 pub(crate) const RUST: StackId = StackId(2);
@@ -485,6 +492,64 @@ pub(crate) fn profile() -> Report {
     }
 }
 
+/// A report in a format, as text: JSON in lines of its own, and of pprof's the fields.
+fn written(report: &Report, format: Format) -> String {
+    let mut out = Vec::new();
+    render(report, format, &mut out, Look::PLAIN).expect("is written");
+    match format {
+        Format::Sarif | Format::Dhat => {
+            let value: serde_json::Value = serde_json::from_slice(&out).expect("is JSON");
+            format!("{value:#}\n")
+        }
+        Format::Pprof => super::profile::pprof_fields(&out),
+        _ => String::from_utf8(out).expect("is text"),
+    }
+}
+
+/// The name of a format, and what it makes of a report.
+fn named(report: &Report, format: Format) -> (String, String) {
+    let name = format.to_possible_value().expect("is one").get_name().to_owned();
+    let made = written(report, format);
+    match format {
+        Format::MemcheckXml => assert_eq!(super::memcheck::protocol::check(&made), Ok(())),
+        Format::Html => assert!(made.matches("<script>").count() == 1 && !made.contains("://")),
+        _ => {}
+    }
+    if matches!(format, Format::Html | Format::Junit | Format::Flamegraph) {
+        assert!(!made.contains("<script>alert") && !made.contains("<b>hi</b>"), "{name}");
+    }
+    (name, made)
+}
+
+/// Every format of everything at once, of a heap profile, and of nothing.
+#[test]
+fn formats_are_as_they_were() {
+    let mut all = report();
+    all.wanted.details = vec![Reach::Definite, Reach::Possible, Reach::Reachable];
+    let mut nothing = String::new();
+    for format in Format::value_variants() {
+        let (name, made) = named(&Report::default(), *format);
+        if *format != Format::Html && *format != Format::Sarif {
+            nothing += &format!("== {name}\n{made}\n");
+        }
+        let is_memcheck = matches!(format, Format::Memcheck | Format::MemcheckXml);
+        all.wanted.suppressions = if is_memcheck { Ready::Block } else { Ready::Line };
+        let (name, made) = named(&all, *format);
+        if *format != Format::Flamegraph {
+            golden(&format!("report.{name}"), &made);
+        }
+    }
+    golden("report.nothing", &nothing);
+    for format in [Format::Text, Format::Json, Format::Html, Format::Pprof] {
+        let (name, made) = named(&profile(), format);
+        golden(&format!("profile.{name}"), &made);
+    }
+    let report = profile();
+    let explained = Explained::largest(&report).expect("there is one");
+    golden("explain.text", &super::text::explain_record::report(&report, &explained, Look::PLAIN));
+    golden("explain.json", &super::json::explain_record::report(&report, &explained));
+}
+
 #[test]
 fn the_indexes_are_valid() {
     let report = report();
@@ -497,23 +562,13 @@ fn the_indexes_are_valid() {
     assert!(report.errors.iter().all(|error| error.moments[0].role == Role::Here));
 }
 
-/// Writes it in all formats to the folder that `HEAPWRIGHT_SAMPLES` names, for people
-/// and for `ci/html.sh`.
+/// Writes the pages to the folder that `HEAPWRIGHT_SAMPLES` names, for people and for `ci/html.sh`.
 #[test]
 #[ignore = "makes files for others to look at"]
-fn written_in_all_formats() {
-    use crate::output::{html, junit, profile, sarif};
-    use std::fs::File;
+fn written_as_pages() {
     let folder = std::env::var_os("HEAPWRIGHT_SAMPLES").expect("is set");
     let folder = std::path::PathBuf::from(folder);
-    let report = report();
-    let file = |name: &str| File::create(folder.join(name)).expect("is made");
-    profile::folded::write(&report, &mut file("held.folded")).expect("is written");
-    profile::flamegraph::write(&report, &mut file("held.svg")).expect("is written");
-    profile::pprof::write(&report, &mut file("held.pb.gz")).expect("is written");
-    profile::dhat::write(&report, &mut file("dhat.json")).expect("is written");
-    sarif::write(&report, &mut file("report.sarif")).expect("is written");
-    junit::write(&report, &mut file("junit.xml")).expect("is written");
-    html::report::write(&report, &mut file("report.html")).expect("is written");
-    html::report::write(&profile(), &mut file("profile.html")).expect("is written");
+    for (name, report) in [("report.html", report()), ("profile.html", profile())] {
+        std::fs::write(folder.join(name), written(&report, Format::Html)).expect("is written");
+    }
 }

@@ -1,6 +1,9 @@
 //! What the tests of the command share: running it, small C programs, and
 //! folders that go away.
-#![allow(dead_code, reason = "each test file uses a part of this")]
+#![allow(dead_code, unused_imports, reason = "each test file uses a part of this")]
+
+mod golden;
+pub(crate) use golden::golden;
 
 use heapwright_record::debug::{Encoder, Entry, HEADER};
 use std::ffi::OsStr;

@@ -265,124 +265,34 @@ fn starts(files: &[File<'_>]) -> Vec<u64> {
     files.iter().map(start).collect()
 }
 
+/// A file's fields, a message a line: texts in quotes, messages in braces, packed numbers in brackets.
+#[cfg(test)]
+pub(in crate::output) fn fields(file: &[u8]) -> String {
+    use super::proto::read::{Value, fields, packed};
+    fn message(bytes: &[u8], within: &[u64]) -> String {
+        let field = |(number, value): (u64, Value)| match (value, within, number) {
+            (Value::Number(value), ..) => format!("{number}: {value}"),
+            (Value::Bytes(text), [], 6) => format!("6: {:?}", String::from_utf8_lossy(&text)),
+            (Value::Bytes(list), [2], 1 | 2) | (Value::Bytes(list), [], 13) => {
+                format!("{number}: {:?}", packed(&list))
+            }
+            (Value::Bytes(inner), ..) => {
+                format!("{number}: {{{}}}", message(&inner, &[within, &[number]].concat()))
+            }
+        };
+        let all: Vec<String> = fields(bytes).into_iter().map(field).collect();
+        all.join(if within.is_empty() { "\n" } else { ", " })
+    }
+    let mut out = Vec::new();
+    io::Read::read_to_end(&mut flate2::read::GzDecoder::new(file), &mut out).expect("is gzip");
+    message(&out, &[]) + "\n"
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::proto::read::{Value, fields, packed};
     use super::*;
     use crate::output::sample;
-    use flate2::read::GzDecoder;
-    use std::io::Read;
     use std::process;
-
-    type Fields = Vec<(u64, Value)>;
-
-    fn bytes(fields: &Fields, number: u64) -> Vec<Vec<u8>> {
-        let of = fields.iter().filter(|field| field.0 == number);
-        of.map(|field| match &field.1 {
-            Value::Bytes(bytes) => bytes.clone(),
-            Value::Number(_) => panic!("{number} is a number"),
-        })
-        .collect()
-    }
-
-    fn number(fields: &Fields, number: u64) -> u64 {
-        match fields.iter().find(|field| field.0 == number) {
-            Some((_, Value::Number(value))) => *value,
-            _ => 0,
-        }
-    }
-
-    fn read() -> Fields {
-        let mut file = Vec::new();
-        write(&sample::report(), &mut file).expect("is written");
-        let mut out = Vec::new();
-        GzDecoder::new(&*file).read_to_end(&mut out).expect("is gzip");
-        fields(&out)
-    }
-
-    #[test]
-    fn samples_lead_to_functions_lines_and_files() {
-        let profile = read();
-        let texts: Vec<String> = bytes(&profile, 6)
-            .into_iter()
-            .map(|text| String::from_utf8(text).expect("is text"))
-            .collect();
-        let text = |number: u64| &*texts[number as usize];
-        assert_eq!(text(0), "");
-        let types: Vec<_> = bytes(&profile, 1)
-            .iter()
-            .map(|kind| fields(kind))
-            .map(|kind| (text(number(&kind, 1)), text(number(&kind, 2))))
-            .collect();
-        assert_eq!(types, [("inuse_objects", "count"), ("inuse_space", "bytes")]);
-        assert_eq!(text(number(&profile, 14)), "inuse_space");
-
-        let functions: Vec<_> = bytes(&profile, 5)
-            .iter()
-            .map(|function| fields(function))
-            .map(|function| (text(number(&function, 2)), text(number(&function, 4))))
-            .collect();
-        let locations: Vec<Fields> = bytes(&profile, 4).iter().map(|one| fields(one)).collect();
-        let mappings: Vec<Fields> = bytes(&profile, 3).iter().map(|one| fields(one)).collect();
-        let sample = bytes(&profile, 2)
-            .iter()
-            .map(|sample| fields(sample))
-            .find(|sample| packed(&bytes(sample, 2)[0]) == [4100, 4_600_000])
-            .expect("is there");
-        let labels: Vec<Fields> = bytes(&sample, 3).iter().map(|one| fields(one)).collect();
-        assert_eq!(text(number(&labels[0], 1)), "reach");
-        assert_eq!(text(number(&labels[0], 2)), "still-reachable");
-        assert_eq!((text(number(&labels[1], 1)), number(&labels[1], 3)), ("pid", 4242));
-
-        let mut printed = Vec::new();
-        for location in packed(&bytes(&sample, 1)[0]) {
-            let location = &locations[location as usize - 1];
-            let mapping = number(location, 2);
-            let module = match mapping {
-                0 => "",
-                number_ => {
-                    let mapping = &mappings[number_ as usize - 1];
-                    let address = number(location, 3);
-                    assert!((number(mapping, 2)..number(mapping, 3)).contains(&address));
-                    text(number(mapping, 5))
-                }
-            };
-            let lines: Vec<_> = bytes(location, 4)
-                .iter()
-                .map(|line| fields(line))
-                .map(|line| (functions[number(&line, 1) as usize - 1].0, number(&line, 2)))
-                .collect();
-            printed.push((module.rsplit('/').next().unwrap_or_default(), lines));
-        }
-        assert_eq!(
-            printed,
-            [
-                ("libheapwright.so", vec![("operator new(unsigned long)", 0)]),
-                (
-                    "shop server",
-                    vec![
-                        ("std::vector<Entry>::push_back", 1281),
-                        ("Cache::insert(Key<std::string>)", 88)
-                    ]
-                ),
-                ("shop server", vec![("main", 41)]),
-                ("libc.so.6", vec![]),
-                ("", vec![]),
-            ]
-        );
-        let program = mappings.iter().find(|one| text(number(one, 5)).ends_with("server"));
-        let program = program.expect("is there");
-        assert_eq!(number(program, 1), 1, "the program comes first");
-        assert_eq!((number(program, 7), number(program, 10)), (1, 1));
-        assert_eq!(text(number(program, 6)), "abcdef");
-    }
-
-    #[test]
-    fn nothing_is_a_profile_too() {
-        let profile = fields(&profile(&Report::default()));
-        assert_eq!(bytes(&profile, 1).len(), 2);
-        assert!(bytes(&profile, 2).is_empty());
-    }
 
     /// Where Go is installed, its pprof has to understand the file.
     #[test]

@@ -211,30 +211,6 @@ mod tests {
     use crate::output::sample;
 
     #[test]
-    fn a_profile_says_what_stays_and_what_does_not() {
-        let report = sample::profile();
-        let text = super::report(
-            &report,
-            &Explained::largest(&report).expect("there is one"),
-            Look::PLAIN,
-        );
-        for part in [
-            "41.5 MiB ± 4.6 MiB live after 60.00 s, 90.0 MiB resident\n",
-            "\nlive blocks of the profile: 41.5 MiB (46.1 %)\n",
-            "       24.0 MiB ± 3.5 MiB   1.00 s to 58.00 s old    Cache::insert(Key<std::string>)  /home/ada/shop/src/cache.cc:88\n",
-            "\nsurvivors among short-lived blocks: 1.0 MiB (1.1 %)\n",
-            "\ngrowth: 16.0 MiB (17.8 %)\n    so much more is live than after 17.00 s",
-            "\nnot live: 48.5 MiB (53.9 %)\n",
-            "    live bytes were highest, 79.0 MiB, 19.50 s before the end, and have fallen by 37.5 MiB\n",
-            "heapwright explain 4242 does while the program runs\n",
-            "\ntemporary blocks: 1.8 GiB (87.9 %)\n",
-        ] {
-            assert!(text.contains(part), "{part} in {text}");
-        }
-        assert!(!text.contains("live blocks that stay") && !text.contains("other process"));
-    }
-
-    #[test]
     fn what_a_record_does_not_say_is_not_said() {
         let mut report = sample::profile();
         report.processes[0].checks[0].profile.as_mut().expect("is one").points.clear();

@@ -254,12 +254,13 @@ fn others(out: &mut String, run: &Run, look: Look) {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
+    use crate::output::{json, sample};
     use crate::process::Usage;
     use std::time::Duration;
 
-    pub(crate) fn example() -> Run {
+    fn example() -> Run {
         let mut stats = Stats {
             pid: 4711,
             detailed: 1,
@@ -308,65 +309,27 @@ pub(crate) mod tests {
         }
     }
 
-    #[test]
-    fn the_report_is_as_documented() {
-        assert_eq!(
-            report(&example(), Look::PLAIN),
-            "\
-heapwright: python3 ended with exit code 0
-
-time         1.23 s wall, 1.10 s user, 80.0 ms system
-page faults  3,214 from memory, 2 from disk
-resident     24.0 MiB at peak, 20.0 MiB at exit
-live         11.0 MiB at exit in 12,345 blocks, 14.0 MiB at peak
-large        3.0 MiB at exit in 1 block over 32 KiB
-allocations  1,000,100 of 1.0 GiB in all, 987,755 frees
-
-resident memory at exit: 20.0 MiB
-  live                10.0 MiB   50.0 %  ##############
-  rounding             1.0 MiB    5.0 %  #
-  partial slabs        2.0 MiB   10.0 %  ###
-  caches             512.0 KiB    2.5 %  #
-  remote backlog           0 B    0.0 %
-  lazily freed         1.0 MiB    5.0 %  #
-  metadata           512.0 KiB    2.5 %  #
-  pools, arenas            0 B    0.0 %
-  not ours             5.0 MiB   25.0 %  #######
-
-allocation sizes
-  to 8 B                   100    0.0 %  .
-  to 16 B                    0    0.0 %
-  to 32 B              600,000   60.0 %  ############################
-  to 64 B              400,000   40.0 %  ###################
-"
-        );
+    /// A run that left no statistics.
+    fn killed() -> Run {
+        let mut run = example();
+        run.outcome.end = End::Signal { number: 9, core_dumped: true };
+        run.stats = Err(String::from("it was killed before it could write them"));
+        run.unreadable = [5, 6].map(|pid| format!("statistics of process {pid}: cut short")).into();
+        run
     }
 
     #[test]
-    fn what_was_not_measured_is_left_out() {
+    fn a_run_is_printed_as_it_was() {
         let mut run = example();
-        run.outcome.end = End::Signal { number: 9, core_dumped: false };
-        run.stats = Err(String::from("it was killed before it could write them"));
-        run.unreadable.push(String::from("statistics of process 5: cut short"));
-        run.unreadable.push(String::from("statistics of process 6: cut short"));
-        assert_eq!(
-            report(&run, Look::PLAIN),
-            "\
-heapwright: python3 was killed by SIGKILL
-
-time         1.23 s wall, 1.10 s user, 80.0 ms system
-page faults  3,214 from memory, 2 from disk
-resident     24.0 MiB at peak, by the kernel's count (never less than this command's own)
-
-no statistics of its heap: it was killed before it could write them
-
-statistics of process 5: cut short
-statistics of process 6: cut short
-"
-        );
-        let mut sparse = example();
-        sparse.stats = Ok(Box::new(Stats { rss: 1, rss_not_ours: 1, ..Stats::zero() }));
-        let text = report(&sparse, Look::PLAIN);
+        sample::golden("run.text", &report(&run, Look::PLAIN));
+        sample::golden("killed.text", &report(&killed(), Look::PLAIN));
+        sample::golden("killed.json", &json::run::report(&killed()));
+        let stats = run.stats.as_mut().expect("has some");
+        stats.sizes[SIZE_BUCKETS - 1] = 1;
+        stats.set_name(*b"python3\0\0\0\0\0\0\0\0\0");
+        sample::golden("run.json", &json::run::report(&run));
+        run.stats = Ok(Box::new(Stats { rss: 1, rss_not_ours: 1, ..Stats::zero() }));
+        let text = report(&run, Look::PLAIN);
         assert!(!text.contains("allocations") && !text.contains("allocation sizes"), "{text}");
     }
 
