@@ -6,6 +6,7 @@
 //! words      sentences and suppressions that reports share
 //! text/      for people            json/   for machines, fields documented there
 //! html/      for people, with plots         race    words shared by both
+//! heap       a heap dump, as text and as a page
 //! profile/   what is held, for profilers   sarif   for code scanning
 //! junit      for CI systems                 gcc     lines that editors jump by
 //! memcheck/  for what reads valgrind's text or XML      xml   text in XML
@@ -15,7 +16,7 @@
 //! rules      what there is to find          sentences   about what was found
 //! prometheus metrics of processes that run
 //! bars       bar charts            units   bytes, counts, durations
-//! document   tables of text and HTML
+//! document   the model of a report: sections, paragraphs, lists, cards; table, stack  its parts
 //! timeline   collections, for Chrome and Perfetto
 //! look       what the terminal can show    recorded   a trace in a line
 //! ```
@@ -30,6 +31,7 @@ mod document;
 mod file;
 mod format;
 mod gcc;
+pub(crate) mod heap;
 mod held;
 pub(crate) mod html;
 pub(crate) mod json;
@@ -47,6 +49,8 @@ mod run;
 mod sample;
 pub(crate) mod sarif;
 mod sentences;
+mod stack;
+mod table;
 pub(crate) mod text;
 mod time;
 mod timeline;

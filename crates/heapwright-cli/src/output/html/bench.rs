@@ -10,35 +10,22 @@ use crate::bench::allocators::{HEAPWRIGHT, OPTION_SET};
 use crate::bench::comparison::{self, Group};
 use crate::bench::results::{Measure, Program, Results};
 use crate::bench::statistics::{Estimate, Verdict};
-use crate::output::document::Table;
+use crate::output::document::{Document, Part, Words};
 use crate::output::sentences::quoted;
 use crate::output::{race, units};
 use askama::Template;
 
-/// The whole page.
-#[derive(Template)]
-#[template(path = "bench.html")]
-struct Page {
-    field: String,
-    rounds: String,
-    started: String,
-    baseline: String,
-    headline: Vec<String>,
-    sentences: Vec<String>,
-    scatter: Option<Scatter>,
-    groups: Vec<Table>,
-    cards: Vec<Card>,
-    failures: Vec<(String, String)>,
-    allocators: Vec<(String, String)>,
-    machine: String,
-    command: String,
-    notes: Vec<String>,
-    version: &'static str,
-}
+/// What is said of the way in which it was measured.
+const METHOD: &str = "Every allocator is preloaded into the same program. In each round each program \
+    runs once under every one of them, in turning order; ratios are formed round by round. Times are \
+    medians, +- is half the quartiles' distance. Peak RSS is that of the largest process, as the \
+    kernel counts it; every program is started by a parent of a few pages, so that it is the \
+    program's own.";
 
 /// Time against memory: a dot an allocator.
+#[derive(Template)]
+#[template(path = "scatter.html")]
 struct Scatter {
-    group: String,
     x_marks: Vec<Mark>,
     y_marks: Vec<Mark>,
     dots: Vec<ScatterDot>,
@@ -60,17 +47,9 @@ struct ScatterDot {
     label_anchor: &'static str,
 }
 
-/// A program.
-struct Card {
-    name: String,
-    about: String,
-    /// Threads, live bytes, operations.
-    facts: String,
-    plots: Vec<Plot>,
-    figures: Table,
-}
-
 /// Dots with intervals on one axis.
+#[derive(Template)]
+#[template(path = "plot.html")]
 struct Plot {
     title: String,
     height: usize,
@@ -101,36 +80,66 @@ struct Spot {
     outside: Option<i32>,
 }
 
-/// The page, as text.
-pub(crate) fn page(results: &Results) -> anyhow::Result<String> {
-    let scales = [Measure::Time, Measure::PeakRss].map(|measure| (measure, axis(results, measure)));
-    let cards = results.programs.iter().map(|program| card(results, program, &scales)).collect();
-    let page = Page {
-        field: race::field(results),
-        rounds: race::rounds(results),
-        started: results.head.started.replace('T', " ").replace('Z', " UTC"),
-        baseline: results.baseline.clone(),
-        headline: headline(results),
-        sentences: race::sentences(results),
-        scatter: scatter(results),
-        groups: race::groups(results)
-            .into_iter()
-            .map(|group| race::means(results, group))
-            .map(|(what, table)| table.titled(&what, ""))
-            .collect(),
-        cards,
-        failures: race::failures(results),
-        allocators: results
-            .allocators
-            .iter()
-            .map(|allocator| (allocator.name.clone(), race::library(allocator)))
-            .collect(),
-        machine: race::machine(results),
-        command: quoted(&results.head.command),
-        notes: race::notes(results),
-        version: env!("CARGO_PKG_VERSION"),
+/// The page.
+pub(crate) fn document(results: &Results) -> Document {
+    let baseline = &results.baseline;
+    let mut document = Document {
+        kind: "bench",
+        title: race::field(results),
+        verdict: headline(results).join("; ").into(),
+        facts: vec![
+            race::rounds(results),
+            results.head.started.replace('T', " ").replace('Z', " UTC"),
+            format!(
+                "A ratio below 1 means less time or memory than {baseline}; behind it stands its \
+                 95 % interval"
+            ),
+        ],
+        ..Document::default()
     };
-    Ok(page.render()?)
+    let sentences: Vec<Words> = race::sentences(results).into_iter().map(Words::from).collect();
+    document.add("", "", vec![Part::List("listed", sentences)]);
+    if let Some(scatter) = scatter(results) {
+        let field = race::field(results);
+        let lead = format!(
+            "Geometric means over {field}, ratios to {baseline}; left is faster, low is leaner."
+        );
+        let drawing = Part::Drawing(scatter.to_string());
+        document.add("scatter", "Time and memory", vec![Part::text_of("lead", lead), drawing]);
+    }
+    let means = race::groups(results).into_iter().map(|group| race::means(results, group));
+    let means = means.map(|(what, table)| Part::Table(table.titled(&what, "")));
+    let lead =
+        format!("Geometric means of the programs' median ratios to {baseline}, the least first.");
+    let means = std::iter::once(Part::text_of("lead", lead)).chain(means).collect::<Vec<_>>();
+    if means.len() > 1 {
+        document.add("means", "Means", means);
+    }
+    let failures = race::failures(results);
+    if !failures.is_empty() {
+        document.add("failures", "What went wrong", vec![Part::Fields("", 0, failures)]);
+    }
+    let scales = [Measure::Time, Measure::PeakRss].map(|measure| (measure, axis(results, measure)));
+    let lead = format!(
+        "Dots are median ratios to {baseline}, lines their 95 % intervals; a triangle lies beyond \
+         the axis."
+    );
+    let mut programs = vec![Part::text_of("lead", lead)];
+    programs.extend(results.programs.iter().flat_map(|program| card(results, program, &scales)));
+    document.add("programs", "Each program", programs);
+    let allocators = results.allocators.iter();
+    let libraries =
+        allocators.map(|allocator| (allocator.name.clone(), race::library(allocator))).collect();
+    let mut measured = vec![
+        Part::text_of("", race::machine(results) + "."),
+        Part::Text(Words::of("", "").and("code", quoted(&results.head.command))),
+        Part::text_of("left", METHOD),
+        Part::Fields("", 0, libraries),
+    ];
+    let notes = race::notes(results).into_iter();
+    measured.extend(notes.map(|note| Part::text_of("left", format!("Note: {note}."))));
+    document.add("measured", "How it was measured", measured);
+    document
 }
 
 /// How heapwright stands among the others: a sentence for time and one for
@@ -232,12 +241,7 @@ fn scatter(results: &Results) -> Option<Scatter> {
     spread_labels(&mut dots);
     // What is drawn last lies on top.
     dots.sort_by_key(|dot| dot.class == "ours");
-    Some(Scatter {
-        group: race::field(results),
-        x_marks: x.marks(30.0),
-        y_marks: y.marks(20.0),
-        dots,
-    })
+    Some(Scatter { x_marks: x.marks(30.0), y_marks: y.marks(20.0), dots })
 }
 
 /// Moves labels up that would stand on others.
@@ -278,7 +282,8 @@ fn axis(results: &Results, measure: Measure) -> Scale {
     Scale::around(values.into_iter(), AXIS.0, AXIS.1)
 }
 
-fn card(results: &Results, program: &Program, scales: &[(Measure, Scale)]) -> Card {
+/// A program: what it is, its plots, and its figures.
+fn card(results: &Results, program: &Program, scales: &[(Measure, Scale)]) -> Vec<Part> {
     let mut facts = vec![units::counted(u64::from(program.threads), "thread")];
     if let Some(live) = program.live_bytes.filter(|live| *live > 0) {
         facts.push(format!("{} live at its peak", units::bytes(live)));
@@ -286,19 +291,18 @@ fn card(results: &Results, program: &Program, scales: &[(Measure, Scale)]) -> Ca
     if let Some(operations) = program.operations.filter(|operations| *operations > 0) {
         facts.push(units::counted(operations, "operation"));
     }
-    let measured = program.results.iter().any(|entry| !entry.runs.is_empty());
-    let about = if program.stands_for == program.name { "" } else { &program.stands_for };
-    Card {
-        name: program.name.clone(),
-        about: about.to_owned(),
-        facts: facts.join(", "),
-        plots: scales
-            .iter()
-            .filter(|_| measured)
-            .map(|(measure, scale)| plot(results, program, *measure, scale))
-            .collect(),
-        figures: race::figures(results, program, true),
+    let mut parts = vec![Part::Heading(Words::of("sub", &program.name))];
+    if program.stands_for != program.name {
+        parts.push(Part::text_of("", &program.stands_for));
     }
+    parts.push(Part::text_of("left", facts.join(", ")));
+    if program.results.iter().any(|entry| !entry.runs.is_empty()) {
+        let plots = scales.iter().map(|(measure, scale)| plot(results, program, *measure, scale));
+        let plots = plots.map(|plot| Part::Drawing(plot.to_string())).collect();
+        parts.push(Part::Group("plots".to_owned(), "", plots));
+    }
+    parts.push(Part::Table(race::figures(results, program, true)));
+    parts
 }
 
 fn plot(results: &Results, program: &Program, measure: Measure, scale: &Scale) -> Plot {
@@ -412,7 +416,7 @@ mod tests {
         results.head.command.push(foreign.to_owned());
         results.head.machine.cpu = foreign.to_owned();
         results.notes.push(foreign.to_owned());
-        let page = page(&results).expect("renders");
+        let page = document(&results).page().expect("renders");
         assert!(!page.contains("<script>alert"), "not escaped");
         assert!(page.matches("&#60;script&#62;alert").count() >= 7);
     }
@@ -423,7 +427,7 @@ mod tests {
         results.allocators[1].name = "other".to_owned();
         results.programs[0].results[1].allocator = "other".to_owned();
         results.summary = comparison::summary(&results, HEAPWRIGHT);
-        let page = page(&results).expect("renders");
+        let page = document(&results).page().expect("renders");
         assert!(page.contains("other") && !page.contains("is faster than"));
     }
 

@@ -238,7 +238,7 @@ mod tests {
         let many = example(&names.map(|name| (name, kind(name))));
         sample::golden("bench-one.text", &report(&one, Look::PLAIN));
         sample::golden("bench-many.text", &report(&many, Look::PLAIN));
-        sample::golden("bench.html", &html::bench::page(&many).expect("renders"));
+        sample::golden("bench.html", &html::bench::document(&many).page().expect("renders"));
         sample::golden("bench.json", &json::text(&one));
     }
 }

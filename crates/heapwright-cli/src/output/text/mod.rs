@@ -5,7 +5,6 @@ pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod explain_record;
-pub(crate) mod heap;
 mod profile;
 pub(crate) mod replay;
 pub(crate) mod report;

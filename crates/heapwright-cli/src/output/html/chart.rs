@@ -5,12 +5,11 @@
 //! places in percent. Many samples are thinned to the lowest and the highest of each
 //! stretch of time, so that no peak gets lost.
 
-use super::lasted;
-use super::stack::clipped;
+use super::report::lasted;
+use crate::output::stack::clipped;
 use crate::output::{sentences, units};
 use crate::report::model::{Check, Process, Profile, ProfilePoint, Sample};
 use askama::Template;
-use askama::filters::HtmlSafe;
 use std::fmt::Write;
 
 /// Points that are drawn.
@@ -18,7 +17,7 @@ const POINTS: usize = 480;
 
 /// The chart of a process.
 #[derive(Template)]
-#[template(path = "report/chart.html")]
+#[template(path = "chart.html")]
 pub(super) struct Chart {
     name: String,
     pid: u32,
@@ -36,8 +35,6 @@ pub(super) struct Chart {
     ns: u64,
     top: u64,
 }
-
-impl HtmlSafe for Chart {}
 
 struct Mark {
     place: String,
@@ -159,6 +156,16 @@ impl Chart {
 }
 
 impl Sparkline {
+    /// As a small picture of what this says.
+    pub(super) fn picture(&self, what: &str) -> String {
+        format!(
+            "<svg class=\"spark\" viewBox=\"0 0 1000 100\" preserveAspectRatio=\"none\" \
+             role=\"img\" aria-label=\"{what}\"><path class=\"area\" d=\"{}\"/>\
+             <path class=\"line\" d=\"{}\"/></svg>",
+            self.area, self.line
+        )
+    }
+
     pub(super) fn of(points: &[Sample]) -> Self {
         let points = thinned(points);
         let (start, end) = match (points.first(), points.last()) {

@@ -8,11 +8,23 @@
 //! A bar is the whole memory of a class; how much that is, compared with the largest
 //! class, is the thin bar beside its figure.
 
-use super::stack::clipped;
-use crate::output::document::{Cell, Table, cells};
+use crate::output::document::{Cell, Part, Table, Words, cells};
+use crate::output::stack::clipped;
 use crate::output::{sentences, units};
 use crate::report::model::Process;
 use heapwright_record::debug::Class;
+
+/// What the parts of the bars are.
+pub(super) fn legend() -> Part {
+    let keys = [
+        ("asked", "asked for"),
+        ("slack", "slack in slots"),
+        ("freed", "freed, waiting"),
+        ("unused", "not handed out"),
+        ("rest", "guards and records"),
+    ];
+    Part::Legend(keys.map(|(class, text)| Words::of(class, text)).into())
+}
 
 /// The classes of a process. None if the process said nothing of them.
 pub(super) fn table(process: &Process) -> Option<Table> {

@@ -10,29 +10,18 @@
 //! the run       processes, checks, suppressions, notes
 //! ```
 //!
-//! This module decides what is said and in which order, where there are no heap profiles only: those have a
-//! page of their own ([`profile`]). [`stack`], [`flame`], [`chart`]
-//! and [`classes`] decide what their pieces show; how it looks is in `templates/report/`. The
-//! page can be read without scripts: cards are `details`, pictures are SVG. Scripts add a
-//! filter, zooming and figures under the pointer. It asks nothing of any network, and
-//! forbids itself to.
+//! A report of heap profiles alone has a page of its own ([`profile`]). This module decides what is
+//! said and in which order; [`flame`], [`chart`](super::chart) and [`classes`] draw.
 //!
 //! A page has to open: so many findings are shown in full, and so many lines of stacks in
 //! all; what is left out is counted, and is in the JSON.
 
-mod chart;
-mod classes;
-mod flame;
-mod profile;
-mod stack;
-
-use self::chart::{Chart, Sparkline};
-use self::flame::Flame;
-use self::stack::{Stack, Stacker};
-use super::Tile;
-use crate::output::calls::{Call, look_at};
-use crate::output::document::{Cell, Table, cells};
+use super::chart::{Chart, Sparkline};
+use super::{classes, flame, profile};
+use crate::output::calls::look_at;
+use crate::output::document::{Card, Cell, Document, Part, Table, Tile, Words, cells};
 use crate::output::rules::Rule;
+use crate::output::stack::{Stacker, clipped};
 use crate::output::words::fault_stack;
 use crate::output::{sentences, time, units};
 use crate::report::model::{Amount, Error, Growth, Leak, Path, Process, Report, StackId};
@@ -46,208 +35,135 @@ const MOST: usize = 500;
 /// Charts, tables of size classes, and what grows.
 const MOST_CHARTS: usize = 24;
 /// Rows of the tables of processes, checks and suppressions.
-const MOST_ROWS: usize = 500;
+pub(super) const MOST_ROWS: usize = 500;
 
-/// The whole page.
+/// How much met each fate.
 #[derive(Template)]
-#[template(path = "report/page.html")]
-struct Page {
-    command: String,
-    facts: Vec<String>,
-    verdict: Verdict,
-    tiles: Vec<Tile>,
-    links: Vec<Link>,
-    errors: Vec<ErrorCard>,
-    errors_left: Option<String>,
-    fates: Vec<FateBar>,
-    leaks: Vec<LeakCard>,
-    leaks_left: Option<String>,
-    omitted: Option<String>,
-    flame: Option<Flame>,
-    charts: Vec<Chart>,
-    charts_left: Option<String>,
-    growths: Vec<GrowthCard>,
-    classes: Vec<Table>,
-    used: Table,
-    suppressed: Option<String>,
-    notes: Vec<String>,
-    processes: Table,
-    processes_left: Option<String>,
-    checks: Table,
-    version: &'static str,
-}
+#[template(path = "fates.html")]
+struct Fates(Vec<FateBar>);
 
-/// What it comes to.
-struct Verdict {
-    class: &'static str,
-    text: String,
-}
-
-/// An entry of the page's own menu.
-struct Link {
-    place: &'static str,
-    text: &'static str,
-    count: Option<usize>,
-}
-
-struct ErrorCard {
-    open: bool,
-    kind: &'static str,
-    title: &'static str,
-    what: String,
-    look: Look,
-    process: String,
-    means: &'static str,
-    mend: &'static str,
-    moments: Vec<MomentCard>,
-}
-
-struct MomentCard {
-    class: &'static str,
-    title: String,
-    when: String,
-    stack: Stack,
-}
-
-/// Where to look first.
-#[derive(Default)]
-struct Look {
-    name: String,
-    place: String,
-}
-
-/// How much met a fate.
 struct FateBar {
     class: &'static str,
     title: &'static str,
     means: &'static str,
     width: String,
     bytes: String,
-    blocks: String,
-    share: String,
-}
-
-struct LeakCard {
-    class: &'static str,
-    fate: &'static str,
-    bytes: String,
-    blocks: String,
-    look: Look,
-    age: String,
-    facts: Vec<String>,
-    path: Option<PathCard>,
-    stack: Stack,
-}
-
-/// What leads to a block.
-struct PathCard {
-    root: String,
-    steps: Vec<StepCard>,
-    size: String,
-}
-
-struct StepCard {
-    size: String,
-    offset: String,
-    name: String,
-}
-
-struct GrowthCard {
-    what: String,
-    slope: String,
-    sureness: String,
-    process: String,
-    look: Look,
-    line: Sparkline,
-    stack: Stack,
+    more: String,
 }
 
 /// The page.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
-    let page = match profile::Page::of(report) {
-        Some(page) => page.render(),
-        None => page(report, &Stacker::new(report)).render(),
-    };
-    out.write_all(page.map_err(io::Error::other)?.as_bytes())
+    let page = profile::page(report).unwrap_or_else(|| page(report));
+    out.write_all(page.render().map_err(io::Error::other)?.as_bytes())
 }
 
-fn page(report: &Report, stacker: &Stacker<'_>) -> Page {
-    let command = report.first().map(sentences::command).map(stack::clipped).unwrap_or_default();
-    let errors: Vec<_> = report.errors.iter().take(MOST).enumerate().collect();
-    let errors = errors.into_iter().map(|(at, error)| error_card(report, stacker, error, at < 3));
-    let errors: Vec<_> = errors.collect();
-    let leaks: Vec<_> =
-        report.leaks.iter().take(MOST).map(|leak| leak_card(report, stacker, leak)).collect();
-    let growths: Vec<_> = report
-        .growths
-        .iter()
-        .take(MOST_CHARTS)
-        .map(|growth| growth_card(report, stacker, growth))
-        .collect();
-    let drawn: Vec<Chart> = report.processes.iter().filter_map(Chart::of).collect();
-    let many = drawn.len();
-    let mut page = Page {
-        command: if command.is_empty() { "a program".to_owned() } else { command },
-        facts: facts(report),
+fn page(report: &Report) -> Document {
+    let stacker = Stacker::new(report);
+    let command = report.first().map(sentences::command).filter(|command| !command.is_empty());
+    let mut page = Document {
+        kind: "report",
+        title: command.map_or_else(|| "a program".to_owned(), clipped),
         verdict: verdict(report),
+        facts: facts(report),
         tiles: tiles(report),
-        links: Vec::new(),
-        errors_left: left(report.errors.len(), MOST, "errors").or_else(|| unreported(report)),
-        errors,
-        fates: fates(report),
-        leaks_left: left(report.leaks.len(), MOST, "groups"),
-        leaks,
-        omitted: omitted(report),
-        flame: Flame::of(report),
-        charts: drawn.into_iter().take(MOST_CHARTS).collect(),
-        charts_left: left(many, MOST_CHARTS, "processes"),
-        growths,
-        classes: report.processes.iter().filter_map(classes::table).take(MOST_CHARTS).collect(),
-        used: used(report),
-        suppressed: suppressed(report),
-        notes: report.lines().take(MOST_ROWS).cloned().collect(),
-        processes: processes(report),
-        processes_left: left(report.processes.len(), MOST_ROWS, "processes"),
-        checks: checks(report),
-        version: env!("CARGO_PKG_VERSION"),
+        filter: Some(["a function, a file, a kind", "findings"]),
+        sections: Vec::new(),
     };
-    page.links = links(&page, report);
+    let count = |count: usize| Some(count).filter(|count| *count != 0).map(|all| all.to_string());
+    let shown = report.errors.iter().take(MOST).enumerate();
+    let mut errors: Vec<Part> =
+        shown.map(|(at, error)| error_card(report, &stacker, error, at < 3)).collect();
+    if errors.is_empty() {
+        errors.push(Part::text_of("none", "No mistake was found."));
+    }
+    let more = left(report.errors.len(), MOST, "errors").or_else(|| unreported(report));
+    errors.extend(more);
+    page.add("errors", "Errors", errors);
+    page.sections[0].count = Some(report.errors.len().to_string());
+    if !report.leaks.is_empty() {
+        page.add("memory", "Memory held", memory(report, &stacker));
+        page.sections[1].count = count(report.leaks.len());
+    }
+    if let Some(graph) = flame::of(report) {
+        let lead = "Bytes held, callers above what they called. Wide is much.";
+        page.add("flame", "Flame graph", vec![Part::text_of("lead", lead), graph]);
+    }
+    page.add("time", "Over time", over_time(report, &stacker));
+    if let Some(time) = page.sections.last_mut().filter(|section| section.id == "time") {
+        time.count = count(report.growths.len());
+    }
+    let tables: Vec<_> =
+        report.processes.iter().filter_map(classes::table).take(MOST_CHARTS).collect();
+    if !tables.is_empty() {
+        let lead = "How the memory of each slot size was used at the last check.";
+        let mut parts = vec![Part::text_of("lead", lead), classes::legend()];
+        parts.extend(tables.into_iter().map(Part::Table));
+        page.add("classes", "Size classes", parts);
+    }
+    page.add("run", "The run", run(report));
     page
 }
 
+/// Blocks by fate, as a bar and a legend, and their groups.
+fn memory(report: &Report, stacker: &Stacker<'_>) -> Vec<Part> {
+    let lead = "Every block that was live at the last check, by what still leads to it.";
+    let mut parts = vec![
+        Part::text_of("lead", lead),
+        Part::Drawing(fates(report).to_string()),
+        Part::Heads("row", vec!["bytes", "blocks", "fate", "allocated in", "oldest"]),
+    ];
+    parts.extend(report.leaks.iter().take(MOST).map(|leak| leak_card(report, stacker, leak)));
+    parts.extend(left(report.leaks.len(), MOST, "groups"));
+    parts.extend(omitted(report));
+    parts
+}
+
+fn over_time(report: &Report, stacker: &Stacker<'_>) -> Vec<Part> {
+    let drawn: Vec<Chart> = report.processes.iter().filter_map(Chart::of).collect();
+    let mut parts: Vec<Part> =
+        drawn.iter().take(MOST_CHARTS).map(|chart| Part::Drawing(chart.to_string())).collect();
+    parts.extend(left(drawn.len(), MOST_CHARTS, "processes"));
+    if !report.growths.is_empty() {
+        parts.push(Part::Heading(Words::of("sub", "What grows")));
+    }
+    let growths = report.growths.iter().take(MOST_CHARTS);
+    parts.extend(growths.map(|growth| growth_card(report, stacker, growth)));
+    parts
+}
+
+/// What ran, and what else is to be said of it.
+fn run(report: &Report) -> Vec<Part> {
+    let mut parts = notes(report.lines());
+    let tables = [processes(report), checks(report), used(report)];
+    let [processes, checks, used] = tables.map(|table| (!table.is_empty()).then_some(table));
+    parts.extend(processes.map(Part::Table));
+    parts.extend(left(report.processes.len(), MOST_ROWS, "processes"));
+    parts.extend(checks.map(Part::Table));
+    parts.extend(suppressed(report).map(|text| Part::text_of("left", text)));
+    parts.extend(used.map(Part::Table));
+    parts
+}
+
+/// What could not be read, if anything.
+pub(super) fn notes<'a>(lines: impl Iterator<Item = &'a String>) -> Vec<Part> {
+    let lines: Vec<Words> = lines.take(MOST_ROWS).map(|line| line.as_str().into()).collect();
+    if lines.is_empty() { Vec::new() } else { vec![Part::List("notes", lines)] }
+}
+
 /// `The other 12 errors are left out of this page; ...`, where there are more than fit.
-fn left(all: usize, most: usize, things: &str) -> Option<String> {
+pub(crate) fn left(all: usize, most: usize, things: &str) -> Option<Part> {
     let left = all.checked_sub(most).filter(|left| *left != 0)?;
     let left = units::count(left as u64);
-    Some(format!("{left} more {things} are left out of this page. The JSON has them all."))
+    let text = format!("{left} more {things} are left out of this page. The JSON has them all.");
+    Some(Part::text_of("left", text))
 }
 
 /// Errors that even the report does not have.
-fn unreported(report: &Report) -> Option<String> {
+fn unreported(report: &Report) -> Option<Part> {
     let errors = Some(report.unreported.errors).filter(|errors| *errors != 0)?;
-    let errors = units::counted(errors, "more different error");
-    Some(format!(
-        "{errors}, found {} times, are only counted.",
-        units::count(report.unreported.times)
-    ))
-}
-
-fn links(page: &Page, report: &Report) -> Vec<Link> {
-    let mut links = Vec::new();
-    let mut add = |there: bool, place, text, count| {
-        if there {
-            links.push(Link { place, text, count });
-        }
-    };
-    add(true, "errors", "Errors", Some(report.errors.len()));
-    let groups = Some(report.leaks.len()).filter(|count| *count != 0);
-    add(!page.leaks.is_empty(), "memory", "Memory held", groups);
-    add(page.flame.is_some(), "flame", "Flame graph", None);
-    let grows = Some(report.growths.len()).filter(|count| *count != 0);
-    add(!page.charts.is_empty() || grows.is_some(), "time", "Over time", grows);
-    add(!page.classes.is_empty(), "classes", "Size classes", None);
-    add(true, "run", "The run", None);
-    links
+    let (errors, times) =
+        (units::counted(errors, "more different error"), units::count(report.unreported.times));
+    Some(Part::text_of("left", format!("{errors}, found {times} times, are only counted.")))
 }
 
 fn facts(report: &Report) -> Vec<String> {
@@ -272,13 +188,13 @@ fn facts(report: &Report) -> Vec<String> {
 }
 
 /// `2026-01-02 03:04:05`.
-fn date(process: &Process) -> String {
+pub(super) fn date(process: &Process) -> String {
     let began = time::rfc3339(UNIX_EPOCH + Duration::from_nanos(process.began));
     began.replace('T', " ").replace('Z', "")
 }
 
 /// The last moment that is known of a process.
-fn lasted(process: &Process) -> u64 {
+pub(super) fn lasted(process: &Process) -> u64 {
     let check = process.checks.last().map_or(0, |check| check.ns);
     check.max(process.samples.last().map_or(0, |sample| sample.ns))
 }
@@ -301,7 +217,7 @@ fn was_checked(report: &Report) -> bool {
     checks.any(|check| check.occasion.follows() && check.took_ns.is_some())
 }
 
-fn verdict(report: &Report) -> Verdict {
+fn verdict(report: &Report) -> Words {
     let errors = (report.errors.len() as u64).saturating_add(report.unreported.errors);
     let lost = report.total(Reach::Definite);
     let possible = report.total(Reach::Possible);
@@ -313,7 +229,7 @@ fn verdict(report: &Report) -> Verdict {
         parts.push(format!("{} definitely lost", units::bytes(lost.bytes)));
     }
     if !parts.is_empty() {
-        return Verdict { class: "bad", text: parts.join(", ") };
+        return Words::of("bad", parts.join(", "));
     }
     if possible.blocks != 0 {
         parts.push(format!("{} possibly lost", units::bytes(possible.bytes)));
@@ -323,10 +239,9 @@ fn verdict(report: &Report) -> Verdict {
         parts.push(format!("{} that grows", units::counted(many, "stack")));
     }
     if !parts.is_empty() {
-        return Verdict { class: "warn", text: format!("No errors, but {}", parts.join(" and ")) };
+        return Words::of("warn", format!("No errors, but {}", parts.join(" and ")));
     }
-    let text = if was_checked(report) { "No errors, nothing lost" } else { "No errors" };
-    Verdict { class: "good", text: text.to_owned() }
+    Words::of("good", if was_checked(report) { "No errors, nothing lost" } else { "No errors" })
 }
 
 fn tiles(report: &Report) -> Vec<Tile> {
@@ -395,49 +310,56 @@ fn process_name(report: &Report, process: usize) -> String {
         .unwrap_or_default()
 }
 
-fn look(report: &Report, stack: StackId) -> Look {
-    let look = |call: Call<'_>| Look {
-        name: stack::clipped(call.name()),
-        place: stack::clipped(call.place()),
+/// Where to look first, and in which process.
+pub(super) fn whereabouts(report: &Report, stack: StackId, process: &str) -> Words {
+    let words = Words::of("where", "");
+    let words = match look_at(&report.stacks, stack) {
+        None => words.and("em", "no stack was kept"),
+        Some(call) => words.and("code", clipped(call.name())).and("place", clipped(call.place())),
     };
-    look_at(&report.stacks, stack).map(look).unwrap_or_default()
+    words.and("place", process)
 }
 
-fn error_card(report: &Report, stacker: &Stacker<'_>, error: &Error, open: bool) -> ErrorCard {
+fn error_card(report: &Report, stacker: &Stacker<'_>, error: &Error, open: bool) -> Part {
     let about = Rule::of(error.finding.kind).about();
-    let moments = error.moments.iter().map(|happened| MomentCard {
-        class: match happened.role {
+    let moments = error.moments.iter().map(|happened| {
+        let class = match happened.role {
             Role::Here => "here",
             Role::Freed => "freed",
             Role::Allocated => "allocated",
-        },
+        };
         // That no stack was kept is said in its place.
-        title: sentences::moment(&error.finding, happened).replace(" (no stack was kept)", ""),
-        when: match happened.moment.ns {
-            0 => String::new(),
-            ns => format!("at {}", sentences::duration(ns)),
-        },
-        stack: stacker.stack(happened.stack),
+        let title = sentences::moment(&error.finding, happened).replace(" (no stack was kept)", "");
+        let at = Some(happened.moment.ns).filter(|ns| *ns != 0).map(sentences::duration);
+        let when = at.map(|at| format!(" at {at}")).unwrap_or_default();
+        let title = Part::Heading(Words::from(title).and("small", when));
+        Part::Group(
+            format!("moment {class}"),
+            "",
+            vec![title, Part::Stack(stacker.stack(happened.stack))],
+        )
     });
-    ErrorCard {
+    let kind = match error.finding.kind {
+        FindingKind::Unknown => "error",
+        kind => kind.heading(),
+    };
+    let help = Words::of("help", "").and("b", format!("{}.", about.title));
+    let help = help.and("", format!(" {} ", about.means)).and("mend", about.mend);
+    Part::Card(Card {
+        class: "error".to_owned(),
         open,
-        kind: if error.finding.kind == FindingKind::Unknown {
-            "error"
-        } else {
-            error.finding.kind.heading()
-        },
-        title: about.title,
-        what: sentences::error(error),
-        look: look(report, fault_stack(error)),
-        process: process_name(report, error.process),
-        means: about.means,
-        mend: about.mend,
-        moments: moments.collect(),
-    }
+        summary: vec![
+            Words::of("badge bad", kind),
+            Words::of("what", sentences::error(error)),
+            whereabouts(report, fault_stack(error), &process_name(report, error.process)),
+        ],
+        body: vec![Part::Text(help), Part::Group("moments".to_owned(), "", moments.collect())],
+        ..Card::default()
+    })
 }
 
 /// The class that colours a fate.
-fn fate_class(reach: Reach) -> &'static str {
+pub(super) fn fate_class(reach: Reach) -> &'static str {
     match reach {
         Reach::Definite => "definite",
         Reach::Indirect => "indirect",
@@ -446,7 +368,7 @@ fn fate_class(reach: Reach) -> &'static str {
     }
 }
 
-fn fate_word(reach: Reach) -> &'static str {
+pub(super) fn fate_word(reach: Reach) -> &'static str {
     match reach {
         Reach::Definite => "definitely lost",
         Reach::Indirect => "indirectly lost",
@@ -456,41 +378,36 @@ fn fate_word(reach: Reach) -> &'static str {
     }
 }
 
-fn fates(report: &Report) -> Vec<FateBar> {
+fn fates(report: &Report) -> Fates {
     let all = report.leaks.iter().fold(0, |sum: u64, leak| sum.saturating_add(leak.lost.bytes));
-    [Reach::Definite, Reach::Indirect, Reach::Possible, Reach::Reachable, Reach::Unknown]
-        .into_iter()
-        .map(|reach| (reach, report.total(reach)))
-        .filter(|(_, total)| total.blocks != 0)
-        .map(|(reach, total)| FateBar {
-            class: fate_class(reach),
-            title: fate_word(reach),
-            means: Rule::Leak(reach).about().means,
-            width: units::css(total.bytes, all),
-            bytes: units::bytes(total.bytes),
-            blocks: units::counted(total.blocks, "block"),
-            share: units::percent(total.bytes, all),
-        })
-        .collect()
+    let reaches =
+        [Reach::Definite, Reach::Indirect, Reach::Possible, Reach::Reachable, Reach::Unknown];
+    let totals = reaches.map(|reach| (reach, report.total(reach)));
+    let bar = |(reach, total): (Reach, Amount)| FateBar {
+        class: fate_class(reach),
+        title: fate_word(reach),
+        means: Rule::Leak(reach).about().means,
+        width: units::css(total.bytes, all),
+        bytes: units::bytes(total.bytes),
+        more: format!(
+            "{}, {}",
+            units::counted(total.blocks, "block"),
+            units::percent(total.bytes, all)
+        ),
+    };
+    Fates(totals.into_iter().filter(|(_, total)| total.blocks != 0).map(bar).collect())
 }
 
-fn leak_card(report: &Report, stacker: &Stacker<'_>, leak: &Leak) -> LeakCard {
-    let ages = [leak.youngest_age_ns, leak.oldest_age_ns].map(sentences::duration);
-    let mut facts = Vec::new();
-    facts.push(match leak.lost.blocks {
-        1 => format!(
-            "made {} after the start, {} old at the check",
-            sentences::duration(leak.oldest_ns),
-            ages[1]
-        ),
+fn leak_card(report: &Report, stacker: &Stacker<'_>, leak: &Leak) -> Part {
+    let time = sentences::duration;
+    let (made, last) = (time(leak.oldest_ns), time(leak.youngest_ns));
+    let (young, old) = (time(leak.youngest_age_ns), time(leak.oldest_age_ns));
+    let mut facts = vec![match leak.lost.blocks {
+        1 => format!("made {made} after the start, {old} old at the check"),
         _ => format!(
-            "made between {} and {} after the start, {} to {} old at the check",
-            sentences::duration(leak.oldest_ns),
-            sentences::duration(leak.youngest_ns),
-            ages[0],
-            ages[1]
+            "made between {made} and {last} after the start, {young} to {old} old at the check"
         ),
-    });
+    }];
     if leak.indirect.blocks != 0 {
         facts.push(format!("{} are lost with them", sentences::amount(leak.indirect)));
     }
@@ -501,52 +418,73 @@ fn leak_card(report: &Report, stacker: &Stacker<'_>, leak: &Leak) -> LeakCard {
         facts.push(process);
     }
     facts.push(format!("made by {}", leak.origin.word()));
-    LeakCard {
-        class: fate_class(leak.reach),
-        fate: fate_word(leak.reach),
-        bytes: units::bytes(leak.lost.bytes),
-        blocks: units::counted(leak.lost.blocks, "block"),
-        look: look(report, leak.stack),
-        age: ages[1].clone(),
-        facts,
-        path: leak.path.as_ref().map(|path| path_card(report, path, leak.size)),
-        stack: stacker.stack(leak.stack),
+    let mut body = vec![Part::List("facts", facts.into_iter().map(Words::from).collect())];
+    if let Some(path) = &leak.path {
+        body.push(Part::Heading("what leads to one of them".into()));
+        body.push(Part::List("path", path_steps(report, path, leak.size)));
     }
-}
-
-fn path_card(report: &Report, path: &Path, size: u64) -> PathCard {
-    let step = |step: &crate::report::model::Step| StepCard {
-        size: units::bytes(step.size),
-        offset: format!("{:#x}", step.offset),
-        name: look(report, step.stack).name,
-    };
-    PathCard {
-        root: sentences::root(path),
-        steps: path.steps.iter().map(step).collect(),
-        size: units::bytes(size),
-    }
-}
-
-/// What the checks left out, being small.
-fn omitted(report: &Report) -> Option<String> {
-    let last =
-        |process: &Process| process.checks.last().map(|check| check.omitted).unwrap_or_default();
-    let sum: Amount = report.processes.iter().map(last).sum();
-    (sum.blocks != 0).then(|| {
-        format!("{} in groups too small to be distinguished are not shown.", sentences::amount(sum))
+    body.extend([Part::Heading("allocated".into()), Part::Stack(stacker.stack(leak.stack))]);
+    let class = fate_class(leak.reach);
+    Part::Card(Card {
+        class: format!("leak {class}"),
+        fate: class,
+        row: "row",
+        summary: vec![
+            Words::of("bytes", units::bytes(leak.lost.bytes)),
+            Words::of("blocks", units::counted(leak.lost.blocks, "block")),
+            Words::default().and("badge", fate_word(leak.reach)),
+            whereabouts(report, leak.stack, ""),
+            Words::of("age", old),
+        ],
+        body,
+        ..Card::default()
     })
 }
 
-fn growth_card(report: &Report, stacker: &Stacker<'_>, growth: &Growth) -> GrowthCard {
-    GrowthCard {
-        what: sentences::growth(growth),
-        slope: sentences::slope(growth.slope),
-        sureness: format!("{:.2}", growth.tau),
-        process: process_name(report, growth.process),
-        look: look(report, growth.stack),
-        line: Sparkline::of(&growth.points),
-        stack: stacker.stack(growth.stack),
-    }
+/// What leads to a block, of so many bytes.
+fn path_steps(report: &Report, path: &Path, size: u64) -> Vec<Words> {
+    let mut steps = vec![Words::of("root", sentences::root(path))];
+    steps.extend(path.steps.iter().map(|step| {
+        let name = look_at(&report.stacks, step.stack).map(|call| clipped(call.name()));
+        let block = Words::default().and("b", units::bytes(step.size)).and("", " block");
+        let block = match name {
+            Some(name) => block.and("", " of ").and("code", name),
+            None => block,
+        };
+        block.and("", format!(", pointer at {:#x}", step.offset))
+    }));
+    let this = Words::of("this", "");
+    steps.push(this.and("b", units::bytes(size)).and("", " block, this one"));
+    steps
+}
+
+/// What the checks left out, being small.
+fn omitted(report: &Report) -> Option<Part> {
+    let last =
+        |process: &Process| process.checks.last().map(|check| check.omitted).unwrap_or_default();
+    let sum: Amount = report.processes.iter().map(last).sum();
+    let sum = Some(sum).filter(|sum| sum.blocks != 0).map(sentences::amount)?;
+    let text = format!("{sum} in groups too small to be distinguished are not shown.");
+    Some(Part::text_of("left", text))
+}
+
+fn growth_card(report: &Report, stacker: &Stacker<'_>, growth: &Growth) -> Part {
+    let what = sentences::growth(growth);
+    let sureness = format!("sure by {:.2} of 1", growth.tau);
+    let slope = format!("+{}", sentences::slope(growth.slope));
+    Part::Card(Card {
+        class: "growth".to_owned(),
+        drawing: Sparkline::of(&growth.points).picture(&what),
+        summary: vec![
+            Words::of("what", "").and("b", slope).and("small", sureness),
+            whereabouts(report, growth.stack, &process_name(report, growth.process)),
+        ],
+        body: vec![
+            Part::text_of("help", format!("What is allocated here {what}.")),
+            Part::Stack(stacker.stack(growth.stack)),
+        ],
+        ..Card::default()
+    })
 }
 
 fn used(report: &Report) -> Table {
@@ -593,7 +531,7 @@ fn processes(report: &Report) -> Table {
         let cells = cells![
             process.pid.to_string(),
             process.parent.to_string(),
-            Cell::Code(stack::clipped(sentences::command(process))),
+            Cell::Code(clipped(sentences::command(process))),
             date(process),
             ending(process),
             end(|end| units::count(end.allocations)),
@@ -641,7 +579,7 @@ mod tests {
     #[test]
     fn verdicts_begin_with_the_worst() {
         let mut report = sample::report();
-        let text = |report: &Report| verdict(report).text;
+        let text = |report: &Report| verdict(report).text();
         report.errors.clear();
         report.unreported = Default::default();
         assert_eq!(text(&report), "1.2 MiB definitely lost");

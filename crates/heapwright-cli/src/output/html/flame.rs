@@ -10,13 +10,14 @@
 //! lets it be, cuts its name off at its end, and is zoomed by changing two attributes.
 //! What would be too narrow to be seen is left out, the more the larger the graph is.
 
-use super::stack::clipped;
+use super::report::{fate_class, fate_word};
 use crate::output::calls::calls;
+use crate::output::document::Part;
 use crate::output::held::{Fate, held};
+use crate::output::stack::clipped;
 use crate::output::units;
 use crate::report::model::{Amount, Report, StackId};
 use askama::Template;
-use askama::filters::HtmlSafe;
 use heapwright_record::debug::Reach;
 use std::collections::BTreeMap;
 
@@ -29,15 +30,13 @@ const HEIGHT: usize = 19;
 
 /// The graph.
 #[derive(Template)]
-#[template(path = "report/flame.html")]
-pub(super) struct Flame {
+#[template(path = "flame.html")]
+struct Flame {
     label: String,
     height: usize,
     boxes: Vec<Box>,
     left: bool,
 }
-
-impl HtmlSafe for Flame {}
 
 struct Box {
     class: &'static str,
@@ -96,16 +95,20 @@ impl Tree {
     }
 
     /// The graph, of `most` boxes. None where there is nothing.
-    pub(super) fn flame(&self, label: String, most: usize) -> Option<Flame> {
+    pub(super) fn flame(&self, label: String, most: usize) -> Option<Part> {
         let groups: Vec<_> =
             self.0.by_size().into_iter().map(|(name, node)| ("", name, node)).collect();
-        Flame::drawn(label, self.0.amount, &groups, most)
+        Some(Part::Drawing(Flame::drawn(label, self.0.amount, &groups, most)?.to_string()))
     }
 }
 
+/// The graph of what is held. None where there is nothing.
+pub(super) fn of(report: &Report) -> Option<Part> {
+    Some(Part::Drawing(Flame::of(report)?.to_string()))
+}
+
 impl Flame {
-    /// None where nothing is held.
-    pub(super) fn of(report: &Report) -> Option<Self> {
+    fn of(report: &Report) -> Option<Self> {
         let mut all = Node::default();
         let mut fates: BTreeMap<Fate, Node> = BTreeMap::new();
         for held in held(report) {
@@ -157,7 +160,7 @@ fn words(fate: Fate) -> (&'static str, &'static str) {
     match fate {
         Fate::Live | Fate::Profiled(_) => ("live", "live"),
         Fate::Checked(Reach::Unknown) => ("live", "unknown"),
-        Fate::Checked(reach) => (super::fate_class(reach), super::fate_word(reach)),
+        Fate::Checked(reach) => (fate_class(reach), fate_word(reach)),
     }
 }
 

@@ -14,10 +14,10 @@
 //! flame graph and the scripts are those of every report.
 
 use super::chart::Chart;
-use super::flame::{self, Flame, Tree};
-use super::stack::{Stack, Stacker, clipped};
-use super::{Link, Look, MOST_ROWS, Tile, date, left, look};
-use crate::output::document::{Cell, Table, cells};
+use super::flame::{self, Tree};
+use super::report::{MOST_ROWS, date, left, notes, whereabouts};
+use crate::output::document::{Card, Cell, Document, Part, Table, Tile, Words, cells};
+use crate::output::stack::{Stacker, clipped};
 use crate::output::{sentences, units};
 use crate::report::model::{Amount, Check, Figure, Process, Profile, Report, Sampled};
 use askama::Template;
@@ -35,55 +35,16 @@ const BAR: f64 = 4.4;
 /// So many standard deviations to both sides are an interval that has the truth in 95 of 100 cases.
 const SURE: f64 = 1.96;
 
-/// The whole page.
+/// The figures, one of which is chosen.
 #[derive(Template)]
-#[template(path = "profile/page.html")]
-pub(super) struct Page {
-    command: String,
-    facts: Vec<String>,
-    verdict: String,
-    tiles: Vec<Tile>,
-    links: Vec<Link>,
-    charts: Vec<Chart>,
-    charts_left: Option<String>,
-    panels: Vec<Panel>,
-    threads: Table,
-    threads_left: Option<String>,
-    notes: Vec<String>,
-    processes: Table,
-    processes_left: Option<String>,
-    period: String,
-    version: &'static str,
-}
+#[template(path = "tabs.html")]
+struct Tabs(Vec<Tab>);
 
-/// One figure.
-struct Panel {
+struct Tab {
     id: &'static str,
     title: &'static str,
-    means: String,
-    /// Bytes in all, and the rest of the sentence.
     amount: String,
-    sum: String,
     open: bool,
-    flame: Option<Flame>,
-    /// What the last column is.
-    extra: &'static str,
-    rows: Vec<SiteRow>,
-    none: &'static str,
-    left: Option<String>,
-}
-
-struct SiteRow {
-    bytes: String,
-    off: String,
-    share: String,
-    width: String,
-    blocks: String,
-    look: Look,
-    process: String,
-    extra: String,
-    facts: Vec<String>,
-    stack: Stack,
 }
 
 /// A process, and its last profile.
@@ -101,67 +62,87 @@ impl One<'_> {
     }
 }
 
-impl Page {
-    /// None of a report that has more than profiles, or none.
-    pub(super) fn of(report: &Report) -> Option<Self> {
-        let mut all: Vec<One<'_>> = report
-            .processes
-            .iter()
-            .filter_map(|process| {
-                let (check, profile) = process.last_profile()?;
-                Some(One { process, check, profile })
-            })
-            .collect();
-        let is_more = !report.errors.is_empty()
-            || !report.leaks.is_empty()
-            || report
-                .processes
-                .iter()
-                .flat_map(|process| &process.checks)
-                .any(|check| check.profile.is_none());
-        if all.is_empty() || is_more {
-            return None;
-        }
-        all.sort_by_key(|one| Reverse(one.profile.total(|site| site.allocated).bytes));
-        let largest = all.first()?;
-        // The program that was started is not always the one that allocates: shells start others.
-        let command = clipped(sentences::command(largest.process));
-        let stacker = Stacker::new(report);
-        let figures: Vec<Figure> =
-            Figure::ALL.into_iter().filter(|figure| is_known(*figure, &all)).collect();
-        let panels: Vec<Panel> = figures
-            .iter()
-            .map(|&figure| panel(report, &stacker, figure, &all, figures.len()))
-            .collect();
-        let drawn = |one: &One<'_>| Chart::of_profile(one.process, one.check, one.profile);
-        let highest = all.iter().map(|one| one.profile.peak_bytes).max().unwrap_or(0);
-        let is_large = |one: &&One<'_>| one.profile.peak_bytes >= highest / SMALL;
-        let large = all.iter().filter(is_large).take(MOST_CHARTS);
-        let mut charts: Vec<Chart> = large.filter_map(drawn).collect();
-        if let ([_], [chart]) = (&all[..], &mut charts[..]) {
-            chart.forget_name();
-        }
-        let (threads, many_threads) = threads(&all);
-        let mut page = Self {
-            command,
-            facts: facts(&all),
-            verdict: verdict(&all),
-            tiles: tiles(&all, &panels, &figures),
-            links: Vec::new(),
-            charts_left: undrawn(all.len() - charts.len()),
-            charts,
-            panels,
-            threads_left: left(many_threads, MOST_THREADS, "threads"),
-            threads,
-            notes: notes(report, &all),
-            processes: processes(&all),
-            processes_left: left(all.len(), MOST_ROWS, "processes"),
-            period: units::round_bytes(largest.profile.period),
-            version: env!("CARGO_PKG_VERSION"),
-        };
-        page.links = links(&page);
-        Some(page)
+/// None of a report that has more than profiles, or none.
+pub(super) fn page(report: &Report) -> Option<Document> {
+    let mut all: Vec<One<'_>> = report
+        .processes
+        .iter()
+        .filter_map(|process| {
+            let (check, profile) = process.last_profile()?;
+            Some(One { process, check, profile })
+        })
+        .collect();
+    let mut checks = report.processes.iter().flat_map(|process| &process.checks);
+    let is_more = !report.errors.is_empty()
+        || !report.leaks.is_empty()
+        || checks.any(|check| check.profile.is_none());
+    if is_more {
+        return None;
     }
+    all.sort_by_key(|one| Reverse(one.profile.total(|site| site.allocated).bytes));
+    let largest = all.first()?;
+    let stacker = Stacker::new(report);
+    let known = |figure: &Figure| is_known(*figure, &all);
+    let figures: Vec<Figure> = Figure::ALL.into_iter().filter(known).collect();
+    let sums: Vec<_> = figures.iter().map(|&figure| (figure, sum(&all, figure))).collect();
+    let mut page = Document {
+        kind: "profile",
+        // The program that was started is not always the one that allocates: shells start others.
+        title: clipped(sentences::command(largest.process)),
+        verdict: verdict(&all).into(),
+        facts: facts(&all),
+        tiles: sums.iter().map(|(figure, (amount, _))| tile(&all, *figure, amount)).collect(),
+        filter: Some(["a function, a file", "call stacks"]),
+        sections: Vec::new(),
+    };
+    page.add("time", "Over time", charts(&all));
+    let tab = |(figure, (amount, _)): &(Figure, (String, String))| Tab {
+        id: figure.word(),
+        title: title(*figure),
+        amount: amount.clone(),
+        open: *figure == report.wanted.figure,
+    };
+    let mut sites = vec![Part::Drawing(Tabs(sums.iter().map(tab).collect()).to_string())];
+    let of = figures.len();
+    sites.extend(
+        sums.into_iter().map(|(figure, sum)| panel(report, &stacker, figure, &all, of, sum)),
+    );
+    page.add("sites", "Where memory comes from", sites);
+    page.add("threads", "By thread", threads(&all));
+    let lost: u64 = all.iter().map(|one| one.profile.lost).sum();
+    let lost = (lost != 0).then(|| {
+        let lost = units::counted(lost, "sample");
+        format!("{lost} are missing: there was no memory for their records")
+    });
+    let mut run = notes(report.notes.iter().chain(&lost));
+    run.push(Part::Table(processes(&all)));
+    run.extend(left(all.len(), MOST_ROWS, "processes"));
+    let period = units::round_bytes(largest.profile.period);
+    run.push(Part::text_of(
+        "left",
+        format!(
+            "All figures are estimates from a random sample of blocks, one per {period} allocated, \
+             on average. In 95 of 100 cases the truth lies within ±; of few samples ± is large, and \
+             says less."
+        ),
+    ));
+    page.add("run", "The run", run);
+    Some(page)
+}
+
+/// The time lines of the largest processes.
+fn charts(all: &[One<'_>]) -> Vec<Part> {
+    let highest = all.iter().map(|one| one.profile.peak_bytes).max().unwrap_or(0);
+    let is_large = |one: &&One<'_>| one.profile.peak_bytes >= highest / SMALL;
+    let drawn = |one: &One<'_>| Chart::of_profile(one.process, one.check, one.profile);
+    let large = all.iter().filter(is_large).take(MOST_CHARTS);
+    let mut charts: Vec<Chart> = large.filter_map(drawn).collect();
+    if let ([_], [chart]) = (all, &mut charts[..]) {
+        chart.forget_name();
+    }
+    let left = if charts.is_empty() { None } else { undrawn(all.len() - charts.len()) };
+    let drawings = charts.iter().map(|chart| Part::Drawing(chart.to_string()));
+    drawings.chain(left.map(|text| Part::text_of("left", text))).collect()
 }
 
 /// So many time lines are left out.
@@ -177,20 +158,6 @@ fn undrawn(processes: usize) -> Option<String> {
 /// Whether the records say it: those of older versions say nothing of growth.
 fn is_known(figure: Figure, all: &[One<'_>]) -> bool {
     figure != Figure::Growth || all.iter().any(|one| one.profile.earlier_ns().is_some())
-}
-
-fn links(page: &Page) -> Vec<Link> {
-    let link = |place, text| Link { place, text, count: None };
-    let mut links = Vec::new();
-    if !page.charts.is_empty() {
-        links.push(link("time", "Over time"));
-    }
-    links.push(link("sites", "Where memory comes from"));
-    if !page.threads.is_empty() {
-        links.push(link("threads", "By thread"));
-    }
-    links.push(link("run", "The run"));
-    links
 }
 
 fn facts(all: &[One<'_>]) -> Vec<String> {
@@ -310,14 +277,15 @@ fn none(figure: Figure) -> &'static str {
     }
 }
 
-/// `of` so many panels.
+/// A figure, which comes to `sum`; `of` so many.
 fn panel(
     report: &Report,
     stacker: &Stacker<'_>,
     figure: Figure,
     all: &[One<'_>],
     of: usize,
-) -> Panel {
+    (amount, sum): (String, String),
+) -> Part {
     let mut sites: Vec<(&One<'_>, &Sampled)> = all
         .iter()
         .flat_map(|one| one.profile.sites.iter().map(move |site| (one, site)))
@@ -332,47 +300,63 @@ fn panel(
     }
     let whole = total(all, figure).bytes;
     let largest = sites.first().map_or(0, |(_, site)| figure.of(site).bytes);
-    let row = |&(one, site): &(&One<'_>, &Sampled)| {
+    let card = |&(one, site): &(&One<'_>, &Sampled)| {
         let Amount { bytes, blocks } = figure.of(site);
         let off = figure.error(site).map(|error| half(error as f64));
-        SiteRow {
-            bytes: units::bytes(bytes),
-            off: off.map_or_else(String::new, |off| format!("± {}", units::bytes(off))),
-            share: units::percent(bytes, whole),
-            width: format!("{:.2}rem", units::share(bytes, largest) * BAR),
-            blocks: units::count(blocks),
-            look: look(report, site.stack),
-            process: if many { one.name() } else { String::new() },
-            extra: extra(figure, one.check, site),
-            facts: site_facts(one.check, site),
-            stack: stacker.stack(site.stack),
-        }
+        let width = format!("{:.2}rem", units::share(bytes, largest) * BAR);
+        let share = Words::of("share", "").and("width", width);
+        let process = if many { one.name() } else { String::new() };
+        Part::Card(Card {
+            class: format!("leak figure {}", figure.word()),
+            row: "row site",
+            summary: vec![
+                Words::of("bytes", units::bytes(bytes)),
+                Words::of(
+                    "off",
+                    off.map_or_else(String::new, |off| format!("± {}", units::bytes(off))),
+                ),
+                share.and("b", units::percent(bytes, whole)),
+                Words::of("blocks", units::count(blocks)),
+                whereabouts(report, site.stack, &process),
+                Words::of("age", extra(figure, one.check, site)),
+            ],
+            body: vec![
+                Part::List(
+                    "facts",
+                    site_facts(one.check, site).into_iter().map(Words::from).collect(),
+                ),
+                Part::Stack(stacker.stack(site.stack)),
+            ],
+            ..Card::default()
+        })
     };
-    let rows = sites.iter().take(MOST_SITES).map(row).collect();
-    let rest = sites.get(MOST_SITES..).unwrap_or_default();
-    let left = (!rest.is_empty()).then(|| {
+    let sum = Words::of("sum", "").and("b", amount).and("", format!(" {sum}"));
+    let mut parts = vec![
+        Part::Heading(Words::of("sub", title(figure))),
+        Part::text_of("lead", means(all, figure)),
+        Part::Text(sum),
+    ];
+    let label = format!("flame graph: {}", title(figure).to_lowercase());
+    parts.extend(tree.flame(label, flame::MOST / of));
+    parts.push(match sites.first() {
+        None => Part::text_of("none", none(figure)),
+        Some(_) => {
+            let titles = ["bytes", "±, 95 %", "share", "blocks", "allocated in"];
+            Part::Heads("row site", [&titles[..], &[extra_title(figure)]].concat())
+        }
+    });
+    parts.extend(sites.iter().take(MOST_SITES).map(card));
+    if let Some(rest) = sites.get(MOST_SITES..).filter(|rest| !rest.is_empty()) {
         let bytes = rest.iter().map(|(_, site)| figure.of(site).bytes).sum();
-        format!(
+        let text = format!(
             "{} left out of this page, {} in all. The JSON has them.",
             units::counted(rest.len() as u64, "smaller stack"),
             units::bytes(bytes)
-        )
-    });
-    let (amount, sum) = sum(all, figure);
-    Panel {
-        id: figure.word(),
-        title: title(figure),
-        means: means(all, figure),
-        amount,
-        sum,
-        open: figure == report.wanted.figure,
-        flame: tree
-            .flame(format!("flame graph: {}", title(figure).to_lowercase()), flame::MOST / of),
-        extra: extra_title(figure),
-        rows,
-        none: none(figure),
-        left,
+        );
+        parts.push(Part::text_of("left", text));
     }
+    let id = figure.word();
+    Part::Group(format!("panel figure {id}"), id, parts)
 }
 
 fn extra_title(figure: Figure) -> &'static str {
@@ -430,12 +414,9 @@ fn site_facts(check: &Check, site: &Sampled) -> Vec<String> {
     facts
 }
 
-fn tiles(all: &[One<'_>], panels: &[Panel], figures: &[Figure]) -> Vec<Tile> {
-    let tile = |(panel, &figure): (&Panel, &Figure)| Tile {
-        class: match figure {
-            Figure::Growth => "grow",
-            _ => "calm",
-        },
+fn tile(all: &[One<'_>], figure: Figure, amount: &str) -> Tile {
+    Tile {
+        class: if figure == Figure::Growth { "grow" } else { "calm" },
         label: match figure {
             Figure::Live => "live",
             Figure::Growth => "growth",
@@ -443,22 +424,23 @@ fn tiles(all: &[One<'_>], panels: &[Panel], figures: &[Figure]) -> Vec<Tile> {
             Figure::Peak => "at the peak",
             Figure::Allocated => "allocated",
         },
-        value: panel.amount.clone(),
+        value: amount.to_owned(),
         more: match error(all, figure) {
             Some(error) => format!("± {} (95 %)", units::bytes(half(error))),
             None => String::new(),
         },
-    };
-    panels.iter().zip(figures).map(tile).collect()
+    }
 }
 
-/// The threads that have most, if there are several, and the number of threads.
-fn threads(all: &[One<'_>]) -> (Table, usize) {
+/// The threads that have most, if there are several.
+fn threads(all: &[One<'_>]) -> Vec<Part> {
     let mut threads: Vec<_> = all.iter().flat_map(|one| &one.profile.threads).collect();
+    if threads.len() < 2 {
+        return Vec::new();
+    }
     threads.sort_by_key(|thread| Reverse((thread.live.bytes, thread.allocated.bytes)));
     let mut table = Table::new("thread|*name|>live|>blocks|>allocated|>blocks");
-    let shown = if threads.len() < 2 { 0 } else { MOST_THREADS };
-    for thread in threads.iter().take(shown) {
+    for thread in threads.iter().take(MOST_THREADS) {
         let cells = cells![
             thread.number.to_string(),
             clipped(thread.name.clone()),
@@ -469,18 +451,10 @@ fn threads(all: &[One<'_>]) -> (Table, usize) {
         ];
         table.row("", cells);
     }
-    (table, threads.len())
-}
-
-fn notes(report: &Report, all: &[One<'_>]) -> Vec<String> {
-    let mut notes = report.notes.clone();
-    let lost: u64 = all.iter().map(|one| one.profile.lost).sum();
-    if lost != 0 {
-        let lost = units::counted(lost, "sample");
-        notes.push(format!("{lost} are missing: there was no memory for their records"));
-    }
-    notes.truncate(MOST_ROWS);
-    notes
+    let lead =
+        "What each thread has allocated, and what of it is live, whichever thread holds it now.";
+    let parts = [Part::text_of("lead", lead), Part::Table(table)];
+    parts.into_iter().chain(left(threads.len(), MOST_THREADS, "threads")).collect()
 }
 
 fn processes(all: &[One<'_>]) -> Table {
@@ -509,7 +483,7 @@ mod tests {
     use crate::output::sample;
 
     fn page(report: &Report) -> String {
-        Page::of(report).expect("is a profile").render().expect("is rendered")
+        super::page(report).expect("is a profile").page().expect("is rendered")
     }
 
     #[test]
@@ -529,7 +503,7 @@ mod tests {
         let mut report = sample::profile();
         report.processes.push(Process { pid: 7, ..report.processes[0].clone() });
         let html = page(&report);
-        assert!(html.contains("<p class=\"verdict\">83.0 MiB live, 158.0 MiB at the peak<"));
+        assert!(html.contains("83.0 MiB live, 158.0 MiB at the peak<"));
         assert!(html.contains("shop server (7)") && html.contains("shop server (4242)"));
         // Of small ones among them no time line is drawn.
         let charts = |report: &Report| page(report).matches("<figure").count();
@@ -547,7 +521,9 @@ mod tests {
     fn what_has_findings_too_is_a_report() {
         let mut report = sample::profile();
         report.processes.extend(sample::report().processes);
-        assert!(Page::of(&report).is_none());
-        assert!(Page::of(&sample::report()).is_none() && Page::of(&Report::default()).is_none());
+        assert!(super::page(&report).is_none());
+        assert!(
+            super::page(&sample::report()).is_none() && super::page(&Report::default()).is_none()
+        );
     }
 }

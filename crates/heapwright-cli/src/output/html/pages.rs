@@ -1,4 +1,4 @@
-//! The page of a heap dump: its pages as a picture, its tables, and what retains most.
+//! The picture of a heap dump's pages.
 //!
 //! ```text
 //! a page    4 x 4 parts of 3 points, and a gap of 2       64 KiB: a part is 4 KiB
@@ -11,15 +11,12 @@
 //! gigabyte is a page of a megabyte. There are no scripts: a few thousand pages have a tip that
 //! says what they are.
 
-use super::Tile;
-use crate::heap::{Line, PageRow, Path, SEGMENTS, Summary};
-use crate::output::document::Table;
-use crate::output::text::heap::{age, root, sizes, types};
-use crate::output::{time, units};
+use crate::heap::{PageRow, SEGMENTS, Summary};
+use crate::output::document::Part;
+use crate::output::units;
 use askama::Template;
 use heapwright_record::heap::{PageState, kind};
 use std::fmt::Write;
-use std::time::{Duration, UNIX_EPOCH};
 
 /// Pages in a row of the picture, and the points that one takes.
 const COLUMNS: usize = 80;
@@ -34,33 +31,17 @@ const AGES: usize = 4;
 /// Pages of a group that are drawn, and those of all that say what they are.
 const MOST_DRAWN: usize = 20_000;
 const MOST_TIPS: usize = 3000;
-/// Rows of the table of types.
-const MOST_TYPES: usize = 500;
 
 const _: () = assert!(SIDE * SIDE == SEGMENTS);
 
-/// The whole page.
+/// What the colours mean, and the groups.
 #[derive(Template)]
-#[template(path = "heap/page.html")]
-struct Page {
-    name: String,
-    verdict: String,
-    facts: Vec<String>,
-    tiles: Vec<Tile>,
-    notes: Vec<String>,
-    page_count: String,
+#[template(path = "pages.html")]
+struct Picture {
     groups: Vec<Group>,
     ages: bool,
     pins: bool,
     moves: bool,
-    type_count: String,
-    types: Table,
-    types_left: Option<String>,
-    of_type: Option<OfType>,
-    sizes: Table,
-    retainers: Vec<Retainer>,
-    asked: Vec<Retainer>,
-    version: &'static str,
 }
 
 /// Pages that are drawn together.
@@ -89,141 +70,15 @@ struct Tip {
     text: String,
 }
 
-struct OfType {
-    name: String,
-    from: String,
-    to: String,
-}
-
-struct Retainer {
-    retained: String,
-    share: String,
-    name: String,
-    size: String,
-    path: Vec<Step>,
-}
-
-struct Step {
-    class: &'static str,
-    text: String,
-    title: String,
-}
-
-/// The page, as text.
-pub(crate) fn page(summary: &Summary, name: &str) -> anyhow::Result<String> {
-    let retainer = |object: &Line, path: Option<&Path>| Retainer {
-        retained: units::bytes(object.retained),
-        share: units::percent(object.retained, summary.bytes),
-        name: named(object),
-        size: format!("{} itself{}", units::bytes(object.size), age(object)),
-        path: path.map(|path| steps(summary, path)).unwrap_or_default(),
-    };
-    let types_left = summary.types.len().checked_sub(MOST_TYPES).filter(|left| *left != 0);
-    let page = Page {
-        name: name.to_owned(),
-        verdict: format!(
-            "{} in {}",
-            units::bytes(summary.bytes),
-            units::counted(summary.objects, "object")
-        ),
-        facts: facts(summary),
-        tiles: tiles(summary),
-        notes: summary.notes.clone(),
-        page_count: units::count(summary.pages.len() as u64),
+/// The picture. Nothing where no page is known.
+pub(crate) fn picture(summary: &Summary) -> Vec<Part> {
+    let picture = Picture {
         groups: groups(&summary.pages),
         ages: summary.has_old(),
         pins: summary.pinned().next().is_some(),
         moves: summary.has_moved_in(),
-        type_count: units::count(summary.types.len() as u64),
-        types: types(summary, MOST_TYPES).titled("", "classes"),
-        types_left: types_left.map(|left| {
-            let left = units::counted(left as u64, "more type");
-            format!("{left}, of fewer bytes, are left out of this page. The JSON has them all.")
-        }),
-        of_type: summary.of_type.as_ref().map(|of_type| OfType {
-            name: of_type.row.name.clone(),
-            from: counted(&of_type.from),
-            to: counted(&of_type.to),
-        }),
-        sizes: sizes(summary).titled("", "classes"),
-        retainers: summary
-            .retainers
-            .iter()
-            .map(|one| retainer(&one.object, one.path.as_ref()))
-            .collect(),
-        asked: summary.asked.iter().map(|one| retainer(&one.object, one.path.as_ref())).collect(),
-        version: env!("CARGO_PKG_VERSION"),
     };
-    Ok(page.render()?)
-}
-
-fn facts(summary: &Summary) -> Vec<String> {
-    let heap = &summary.heap;
-    let mut facts = Vec::new();
-    if heap.time != 0 {
-        let when = time::rfc3339(UNIX_EPOCH + Duration::from_nanos(heap.time));
-        facts.push(when.replace('T', " ").replace('Z', " UTC"));
-    }
-    if heap.pid != 0 {
-        facts.push(format!("process {}", heap.pid));
-    }
-    if !summary.layout.is_empty() {
-        facts.push(format!("layout {}", summary.layout));
-    }
-    let cycles = units::counted(heap.cycles, "collection");
-    facts.push(match heap.minor_cycles {
-        0 => cycles,
-        some => format!("{cycles}, {} minor", units::count(some)),
-    });
-    facts.push(units::counted(summary.references, "reference"));
-    for (kind, count) in &summary.roots {
-        facts.push(units::counted(*count, &format!("{} root", kind.word())));
-    }
-    facts
-}
-
-fn tiles(summary: &Summary) -> Vec<Tile> {
-    let heap = &summary.heap;
-    let in_use = || summary.pages.iter().filter(|row| row.page.state == PageState::InUse);
-    let (taken, bytes) = in_use().fold((0_u64, 0_u64), |(taken, bytes), row| {
-        (taken.saturating_add(row.taken_bytes()), bytes.saturating_add(row.page.bytes))
-    });
-    let mut tiles = Vec::new();
-    let mut add = |class, label, value: u64, more| {
-        tiles.push(Tile { class, label, value: units::bytes(value), more });
-    };
-    let goal = format!("next collection at {}", units::bytes(heap.goal));
-    add("calm", "live", heap.live, goal);
-    if heap.old != 0 {
-        let share = units::percent(heap.old, heap.live);
-        add("old", "old", heap.old, format!("{share} of what is live"));
-    }
-    let full = if bytes == 0 {
-        String::new()
-    } else {
-        format!("{} of its pages are taken", units::percent(taken, bytes))
-    };
-    add("calm", "in use", heap.in_use, full);
-    add("", "empty", heap.empty, "kept for any pool".to_owned());
-    add("", "large objects", heap.large, String::new());
-    if heap.external != 0 {
-        add("", "the runtime's own", heap.external, String::new());
-    }
-    if heap.moved_objects != 0 {
-        let objects = units::counted(heap.moved_objects, "object");
-        let rounds = units::counted(heap.compactions, "compaction");
-        add("", "moved", heap.moved_bytes, format!("{objects}, by {rounds}"));
-    }
-    if summary.pinned().next().is_some() {
-        let pages = units::counted(summary.pinned().count() as u64, "page");
-        let bytes = summary.pinned().map(|row| row.page.bytes).fold(0, u64::saturating_add);
-        add("", "pinned", bytes, format!("{pages}, left in place"));
-    }
-    if summary.unreachable.objects != 0 {
-        let objects = units::counted(summary.unreachable.objects, "object");
-        add("warn", "no root leads to", summary.unreachable.bytes, objects);
-    }
-    tiles
+    if picture.groups.is_empty() { Vec::new() } else { vec![Part::Drawing(picture.to_string())] }
 }
 
 /// The groups of the picture: a pool each, small slots first, then empty and large.
@@ -384,51 +239,9 @@ fn tip_text(row: &PageRow) -> String {
     text
 }
 
-fn counted(some: &[(String, u64)]) -> String {
-    const MOST: usize = 12;
-    let mut shown: Vec<String> = some
-        .iter()
-        .take(MOST)
-        .map(|(name, count)| format!("{name} ({})", units::count(*count)))
-        .collect();
-    if some.len() > MOST {
-        shown.push("...".to_owned());
-    }
-    if shown.is_empty() { "nothing".to_owned() } else { shown.join(", ") }
-}
-
-/// `Table 0x7f0000010000`.
-fn named(line: &Line) -> String {
-    format!("{} {:#x}", line.type_, line.address)
-}
-
-fn steps(summary: &Summary, path: &Path) -> Vec<Step> {
-    let mut steps =
-        vec![Step { class: "root", text: root(summary, &path.root), title: String::new() }];
-    for (at, step) in path.steps.iter().enumerate() {
-        if path.omitted != 0 && at == path.steps.len() / 2 {
-            let text = format!("{} more", units::count(path.omitted as u64));
-            steps.push(Step { class: "", text, title: String::new() });
-        }
-        let last = at + 1 == path.steps.len();
-        steps.push(Step {
-            class: if last { "this" } else { "" },
-            text: named(step),
-            title: format!(
-                "{}{}, retains {}",
-                units::bytes(step.size),
-                age(step),
-                units::bytes(step.retained)
-            ),
-        });
-    }
-    steps
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::heap::TypeRow;
     use heapwright_record::heap::Page as Recorded;
 
     fn row(state: PageState, slot: u64, address: u64, parts: [u8; SEGMENTS]) -> PageRow {
@@ -501,22 +314,10 @@ mod tests {
         parts[3] = 100;
         let rows = vec![row(PageState::InUse, 32, 1, parts); MOST_DRAWN + 7];
         let summary = Summary { pages: rows, ..Summary::default() };
-        let page = page(&summary, "x").expect("is made");
+        let page = picture(&summary)[0].to_string();
         assert!(
             page.contains("7 more pages are not drawn.") && !page.contains("<rect class=\"tip")
         );
         assert!(page.len() < 4 << 20, "{}", page.len());
-    }
-
-    #[test]
-    fn nothing_breaks_out_of_the_page() {
-        let summary = Summary {
-            types: vec![TypeRow { name: "<script>alert(1)</script>".into(), ..TypeRow::default() }],
-            notes: vec!["<b>hi".to_owned()],
-            ..Summary::default()
-        };
-        let page = page(&summary, "a\"><i>").expect("is made");
-        assert!(!page.contains("<script") && !page.contains("<b>hi") && !page.contains("<i>\""));
-        assert!(!page.contains("://"));
     }
 }

@@ -17,8 +17,8 @@ const LETTERS: usize = 240;
 
 /// A stack.
 #[derive(Template)]
-#[template(path = "report/stack.html")]
-pub(super) struct Stack {
+#[template(path = "stack.html")]
+pub(crate) struct Stack {
     lines: Vec<Line>,
     left: usize,
     empty: bool,

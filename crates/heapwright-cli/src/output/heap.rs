@@ -17,125 +17,152 @@
 //!       root handle #3 -> Table 0x7f0000010000 -> Array ...
 //! ```
 
-use crate::heap::{Asked, Line, OfType, PageRow, Path, RootLine, Summary};
-use crate::output::document::{Cell, Table, cells, clipped};
-use crate::output::{Look, units};
+use super::document::{Cell, Document, Part, Table, Words, cells};
+use super::html::{left, pages};
+use super::table::clipped;
+use super::{time, units};
+use crate::heap::{Asked, Line, OfType, PageRow, Path, Retainer, RootLine, Summary};
 use heapwright_record::heap::PageState;
-use std::fmt::Write;
+use std::time::{Duration, UNIX_EPOCH};
 
-/// The summary; of types at most so many.
-pub(crate) fn summary(summary: &Summary, name: &str, most: usize, look: Look) -> String {
-    let mut out = String::new();
-    head(&mut out, summary, name, look);
-    match &summary.of_type {
-        Some(of_type) => one_type(&mut out, summary, of_type, look),
-        None => {
-            let _ = write!(out, "\n{}", types(summary, most).text(look));
-            if summary.types.len() > most {
-                let more = units::counted((summary.types.len() - most) as u64, "more type");
-                let _ = writeln!(out, "  and {more} (--top 0 shows all)");
-            }
-            let _ = write!(out, "\n{}", sizes(summary).text(look));
-            let is_empty = |row: &&PageRow| row.page.state == PageState::Empty;
-            let tombs = summary.pages.iter().filter(is_empty).count();
-            if tombs != 0 {
-                let pages = units::counted(tombs as u64, "page");
-                let _ = writeln!(out, "  and {pages} empty");
-            }
+/// Rows of the table of types on a page.
+const MOST_TYPES: usize = 500;
+
+/// The summary; of types at most so many. `page`: with pictures, and with the tables of all types
+/// where one was asked for.
+pub(crate) fn document(summary: &Summary, name: &str, most: usize, page: bool) -> Document {
+    let most = if page { MOST_TYPES } else { most };
+    let (objects, bytes) = (units::counted(summary.objects, "object"), bytes(summary.bytes));
+    let mut document = Document {
+        kind: "heap",
+        title: name.to_owned(),
+        verdict: format!("{} in {objects}", units::bytes(summary.bytes)).into(),
+        facts: facts(summary),
+        ..Document::default()
+    };
+    let mut head = Vec::new();
+    if page {
+        let notes = summary.notes.iter().map(|note| Words::from(note.as_str())).collect();
+        head.extend((!summary.notes.is_empty()).then_some(Part::List("notes", notes)));
+        if summary.heap.time != 0 {
+            let when = time::rfc3339(UNIX_EPOCH + Duration::from_nanos(summary.heap.time));
+            document.facts.insert(0, when.replace('T', " ").replace('Z', " UTC"));
         }
+    } else {
+        let first = format!("heapwright heap: {name}: {objects}, {bytes}");
+        let heading = std::iter::once(first).chain(document.facts.clone()).collect::<Vec<_>>();
+        head.push(Part::Heading(heading.join("; ").into()));
     }
-    retainers(&mut out, summary, look);
-    for asked in &summary.asked {
-        path_to(&mut out, summary, asked, look);
+    head.push(Part::Fields("  ", 8, fields(summary)));
+    document.add("heap", "The heap", head);
+    if page {
+        document.add("pages", "Pages", pages::picture(summary));
     }
-    out
+    if page || summary.of_type.is_none() {
+        document.add("types", "By type", by_type(summary, most, page));
+        document.add("sizes", "By size", by_size(summary));
+    }
+    document.add(
+        "type",
+        "One type",
+        summary.of_type.iter().flat_map(|of| one_type(summary, of)).collect(),
+    );
+    document.add("retainers", "Largest retainers", retainers(summary, page));
+    document.add(
+        "paths",
+        "Paths",
+        summary.asked.iter().flat_map(|one| path_to(summary, one)).collect(),
+    );
+    document
 }
 
-fn head(out: &mut String, summary: &Summary, name: &str, look: Look) {
+fn facts(summary: &Summary) -> Vec<String> {
     let heap = &summary.heap;
-    let mut facts = vec![format!(
-        "heapwright heap: {name}: {}, {}",
-        units::counted(summary.objects, "object"),
-        bytes(summary.bytes)
-    )];
+    let mut facts = Vec::new();
     if !summary.layout.is_empty() {
         facts.push(format!("layout {}", summary.layout));
     }
     if heap.pid != 0 {
         facts.push(format!("process {}", heap.pid));
     }
-    let _ = writeln!(out, "{}", look.strong(&facts.join("; ")));
-    let cycles = units::counted(heap.cycles, "collection");
-    line(
-        out,
-        "heap",
-        &format!(
-            "{} live, next collection at {}, after {cycles}",
-            bytes(heap.live),
-            units::count(heap.goal)
-        ),
-    );
-    line(
-        out,
-        "pages",
-        &format!(
-            "in use {}, empty {}, large {}; the runtime's own memory {}",
-            units::count(heap.in_use),
-            units::count(heap.empty),
-            units::count(heap.large),
-            units::count(heap.external)
-        ),
-    );
-    ages_and_moves(out, summary);
-    let kinds: Vec<String> = summary
-        .roots
-        .iter()
-        .map(|(kind, count)| format!("{} {}", units::count(*count), kind.word()))
-        .collect();
-    let roots = if kinds.is_empty() { "none".to_owned() } else { kinds.join(", ") };
-    line(out, "roots", &roots);
-    line(out, "graph", &units::counted(summary.references, "reference"));
-    if summary.unreachable.objects != 0 {
-        line(out, "no root", &unreachable(summary));
-    }
+    facts
 }
 
-/// Of a heap that has generations, and of one whose objects move.
-fn ages_and_moves(out: &mut String, summary: &Summary) {
-    let heap = &summary.heap;
+fn fields(summary: &Summary) -> Vec<(String, String)> {
+    let (heap, count) = (&summary.heap, units::count);
+    let mut fields = Vec::new();
+    let mut add = |label: &str, text: String| fields.push((label.to_owned(), text));
+    let cycles = units::counted(heap.cycles, "collection");
+    let (live, goal) = (bytes(heap.live), count(heap.goal));
+    add("heap", format!("{live} live, next collection at {goal}, after {cycles}"));
+    let [in_use, empty, large, external] =
+        [heap.in_use, heap.empty, heap.large, heap.external].map(count);
+    add(
+        "pages",
+        format!(
+            "in use {in_use}, empty {empty}, large {large}; the runtime's own memory {external}"
+        ),
+    );
     if heap.old != 0 || heap.minor_cycles != 0 || summary.has_old() {
         let minor = match heap.minor_cycles {
             0 => "no collection was minor".to_owned(),
             1 => "1 of the collections was minor".to_owned(),
-            some => format!("{} of the collections were minor", units::count(some)),
+            some => format!("{} of the collections were minor", count(some)),
         };
-        let share = units::percent(heap.old, heap.live);
-        line(out, "old", &format!("{} ({share}); {minor}", bytes(heap.old)));
+        add(
+            "old",
+            format!("{} ({}); {minor}", bytes(heap.old), units::percent(heap.old, heap.live)),
+        );
     }
     if heap.compactions != 0 || heap.moved_objects != 0 {
-        line(
-            out,
+        let objects = units::counted(heap.moved_objects, "object");
+        let (moved, by) = (bytes(heap.moved_bytes), units::counted(heap.compactions, "compaction"));
+        let [evacuated, kept] = [heap.evacuated_pages, heap.kept_pages].map(count);
+        add(
             "moved",
-            &format!(
-                "{} of {}, by {}; pages: {} evacuated, {} kept",
-                units::counted(heap.moved_objects, "object"),
-                bytes(heap.moved_bytes),
-                units::counted(heap.compactions, "compaction"),
-                units::count(heap.evacuated_pages),
-                units::count(heap.kept_pages)
-            ),
+            format!("{objects} of {moved}, by {by}; pages: {evacuated} evacuated, {kept} kept"),
         );
     }
     let pinned = summary.pinned().count();
     if pinned != 0 {
         let pins = summary.pinned().map(|row| row.page.pins).fold(0, u64::saturating_add);
         let pages = units::counted(pinned as u64, "page");
-        line(out, "pinned", &format!("{pages}, by {}", units::counted(pins, "pin")));
+        add("pinned", format!("{pages}, by {}", units::counted(pins, "pin")));
     }
+    let roots = summary.roots.iter().map(|(kind, all)| format!("{} {}", count(*all), kind.word()));
+    let roots = roots.collect::<Vec<_>>().join(", ");
+    add("roots", if roots.is_empty() { "none".to_owned() } else { roots });
+    add("graph", units::counted(summary.references, "reference"));
+    if summary.unreachable.objects != 0 {
+        add("no root", unreachable(summary));
+    }
+    fields
 }
 
-fn line(out: &mut String, name: &str, text: &str) {
-    let _ = writeln!(out, "  {name:<8} {text}");
+fn by_type(summary: &Summary, most: usize, page: bool) -> Vec<Part> {
+    let lead = "Retained is what could be freed with them: they and all that only they lead to. \
+                What no root leads to retains nothing.";
+    let mut parts = vec![Part::text_of("lead", lead), Part::Table(types(summary, most))];
+    if page {
+        parts.extend(left(summary.types.len(), most, "types"));
+    } else if summary.types.len() > most {
+        let more = units::counted((summary.types.len() - most) as u64, "more type");
+        parts.push(Part::text_of("left", format!("  and {more} (--top 0 shows all)")));
+    }
+    parts
+}
+
+fn by_size(summary: &Summary) -> Vec<Part> {
+    let keys = [("asked", "taken slots"), ("empty", "empty slots"), ("rest", "behind the slots")];
+    let keys = keys.map(|(class, text)| Words::of(class, text)).into();
+    let mut parts = vec![Part::Legend(keys), Part::Table(sizes(summary))];
+    let is_empty = |row: &&PageRow| row.page.state == PageState::Empty;
+    let empty = summary.pages.iter().filter(is_empty).count();
+    if empty != 0 {
+        let pages = units::counted(empty as u64, "page");
+        parts.push(Part::text_of("left", format!("  and {pages} empty")));
+    }
+    parts
 }
 
 /// What no root leads to, and of which types most of it is.
@@ -161,13 +188,14 @@ fn bytes(bytes: u64) -> String {
 }
 
 /// The types with most bytes. Bars show these bytes, and those that the types retain besides.
-pub(crate) fn types(summary: &Summary, most: usize) -> Table {
+fn types(summary: &Summary, most: usize) -> Table {
     let old = if summary.has_old() { "|>old:12" } else { "" };
     let mut table = Table::new(&format!(
         "by type|%share bytes, and retained|>objects:12|>bytes:15|>share:8\
          |>retained:15|>share:8{old}"
     ))
-    .indented();
+    .indented()
+    .titled("", "classes");
     let part = |bytes| ("", units::css(bytes, summary.bytes), String::new());
     for row in summary.types.iter().take(most) {
         let mut cells = cells![
@@ -189,7 +217,7 @@ pub(crate) fn types(summary: &Summary, most: usize) -> Table {
 }
 
 /// The sizes of slots. Bars show how their pages are used.
-pub(crate) fn sizes(summary: &Summary) -> Table {
+fn sizes(summary: &Summary) -> Table {
     let are = [summary.has_old(), summary.pinned().next().is_some(), summary.has_moved_in()];
     let titles = are.into_iter().zip(["|>old:12", "|>pinned pages:12", "|>moved in:12"]);
     let more: String = titles.filter(|(is, _)| *is).map(|(_, title)| title).collect();
@@ -197,7 +225,8 @@ pub(crate) fn sizes(summary: &Summary) -> Table {
         "by size:9|%fill use of its pages|>objects:12|>bytes:15|>pages:8|>occupancy:10\
          |>empty slots:12|>behind slots:13|>slack:13{more}"
     ))
-    .indented();
+    .indented()
+    .titled("", "classes");
     for row in &summary.sizes {
         let slots_bytes = row.page_bytes.saturating_sub(row.tail);
         let taken = match row.slot {
@@ -238,29 +267,26 @@ pub(crate) fn sizes(summary: &Summary) -> Table {
     table
 }
 
-fn one_type(out: &mut String, summary: &Summary, of_type: &OfType, look: Look) {
+fn one_type(summary: &Summary, of_type: &OfType) -> Vec<Part> {
     let row = &of_type.row;
+    let share = |bytes| units::percent(bytes, summary.bytes);
     let heading = format!(
         "{}: {}, {} ({}), retained {} ({})",
         row.name,
         units::counted(row.objects, "object"),
         bytes(row.bytes),
-        units::percent(row.bytes, summary.bytes),
+        share(row.bytes),
         units::count(row.retained),
-        units::percent(row.retained, summary.bytes),
+        share(row.retained),
     );
-    let _ = writeln!(out, "\n{}", look.strong(&heading));
+    let mut lines = Vec::new();
     if row.unreachable != 0 {
-        let _ = writeln!(
-            out,
-            "  no root leads to {} of them, {}",
-            units::count(row.unreachable),
-            bytes(row.unreachable_bytes)
-        );
+        let (objects, bytes) = (units::count(row.unreachable), bytes(row.unreachable_bytes));
+        lines.push(format!("no root leads to {objects} of them, {bytes}"));
     }
     if summary.has_old() {
         let (objects, bytes) = (units::count(row.old), bytes(row.old_bytes));
-        let _ = writeln!(out, "  {objects} of them are old, {bytes}");
+        lines.push(format!("{objects} of them are old, {bytes}"));
     }
     for (what, some) in [("referred to by", &of_type.from), ("refer to", &of_type.to)] {
         let shown: Vec<String> = some
@@ -270,28 +296,34 @@ fn one_type(out: &mut String, summary: &Summary, of_type: &OfType, look: Look) {
             .collect();
         let more = if some.len() > shown.len() { ", ..." } else { "" };
         let shown = if shown.is_empty() { "nothing".to_owned() } else { shown.join(", ") };
-        let _ = writeln!(out, "  {what} {shown}{more}");
+        lines.push(format!("{what} {shown}{more}"));
     }
+    listed(heading, lines)
 }
 
-fn retainers(out: &mut String, summary: &Summary, look: Look) {
+/// A heading, and lines under it.
+fn listed(heading: impl Into<Words>, lines: Vec<String>) -> Vec<Part> {
+    let lines = lines.into_iter().map(Words::from).collect();
+    vec![Part::Heading(heading.into()), Part::List("listed", lines)]
+}
+
+fn retainers(summary: &Summary, page: bool) -> Vec<Part> {
     if summary.retainers.is_empty() {
-        return;
+        return Vec::new();
     }
-    let _ = writeln!(out, "\n{}", look.strong("largest retainers"));
-    for one in &summary.retainers {
-        let _ = writeln!(
-            out,
-            "  {} ({})  {}, {}",
+    let line = |one: &Retainer| {
+        let way = one.path.as_ref().map(|path| format!("\n      {}", way(summary, path)));
+        format!(
+            "{} ({})  {}, {}{}{}",
             bytes(one.object.retained),
             units::percent(one.object.retained, summary.bytes),
             name_of(&one.object),
-            bytes(one.object.size)
-        );
-        if let Some(path) = &one.path {
-            let _ = writeln!(out, "      {}", way(summary, path));
-        }
-    }
+            bytes(one.object.size),
+            if page { age(&one.object) } else { "" },
+            way.unwrap_or_default()
+        )
+    };
+    listed("largest retainers", summary.retainers.iter().map(line).collect())
 }
 
 /// `Table 0x7f0000010000`.
@@ -300,12 +332,12 @@ fn name_of(line: &Line) -> String {
 }
 
 /// What is said of an object that is old.
-pub(crate) fn age(line: &Line) -> &'static str {
+fn age(line: &Line) -> &'static str {
     if line.old { ", old" } else { "" }
 }
 
 /// `handle #3`.
-pub(crate) fn root(summary: &Summary, root: &RootLine) -> String {
+fn root(summary: &Summary, root: &RootLine) -> String {
     let mutator = if summary.mutators && root.mutator != 0 {
         format!(" of mutator {}", root.mutator)
     } else {
@@ -326,54 +358,44 @@ fn way(summary: &Summary, path: &Path) -> String {
     parts.join(" -> ")
 }
 
-fn path_to(out: &mut String, summary: &Summary, asked: &Asked, look: Look) {
+fn path_to(summary: &Summary, asked: &Asked) -> Vec<Part> {
     let object = &asked.object;
-    let inside = match asked.address - object.address {
-        0 => String::new(),
-        offset => format!("{:#x} is at {offset} in ", asked.address),
+    let said = |line: &Line| {
+        let (size, retained) = (bytes(line.size), units::count(line.retained));
+        format!("{}, {size}{}, retains {retained}", name_of(line), age(line))
     };
-    let heading = format!(
-        "{inside}{}, {}{}, retains {}",
-        name_of(object),
-        bytes(object.size),
-        age(object),
-        units::count(object.retained)
-    );
-    let _ = writeln!(out, "\n{}", look.strong(&heading));
+    let heading = match asked.address - object.address {
+        0 => said(object),
+        offset => format!("{:#x} is at {offset} in {}", asked.address, said(object)),
+    };
     let Some(path) = &asked.path else {
-        let _ = writeln!(out, "  no root leads to it");
-        return;
+        return listed(heading, vec!["no root leads to it".to_owned()]);
     };
-    let _ = writeln!(out, "  root {}", root(summary, &path.root));
+    let mut lines = vec![format!("root {}", root(summary, &path.root))];
     for (at, step) in path.steps.iter().enumerate() {
         if path.omitted != 0 && at == path.steps.len() / 2 {
-            let _ = writeln!(out, "  -> ({} more)", units::count(path.omitted as u64));
+            lines.push(format!("-> ({} more)", units::count(path.omitted as u64)));
         }
-        let _ = writeln!(
-            out,
-            "  -> {}, {}{}, retains {}",
-            name_of(step),
-            bytes(step.size),
-            age(step),
-            units::count(step.retained)
-        );
+        lines.push(format!("-> {}", said(step)));
     }
-    if asked.dominators.is_empty() {
-        let _ = writeln!(out, "  no other object alone keeps it");
+    lines.push(if asked.dominators.is_empty() {
+        "no other object alone keeps it".to_owned()
     } else {
         let names: Vec<String> = asked.dominators.iter().map(name_of).collect();
         let more = match asked.dominators_left {
             0 => String::new(),
             left => format!(", and {} more", units::count(left as u64)),
         };
-        let _ = writeln!(out, "  each of these alone keeps it: {}{more}", names.join(", "));
-    }
+        format!("each of these alone keeps it: {}{more}", names.join(", "))
+    });
+    listed(heading, lines)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::heap::{Retainer, Unreachable};
+    use crate::heap::{TypeRow, Unreachable};
+    use crate::output::Look;
     use heapwright_record::heap::RootKind;
 
     fn object(type_: &str, address: u64, retained: u64) -> Line {
@@ -401,7 +423,7 @@ mod tests {
 
     #[test]
     fn nothing_is_shown_of_what_is_not_there() {
-        let printed = summary(&Summary::default(), "x", 20, Look::PLAIN);
+        let printed = document(&Summary::default(), "x", 20, false).text(Look::PLAIN);
         assert!(printed.starts_with("heapwright heap: x: 0 objects, 0 bytes\n"), "{printed}");
         assert!(!printed.contains("retainers") && !printed.contains("no root"), "{printed}");
     }
@@ -431,7 +453,7 @@ mod tests {
             ],
             ..Summary::default()
         };
-        let printed = summary(&all, "x", 20, Look::PLAIN);
+        let printed = document(&all, "x", 20, false).text(Look::PLAIN);
         let expected = format!(
             "\nlargest retainers\n  50 bytes (50.0 %)  {}... 0x100, 32 bytes\n\
              \n0x104 is at 4 in A 0x100, 32 bytes, retains 50\n  no root leads to it\n\
@@ -441,5 +463,17 @@ mod tests {
             "N".repeat(37)
         );
         assert!(printed.ends_with(&expected), "{printed}");
+    }
+
+    #[test]
+    fn nothing_breaks_out_of_the_page() {
+        let summary = Summary {
+            types: vec![TypeRow { name: "<script>alert(1)</script>".into(), ..TypeRow::default() }],
+            notes: vec!["<b>hi".to_owned()],
+            ..Summary::default()
+        };
+        let page = document(&summary, "a\"><i>", 20, true).page().expect("is made");
+        assert!(!page.contains("<script") && !page.contains("<b>hi") && !page.contains("<i>\""));
+        assert!(!page.contains("://"));
     }
 }
