@@ -14,41 +14,32 @@
 //! code in its place: matchers pass over it, people do not. Levels are those of SARIF.
 
 use super::calls::{Call, calls, first_look};
+use super::found;
 use super::rules::Rule;
-use super::sentences;
-use super::words::{fault_stack, printable, printable_text};
+use super::words::{printable, printable_text};
 use crate::report::model::{Report, StackId};
-use heapwright_record::debug::Reach;
 use std::io;
 use std::path::Path;
 
 /// The lines.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
-    for error in &report.errors {
-        let fault = fault_stack(error);
-        let (place, rule) = (place(report, fault), Rule::of(error.finding.kind).id());
-        writeln!(out, "{place}: error: {} [{rule}]", sentences::error(error))?;
-        for happened in error.moments.iter().filter(|happened| happened.stack != StackId::NONE) {
-            let title = sentences::moment(&error.finding, happened);
-            if happened.stack != fault {
-                writeln!(out, "{}: note: {title}", self::place(report, happened.stack))?;
+    let mut leaks = 0;
+    for found in found::all(report) {
+        if let Rule::Leak(reach) = found.rule
+            && found.error.is_none()
+        {
+            leaks += usize::from(report.wanted.details.contains(&reach));
+            if leaks > report.wanted.most || !report.wanted.details.contains(&reach) {
+                continue;
             }
         }
-    }
-    let details = |reach: Reach| report.wanted.details.contains(&reach);
-    let shown = report.leaks.iter().filter(|leak| details(leak.reach));
-    for leak in shown.take(report.wanted.most) {
-        let level = match leak.reach {
-            Reach::Definite => "error",
-            Reach::Possible => "warning",
-            _ => "note",
-        };
-        let (place, rule) = (place(report, leak.stack), Rule::Leak(leak.reach).id());
-        writeln!(out, "{place}: {level}: {} [{rule}]", sentences::leak(leak))?;
-    }
-    for growth in &report.growths {
-        let (place, rule) = (place(report, growth.stack), Rule::Growth.id());
-        writeln!(out, "{place}: warning: {} [{rule}]", sentences::growth(growth))?;
+        let (place, rule) = (place(report, found.stack), found.rule);
+        writeln!(out, "{place}: {}: {} [{}]", rule.level(), found.text, rule.id())?;
+        for (title, stack) in found.stacks.iter().filter(|_| found.error.is_some()) {
+            if *stack != StackId::NONE && *stack != found.stack {
+                writeln!(out, "{}: note: {title}", self::place(report, *stack))?;
+            }
+        }
     }
     for note in report.lines() {
         writeln!(out, "heapwright: note: {note}")?;

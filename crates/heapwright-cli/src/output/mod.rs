@@ -13,6 +13,7 @@
 //! format     what most things can be reported as
 //! file       files to write to              time    dates
 //! calls      stacks as calls                held    what is held, stack by stack
+//! found      what was found, in one shape
 //! rules      what there is to find          sentences   about what was found
 //! prometheus metrics of processes that run
 //! bars       bar charts            units   bytes, counts, durations
@@ -30,6 +31,7 @@ mod calls;
 mod document;
 mod file;
 mod format;
+pub(crate) mod found;
 mod gcc;
 pub(crate) mod heap;
 mod held;
@@ -65,7 +67,6 @@ pub(crate) use look::Look;
 pub(crate) use recorded::recorded;
 pub(crate) use render::{Format, render};
 pub(crate) use run::Run;
-pub(crate) use sentences::findings as finding_sentences;
 pub(crate) use time::rfc3339;
 pub(crate) use timeline::{chrome, save_chrome};
 pub(crate) use words::{fault_stack, frame, printable, printable_text, sentence};

@@ -28,12 +28,12 @@ mod uri;
 use self::fingerprint::Fingerprints;
 use self::uri::Uris;
 use super::calls::{Call, calls, first_look};
+use super::found::{self, Found};
 use super::rules::Rule;
 use super::sentences;
 use super::time::rfc3339;
 use super::units;
-use super::words::fault_stack;
-use crate::report::model::{Error, Happened, Process, Report, StackId, Stacks};
+use crate::report::model::{Error, Process, Report, StackId, Stacks};
 use heapwright_record::debug::Reach;
 use serde_json::{Value, json};
 use std::io;
@@ -77,32 +77,9 @@ fn run(report: &Report, folder: &Path) -> Value {
     let fingerprints = Fingerprints::default();
     let mut maker =
         Maker { stacks: &report.stacks, uris: Uris::new(folder), rules: &rules, fingerprints };
-    let mut results = Vec::new();
-    for error in &report.errors {
-        let text = sentences::error(error);
-        let mut found = Found::new(Rule::of(error.finding.kind), text, fault_stack(error));
-        found.times = error.times;
-        let titled =
-            |happened: &Happened| (sentences::moment(&error.finding, happened), happened.stack);
-        found.stacks = error.moments.iter().map(titled).collect();
-        results.push(maker.result(found, Some(error)));
-    }
-    for leak in &report.leaks {
-        if !matches!(leak.reach, Reach::Definite | Reach::Possible) {
-            continue;
-        }
-        let mut text = sentences::leak(leak);
-        if let Some(path) = &leak.path {
-            text += &format!(". What leads to one begins in {}", sentences::root(path));
-        }
-        let mut found = Found::new(Rule::Leak(leak.reach), text, leak.stack);
-        found.times = leak.lost.blocks;
-        results.push(maker.result(found, None));
-    }
-    for growth in &report.growths {
-        let text = format!("What is allocated here {}", sentences::growth(growth));
-        results.push(maker.result(Found::new(Rule::Growth, text, growth.stack), None));
-    }
+    let is_result = |found: &Found<'_>| found.rule.level() != "note";
+    let results: Vec<Value> =
+        found::all(report).filter(is_result).map(|found| maker.result(&found)).collect();
     let version = env!("CARGO_PKG_VERSION");
     let invocations = report.processes.iter().enumerate().map(|(at, process)| {
         invocation(process, if at == 0 { notifications(report) } else { Vec::new() })
@@ -128,16 +105,8 @@ fn descriptor(rule: Rule) -> Value {
         "shortDescription": {"text": about.title},
         "fullDescription": {"text": about.means},
         "help": {"text": about.mend},
-        "defaultConfiguration": {"level": level(rule)},
+        "defaultConfiguration": {"level": rule.level()},
     })
-}
-
-fn level(rule: Rule) -> &'static str {
-    match rule {
-        Rule::Error(_) | Rule::Leak(Reach::Definite) => "error",
-        Rule::Leak(Reach::Possible) | Rule::Growth => "warning",
-        Rule::Leak(_) => "note",
-    }
 }
 
 fn invocation(process: &Process, notifications: Vec<Value>) -> Value {
@@ -177,24 +146,6 @@ fn notifications(report: &Report) -> Vec<Value> {
     lines.map(|line| json!({"level": "note", "message": {"text": line}})).collect()
 }
 
-/// What is said in a result.
-struct Found {
-    rule: Rule,
-    text: String,
-    /// Where a person would look first.
-    stack: StackId,
-    times: u64,
-    /// All stacks, with what each is.
-    stacks: Vec<(String, StackId)>,
-}
-
-impl Found {
-    /// Of blocks that a stack allocated.
-    fn new(rule: Rule, text: String, stack: StackId) -> Self {
-        Self { rule, text, stack, times: 1, stacks: vec![("allocated".to_owned(), stack)] }
-    }
-}
-
 struct Maker<'a> {
     stacks: &'a Stacks,
     uris: Uris<'a>,
@@ -203,27 +154,32 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    fn result(&mut self, found: Found, error: Option<&Error>) -> Value {
-        let Found { rule, text, stack, times, stacks } = found;
-        let ids: Vec<StackId> = stacks.iter().map(|(_, stack)| *stack).collect();
-        let print = self.fingerprints.of(rule.id(), self.stacks, &ids);
-        let moments = stacks.iter().take(error.map_or(0, |error| error.moments.len()));
+    fn result(&mut self, found: &Found<'_>) -> Value {
+        let ids: Vec<StackId> = found.stacks.iter().map(|(_, stack)| *stack).collect();
+        let print = self.fingerprints.of(found.rule.id(), self.stacks, &ids);
+        let mut text = match found.rule {
+            Rule::Growth => format!("What is allocated here {}", found.text),
+            _ => found.text.clone(),
+        };
+        text.extend(found.root.iter().map(|root| format!(". What leads to one begins in {root}")));
+        let moments = found.stacks.iter().take(found.error.map_or(0, |error| error.moments.len()));
         let looks = moments.filter_map(|(title, at)| Some((title, self.look(*at)?)));
         let related = looks
             .enumerate()
             .map(|(before, (title, call))| self.location(&call, Some(before + 1), Some(title)));
-        let shown = stacks.iter().filter_map(|(title, at)| self.stack(title, *at));
+        let shown = found.stacks.iter().filter_map(|(title, at)| self.stack(title, *at));
+        let look = self.look(found.stack);
         known(json!({
-            "ruleId": rule.id(),
-            "ruleIndex": self.rules.iter().position(|other| *other == rule),
-            "level": level(rule),
+            "ruleId": found.rule.id(),
+            "ruleIndex": self.rules.iter().position(|other| *other == found.rule),
+            "level": found.rule.level(),
             "message": {"text": text},
-            "locations": Vec::from_iter(self.look(stack).map(|call| self.location(&call, None, None))),
+            "locations": Vec::from_iter(look.map(|call| self.location(&call, None, None))),
             "stacks": some(shown.collect()),
             "relatedLocations": some(related.collect()),
-            "codeFlows": error.and_then(|error| self.flow(error)).map(|flow| [flow]),
+            "codeFlows": found.error.and_then(|error| self.flow(error)).map(|flow| [flow]),
             "partialFingerprints": {FINGERPRINT: print},
-            "occurrenceCount": times.max(1),
+            "occurrenceCount": found.times.max(1),
         }))
     }
 

@@ -1,7 +1,7 @@
 //! Sentences about what a report holds, for all formats that speak to people.
 
 use super::{units, words};
-use crate::report::model::{Amount, Error, Growth, Happened, Leak, Path, Process, Report, StackId};
+use crate::report::model::{Amount, Error, Growth, Happened, Leak, Path, Process};
 use heapwright_record::debug::{Finding, Occasion, Reach, Root};
 use std::fmt::Write;
 use std::time::Duration;
@@ -14,16 +14,6 @@ pub(super) fn amount(amount: Amount) -> String {
 /// What happened, and how often, without a full stop.
 pub(super) fn error(error: &Error) -> String {
     words::happened(error) + &again(error.times, error.processes)
-}
-
-/// Every fault, a sentence and its stacks each: errors, and what is definitely lost.
-pub(crate) fn findings(report: &Report) -> Vec<(String, Vec<StackId>)> {
-    let errors = report
-        .errors
-        .iter()
-        .map(|one| (error(one), one.moments.iter().map(|happened| happened.stack).collect()));
-    let lost = report.leaks.iter().filter(|leak| leak.is_definite());
-    errors.chain(lost.map(|one| (leak(one), vec![one.stack]))).collect()
 }
 
 /// What stands above a stack: `freed by thread 1, 3 operations earlier`.
