@@ -14,8 +14,8 @@
 //! network, and forbids itself to; it can be read without scripts, for cards are `details` and
 //! pictures are SVG.
 
-use super::Look;
 pub(crate) use super::table::{Cell, Table, cells};
+use super::{Look, bars};
 use askama::Template;
 use askama::filters::HtmlSafe;
 
@@ -64,6 +64,8 @@ pub(crate) enum Part {
     /// Labels and what there is to be said of each; on a screen behind this indentation, and a label
     /// takes so many letters.
     Fields(&'static str, usize, Vec<(String, String)>),
+    /// Names, figures, shares and bars; names and figures take so many letters, with a gap between.
+    Bars([usize; 2], &'static str, Vec<Bar>),
     /// What the colours of a table's bars mean.
     Legend(Vec<Words>),
     Table(Table),
@@ -77,6 +79,15 @@ pub(crate) enum Part {
 }
 
 impl HtmlSafe for Part {}
+
+/// A line of a bar chart.
+pub(crate) struct Bar {
+    pub(crate) name: String,
+    pub(crate) figure: String,
+    pub(crate) percent: String,
+    /// Of the full width.
+    pub(crate) share: f64,
+}
 
 /// A summary in columns that opens to more.
 #[derive(Default)]
@@ -143,6 +154,16 @@ impl Part {
         Self::Text(Words::of(class, text))
     }
 
+    /// A heading, which has a blank line before it on a screen.
+    pub(crate) fn heading(text: impl Into<String>) -> Self {
+        Self::Heading(Words::of("", text))
+    }
+
+    /// A list of lines.
+    pub(crate) fn listed(lines: impl IntoIterator<Item = String>) -> Self {
+        Self::List("listed", lines.into_iter().map(Words::from).collect())
+    }
+
     /// What it is on a screen.
     fn lines(&self, look: Look) -> String {
         match self {
@@ -156,16 +177,18 @@ impl Part {
                     |(label, text): &(String, String)| format!("{indent}{label:<width$} {text}\n");
                 fields.iter().map(line).collect()
             }
+            Self::Bars([names, figures], gap, bars) => {
+                let line = |Bar { name, figure, percent, share }: &Bar| {
+                    let bar = bars::bar(*share, look);
+                    let line =
+                        format!("  {name:<names$} {figure:>figures$}{gap}{percent:>7}{gap}{bar}");
+                    line.trim_end().to_owned() + "\n"
+                };
+                bars.iter().map(line).collect()
+            }
             Self::Table(table) => format!("\n{}", table.text(look)),
             _ => String::new(),
         }
-    }
-}
-
-impl Section {
-    /// A section of these parts.
-    pub(crate) fn new(id: &'static str, title: &'static str, parts: Vec<Part>) -> Self {
-        Self { id, title, count: None, parts }
     }
 }
 
@@ -178,14 +201,19 @@ impl Document {
     /// Its sections on a screen.
     pub(crate) fn text(&self, look: Look) -> String {
         let parts = self.sections.iter().flat_map(|section| &section.parts);
-        let lines: String = parts.map(|part| part.lines(look)).collect();
-        lines.trim_start_matches('\n').to_owned()
+        on_screen(parts, look)
     }
 
     /// Adds a section. What has no parts is left out.
     pub(crate) fn add(&mut self, id: &'static str, title: &'static str, parts: Vec<Part>) {
         if !parts.is_empty() {
-            self.sections.push(Section::new(id, title, parts));
+            self.sections.push(Section { id, title, count: None, parts });
         }
     }
+}
+
+/// Parts on a screen, one below the other.
+pub(crate) fn on_screen<'p>(parts: impl IntoIterator<Item = &'p Part>, look: Look) -> String {
+    let lines: String = parts.into_iter().map(|part| part.lines(look)).collect();
+    lines.trim_start_matches('\n').to_owned()
 }

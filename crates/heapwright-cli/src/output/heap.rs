@@ -302,9 +302,8 @@ fn one_type(summary: &Summary, of_type: &OfType) -> Vec<Part> {
 }
 
 /// A heading, and lines under it.
-fn listed(heading: impl Into<Words>, lines: Vec<String>) -> Vec<Part> {
-    let lines = lines.into_iter().map(Words::from).collect();
-    vec![Part::Heading(heading.into()), Part::List("listed", lines)]
+fn listed(heading: impl Into<String>, lines: Vec<String>) -> Vec<Part> {
+    vec![Part::heading(heading), Part::listed(lines)]
 }
 
 fn retainers(summary: &Summary, page: bool) -> Vec<Part> {

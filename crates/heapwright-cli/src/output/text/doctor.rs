@@ -8,12 +8,11 @@
 //! ```
 
 use crate::inspect::Verdict;
+use crate::output::document::{Part, on_screen};
 use crate::output::{Answer, Look, Trial, printable_text, text::run::ended, units};
-use std::fmt::Write;
 
 /// The whole answer.
 pub(crate) fn answer(answer: &Answer<'_>, look: Look) -> String {
-    let mut out = String::new();
     let name = printable_text(&answer.command.to_string_lossy());
     let heading = match answer.verdict() {
         Verdict::Yes => format!("yes: heapwright takes effect on {name}"),
@@ -23,24 +22,18 @@ pub(crate) fn answer(answer: &Answer<'_>, look: Look) -> String {
             format!("unknown: whether heapwright takes effect on {name} does not show{hint}")
         }
     };
-    let _ = writeln!(out, "{}", look.strong(&heading));
-    if !answer.report.steps.is_empty() {
-        out.push('\n');
-    }
-    for step in &answer.report.steps {
-        let step = printable_text(&format!("{} ({})", step.path.display(), step.kind));
-        let _ = writeln!(out, "  {step}");
-    }
+    let mut parts = vec![Part::heading(heading)];
+    let steps = answer.report.steps.iter();
+    let steps = steps.map(|step| format!("{} ({})", step.path.display(), step.kind));
     let findings = answer.report.findings.iter().map(|finding| finding.text.clone());
-    let trial = answer.trial.as_ref().map(tried);
-    let lines: Vec<String> = findings.chain(trial).collect();
-    if !lines.is_empty() {
-        out.push('\n');
+    let findings = findings.chain(answer.trial.as_ref().map(tried));
+    for lines in [Vec::from_iter(steps), findings.map(|line| format!("- {line}")).collect()] {
+        if !lines.is_empty() {
+            let lines = lines.iter().map(|line| printable_text(line));
+            parts.extend([Part::text_of("", ""), Part::listed(lines)]);
+        }
     }
-    for line in lines {
-        let _ = writeln!(out, "  - {}", printable_text(&line));
-    }
-    out
+    on_screen(&parts, look)
 }
 
 /// What a run showed.

@@ -8,8 +8,8 @@
 //! ```
 
 use crate::inspect::system::System;
+use crate::output::document::{Part, on_screen};
 use crate::output::{Look, printable_text, units};
-use std::fmt::Write;
 
 /// The whole answer.
 pub(crate) fn answer(system: &System, look: Look) -> String {
@@ -18,19 +18,13 @@ pub(crate) fn answer(system: &System, look: Look) -> String {
         "heapwright would take effect on {} of the {programs} on PATH",
         units::count(system.reached as u64)
     );
-    let mut out = format!("{}\n\n", look.strong(&heading));
-    for kind in &system.kinds {
+    let kinds = system.kinds.iter().map(|kind| {
         let more = if kind.count > kind.examples.len() { ", ..." } else { "" };
         let examples = printable_text(&kind.examples.join(", "));
-        let _ = writeln!(
-            out,
-            "  - {} ({examples}{more}): {}",
-            units::counted(kind.count as u64, "program"),
-            kind.text
-        );
-    }
-    for finding in &system.preload {
-        let _ = writeln!(out, "  - {}", printable_text(&finding.text));
-    }
-    out
+        let programs = units::counted(kind.count as u64, "program");
+        format!("- {programs} ({examples}{more}): {}", kind.text)
+    });
+    let preload = system.preload.iter().map(|of| format!("- {}", printable_text(&of.text)));
+    let parts = [Part::heading(heading), Part::text_of("", ""), Part::listed(kinds.chain(preload))];
+    on_screen(&parts, look)
 }
