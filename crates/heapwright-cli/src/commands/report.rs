@@ -6,7 +6,7 @@
 
 use crate::output::{self, Format, Look};
 use crate::process::Exit;
-use crate::report::model::{Figure, Leak, Ready, Report, SITES, Wanted};
+use crate::report::model::{Figure, Leak, Ready, Report, SITES, Wanted, leak_kinds};
 use crate::report::point::Point;
 use crate::report::{self, MOST_ERRORS, Options};
 use anyhow::{Context, bail};
@@ -101,24 +101,8 @@ impl std::str::FromStr for Shown {
     type Err = String;
 
     fn from_str(words: &str) -> Result<Self, String> {
-        let mut reaches = Vec::new();
-        for word in words.split(',').map(str::trim) {
-            reaches.extend(match word {
-                "definite" => &[Reach::Definite][..],
-                "indirect" => &[Reach::Indirect],
-                "possible" => &[Reach::Possible],
-                "reachable" => &[Reach::Reachable],
-                "all" => &[Reach::Definite, Reach::Indirect, Reach::Possible, Reach::Reachable],
-                "none" => &[],
-                _ => {
-                    return Err(unknown(
-                        word,
-                        "definite, indirect, possible, reachable, all and none",
-                    ));
-                }
-            });
-        }
-        Ok(Self(reaches))
+        let known = "definite, indirect, possible, reachable, all and none";
+        leak_kinds(words).map(Self).map_err(|word| unknown(word, known))
     }
 }
 

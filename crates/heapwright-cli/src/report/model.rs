@@ -87,6 +87,28 @@ impl Default for Wanted {
     }
 }
 
+/// The kinds of leaks, as options and suppressions name them: `definite,possible`, `all`, `none`.
+/// The word that is none of them otherwise.
+pub(crate) fn leak_kinds(words: &str) -> Result<Vec<Reach>, &str> {
+    let mut reaches = Vec::new();
+    for word in words.split(',').map(str::trim) {
+        match word {
+            "definite" => reaches.push(Reach::Definite),
+            "indirect" => reaches.push(Reach::Indirect),
+            "possible" => reaches.push(Reach::Possible),
+            "reachable" => reaches.push(Reach::Reachable),
+            "all" => reaches.extend(LEAKS),
+            "none" => {}
+            _ => return Err(word),
+        }
+    }
+    Ok(reaches)
+}
+
+/// All kinds.
+pub(crate) const LEAKS: [Reach; 4] =
+    [Reach::Definite, Reach::Indirect, Reach::Possible, Reach::Reachable];
+
 /// A suppression that is ready to be used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Ready {

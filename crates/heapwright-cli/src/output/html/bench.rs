@@ -1,13 +1,12 @@
-//! The page of a race: a headline, means as a scatter and a table, each program
-//! as dots with intervals, all figures, and how to repeat it.
+//! The page of a race: a headline, means as a scatter and in tables, the figures of each program,
+//! and how to repeat it.
 //!
-//! This module decides what is said and where the dots go; how it looks is in
-//! `templates/bench.html`. Only heapwright has a colour: every other allocator is what
-//! it is compared with.
+//! This module decides what is said and where the dots go. Only heapwright has a colour: every other
+//! allocator is what it is compared with.
 
 use super::scale::{Mark, Scale, place};
 use crate::bench::allocators::{HEAPWRIGHT, OPTION_SET};
-use crate::bench::comparison::{self, Group};
+use crate::bench::comparison::Group;
 use crate::bench::results::{Measure, Program, Results};
 use crate::bench::statistics::{Estimate, Verdict};
 use crate::output::document::{Document, Part, Words};
@@ -45,39 +44,6 @@ struct ScatterDot {
     label_x: String,
     label_y: String,
     label_anchor: &'static str,
-}
-
-/// Dots with intervals on one axis.
-#[derive(Template)]
-#[template(path = "plot.html")]
-struct Plot {
-    title: String,
-    height: usize,
-    /// Where the marks end and their texts stand.
-    floor: usize,
-    text: usize,
-    marks: Vec<Mark>,
-    one: String,
-    dots: Vec<PlotDot>,
-}
-
-struct PlotDot {
-    class: &'static str,
-    name: String,
-    y: String,
-    text_y: String,
-    value: String,
-    title: String,
-    /// None of what failed.
-    spot: Option<Spot>,
-}
-
-struct Spot {
-    x: String,
-    left: String,
-    right: String,
-    /// Which way it lies, if it is too far away to be drawn where it is.
-    outside: Option<i32>,
 }
 
 /// The page.
@@ -119,13 +85,12 @@ pub(crate) fn document(results: &Results) -> Document {
     if !failures.is_empty() {
         document.add("failures", "What went wrong", vec![Part::Fields("", 0, failures)]);
     }
-    let scales = [Measure::Time, Measure::PeakRss].map(|measure| (measure, axis(results, measure)));
     let lead = format!(
-        "Dots are median ratios to {baseline}, lines their 95 % intervals; a triangle lies beyond \
-         the axis."
+        "Medians, and ratios to {baseline} with their 95 % intervals; bars are of the slowest and of \
+         the largest."
     );
     let mut programs = vec![Part::text_of("lead", lead)];
-    programs.extend(results.programs.iter().flat_map(|program| card(results, program, &scales)));
+    programs.extend(results.programs.iter().flat_map(|program| card(results, program)));
     document.add("programs", "Each program", programs);
     let allocators = results.allocators.iter();
     let libraries =
@@ -266,24 +231,8 @@ fn spread_labels(dots: &mut [ScatterDot]) {
     }
 }
 
-/// Where a plot's axis begins and how long it is; 340 units are a phone's width.
-const AXIS: (f64, f64) = (112.0, 178.0);
-const ROW: f64 = 18.0;
-
-/// The axis that all programs share for a measure.
-fn axis(results: &Results, measure: Measure) -> Scale {
-    let mut values = Vec::new();
-    for program in &results.programs {
-        for at in 0..results.allocators.len() {
-            let found = comparison::on_program(results, program, at, results.baseline(), measure);
-            values.extend(found.map(|estimate| estimate.value));
-        }
-    }
-    Scale::around(values.into_iter(), AXIS.0, AXIS.1)
-}
-
-/// A program: what it is, its plots, and its figures.
-fn card(results: &Results, program: &Program, scales: &[(Measure, Scale)]) -> Vec<Part> {
+/// A program: what it is, and its figures.
+fn card(results: &Results, program: &Program) -> Vec<Part> {
     let mut facts = vec![units::counted(u64::from(program.threads), "thread")];
     if let Some(live) = program.live_bytes.filter(|live| *live > 0) {
         facts.push(format!("{} live at its peak", units::bytes(live)));
@@ -296,65 +245,8 @@ fn card(results: &Results, program: &Program, scales: &[(Measure, Scale)]) -> Ve
         parts.push(Part::text_of("", &program.stands_for));
     }
     parts.push(Part::text_of("left", facts.join(", ")));
-    if program.results.iter().any(|entry| !entry.runs.is_empty()) {
-        let plots = scales.iter().map(|(measure, scale)| plot(results, program, *measure, scale));
-        let plots = plots.map(|plot| Part::Drawing(plot.to_string())).collect();
-        parts.push(Part::Group("plots".to_owned(), "", plots));
-    }
-    parts.push(Part::Table(race::figures(results, program, true)));
+    parts.push(Part::Table(race::figures(results, program, true).titled("", "classes")));
     parts
-}
-
-fn plot(results: &Results, program: &Program, measure: Measure, scale: &Scale) -> Plot {
-    let baseline = results.baseline();
-    let shown = (0..results.allocators.len()).filter(|at| *at != baseline);
-    let dots: Vec<PlotDot> = shown
-        .enumerate()
-        .map(|(row, at)| {
-            let found = comparison::on_program(results, program, at, baseline, measure);
-            let name = &results.allocators[at].name;
-            let y = 12.0 + row as f64 * ROW;
-            let failure = race::failure(&program.results[at]).unwrap_or_default();
-            PlotDot {
-                class: race::class(results, at),
-                name: shortened(name),
-                y: place(y),
-                text_y: place(y + 4.0),
-                value: match &found {
-                    Some(estimate) => race::ratio(estimate.value),
-                    None => race::failure_word(program.results[at].outcome).to_owned(),
-                },
-                title: match &found {
-                    Some(estimate) => format!("{name}: {}", race::estimate(estimate)),
-                    None => format!("{name}: {failure}"),
-                },
-                spot: found.map(|estimate| {
-                    let (low, high) = estimate.interval.unwrap_or((estimate.value, estimate.value));
-                    Spot {
-                        x: scale.at(estimate.value),
-                        left: scale.at(low),
-                        right: scale.at(high),
-                        outside: scale
-                            .is_outside(estimate.value)
-                            .then_some(if estimate.value < 1.0 { -1 } else { 1 }),
-                    }
-                }),
-            }
-        })
-        .collect();
-    let floor = 8 + dots.len() * ROW as usize;
-    Plot {
-        title: match measure {
-            Measure::Time => format!("time, ratio to {}", results.baseline),
-            _ => format!("peak memory, ratio to {}", results.baseline),
-        },
-        height: floor + 18,
-        floor,
-        text: floor + 14,
-        marks: scale.marks(26.0),
-        one: scale.at(1.0),
-        dots,
-    }
 }
 
 /// A name that fits beside a plot. The title has the whole name. Option sets are cut in front: they
@@ -376,7 +268,7 @@ fn shortened(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::comparison::tests::example;
+    use crate::bench::comparison::{self, tests::example};
     use crate::bench::results::Kind;
 
     #[test]

@@ -297,17 +297,15 @@ mod tests {
     /// Where Go is installed, its pprof has to understand the file.
     #[test]
     fn pprof_reads_it() {
-        let folder = std::env::temp_dir().join(format!("heapwright-pprof-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("is made");
-        let file = folder.join("held.pb.gz");
+        let folder = crate::statistics::Folder::quietly().expect("is made");
+        let file = folder.path().join("held.pb.gz");
         let mut out = std::fs::File::create(&file).expect("is made");
         write(&sample::report(), &mut out).expect("is written");
         let run = process::Command::new("go")
             .args(["tool", "pprof", "-top", "-cum", "-symbolize=none"])
             .arg(&file)
-            .env("PPROF_TMPDIR", &folder)
+            .env("PPROF_TMPDIR", folder.path())
             .output();
-        let _ = std::fs::remove_dir_all(&folder);
         let Ok(run) = run else { return eprintln!("skipped: there is no go") };
         let (text, errors) =
             (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));
