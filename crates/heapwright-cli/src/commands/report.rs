@@ -106,7 +106,6 @@ impl std::str::FromStr for Shown {
     }
 }
 
-/// What is a failure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FailOn {
     errors: bool,
@@ -204,12 +203,8 @@ impl OutputArgs {
         self.output.as_deref().map(super::open).transpose()
     }
 
-    /// Writes the report to its file.
     pub(crate) fn write_to(&self, report: &Report, file: File) -> io::Result<()> {
-        let look = Look::of(&file);
-        let mut out = BufWriter::new(output::emptied(file)?);
-        output::render(report, self.format, &mut out, look)?;
-        out.flush()
+        output::render_to(file, report, self.format)
     }
 
     /// Writes the report to a stream.

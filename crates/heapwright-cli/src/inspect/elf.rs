@@ -29,7 +29,6 @@ pub(super) enum Kind {
     Program,
     /// A program the loader may put anywhere.
     MovableProgram,
-    /// A library.
     Library,
     /// An object file, a core file, ...
     Other,

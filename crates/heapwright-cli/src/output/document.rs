@@ -122,7 +122,6 @@ impl HtmlSafe for Words {}
 impl Words {
     const TAGS: [&'static str; 4] = ["b", "code", "em", "small"];
 
-    /// A text of a class.
     pub(crate) fn of(class: &'static str, text: impl Into<String>) -> Self {
         Self { class, ..Self::default() }.and("", text)
     }
@@ -159,7 +158,6 @@ impl Part {
         Self::Heading(Words::of("", text))
     }
 
-    /// A list of lines.
     pub(crate) fn listed(lines: impl IntoIterator<Item = String>) -> Self {
         Self::List("listed", lines.into_iter().map(Words::from).collect())
     }
@@ -193,7 +191,6 @@ impl Part {
 }
 
 impl Document {
-    /// All of it as a page.
     pub(crate) fn page(&self) -> anyhow::Result<String> {
         Ok(self.render()?)
     }

@@ -65,7 +65,7 @@ pub(crate) use file::{emptied, open, open_own, replace};
 pub(crate) use format::{Plain, WithMetrics, WithPage};
 pub(crate) use look::Look;
 pub(crate) use recorded::recorded;
-pub(crate) use render::{Format, render};
+pub(crate) use render::{Format, render, render_to};
 pub(crate) use run::Run;
 pub(crate) use time::rfc3339;
 pub(crate) use timeline::{chrome, save_chrome};

@@ -1,9 +1,10 @@
 //! A report in one of its formats.
 
 use super::profile::{dhat, flamegraph, folded, pprof};
-use super::{Look, gcc, html, json, junit, memcheck, sarif, text};
+use super::{Look, emptied, gcc, html, json, junit, memcheck, sarif, text};
 use crate::report::model::Report;
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
 
 /// How a report is reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -63,4 +64,12 @@ pub(crate) fn render(
         Format::Pprof => pprof::write(report, out),
         Format::Dhat => dhat::write(report, out),
     }
+}
+
+/// Writes a report in the place of what a file holds.
+pub(crate) fn render_to(file: File, report: &Report, format: Format) -> io::Result<()> {
+    let look = Look::of(&file);
+    let mut out = BufWriter::new(emptied(file)?);
+    render(report, format, &mut out, look)?;
+    out.flush()
 }

@@ -547,7 +547,7 @@ fn formats_are_as_they_were() {
     let report = profile();
     let explained = Explained::largest(&report).expect("there is one");
     golden("explain.text", &super::text::explain_record::report(&report, &explained, Look::PLAIN));
-    golden("explain.json", &super::json::explain_record::report(&report, &explained));
+    golden("explain.json", &super::json::explain::record(&report, &explained));
 }
 
 #[test]

@@ -1,10 +1,53 @@
 //! Sentences about what a report holds, for all formats that speak to people.
 
 use super::{units, words};
-use crate::report::model::{Amount, Error, Growth, Happened, Leak, Path, Process};
+use crate::report::model::{Amount, Error, Figure, Growth, Happened, Leak, Path, Process};
 use heapwright_record::debug::{Finding, Occasion, Reach, Root};
 use std::fmt::Write;
 use std::time::Duration;
+
+/// What is said of a heap profile's figure.
+pub(super) struct FigureWords {
+    pub(super) title: &'static str,
+    /// On a tile.
+    pub(super) label: &'static str,
+    /// Where no stack has any of it.
+    pub(super) none: &'static str,
+    /// The title of the column that stands beside it.
+    pub(super) extra: &'static str,
+    /// What the blocks of a stack are.
+    pub(super) is: &'static str,
+    /// What a stack's share is of.
+    pub(super) whole: &'static str,
+}
+
+impl FigureWords {
+    pub(super) fn of(figure: Figure) -> Self {
+        let freed = "freed within a millisecond";
+        let none_freed = "No sampled block was freed within a millisecond.";
+        let grows = "No stack has more live bytes than earlier.";
+        let (no_live, nothing) = ("No sampled block is live.", "No block was sampled.");
+        let [title, label, none, extra, is, whole] = match figure {
+            Figure::Live => ["Live", "live", no_live, "oldest", "live", "what is live"],
+            Figure::Growth => ["Growth", "growth", grows, "was", "grown by", "what has grown"],
+            Figure::Temporary => [
+                "Temporary",
+                freed,
+                none_freed,
+                "of allocated",
+                "freed within 1 ms",
+                "what is freed so soon",
+            ],
+            Figure::Peak => {
+                ["Peak", "at the peak", nothing, "live now", "live at the peak", "the peak"]
+            }
+            Figure::Allocated => {
+                ["Allocated", "allocated", nothing, "temporary", "allocated", "all"]
+            }
+        };
+        Self { title, label, none, extra, is, whole }
+    }
+}
 
 /// `1.2 MiB in 155 blocks`.
 pub(super) fn amount(amount: Amount) -> String {

@@ -15,7 +15,6 @@ const MOST: usize = 64;
 /// Letters of a name: those of templates grow without bound.
 const LETTERS: usize = 240;
 
-/// A stack.
 #[derive(Template)]
 #[template(path = "stack.html")]
 pub(crate) struct Stack {

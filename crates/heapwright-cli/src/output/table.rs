@@ -16,7 +16,6 @@ use askama::filters::HtmlSafe;
 /// The most letters of one of the program's names on a screen.
 const NAME: usize = 40;
 
-/// A table.
 #[derive(Template)]
 #[template(path = "table.html")]
 pub(crate) struct Table {

@@ -111,7 +111,6 @@ impl Folder {
         path
     }
 
-    /// Compiles a C source.
     pub(crate) fn compile(&self, name: &str, flags: &[&str], source: &str) -> PathBuf {
         let code = self.file(&format!("{name}.c"), source);
         let path = self.path(name);
@@ -128,7 +127,6 @@ impl Drop for Folder {
     }
 }
 
-/// A path as text.
 pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("is text")
 }

@@ -121,7 +121,6 @@ fn how(asked: &Asked) -> report::Options {
     }
 }
 
-/// The options for the library.
 fn library_options(asked: &Asked) -> Vec<String> {
     let mut options = Vec::new();
     if asked.leaks != Leaks::No {

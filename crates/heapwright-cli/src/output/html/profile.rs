@@ -17,6 +17,7 @@ use super::chart::Chart;
 use super::flame::{self, Tree};
 use super::report::{MOST_ROWS, date, left, notes, whereabouts};
 use crate::output::document::{Card, Cell, Document, Part, Table, Tile, Words, cells};
+use crate::output::sentences::FigureWords;
 use crate::output::stack::{Stacker, clipped};
 use crate::output::{sentences, units};
 use crate::report::model::{Amount, Check, Figure, Process, Profile, Report, Sampled};
@@ -98,7 +99,7 @@ pub(super) fn page(report: &Report) -> Option<Document> {
     page.add("time", "Over time", charts(&all));
     let tab = |(figure, (amount, _)): &(Figure, (String, String))| Tab {
         id: figure.word(),
-        title: title(*figure),
+        title: FigureWords::of(*figure).title,
         amount: amount.clone(),
         open: *figure == report.wanted.figure,
     };
@@ -190,7 +191,6 @@ fn verdict(all: &[One<'_>]) -> String {
     format!("{} live, {} at the peak", units::bytes(live), units::bytes(peak))
 }
 
-/// A figure in all.
 fn total(all: &[One<'_>], figure: Figure) -> Amount {
     all.iter().map(|one| one.profile.total(|site| figure.of(site))).sum()
 }
@@ -210,16 +210,6 @@ fn growth(all: &[One<'_>]) -> i64 {
 /// Half of the 95 % interval.
 fn half(error: f64) -> u64 {
     (error * SURE) as u64
-}
-
-fn title(figure: Figure) -> &'static str {
-    match figure {
-        Figure::Live => "Live",
-        Figure::Growth => "Growth",
-        Figure::Temporary => "Temporary",
-        Figure::Peak => "Peak",
-        Figure::Allocated => "Allocated",
-    }
 }
 
 /// What a figure is in all: the bytes, and the rest of the sentence.
@@ -268,15 +258,6 @@ fn means(all: &[One<'_>], figure: Figure) -> String {
     }
 }
 
-fn none(figure: Figure) -> &'static str {
-    match figure {
-        Figure::Live => "No sampled block is live.",
-        Figure::Growth => "No stack has more live bytes than earlier.",
-        Figure::Temporary => "No sampled block was freed within a millisecond.",
-        Figure::Peak | Figure::Allocated => "No block was sampled.",
-    }
-}
-
 /// A figure, which comes to `sum`; `of` so many.
 fn panel(
     report: &Report,
@@ -298,6 +279,7 @@ fn panel(
         let name = many.then(|| one.name());
         tree.add(report, name.as_deref(), site.stack, figure.of(site));
     }
+    let words = FigureWords::of(figure);
     let whole = total(all, figure).bytes;
     let largest = sites.first().map_or(0, |(_, site)| figure.of(site).bytes);
     let card = |&(one, site): &(&One<'_>, &Sampled)| {
@@ -332,17 +314,17 @@ fn panel(
     };
     let sum = Words::of("sum", "").and("b", amount).and("", format!(" {sum}"));
     let mut parts = vec![
-        Part::Heading(Words::of("sub", title(figure))),
+        Part::Heading(Words::of("sub", words.title)),
         Part::text_of("lead", means(all, figure)),
         Part::Text(sum),
     ];
-    let label = format!("flame graph: {}", title(figure).to_lowercase());
+    let label = format!("flame graph: {}", words.title.to_lowercase());
     parts.extend(tree.flame(label, flame::MOST / of));
     parts.push(match sites.first() {
-        None => Part::text_of("none", none(figure)),
+        None => Part::text_of("none", words.none),
         Some(_) => {
             let titles = ["bytes", "±, 95 %", "share", "blocks", "allocated in"];
-            Part::Heads("row site", [&titles[..], &[extra_title(figure)]].concat())
+            Part::Heads("row site", [&titles[..], &[words.extra]].concat())
         }
     });
     parts.extend(sites.iter().take(MOST_SITES).map(card));
@@ -357,16 +339,6 @@ fn panel(
     }
     let id = figure.word();
     Part::Group(format!("panel figure {id}"), id, parts)
-}
-
-fn extra_title(figure: Figure) -> &'static str {
-    match figure {
-        Figure::Live => "oldest",
-        Figure::Growth => "was",
-        Figure::Temporary => "of allocated",
-        Figure::Peak => "live now",
-        Figure::Allocated => "temporary",
-    }
 }
 
 /// The last column.
@@ -417,13 +389,7 @@ fn site_facts(check: &Check, site: &Sampled) -> Vec<String> {
 fn tile(all: &[One<'_>], figure: Figure, amount: &str) -> Tile {
     Tile {
         class: if figure == Figure::Growth { "grow" } else { "calm" },
-        label: match figure {
-            Figure::Live => "live",
-            Figure::Growth => "growth",
-            Figure::Temporary => "freed within a millisecond",
-            Figure::Peak => "at the peak",
-            Figure::Allocated => "allocated",
-        },
+        label: FigureWords::of(figure).label,
         value: amount.to_owned(),
         more: match error(all, figure) {
             Some(error) => format!("± {} (95 %)", units::bytes(half(error))),

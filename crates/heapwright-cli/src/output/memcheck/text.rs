@@ -22,7 +22,6 @@ use heapwright_record::debug::{End, Reach};
 use std::fmt::Write as _;
 use std::io;
 
-/// The whole report.
 pub(crate) fn write(report: &Report, style: &Style, out: &mut dyn io::Write) -> io::Result<()> {
     let pid = report.first().map_or(0, |process| process.pid);
     let mut text = String::new();

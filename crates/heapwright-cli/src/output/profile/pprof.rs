@@ -79,15 +79,10 @@ fn profile(report: &Report) -> Vec<u8> {
         let allocated = [held.allocated.blocks, held.allocated.bytes];
         let in_use = [held.amount.blocks, held.amount.bytes];
         sample.numbers(2, allocated.into_iter().filter(|_| has_allocated).chain(in_use));
-        let mut label = Message::default();
-        label.number(1, tables.text("reach"));
-        label.number(2, tables.text(held.fate.word()));
-        sample.message(3, &label);
         let pid = report.processes.get(held.process).map_or(0, |process| process.pid);
-        let mut label = Message::default();
-        label.number(1, tables.text("pid"));
-        label.number(3, u64::from(pid));
-        sample.message(3, &label);
+        let [reach, word, of] = ["reach", held.fate.word(), "pid"].map(|text| tables.text(text));
+        sample.message(3, &Message::of(&[(1, reach), (2, word)]));
+        sample.message(3, &Message::of(&[(1, of), (3, pid.into())]));
         out.message(2, &sample);
     }
     tables.mappings(&mut out);
@@ -158,10 +153,7 @@ impl<'a> Tables<'a> {
     }
 
     fn value_type(&mut self, kind: &str, unit: &str) -> Message {
-        let mut message = Message::default();
-        message.number(1, self.text(kind));
-        message.number(2, self.text(unit));
-        message
+        Message::of(&[(1, self.text(kind)), (2, self.text(unit))])
     }
 
     /// The number of a place in code. A report has each frame once, where it lies.
@@ -195,16 +187,13 @@ impl<'a> Tables<'a> {
     fn mappings(&mut self, out: &mut Message) {
         let files = std::mem::take(&mut self.files);
         for ((number, start), file) in (1..).zip(starts(&files)).zip(&files) {
-            let mut mapping = Message::default();
-            mapping.number(1, number);
-            mapping.number(2, start);
-            mapping.number(3, start.saturating_add(file.end));
-            mapping.number(5, self.text(&String::from_utf8_lossy(&file.place.path)));
-            mapping.number(6, self.text(&hex(&file.place.build_id)));
-            mapping.number(7, file.names.into());
-            mapping.number(8, file.lines.into());
-            mapping.number(9, file.lines.into());
-            mapping.number(10, file.inlined.into());
+            let path = self.text(&String::from_utf8_lossy(&file.place.path));
+            let build_id = self.text(&hex(&file.place.build_id));
+            let (names, lines) = (file.names.into(), file.lines.into());
+            let known = [(7, names), (8, lines), (9, lines), (10, file.inlined.into())];
+            let range = [(1, number), (2, start), (3, start.saturating_add(file.end))];
+            let named = [(5, path), (6, build_id)];
+            let mapping = Message::of(&[&range[..], &named, &known].concat());
             out.message(3, &mapping);
         }
         self.files = files;
@@ -236,19 +225,13 @@ impl<'a> Tables<'a> {
                 if function == next {
                     described.push((name, source));
                 }
-                let mut line = Message::default();
-                line.number(1, function);
-                line.number(2, call.line().map_or(0, |(_, line)| line.into()));
-                location.message(4, &line);
+                let line = call.line().map_or(0, |(_, line)| line.into());
+                location.message(4, &Message::of(&[(1, function), (2, line)]));
             }
             out.message(4, &location);
         }
         for (number, (name, source)) in (1..).zip(described) {
-            let mut function = Message::default();
-            function.number(1, number);
-            function.number(2, name);
-            function.number(4, source);
-            out.message(5, &function);
+            out.message(5, &Message::of(&[(1, number), (2, name), (4, source)]));
         }
     }
 }

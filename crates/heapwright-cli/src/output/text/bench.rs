@@ -23,7 +23,6 @@ use std::fmt::Write;
 /// Up to so many programs have tables of their own.
 const FEW: usize = 3;
 
-/// The whole report.
 pub(crate) fn report(results: &Results, look: Look) -> String {
     let mut out = String::new();
     let heading = format!(

@@ -9,5 +9,4 @@ mod profile;
 pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod run;
-pub(crate) mod system;
 pub(crate) mod top;

@@ -18,12 +18,11 @@
 //! pages.
 
 use super::report::stack;
-use crate::output::sentences::{self, duration};
+use crate::output::sentences::{self, FigureWords, duration};
 use crate::output::{Look, units};
 use crate::report::model::{Amount, Check, Figure, Process, Profile, Report, Sampled};
 use std::fmt::Write;
 
-/// Threads that are.
 const THREADS: usize = 10;
 
 /// The last profile of each process that has one, those that allocated most first.
@@ -115,6 +114,7 @@ fn off(error: Option<u64>) -> String {
 
 fn sites(out: &mut String, report: &Report, check: &Check, profile: &Profile, look: Look) {
     let figure = report.wanted.figure;
+    let words = FigureWords::of(figure);
     let total = profile.total(|site| figure.of(site)).bytes;
     let mut sites: Vec<&Sampled> =
         profile.sites.iter().filter(|site| figure.of(site).bytes != 0).collect();
@@ -133,8 +133,8 @@ fn sites(out: &mut String, report: &Report, check: &Check, profile: &Profile, lo
     }
     for site in sites.iter().take(most) {
         let bytes = figure.of(site);
-        let share = format!("{} of {}", units::percent(bytes.bytes, total), whole(figure));
-        let mut heading = format!("\n{}: ", word(figure));
+        let share = format!("{} of {}", units::percent(bytes.bytes, total), words.whole);
+        let mut heading = format!("\n{}: ", words.is);
         let _ = match figure {
             Figure::Live => {
                 let ages = match (
@@ -186,27 +186,6 @@ fn threads(out: &mut String, profile: &Profile) {
     }
     if let Some(rest) = threads.len().checked_sub(THREADS).filter(|rest| *rest != 0) {
         let _ = writeln!(out, "    and {}", units::counted(rest as u64, "more thread"));
-    }
-}
-
-fn word(figure: Figure) -> &'static str {
-    match figure {
-        Figure::Live => "live",
-        Figure::Allocated => "allocated",
-        Figure::Temporary => "freed within 1 ms",
-        Figure::Peak => "live at the peak",
-        Figure::Growth => "grown by",
-    }
-}
-
-/// What a share is of.
-fn whole(figure: Figure) -> &'static str {
-    match figure {
-        Figure::Live => "what is live",
-        Figure::Allocated => "all",
-        Figure::Temporary => "what is freed so soon",
-        Figure::Peak => "the peak",
-        Figure::Growth => "what has grown",
     }
 }
 

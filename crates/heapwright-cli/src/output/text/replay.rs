@@ -12,7 +12,6 @@ use crate::output::{Look, race, recorded, units};
 use crate::replay::results::{Answer, Results, Row};
 use std::fmt::Write;
 
-/// The whole report.
 pub(crate) fn report(results: &Results, look: Look) -> String {
     let mut out = String::new();
     let trace = &results.trace;

@@ -298,7 +298,6 @@ fn source(out: &mut String, report: &Report, function: &Function) -> bool {
     true
 }
 
-/// A function in a frame.
 fn line(frame: &Frame, function: &Function) -> String {
     let mut line = format!("{:#x}", frame.address);
     let described = words::described(function);

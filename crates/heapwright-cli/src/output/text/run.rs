@@ -27,7 +27,6 @@ const LISTED: usize = 20;
 /// The parts may miss the whole by this before it is mentioned.
 const TOLERANCE: f64 = 0.05;
 
-/// The whole report.
 pub(crate) fn report(run: &Run, look: Look) -> String {
     let name = run.command.first().map(|name| name.to_string_lossy()).unwrap_or_default();
     let name = printable_text(&name);
