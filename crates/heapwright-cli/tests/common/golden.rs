@@ -20,7 +20,7 @@ pub(crate) fn golden(name: &str, made: &str) {
             made.replace_range(from..from + length + end.len(), "");
         }
     }
-    let deepest = if name.ends_with("sarif") { 10 } else { 4 };
+    let deepest = if name.ends_with("sarif") { 8 } else { 2 };
     let mut folded = String::new();
     for line in made.lines() {
         let inner = line.trim_start();
