@@ -33,7 +33,7 @@ use super::rules::Rule;
 use super::sentences;
 use super::time::rfc3339;
 use super::units;
-use crate::report::model::{Error, Process, Report, StackId, Stacks};
+use crate::report::model::{Check, Error, Process, Report, StackId, Stacks};
 use heapwright_record::debug::Reach;
 use serde_json::{Value, json};
 use std::io;
@@ -132,10 +132,7 @@ fn notifications(report: &Report) -> Vec<Value> {
             lines.push(format!("{} {fate}: no results", sentences::amount(total)));
         }
     }
-    let checked = |process: &Process| {
-        process.checks.iter().any(|check| check.occasion.follows() && check.took_ns.is_some())
-    };
-    if !report.processes.iter().any(checked) {
+    if !report.checks().any(Check::is_whole) {
         lines.push("no leak check was finished".to_owned());
     }
     let unreported = report.unreported.errors;

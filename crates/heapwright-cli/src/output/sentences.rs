@@ -170,32 +170,6 @@ mod tests {
     use crate::output::sample;
 
     #[test]
-    fn sentences_say_how_much_and_how_often() {
-        let report = sample::report();
-        assert_eq!(
-            error(&report.errors[0]),
-            "read at offset 16 of a 96-byte block after it was freed, 17 times"
-        );
-        assert_eq!(
-            leak(&report.leaks[0]),
-            "1.2 MiB in 155 blocks are definitely lost, and 88.9 KiB in 310 blocks with them"
-        );
-        assert_eq!(leak(&report.leaks[1]), "24 B in 1 block is definitely lost, in 2 processes");
-        assert_eq!(
-            growth(&report.growths[0]),
-            "grows by 61.3 KiB a second, to 4.5 MiB in 277 blocks"
-        );
-    }
-
-    #[test]
-    fn roots_are_named_as_well_as_they_are_known() {
-        let report = sample::report();
-        let roots: Vec<_> =
-            report.leaks.iter().filter_map(|leak| leak.path.as_ref()).map(root).collect();
-        assert_eq!(roots, ["the stack of thread 2 (worker <2>)", "cache+0x10 in shop server"]);
-    }
-
-    #[test]
     fn commands_are_quoted() {
         let report = sample::report();
         assert_eq!(

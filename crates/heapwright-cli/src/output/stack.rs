@@ -113,20 +113,6 @@ mod tests {
     use crate::output::sample;
 
     #[test]
-    fn the_source_stands_at_the_line_to_look_at() {
-        let report = sample::report();
-        let mut report = report;
-        for lines in report.sources.values_mut() {
-            lines[1].1 = "<b>".into();
-        }
-        let stack = Stacker::new(&report).stack(sample::SESSION);
-        let at: Vec<_> = stack.lines.iter().filter(|line| !line.snippet.is_empty()).collect();
-        assert_eq!((at.len(), &*at[0].name), (1, "Session::open"));
-        let html = stack.to_string();
-        assert!(html.contains("&#60;b&#62;") && !html.contains("<b>"), "{html}");
-    }
-
-    #[test]
     fn a_page_has_a_budget() {
         let report = sample::report();
         let stacker = Stacker::new(&report);

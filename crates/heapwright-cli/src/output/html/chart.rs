@@ -5,7 +5,6 @@
 //! places in percent. Many samples are thinned to the lowest and the highest of each
 //! stretch of time, so that no peak gets lost.
 
-use super::report::lasted;
 use crate::output::stack::clipped;
 use crate::output::{sentences, units};
 use crate::report::model::{Check, Process, Profile, ProfilePoint, Sample};
@@ -57,7 +56,7 @@ pub(super) struct Sparkline {
 impl Chart {
     /// None of a process that was never looked at twice.
     pub(super) fn of(process: &Process) -> Option<Self> {
-        let end = lasted(process).max(1);
+        let end = process.lasted().max(1);
         let checks = process.checks.iter().map(|check| CheckMark {
             place: units::css(check.ns, end),
             sign: check.number.to_string(),

@@ -20,7 +20,7 @@ use crate::output::document::{Card, Cell, Document, Part, Table, Tile, Words, ce
 use crate::output::sentences::FigureWords;
 use crate::output::stack::{Stacker, clipped};
 use crate::output::{sentences, units};
-use crate::report::model::{Amount, Check, Figure, Process, Profile, Report, Sampled};
+use crate::report::model::{Amount, Check, Figure, Profiled as One, Report, Sampled};
 use askama::Template;
 use std::cmp::Reverse;
 
@@ -48,39 +48,21 @@ struct Tab {
     open: bool,
 }
 
-/// A process, and its last profile.
-struct One<'r> {
-    process: &'r Process,
-    check: &'r Check,
-    profile: &'r Profile,
-}
-
-impl One<'_> {
-    /// What it is called, beside others.
-    fn name(&self) -> String {
-        let exe = self.process.exe.rsplit('/').next().unwrap_or_default();
-        clipped(format!("{exe} ({})", self.process.pid))
-    }
+/// What a process is called, beside others.
+fn name(one: &One<'_>) -> String {
+    let exe = one.process.exe.rsplit('/').next().unwrap_or_default();
+    clipped(format!("{exe} ({})", one.process.pid))
 }
 
 /// None of a report that has more than profiles, or none.
 pub(super) fn page(report: &Report) -> Option<Document> {
-    let mut all: Vec<One<'_>> = report
-        .processes
-        .iter()
-        .filter_map(|process| {
-            let (check, profile) = process.last_profile()?;
-            Some(One { process, check, profile })
-        })
-        .collect();
-    let mut checks = report.processes.iter().flat_map(|process| &process.checks);
+    let all = report.profiles();
     let is_more = !report.errors.is_empty()
         || !report.leaks.is_empty()
-        || checks.any(|check| check.profile.is_none());
+        || report.checks().any(|check| check.profile.is_none());
     if is_more {
         return None;
     }
-    all.sort_by_key(|one| Reverse(one.profile.total(|site| site.allocated).bytes));
     let largest = all.first()?;
     let stacker = Stacker::new(report);
     let known = |figure: &Figure| is_known(*figure, &all);
@@ -276,7 +258,7 @@ fn panel(
     let mut tree = Tree::default();
     let many = all.len() > 1;
     for (one, site) in &sites {
-        let name = many.then(|| one.name());
+        let name = many.then(|| name(one));
         tree.add(report, name.as_deref(), site.stack, figure.of(site));
     }
     let words = FigureWords::of(figure);
@@ -287,7 +269,7 @@ fn panel(
         let off = figure.error(site).map(|error| half(error as f64));
         let width = format!("{:.2}rem", units::share(bytes, largest) * BAR);
         let share = Words::of("share", "").and("width", width);
-        let process = if many { one.name() } else { String::new() };
+        let process = if many { name(one) } else { String::new() };
         Part::Card(Card {
             class: format!("leak figure {}", figure.word()),
             row: "row site",
@@ -447,6 +429,7 @@ fn processes(all: &[One<'_>]) -> Table {
 mod tests {
     use super::*;
     use crate::output::sample;
+    use crate::report::model::Process;
 
     fn page(report: &Report) -> String {
         super::page(report).expect("is a profile").page().expect("is rendered")

@@ -22,11 +22,12 @@ use crate::output::calls::look_at;
 use crate::output::document::{Card, Cell, Document, Part, Table, Tile, Words, cells};
 use crate::output::rules::Rule;
 use crate::output::stack::{Stacker, clipped};
+use crate::output::text::report::ended;
 use crate::output::words::fault_stack;
 use crate::output::{sentences, time, units};
-use crate::report::model::{Amount, Error, Growth, Leak, Path, Process, Report, StackId};
+use crate::report::model::{Amount, Check, Error, Growth, Leak, Path, Process, Report, StackId};
 use askama::Template;
-use heapwright_record::debug::{End, Ending, FindingKind, Reach, Role};
+use heapwright_record::debug::{End, FindingKind, Reach, Role};
 use std::io;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -170,7 +171,7 @@ fn facts(report: &Report) -> Vec<String> {
     let mut facts = Vec::new();
     let Some(first) = report.first() else { return facts };
     facts.push(date(first) + " UTC");
-    let lasted = lasted(first);
+    let lasted = first.lasted();
     if lasted != 0 {
         facts.push(sentences::duration(lasted));
     }
@@ -180,7 +181,7 @@ fn facts(report: &Report) -> Vec<String> {
             format!("process {} and {}", first.pid, units::counted(many as u64 - 1, "other"))
         }
     });
-    facts.push(ending(first).to_owned());
+    facts.push(ended(first));
     if !first.options.is_empty() {
         facts.push(first.options.clone());
     }
@@ -191,30 +192,6 @@ fn facts(report: &Report) -> Vec<String> {
 pub(super) fn date(process: &Process) -> String {
     let began = time::rfc3339(UNIX_EPOCH + Duration::from_nanos(process.began));
     began.replace('T', " ").replace('Z', "")
-}
-
-/// The last moment that is known of a process.
-pub(super) fn lasted(process: &Process) -> u64 {
-    let check = process.checks.last().map_or(0, |check| check.ns);
-    check.max(process.samples.last().map_or(0, |sample| sample.ns))
-}
-
-fn ending(process: &Process) -> &'static str {
-    match process.end.map(|end| end.ending) {
-        None => "killed or still running",
-        Some(Ending::Exit) => "exited",
-        Some(Ending::Abort) => "aborted",
-        Some(Ending::Signal) => "ended by a signal",
-        Some(Ending::Exec) => "became another program",
-        Some(Ending::ForkChild) => "a forked child that became no program",
-        Some(_) => "ended in an unknown way",
-    }
-}
-
-/// Whether a leak check was finished.
-fn was_checked(report: &Report) -> bool {
-    let mut checks = report.processes.iter().flat_map(|process| &process.checks);
-    checks.any(|check| check.occasion.follows() && check.took_ns.is_some())
 }
 
 fn verdict(report: &Report) -> Words {
@@ -241,7 +218,10 @@ fn verdict(report: &Report) -> Words {
     if !parts.is_empty() {
         return Words::of("warn", format!("No errors, but {}", parts.join(" and ")));
     }
-    Words::of("good", if was_checked(report) { "No errors, nothing lost" } else { "No errors" })
+    Words::of(
+        "good",
+        if report.checks().any(Check::is_whole) { "No errors, nothing lost" } else { "No errors" },
+    )
 }
 
 fn tiles(report: &Report) -> Vec<Tile> {
@@ -257,7 +237,7 @@ fn tiles(report: &Report) -> Vec<Tile> {
             String::new()
         },
     }];
-    let checked = was_checked(report);
+    let checked = report.checks().any(Check::is_whole);
     let indirect = report.total(Reach::Indirect);
     for (reach, label, class) in [
         (Reach::Definite, "definitely lost", "bad"),
@@ -533,7 +513,7 @@ fn processes(report: &Report) -> Table {
             process.parent.to_string(),
             Cell::Code(clipped(sentences::command(process))),
             date(process),
-            ending(process),
+            ended(process),
             end(|end| units::count(end.allocations)),
             end(|end| units::bytes(end.peak_live_bytes)),
         ];

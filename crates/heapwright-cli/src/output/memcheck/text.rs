@@ -17,7 +17,7 @@ use super::{Entry, INTERPOSER, Paths, Style, errors, grouped, leaks, shown};
 use crate::output::calls::Call;
 use crate::output::sentences;
 use crate::output::words::printable_text;
-use crate::report::model::{Amount, Check, Report, StackId, Suppressed};
+use crate::report::model::{Amount, Report, StackId, Suppressed};
 use heapwright_record::debug::{End, Reach};
 use std::fmt::Write as _;
 use std::io;
@@ -142,10 +142,10 @@ fn path(source: &str, paths: &Paths) -> String {
 fn heap_summary(text: &mut String, report: &Report) {
     let ends = || report.processes.iter().filter_map(|process| process.end);
     let sum = |of: fn(&End) -> u64| ends().fold(0_u64, |sum, end| sum.saturating_add(of(&end)));
-    let checks = report.processes.iter().filter_map(|process| {
-        let is_whole = |check: &&Check| check.occasion.follows() && check.took_ns.is_some();
-        process.checks.iter().rfind(is_whole)
-    });
+    let checks = report
+        .processes
+        .iter()
+        .filter_map(|process| process.checks.iter().rfind(|check| check.is_whole()));
     let mut live: Option<Amount> = None;
     checks.for_each(|check| *live.get_or_insert_default() += check.live);
     text.push_str("HEAP SUMMARY:\n");

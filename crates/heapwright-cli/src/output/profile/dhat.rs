@@ -14,7 +14,7 @@
 use crate::output::calls::calls;
 use crate::output::held::held;
 use crate::output::sentences;
-use crate::report::model::{Amount, Report};
+use crate::report::model::{Amount, Process, Report};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -76,10 +76,6 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
         sum.blocks += held.amount.blocks;
     }
     let point = |(fs, amount): (_, Amount)| Point { tb: amount.bytes, tbk: amount.blocks, fs };
-    let ends = |process: &crate::report::model::Process| {
-        let check = process.checks.last().map_or(0, |check| check.ns);
-        check.max(process.samples.last().map_or(0, |sample| sample.ns))
-    };
     let object = Object {
         version: 2,
         mode: "heapwright-held",
@@ -94,7 +90,7 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
         tuth: 0,
         cmd: report.first().map(sentences::command).unwrap_or_default(),
         pid: report.first().map_or(0, |process| process.pid),
-        te: report.processes.iter().map(ends).max().unwrap_or(0) / 1000,
+        te: report.processes.iter().map(Process::lasted).max().unwrap_or(0) / 1000,
         pps: points.into_iter().map(point).collect(),
         ftbl: table,
     };

@@ -96,8 +96,7 @@ fn profile(report: &Report) -> Vec<u8> {
     }
     let default = tables.text(space);
     out.number(14, default);
-    let profiles = report.processes.iter().flat_map(|process| &process.checks);
-    if let Some(profile) = profiles.filter_map(|check| check.profile.as_ref()).next() {
+    if let Some(profile) = report.checks().find_map(|check| check.profile.as_ref()) {
         out.message(11, &tables.value_type("space", "bytes"));
         out.number(12, profile.period);
     }

@@ -20,30 +20,21 @@
 use super::report::stack;
 use crate::output::sentences::{self, FigureWords, duration};
 use crate::output::{Look, units};
-use crate::report::model::{Amount, Check, Figure, Process, Profile, Report, Sampled};
+use crate::report::model::{Amount, Check, Figure, Profile, Profiled, Report, Sampled};
 use std::fmt::Write;
 
 const THREADS: usize = 10;
 
 /// The last profile of each process that has one, those that allocated most first.
 pub(super) fn write(out: &mut String, report: &Report, look: Look) {
-    let mut profiles: Vec<_> = report
-        .processes
-        .iter()
-        .filter_map(|process| {
-            let (check, profile) = process.last_profile()?;
-            Some((process, check, profile))
-        })
-        .collect();
+    let mut profiles = report.profiles();
     let all = profiles.len();
-    profiles.retain(|(_, _, profile)| !profile.sites.is_empty());
-    let allocated = |profile: &Profile| profile.total(|site| site.allocated).bytes;
-    profiles.sort_by_key(|(_, _, profile)| std::cmp::Reverse(allocated(profile)));
-    for (number, (process, check, profile)) in profiles.iter().enumerate() {
+    profiles.retain(|one| !one.profile.sites.is_empty());
+    for (number, one) in profiles.iter().enumerate() {
         if number > 0 {
             out.push('\n');
         }
-        write_one(out, report, process, check, profile, look);
+        write_one(out, report, one, look);
     }
     if let Some(rest @ 1..) = all.checked_sub(profiles.len()) {
         let first = report.first().map_or(0, |first| first.pid);
@@ -56,14 +47,8 @@ pub(super) fn write(out: &mut String, report: &Report, look: Look) {
     }
 }
 
-fn write_one(
-    out: &mut String,
-    report: &Report,
-    process: &Process,
-    check: &Check,
-    profile: &Profile,
-    look: Look,
-) {
+fn write_one(out: &mut String, report: &Report, one: &Profiled<'_>, look: Look) {
+    let Profiled { process, check, profile } = one;
     let pid = process.pid;
     let mut say = |text: &str| {
         let _ = writeln!(out, "=={pid}== {text}");

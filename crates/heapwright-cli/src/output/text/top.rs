@@ -305,8 +305,7 @@ const CALLS: usize = 4;
 /// A process's heap profile in some lines, the first one a heading: the sites that hold most, each with its innermost
 /// calls.
 pub(crate) fn sites(report: &Report) -> Vec<String> {
-    let checks = report.processes.iter().flat_map(|process| &process.checks);
-    let Some(profile) = checks.rev().find_map(|check| check.profile.as_ref()) else {
+    let Some(profile) = report.checks().rev().find_map(|check| check.profile.as_ref()) else {
         return vec!["nothing was sampled yet".to_owned()];
     };
     let live = profile.total(|site| site.live);
