@@ -322,7 +322,10 @@ fn retainers(summary: &Summary, page: bool) -> Vec<Part> {
             way.unwrap_or_default()
         )
     };
-    listed("largest retainers", summary.retainers.iter().map(line).collect())
+    let mut parts = listed("largest retainers", summary.retainers.iter().map(line).collect());
+    // On a page it is the section's title.
+    parts.drain(..usize::from(page));
+    parts
 }
 
 /// `Table 0x7f0000010000`.

@@ -30,6 +30,7 @@ struct Scatter {
     dots: Vec<ScatterDot>,
 }
 
+#[derive(Default)]
 struct ScatterDot {
     class: &'static str,
     name: String,
@@ -328,16 +329,10 @@ mod tests {
         let dot = |name: &str, x: f64, y: f64| ScatterDot {
             class: "peer",
             name: name.to_owned(),
-            title: String::new(),
-            x: String::new(),
-            y: String::new(),
-            left: String::new(),
-            right: String::new(),
-            top: String::new(),
-            bottom: String::new(),
             label_x: place(x),
             label_y: place(y),
             label_anchor: "start",
+            ..ScatterDot::default()
         };
         let mut dots =
             [dot("jemalloc", 100.0, 50.0), dot("mimalloc", 110.0, 53.0), dot("far", 300.0, 52.0)];
