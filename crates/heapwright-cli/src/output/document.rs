@@ -1,12 +1,12 @@
 //! The document model: what a report says, apart from how that looks.
 //!
 //! ```text
-//! Document   kind, title, verdict, facts, tiles, sections        text: the sections; page: all of it
-//! Section    id, title, count, parts                             h2, and an entry of the page's menu
-//! Part       Text, Heading, List, Fields                         lines; paragraphs and lists
-//!            Table                                               see `table`
-//!            Card, Group, Stack, Heads, Drawing                  of pages only
-//! Words      runs of text, each with an element or a class       <code>..</code> <span class="place">..
+//! Document   kind, title, verdict, facts, tiles, sections     text: the sections; page: all of it
+//! Section    id, title, count, parts                          h2, and an entry of the page's menu
+//! Part       Text, Heading, List, Fields                      lines; paragraphs and lists
+//!            Table, Bars                                      both; bars are drawn on screens
+//!            Card, Group, Stack, Legend, Heads, Drawing       of pages only
+//! Words      runs of text, each with an element or a class    <code>..</code> <span class=..
 //! ```
 //!
 //! A text's class says what it is for: `lead`, `left`, `none`, `help`. A drawing is markup that a
@@ -61,8 +61,8 @@ pub(crate) enum Part {
     Text(Words),
     Heading(Words),
     List(&'static str, Vec<Words>),
-    /// Labels and what there is to be said of each; on a screen behind this indentation, and a label
-    /// takes so many letters.
+    /// Labels and what there is to be said of each. On a screen they have this indentation, and a
+    /// label takes so many letters.
     Fields(&'static str, usize, Vec<(String, String)>),
     /// Names, figures, shares and bars; names and figures take so many letters, with a gap between.
     Bars([usize; 2], &'static str, Vec<Bar>),

@@ -1,5 +1,5 @@
-//! What a report found, in one shape: errors, groups of blocks and growth, for the formats that list
-//! findings (SARIF, JUnit, lines of compilers, cargo's tests).
+//! What a report found, in one shape: errors, groups of blocks and growth. The formats that list
+//! findings are made of it: SARIF, JUnit, lines of compilers, cargo's tests.
 
 use super::rules::Rule;
 use super::sentences;

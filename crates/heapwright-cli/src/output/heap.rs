@@ -1,4 +1,4 @@
-//! A heap dump, on a screen. Bytes are whole numbers, so that they can be added up.
+//! A heap dump, on a screen and as a page. Bytes are whole numbers, so that they can be added up.
 //!
 //! ```text
 //! heapwright heap: app.heap: 1,204 objects, 77,056 bytes; layout fine, process 4242
@@ -16,6 +16,8 @@
 //!   70,400 bytes (91.4 %)  Table 0x7f0000010000, 64 bytes
 //!       root handle #3 -> Table 0x7f0000010000 -> Array ...
 //! ```
+//!
+//! A page shows the same, and the pages of the heap as a picture ([`pages`]).
 
 use super::document::{Cell, Document, Part, Table, Words, cells};
 use super::html::{left, pages};

@@ -1,29 +1,29 @@
 //! All formatting, apart from the subcommands.
 //!
 //! ```text
-//! run        what a run is made from (data)      answer   the same for the doctor
-//! render     a report (of `report::model`) in one of its formats
-//! words      sentences and suppressions that reports share
-//! text/      for people            json/   for machines, fields documented there
-//! html/      for people, with plots         race    words shared by both
-//! heap       a heap dump, as text and as a page
-//! profile/   what is held, for profilers   sarif   for code scanning
-//! junit      for CI systems                 gcc     lines that editors jump by
-//! memcheck/  for what reads valgrind's text or XML      xml   text in XML
-//! format     what most things can be reported as
-//! file       files to write to              time    dates
-//! calls      stacks as calls                held    what is held, stack by stack
-//! found      what was found, in one shape
-//! rules      what there is to find          sentences   about what was found
-//! prometheus metrics of processes that run
-//! bars       bar charts            units   bytes, counts, durations
-//! document   the model of a report: sections, paragraphs, lists, cards; table, stack  its parts
-//! timeline   collections, for Chrome and Perfetto
-//! look       what the terminal can show    recorded   a trace in a line
+//! document   the model of a report: sections of paragraphs, lists, tables, bars, cards, drawings;
+//!            as text and as a page
+//! table, stack, bars   its parts            units, time   bytes, counts, durations, dates
+//!
+//! text/      reports for people             html/      pages, with plots
+//! heap       a heap dump, as both           race       words of a race, for both
+//! json/      for machines, fields documented there
+//! found      what was found, in one shape, for
+//! sarif      code scanning                  junit      CI systems
+//! gcc        lines that editors jump by     memcheck/  what reads valgrind's text or XML
+//! profile/   what is held, for profilers    held       that, stack by stack
+//! prometheus metrics of processes           timeline   collections, for Chrome and Perfetto
+//!
+//! rules      what there is to find          sentences  about what was found
+//! words      names, suppressions            calls      stacks as calls
+//! render     a report in one of its formats
+//! run, answer          what a run, and the doctor's answer, are made from
+//! format, file, look   which formats there are; files to write to; what a terminal can show
 //! ```
 //!
-//! Formatters are functions from data and a [`Look`] to text: they print
-//! nothing themselves, so that the tests can hold them to golden strings.
+//! Formatters are functions from data and a [`Look`] to text. They print nothing themselves, so that
+//! tests can hold them to golden files: `golden/` of this package. `HEAPWRIGHT_BLESS=1 cargo test`
+//! writes these anew.
 
 mod answer;
 mod bars;

@@ -85,83 +85,79 @@ pub(crate) fn report() -> Report {
     }
 }
 
-struct Maker {
-    stacks: Stacks,
-    address: u64,
-}
+const HEAPWRIGHT: &str = "/usr/lib/libheapwright.so";
+const VEC: &str = "/usr/include/c++/12/bits/stl_vector.h";
+const ALLOC: &str = "/rustc/01f6ddf/library/alloc/src/alloc.rs";
+const CLONE: &str = "/rustc/01f6ddf/library/alloc/src/vec.rs";
 
-impl Maker {
-    /// Of a file, with functions as `name`, `source`, `line`; no source: not known.
-    fn frame(&mut self, path: &str, functions: &[(&str, &str, u32)]) -> u32 {
-        self.address += 0x1234;
+/// Files of code, and the functions there as name, source below the folder or anywhere, and line.
+#[rustfmt::skip]
+const FRAMES: [(&str, &[(&str, &str, u32)]); 15] = [
+    (HEAPWRIGHT, &[("malloc", "", 0)]),
+    (HEAPWRIGHT, &[("operator new(unsigned long)", "", 0)]),
+    (HEAPWRIGHT, &[("free", "", 0)]),
+    (PROGRAM, &[("main", "src/main.cc", 41)]),
+    (LIBC, &[]),
+    ("", &[]),
+    (PROGRAM, &[("std::vector<Entry>::push_back", VEC, 1281),
+                ("Cache::insert(Key<std::string>)", "src/cache.cc", 88)]),
+    (PROGRAM, &[("alloc::alloc::alloc", ALLOC, 95),
+                ("<alloc::vec::Vec<u8> as Clone>::clone", CLONE, 7),
+                ("shop_index::Index::load::{closure#0}", "index/src/lib.rs", 7)]),
+    (PROGRAM, &[(NASTY, "a b/<i>#1.c", 5)]),
+    (PROGRAM, &[("Server::serve", "src/server.cc", 210)]),
+    (PROGRAM, &[("Session::open", "src/session.cc", 33)]),
+    (PROGRAM, &[("Session::close", "src/session.cc", 57)]),
+    (PROGRAM, &[("Session::log", "src/session.cc", 71)]),
+    (PROGRAM, &[("header_new", "src/header.c", 12)]),
+    (PROGRAM, &[("header_fill", "src/header.c", 29)]),
+];
+
+/// The frames of each stack, innermost first: CACHE to FILL.
+const STACKS: [&[u32]; 9] = [
+    &[1, 6, 3, 4, 5],
+    &[0, 7, 3, 4],
+    &[0, 8, 3, 4],
+    &[0, 5],
+    &[0, 10, 9, 3, 4],
+    &[2, 11, 9, 3, 4],
+    &[12, 9, 3, 4],
+    &[0, 13, 9, 3, 4],
+    &[2, 14, 9, 3, 4],
+];
+
+fn stacks() -> Stacks {
+    let function = |&(name, source, line): &(&str, &str, u32)| Function {
+        name: Some(name.into()),
+        source: (!source.is_empty()).then(|| match source.starts_with('/') {
+            true => source.to_owned(),
+            false => format!("{FOLDER}/{source}"),
+        }),
+        line: Some(line).filter(|line| *line != 0),
+        column: Some(9).filter(|_| line == 71),
+        symbol: None,
+    };
+    let mut stacks = Stacks::default();
+    let mut address = 0;
+    for (path, functions) in FRAMES {
+        if path.is_empty() {
+            stacks.frames.push(Frame { address: 0x99, ..Frame::default() });
+            continue;
+        }
+        address += 0x1234;
         let (bias, build_id) = match path {
             LIBC => (0x7f00_0000_0000, vec![0xc1, 0xbc]),
             _ => (0x5500_0000_0000, vec![0xab, 0xcd, 0xef]),
         };
-        let functions = functions.iter().map(|&(name, source, line)| Function {
-            name: Some(name.into()),
-            source: Some(source).filter(|source| !source.is_empty()).map(Into::into),
-            line: Some(line).filter(|line| *line != 0),
-            column: Some(9).filter(|_| line == 71),
-            symbol: None,
+        let offset = if path == LIBC { 0x2724a } else { address };
+        stacks.frames.push(Frame {
+            address: bias + address,
+            place: Some(Place { path: path.into(), offset, build_id }),
+            functions: functions.iter().map(function).collect(),
         });
-        self.stacks.frames.push(Frame {
-            address: bias + self.address,
-            place: Some(Place { path: path.into(), offset: self.address, build_id }),
-            functions: functions.collect(),
-        });
-        self.stacks.frames.len() as u32 - 1
     }
-
-    fn stack(&mut self, frames: &[u32]) -> StackId {
-        self.stacks.stacks.push(frames.into());
-        StackId(self.stacks.stacks.len() as u32 - 1)
-    }
-}
-
-fn stacks() -> Stacks {
-    let mut make = Maker { stacks: Stacks::default(), address: 0 };
-    let heapwright = "/usr/lib/libheapwright.so";
-    let malloc = make.frame(heapwright, &[("malloc", "", 0)]);
-    let new = make.frame(heapwright, &[("operator new(unsigned long)", "", 0)]);
-    let free = make.frame(heapwright, &[("free", "", 0)]);
-    let main = make.frame(PROGRAM, &[("main", "/home/ada/shop/src/main.cc", 41)]);
-    let start = make.frame(LIBC, &[]);
-    make.stacks.frames[start as usize].place.as_mut().expect("has one").offset = 0x2724a;
-    make.stacks.frames.push(Frame { address: 0x99, ..Frame::default() });
-    let nowhere = make.stacks.frames.len() as u32 - 1;
-    let push = make.frame(
-        PROGRAM,
-        &[
-            ("std::vector<Entry>::push_back", "/usr/include/c++/12/bits/stl_vector.h", 1281),
-            ("Cache::insert(Key<std::string>)", "/home/ada/shop/src/cache.cc", 88),
-        ],
-    );
-    make.stack(&[new, push, main, start, nowhere]);
-    let rust = make.frame(
-        PROGRAM,
-        &[
-            ("alloc::alloc::alloc", "/rustc/01f6ddf/library/alloc/src/alloc.rs", 95),
-            ("<alloc::vec::Vec<u8> as Clone>::clone", "/rustc/01f6ddf/library/alloc/src/vec.rs", 7),
-            ("shop_index::Index::load::{closure#0}", "/home/ada/shop/index/src/lib.rs", 7),
-        ],
-    );
-    make.stack(&[malloc, rust, main, start]);
-    let nasty = make.frame(PROGRAM, &[(NASTY, "/home/ada/shop/a b/<i>#1.c", 5)]);
-    make.stack(&[malloc, nasty, main, start]);
-    make.stack(&[malloc, nowhere]);
-    let serve = make.frame(PROGRAM, &[("Server::serve", "/home/ada/shop/src/server.cc", 210)]);
-    let open = make.frame(PROGRAM, &[("Session::open", "/home/ada/shop/src/session.cc", 33)]);
-    let close = make.frame(PROGRAM, &[("Session::close", "/home/ada/shop/src/session.cc", 57)]);
-    let log = make.frame(PROGRAM, &[("Session::log", "/home/ada/shop/src/session.cc", 71)]);
-    make.stack(&[malloc, open, serve, main, start]);
-    make.stack(&[free, close, serve, main, start]);
-    make.stack(&[log, serve, main, start]);
-    let buffer = make.frame(PROGRAM, &[("header_new", "/home/ada/shop/src/header.c", 12)]);
-    let fill = make.frame(PROGRAM, &[("header_fill", "/home/ada/shop/src/header.c", 29)]);
-    make.stack(&[malloc, buffer, serve, main, start]);
-    make.stack(&[free, fill, serve, main, start]);
-    make.stacks
+    stacks.stacks.extend(STACKS.map(Box::from));
+    stacks
 }
 
 /// Three lines of sources that nobody wrote.

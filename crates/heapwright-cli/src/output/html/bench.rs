@@ -1,8 +1,8 @@
 //! The page of a race: a headline, means as a scatter and in tables, the figures of each program,
 //! and how to repeat it.
 //!
-//! This module decides what is said and where the dots go. Only heapwright has a colour: every other
-//! allocator is what it is compared with.
+//! This module decides what is said and where the dots go. Only heapwright has a colour: it is
+//! compared with every other allocator.
 
 use super::scale::{Mark, Scale, place};
 use crate::bench::allocators::{HEAPWRIGHT, OPTION_SET};
@@ -15,10 +15,10 @@ use crate::output::{race, units};
 use askama::Template;
 
 /// What is said of the way in which it was measured.
-const METHOD: &str = "Every allocator is preloaded into the same program. In each round each program \
-    runs once under every one of them, in turning order; ratios are formed round by round. Times are \
-    medians, +- is half the quartiles' distance. Peak RSS is that of the largest process, as the \
-    kernel counts it; every program is started by a parent of a few pages, so that it is the \
+const METHOD: &str = "Every allocator is preloaded into the same program. In each round each \
+    program runs once under every one of them, in turning order; ratios are formed round by round. \
+    Times are medians, +- is half the quartiles' distance. Peak RSS is that of the largest process, \
+    as the kernel counts it; every program is started by a parent of a few pages, so that it is the \
     program's own.";
 
 /// Time against memory: a dot an allocator.
@@ -87,8 +87,8 @@ pub(crate) fn document(results: &Results) -> Document {
         document.add("failures", "What went wrong", vec![Part::Fields("", 0, failures)]);
     }
     let lead = format!(
-        "Medians, and ratios to {baseline} with their 95 % intervals; bars are of the slowest and of \
-         the largest."
+        "Medians, and ratios to {baseline} with their 95 % intervals; bars are of the slowest and \
+         of the largest."
     );
     let mut programs = vec![Part::text_of("lead", lead)];
     programs.extend(results.programs.iter().flat_map(|program| card(results, program)));

@@ -105,8 +105,8 @@ pub(super) fn page(report: &Report) -> Option<Document> {
         "left",
         format!(
             "All figures are estimates from a random sample of blocks, one per {period} allocated, \
-             on average. In 95 of 100 cases the truth lies within ±; of few samples ± is large, and \
-             says less."
+             on average. In 95 of 100 cases the truth lies within ±; of few samples ± is large, \
+             and says less."
         ),
     ));
     page.add("run", "The run", run);

@@ -6,16 +6,16 @@
 //! classes   [{size, used_bytes, free_bytes}]    resident bytes of slabs; those that have none are left out
 //! others    [{name, bytes}]    what is mapped beside the heap, the largest first
 //! huge_page_bytes    number    of the heap
-//! profile   object|null    of a process that is sampled: what `explain` says of its heap profile (below)
+//! profile   object|null    of a process that is sampled: what its heap profile says (below)
 //!
 //! of the record of a heap profile, when it was written:
 //! format, pid, after_seconds                     numbers
 //! resident_bytes                                 number|null    null: the record does not say it
 //! live_bytes, live_error, allocated_bytes, temporary_bytes, peak_bytes, peak_seconds, period
-//! earlier_seconds                                number|null    the moment that growth is counted from
-//! live, kept, mixed, grown, temporary            [SITE]         the largest first; see docs/live.md
-//! SITE      {function, place, live_bytes, live_error, samples, youngest_seconds, oldest_seconds, growth_bytes: number|null,
-//!            growth_error: number|null, temporary_bytes, allocated_bytes}
+//! earlier_seconds                         number|null    the moment that growth is counted from
+//! live, kept, mixed, grown, temporary     [SITE]         the largest first; see docs/live.md
+//! SITE      {function, place, live_bytes, live_error, samples, youngest_seconds, oldest_seconds,
+//!            growth_bytes, growth_error: number|null, temporary_bytes, allocated_bytes}
 //! ```
 //!
 //! Ages are those of the youngest and the oldest live sample.

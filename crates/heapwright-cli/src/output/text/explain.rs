@@ -56,8 +56,8 @@ pub(crate) fn report(
     if mappings.huge > 0 {
         let huge = units::bytes(mappings.huge);
         let text = format!(
-            "\n{huge} of the heap are in huge pages: with huge_pages=never what is free in them could \
-             go back page by page, at the price of more page faults"
+            "\n{huge} of the heap are in huge pages: with huge_pages=never what is free in them \
+             could go back page by page, at the price of more page faults"
         );
         out.push(Part::text_of("", text));
     }
