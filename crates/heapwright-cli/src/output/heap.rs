@@ -22,7 +22,7 @@
 use super::document::{Cell, Document, Part, Table, Words, cells};
 use super::html::{left, pages};
 use super::table::clipped;
-use super::{time, units};
+use super::units;
 use crate::heap::{Asked, Line, OfType, PageRow, Path, Retainer, RootLine, Summary};
 use heapwright_record::heap::PageState;
 use std::time::{Duration, UNIX_EPOCH};
@@ -47,7 +47,7 @@ pub(crate) fn document(summary: &Summary, name: &str, most: usize, page: bool) -
         let notes = summary.notes.iter().map(|note| Words::from(note.as_str())).collect();
         head.extend((!summary.notes.is_empty()).then_some(Part::List("notes", notes)));
         if summary.heap.time != 0 {
-            let when = time::rfc3339(UNIX_EPOCH + Duration::from_nanos(summary.heap.time));
+            let when = units::rfc3339(UNIX_EPOCH + Duration::from_nanos(summary.heap.time));
             document.facts.insert(0, when.replace('T', " ").replace('Z', " UTC"));
         }
     } else {

@@ -3,7 +3,7 @@
 //! ```text
 //! document   the model of a report: sections of paragraphs, lists, tables, bars, cards, drawings;
 //!            as text and as a page
-//! table, stack, bars   its parts            units, time   bytes, counts, durations, dates
+//! table, stack, bars   its parts            units      bytes, counts, durations, dates
 //!
 //! text/      reports for people             html/      pages, with plots
 //! heap       a heap dump, as both           race       words of a race, for both
@@ -16,9 +16,9 @@
 //!
 //! rules      what there is to find          sentences  about what was found
 //! words      names, suppressions            calls      stacks as calls
-//! render     a report in one of its formats
+//! render     the formats, and a report in one of its
 //! run, answer          what a run, and the doctor's answer, are made from
-//! format, file, look   which formats there are; files to write to; what a terminal can show
+//! file, look           files to write to; what a terminal can show
 //! ```
 //!
 //! Formatters are functions from data and a [`Look`] to text. They print nothing themselves, so that
@@ -30,7 +30,6 @@ mod bars;
 mod calls;
 mod document;
 mod file;
-mod format;
 pub(crate) mod found;
 mod gcc;
 pub(crate) mod heap;
@@ -43,7 +42,6 @@ pub(crate) mod memcheck;
 pub(crate) mod profile;
 pub(crate) mod prometheus;
 mod race;
-mod recorded;
 mod render;
 mod rules;
 mod run;
@@ -54,7 +52,6 @@ mod sentences;
 mod stack;
 mod table;
 pub(crate) mod text;
-mod time;
 mod timeline;
 mod units;
 mod words;
@@ -62,13 +59,12 @@ mod xml;
 
 pub(crate) use answer::{Answer, Trial};
 pub(crate) use file::{emptied, open, open_own, replace};
-pub(crate) use format::{Plain, WithMetrics, WithPage};
 pub(crate) use look::Look;
-pub(crate) use recorded::recorded;
-pub(crate) use render::{Format, render, render_to};
+pub(crate) use render::{Format, Plain, WithMetrics, WithPage, render, render_to};
 pub(crate) use run::Run;
-pub(crate) use time::rfc3339;
+pub(crate) use sentences::recorded;
 pub(crate) use timeline::{chrome, save_chrome};
+pub(crate) use units::rfc3339;
 pub(crate) use words::{fault_stack, frame, printable, printable_text, sentence};
 
 use std::fs::File;

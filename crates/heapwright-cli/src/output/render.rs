@@ -1,4 +1,4 @@
-//! A report in one of its formats.
+//! The formats that subcommands offer, and a report in one of its.
 
 use super::profile::{dhat, flamegraph, folded, pprof};
 use super::{Look, emptied, gcc, html, json, junit, memcheck, sarif, text};
@@ -34,6 +34,40 @@ pub(crate) enum Format {
     Pprof,
     /// Live blocks and bytes by stack, for the viewer of valgrind's DHAT
     Dhat,
+}
+
+/// What everything can be reported as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Plain {
+    /// For people
+    #[default]
+    Text,
+    /// Everything, as one JSON object
+    Json,
+}
+
+/// What can be reported as a page, too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum WithPage {
+    /// For people
+    #[default]
+    Text,
+    /// Everything, as one JSON object
+    Json,
+    /// A page with pictures, complete in itself, for a browser
+    Html,
+}
+
+/// What running processes can be reported as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum WithMetrics {
+    /// For people
+    #[default]
+    Text,
+    /// Everything, as one JSON object
+    Json,
+    /// Metrics, in Prometheus's text format
+    Prometheus,
 }
 
 impl Format {

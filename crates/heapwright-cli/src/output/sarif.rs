@@ -31,7 +31,6 @@ use super::calls::{Call, calls, first_look};
 use super::found::{self, Found};
 use super::rules::Rule;
 use super::sentences;
-use super::time::rfc3339;
 use super::units;
 use crate::report::model::{Check, Error, Process, Report, StackId, Stacks};
 use heapwright_record::debug::Reach;
@@ -114,7 +113,7 @@ fn invocation(process: &Process, notifications: Vec<Value>) -> Value {
         "commandLine": sentences::command(process),
         "arguments": process.command.get(1..).unwrap_or_default(),
         "processId": process.pid,
-        "startTimeUtc": rfc3339(UNIX_EPOCH + Duration::from_nanos(process.began)),
+        "startTimeUtc": units::rfc3339(UNIX_EPOCH + Duration::from_nanos(process.began)),
         // Of heapwright, which did what it was asked for.
         "executionSuccessful": true,
         "toolExecutionNotifications": some(notifications),

@@ -2,6 +2,7 @@
 
 use super::{units, words};
 use crate::report::model::{Amount, Error, Figure, Growth, Happened, Leak, Path, Process};
+use crate::trace::Facts;
 use heapwright_record::debug::{Finding, Occasion, Reach, Root};
 use std::fmt::Write;
 use std::time::Duration;
@@ -164,6 +165,22 @@ fn again(times: u64, processes: usize) -> String {
     line
 }
 
+/// What a trace holds: `2 threads, 1,200 operations, peak live 2.0 MiB, 1.9 % of frees on another thread`.
+pub(crate) fn recorded(facts: &Facts) -> String {
+    let mut text = format!(
+        "{}, {}, peak live {} in {}",
+        units::counted(facts.threads, "thread"),
+        units::counted(facts.operations, "operation"),
+        units::bytes(facts.peak_live_bytes),
+        units::counted(facts.peak_live_blocks, "block"),
+    );
+    if facts.threads > 1 {
+        let share = units::percent(facts.cross_thread_frees, facts.frees);
+        text.push_str(&format!(", {share} of frees on another thread"));
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,5 +197,25 @@ mod tests {
         assert_eq!(quoted(&words), r"--rounds=5 'it'\''s' ''");
         let bare = Process { exe: "/bin/x".into(), ..Process::default() };
         assert_eq!(command(&bare), "/bin/x");
+    }
+
+    #[test]
+    fn a_line_says_what_matters() {
+        let mut facts = Facts {
+            threads: 1,
+            operations: 1200,
+            frees: 1000,
+            cross_thread_frees: 19,
+            peak_live_bytes: 2 << 20,
+            peak_live_blocks: 1,
+            ..Facts::default()
+        };
+        assert_eq!(recorded(&facts), "1 thread, 1,200 operations, peak live 2.0 MiB in 1 block");
+        facts.threads = 2;
+        assert_eq!(
+            recorded(&facts),
+            "2 threads, 1,200 operations, peak live 2.0 MiB in 1 block, 1.9 % of frees on another \
+             thread"
+        );
     }
 }

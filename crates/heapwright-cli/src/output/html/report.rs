@@ -24,7 +24,7 @@ use crate::output::rules::Rule;
 use crate::output::stack::{Stacker, clipped};
 use crate::output::text::report::ended;
 use crate::output::words::fault_stack;
-use crate::output::{sentences, time, units};
+use crate::output::{sentences, units};
 use crate::report::model::{Amount, Check, Error, Growth, Leak, Path, Process, Report, StackId};
 use askama::Template;
 use heapwright_record::debug::{End, FindingKind, Reach, Role};
@@ -190,7 +190,7 @@ fn facts(report: &Report) -> Vec<String> {
 
 /// `2026-01-02 03:04:05`.
 pub(super) fn date(process: &Process) -> String {
-    let began = time::rfc3339(UNIX_EPOCH + Duration::from_nanos(process.began));
+    let began = units::rfc3339(UNIX_EPOCH + Duration::from_nanos(process.began));
     began.replace('T', " ").replace('Z', "")
 }
 
