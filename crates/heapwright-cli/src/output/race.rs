@@ -327,19 +327,10 @@ pub(super) fn field(results: &Results) -> String {
             .collect();
     let command = results.programs.iter().find(|program| program.kind == Kind::Command);
     match command {
-        Some(program) => shortened(&program.stands_for),
+        Some(program) => units::clipped(&program.stands_for, 60),
         None if parts.is_empty() => "the empty program".to_owned(),
         None => parts.join(" and "),
     }
-}
-
-/// A long text's beginning.
-pub(super) fn shortened(text: &str) -> String {
-    const LONGEST: usize = 60;
-    if text.chars().count() <= LONGEST {
-        return text.to_owned();
-    }
-    text.chars().take(LONGEST - 3).chain("...".chars()).collect()
 }
 
 /// How often: `15 rounds`, or what became of them.

@@ -9,7 +9,7 @@
 //!
 //! On a screen a column is as wide as its widest cell.
 
-use super::Look;
+use super::{Look, units};
 use askama::Template;
 use askama::filters::HtmlSafe;
 
@@ -159,10 +159,7 @@ impl Table {
 
 /// A name that fits into a table.
 pub(super) fn clipped(name: &str) -> String {
-    if name.chars().count() <= NAME {
-        return name.to_owned();
-    }
-    name.chars().take(NAME - 3).chain("...".chars()).collect()
+    units::clipped(name, NAME)
 }
 
 #[cfg(test)]

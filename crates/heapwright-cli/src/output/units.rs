@@ -61,6 +61,14 @@ pub(super) fn counted(number: u64, thing: &str) -> String {
     format!("{} {thing}{plural}", count(number))
 }
 
+/// A text's beginning, of so many letters at most.
+pub(super) fn clipped(text: &str, most: usize) -> String {
+    match text.chars().count() <= most {
+        true => text.to_owned(),
+        false => text.chars().take(most - 3).chain("...".chars()).collect(),
+    }
+}
+
 /// A part of a whole in percent, with one digit behind the point.
 pub(super) fn percent(part: u64, whole: u64) -> String {
     format!("{:.1} %", share(part, whole) * 100.0)

@@ -16,9 +16,9 @@
 use super::{Entry, INTERPOSER, Paths, Style, errors, grouped, leaks, shown};
 use crate::output::calls::Call;
 use crate::output::sentences;
-use crate::output::words::printable_text;
+use crate::output::words::{self, printable_text};
 use crate::report::model::{Amount, Report, StackId, Suppressed};
-use heapwright_record::debug::{End, Reach};
+use heapwright_record::debug::End;
 use std::fmt::Write as _;
 use std::io;
 
@@ -52,7 +52,7 @@ pub(crate) fn write(report: &Report, style: &Style, out: &mut dyn io::Write) -> 
             used.name,
             used.file,
             used.line,
-            amount(used.amount)
+            words::as_valgrind(used.amount)
         );
     }
     if !style.quiet {
@@ -78,10 +78,6 @@ fn said(out: &mut dyn io::Write, pid: u32, text: &mut String) -> io::Result<()> 
     let written = text.lines().try_for_each(|line| writeln!(out, "=={pid}== {line}"));
     text.clear();
     written
-}
-
-fn amount(Amount { blocks, bytes }: Amount) -> String {
-    format!("{} bytes in {} blocks", grouped(bytes), grouped(blocks))
 }
 
 fn entry(out: &mut dyn io::Write, report: &Report, style: &Style, entry: &Entry) -> io::Result<()> {
@@ -150,7 +146,7 @@ fn heap_summary(text: &mut String, report: &Report) {
     checks.for_each(|check| *live.get_or_insert_default() += check.live);
     text.push_str("HEAP SUMMARY:\n");
     if let Some(live) = live {
-        let _ = writeln!(text, "    in use at exit: {}", amount(live));
+        let _ = writeln!(text, "    in use at exit: {}", words::as_valgrind(live));
     }
     let _ = writeln!(
         text,
@@ -169,15 +165,7 @@ fn leak_summary(text: &mut String, report: &Report, style: &Style) {
         return;
     }
     text.push_str("LEAK SUMMARY:\n");
-    for (words, total) in [
-        ("   definitely lost", report.total(Reach::Definite)),
-        ("   indirectly lost", report.total(Reach::Indirect)),
-        ("     possibly lost", report.total(Reach::Possible)),
-        ("   still reachable", report.total(Reach::Reachable)),
-        ("        suppressed", report.suppressed.lost),
-    ] {
-        let _ = writeln!(text, "{words}: {}", amount(total));
-    }
+    text.extend(words::leak_sums(report).map(|sum| sum + "\n"));
     if style.has_more {
         text.push_str("Rerun with --leak-check=full to see details of leaked memory\n");
     }

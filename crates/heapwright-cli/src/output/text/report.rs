@@ -433,15 +433,7 @@ fn leak_summary(report: &Report, line: &mut dyn FnMut(&str)) {
         return;
     }
     line("LEAK SUMMARY:");
-    for (words, reach) in [
-        ("   definitely lost", Reach::Definite),
-        ("   indirectly lost", Reach::Indirect),
-        ("     possibly lost", Reach::Possible),
-        ("   still reachable", Reach::Reachable),
-    ] {
-        line(&format!("{words}: {}", as_valgrind(report.total(reach))));
-    }
-    line(&format!("        suppressed: {}", as_valgrind(report.suppressed.lost)));
+    words::leak_sums(report).iter().for_each(|sum| line(sum));
     let silent: u64 = checks.map(|check| u64::from(check.silent)).sum();
     if silent != 0 {
         line(&format!(
@@ -449,10 +441,6 @@ fn leak_summary(report: &Report, line: &mut dyn FnMut(&str)) {
             units::counted(silent, "thread")
         ));
     }
-}
-
-fn as_valgrind(Amount { blocks, bytes }: Amount) -> String {
-    format!("{} bytes in {} blocks", units::count(bytes), units::count(blocks))
 }
 
 /// `40 bytes in 1 block`.
