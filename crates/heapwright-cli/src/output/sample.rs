@@ -90,9 +90,12 @@ const VEC: &str = "/usr/include/c++/12/bits/stl_vector.h";
 const ALLOC: &str = "/rustc/01f6ddf/library/alloc/src/alloc.rs";
 const CLONE: &str = "/rustc/01f6ddf/library/alloc/src/vec.rs";
 
-/// Files of code, and the functions there as name, source below the folder or anywhere, and line.
+/// A function: its name, its source, below the folder or anywhere, and the line.
+type Named = (&'static str, &'static str, u32);
+
+/// Files of code, and the functions there.
 #[rustfmt::skip]
-const FRAMES: [(&str, &[(&str, &str, u32)]); 15] = [
+const FRAMES: [(&str, &[Named]); 15] = [
     (HEAPWRIGHT, &[("malloc", "", 0)]),
     (HEAPWRIGHT, &[("operator new(unsigned long)", "", 0)]),
     (HEAPWRIGHT, &[("free", "", 0)]),
@@ -127,7 +130,7 @@ const STACKS: [&[u32]; 9] = [
 ];
 
 fn stacks() -> Stacks {
-    let function = |&(name, source, line): &(&str, &str, u32)| Function {
+    let function = |&(name, source, line): &Named| Function {
         name: Some(name.into()),
         source: (!source.is_empty()).then(|| match source.starts_with('/') {
             true => source.to_owned(),
