@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Folder, done, heapwright, stderr, stdout, text};
+use common::{Folder, done, golden, heapwright, stderr, stdout, text};
 use heapwright_record::heap::{
     Aside, HEADER, Heap, Object, Page, PageState, Root, RootKind, Writer, kind,
 };
@@ -150,89 +150,46 @@ fn heap(flags: &[&str], dump: &Path) -> Output {
     done(heapwright().arg("heap").args(flags).arg(dump))
 }
 
-#[test]
-fn a_dump_is_summarised_by_type_size_and_path() {
-    let folder = Folder::new();
-    let file = folder.file("app.heap", sample());
-    let output = heap(&[], &file);
-    assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
-    assert_eq!(
-        stdout(&output),
-        "\
-heapwright heap: app.heap: 7 objects, 40,224 bytes; layout fine; process 4242
-  heap     1,064 bytes live, next collection at 4,194,304, after 12 collections
-  pages    in use 131,072, empty 65,536, large 65,536; the runtime's own memory 77
-  roots    1 handle, 1 callback, 1 stack
-  graph    5 references
-  no root  leads to 1 object of 32 bytes: 1 Array
-
-by type       objects           bytes    share        retained    share
-  String            3          40,064   99.6 %          40,064   99.6 %
-  Array             3              96    0.2 %              96    0.2 %
-  Table             1              64    0.2 %             128    0.3 %
-
-by size        objects           bytes    pages  occupancy  empty slots  behind slots         slack
-  32                 5             160        1      0.2 %        2,043             0            10
-  64                 1              64        1      0.1 %        1,023             0             -
-  large              1          40,000        1     61.0 %            0        25,536             -
-  and 1 page empty
-
-largest retainers
-  40,000 bytes (99.4 %)  String 0x7f0000040000, 40,000 bytes
-      root callback #1 -> String 0x7f0000040000
-  128 bytes (0.3 %)  Table 0x7f0000010000, 64 bytes
-      root handle #1 of mutator 1 -> Table 0x7f0000010000
-  64 bytes (0.2 %)  Array 0x7f0000020020, 32 bytes
-      root handle #1 of mutator 1 -> Table 0x7f0000010000 -> Array 0x7f0000020020
-  32 bytes (0.1 %)  String 0x7f0000020040, 32 bytes
-      root handle #1 of mutator 1 -> Table 0x7f0000010000 -> Array 0x7f0000020020 -> String 0x7f0000020040
-  32 bytes (0.1 %)  String 0x7f0000020060, 32 bytes
-      root handle #1 of mutator 1 -> Table 0x7f0000010000 -> String 0x7f0000020060
-  32 bytes (0.1 %)  Array 0x7f00000200a0, 32 bytes
-      root stack #1 of mutator 2 -> Array 0x7f00000200a0
-"
-    );
-    let printed = stdout(&heap(&["--top", "1"], &file));
-    assert!(printed.contains("\n  and 2 more types (--top 0 shows all)\n"), "{printed}");
-    assert_eq!(printed.matches(" -> ").count(), 1, "{printed}");
-    assert_eq!(stdout(&heap(&["--top", "0"], &file)), stdout(&output));
+/// What is printed of a dump with these flags.
+fn printed(flags: &[&str], file: &Path) -> String {
+    let output = heap(flags, file);
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()), "{flags:?}");
+    stdout(&output)
 }
 
 #[test]
-fn one_type_and_one_object_are_shown() {
+fn dumps_are_printed_as_they_were() {
     let folder = Folder::new();
     let file = folder.file("app.heap", sample());
-    let output =
-        heap(&["--type", "Array", "--path", "0x7f0000020043", "--path", "7f0000020080"], &file);
-    assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
-    let printed = stdout(&output);
-    let expected = "
-Array: 3 objects, 96 bytes (0.2 %), retained 96 (0.2 %)
-  no root leads to 1 of them, 32 bytes
-  referred to by Table (1)
-  refer to String (3)
-
-largest retainers
-  64 bytes (0.2 %)  Array 0x7f0000020020, 32 bytes
-      root handle #1 of mutator 1 -> Table 0x7f0000010000 -> Array 0x7f0000020020
-  32 bytes (0.1 %)  Array 0x7f00000200a0, 32 bytes
-      root stack #1 of mutator 2 -> Array 0x7f00000200a0
-
-0x7f0000020043 is at 3 in String 0x7f0000020040, 32 bytes, retains 32
-  root handle #1 of mutator 1
-  -> Table 0x7f0000010000, 64 bytes, retains 128
-  -> Array 0x7f0000020020, 32 bytes, retains 64
-  -> String 0x7f0000020040, 32 bytes, retains 32
-  each of these alone keeps it: Array 0x7f0000020020, Table 0x7f0000010000
-
-Array 0x7f0000020080, 32 bytes, retains 0
-  no root leads to it
-";
-    assert!(printed.ends_with(expected), "{printed}");
+    let (inside, unreachable) = (["--path", "0x7f0000020043"], ["--path", "7f0000020080"]);
+    golden("heap.text", &printed(&[], &file));
+    let flags = [&["--type", "Array"], &inside[..], &unreachable].concat();
+    golden("heap-type.text", &printed(&flags, &file));
+    for format in ["json", "html"] {
+        let flags = [&["--format", format, "--type", "String"], &inside[..]].concat();
+        golden(&format!("heap.{format}"), &printed(&flags, &file));
+    }
+    let some = printed(&["--top", "1"], &file);
+    assert!(some.contains("\n  and 2 more types (--top 0 shows all)\n"), "{some}");
+    assert_eq!(some.matches(" -> ").count(), 1, "{some}");
+    assert_eq!(printed(&["--top", "0"], &file), printed(&[], &file));
     // What is held from two sides, nothing alone keeps.
-    let printed = stdout(&heap(&["--path", "0x7f0000020060"], &file));
-    assert!(printed.ends_with("retains 32\n  no other object alone keeps it\n"), "{printed}");
+    let both = printed(&["--path", "0x7f0000020060"], &file);
+    assert!(both.ends_with("retains 32\n  no other object alone keeps it\n"), "{both}");
 
+    let file = folder.file("app.heap", generations());
+    for format in ["text", "json", "html"] {
+        let flags = ["--format", format, "--path", "0x7f0000020040"];
+        golden(&format!("heap-old.{format}"), &printed(&flags, &file));
+    }
+    let of_type = printed(&["--type", "Table"], &file);
+    assert!(of_type.contains("\n  2 of them are old, 128 bytes\n"), "{of_type}");
+}
+
+#[test]
+fn what_is_not_in_a_dump_is_one_line() {
+    let folder = Folder::new();
+    let file = folder.file("app.heap", sample());
     for (flags, line) in [
         (["--type", "arr"], "there is no type 'arr'; there is Array"),
         (["--type", "Cart"], "there is no type 'Cart'; without --type, all are listed"),
@@ -246,164 +203,18 @@ Array 0x7f0000020080, 32 bytes, retains 0
 }
 
 #[test]
-fn everything_is_in_the_json() {
-    let folder = Folder::new();
-    let file = folder.file("app.heap", sample());
-    let output = heap(&["--format", "json", "--type", "String", "--path", "0x7f0000020040"], &file);
-    assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
-    let object: Value = serde_json::from_str(&stdout(&output)).expect("is JSON");
-    assert_eq!((&object["format"], &object["whole"]), (&json!(1), &json!(true)));
-    assert_eq!(object["heap"]["goal"], json!(4 << 20));
-    assert_eq!(object["heap"]["layout"], json!("fine"));
-    assert_eq!(object["unreachable"], json!({"objects": 1, "bytes": 32}));
-    assert_eq!(object["roots"], json!({"handle": 1, "callback": 1, "stack": 1}));
-    assert_eq!(
-        object["types"][2],
-        json!({"name": "Table", "objects": 1, "bytes": 64, "retained": 128,
-               "unreachable": {"objects": 0, "bytes": 0}, "old": {"objects": 0, "bytes": 0}})
-    );
-    assert_eq!(
-        object["sizes"][0],
-        json!({"slot": 32, "objects": 5, "bytes": 160, "pages": 1, "page_bytes": 65536,
-               "slots": 2048, "taken": 5, "tail": 0, "slack": {"objects": 2, "bytes": 10},
-               "old": 0, "pinned": 0, "moved_in": 0})
-    );
-    assert_eq!(object["pages"][3]["state"], json!("large"));
-    assert_eq!(object["retainers"].as_array().map(Vec::len), Some(3));
-    assert_eq!(
-        object["type"]["from"],
-        json!([{"type": "Array", "references": 3}, {"type": "Table", "references": 1}])
-    );
-    let path = &object["paths"][0];
-    assert_eq!(path["address"], json!("0x7f0000020040"));
-    assert_eq!(path["path"]["root"], json!({"kind": "handle", "number": 1, "mutator": 1}));
-    assert_eq!(path["path"]["steps"][2]["type"], json!("String"));
-    assert_eq!(path["dominators"][1]["type"], json!("Table"));
-}
-
-#[test]
-fn the_page_shows_the_pages() {
+fn a_page_goes_to_a_file_and_the_text_to_the_screen() {
     let folder = Folder::new();
     let file = folder.file("app.heap", sample());
     let page = folder.path("heap.html");
-    let output = heap(&["--format", "html", "-o", text(&page), "--path", "0x7f0000020040"], &file);
-    assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
-    assert!(stdout(&output).starts_with("heapwright heap: app.heap: 7 objects"));
+    let said = printed(&["--format", "html", "-o", text(&page)], &file);
+    assert!(said.starts_with("heapwright heap: app.heap: 7 objects"));
     let page = std::fs::read_to_string(page).expect("was written");
-    for part in [
-        "<title>heapwright heap: app.heap</title>",
-        "<p class=\"verdict\">39.3 KiB in 7 objects<",
-        "<h3>32 B a slot <small>1 page, 0.2 % taken</small></h3>",
-        "<h3>Empty <small>1 page, usable by any pool</small></h3>",
-        "<h3>Large objects <small>1 object, 64.0 KiB</small></h3>",
-        "<title>page 2 at 0x7f0000020000, traced: 5 of 2,048 slots (0.2 %)</title>",
-        "<code>Table</code>",
-        "<li class=\"root\">handle #1 of mutator 1</li>",
-        "<li class=\"this\" title=\"32 B, retains 32 B\">String 0x7f0000020040</li>",
-        "prefers-color-scheme: dark",
-    ] {
-        assert!(page.contains(part), "{part}");
-    }
     assert!(!page.contains("<script") && !page.contains("://"));
     let output = heap(&["--format", "html", "-o", "/nonexistent/page.html"], &file);
     let line =
         "heapwright: cannot write /nonexistent/page.html: No such file or directory (os error 2)\n";
     assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(2), line));
-}
-
-#[test]
-fn generations_and_moves_are_reported() {
-    let folder = Folder::new();
-    let file = folder.file("app.heap", generations());
-    let output = heap(&["--path", "0x7f0000020040"], &file);
-    assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
-    assert_eq!(
-        stdout(&output),
-        "\
-heapwright heap: app.heap: 4 objects, 256 bytes; layout fine; process 4242
-  heap     1,064 bytes live, next collection at 4,194,304, after 12 collections
-  pages    in use 131,072, empty 65,536, large 65,536; the runtime's own memory 77
-  old      640 bytes (60.2 %); 9 of the collections were minor
-  moved    1,234 objects of 56,789 bytes, by 2 compactions; pages: 12 evacuated, 3 kept
-  pinned   1 page, by 3 pins
-  roots    2 handle
-  graph    2 references
-
-by type      objects           bytes    share        retained    share          old
-  Table            4             256  100.0 %             256  100.0 %            2
-
-by size        objects           bytes    pages  occupancy  empty slots  behind slots         slack          old pinned pages     moved in
-  64                 4             256        3      0.1 %        3,068             0             -            2            1        1,001
-
-largest retainers
-  192 bytes (75.0 %)  Table 0x7f0000010000, 64 bytes
-      root handle #1 -> Table 0x7f0000010000
-  128 bytes (50.0 %)  Table 0x7f0000020000, 64 bytes
-      root handle #1 -> Table 0x7f0000010000 -> Table 0x7f0000020000
-  64 bytes (25.0 %)  Table 0x7f0000020040, 64 bytes
-      root handle #1 -> Table 0x7f0000010000 -> Table 0x7f0000020000 -> Table 0x7f0000020040
-  64 bytes (25.0 %)  Table 0x7f0000030000, 64 bytes
-      root handle #2 -> Table 0x7f0000030000
-
-Table 0x7f0000020040, 64 bytes, retains 64
-  root handle #1
-  -> Table 0x7f0000010000, 64 bytes, old, retains 192
-  -> Table 0x7f0000020000, 64 bytes, old, retains 128
-  -> Table 0x7f0000020040, 64 bytes, retains 64
-  each of these alone keeps it: Table 0x7f0000020000, Table 0x7f0000010000
-"
-    );
-    let printed = stdout(&heap(&["--type", "Table"], &file));
-    assert!(printed.contains("\n  2 of them are old, 128 bytes\n"), "{printed}");
-
-    let output = heap(&["--format", "json", "--path", "0x7f0000020000"], &file);
-    let object: Value = serde_json::from_str(&stdout(&output)).expect("is JSON");
-    for (field, number) in [
-        ("minor_cycles", 9),
-        ("old", 640),
-        ("compactions", 2),
-        ("moved_objects", 1234),
-        ("moved_bytes", 56_789),
-        ("evacuated_pages", 12),
-        ("kept_pages", 3),
-    ] {
-        assert_eq!(object["heap"][field], json!(number), "{field}");
-    }
-    assert_eq!(object["types"][0]["old"], json!({"objects": 2, "bytes": 128}));
-    let size = &object["sizes"][0];
-    assert_eq!(
-        (&size["old"], &size["pinned"], &size["moved_in"]),
-        (&json!(2), &json!(1), &json!(1001))
-    );
-    let page = |number: usize, field| &object["pages"][number][field];
-    assert_eq!((page(0, "moved_in"), page(0, "old")), (&json!(1001), &json!(1)));
-    assert_eq!((page(1, "pins"), page(1, "aside")), (&json!(3), &Value::Null));
-    assert_eq!(page(2, "aside"), &json!("candidate"));
-    let path = &object["paths"][0];
-    assert_eq!((&path["old"], &path["path"]["steps"][0]["old"]), (&json!(true), &json!(true)));
-
-    let page = folder.path("heap.html");
-    heap(&["--format", "html", "-o", text(&page), "--path", "0x7f0000020040"], &file);
-    let page = std::fs::read_to_string(page).expect("was written");
-    for part in [
-        "<li>12 collections, 9 minor</li>",
-        "<dt>old</dt><dd><b>640 B</b><small>60.2 % of what is live</small>",
-        "<dt>moved</dt><dd><b>55.5 KiB</b><small>1,234 objects, by 2 compactions</small>",
-        "<dt>pinned</dt><dd><b>64.0 KiB</b><small>1 page, left in place</small>",
-        "<h3>64 B a slot <small>3 pages, 0.1 % taken, 50.0 % old, 1 pinned</small></h3>",
-        "1 of 1,024 slots (0.1 %), 1 old, 1,001 moved in</title>",
-        "2 of 1,024 slots (0.2 %), 1 old, 3 pins</title>",
-        "1 of 1,024 slots (0.1 %), candidate</title>",
-        "<path class=\"f1 a3\" d=\"M0 0h3v3h-3z\"/>",
-        "<path class=\"f1 a2\" d=\"M14 0h3v3h-3z\"/>",
-        "<path class=\"f1\" d=\"M28 0h3v3h-3z\"/>",
-        "<path class=\"moved-in\" d=\"M7 0h5v5z\"/>",
-        "<path class=\"pinned\" d=\"M14 0h12v12h-12z\"/>",
-        "<th scope=\"col\" class=\"n\">pinned pages</th>",
-        "<li class=\"\" title=\"64 B, old, retains 128 B\">Table 0x7f0000020000</li>",
-    ] {
-        assert!(page.contains(part), "{part}");
-    }
 }
 
 #[test]

@@ -9,6 +9,13 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+/// The parts of resident memory.
+#[rustfmt::skip]
+const PARTS: [&str; 10] = [
+    "live", "rounding", "partial", "caches", "remote", "waiting", "metadata", "pools", "not_ours",
+    "unattributed",
+];
+
 /// Holds 40 MB in blocks of 100 bytes to 40 kB, of which every third is free again, and goes on allocating now and then until it
 /// is killed. With an argument it forks, and says who its child is.
 const HOLDER: &str = r#"
@@ -110,19 +117,7 @@ fn the_parts_of_a_process_add_up() {
             return Err(json + &stderr(&output));
         }
         let part = |name| number(&json, name);
-        let names = [
-            "live",
-            "rounding",
-            "partial",
-            "caches",
-            "remote",
-            "waiting",
-            "metadata",
-            "pools",
-            "not_ours",
-            "unattributed",
-        ];
-        let (sum, resident): (u64, u64) = (names.map(part).iter().sum(), part("resident_bytes"));
+        let (sum, resident): (u64, u64) = (PARTS.map(part).iter().sum(), part("resident_bytes"));
         assert_eq!(sum, resident, "{json}");
         // 13,333 blocks of 2080 bytes on average, and some slots are larger.
         let (live, partial) = (part("live"), part("partial"));
@@ -511,19 +506,7 @@ int main(int count, char **words) {
         let json = stdout(&explain);
         let part = |name| number(&json, name);
         assert!(part("not_ours") < 12 << 20, "{words:?}: {json}");
-        let names = [
-            "live",
-            "rounding",
-            "partial",
-            "caches",
-            "remote",
-            "waiting",
-            "metadata",
-            "pools",
-            "not_ours",
-            "unattributed",
-        ];
-        let sum: u64 = names.map(part).iter().sum();
+        let sum: u64 = PARTS.map(part).iter().sum();
         assert_eq!(sum, part("resident_bytes") + part("gone_bytes"), "{words:?}: {json}");
         if words.len() == 1 {
             assert!(part("live") + part("unattributed") > 56 << 20, "{words:?}: {json}");

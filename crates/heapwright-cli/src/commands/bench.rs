@@ -144,7 +144,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
             WithPage::Text if !measured => return Ok(None),
             WithPage::Text => text::bench::report(&results, look),
             WithPage::Json => json::text(&results),
-            WithPage::Html => html::bench::page(&results)?,
+            WithPage::Html => html::bench::document(&results).page()?,
         }))
     })?;
     for (name, why) in &raced.broken {

@@ -284,7 +284,6 @@ pub(super) struct Checked {
 }
 
 impl Checked {
-    /// Where the records are.
     pub(super) fn records(&self) -> &Path {
         self.folder.path()
     }

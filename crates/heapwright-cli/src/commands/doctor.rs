@@ -92,8 +92,8 @@ fn system(args: &Args, file: Option<File>) -> anyhow::Result<Exit> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let system = inspect::system::system(&path, preload::target(args.library.given().as_deref()));
     output::write(file, |look| match args.output_args.format() {
-        Plain::Text => text::system::answer(&system, look),
-        Plain::Json => json::system::answer(&system),
+        Plain::Text => text::doctor::system(&system, look),
+        Plain::Json => json::doctor::system(&system),
     })?;
     let is_wrong = system.preload.iter().any(|finding| finding.verdict == Verdict::No);
     Ok(Exit::Code(u8::from(is_wrong)))

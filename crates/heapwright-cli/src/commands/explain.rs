@@ -109,7 +109,7 @@ fn record(args: &Args) -> anyhow::Result<Exit> {
     let report = &made.report;
     let text = |look| match args.output_args.format() {
         Plain::Text => text::explain_record::report(report, &explained, look),
-        Plain::Json => json::explain_record::report(report, &explained),
+        Plain::Json => json::explain::record(report, &explained),
     };
     output::write(file, text)?;
     Ok(Exit::Code(0))

@@ -2,7 +2,8 @@
 
 use super::OutputsArgs;
 use crate::heap::{self, Wanted, timeline};
-use crate::output::{self, Look, WithPage, html, json, text};
+use crate::output::heap::document;
+use crate::output::{self, Look, WithPage, json};
 use crate::process::Exit;
 use crate::wrong::wrong;
 use anyhow::Context;
@@ -89,9 +90,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
     for (format, file) in output_args {
         let look = file.as_ref().map_or_else(|| Look::of(&io::stdout()), Look::of);
         let text = match format {
-            WithPage::Text => text::heap::summary(&summary, &name, types, look),
+            WithPage::Text => document(&summary, &name, types, false).text(look),
             WithPage::Json => json::heap::summary(&summary),
-            WithPage::Html => html::heap::page(&summary, &name)?,
+            WithPage::Html => document(&summary, &name, types, true).page()?,
         };
         match file {
             Some(file) => {

@@ -19,12 +19,11 @@ use crate::output::{self, Look};
 use crate::preload::{self, Options};
 use crate::process::{self, Exit, interrupt};
 use crate::report;
-use crate::report::model::{Figure, Report, SITES, Wanted};
+use crate::report::model::{Figure, SITES, Wanted};
 use crate::statistics::Folder;
 use crate::wrong::wrong;
 use anyhow::anyhow;
 use clap::Parser;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::thread;
@@ -221,7 +220,7 @@ fn start(args: &Args) -> anyhow::Result<Exit> {
     let made = report::make(&[folder.path().to_owned()], &how.report(Figure::Peak))?;
     // Whatever becomes of the profile, the program's end is handed on.
     let written = match file {
-        Some(file) => to_file(&made.report, format, file),
+        Some(file) => output::render_to(file, &made.report, format),
         None => {
             let stderr = io::stderr();
             let look = Look::of(&stderr);
@@ -236,15 +235,6 @@ fn start(args: &Args) -> anyhow::Result<Exit> {
         eprintln!("heapwright: the profile could not be written: {error}");
     }
     Ok(Exit::from(outcome.end))
-}
-
-fn to_file(report: &Report, format: Format, file: File) -> io::Result<()> {
-    let look = Look::of(&file);
-    output::emptied(file).and_then(|file| {
-        let mut out = BufWriter::new(file);
-        output::render(report, format, &mut out, look)?;
-        out.flush()
-    })
 }
 
 /// How long the process goes on sampling after this command has last said that it is there.
@@ -321,7 +311,7 @@ fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
     }
     let made = report::make(&[record], &how.report(Figure::Live))?;
     match file {
-        Some(file) => to_file(&made.report, format, file)?,
+        Some(file) => output::render_to(file, &made.report, format)?,
         None => output::to_stdout(|mut out| {
             output::render(&made.report, format, &mut out, Look::of(&io::stdout()))
         })?,

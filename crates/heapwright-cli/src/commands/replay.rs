@@ -205,7 +205,6 @@ fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-/// The allocators that play.
 fn players(args: &Args) -> anyhow::Result<Vec<Allocator>> {
     let heapwright = preload::library(args.library.given().as_deref())?;
     let with = With::read(&args.with);

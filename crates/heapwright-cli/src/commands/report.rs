@@ -6,7 +6,7 @@
 
 use crate::output::{self, Format, Look};
 use crate::process::Exit;
-use crate::report::model::{Figure, Leak, Ready, Report, SITES, Wanted};
+use crate::report::model::{Figure, Leak, Ready, Report, SITES, Wanted, leak_kinds};
 use crate::report::point::Point;
 use crate::report::{self, MOST_ERRORS, Options};
 use anyhow::{Context, bail};
@@ -101,28 +101,11 @@ impl std::str::FromStr for Shown {
     type Err = String;
 
     fn from_str(words: &str) -> Result<Self, String> {
-        let mut reaches = Vec::new();
-        for word in words.split(',').map(str::trim) {
-            reaches.extend(match word {
-                "definite" => &[Reach::Definite][..],
-                "indirect" => &[Reach::Indirect],
-                "possible" => &[Reach::Possible],
-                "reachable" => &[Reach::Reachable],
-                "all" => &[Reach::Definite, Reach::Indirect, Reach::Possible, Reach::Reachable],
-                "none" => &[],
-                _ => {
-                    return Err(unknown(
-                        word,
-                        "definite, indirect, possible, reachable, all and none",
-                    ));
-                }
-            });
-        }
-        Ok(Self(reaches))
+        let known = "definite, indirect, possible, reachable, all and none";
+        leak_kinds(words).map(Self).map_err(|word| unknown(word, known))
     }
 }
 
-/// What is a failure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FailOn {
     errors: bool,
@@ -220,12 +203,8 @@ impl OutputArgs {
         self.output.as_deref().map(super::open).transpose()
     }
 
-    /// Writes the report to its file.
     pub(crate) fn write_to(&self, report: &Report, file: File) -> io::Result<()> {
-        let look = Look::of(&file);
-        let mut out = BufWriter::new(output::emptied(file)?);
-        output::render(report, self.format, &mut out, look)?;
-        out.flush()
+        output::render_to(file, report, self.format)
     }
 
     /// Writes the report to a stream.

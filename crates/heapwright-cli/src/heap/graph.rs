@@ -42,11 +42,9 @@ pub(super) struct Root {
     /// Among those of its kind, from 1.
     pub(super) number: u32,
     pub(super) mutator: u32,
-    /// The object.
     pub(super) object: u32,
 }
 
-/// The graph.
 #[derive(Debug, Default)]
 pub(super) struct Graph {
     pub(super) addresses: Vec<u64>,

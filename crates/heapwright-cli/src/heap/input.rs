@@ -121,12 +121,12 @@ mod tests {
 
     #[test]
     fn a_dump_that_expands_beyond_measure_is_refused() {
-        let path = std::env::temp_dir().join(format!("heapwright-bomb-{}", std::process::id()));
+        let scratch = crate::statistics::Folder::quietly().expect("made");
+        let path = scratch.path().join("bomb");
         let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
         packed.write_all(&vec![0; 17 << 20]).expect("packed");
         fs::write(&path, packed.finish().expect("packed")).expect("written");
         let mut source = Source::open(&path).expect("there");
-        fs::remove_file(&path).expect("there");
         let mut buffer = Vec::new();
         assert_eq!(source.fill(&mut buffer, PIECE).ok(), Some(false));
         let error = source.fill(&mut buffer, 18 << 20).expect_err("is refused");
@@ -135,7 +135,8 @@ mod tests {
 
     #[test]
     fn a_file_of_many_pieces_is_read_to_its_end() {
-        let path = std::env::temp_dir().join(format!("heapwright-dump-{}", std::process::id()));
+        let scratch = crate::statistics::Folder::quietly().expect("made");
+        let path = scratch.path().join("dump");
         let bytes = long();
         let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
         packed.write_all(&bytes).expect("packed");
@@ -157,6 +158,5 @@ mod tests {
                 objects > 100_000 && (objects == 299_999) == (content.len() != packed.len() / 2)
             );
         }
-        fs::remove_file(&path).expect("removed");
     }
 }

@@ -28,6 +28,6 @@ mod summary;
 pub(crate) mod timeline;
 
 pub(crate) use pages::{PageRow, SEGMENTS};
-pub(crate) use summary::{Asked, Line, OfType, Path, RootLine, Summary, Wanted, make};
+pub(crate) use summary::{Asked, Line, OfType, Path, Retainer, RootLine, Summary, Wanted, make};
 #[cfg(test)]
-pub(crate) use summary::{Retainer, TypeRow, Unreachable};
+pub(crate) use summary::{TypeRow, Unreachable};

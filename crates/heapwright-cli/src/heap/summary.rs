@@ -120,7 +120,6 @@ pub(crate) struct Line {
     pub(crate) retained: u64,
 }
 
-/// A root.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RootLine {
     pub(crate) kind: RootKind,

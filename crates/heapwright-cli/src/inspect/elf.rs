@@ -29,7 +29,6 @@ pub(super) enum Kind {
     Program,
     /// A program the loader may put anywhere.
     MovableProgram,
-    /// A library.
     Library,
     /// An object file, a core file, ...
     Other,
@@ -431,9 +430,8 @@ mod tests {
 
     #[test]
     fn damaged_files_are_errors() {
-        let folder = std::env::temp_dir().join(format!("heapwright-elf-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("made");
-        let path = folder.join("cut");
+        let folder = crate::statistics::Folder::quietly().expect("made");
+        let path = folder.path().join("cut");
         let whole = std::fs::read("/bin/true").or_else(|_| std::fs::read("/usr/bin/true"));
         let whole = whole.expect("there is a true");
         // Each cut, and each byte of the header set wrong, gives facts or an
@@ -451,6 +449,5 @@ mod tests {
         std::fs::write(&path, b"\x7fELF\x02\x01").expect("written");
         let error = Facts::read(&path).expect_err("is too short");
         assert_eq!(error.to_string(), "it is shorter than an ELF header");
-        std::fs::remove_dir_all(&folder).expect("removed");
     }
 }

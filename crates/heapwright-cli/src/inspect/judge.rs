@@ -255,17 +255,15 @@ mod tests {
 
     #[test]
     fn a_library_for_musl_gets_into_programs_for_musl() {
-        let folder = std::env::temp_dir().join(format!("heapwright-musl-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("made");
+        let folder = crate::statistics::Folder::quietly().expect("made");
         let judged = |loader: &str| {
-            let loader = folder.join(loader);
+            let loader = folder.path().join(loader);
             std::fs::write(&loader, "").expect("written");
             let facts = Facts { loader: loader.to_str().map(str::to_owned), ..ordinary() };
             format(&facts, Target { machine: X86_64, is_musl: true }).map(|finding| finding.code)
         };
         assert_eq!(judged("ld-musl-x86_64.so.1"), None);
         assert_eq!(judged("ld-linux-x86-64.so.2"), Some("glibc"));
-        std::fs::remove_dir_all(&folder).expect("removed");
     }
 
     #[test]

@@ -201,11 +201,10 @@ mod tests {
 
     #[test]
     fn a_library_that_others_may_change_is_named() {
-        let file =
-            std::env::temp_dir().join(format!("heapwright-system-{}.so", std::process::id()));
+        let scratch = crate::statistics::Folder::quietly().expect("made");
+        let file = scratch.path().join("x.so");
         fs::write(&file, b"x").expect("written");
         fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).expect("opened");
         assert_eq!(codes(Some(&file.display().to_string())), ["preload-open"]);
-        fs::remove_file(&file).expect("removed");
     }
 }

@@ -3,7 +3,6 @@
 use std::fs;
 use std::io;
 
-/// One mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Mapping {
     from: u64,

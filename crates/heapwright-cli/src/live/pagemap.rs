@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 /// Bytes of the heap in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Resident {
-    /// In the window.
     pub(super) window: u64,
     /// In the tables that describe it.
     pub(super) tables: u64,

@@ -28,7 +28,6 @@ impl Trial {
     }
 }
 
-/// The whole answer.
 pub(crate) struct Answer<'a> {
     pub(crate) command: &'a OsStr,
     pub(crate) report: Report,

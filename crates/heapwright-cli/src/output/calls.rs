@@ -143,26 +143,7 @@ impl<'a> Call<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::sample;
     use crate::symbols::Place;
-
-    #[test]
-    fn inlined_functions_are_calls() {
-        let report = sample::report();
-        let names: Vec<_> = calls(&report.stacks, sample::CACHE)
-            .map(|call| (call.name(), call.inlined, call.place()))
-            .collect();
-        let expected = [
-            ("operator new(unsigned long)", false, ""),
-            ("std::vector<Entry>::push_back", true, "/usr/include/c++/12/bits/stl_vector.h:1281"),
-            ("Cache::insert(Key<std::string>)", false, "/home/ada/shop/src/cache.cc:88"),
-            ("main", false, "/home/ada/shop/src/main.cc:41"),
-            ("libc.so.6+0x2724a", false, ""),
-            ("0x99", false, ""),
-        ];
-        let expected = expected.map(|(name, inlined, place)| (name.into(), inlined, place.into()));
-        assert_eq!(names, expected);
-    }
 
     /// A stack of these calls, the innermost first. Each has a module, a function and its source,
     /// or nothing.
@@ -235,15 +216,5 @@ mod tests {
             assert_eq!(from_look(&stacks, StackId(1)).next().map(|call| call.name()), look);
         }
         assert!(look_at(&Stacks::default(), StackId::NONE).is_none());
-    }
-
-    #[test]
-    fn the_first_look_is_at_ones_own_source() {
-        let report = sample::report();
-        let place = |stack| first_look(&report.stacks, stack).map(|call| call.place());
-        assert_eq!(place(sample::CACHE).as_deref(), Some("/home/ada/shop/src/cache.cc:88"));
-        assert_eq!(place(sample::RUST).as_deref(), Some("/home/ada/shop/index/src/lib.rs:7"));
-        assert_eq!(place(sample::BARE), None);
-        assert_eq!(place(StackId::NONE), None);
     }
 }

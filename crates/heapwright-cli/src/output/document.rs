@@ -1,211 +1,216 @@
-//! Tables, written once for a screen and for a page.
+//! The document model: what a report says, apart from how that looks.
 //!
 //! ```text
-//! Table::new("allocator|>time:9|%fill share")      titles of columns, with their kinds in front:
-//!               words     numbers  a bar, of class `fill`; `*` long names; `:9` the least width
-//! text      one blank between columns, two before words; no bars
-//! render    <table> in a box that scrolls: templates/table.html
+//! Document   kind, title, verdict, facts, tiles, sections     text: the sections; page: all of it
+//! Section    id, title, count, parts                          h2, and an entry of the page's menu
+//! Part       Text, Heading, List, Fields                      lines; paragraphs and lists
+//!            Table, Bars                                      both; bars are drawn on screens
+//!            Card, Group, Stack, Legend, Heads, Drawing       of pages only
+//! Words      runs of text, each with an element or a class    <code>..</code> <span class=..
 //! ```
 //!
-//! On a screen a column is as wide as its widest cell.
+//! A text's class says what it is for: `lead`, `left`, `none`, `help`. A drawing is markup that a
+//! template of its own has made; everything else is escaped here. A page asks nothing of any
+//! network, and forbids itself to; it can be read without scripts, for cards are `details` and
+//! pictures are SVG.
 
-use super::Look;
+pub(crate) use super::table::{Cell, Table, cells};
+use super::{Look, bars};
 use askama::Template;
 use askama::filters::HtmlSafe;
 
-/// The most letters of one of the program's names on a screen.
-const NAME: usize = 40;
+/// What is said of one thing.
+#[derive(Default, Template)]
+#[template(path = "document.html")]
+pub(crate) struct Document {
+    /// The subcommand that says it.
+    pub(crate) kind: &'static str,
+    /// A command line, or a file.
+    pub(crate) title: String,
+    /// What it comes to, and its class: `good`, `warn`, `bad` or none.
+    pub(crate) verdict: Words,
+    pub(crate) facts: Vec<String>,
+    pub(crate) tiles: Vec<Tile>,
+    /// What its cards can be filtered by, and what they are. Such a page has scripts.
+    pub(crate) filter: Option<[&'static str; 2]>,
+    pub(crate) sections: Vec<Section>,
+}
 
-/// A table.
+/// A figure at the head of a page.
+pub(crate) struct Tile {
+    pub(crate) class: &'static str,
+    pub(crate) label: &'static str,
+    pub(crate) value: String,
+    pub(crate) more: String,
+}
+
+/// A part of a document with a title.
+#[derive(Default)]
+pub(crate) struct Section {
+    pub(crate) id: &'static str,
+    /// Empty: it has none, nor an entry in the menu.
+    pub(crate) title: &'static str,
+    pub(crate) count: Option<String>,
+    pub(crate) parts: Vec<Part>,
+}
+
+/// A piece of a document.
 #[derive(Template)]
-#[template(path = "table.html")]
-pub(crate) struct Table {
-    caption: String,
-    class: &'static str,
-    /// Blanks before each row on a screen.
-    indent: usize,
-    columns: Vec<Column>,
-    rows: Vec<(&'static str, Vec<Cell>)>,
+#[template(path = "part.html")]
+pub(crate) enum Part {
+    Text(Words),
+    Heading(Words),
+    List(&'static str, Vec<Words>),
+    /// Labels and what there is to be said of each. On a screen they have this indentation, and a
+    /// label takes so many letters.
+    Fields(&'static str, usize, Vec<(String, String)>),
+    /// Names, figures, shares and bars; names and figures take so many letters, with a gap between.
+    Bars([usize; 2], &'static str, Vec<Bar>),
+    /// What the colours of a table's bars mean.
+    Legend(Vec<Words>),
+    Table(Table),
+    Card(Card),
+    /// Parts in a box of this class and with this id.
+    Group(String, &'static str, Vec<Part>),
+    Stack(super::stack::Stack),
+    /// Titles of the columns that the summaries of cards make.
+    Heads(&'static str, Vec<&'static str>),
+    Drawing(String),
 }
 
-impl HtmlSafe for Table {}
+impl HtmlSafe for Part {}
 
-struct Column {
-    title: String,
-    /// The class on a page: `n` for numbers, `wide` for long names, any for bars.
-    class: String,
-    is_bar: bool,
-    least: usize,
+/// A line of a bar chart.
+pub(crate) struct Bar {
+    pub(crate) name: String,
+    pub(crate) figure: String,
+    pub(crate) percent: String,
+    /// Of the full width.
+    pub(crate) share: f64,
 }
 
-/// The contents of one row in one column.
-pub(crate) enum Cell {
-    Text(String),
-    /// One of the program's names.
-    Code(String),
-    /// A bar of this class. Each part has its class, its width in CSS, and a description.
-    Bar(&'static str, Vec<(&'static str, String, String)>),
+/// A summary in columns that opens to more.
+#[derive(Default)]
+pub(crate) struct Card {
+    pub(crate) class: String,
+    /// What a page's reader can choose to see or not.
+    pub(crate) fate: &'static str,
+    pub(crate) open: bool,
+    /// The class of the summary.
+    pub(crate) row: &'static str,
+    pub(crate) drawing: String,
+    pub(crate) summary: Vec<Words>,
+    pub(crate) body: Vec<Part>,
 }
 
-impl<T: Into<String>> From<T> for Cell {
+/// Runs of text, each with its element or class.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Template)]
+#[template(
+    source = "{% for (kind, text) in spans %}{% if kind.is_empty() %}{{ text }}\
+              {% else if *kind == \"width\" %}<i style=\"width:{{ text }}\"></i>\
+              {% else if Self::TAGS.contains(kind) %}<{{ kind }}>{{ text }}</{{ kind }}>\
+              {% else %}<span class=\"{{ kind }}\">{{ text }}</span>{% endif %}{% endfor %}",
+    ext = "html"
+)]
+pub(crate) struct Words {
+    pub(crate) class: &'static str,
+    spans: Vec<(&'static str, String)>,
+}
+
+impl HtmlSafe for Words {}
+
+impl Words {
+    const TAGS: [&'static str; 4] = ["b", "code", "em", "small"];
+
+    pub(crate) fn of(class: &'static str, text: impl Into<String>) -> Self {
+        Self { class, ..Self::default() }.and("", text)
+    }
+
+    /// More text, in an element or of a class. Nothing where it is empty.
+    pub(crate) fn and(mut self, kind: &'static str, text: impl Into<String>) -> Self {
+        let text = text.into();
+        if !text.is_empty() {
+            self.spans.push((kind, text));
+        }
+        self
+    }
+
+    /// The text alone.
+    pub(crate) fn text(&self) -> String {
+        self.spans.iter().map(|(_, text)| text.as_str()).collect()
+    }
+}
+
+impl<T: Into<String>> From<T> for Words {
     fn from(text: T) -> Self {
-        Self::Text(text.into())
+        Self::of("", text)
     }
 }
 
-/// The cells of a row.
-macro_rules! cells {
-    ($($cell:expr),* $(,)?) => {
-        vec![$($crate::output::document::Cell::from($cell)),*]
-    };
-}
-pub(crate) use cells;
+impl Part {
+    /// A paragraph of a class.
+    pub(crate) fn text_of(class: &'static str, text: impl Into<String>) -> Self {
+        Self::Text(Words::of(class, text))
+    }
 
-impl Column {
-    fn new(spec: &str) -> Self {
-        let (spec, least) = spec.rsplit_once(':').unwrap_or((spec, "0"));
-        let (class, title) = match spec.split_at_checked(1) {
-            Some((">", title)) => ("n", title),
-            Some(("*", title)) => ("wide", title),
-            Some(("%", bar)) => bar.split_once(' ').unwrap_or_default(),
-            _ => ("", spec),
-        };
-        Self {
-            title: title.to_owned(),
-            class: class.to_owned(),
-            is_bar: spec.starts_with('%'),
-            least: least.parse().unwrap_or_default(),
+    /// A heading, which has a blank line before it on a screen.
+    pub(crate) fn heading(text: impl Into<String>) -> Self {
+        Self::Heading(Words::of("", text))
+    }
+
+    pub(crate) fn listed(lines: impl IntoIterator<Item = String>) -> Self {
+        Self::List("listed", lines.into_iter().map(Words::from).collect())
+    }
+
+    /// What it is on a screen.
+    fn lines(&self, look: Look) -> String {
+        match self {
+            Self::Text(words) if words.class != "lead" => words.text() + "\n",
+            Self::Heading(words) => format!("\n{}\n", look.strong(&words.text())),
+            Self::List(_, items) => {
+                items.iter().map(|item| format!("  {}\n", item.text())).collect()
+            }
+            Self::Fields(indent, width, fields) => {
+                let line =
+                    |(label, text): &(String, String)| format!("{indent}{label:<width$} {text}\n");
+                fields.iter().map(line).collect()
+            }
+            Self::Bars([names, figures], gap, bars) => {
+                let line = |Bar { name, figure, percent, share }: &Bar| {
+                    let bar = bars::bar(*share, look);
+                    let line =
+                        format!("  {name:<names$} {figure:>figures$}{gap}{percent:>7}{gap}{bar}");
+                    line.trim_end().to_owned() + "\n"
+                };
+                bars.iter().map(line).collect()
+            }
+            Self::Table(table) => format!("\n{}", table.text(look)),
+            _ => String::new(),
         }
     }
 }
 
-impl Table {
-    /// A table with these columns, without rows.
-    pub(crate) fn new(columns: &str) -> Self {
-        let columns = columns.split('|').map(Column::new).collect();
-        Self { caption: String::new(), class: "", indent: 0, columns, rows: Vec::new() }
+impl Document {
+    pub(crate) fn page(&self) -> anyhow::Result<String> {
+        Ok(self.render()?)
     }
 
-    /// The table with a caption and a class.
-    pub(crate) fn titled(self, caption: &str, class: &'static str) -> Self {
-        Self { caption: caption.to_owned(), class, ..self }
-    }
-
-    /// The table with its rows indented.
-    pub(crate) fn indented(self) -> Self {
-        Self { indent: 2, ..self }
-    }
-
-    /// Adds a row. Its last cell spans the columns that have no cell.
-    pub(crate) fn row(&mut self, class: &'static str, cells: Vec<Cell>) {
-        self.rows.push((class, cells));
-    }
-
-    /// Whether it has no rows.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
-    /// The lines on a screen. The first one has the titles.
+    /// Its sections on a screen.
     pub(crate) fn text(&self, look: Look) -> String {
-        let texts = |cells: &[Cell]| {
-            cells.iter().enumerate().map(|(at, cell)| self.shown(at, cell)).collect::<Vec<_>>()
-        };
-        let rows: Vec<Vec<String>> = self.rows.iter().map(|(_, cells)| texts(cells)).collect();
-        let all = self.columns.len();
-        let width = |(at, column): (usize, &Column)| {
-            // A cell that spans other columns does not widen its own.
-            let fit = rows.iter().filter(|row| at + 1 < row.len() || row.len() == all);
-            let longest = fit.map(|row| row[at].chars().count()).max().unwrap_or(0);
-            longest.max(column.title.chars().count()).max(column.least)
-        };
-        let widths: Vec<usize> = self.columns.iter().enumerate().map(width).collect();
-        let titles: Vec<_> = self.columns.iter().map(|column| column.title.clone()).collect();
-        let mut out = look.strong(&self.line(&titles, &widths)) + "\n";
-        for row in &rows {
-            out += &self.line(row, &widths);
-            out.push('\n');
-        }
-        out
+        let parts = self.sections.iter().flat_map(|section| &section.parts);
+        on_screen(parts, look)
     }
 
-    /// A cell on a screen.
-    fn shown(&self, at: usize, cell: &Cell) -> String {
-        let text = match cell {
-            Cell::Text(text) => text.clone(),
-            Cell::Code(name) => clipped(name),
-            Cell::Bar(..) => String::new(),
-        };
-        if at == 0 { " ".repeat(self.indent) + &text } else { text }
-    }
-
-    fn line(&self, texts: &[String], widths: &[usize]) -> String {
-        let mut line = String::new();
-        let shown = self.columns.iter().zip(widths).zip(texts);
-        for (at, ((column, width), text)) in shown.enumerate() {
-            let is_words = at + 1 == texts.len() && texts.len() < widths.len();
-            line += &match &*column.class {
-                _ if is_words => format!(" {text}"),
-                _ if column.is_bar => continue,
-                "n" if at > 0 => format!(" {text:>width$}"),
-                "n" => format!("{text:>width$}"),
-                _ if at > 0 => format!("  {text:<width$}"),
-                _ => format!("{text:<width$}"),
-            };
+    /// Adds a section. What has no parts is left out.
+    pub(crate) fn add(&mut self, id: &'static str, title: &'static str, parts: Vec<Part>) {
+        if !parts.is_empty() {
+            self.sections.push(Section { id, title, count: None, parts });
         }
-        line.truncate(line.trim_end().len());
-        line
     }
 }
 
-/// A name that fits into a table.
-pub(super) fn clipped(name: &str) -> String {
-    if name.chars().count() <= NAME {
-        return name.to_owned();
-    }
-    name.chars().take(NAME - 3).chain("...".chars()).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn example() -> Table {
-        let mut table = Table::new("name:6|%fill share|>bytes:9|of <what>").titled("A & B", "wide");
-        let bar = Cell::Bar("use", vec![("asked", "5%".to_owned(), "\"5\"".to_owned())]);
-        table.row("ours", cells![Cell::Code("a<b>".to_owned()), bar, "12", "x"]);
-        table.row("", cells!["longer-name", "crashed"]);
-        table
-    }
-
-    #[test]
-    fn a_screen_has_aligned_columns_without_bars() {
-        let expected = "\
-name            bytes  of <what>
-a<b>               12  x
-longer-name crashed
-";
-        assert_eq!(example().text(Look::PLAIN), expected);
-        let indented = "\n  a<b>               12  x\n  longer-name crashed\n";
-        assert!(example().indented().text(Look::PLAIN).ends_with(indented));
-        assert_eq!(
-            (example().is_empty(), clipped(&"N".repeat(41))),
-            (false, "N".repeat(37) + "...")
-        );
-    }
-
-    #[test]
-    fn a_page_has_bars_and_nothing_breaks_out_of_a_cell() {
-        let page = example().render().expect("is rendered");
-        for part in [
-            "<table class=\"wide\">\n<caption>A &#38; B</caption>",
-            "<th scope=\"col\" class=\"n\">bytes</th><th scope=\"col\">of &#60;what&#62;</th>",
-            "<tr class=\"ours\"><td><code>a&#60;b&#62;</code></td>",
-            "<td class=\"fill\"><div class=\"use\"><i class=\"asked\" style=\"width:5%\" \
-             title=\"&#34;5&#34;\"></i></div></td><td class=\"n\">12</td>",
-            "<tr><td>longer-name</td><td class=\"words\" colspan=\"3\">crashed</td></tr>",
-        ] {
-            assert!(page.contains(part), "{part}: {page}");
-        }
-    }
+/// Parts on a screen, one below the other.
+pub(crate) fn on_screen<'p>(parts: impl IntoIterator<Item = &'p Part>, look: Look) -> String {
+    let lines: String = parts.into_iter().map(|part| part.lines(look)).collect();
+    lines.trim_start_matches('\n').to_owned()
 }

@@ -14,41 +14,32 @@
 //! code in its place: matchers pass over it, people do not. Levels are those of SARIF.
 
 use super::calls::{Call, calls, first_look};
+use super::found;
 use super::rules::Rule;
-use super::sentences;
-use super::words::{fault_stack, printable, printable_text};
+use super::words::{printable, printable_text};
 use crate::report::model::{Report, StackId};
-use heapwright_record::debug::Reach;
 use std::io;
 use std::path::Path;
 
 /// The lines.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
-    for error in &report.errors {
-        let fault = fault_stack(error);
-        let (place, rule) = (place(report, fault), Rule::of(error.finding.kind).id());
-        writeln!(out, "{place}: error: {} [{rule}]", sentences::error(error))?;
-        for happened in error.moments.iter().filter(|happened| happened.stack != StackId::NONE) {
-            let title = sentences::moment(&error.finding, happened);
-            if happened.stack != fault {
-                writeln!(out, "{}: note: {title}", self::place(report, happened.stack))?;
+    let mut leaks = 0;
+    for found in found::all(report) {
+        if let Rule::Leak(reach) = found.rule
+            && found.error.is_none()
+        {
+            leaks += usize::from(report.wanted.details.contains(&reach));
+            if leaks > report.wanted.most || !report.wanted.details.contains(&reach) {
+                continue;
             }
         }
-    }
-    let details = |reach: Reach| report.wanted.details.contains(&reach);
-    let shown = report.leaks.iter().filter(|leak| details(leak.reach));
-    for leak in shown.take(report.wanted.most) {
-        let level = match leak.reach {
-            Reach::Definite => "error",
-            Reach::Possible => "warning",
-            _ => "note",
-        };
-        let (place, rule) = (place(report, leak.stack), Rule::Leak(leak.reach).id());
-        writeln!(out, "{place}: {level}: {} [{rule}]", sentences::leak(leak))?;
-    }
-    for growth in &report.growths {
-        let (place, rule) = (place(report, growth.stack), Rule::Growth.id());
-        writeln!(out, "{place}: warning: {} [{rule}]", sentences::growth(growth))?;
+        let (place, rule) = (place(report, found.stack), found.rule);
+        writeln!(out, "{place}: {}: {} [{}]", rule.level(), found.text, rule.id())?;
+        for (title, stack) in found.stacks.iter().filter(|_| found.error.is_some()) {
+            if *stack != StackId::NONE && *stack != found.stack {
+                writeln!(out, "{}: note: {title}", self::place(report, *stack))?;
+            }
+        }
     }
     for note in report.lines() {
         writeln!(out, "heapwright: note: {note}")?;
@@ -78,36 +69,5 @@ fn place(report: &Report, stack: StackId) -> String {
         (Some(code), _) => printable((&*code.path).into()),
         (None, Some(process)) => printable_text(&process.exe),
         (None, None) => "heapwright".to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::output::sample;
-    use crate::report::model::Wanted;
-
-    #[test]
-    fn lines_are_those_of_compilers() {
-        let details = vec![Reach::Definite, Reach::Possible];
-        let folder = sample::FOLDER.into();
-        let wanted = Wanted { details, folder, ..Wanted::default() };
-        let mut out = Vec::new();
-        write(&Report { wanted, ..sample::report() }, &mut out).expect("is written");
-        let text = String::from_utf8(out).expect("is text");
-        for line in [
-            "src/session.cc:71:9: error: read at offset 16 of a 96-byte block after it was freed, 17 times [use-after-free]\n",
-            "src/session.cc:57: note: freed by thread 1",
-            "src/session.cc:33: note: allocated by thread 1",
-            "src/header.c:12: error: write of 0x41 at offset 40 of a 40-byte block, 3 bytes in all [buffer-overflow]\n",
-            "src/header.c:29: note: overwritten between its allocation and this free; noticed here, thread 1\n",
-            "src/session.cc:33: error: 1.2 MiB in 155 blocks are definitely lost, and 88.9 KiB in 310 blocks with them [definitely-lost]\n",
-            "index/src/lib.rs:7: warning: 468.8 KiB in 12 blocks are possibly lost [possibly-lost]\n",
-            "src/cache.cc:88: warning: grows by 61.3 KiB a second, to 4.5 MiB in 277 blocks [growth]\n",
-            "heapwright: note: process 7 (<worker>) was killed by SIGKILL\n",
-            "heapwright: note: 2 threads did not report their registers\n",
-        ] {
-            assert!(text.contains(line), "{line}\n{text}");
-        }
     }
 }

@@ -14,21 +14,13 @@
 //! break on a guess. The order is that of the report; nothing depends on the clock.
 
 use super::calls::{calls, first_look};
+use super::found::{self, Found};
 use super::rules::Rule;
 use super::sentences;
-use super::words::fault_stack;
 use super::xml::escaped;
 use crate::report::model::{Report, StackId, Stacks};
-use heapwright_record::debug::Reach;
 use std::fmt::Write as _;
 use std::io;
-
-/// A finding as a test.
-struct Case {
-    name: String,
-    message: String,
-    text: String,
-}
 
 /// The file.
 pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> {
@@ -42,12 +34,12 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
         let mut tests = String::new();
         let mut sums = (0, 0);
         for rule in rules {
-            let found = cases(report, rule);
+            let found: Vec<_> = found::all(report).filter(|found| found.rule == rule).collect();
             sums.0 += found.len().max(1);
             if fails(rule) {
                 sums.1 += found.len();
             }
-            write_cases(&mut tests, suite, rule, &found);
+            write_cases(&mut tests, &report.stacks, suite, rule, &found);
         }
         let (count, failures) = sums;
         // Writing to a string does not fail.
@@ -88,67 +80,38 @@ fn is_error(rule: &Rule) -> bool {
 
 /// Whether what is found by a rule breaks a build.
 fn fails(rule: Rule) -> bool {
-    matches!(rule, Rule::Error(_) | Rule::Leak(Reach::Definite))
+    rule.level() == "error"
 }
 
-fn write_cases(out: &mut String, suite: &str, rule: Rule, found: &[Case]) {
+fn write_cases(out: &mut String, stacks: &Stacks, suite: &str, rule: Rule, all: &[Found<'_>]) {
     let open = |out: &mut String, name: &str, end: &str| {
         let name = escaped(name);
         let class = format!("classname=\"{suite}\"");
         let _ = writeln!(out, "    <testcase {class} name=\"{name}\" time=\"0\"{end}>");
     };
-    if found.is_empty() {
+    if all.is_empty() {
         open(out, rule.id(), "/");
     }
-    for (number, case) in (1..).zip(found) {
-        open(out, &format!("{} {number}{}", rule.id(), case.name), "");
-        let (message, text) = (escaped(&case.message), escaped(&case.text));
+    for (number, found) in (1..).zip(all) {
+        let look = first_look(stacks, found.stack).map(|call| format!(" at {}", call.place()));
+        open(out, &format!("{} {number}{}", rule.id(), look.unwrap_or_default()), "");
+        let mut text = String::new();
+        for (title, id) in &found.stacks {
+            stack(&mut text, stacks, title, *id);
+        }
+        if let Some(root) = &found.root {
+            let _ = writeln!(text, "what leads to one begins in {root}");
+        }
+        let subject = if rule == Rule::Growth { "what is allocated here " } else { "" };
+        let message = escaped(&format!("{subject}{}", found.text));
+        let (text, kind) = (escaped(&text), rule.id());
         let _ = if fails(rule) {
-            let kind = rule.id();
             writeln!(out, "      <failure message=\"{message}\" type=\"{kind}\">{text}</failure>")
         } else {
             writeln!(out, "      <system-out>{message}\n{text}</system-out>")
         };
         out.push_str("    </testcase>\n");
     }
-}
-
-fn cases(report: &Report, rule: Rule) -> Vec<Case> {
-    let stacks = &report.stacks;
-    let case = |message: String, look: StackId, text: String| Case {
-        name: first_look(stacks, look)
-            .map(|call| format!(" at {}", call.place()))
-            .unwrap_or_default(),
-        message,
-        text,
-    };
-    let allocated = |id| {
-        let mut text = String::new();
-        stack(&mut text, stacks, "allocated", id);
-        text
-    };
-    let errors = report.errors.iter().filter(|error| Rule::of(error.finding.kind) == rule);
-    let errors = errors.map(|error| {
-        let mut text = String::new();
-        for happened in &error.moments {
-            stack(&mut text, stacks, &sentences::moment(&error.finding, happened), happened.stack);
-        }
-        case(sentences::error(error), fault_stack(error), text)
-    });
-    let leaks = report.leaks.iter().filter(|leak| Rule::Leak(leak.reach) == rule);
-    let leaks = leaks.map(|leak| {
-        let mut text = allocated(leak.stack);
-        if let Some(path) = &leak.path {
-            let _ = writeln!(text, "what leads to one begins in {}", sentences::root(path));
-        }
-        case(sentences::leak(leak), leak.stack, text)
-    });
-    let growths = report.growths.iter().filter(|_| rule == Rule::Growth);
-    let growths = growths.map(|growth| {
-        let message = format!("what is allocated here {}", sentences::growth(growth));
-        case(message, growth.stack, allocated(growth.stack))
-    });
-    errors.chain(leaks).chain(growths).collect()
 }
 
 /// Calls of a stack that are reported: CI systems show the first ones, and keep them all.
@@ -162,43 +125,5 @@ fn stack(out: &mut String, stacks: &Stacks, title: &str, id: StackId) {
             place => Some(format!(" at {place}")),
         };
         let _ = writeln!(out, "    #{number} {}{}", call.name(), place.unwrap_or_default());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::output::sample;
-
-    fn file(report: &Report) -> String {
-        let mut out = Vec::new();
-        write(report, &mut out).expect("is written");
-        String::from_utf8(out).expect("is text")
-    }
-
-    #[test]
-    fn findings_fail_and_guesses_do_not() {
-        let xml = file(&sample::report());
-        for part in [
-            r#"name="heapwright.errors" tests="15" failures="3""#,
-            r#"name="heapwright.leaks" tests="4" failures="2""#,
-            r#" tests="20" failures="6" errors="0""#,
-            r#"<failure message="process 7 (&lt;worker&gt;) was killed by SIGKILL" type="unseen">"#,
-            r#"<testcase classname="heapwright.errors" name="double-free" time="0"/>"#,
-            r#"name="use-after-free 1 at /home/ada/shop/src/session.cc:71" time="0">"#,
-            r#"<failure message="read at offset 16 of a 96-byte block after it was freed, 17 times" type="use-after-free">here, thread 2 (worker &lt;2&gt;):"#,
-            "    #1 Session::open at /home/ada/shop/src/session.cc:33\n",
-            "<system-out>what is allocated here grows by 61.3 KiB a second",
-            "what leads to one begins in the stack of thread 2 (worker &lt;2&gt;)\n",
-        ] {
-            assert!(xml.contains(part), "{part}\n{xml}");
-        }
-        assert!(!xml.contains("<script>") && !xml.contains("]]>"));
-    }
-
-    #[test]
-    fn nothing_passes() {
-        let xml = file(&Report::default());
-        assert!(xml.contains(r#"tests="19" failures="0""#) && !xml.contains("<failure"));
     }
 }

@@ -41,7 +41,6 @@ impl Look {
         self.paint("1", text)
     }
 
-    /// A drawing.
     pub(crate) fn drawn(self, text: &str) -> String {
         self.paint("36", text)
     }

@@ -1,35 +1,38 @@
 //! All formatting, apart from the subcommands.
 //!
 //! ```text
-//! run        what a run is made from (data)      answer   the same for the doctor
-//! render     a report (of `report::model`) in one of its formats
-//! words      sentences and suppressions that reports share
-//! text/      for people            json/   for machines, fields documented there
-//! html/      for people, with plots         race    words shared by both
-//! profile/   what is held, for profilers   sarif   for code scanning
-//! junit      for CI systems                 gcc     lines that editors jump by
-//! memcheck/  for what reads valgrind's text or XML      xml   text in XML
-//! format     what most things can be reported as
-//! file       files to write to              time    dates
-//! calls      stacks as calls                held    what is held, stack by stack
-//! rules      what there is to find          sentences   about what was found
-//! prometheus metrics of processes that run
-//! bars       bar charts            units   bytes, counts, durations
-//! document   tables of text and HTML
-//! timeline   collections, for Chrome and Perfetto
-//! look       what the terminal can show    recorded   a trace in a line
+//! document   the model of a report: sections of paragraphs, lists, tables, bars, cards, drawings;
+//!            as text and as a page
+//! table, stack, bars   its parts            units      bytes, counts, durations, dates
+//!
+//! text/      reports for people             html/      pages, with plots
+//! heap       a heap dump, as both           race       words of a race, for both
+//! json/      for machines, fields documented there
+//! found      what was found, in one shape, for
+//! sarif      code scanning                  junit      CI systems
+//! gcc        lines that editors jump by     memcheck/  what reads valgrind's text or XML
+//! profile/   what is held, for profilers    held       that, stack by stack
+//! prometheus metrics of processes           timeline   collections, for Chrome and Perfetto
+//!
+//! rules      what there is to find          sentences  about what was found
+//! words      names, suppressions            calls      stacks as calls
+//! render     the formats, and a report in one of its
+//! run, answer          what a run, and the doctor's answer, are made from
+//! file, look           files to write to; what a terminal can show
 //! ```
 //!
-//! Formatters are functions from data and a [`Look`] to text: they print
-//! nothing themselves, so that the tests can hold them to golden strings.
+//! Formatters are functions from data and a [`Look`] to text. They print nothing themselves, so that
+//! tests can hold them to golden files: `golden/` of this package. `HEAPWRIGHT_BLESS=1 cargo test`
+//! writes these anew.
 
 mod answer;
 mod bars;
 mod calls;
 mod document;
 mod file;
-mod format;
+pub(crate) mod found;
 mod gcc;
+pub(crate) mod heap;
 mod held;
 pub(crate) mod html;
 pub(crate) mod json;
@@ -39,7 +42,6 @@ pub(crate) mod memcheck;
 pub(crate) mod profile;
 pub(crate) mod prometheus;
 mod race;
-mod recorded;
 mod render;
 mod rules;
 mod run;
@@ -47,8 +49,9 @@ mod run;
 mod sample;
 pub(crate) mod sarif;
 mod sentences;
+mod stack;
+mod table;
 pub(crate) mod text;
-mod time;
 mod timeline;
 mod units;
 mod words;
@@ -56,14 +59,12 @@ mod xml;
 
 pub(crate) use answer::{Answer, Trial};
 pub(crate) use file::{emptied, open, open_own, replace};
-pub(crate) use format::{Plain, WithMetrics, WithPage};
 pub(crate) use look::Look;
-pub(crate) use recorded::recorded;
-pub(crate) use render::{Format, render};
+pub(crate) use render::{Format, Plain, WithMetrics, WithPage, render, render_to};
 pub(crate) use run::Run;
-pub(crate) use sentences::findings as finding_sentences;
-pub(crate) use time::rfc3339;
+pub(crate) use sentences::recorded;
 pub(crate) use timeline::{chrome, save_chrome};
+pub(crate) use units::rfc3339;
 pub(crate) use words::{fault_stack, frame, printable, printable_text, sentence};
 
 use std::fs::File;

@@ -5,110 +5,71 @@
 
 use super::printable_text;
 use crate::live::Watched;
+use heapwright_record::Stats;
 use std::fmt::Write;
+
+/// Name, kind, what it is, and its value of a process.
+type Metric = (&'static str, &'static str, &'static str, fn(&Watched) -> Option<u64>);
+
+fn stats(watched: &Watched) -> Option<&Stats> {
+    Some(&watched.seen.report.as_ref()?.stats)
+}
+
+const METRICS: [Metric; 8] = [
+    ("live_bytes", "gauge", "Bytes in blocks that the program holds.", |of| {
+        Some(stats(of)?.live_bytes)
+    }),
+    ("live_blocks", "gauge", "Blocks that the program holds.", |of| Some(stats(of)?.live_blocks)),
+    ("given_back_bytes_total", "counter", "Bytes given back to the kernel.", |of| {
+        Some(stats(of)?.purged_bytes)
+    }),
+    ("thread_caches", "gauge", "Threads that have a cache of their own.", |of| {
+        Some(stats(of)?.caches_live)
+    }),
+    ("page_faults_total", "counter", "Page faults of the process.", |of| {
+        Some(of.seen.process.faults)
+    }),
+    ("peak_resident_bytes", "gauge", "The most that was resident.", |of| {
+        Some(of.seen.process.peak)
+    }),
+    ("limit_bytes", "gauge", "The memory limit of the process's control groups.", |of| {
+        of.seen.process.limit
+    }),
+    ("age_milliseconds", "gauge", "Time since the process has said where its memory is.", |of| {
+        Some(of.seen.report.as_ref()?.age.as_millis() as u64)
+    }),
+];
 
 /// The exposition of all processes.
 pub(crate) fn report(processes: &[&Watched]) -> String {
+    let help =
+        "Resident memory by part; the parts add up to it, unless the process's figures are old.";
     let mut out = String::new();
-    metric(
-        &mut out,
-        "heapwright_resident_bytes",
-        "gauge",
-        "Resident memory by part; the parts add up to it, unless the process's figures are old.",
-        |out| {
-            for watched in processes {
-                let Some(report) = &watched.seen.report else { continue };
-                for (part, bytes) in report.parts.all() {
-                    sample(out, "heapwright_resident_bytes", watched, Some(part), bytes);
-                }
+    metric(&mut out, "resident_bytes", "gauge", help);
+    for watched in processes {
+        for (part, bytes) in watched.seen.report.iter().flat_map(|report| report.parts.all()) {
+            sample(&mut out, "resident_bytes", watched, Some(part), bytes);
+        }
+    }
+    for (name, kind, help, of) in METRICS {
+        metric(&mut out, name, kind, help);
+        for watched in processes {
+            if let Some(value) = of(watched) {
+                sample(&mut out, name, watched, None, value);
             }
-        },
-    );
-    let one = |out: &mut String,
-               name: &str,
-               kind: &str,
-               help: &str,
-               of: &dyn Fn(&Watched) -> Option<u64>| {
-        metric(out, name, kind, help, |out| {
-            for watched in processes {
-                if let Some(value) = of(watched) {
-                    sample(out, name, watched, None, value);
-                }
-            }
-        });
-    };
-    let stats = |of: fn(&heapwright_record::Stats) -> u64| {
-        move |watched: &Watched| watched.seen.report.as_ref().map(|report| of(&report.stats))
-    };
-    one(
-        &mut out,
-        "heapwright_live_bytes",
-        "gauge",
-        "Bytes in blocks that the program holds.",
-        &stats(|stats| stats.live_bytes),
-    );
-    one(
-        &mut out,
-        "heapwright_live_blocks",
-        "gauge",
-        "Blocks that the program holds.",
-        &stats(|stats| stats.live_blocks),
-    );
-    one(
-        &mut out,
-        "heapwright_given_back_bytes_total",
-        "counter",
-        "Bytes given back to the kernel.",
-        &stats(|stats| stats.purged_bytes),
-    );
-    one(
-        &mut out,
-        "heapwright_thread_caches",
-        "gauge",
-        "Threads that have a cache of their own.",
-        &stats(|stats| stats.caches_live),
-    );
-    one(
-        &mut out,
-        "heapwright_page_faults_total",
-        "counter",
-        "Page faults of the process.",
-        &|watched| Some(watched.seen.process.faults),
-    );
-    one(
-        &mut out,
-        "heapwright_peak_resident_bytes",
-        "gauge",
-        "The most that was resident.",
-        &|watched| Some(watched.seen.process.peak),
-    );
-    one(
-        &mut out,
-        "heapwright_limit_bytes",
-        "gauge",
-        "The memory limit of the process's control groups.",
-        &|watched| watched.seen.process.limit,
-    );
-    one(
-        &mut out,
-        "heapwright_age_milliseconds",
-        "gauge",
-        "Time since the process has said where its memory is.",
-        &|watched| watched.seen.report.as_ref().map(|report| report.age.as_millis() as u64),
-    );
+        }
+    }
     out
 }
 
-fn metric(out: &mut String, name: &str, kind: &str, help: &str, samples: impl FnOnce(&mut String)) {
-    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
-    samples(out);
+fn metric(out: &mut String, name: &str, kind: &str, help: &str) {
+    let _ = writeln!(out, "# HELP heapwright_{name} {help}\n# TYPE heapwright_{name} {kind}");
 }
 
 fn sample(out: &mut String, name: &str, watched: &Watched, part: Option<&str>, value: u64) {
-    let process = &watched.seen.process;
-    let command = escaped(process.name());
+    let (pid, command) = (watched.seen.process.pid, escaped(watched.seen.process.name()));
     let part = part.map(|part| format!(",part=\"{part}\"")).unwrap_or_default();
-    let _ = writeln!(out, "{name}{{pid=\"{}\",command=\"{command}\"{part}}} {value}", process.pid);
+    let _ = writeln!(out, "heapwright_{name}{{pid=\"{pid}\",command=\"{command}\"{part}}} {value}");
 }
 
 /// A label's value.

@@ -1,6 +1,6 @@
 //! The words, figures and tables of a race, shared by text and HTML.
 
-use super::document::{Table, cells};
+use super::document::{Cell, Table, cells};
 use super::units;
 use crate::bench::allocators::HEAPWRIGHT;
 use crate::bench::comparison::{self, Group};
@@ -226,18 +226,25 @@ pub(super) fn means(results: &Results, group: Group) -> (String, Table) {
     (what, table)
 }
 
-/// The figures of one program: one row for each allocator, by time. `intervals`: with those of
-/// memory.
-pub(super) fn figures(results: &Results, program: &Program, intervals: bool) -> Table {
+/// The figures of one program: one row for each allocator, by time. `page`: with bars, and with the
+/// intervals of memory.
+pub(super) fn figures(results: &Results, program: &Program, page: bool) -> Table {
     let mut rows: Vec<(usize, Option<Middle>)> =
         program.results.iter().map(Middle::of).enumerate().collect();
     rows.sort_by_key(|(_, middle)| {
         middle.as_ref().map_or((true, None), |middle| (false, Some(middle.time)))
     });
     let empty = comparison::empty_peak(results).filter(|_| program.live_bytes.is_some());
+    let most = |of: fn(&Middle) -> u64| {
+        rows.iter().filter_map(|(_, middle)| middle.as_ref()).map(of).max().unwrap_or(0)
+    };
+    let nanoseconds = |middle: &Middle| middle.time.as_nanos() as u64;
+    let (slowest, largest) = (most(nanoseconds), most(|middle| middle.peak_rss));
+    let bar = |part, whole| Cell::Bar("thin", vec![("", units::css(part, whole), String::new())]);
     let mut table = Table::new(&format!(
-        "allocator:{}|>time:9|>+-:6|ratio to {}:22|>CPU:9|>peak RSS:10|>ratio:6{}|>faults:10",
+        "allocator:{}{}|>time:9|>+-:6|ratio to {}:22|>CPU:9|>peak RSS:10|>ratio:6{}|>faults:10",
         name_width(results),
+        if page { "|%of time|%of peak RSS" } else { "" },
         title(&results.baseline),
         if empty.is_some() { "|>above empty:11" } else { "" }
     ));
@@ -262,17 +269,21 @@ pub(super) fn figures(results: &Results, program: &Program, intervals: bool) -> 
             format!("{}{tie}", estimate(&found))
         });
         let memory = compared(Measure::PeakRss, &|found| {
-            if intervals { estimate(&found) } else { ratio(found.value) }
+            if page { estimate(&found) } else { ratio(found.value) }
         });
-        let mut cells = cells![
-            name,
+        let mut cells = cells![name];
+        if page {
+            cells.push(bar(nanoseconds(&middle), slowest));
+            cells.push(bar(middle.peak_rss, largest));
+        }
+        cells.extend(cells![
             units::duration(middle.time),
             format!("{:.1}%", middle.spread * 100.0),
             time,
             units::duration(middle.cpu),
             units::bytes(middle.peak_rss),
             memory,
-        ];
+        ]);
         let above = empty.map(|empty| units::bytes(middle.peak_rss.saturating_sub(empty)));
         cells.extend(above.map(Into::into));
         cells.push(units::count(middle.faults).into());
@@ -316,19 +327,10 @@ pub(super) fn field(results: &Results) -> String {
             .collect();
     let command = results.programs.iter().find(|program| program.kind == Kind::Command);
     match command {
-        Some(program) => shortened(&program.stands_for),
+        Some(program) => units::clipped(&program.stands_for, 60),
         None if parts.is_empty() => "the empty program".to_owned(),
         None => parts.join(" and "),
     }
-}
-
-/// A long text's beginning.
-pub(super) fn shortened(text: &str) -> String {
-    const LONGEST: usize = 60;
-    if text.chars().count() <= LONGEST {
-        return text.to_owned();
-    }
-    text.chars().take(LONGEST - 3).chain("...".chars()).collect()
 }
 
 /// How often: `15 rounds`, or what became of them.

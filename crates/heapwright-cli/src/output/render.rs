@@ -1,9 +1,10 @@
-//! A report in one of its formats.
+//! The formats that subcommands offer, and a report in one of its.
 
 use super::profile::{dhat, flamegraph, folded, pprof};
-use super::{Look, gcc, html, json, junit, memcheck, sarif, text};
+use super::{Look, emptied, gcc, html, json, junit, memcheck, sarif, text};
 use crate::report::model::Report;
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
 
 /// How a report is reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -35,6 +36,40 @@ pub(crate) enum Format {
     Dhat,
 }
 
+/// What everything can be reported as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Plain {
+    /// For people
+    #[default]
+    Text,
+    /// Everything, as one JSON object
+    Json,
+}
+
+/// What can be reported as a page, too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum WithPage {
+    /// For people
+    #[default]
+    Text,
+    /// Everything, as one JSON object
+    Json,
+    /// A page with pictures, complete in itself, for a browser
+    Html,
+}
+
+/// What running processes can be reported as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum WithMetrics {
+    /// For people
+    #[default]
+    Text,
+    /// Everything, as one JSON object
+    Json,
+    /// Metrics, in Prometheus's text format
+    Prometheus,
+}
+
 impl Format {
     /// Whether it shows every stack that has live blocks, not of findings only.
     pub(crate) fn shows_all_stacks(self) -> bool {
@@ -63,4 +98,12 @@ pub(crate) fn render(
         Format::Pprof => pprof::write(report, out),
         Format::Dhat => dhat::write(report, out),
     }
+}
+
+/// Writes a report in the place of what a file holds.
+pub(crate) fn render_to(file: File, report: &Report, format: Format) -> io::Result<()> {
+    let look = Look::of(&file);
+    let mut out = BufWriter::new(emptied(file)?);
+    render(report, format, &mut out, look)?;
+    out.flush()
 }

@@ -48,6 +48,15 @@ impl Rule {
         }
     }
 
+    /// How bad it is, as compilers say it: `error`, `warning` or `note`.
+    pub(super) fn level(self) -> &'static str {
+        match self {
+            Self::Error(_) | Self::Leak(Reach::Definite) => "error",
+            Self::Leak(Reach::Possible) | Self::Growth => "warning",
+            Self::Leak(_) => "note",
+        }
+    }
+
     /// What is said of it.
     pub(super) fn about(self) -> About {
         let (title, means, mend) = match self {

@@ -2,17 +2,24 @@
 //! functions of C++ and Rust that were compiled into others, places without a name, and
 //! names that mean something to HTML, XML, JSON or folded stacks.
 
+use super::{Format, Look, render};
+use crate::report::explained::Explained;
 use crate::report::model::{
     Amount, Check, Error, Figure, Growth, Happened, Leak, Path, Process, Profile, ProfilePoint,
-    Report, Sample, Sampled, SampledMore, SampledThread, StackId, Stacks, Step, Suppressed,
+    Ready, Report, Sample, Sampled, SampledMore, SampledThread, StackId, Stacks, Step, Suppressed,
     Unreported, Used, Wanted,
 };
 use crate::symbols::{Frame, Function, Place};
+use clap::ValueEnum;
 use heapwright_record::debug::{
     Access, Call, Class, End, Ending, Finding, FindingKind, Moment, Occasion, Origin, Reach, Role,
     Root,
 };
 use std::collections::BTreeMap;
+
+#[path = "../../tests/common/golden.rs"]
+mod golden;
+pub(crate) use golden::golden;
 
 pub(crate) const CACHE: StackId = StackId(1);
 pub(crate) const RUST: StackId = StackId(2);
@@ -78,83 +85,82 @@ pub(crate) fn report() -> Report {
     }
 }
 
-struct Maker {
-    stacks: Stacks,
-    address: u64,
-}
+const HEAPWRIGHT: &str = "/usr/lib/libheapwright.so";
+const VEC: &str = "/usr/include/c++/12/bits/stl_vector.h";
+const ALLOC: &str = "/rustc/01f6ddf/library/alloc/src/alloc.rs";
+const CLONE: &str = "/rustc/01f6ddf/library/alloc/src/vec.rs";
 
-impl Maker {
-    /// Of a file, with functions as `name`, `source`, `line`; no source: not known.
-    fn frame(&mut self, path: &str, functions: &[(&str, &str, u32)]) -> u32 {
-        self.address += 0x1234;
+/// A function: its name, its source, below the folder or anywhere, and the line.
+type Named = (&'static str, &'static str, u32);
+
+/// Files of code, and the functions there.
+#[rustfmt::skip]
+const FRAMES: [(&str, &[Named]); 15] = [
+    (HEAPWRIGHT, &[("malloc", "", 0)]),
+    (HEAPWRIGHT, &[("operator new(unsigned long)", "", 0)]),
+    (HEAPWRIGHT, &[("free", "", 0)]),
+    (PROGRAM, &[("main", "src/main.cc", 41)]),
+    (LIBC, &[]),
+    ("", &[]),
+    (PROGRAM, &[("std::vector<Entry>::push_back", VEC, 1281),
+                ("Cache::insert(Key<std::string>)", "src/cache.cc", 88)]),
+    (PROGRAM, &[("alloc::alloc::alloc", ALLOC, 95),
+                ("<alloc::vec::Vec<u8> as Clone>::clone", CLONE, 7),
+                ("shop_index::Index::load::{closure#0}", "index/src/lib.rs", 7)]),
+    (PROGRAM, &[(NASTY, "a b/<i>#1.c", 5)]),
+    (PROGRAM, &[("Server::serve", "src/server.cc", 210)]),
+    (PROGRAM, &[("Session::open", "src/session.cc", 33)]),
+    (PROGRAM, &[("Session::close", "src/session.cc", 57)]),
+    (PROGRAM, &[("Session::log", "src/session.cc", 71)]),
+    (PROGRAM, &[("header_new", "src/header.c", 12)]),
+    (PROGRAM, &[("header_fill", "src/header.c", 29)]),
+];
+
+/// The frames of each stack, innermost first: CACHE to FILL.
+const STACKS: [&[u32]; 9] = [
+    &[1, 6, 3, 4, 5],
+    &[0, 7, 3, 4],
+    &[0, 8, 3, 4],
+    &[0, 5],
+    &[0, 10, 9, 3, 4],
+    &[2, 11, 9, 3, 4],
+    &[12, 9, 3, 4],
+    &[0, 13, 9, 3, 4],
+    &[2, 14, 9, 3, 4],
+];
+
+fn stacks() -> Stacks {
+    let function = |&(name, source, line): &Named| Function {
+        name: Some(name.into()),
+        source: (!source.is_empty()).then(|| match source.starts_with('/') {
+            true => source.to_owned(),
+            false => format!("{FOLDER}/{source}"),
+        }),
+        line: Some(line).filter(|line| *line != 0),
+        column: Some(9).filter(|_| line == 71),
+        symbol: None,
+    };
+    let mut stacks = Stacks::default();
+    let mut address = 0;
+    for (path, functions) in FRAMES {
+        if path.is_empty() {
+            stacks.frames.push(Frame { address: 0x99, ..Frame::default() });
+            continue;
+        }
+        address += 0x1234;
         let (bias, build_id) = match path {
             LIBC => (0x7f00_0000_0000, vec![0xc1, 0xbc]),
             _ => (0x5500_0000_0000, vec![0xab, 0xcd, 0xef]),
         };
-        let functions = functions.iter().map(|&(name, source, line)| Function {
-            name: Some(name.into()),
-            source: Some(source).filter(|source| !source.is_empty()).map(Into::into),
-            line: Some(line).filter(|line| *line != 0),
-            column: Some(9).filter(|_| line == 71),
-            symbol: None,
+        let offset = if path == LIBC { 0x2724a } else { address };
+        stacks.frames.push(Frame {
+            address: bias + address,
+            place: Some(Place { path: path.into(), offset, build_id }),
+            functions: functions.iter().map(function).collect(),
         });
-        self.stacks.frames.push(Frame {
-            address: bias + self.address,
-            place: Some(Place { path: path.into(), offset: self.address, build_id }),
-            functions: functions.collect(),
-        });
-        self.stacks.frames.len() as u32 - 1
     }
-
-    fn stack(&mut self, frames: &[u32]) -> StackId {
-        self.stacks.stacks.push(frames.into());
-        StackId(self.stacks.stacks.len() as u32 - 1)
-    }
-}
-
-fn stacks() -> Stacks {
-    let mut make = Maker { stacks: Stacks::default(), address: 0 };
-    let heapwright = "/usr/lib/libheapwright.so";
-    let malloc = make.frame(heapwright, &[("malloc", "", 0)]);
-    let new = make.frame(heapwright, &[("operator new(unsigned long)", "", 0)]);
-    let free = make.frame(heapwright, &[("free", "", 0)]);
-    let main = make.frame(PROGRAM, &[("main", "/home/ada/shop/src/main.cc", 41)]);
-    let start = make.frame(LIBC, &[]);
-    make.stacks.frames[start as usize].place.as_mut().expect("has one").offset = 0x2724a;
-    make.stacks.frames.push(Frame { address: 0x99, ..Frame::default() });
-    let nowhere = make.stacks.frames.len() as u32 - 1;
-    let push = make.frame(
-        PROGRAM,
-        &[
-            ("std::vector<Entry>::push_back", "/usr/include/c++/12/bits/stl_vector.h", 1281),
-            ("Cache::insert(Key<std::string>)", "/home/ada/shop/src/cache.cc", 88),
-        ],
-    );
-    make.stack(&[new, push, main, start, nowhere]);
-    let rust = make.frame(
-        PROGRAM,
-        &[
-            ("alloc::alloc::alloc", "/rustc/01f6ddf/library/alloc/src/alloc.rs", 95),
-            ("<alloc::vec::Vec<u8> as Clone>::clone", "/rustc/01f6ddf/library/alloc/src/vec.rs", 7),
-            ("shop_index::Index::load::{closure#0}", "/home/ada/shop/index/src/lib.rs", 7),
-        ],
-    );
-    make.stack(&[malloc, rust, main, start]);
-    let nasty = make.frame(PROGRAM, &[(NASTY, "/home/ada/shop/a b/<i>#1.c", 5)]);
-    make.stack(&[malloc, nasty, main, start]);
-    make.stack(&[malloc, nowhere]);
-    let serve = make.frame(PROGRAM, &[("Server::serve", "/home/ada/shop/src/server.cc", 210)]);
-    let open = make.frame(PROGRAM, &[("Session::open", "/home/ada/shop/src/session.cc", 33)]);
-    let close = make.frame(PROGRAM, &[("Session::close", "/home/ada/shop/src/session.cc", 57)]);
-    let log = make.frame(PROGRAM, &[("Session::log", "/home/ada/shop/src/session.cc", 71)]);
-    make.stack(&[malloc, open, serve, main, start]);
-    make.stack(&[free, close, serve, main, start]);
-    make.stack(&[log, serve, main, start]);
-    let buffer = make.frame(PROGRAM, &[("header_new", "/home/ada/shop/src/header.c", 12)]);
-    let fill = make.frame(PROGRAM, &[("header_fill", "/home/ada/shop/src/header.c", 29)]);
-    make.stack(&[malloc, buffer, serve, main, start]);
-    make.stack(&[free, fill, serve, main, start]);
-    make.stacks
+    stacks.stacks.extend(STACKS.map(Box::from));
+    stacks
 }
 
 /// Three lines of sources that nobody wrote.
@@ -485,6 +491,65 @@ pub(crate) fn profile() -> Report {
     }
 }
 
+/// A report in a format, as text: JSON in lines of its own, and of pprof's the fields.
+fn written(report: &Report, format: Format) -> String {
+    let mut out = Vec::new();
+    render(report, format, &mut out, Look::PLAIN).expect("is written");
+    match format {
+        Format::Sarif | Format::Dhat => {
+            let value: serde_json::Value = serde_json::from_slice(&out).expect("is JSON");
+            format!("{value:#}\n")
+        }
+        Format::Pprof => super::profile::pprof_fields(&out),
+        _ => String::from_utf8(out).expect("is text"),
+    }
+}
+
+/// The name of a format, and what it makes of a report.
+fn named(report: &Report, format: Format) -> (String, String) {
+    let name = format.to_possible_value().expect("is one").get_name().to_owned();
+    let made = written(report, format);
+    match format {
+        Format::MemcheckXml => assert_eq!(super::memcheck::protocol::check(&made), Ok(())),
+        Format::Html => assert!(made.matches("<script>").count() == 1 && !made.contains("://")),
+        _ => {}
+    }
+    if matches!(format, Format::Html | Format::Junit | Format::Flamegraph) {
+        assert!(!made.contains("<script>alert") && !made.contains("<b>hi</b>"), "{name}");
+    }
+    (name, made)
+}
+
+/// Every format of everything at once, of a heap profile, and of nothing.
+#[test]
+fn formats_are_as_they_were() {
+    let mut all = report();
+    all.wanted.details = vec![Reach::Definite, Reach::Possible, Reach::Reachable];
+    let mut nothing = String::new();
+    for format in Format::value_variants() {
+        let (name, made) = named(&Report::default(), *format);
+        if *format != Format::Html && *format != Format::Sarif {
+            let words: Vec<&str> = made.split_whitespace().collect();
+            nothing += &format!("== {name}\n{}\n", words.join(" "));
+        }
+        let is_memcheck = *format == Format::MemcheckXml;
+        all.wanted.suppressions = if is_memcheck { Ready::Block } else { Ready::Line };
+        let (name, made) = named(&all, *format);
+        if *format != Format::Flamegraph {
+            golden(&format!("report.{name}"), &made);
+        }
+    }
+    golden("report.nothing", &nothing);
+    for format in [Format::Text, Format::Json, Format::Html, Format::Pprof] {
+        let (name, made) = named(&profile(), format);
+        golden(&format!("profile.{name}"), &made);
+    }
+    let report = profile();
+    let explained = Explained::largest(&report).expect("there is one");
+    golden("explain.text", &super::text::explain_record::report(&report, &explained, Look::PLAIN));
+    golden("explain.json", &super::json::explain::record(&report, &explained));
+}
+
 #[test]
 fn the_indexes_are_valid() {
     let report = report();
@@ -497,23 +562,13 @@ fn the_indexes_are_valid() {
     assert!(report.errors.iter().all(|error| error.moments[0].role == Role::Here));
 }
 
-/// Writes it in all formats to the folder that `HEAPWRIGHT_SAMPLES` names, for people
-/// and for `ci/html.sh`.
+/// Writes the pages to the folder that `HEAPWRIGHT_SAMPLES` names, for people and for `ci/html.sh`.
 #[test]
 #[ignore = "makes files for others to look at"]
-fn written_in_all_formats() {
-    use crate::output::{html, junit, profile, sarif};
-    use std::fs::File;
+fn written_as_pages() {
     let folder = std::env::var_os("HEAPWRIGHT_SAMPLES").expect("is set");
     let folder = std::path::PathBuf::from(folder);
-    let report = report();
-    let file = |name: &str| File::create(folder.join(name)).expect("is made");
-    profile::folded::write(&report, &mut file("held.folded")).expect("is written");
-    profile::flamegraph::write(&report, &mut file("held.svg")).expect("is written");
-    profile::pprof::write(&report, &mut file("held.pb.gz")).expect("is written");
-    profile::dhat::write(&report, &mut file("dhat.json")).expect("is written");
-    sarif::write(&report, &mut file("report.sarif")).expect("is written");
-    junit::write(&report, &mut file("junit.xml")).expect("is written");
-    html::report::write(&report, &mut file("report.html")).expect("is written");
-    html::report::write(&profile(), &mut file("profile.html")).expect("is written");
+    for (name, report) in [("report.html", report()), ("profile.html", profile())] {
+        std::fs::write(folder.join(name), written(&report, Format::Html)).expect("is written");
+    }
 }

@@ -28,12 +28,11 @@ mod uri;
 use self::fingerprint::Fingerprints;
 use self::uri::Uris;
 use super::calls::{Call, calls, first_look};
+use super::found::{self, Found};
 use super::rules::Rule;
 use super::sentences;
-use super::time::rfc3339;
 use super::units;
-use super::words::fault_stack;
-use crate::report::model::{Error, Happened, Process, Report, StackId, Stacks};
+use crate::report::model::{Check, Error, Process, Report, StackId, Stacks};
 use heapwright_record::debug::Reach;
 use serde_json::{Value, json};
 use std::io;
@@ -77,32 +76,9 @@ fn run(report: &Report, folder: &Path) -> Value {
     let fingerprints = Fingerprints::default();
     let mut maker =
         Maker { stacks: &report.stacks, uris: Uris::new(folder), rules: &rules, fingerprints };
-    let mut results = Vec::new();
-    for error in &report.errors {
-        let text = sentences::error(error);
-        let mut found = Found::new(Rule::of(error.finding.kind), text, fault_stack(error));
-        found.times = error.times;
-        let titled =
-            |happened: &Happened| (sentences::moment(&error.finding, happened), happened.stack);
-        found.stacks = error.moments.iter().map(titled).collect();
-        results.push(maker.result(found, Some(error)));
-    }
-    for leak in &report.leaks {
-        if !matches!(leak.reach, Reach::Definite | Reach::Possible) {
-            continue;
-        }
-        let mut text = sentences::leak(leak);
-        if let Some(path) = &leak.path {
-            text += &format!(". What leads to one begins in {}", sentences::root(path));
-        }
-        let mut found = Found::new(Rule::Leak(leak.reach), text, leak.stack);
-        found.times = leak.lost.blocks;
-        results.push(maker.result(found, None));
-    }
-    for growth in &report.growths {
-        let text = format!("What is allocated here {}", sentences::growth(growth));
-        results.push(maker.result(Found::new(Rule::Growth, text, growth.stack), None));
-    }
+    let is_result = |found: &Found<'_>| found.rule.level() != "note";
+    let results: Vec<Value> =
+        found::all(report).filter(is_result).map(|found| maker.result(&found)).collect();
     let version = env!("CARGO_PKG_VERSION");
     let invocations = report.processes.iter().enumerate().map(|(at, process)| {
         invocation(process, if at == 0 { notifications(report) } else { Vec::new() })
@@ -128,16 +104,8 @@ fn descriptor(rule: Rule) -> Value {
         "shortDescription": {"text": about.title},
         "fullDescription": {"text": about.means},
         "help": {"text": about.mend},
-        "defaultConfiguration": {"level": level(rule)},
+        "defaultConfiguration": {"level": rule.level()},
     })
-}
-
-fn level(rule: Rule) -> &'static str {
-    match rule {
-        Rule::Error(_) | Rule::Leak(Reach::Definite) => "error",
-        Rule::Leak(Reach::Possible) | Rule::Growth => "warning",
-        Rule::Leak(_) => "note",
-    }
 }
 
 fn invocation(process: &Process, notifications: Vec<Value>) -> Value {
@@ -145,7 +113,7 @@ fn invocation(process: &Process, notifications: Vec<Value>) -> Value {
         "commandLine": sentences::command(process),
         "arguments": process.command.get(1..).unwrap_or_default(),
         "processId": process.pid,
-        "startTimeUtc": rfc3339(UNIX_EPOCH + Duration::from_nanos(process.began)),
+        "startTimeUtc": units::rfc3339(UNIX_EPOCH + Duration::from_nanos(process.began)),
         // Of heapwright, which did what it was asked for.
         "executionSuccessful": true,
         "toolExecutionNotifications": some(notifications),
@@ -163,10 +131,7 @@ fn notifications(report: &Report) -> Vec<Value> {
             lines.push(format!("{} {fate}: no results", sentences::amount(total)));
         }
     }
-    let checked = |process: &Process| {
-        process.checks.iter().any(|check| check.occasion.follows() && check.took_ns.is_some())
-    };
-    if !report.processes.iter().any(checked) {
+    if !report.checks().any(Check::is_whole) {
         lines.push("no leak check was finished".to_owned());
     }
     let unreported = report.unreported.errors;
@@ -177,24 +142,6 @@ fn notifications(report: &Report) -> Vec<Value> {
     lines.map(|line| json!({"level": "note", "message": {"text": line}})).collect()
 }
 
-/// What is said in a result.
-struct Found {
-    rule: Rule,
-    text: String,
-    /// Where a person would look first.
-    stack: StackId,
-    times: u64,
-    /// All stacks, with what each is.
-    stacks: Vec<(String, StackId)>,
-}
-
-impl Found {
-    /// Of blocks that a stack allocated.
-    fn new(rule: Rule, text: String, stack: StackId) -> Self {
-        Self { rule, text, stack, times: 1, stacks: vec![("allocated".to_owned(), stack)] }
-    }
-}
-
 struct Maker<'a> {
     stacks: &'a Stacks,
     uris: Uris<'a>,
@@ -203,27 +150,32 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    fn result(&mut self, found: Found, error: Option<&Error>) -> Value {
-        let Found { rule, text, stack, times, stacks } = found;
-        let ids: Vec<StackId> = stacks.iter().map(|(_, stack)| *stack).collect();
-        let print = self.fingerprints.of(rule.id(), self.stacks, &ids);
-        let moments = stacks.iter().take(error.map_or(0, |error| error.moments.len()));
+    fn result(&mut self, found: &Found<'_>) -> Value {
+        let ids: Vec<StackId> = found.stacks.iter().map(|(_, stack)| *stack).collect();
+        let print = self.fingerprints.of(found.rule.id(), self.stacks, &ids);
+        let mut text = match found.rule {
+            Rule::Growth => format!("What is allocated here {}", found.text),
+            _ => found.text.clone(),
+        };
+        text.extend(found.root.iter().map(|root| format!(". What leads to one begins in {root}")));
+        let moments = found.stacks.iter().take(found.error.map_or(0, |error| error.moments.len()));
         let looks = moments.filter_map(|(title, at)| Some((title, self.look(*at)?)));
         let related = looks
             .enumerate()
             .map(|(before, (title, call))| self.location(&call, Some(before + 1), Some(title)));
-        let shown = stacks.iter().filter_map(|(title, at)| self.stack(title, *at));
+        let shown = found.stacks.iter().filter_map(|(title, at)| self.stack(title, *at));
+        let look = self.look(found.stack);
         known(json!({
-            "ruleId": rule.id(),
-            "ruleIndex": self.rules.iter().position(|other| *other == rule),
-            "level": level(rule),
+            "ruleId": found.rule.id(),
+            "ruleIndex": self.rules.iter().position(|other| *other == found.rule),
+            "level": found.rule.level(),
             "message": {"text": text},
-            "locations": Vec::from_iter(self.look(stack).map(|call| self.location(&call, None, None))),
+            "locations": Vec::from_iter(look.map(|call| self.location(&call, None, None))),
             "stacks": some(shown.collect()),
             "relatedLocations": some(related.collect()),
-            "codeFlows": error.and_then(|error| self.flow(error)).map(|flow| [flow]),
+            "codeFlows": found.error.and_then(|error| self.flow(error)).map(|flow| [flow]),
             "partialFingerprints": {FINGERPRINT: print},
-            "occurrenceCount": times.max(1),
+            "occurrenceCount": found.times.max(1),
         }))
     }
 
@@ -290,98 +242,5 @@ impl Maker<'_> {
         });
         let frames = some(frames.collect())?;
         Some(json!({"message": {"text": title}, "frames": frames}))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::output::sample;
-
-    fn log(report: &Report) -> Value {
-        let mut out = Vec::new();
-        write(report, &mut out).expect("is written");
-        serde_json::from_slice(&out).expect("is JSON")
-    }
-
-    #[test]
-    fn results_point_at_rules_and_at_ones_own_source() {
-        let log = log(&sample::report());
-        assert_eq!(log["version"], "2.1.0");
-        let run = &log["runs"][0];
-        let rules = run["tool"]["driver"]["rules"].as_array().expect("one");
-        let printed: Vec<_> = run["results"]
-            .as_array()
-            .expect("one")
-            .iter()
-            .map(|result| {
-                let rule = &rules[result["ruleIndex"].as_u64().expect("one") as usize];
-                assert_eq!(rule["id"], result["ruleId"]);
-                let place = &result["locations"][0]["physicalLocation"];
-                format!(
-                    "{} {} {} {}",
-                    result["level"].as_str().unwrap_or_default(),
-                    result["ruleId"].as_str().unwrap_or_default(),
-                    place["artifactLocation"]["uri"].as_str().unwrap_or_default(),
-                    place["region"]["startLine"],
-                )
-            })
-            .collect();
-        assert_eq!(
-            printed,
-            [
-                "error use-after-free src/session.cc 71",
-                "error buffer-overflow src/header.c 12",
-                "error allocator-mismatch a%20b/%3Ci%3E%231.c 5",
-                "error definitely-lost src/session.cc 33",
-                "error definitely-lost a%20b/%3Ci%3E%231.c 5",
-                "warning possibly-lost index/src/lib.rs 7",
-                "warning growth src/cache.cc 88",
-            ]
-        );
-        assert_eq!(run["originalUriBaseIds"]["%SRCROOT%"]["uri"], "file:///home/ada/shop/");
-    }
-
-    #[test]
-    fn an_error_flows_through_its_threads() {
-        let log = log(&sample::report());
-        let result = &log["runs"][0]["results"][0];
-        let flows = &result["codeFlows"][0]["threadFlows"];
-        assert_eq!((&flows[0]["id"], &flows[1]["id"]), (&json!("thread 1"), &json!("thread 2")));
-        let step = |flow: usize, at: usize| {
-            let step = &flows[flow]["locations"][at];
-            (step["executionOrder"].clone(), step["location"]["message"]["text"].clone())
-        };
-        assert_eq!(step(0, 0), (json!(1), json!("allocated by thread 1")));
-        assert_eq!(step(0, 1), (json!(2), json!("freed by thread 1")));
-        assert_eq!(step(1, 0), (json!(3), json!("here, thread 2 (worker <2>)")));
-        assert_eq!(result["occurrenceCount"], 17);
-        assert_eq!(result["relatedLocations"][2]["id"], 3);
-        let frame = &result["stacks"][1]["frames"][0];
-        assert_eq!(frame["module"], "libheapwright.so");
-        assert_eq!(
-            frame["location"]["physicalLocation"]["artifactLocation"]["uri"],
-            "file:///usr/lib/libheapwright.so"
-        );
-    }
-
-    #[test]
-    fn what_is_no_result_is_notified() {
-        let log = log(&sample::report());
-        let invocation = &log["runs"][0]["invocations"][0];
-        let notes = &invocation["toolExecutionNotifications"];
-        assert_eq!(
-            notes[0]["message"]["text"],
-            "88.9 KiB in 310 blocks lost with other blocks: no results"
-        );
-        assert_eq!(notes[3]["message"]["text"], "process 7 (<worker>) was killed by SIGKILL");
-        assert_eq!(notes[4]["message"]["text"], "2 threads did not report their registers");
-        assert_eq!(invocation["startTimeUtc"], "2023-11-14T22:13:20Z");
-    }
-
-    #[test]
-    fn nothing_is_a_log_too() {
-        let log = log(&Report::default());
-        assert_eq!(log["runs"][0]["results"], json!([]));
     }
 }

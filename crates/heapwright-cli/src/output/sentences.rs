@@ -1,10 +1,54 @@
 //! Sentences about what a report holds, for all formats that speak to people.
 
 use super::{units, words};
-use crate::report::model::{Amount, Error, Growth, Happened, Leak, Path, Process, Report, StackId};
+use crate::report::model::{Amount, Error, Figure, Growth, Happened, Leak, Path, Process};
+use crate::trace::Facts;
 use heapwright_record::debug::{Finding, Occasion, Reach, Root};
 use std::fmt::Write;
 use std::time::Duration;
+
+/// What is said of a heap profile's figure.
+pub(super) struct FigureWords {
+    pub(super) title: &'static str,
+    /// On a tile.
+    pub(super) label: &'static str,
+    /// Where no stack has any of it.
+    pub(super) none: &'static str,
+    /// The title of the column that stands beside it.
+    pub(super) extra: &'static str,
+    /// What the blocks of a stack are.
+    pub(super) is: &'static str,
+    /// What a stack's share is of.
+    pub(super) whole: &'static str,
+}
+
+impl FigureWords {
+    pub(super) fn of(figure: Figure) -> Self {
+        let freed = "freed within a millisecond";
+        let none_freed = "No sampled block was freed within a millisecond.";
+        let grows = "No stack has more live bytes than earlier.";
+        let (no_live, nothing) = ("No sampled block is live.", "No block was sampled.");
+        let [title, label, none, extra, is, whole] = match figure {
+            Figure::Live => ["Live", "live", no_live, "oldest", "live", "what is live"],
+            Figure::Growth => ["Growth", "growth", grows, "was", "grown by", "what has grown"],
+            Figure::Temporary => [
+                "Temporary",
+                freed,
+                none_freed,
+                "of allocated",
+                "freed within 1 ms",
+                "what is freed so soon",
+            ],
+            Figure::Peak => {
+                ["Peak", "at the peak", nothing, "live now", "live at the peak", "the peak"]
+            }
+            Figure::Allocated => {
+                ["Allocated", "allocated", nothing, "temporary", "allocated", "all"]
+            }
+        };
+        Self { title, label, none, extra, is, whole }
+    }
+}
 
 /// `1.2 MiB in 155 blocks`.
 pub(super) fn amount(amount: Amount) -> String {
@@ -14,16 +58,6 @@ pub(super) fn amount(amount: Amount) -> String {
 /// What happened, and how often, without a full stop.
 pub(super) fn error(error: &Error) -> String {
     words::happened(error) + &again(error.times, error.processes)
-}
-
-/// Every fault, a sentence and its stacks each: errors, and what is definitely lost.
-pub(crate) fn findings(report: &Report) -> Vec<(String, Vec<StackId>)> {
-    let errors = report
-        .errors
-        .iter()
-        .map(|one| (error(one), one.moments.iter().map(|happened| happened.stack).collect()));
-    let lost = report.leaks.iter().filter(|leak| leak.is_definite());
-    errors.chain(lost.map(|one| (leak(one), vec![one.stack]))).collect()
 }
 
 /// What stands above a stack: `freed by thread 1, 3 operations earlier`.
@@ -131,36 +165,26 @@ fn again(times: u64, processes: usize) -> String {
     line
 }
 
+/// What a trace holds: `2 threads, 1,200 operations, peak live 2.0 MiB, 1.9 % of frees on another thread`.
+pub(crate) fn recorded(facts: &Facts) -> String {
+    let mut text = format!(
+        "{}, {}, peak live {} in {}",
+        units::counted(facts.threads, "thread"),
+        units::counted(facts.operations, "operation"),
+        units::bytes(facts.peak_live_bytes),
+        units::counted(facts.peak_live_blocks, "block"),
+    );
+    if facts.threads > 1 {
+        let share = units::percent(facts.cross_thread_frees, facts.frees);
+        text.push_str(&format!(", {share} of frees on another thread"));
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::output::sample;
-
-    #[test]
-    fn sentences_say_how_much_and_how_often() {
-        let report = sample::report();
-        assert_eq!(
-            error(&report.errors[0]),
-            "read at offset 16 of a 96-byte block after it was freed, 17 times"
-        );
-        assert_eq!(
-            leak(&report.leaks[0]),
-            "1.2 MiB in 155 blocks are definitely lost, and 88.9 KiB in 310 blocks with them"
-        );
-        assert_eq!(leak(&report.leaks[1]), "24 B in 1 block is definitely lost, in 2 processes");
-        assert_eq!(
-            growth(&report.growths[0]),
-            "grows by 61.3 KiB a second, to 4.5 MiB in 277 blocks"
-        );
-    }
-
-    #[test]
-    fn roots_are_named_as_well_as_they_are_known() {
-        let report = sample::report();
-        let roots: Vec<_> =
-            report.leaks.iter().filter_map(|leak| leak.path.as_ref()).map(root).collect();
-        assert_eq!(roots, ["the stack of thread 2 (worker <2>)", "cache+0x10 in shop server"]);
-    }
 
     #[test]
     fn commands_are_quoted() {
@@ -173,5 +197,25 @@ mod tests {
         assert_eq!(quoted(&words), r"--rounds=5 'it'\''s' ''");
         let bare = Process { exe: "/bin/x".into(), ..Process::default() };
         assert_eq!(command(&bare), "/bin/x");
+    }
+
+    #[test]
+    fn a_line_says_what_matters() {
+        let mut facts = Facts {
+            threads: 1,
+            operations: 1200,
+            frees: 1000,
+            cross_thread_frees: 19,
+            peak_live_bytes: 2 << 20,
+            peak_live_blocks: 1,
+            ..Facts::default()
+        };
+        assert_eq!(recorded(&facts), "1 thread, 1,200 operations, peak live 2.0 MiB in 1 block");
+        facts.threads = 2;
+        assert_eq!(
+            recorded(&facts),
+            "2 threads, 1,200 operations, peak live 2.0 MiB in 1 block, 1.9 % of frees on another \
+             thread"
+        );
     }
 }

@@ -1,8 +1,9 @@
 //! Words that reports share: sentences of findings, names fit for a screen, and
 //! suppressions that are ready to be used.
 
+use super::units;
 use crate::report::lines;
-use crate::report::model::{Error, Happened, Leak, Report, StackId};
+use crate::report::model::{Amount, Error, Happened, Leak, Report, StackId};
 use crate::report::suppressions::{is_main, suggestion};
 use crate::symbols::{Frame, Function};
 use heapwright_record::debug::{self, Finding, FindingKind, Formatted, Reach, Role, Text};
@@ -153,6 +154,24 @@ fn leak_kind(reach: Reach) -> Option<&'static str> {
         Reach::Reachable => "reachable",
         _ => return None,
     })
+}
+
+/// The sums of the leak checks, a line each, as valgrind has them.
+pub(super) fn leak_sums(report: &Report) -> [String; 5] {
+    let lost = |words, reach| (words, report.total(reach));
+    let sums = [
+        lost("   definitely lost", Reach::Definite),
+        lost("   indirectly lost", Reach::Indirect),
+        lost("     possibly lost", Reach::Possible),
+        lost("   still reachable", Reach::Reachable),
+        ("        suppressed", report.suppressed.lost),
+    ];
+    sums.map(|(words, amount)| format!("{words}: {}", as_valgrind(amount)))
+}
+
+/// `40 bytes in 1 blocks`.
+pub(super) fn as_valgrind(Amount { blocks, bytes }: Amount) -> String {
+    format!("{} bytes in {} blocks", units::count(bytes), units::count(blocks))
 }
 
 /// The type of an error in a suppression of valgrind's.

@@ -298,6 +298,7 @@ fn allows_code(folder: &Path) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::statistics::Folder;
     use std::os::unix::fs::symlink;
 
     const THE_LIBRARY: Embedded = Embedded { name: "libheapwright.so", bytes: b"the library" };
@@ -308,27 +309,9 @@ mod tests {
         unsafe { libc::geteuid() }
     }
 
-    /// A folder that goes away with the test.
-    struct Scratch(PathBuf);
-
-    impl Scratch {
-        fn new(name: &str) -> Self {
-            let path = std::env::temp_dir()
-                .join(format!("heapwright-extract-{name}-{}", std::process::id()));
-            let _ = fs::remove_dir_all(&path);
-            DirBuilder::new().mode(0o700).create(&path).expect("made");
-            Self(path)
-        }
-
-        fn place(&self) -> Place {
-            Place { base: self.0.join("cache"), name: String::from("heapwright"), shared: false }
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
+    fn place(folder: &Folder) -> Place {
+        let base = folder.path().join("cache");
+        Place { base, name: String::from("heapwright"), shared: false }
     }
 
     /// How many files are in a folder, but for marks: a slow machine leaves one.
@@ -373,22 +356,22 @@ mod tests {
 
     #[test]
     fn a_damaged_file_is_replaced_and_a_good_one_left_alone() {
-        let scratch = Scratch::new("damaged");
-        let path = scratch.place().hold(&THE_LIBRARY, uid()).expect("held");
+        let scratch = Folder::new().expect("made");
+        let path = place(&scratch).hold(&THE_LIBRARY, uid()).expect("held");
         assert_eq!(fs::read(&path).expect("there"), b"the library");
         let inode = fs::metadata(&path).expect("there").ino();
-        scratch.place().hold(&THE_LIBRARY, uid()).expect("held");
+        place(&scratch).hold(&THE_LIBRARY, uid()).expect("held");
         assert_eq!(fs::metadata(&path).expect("there").ino(), inode);
         fs::write(&path, b"something else").expect("written");
-        scratch.place().hold(&THE_LIBRARY, uid()).expect("held");
+        place(&scratch).hold(&THE_LIBRARY, uid()).expect("held");
         assert_eq!(fs::read(&path).expect("there"), b"the library");
         assert_eq!(files(path.parent().expect("has one")), 1, "a file was left behind");
     }
 
     #[test]
     fn what_was_seen_to_be_right_is_not_read_again_until_it_changes() {
-        let scratch = Scratch::new("seen");
-        let path = scratch.place().hold(&THE_LIBRARY, uid()).expect("held");
+        let scratch = Folder::new().expect("made");
+        let path = place(&scratch).hold(&THE_LIBRARY, uid()).expect("held");
         let seen = path.with_extension("seen");
         assert!(!seen.exists(), "a file that was just written may yet change without a trace");
         let mark = |path: &Path| mark_of(&fs::symlink_metadata(path).expect("there"));
@@ -400,27 +383,27 @@ mod tests {
         std::thread::sleep(std::time::Duration::from_millis(20));
         fs::set_permissions(&path, PermissionsExt::from_mode(0o700)).expect("set");
         assert!(!holds(&path, THE_LIBRARY.bytes, uid()));
-        scratch.place().hold(&THE_LIBRARY, uid()).expect("held");
+        place(&scratch).hold(&THE_LIBRARY, uid()).expect("held");
         assert_eq!(fs::read(&path).expect("there"), b"the library");
         assert!(!holds(&path, b"another length", uid()));
     }
 
     #[test]
     fn a_link_in_the_librarys_place_is_replaced_not_followed() {
-        let scratch = Scratch::new("link");
-        let path = scratch.place().hold(&THE_LIBRARY, uid()).expect("held");
-        let other = scratch.0.join("other");
+        let scratch = Folder::new().expect("made");
+        let path = place(&scratch).hold(&THE_LIBRARY, uid()).expect("held");
+        let other = scratch.path().join("other");
         fs::write(&other, b"the library").expect("written");
         fs::remove_file(&path).expect("removed");
         symlink(&other, &path).expect("linked");
-        scratch.place().hold(&THE_LIBRARY, uid()).expect("held");
+        place(&scratch).hold(&THE_LIBRARY, uid()).expect("held");
         assert!(fs::symlink_metadata(&path).expect("there").is_file());
     }
 
     #[test]
     fn places_others_could_change_are_refused() {
-        let scratch = Scratch::new("open");
-        let place = scratch.place();
+        let scratch = Folder::new().expect("made");
+        let place = place(&scratch);
         fs::create_dir(&place.base).expect("made");
         let ours = place.base.join("heapwright");
         let complaint = || format!("{:#}", place.hold(&X, uid()).expect_err("is refused"));
@@ -437,7 +420,7 @@ mod tests {
 
         // The folder of the place, and each one above it. A sticky folder is as good as a closed
         // one.
-        for folder in [&place.base, &scratch.0] {
+        for folder in [&*place.base, scratch.path()] {
             let set =
                 |mode| fs::set_permissions(folder, PermissionsExt::from_mode(mode)).expect("set");
             set(0o777);
@@ -455,27 +438,28 @@ mod tests {
 
     #[test]
     fn a_file_that_others_could_write_is_replaced() {
-        let scratch = Scratch::new("written");
-        let path = scratch.place().hold(&THE_LIBRARY, uid()).expect("held");
+        let scratch = Folder::new().expect("made");
+        let path = place(&scratch).hold(&THE_LIBRARY, uid()).expect("held");
         let inode = || fs::metadata(&path).expect("there").ino();
         for mode in [0o775, 0o757] {
             let before = inode();
             fs::set_permissions(&path, PermissionsExt::from_mode(mode)).expect("set");
-            scratch.place().hold(&THE_LIBRARY, uid()).expect("held");
+            place(&scratch).hold(&THE_LIBRARY, uid()).expect("held");
             assert_ne!(inode(), before, "{mode:o}");
         }
         let before = inode();
-        fs::hard_link(&path, scratch.0.join("other")).expect("linked");
-        scratch.place().hold(&THE_LIBRARY, uid()).expect("held");
+        fs::hard_link(&path, scratch.path().join("other")).expect("linked");
+        place(&scratch).hold(&THE_LIBRARY, uid()).expect("held");
         assert_ne!(inode(), before);
     }
 
     #[test]
     fn everybody_may_read_what_only_we_may_write() {
-        let scratch = Scratch::new("shared");
-        let place = Place { base: scratch.0.clone(), name: String::from("h-1"), shared: true };
+        let scratch = Folder::new().expect("made");
+        let place =
+            Place { base: scratch.path().to_owned(), name: String::from("h-1"), shared: true };
         let path = place.hold(&X, uid()).expect("held");
-        let folders = [scratch.0.join("h-1"), path.parent().expect("one").to_owned()];
+        let folders = [scratch.path().join("h-1"), path.parent().expect("one").to_owned()];
         let modes = || {
             let all = folders.iter().chain([&path]);
             all.map(|path| fs::metadata(path).expect("there").mode() & 0o777).collect::<Vec<_>>()
@@ -495,21 +479,21 @@ mod tests {
     fn threads_may_extract_at_once() {
         let bytes: &[u8] = &[7; 1 << 20];
         for _ in 0..10 {
-            let scratch = Scratch::new("threads");
+            let scratch = Folder::new().expect("made");
             let start = std::sync::Barrier::new(8);
             std::thread::scope(|scope| {
                 let threads: Vec<_> = (0..8)
                     .map(|_| {
                         scope.spawn(|| {
                             start.wait();
-                            let path = scratch.place().hold(&Embedded { name: "x", bytes }, uid());
+                            let path = place(&scratch).hold(&Embedded { name: "x", bytes }, uid());
                             fs::read(path.expect("held")).expect("readable") == bytes
                         })
                     })
                     .collect();
                 assert!(threads.into_iter().all(|thread| thread.join().expect("ended")));
             });
-            let folder = fs::read_dir(scratch.place().base.join("heapwright")).expect("there");
+            let folder = fs::read_dir(place(&scratch).base.join("heapwright")).expect("there");
             let all = folder.flatten().map(|entry| files(&entry.path()));
             assert_eq!(all.sum::<usize>(), 1, "files are left behind");
         }
@@ -517,9 +501,9 @@ mod tests {
 
     #[test]
     fn a_place_of_another_user_is_refused() {
-        let scratch = Scratch::new("owner");
-        let complaint = scratch.place().hold(&X, uid() + 1).expect_err("is refused");
-        let base = scratch.0.join("cache");
+        let scratch = Folder::new().expect("made");
+        let complaint = place(&scratch).hold(&X, uid() + 1).expect_err("is refused");
+        let base = scratch.path().join("cache");
         assert_eq!(
             complaint.to_string(),
             format!("{} does not exist, and we do not own its parent", base.display())

@@ -13,7 +13,6 @@ use super::{End, signals};
 pub(crate) enum Exit {
     /// With an exit code.
     Code(u8),
-    /// By a signal.
     Signal(i32),
 }
 

@@ -179,7 +179,6 @@ pub(super) fn set_default(signal: i32) {
     unsafe { libc::signal(signal, libc::SIG_DFL) };
 }
 
-/// Ignores a signal.
 pub(super) fn ignore(signal: i32) {
     // SAFETY: SIG_IGN is a valid disposition of every signal that we name.
     unsafe { libc::signal(signal, libc::SIG_IGN) };

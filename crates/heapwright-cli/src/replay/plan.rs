@@ -153,7 +153,6 @@ struct Lane {
     /// Slots that it used and may use again.
     free: Vec<u32>,
     has_begun: bool,
-    /// The window it is in.
     window: Option<usize>,
 }
 

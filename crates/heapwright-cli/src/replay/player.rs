@@ -32,7 +32,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-/// The subcommand.
 pub(crate) const SUBCOMMAND: &str = "play";
 
 /// What a block that could not be had is, in its place.

@@ -55,7 +55,6 @@ impl Rounds<'_> {
         (self.rounds + 1) * self.allocators.len()
     }
 
-    /// Plays.
     pub(crate) fn play(&self, progress: &Progress) -> anyhow::Result<Played> {
         let program = Program {
             arguments: vec![SUBCOMMAND.into(), self.plan.clone().into()],

@@ -10,7 +10,6 @@ use crate::symbols::{Frame, Place};
 use heapwright_record::debug::FindingKind;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-/// What is different.
 pub(crate) struct Diff<'r> {
     pub(crate) before: &'r Report,
     pub(crate) after: &'r Report,

@@ -161,6 +161,7 @@ impl Gathered {
 }
 
 /// The program that a record is about.
+#[derive(Default)]
 struct Image {
     record: u32,
     /// The record's owner.
@@ -191,19 +192,7 @@ struct UnderWay {
 
 impl Image {
     fn new(record: u32, owner: u32) -> Self {
-        Self {
-            record,
-            owner,
-            is_skipped: false,
-            process: None,
-            modules: Rc::default(),
-            epoch: None,
-            stacks: HashMap::new(),
-            findings: Vec::new(),
-            times: BTreeMap::new(),
-            under_way: None,
-            last: None,
-        }
+        Self { record, owner, ..Self::default() }
     }
 
     /// Its process, begun if need be: the first entry may have been lost.

@@ -218,7 +218,8 @@ mod tests {
 
     #[test]
     fn a_file_of_many_pieces_is_read_to_its_end() {
-        let path = std::env::temp_dir().join(format!("heapwright-input-{}", std::process::id()));
+        let scratch = crate::statistics::Folder::quietly().expect("made");
+        let path = scratch.path().join("record");
         for (entries, cut) in [(0, 0), (1, 0), (1000, 0), (1000, 1)] {
             let bytes = long(entries);
             fs::write(&path, &bytes[..bytes.len() - cut]).expect("written");
@@ -237,6 +238,5 @@ mod tests {
         let file = open(&path).expect("is there").0;
         let read = read(file, &|_| (), &mut |_, _| panic!("nothing is good")).expect("a record");
         assert_eq!(read.problem.map(|problem| problem.fault()), Some(Fault::EndsWithin(16)));
-        fs::remove_file(&path).expect("removed");
     }
 }

@@ -382,23 +382,38 @@ impl ReportBuilder<'_> {
         let path = (leak.root != Root::Unknown).then(|| self.path(lost, is_detailed));
         let process = &self.gathered.processes[lost.process as usize].model;
         let ns = process.checks.get(lost.check).map(|check| check.ns).unwrap_or_default();
-        self.report.leaks.push(Leak {
+        let (oldest, youngest) = (leak.oldest_ns, leak.youngest_ns);
+        let leak = Leak {
+            stack,
+            oldest_age_ns: ns.saturating_sub(oldest),
+            youngest_age_ns: ns.saturating_sub(youngest),
+            processes: lost.processes as usize,
+            path,
+            ..self.group(lost)
+        };
+        self.report.leaks.push(leak);
+    }
+
+    /// A group of blocks, without what takes more to find out.
+    fn group(&self, lost: &Lost) -> Leak {
+        let leak = &lost.leak;
+        Leak {
             reach: leak.reach,
             origin: leak.origin,
-            stack,
-            lost: amount,
+            stack: StackId::NONE,
+            lost: Amount { blocks: leak.blocks, bytes: leak.bytes },
             indirect: Amount { blocks: leak.indirect_blocks, bytes: leak.indirect_bytes },
             size: leak.size,
             block: leak.block,
             oldest_ns: leak.oldest_ns,
             youngest_ns: leak.youngest_ns,
-            oldest_age_ns: ns.saturating_sub(leak.oldest_ns),
-            youngest_age_ns: ns.saturating_sub(leak.youngest_ns),
+            oldest_age_ns: 0,
+            youngest_age_ns: 0,
             check: lost.check,
             process: self.places[lost.process as usize],
-            processes: lost.processes as usize,
-            path,
-        });
+            processes: 1,
+            path: None,
+        }
     }
 
     fn path(&mut self, lost: &Lost, is_detailed: bool) -> Chain {
@@ -430,27 +445,17 @@ impl ReportBuilder<'_> {
         self.report.unreported.leaks = rest.len() as u64;
         let mut groups: HashMap<Reach, Leak> = HashMap::new();
         for lost in rest {
-            let leak = &lost.leak;
-            let amount = Amount { blocks: leak.blocks, bytes: leak.bytes };
-            let group = groups.entry(leak.reach).or_insert_with(|| Leak {
-                reach: leak.reach,
-                origin: heapwright_record::debug::Origin::Unknown,
-                stack: StackId::NONE,
-                lost: Amount::default(),
-                indirect: Amount::default(),
-                size: leak.size,
-                block: leak.block,
-                oldest_ns: leak.oldest_ns,
-                youngest_ns: leak.youngest_ns,
-                oldest_age_ns: 0,
-                youngest_age_ns: 0,
-                check: lost.check,
-                process: self.places[lost.process as usize],
-                processes: 1,
-                path: None,
+            let one = self.group(lost);
+            let (lost, indirect) = (one.lost, one.indirect);
+            let nothing = Amount::default();
+            let origin = heapwright_record::debug::Origin::Unknown;
+            let group = groups.entry(one.reach).or_insert(Leak {
+                origin,
+                lost: nothing,
+                indirect: nothing,
+                ..one
             });
-            group.lost += amount;
-            let indirect = Amount { blocks: leak.indirect_blocks, bytes: leak.indirect_bytes };
+            group.lost += lost;
             group.indirect += indirect;
         }
         let mut groups: Vec<Leak> = groups.into_values().collect();

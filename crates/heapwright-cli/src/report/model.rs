@@ -87,6 +87,28 @@ impl Default for Wanted {
     }
 }
 
+/// The kinds of leaks, as options and suppressions name them: `definite,possible`, `all`, `none`.
+/// The word that is none of them otherwise.
+pub(crate) fn leak_kinds(words: &str) -> Result<Vec<Reach>, &str> {
+    let mut reaches = Vec::new();
+    for word in words.split(',').map(str::trim) {
+        match word {
+            "definite" => reaches.push(Reach::Definite),
+            "indirect" => reaches.push(Reach::Indirect),
+            "possible" => reaches.push(Reach::Possible),
+            "reachable" => reaches.push(Reach::Reachable),
+            "all" => reaches.extend(LEAKS),
+            "none" => {}
+            _ => return Err(word),
+        }
+    }
+    Ok(reaches)
+}
+
+/// All kinds.
+pub(crate) const LEAKS: [Reach; 4] =
+    [Reach::Definite, Reach::Indirect, Reach::Possible, Reach::Reachable];
+
 /// A suppression that is ready to be used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Ready {
@@ -271,7 +293,29 @@ pub(crate) struct SampledThread {
     pub(crate) allocated: Amount,
 }
 
+/// The last heap profile of a process.
+#[derive(Clone, Copy)]
+pub(crate) struct Profiled<'r> {
+    pub(crate) process: &'r Process,
+    /// The check that the profile is.
+    pub(crate) check: &'r Check,
+    pub(crate) profile: &'r Profile,
+}
+
+impl Check {
+    /// Whether it looked for leaks, and finished.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.occasion.follows() && self.took_ns.is_some()
+    }
+}
+
 impl Process {
+    /// The last moment that is known of it.
+    pub(crate) fn lasted(&self) -> u64 {
+        let check = self.checks.last().map_or(0, |check| check.ns);
+        check.max(self.samples.last().map_or(0, |sample| sample.ns))
+    }
+
     /// Its last heap profile, and the check that is one.
     pub(crate) fn last_profile(&self) -> Option<(&Check, &Profile)> {
         self.checks.iter().rev().find_map(|check| Some((check, check.profile.as_ref()?)))
@@ -618,6 +662,23 @@ impl Report {
         self.processes.first()
     }
 
+    /// All checks of all processes.
+    pub(crate) fn checks(&self) -> impl DoubleEndedIterator<Item = &Check> + Clone {
+        self.processes.iter().flat_map(|process| &process.checks)
+    }
+
+    /// The last profile of each process that has one, those that allocated most first.
+    pub(crate) fn profiles(&self) -> Vec<Profiled<'_>> {
+        let of = |process| {
+            let (check, profile) = Process::last_profile(process)?;
+            Some(Profiled { process, check, profile })
+        };
+        let mut all: Vec<_> = self.processes.iter().filter_map(of).collect();
+        let allocated = |profile: &Profile| profile.total(|site| site.allocated).bytes;
+        all.sort_by_key(|one| std::cmp::Reverse(allocated(one.profile)));
+        all
+    }
+
     /// All lines for people, those that come first first.
     pub(crate) fn lines(&self) -> impl Iterator<Item = &String> {
         self.unseen.iter().chain(&self.notes)
@@ -633,9 +694,8 @@ impl Report {
     pub(crate) fn total(&self, reach: Reach) -> Amount {
         let reported = self.leaks.iter().filter(|leak| leak.reach == reach).map(|leak| &leak.lost);
         let processes = self.processes.iter().filter(|process| !process.is_skipped);
-        let last = processes.filter_map(|process| {
-            process.checks.iter().rfind(|check| check.occasion.follows() && check.took_ns.is_some())
-        });
+        let last =
+            processes.filter_map(|process| process.checks.iter().rfind(|check| check.is_whole()));
         let omitted = last.map(|check| &check.omitted).filter(|_| reach == Reach::Reachable);
         reported.chain(omitted).copied().sum()
     }

@@ -7,7 +7,6 @@ use std::io::IsTerminal;
 pub(super) struct Progress(ProgressBar);
 
 impl Progress {
-    /// Bytes to read.
     pub(super) fn reading(bytes: u64, quiet: bool) -> Self {
         Self::new(bytes, quiet, "{bar:24} {bytes}/{total_bytes} read  {msg}")
     }

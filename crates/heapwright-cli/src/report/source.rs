@@ -101,7 +101,8 @@ mod tests {
 
     #[test]
     fn three_lines_of_files_that_are_not_younger() {
-        let path = std::env::temp_dir().join(format!("heapwright-source-{}", std::process::id()));
+        let scratch = crate::statistics::Folder::quietly().expect("made");
+        let path = scratch.path().join("source");
         let name = path.to_str().expect("is text").to_owned();
         fs::write(&path, "one\n\ttwo  \nthree\x1b\nfour").expect("written");
         let changed = fs::metadata(&path).and_then(|file| file.modified()).expect("has one");
@@ -126,6 +127,5 @@ mod tests {
         for wrong in ["relative.c", "/", "/dev/zero", "/nonexistent"] {
             assert!(!sources.add(wrong, 1, Some(changed), &rights), "{wrong}");
         }
-        fs::remove_file(&path).expect("removed");
     }
 }

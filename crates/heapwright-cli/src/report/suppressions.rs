@@ -44,7 +44,7 @@
 //! `Memcheck:Param` is followed by the parameter (`write(buf)`), as valgrind has it. A stack that was cut, for no more calls are
 //! kept, is compared with as many lines of a block as it has calls.
 
-use super::model::Used;
+use super::model::{LEAKS, Used, leak_kinds};
 use crate::bounds;
 use crate::symbols::plumbing::is_plumbing_name;
 use anyhow::{Context, bail};
@@ -114,8 +114,6 @@ enum Pattern {
     Source(String),
     AnyNumber,
 }
-
-const LEAKS: [Reach; 4] = [Reach::Definite, Reach::Indirect, Reach::Possible, Reach::Reachable];
 
 const FREES: [FindingKind; 8] = [
     FindingKind::DoubleFree,
@@ -400,7 +398,8 @@ fn block(body: &[(&str, u32)], begin: u32) -> Result<Named, (u32, String)> {
             Some(("src", name)) => Pattern::Source(name.to_owned()),
             Some(("match-leak-kinds", kinds)) => {
                 if let Hides::Leaks(reaches) = &mut hides {
-                    *reaches = leak_kinds(kinds).map_err(|error| (*at, error))?;
+                    *reaches = leak_kinds(kinds)
+                        .map_err(|word| (*at, format!("'{word}' is no kind of leak")))?;
                 }
                 continue;
             }
@@ -427,22 +426,6 @@ fn has_extra(what: &str) -> bool {
 /// Whether a line of a block is a frame's.
 fn is_location(line: &str) -> bool {
     line == "..." || ["fun:", "obj:", "src:"].iter().any(|word| line.starts_with(word))
-}
-
-fn leak_kinds(words: &str) -> Result<Vec<Reach>, String> {
-    let mut reaches = Vec::new();
-    for word in words.split(',').map(str::trim) {
-        match word {
-            "definite" => reaches.push(Reach::Definite),
-            "indirect" => reaches.push(Reach::Indirect),
-            "possible" => reaches.push(Reach::Possible),
-            "reachable" => reaches.push(Reach::Reachable),
-            "all" => reaches.extend(LEAKS),
-            "none" => {}
-            _ => return Err(format!("'{word}' is no kind of leak")),
-        }
-    }
-    Ok(reaches)
 }
 
 impl Frames {

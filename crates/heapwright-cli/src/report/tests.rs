@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::output::{Format, Look, render};
+use crate::statistics::Folder;
 use clap::ValueEnum;
 use heapwright_record::debug::{
     Check, Checked, Class, Encoder, End, Entry, Finding, FindingKind, Frames, HEADER, Leak, Module,
@@ -11,27 +12,6 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use std::fs;
-use std::sync::atomic::{AtomicU32, Ordering};
-
-/// A record in a file that goes away.
-struct Record(PathBuf);
-
-impl Record {
-    fn new(bytes: &[u8]) -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("heapwright-report-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        fs::write(&path, bytes).expect("written");
-        Self(path)
-    }
-}
-
-impl Drop for Record {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
-}
 
 /// Numbers that meet: small ones, and the largest.
 fn number() -> impl Strategy<Value = u64> {
@@ -103,18 +83,20 @@ proptest! {
         let mut bytes = HEADER.to_vec();
         entries.iter().for_each(|(kind, numbers)| put(&mut bytes, *kind, *numbers));
         let cut = if cut < 10 { bytes.len() - cut.min(bytes.len() - HEADER.len()) } else { bytes.len() };
-        let record = Record::new(&bytes[..cut]);
-        let suppress = Record::new(b"leak:/y\ndouble-free:*\n");
+        let folder = Folder::quietly().expect("made");
+        let [record, suppress] = ["record", "suppressions"].map(|name| folder.path().join(name));
+        fs::write(&record, &bytes[..cut]).expect("written");
+        fs::write(&suppress, b"leak:/y\ndouble-free:*\n").expect("written");
         let details = vec![Reach::Definite, Reach::Possible, Reach::Reachable];
         let options = Options {
             everything,
             limit,
-            suppress: vec![suppress.0.clone()],
+            suppress: vec![suppress],
             wanted: Wanted { details, suppressions: model::Ready::Block, most: 3, ..Wanted::default() },
             ..Options::default()
         };
         // The same record twice: what it says is added up.
-        let made = make(&[record.0.clone(), record.0.clone()], &options).expect("is a record");
+        let made = make(&[record.clone(), record], &options).expect("is a record");
         let report = &made.report;
         let stacks = report.stacks.stacks.len() as u32;
         for leak in &report.leaks {

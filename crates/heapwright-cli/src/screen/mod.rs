@@ -216,7 +216,6 @@ impl State {
         all
     }
 
-    /// Where the mark is.
     fn mark(&self, processes: &[&Watched]) -> usize {
         let is_marked = |watched: &&Watched| Some(watched.seen.process.pid) == self.marked;
         processes.iter().position(is_marked).unwrap_or(0)
@@ -244,7 +243,6 @@ impl State {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// A drawing's.
     fn drawn(&self) -> Style {
         if self.look.colour { Style::new().cyan() } else { Style::new() }
     }

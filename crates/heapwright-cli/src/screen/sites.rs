@@ -43,7 +43,6 @@ impl Sites {
         }
     }
 
-    /// Ends.
     pub(super) fn end(&mut self) {
         if let Some(orders) = self.orders.take()
             && std::mem::take(&mut self.is_ordered)

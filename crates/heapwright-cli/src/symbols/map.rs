@@ -110,13 +110,13 @@ mod tests {
 
     #[test]
     fn a_file_that_is_cut_reads_as_zeros() {
-        let path = std::env::temp_dir().join(format!("heapwright-cut-{}", std::process::id()));
+        let scratch = crate::statistics::Folder::quietly().expect("made");
+        let path = scratch.path().join("cut");
         std::fs::write(&path, vec![7; 1 << 20]).expect("written");
         let file = File::options().read(true).write(true).open(&path).expect("there");
         let bytes = whole(&file).expect("mapped");
         file.set_len(100).expect("cut");
         assert_eq!(bytes[99], 7);
         assert_eq!((bytes[(1 << 20) - 1], bytes[1 << 19], bytes[8192]), (0, 0, 0));
-        std::fs::remove_file(&path).expect("there");
     }
 }

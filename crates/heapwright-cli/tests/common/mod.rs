@@ -1,6 +1,9 @@
 //! What the tests of the command share: running it, small C programs, and
 //! folders that go away.
-#![allow(dead_code, reason = "each test file uses a part of this")]
+#![allow(dead_code, unused_imports, reason = "each test file uses a part of this")]
+
+mod golden;
+pub(crate) use golden::golden;
 
 use heapwright_record::debug::{Encoder, Entry, HEADER};
 use std::ffi::OsStr;
@@ -108,7 +111,6 @@ impl Folder {
         path
     }
 
-    /// Compiles a C source.
     pub(crate) fn compile(&self, name: &str, flags: &[&str], source: &str) -> PathBuf {
         let code = self.file(&format!("{name}.c"), source);
         let path = self.path(name);
@@ -125,7 +127,6 @@ impl Drop for Folder {
     }
 }
 
-/// A path as text.
 pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("is text")
 }

@@ -6,7 +6,7 @@
 //! again, in halves (`halves`), until those are found that have such findings by themselves.
 
 use super::halves::culprits;
-use crate::output::{finding_sentences, printable_text};
+use crate::output::{found, printable_text};
 use crate::report::model::{Report, StackId};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -64,10 +64,11 @@ fn by_test<'t>(
 ) -> (BTreeMap<&'t str, Vec<String>>, Vec<String>) {
     let mut failed: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let mut strays = Vec::new();
-    for (sentence, stacks) in finding_sentences(report) {
-        match tests.iter().find(|test| stacks.iter().any(|stack| is_in(report, *stack, test))) {
-            Some(test) => failed.entry(test).or_default().push(sentence),
-            None => strays.push(sentence),
+    for found in found::faults(report) {
+        let is_its = |test: &&String| found.stacks.iter().any(|(_, at)| is_in(report, *at, test));
+        match tests.iter().find(is_its) {
+            Some(test) => failed.entry(test).or_default().push(found.text),
+            None => strays.push(found.text),
         }
     }
     (failed, strays)

@@ -143,16 +143,11 @@ mod tests {
     use super::*;
 
     fn difference(one: &str, other: &str) -> Option<String> {
-        let name =
-            format!("heapwright-compare-{}-{:?}", std::process::id(), std::thread::current().id());
-        let folder = std::env::temp_dir().join(name);
-        std::fs::create_dir_all(&folder).expect("made");
-        let paths = ["one", "other"].map(|name| folder.join(name));
+        let folder = crate::statistics::Folder::quietly().expect("made");
+        let paths = ["one", "other"].map(|name| folder.path().join(name));
         std::fs::write(&paths[0], one).expect("written");
         std::fs::write(&paths[1], other).expect("written");
-        let difference = first_difference(&paths[0], &paths[1]).expect("read");
-        std::fs::remove_dir_all(&folder).expect("removed");
-        difference
+        first_difference(&paths[0], &paths[1]).expect("read")
     }
 
     #[test]

@@ -107,7 +107,8 @@ fn said(text: &str) -> anyhow::Result<Exit> {
 /// How reports are made.
 fn how(asked: &Asked) -> report::Options {
     // All leaks get names: whose they are decides what is in the sums.
-    let details = if asked.leaks == Leaks::No { Vec::new() } else { options::ALL.to_vec() };
+    let details =
+        if asked.leaks == Leaks::No { Vec::new() } else { crate::report::model::LEAKS.to_vec() };
     report::Options {
         skip: Vec::new(),
         suppress: asked.suppressions.clone(),
@@ -120,7 +121,6 @@ fn how(asked: &Asked) -> report::Options {
     }
 }
 
-/// The options for the library.
 fn library_options(asked: &Asked) -> Vec<String> {
     let mut options = Vec::new();
     if asked.leaks != Leaks::No {

@@ -16,7 +16,7 @@
 use super::refused;
 use super::target::To;
 use crate::output::memcheck::Paths;
-use crate::report::model::Ready;
+use crate::report::model::{LEAKS, Ready, leak_kinds};
 use heapwright_record::debug::Reach;
 use std::ffi::OsString;
 use std::fs;
@@ -390,13 +390,13 @@ impl Parser {
                     _ => return Err(wrong("no, summary, yes or full")),
                 }
             }
-            "show-leak-kinds" => asked.show = kinds(value).ok_or_else(|| wrong(KINDS))?,
+            "show-leak-kinds" => asked.show = leak_kinds(value).map_err(|_| wrong(KINDS))?,
             "errors-for-leak-kinds" => {
-                asked.errors_for = kinds(value).ok_or_else(|| wrong(KINDS))?;
+                asked.errors_for = leak_kinds(value).map_err(|_| wrong(KINDS))?;
             }
             "show-reachable" => {
                 asked.show =
-                    if yes()? { ALL.to_vec() } else { vec![Reach::Definite, Reach::Possible] };
+                    if yes()? { LEAKS.to_vec() } else { vec![Reach::Definite, Reach::Possible] };
             }
             "show-possibly-lost" => {
                 let yes = yes()?;
@@ -428,25 +428,6 @@ impl Parser {
 }
 
 const KINDS: &str = "definite, indirect, possible, reachable, all or none, joined by commas";
-
-pub(super) const ALL: [Reach; 4] =
-    [Reach::Definite, Reach::Indirect, Reach::Possible, Reach::Reachable];
-
-fn kinds(words: &str) -> Option<Vec<Reach>> {
-    let mut reaches = Vec::new();
-    for word in words.split(',') {
-        match word {
-            "definite" => reaches.push(Reach::Definite),
-            "indirect" => reaches.push(Reach::Indirect),
-            "possible" => reaches.push(Reach::Possible),
-            "reachable" => reaches.push(Reach::Reachable),
-            "all" => reaches.extend(ALL),
-            "none" => {}
-            _ => return None,
-        }
-    }
-    Some(reaches)
-}
 
 fn descriptor(value: &str) -> Option<To> {
     value
@@ -540,7 +521,7 @@ mod tests {
             "--num-callers=50",
             "--log-file=Testing/Temporary/MemoryChecker.%p.log",
         ]);
-        assert!(ctest.quiet && ctest.leaks == Leaks::Full && ctest.show == ALL);
+        assert!(ctest.quiet && ctest.leaks == Leaks::Full && ctest.show == LEAKS);
         assert_eq!((ctest.frames, ctest.program.len()), (Some(50), 2));
         assert!(ctest.to.is_for_each());
         let ruby = asked(&[

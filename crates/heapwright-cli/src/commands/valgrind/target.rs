@@ -22,7 +22,6 @@ pub(super) enum To {
 pub(super) enum Target {
     /// Files that are named by their process.
     Each(String),
-    /// One stream for all.
     Stream(Box<dyn Write>),
 }
 

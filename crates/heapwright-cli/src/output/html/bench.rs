@@ -1,49 +1,36 @@
-//! The page of a race: a headline, means as a scatter and a table, each program
-//! as dots with intervals, all figures, and how to repeat it.
+//! The page of a race: a headline, means as a scatter and in tables, the figures of each program,
+//! and how to repeat it.
 //!
-//! This module decides what is said and where the dots go; how it looks is in
-//! `templates/bench.html`. Only heapwright has a colour: every other allocator is what
-//! it is compared with.
+//! This module decides what is said and where the dots go. Only heapwright has a colour: it is
+//! compared with every other allocator.
 
 use super::scale::{Mark, Scale, place};
 use crate::bench::allocators::{HEAPWRIGHT, OPTION_SET};
-use crate::bench::comparison::{self, Group};
+use crate::bench::comparison::Group;
 use crate::bench::results::{Measure, Program, Results};
 use crate::bench::statistics::{Estimate, Verdict};
-use crate::output::document::Table;
+use crate::output::document::{Document, Part, Words};
 use crate::output::sentences::quoted;
 use crate::output::{race, units};
 use askama::Template;
 
-/// The whole page.
-#[derive(Template)]
-#[template(path = "bench.html")]
-struct Page {
-    field: String,
-    rounds: String,
-    started: String,
-    baseline: String,
-    headline: Vec<String>,
-    sentences: Vec<String>,
-    scatter: Option<Scatter>,
-    groups: Vec<Table>,
-    cards: Vec<Card>,
-    failures: Vec<(String, String)>,
-    allocators: Vec<(String, String)>,
-    machine: String,
-    command: String,
-    notes: Vec<String>,
-    version: &'static str,
-}
+/// What is said of the way in which it was measured.
+const METHOD: &str = "Every allocator is preloaded into the same program. In each round each \
+    program runs once under every one of them, in turning order; ratios are formed round by round. \
+    Times are medians, +- is half the quartiles' distance. Peak RSS is that of the largest process, \
+    as the kernel counts it; every program is started by a parent of a few pages, so that it is the \
+    program's own.";
 
 /// Time against memory: a dot an allocator.
+#[derive(Template)]
+#[template(path = "scatter.html")]
 struct Scatter {
-    group: String,
     x_marks: Vec<Mark>,
     y_marks: Vec<Mark>,
     dots: Vec<ScatterDot>,
 }
 
+#[derive(Default)]
 struct ScatterDot {
     class: &'static str,
     name: String,
@@ -60,77 +47,65 @@ struct ScatterDot {
     label_anchor: &'static str,
 }
 
-/// A program.
-struct Card {
-    name: String,
-    about: String,
-    /// Threads, live bytes, operations.
-    facts: String,
-    plots: Vec<Plot>,
-    figures: Table,
-}
-
-/// Dots with intervals on one axis.
-struct Plot {
-    title: String,
-    height: usize,
-    /// Where the marks end and their texts stand.
-    floor: usize,
-    text: usize,
-    marks: Vec<Mark>,
-    one: String,
-    dots: Vec<PlotDot>,
-}
-
-struct PlotDot {
-    class: &'static str,
-    name: String,
-    y: String,
-    text_y: String,
-    value: String,
-    title: String,
-    /// None of what failed.
-    spot: Option<Spot>,
-}
-
-struct Spot {
-    x: String,
-    left: String,
-    right: String,
-    /// Which way it lies, if it is too far away to be drawn where it is.
-    outside: Option<i32>,
-}
-
-/// The page, as text.
-pub(crate) fn page(results: &Results) -> anyhow::Result<String> {
-    let scales = [Measure::Time, Measure::PeakRss].map(|measure| (measure, axis(results, measure)));
-    let cards = results.programs.iter().map(|program| card(results, program, &scales)).collect();
-    let page = Page {
-        field: race::field(results),
-        rounds: race::rounds(results),
-        started: results.head.started.replace('T', " ").replace('Z', " UTC"),
-        baseline: results.baseline.clone(),
-        headline: headline(results),
-        sentences: race::sentences(results),
-        scatter: scatter(results),
-        groups: race::groups(results)
-            .into_iter()
-            .map(|group| race::means(results, group))
-            .map(|(what, table)| table.titled(&what, ""))
-            .collect(),
-        cards,
-        failures: race::failures(results),
-        allocators: results
-            .allocators
-            .iter()
-            .map(|allocator| (allocator.name.clone(), race::library(allocator)))
-            .collect(),
-        machine: race::machine(results),
-        command: quoted(&results.head.command),
-        notes: race::notes(results),
-        version: env!("CARGO_PKG_VERSION"),
+/// The page.
+pub(crate) fn document(results: &Results) -> Document {
+    let baseline = &results.baseline;
+    let mut document = Document {
+        kind: "bench",
+        title: race::field(results),
+        verdict: headline(results).join("; ").into(),
+        facts: vec![
+            race::rounds(results),
+            results.head.started.replace('T', " ").replace('Z', " UTC"),
+            format!(
+                "A ratio below 1 means less time or memory than {baseline}; behind it stands its \
+                 95 % interval"
+            ),
+        ],
+        ..Document::default()
     };
-    Ok(page.render()?)
+    let sentences: Vec<Words> = race::sentences(results).into_iter().map(Words::from).collect();
+    document.add("", "", vec![Part::List("listed", sentences)]);
+    if let Some(scatter) = scatter(results) {
+        let field = race::field(results);
+        let lead = format!(
+            "Geometric means over {field}, ratios to {baseline}; left is faster, low is leaner."
+        );
+        let drawing = Part::Drawing(scatter.to_string());
+        document.add("scatter", "Time and memory", vec![Part::text_of("lead", lead), drawing]);
+    }
+    let means = race::groups(results).into_iter().map(|group| race::means(results, group));
+    let means = means.map(|(what, table)| Part::Table(table.titled(&what, "")));
+    let lead =
+        format!("Geometric means of the programs' median ratios to {baseline}, the least first.");
+    let means = std::iter::once(Part::text_of("lead", lead)).chain(means).collect::<Vec<_>>();
+    if means.len() > 1 {
+        document.add("means", "Means", means);
+    }
+    let failures = race::failures(results);
+    if !failures.is_empty() {
+        document.add("failures", "What went wrong", vec![Part::Fields("", 0, failures)]);
+    }
+    let lead = format!(
+        "Medians, and ratios to {baseline} with their 95 % intervals; bars are of the slowest and \
+         of the largest."
+    );
+    let mut programs = vec![Part::text_of("lead", lead)];
+    programs.extend(results.programs.iter().flat_map(|program| card(results, program)));
+    document.add("programs", "Each program", programs);
+    let allocators = results.allocators.iter();
+    let libraries =
+        allocators.map(|allocator| (allocator.name.clone(), race::library(allocator))).collect();
+    let mut measured = vec![
+        Part::text_of("", race::machine(results) + "."),
+        Part::Text(Words::of("", "").and("code", quoted(&results.head.command))),
+        Part::text_of("left", METHOD),
+        Part::Fields("", 0, libraries),
+    ];
+    let notes = race::notes(results).into_iter();
+    measured.extend(notes.map(|note| Part::text_of("left", format!("Note: {note}."))));
+    document.add("measured", "How it was measured", measured);
+    document
 }
 
 /// How heapwright stands among the others: a sentence for time and one for
@@ -232,12 +207,7 @@ fn scatter(results: &Results) -> Option<Scatter> {
     spread_labels(&mut dots);
     // What is drawn last lies on top.
     dots.sort_by_key(|dot| dot.class == "ours");
-    Some(Scatter {
-        group: race::field(results),
-        x_marks: x.marks(30.0),
-        y_marks: y.marks(20.0),
-        dots,
-    })
+    Some(Scatter { x_marks: x.marks(30.0), y_marks: y.marks(20.0), dots })
 }
 
 /// Moves labels up that would stand on others.
@@ -262,23 +232,8 @@ fn spread_labels(dots: &mut [ScatterDot]) {
     }
 }
 
-/// Where a plot's axis begins and how long it is; 340 units are a phone's width.
-const AXIS: (f64, f64) = (112.0, 178.0);
-const ROW: f64 = 18.0;
-
-/// The axis that all programs share for a measure.
-fn axis(results: &Results, measure: Measure) -> Scale {
-    let mut values = Vec::new();
-    for program in &results.programs {
-        for at in 0..results.allocators.len() {
-            let found = comparison::on_program(results, program, at, results.baseline(), measure);
-            values.extend(found.map(|estimate| estimate.value));
-        }
-    }
-    Scale::around(values.into_iter(), AXIS.0, AXIS.1)
-}
-
-fn card(results: &Results, program: &Program, scales: &[(Measure, Scale)]) -> Card {
+/// A program: what it is, and its figures.
+fn card(results: &Results, program: &Program) -> Vec<Part> {
     let mut facts = vec![units::counted(u64::from(program.threads), "thread")];
     if let Some(live) = program.live_bytes.filter(|live| *live > 0) {
         facts.push(format!("{} live at its peak", units::bytes(live)));
@@ -286,71 +241,13 @@ fn card(results: &Results, program: &Program, scales: &[(Measure, Scale)]) -> Ca
     if let Some(operations) = program.operations.filter(|operations| *operations > 0) {
         facts.push(units::counted(operations, "operation"));
     }
-    let measured = program.results.iter().any(|entry| !entry.runs.is_empty());
-    let about = if program.stands_for == program.name { "" } else { &program.stands_for };
-    Card {
-        name: program.name.clone(),
-        about: about.to_owned(),
-        facts: facts.join(", "),
-        plots: scales
-            .iter()
-            .filter(|_| measured)
-            .map(|(measure, scale)| plot(results, program, *measure, scale))
-            .collect(),
-        figures: race::figures(results, program, true),
+    let mut parts = vec![Part::Heading(Words::of("sub", &program.name))];
+    if program.stands_for != program.name {
+        parts.push(Part::text_of("", &program.stands_for));
     }
-}
-
-fn plot(results: &Results, program: &Program, measure: Measure, scale: &Scale) -> Plot {
-    let baseline = results.baseline();
-    let shown = (0..results.allocators.len()).filter(|at| *at != baseline);
-    let dots: Vec<PlotDot> = shown
-        .enumerate()
-        .map(|(row, at)| {
-            let found = comparison::on_program(results, program, at, baseline, measure);
-            let name = &results.allocators[at].name;
-            let y = 12.0 + row as f64 * ROW;
-            let failure = race::failure(&program.results[at]).unwrap_or_default();
-            PlotDot {
-                class: race::class(results, at),
-                name: shortened(name),
-                y: place(y),
-                text_y: place(y + 4.0),
-                value: match &found {
-                    Some(estimate) => race::ratio(estimate.value),
-                    None => race::failure_word(program.results[at].outcome).to_owned(),
-                },
-                title: match &found {
-                    Some(estimate) => format!("{name}: {}", race::estimate(estimate)),
-                    None => format!("{name}: {failure}"),
-                },
-                spot: found.map(|estimate| {
-                    let (low, high) = estimate.interval.unwrap_or((estimate.value, estimate.value));
-                    Spot {
-                        x: scale.at(estimate.value),
-                        left: scale.at(low),
-                        right: scale.at(high),
-                        outside: scale
-                            .is_outside(estimate.value)
-                            .then_some(if estimate.value < 1.0 { -1 } else { 1 }),
-                    }
-                }),
-            }
-        })
-        .collect();
-    let floor = 8 + dots.len() * ROW as usize;
-    Plot {
-        title: match measure {
-            Measure::Time => format!("time, ratio to {}", results.baseline),
-            _ => format!("peak memory, ratio to {}", results.baseline),
-        },
-        height: floor + 18,
-        floor,
-        text: floor + 14,
-        marks: scale.marks(26.0),
-        one: scale.at(1.0),
-        dots,
-    }
+    parts.push(Part::text_of("left", facts.join(", ")));
+    parts.push(Part::Table(race::figures(results, program, true).titled("", "classes")));
+    parts
 }
 
 /// A name that fits beside a plot. The title has the whole name. Option sets are cut in front: they
@@ -372,31 +269,8 @@ fn shortened(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::comparison::tests::example;
+    use crate::bench::comparison::{self, tests::example};
     use crate::bench::results::Kind;
-
-    #[test]
-    fn the_page_says_what_was_found() {
-        let results = example(&[
-            ("empty", Kind::Workload),
-            ("small", Kind::Workload),
-            ("odd", Kind::Program),
-        ]);
-        let page = page(&results).expect("renders");
-        for words in [
-            "heapwright is faster than both others",
-            "it needs less memory than both others",
-            "heapwright is faster than glibc: 0.50 (0.50..0.50)",
-            "odd under peer",
-            "crashed (signal 11 (SIGSEGV))",
-            "What small stands for.",
-            "A Processor, 2 cores",
-            "2026-01-02 03:04:05 UTC",
-        ] {
-            assert!(page.contains(words), "{words}");
-        }
-        assert!(!page.contains("NaN") && !page.contains(">inf"));
-    }
 
     #[test]
     fn standings_are_counted() {
@@ -435,7 +309,7 @@ mod tests {
         results.head.command.push(foreign.to_owned());
         results.head.machine.cpu = foreign.to_owned();
         results.notes.push(foreign.to_owned());
-        let page = page(&results).expect("renders");
+        let page = document(&results).page().expect("renders");
         assert!(!page.contains("<script>alert"), "not escaped");
         assert!(page.matches("&#60;script&#62;alert").count() >= 7);
     }
@@ -446,7 +320,7 @@ mod tests {
         results.allocators[1].name = "other".to_owned();
         results.programs[0].results[1].allocator = "other".to_owned();
         results.summary = comparison::summary(&results, HEAPWRIGHT);
-        let page = page(&results).expect("renders");
+        let page = document(&results).page().expect("renders");
         assert!(page.contains("other") && !page.contains("is faster than"));
     }
 
@@ -455,16 +329,10 @@ mod tests {
         let dot = |name: &str, x: f64, y: f64| ScatterDot {
             class: "peer",
             name: name.to_owned(),
-            title: String::new(),
-            x: String::new(),
-            y: String::new(),
-            left: String::new(),
-            right: String::new(),
-            top: String::new(),
-            bottom: String::new(),
             label_x: place(x),
             label_y: place(y),
             label_anchor: "start",
+            ..ScatterDot::default()
         };
         let mut dots =
             [dot("jemalloc", 100.0, 50.0), dot("mimalloc", 110.0, 53.0), dot("far", 300.0, 52.0)];

@@ -2,22 +2,21 @@
 //! any network. What they are made of is escaped by the templates (askama).
 //!
 //! ```text
+//! report    a report: its findings, flame graph, charts and tables
+//! profile   a report of heap profiles alone
 //! bench     a race: what its page says, and where its dots go
-//! heap/     a heap dump: its pages as a picture, its tables, what retains most
-//! report/   a report: its findings, flame graph, charts and tables
-//! scale     values to places on a logarithmic axis
-//! ../../../templates/   the pages themselves
+//! pages     the pages of a heap dump
+//! flame, chart, classes, scale     pictures of reports; a logarithmic axis
+//! ../../../templates/   how they look
 //! ```
 
 pub(crate) mod bench;
-pub(crate) mod heap;
+mod chart;
+mod classes;
+mod flame;
+pub(crate) mod pages;
+mod profile;
 pub(crate) mod report;
 mod scale;
 
-/// A figure at the head of a page.
-struct Tile {
-    class: &'static str,
-    label: &'static str,
-    value: String,
-    more: String,
-}
+pub(crate) use report::left;

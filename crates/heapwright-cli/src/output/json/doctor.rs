@@ -7,10 +7,18 @@
 //! steps      [{path, kind}]            from the name to the program
 //! findings   [{code, verdict, text}]   verdict "yes" marks a mere remark
 //! trial      {outcome, verdict, allocations|null, reason|null} | null
+//!
+//! of a whole machine:
+//! format     1
+//! programs   on PATH, without scripts
+//! reached    of these
+//! kinds      [{code, count, examples, text}]
+//! preload    [{code, wrong, text}]     of /etc/ld.so.preload
 //! ```
 
 use super::{list, object};
 use crate::inspect::Verdict;
+use crate::inspect::system::System;
 use crate::output::text::run::ended;
 use crate::output::{Answer, Trial};
 use serde::Serialize;
@@ -31,6 +39,25 @@ pub(crate) fn answer(answer: &Answer<'_>) -> String {
             text: &finding.text,
         })),
         trial: answer.trial.as_ref().map(tried),
+    })
+}
+
+/// The object, as text.
+pub(crate) fn system(system: &System) -> String {
+    super::formatted(object! {
+        programs: system.programs,
+        reached: system.reached,
+        kinds: list(system.kinds.iter().map(|kind| object! {
+            code: kind.code,
+            count: kind.count,
+            examples: &kind.examples,
+            text: kind.text,
+        })),
+        preload: list(system.preload.iter().map(|finding| object! {
+            code: finding.code,
+            wrong: finding.verdict == Verdict::No,
+            text: &finding.text,
+        })),
     })
 }
 

@@ -10,11 +10,9 @@
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod explain;
-pub(crate) mod explain_record;
 pub(crate) mod heap;
 pub(crate) mod report;
 pub(crate) mod run;
-pub(crate) mod system;
 pub(crate) mod top;
 
 use serde::Serialize;

@@ -25,6 +25,7 @@ pub(crate) mod text;
 pub(crate) mod xml;
 
 use super::calls::{Call, calls};
+use super::units::count as grouped;
 use super::words;
 use crate::report::model::{Amount, Error, Leak, Ready, Report, StackId};
 use heapwright_record::debug::{Access, Call as Where, Finding, FindingKind, Reach, Region, Role};
@@ -314,28 +315,9 @@ fn shown<'a>(
     })
 }
 
-/// `1234567` -> `1,234,567`.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at != 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_are_grouped() {
-        let shown = [0, 12, 999, 1000, 123_456, 1_234_567].map(grouped);
-        assert_eq!(shown, ["0", "12", "999", "1,000", "123,456", "1,234,567"]);
-    }
 
     #[test]
     fn addresses_are_told_from_their_blocks() {

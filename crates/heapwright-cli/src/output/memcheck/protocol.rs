@@ -1,15 +1,9 @@
 //! Whether a document is one of protocol 4 for memcheck: the grammar of `xml-output-protocol4.txt`, read strictly.
 //!
 //! ```text
-//! document     <?xml version="1.0"?>, valgrindoutput
-//! output       protocolversion protocoltool preamble pid ppid tool qualifier* usercomment? args
-//!              status(RUNNING) (errorcounts | error)* status(FINISHED) (errorcounts | error)* suppcounts
-//! error        unique tid kind what what? stack (auxwhat | stack)* suppression?
-//! what         what: one line | xwhat: text, leakedbytes leakedblocks where the kind is a leak's
-//! stack        frame+
-//! frame        ip obj? fn? dir? file? line?
-//! suppression  sname skind skaux? sframe+ rawtext of CDATA
-//! sframe       obj | fun
+//! document     <?xml version="1.0"?>, valgrindoutput, whose grammar is OUTPUT
+//! element      no attributes; elements in the order of their rules, or text
+//! besides      errors have different numbers, and only errors are counted; a leak has its sizes
 //! ```
 //!
 //! No reader in the wild is as strict: what passes here is what all of them were written for. Tests only; those of the
@@ -18,6 +12,101 @@
 use quick_xml::Reader;
 use quick_xml::events::Event;
 use std::collections::HashSet;
+
+/// How often an element may come.
+#[derive(Clone, Copy, PartialEq)]
+enum Times {
+    Once,
+    Maybe,
+    Any,
+    Some,
+}
+use Times::{Any, Maybe, Once, Some as AtLeastOne};
+
+/// What is in an element.
+#[derive(Clone, Copy)]
+enum Of {
+    Text,
+    /// Text in one line.
+    Line,
+    Number,
+    Hexadecimal,
+    Word(&'static [&'static str]),
+    /// Text with a colon.
+    Kind,
+    Cdata,
+    /// Whatever it was: not even escaped.
+    Anything,
+    Parts(&'static [Rule]),
+}
+use Of::{Anything, Cdata, Hexadecimal, Kind, Line, Number, Parts, Text, Word};
+
+/// Elements of any of these names in any order.
+type Rule = (Times, &'static [(&'static str, Of)]);
+
+const OUTPUT: &[Rule] = &[
+    (Once, &[("protocolversion", Word(&["4"]))]),
+    (Once, &[("protocoltool", Word(&["memcheck"]))]),
+    (Once, &[("preamble", Parts(&[(Any, &[("line", Text)])]))]),
+    (Once, &[("pid", Number)]),
+    (Once, &[("ppid", Number)]),
+    (Once, &[("tool", Text)]),
+    (Any, &[("logfilequalifier", Parts(&[(Once, &[("var", Text)]), (Once, &[("value", Text)])]))]),
+    (Maybe, &[("usercomment", Anything)]),
+    (Once, &[("args", Parts(&[(Once, &[("vargv", WORDS)]), (Once, &[("argv", WORDS)])]))]),
+    (Once, &[("status", Parts(&[(Once, &[("state", Word(&["RUNNING"]))]), TIME]))]),
+    (Any, ERRORS),
+    (Once, &[("status", Parts(&[(Once, &[("state", Word(&["FINISHED"]))]), TIME]))]),
+    (Any, ERRORS),
+    (
+        Once,
+        &[("suppcounts", Parts(&[(Any, &[("pair", Parts(&[COUNT, (Once, &[("name", Text)])]))])]))],
+    ),
+];
+const TIME: Rule = (Once, &[("time", Text)]);
+const WORDS: Of = Parts(&[(Once, &[("exe", Text)]), (Any, &[("arg", Text)])]);
+const COUNT: Rule = (Once, &[("count", Number)]);
+const UNIQUE: Rule = (Once, &[("unique", Hexadecimal)]);
+const ERRORS: &[(&str, Of)] = &[
+    ("error", Parts(ERROR)),
+    ("errorcounts", Parts(&[(Any, &[("pair", Parts(&[COUNT, UNIQUE]))])])),
+];
+const ERROR: &[Rule] = &[
+    UNIQUE,
+    (Once, &[("tid", Number)]),
+    (Once, &[("kind", Word(&KINDS))]),
+    (AtLeastOne, &[("what", Line), ("xwhat", Parts(XWHAT))]),
+    (Once, STACK),
+    (Any, &[("stack", Parts(FRAMES)), ("auxwhat", Line)]),
+    (Maybe, &[("suppression", Parts(SUPPRESSION))]),
+];
+const XWHAT: &[Rule] = &[
+    (Once, &[("text", Line)]),
+    (Maybe, &[("leakedbytes", Number)]),
+    (Maybe, &[("leakedblocks", Number)]),
+];
+const STACK: &[(&str, Of)] = &[("stack", Parts(FRAMES))];
+const FRAMES: &[Rule] = &[(
+    AtLeastOne,
+    &[(
+        "frame",
+        Parts(&[
+            (Once, &[("ip", Hexadecimal)]),
+            (Maybe, &[("obj", Text)]),
+            (Maybe, &[("fn", Text)]),
+            (Maybe, &[("dir", Text)]),
+            (Maybe, &[("file", Text)]),
+            (Maybe, &[("line", Number)]),
+        ]),
+    )],
+)];
+const SUPPRESSION: &[Rule] = &[
+    (Once, &[("sname", Text)]),
+    (Once, &[("skind", Kind)]),
+    (Maybe, &[("skaux", Text)]),
+    (AtLeastOne, &[("sframe", Parts(&[(Once, &[("obj", Text), ("fun", Text)])]))]),
+    (Once, &[("rawtext", Cdata)]),
+];
 
 /// What memcheck finds.
 const KINDS: [&str; 15] = [
@@ -47,162 +136,29 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
     if output.name != "valgrindoutput" {
         return Err(format!("the document is of {}", output.name));
     }
-    let mut parts = output.parts();
-    if parts.number("protocolversion")? != 4 {
-        return Err(String::from("the protocol is another"));
-    }
-    parts.word("protocoltool", &["memcheck"])?;
-    let mut preamble = parts.one("preamble")?.parts();
-    while preamble.text_if("line")?.is_some() {}
-    preamble.end()?;
-    parts.number("pid")?;
-    parts.number("ppid")?;
-    parts.text("tool")?;
-    while let Some(qualifier) = parts.maybe("logfilequalifier") {
-        let mut parts = qualifier.parts();
-        parts.text("var")?;
-        parts.text("value")?;
-        parts.end()?;
-    }
-    // Whatever it was: not even escaped.
-    parts.maybe("usercomment");
-    let mut args = parts.one("args")?.parts();
-    for name in ["vargv", "argv"] {
-        let mut words = args.one(name)?.parts();
-        words.text("exe")?;
-        while words.text_if("arg")?.is_some() {}
-        words.end()?;
-    }
-    args.end()?;
+    output.is(Parts(OUTPUT))?;
     let mut seen = HashSet::new();
-    for state in ["RUNNING", "FINISHED"] {
-        let mut status = parts.one("status")?.parts();
-        status.word("state", &[state])?;
-        status.text("time")?;
-        status.end()?;
-        loop {
-            if let Some(one) = parts.maybe("error") {
-                let unique = error(one)?;
+    for part in &output.parts {
+        match &*part.name {
+            "error" => {
+                let unique = part.text_of("unique");
                 if !seen.insert(unique) {
-                    return Err(format!("two errors are {unique:#x}"));
+                    return Err(format!("two errors are {unique}"));
                 }
-            } else if let Some(counts) = parts.maybe("errorcounts") {
-                let mut pairs = counts.parts();
-                while let Some(pair) = pairs.maybe("pair") {
-                    let mut pair = pair.parts();
-                    pair.number("count")?;
-                    let unique = pair.hexadecimal("unique")?;
-                    pair.end()?;
-                    if !seen.contains(&unique) {
-                        return Err(format!("{unique:#x} is counted, and no error"));
-                    }
+                let what = part.parts.iter().find(|part| part.name == "xwhat");
+                let has_sizes = what.is_some_and(|what| what.parts.len() == 3);
+                if has_sizes != part.text_of("kind").starts_with("Leak_") {
+                    return Err(format!("{unique} has sizes, or is a leak without"));
                 }
-                pairs.end()?;
-            } else {
-                break;
             }
+            "errorcounts" => {
+                let mut counted = part.parts.iter().map(|pair| pair.text_of("unique"));
+                if let Some(other) = counted.find(|unique| !seen.contains(unique)) {
+                    return Err(format!("{other} is counted, and no error"));
+                }
+            }
+            _ => {}
         }
-    }
-    let mut pairs = parts.one("suppcounts")?.parts();
-    while let Some(pair) = pairs.maybe("pair") {
-        let mut pair = pair.parts();
-        pair.number("count")?;
-        pair.text("name")?;
-        pair.end()?;
-    }
-    pairs.end()?;
-    parts.end()
-}
-
-fn error(error: &Element) -> Result<u64, String> {
-    let mut parts = error.parts();
-    let unique = parts.hexadecimal("unique")?;
-    parts.number("tid")?;
-    let kind = parts.word("kind", &KINDS)?;
-    let is_leak = kind.starts_with("Leak_");
-    if !what(&mut parts, is_leak)? {
-        return Err(format!("{unique:#x} does not say what it is"));
-    }
-    what(&mut parts, is_leak)?;
-    stack(parts.one("stack")?)?;
-    loop {
-        if let Some(one) = parts.maybe("stack") {
-            stack(one)?;
-        } else if let Some(line) = parts.text_if("auxwhat")? {
-            single(line)?;
-        } else {
-            break;
-        }
-    }
-    if let Some(one) = parts.maybe("suppression") {
-        suppression(one)?;
-    }
-    parts.end()?;
-    Ok(unique)
-}
-
-/// Whether there was a description, in one of its two forms.
-fn what(parts: &mut Parts<'_>, is_leak: bool) -> Result<bool, String> {
-    if let Some(line) = parts.text_if("what")? {
-        single(line)?;
-        return if is_leak { Err(String::from("a leak has no sizes")) } else { Ok(true) };
-    }
-    let Some(what) = parts.maybe("xwhat") else { return Ok(false) };
-    let mut parts = what.parts();
-    single(parts.text("text")?)?;
-    if is_leak {
-        parts.number("leakedbytes")?;
-        parts.number("leakedblocks")?;
-    }
-    parts.end()?;
-    Ok(true)
-}
-
-fn stack(stack: &Element) -> Result<(), String> {
-    let mut frames = stack.parts();
-    let mut frame = Some(frames.one("frame")?);
-    while let Some(one) = frame {
-        let mut parts = one.parts();
-        parts.hexadecimal("ip")?;
-        for name in ["obj", "fn", "dir", "file"] {
-            parts.text_if(name)?;
-        }
-        if parts.rest.first().is_some_and(|part| part.name == "line") {
-            parts.number("line")?;
-        }
-        parts.end()?;
-        frame = frames.maybe("frame");
-    }
-    frames.end()
-}
-
-fn suppression(suppression: &Element) -> Result<(), String> {
-    let mut parts = suppression.parts();
-    parts.text("sname")?;
-    let kind = parts.text("skind")?;
-    if !kind.contains(':') {
-        return Err(format!("'{kind}' is no TOOL:TYPE"));
-    }
-    parts.text_if("skaux")?;
-    let mut frame = Some(parts.one("sframe")?);
-    while let Some(one) = frame {
-        let mut names = one.parts();
-        if names.text_if("obj")?.is_none() {
-            names.text("fun")?;
-        }
-        names.end()?;
-        frame = parts.maybe("sframe");
-    }
-    let raw = parts.one("rawtext")?;
-    if raw.raw.is_empty() || !raw.text.trim().is_empty() || !raw.parts.is_empty() {
-        return Err(String::from("a suppression's text is not in CDATA"));
-    }
-    parts.end()
-}
-
-fn single(line: &str) -> Result<(), String> {
-    if line.is_empty() || line.contains('\n') {
-        return Err(format!("'{line}' is not one line"));
     }
     Ok(())
 }
@@ -218,69 +174,52 @@ struct Element {
 }
 
 impl Element {
-    fn parts(&self) -> Parts<'_> {
-        Parts { of: self, rest: &self.parts }
-    }
-}
-
-/// The elements of an element that have not been looked at.
-struct Parts<'a> {
-    of: &'a Element,
-    rest: &'a [Element],
-}
-
-impl<'a> Parts<'a> {
-    fn maybe(&mut self, name: &str) -> Option<&'a Element> {
-        let (first, rest) = self.rest.split_first()?;
-        (first.name == name).then(|| self.rest = rest)?;
-        Some(first)
+    /// The text of the first part of that name.
+    fn text_of(&self, name: &str) -> &str {
+        self.parts.iter().find(|part| part.name == name).map_or("", |part| &part.text)
     }
 
-    fn one(&mut self, name: &str) -> Result<&'a Element, String> {
-        let found = self.rest.first().map_or("nothing", |part| &part.name);
-        let wrong = format!("{} has {found} where {name} is due", self.of.name);
-        self.maybe(name).ok_or(wrong)
+    /// Whether there is in it what there should be.
+    fn is(&self, of: Of) -> Result<(), String> {
+        let digits = |text: &str, radix| {
+            !text.is_empty() && text.chars().all(|letter| letter.is_digit(radix))
+        };
+        let is_right = match of {
+            Parts(rules) => {
+                self.follows(rules)?;
+                self.text.trim().is_empty() && self.raw.is_empty()
+            }
+            Anything => true,
+            Cdata => !self.raw.is_empty() && self.text.trim().is_empty() && self.parts.is_empty(),
+            _ if !self.parts.is_empty() || !self.raw.is_empty() => false,
+            Text => true,
+            Line => !self.text.is_empty() && !self.text.contains('\n'),
+            Number => digits(&self.text, 10),
+            Hexadecimal => self.text.strip_prefix("0x").is_some_and(|text| digits(text, 16)),
+            Word(words) => words.contains(&&*self.text),
+            Kind => self.text.contains(':'),
+        };
+        if is_right { Ok(()) } else { Err(format!("{} is '{}'", self.name, self.text)) }
     }
 
-    fn text_if(&mut self, name: &str) -> Result<Option<&'a str>, String> {
-        match self.maybe(name) {
-            Some(part) if part.parts.is_empty() && part.raw.is_empty() => Ok(Some(&part.text)),
-            Some(part) => Err(format!("{} is not text", part.name)),
-            None => Ok(None),
+    /// Whether its parts are those of the rules, in their order.
+    fn follows(&self, rules: &[Rule]) -> Result<(), String> {
+        let mut rest = self.parts.iter().peekable();
+        for (times, names) in rules {
+            let mut found = 0;
+            while let Some(part) = rest.peek()
+                && let Some((_, of)) = names.iter().find(|(name, _)| part.name == *name)
+                && (found == 0 || matches!(times, Any | AtLeastOne))
+            {
+                part.is(*of)?;
+                rest.next();
+                found += 1;
+            }
+            if found == 0 && matches!(times, Once | AtLeastOne) {
+                return Err(format!("{} has no {} where it is due", self.name, names[0].0));
+            }
         }
-    }
-
-    fn text(&mut self, name: &str) -> Result<&'a str, String> {
-        let part = self.one(name)?;
-        (Parts { of: self.of, rest: std::slice::from_ref(part) }).text_if(name)?;
-        Ok(&part.text)
-    }
-
-    fn word(&mut self, name: &str, words: &[&str]) -> Result<&'a str, String> {
-        let text = self.text(name)?;
-        words.contains(&text).then_some(text).ok_or(format!("{name} is '{text}'"))
-    }
-
-    fn number(&mut self, name: &str) -> Result<i64, String> {
-        let text = self.text(name)?;
-        let is = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        text.parse().ok().filter(|_| is).ok_or(format!("{name} is '{text}'"))
-    }
-
-    fn hexadecimal(&mut self, name: &str) -> Result<u64, String> {
-        let text = self.text(name)?;
-        let digits = text.strip_prefix("0x").filter(|digits| !digits.starts_with('+'));
-        let number = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
-        number.ok_or(format!("{name} is '{text}'"))
-    }
-
-    /// Nothing is left, and there was no text between.
-    fn end(&self) -> Result<(), String> {
-        match self.rest.first() {
-            Some(part) => Err(format!("{} has {} at its end", self.of.name, part.name)),
-            None if self.of.text.trim().is_empty() && self.of.raw.is_empty() => Ok(()),
-            None => Err(format!("{} has text: {}", self.of.name, self.of.text.trim())),
-        }
+        rest.next().map_or(Ok(()), |part| Err(format!("{} has a {}", self.name, part.name)))
     }
 }
 

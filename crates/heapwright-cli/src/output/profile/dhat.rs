@@ -14,7 +14,7 @@
 use crate::output::calls::calls;
 use crate::output::held::held;
 use crate::output::sentences;
-use crate::report::model::{Amount, Report};
+use crate::report::model::{Amount, Process, Report};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -76,10 +76,6 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
         sum.blocks += held.amount.blocks;
     }
     let point = |(fs, amount): (_, Amount)| Point { tb: amount.bytes, tbk: amount.blocks, fs };
-    let ends = |process: &crate::report::model::Process| {
-        let check = process.checks.last().map_or(0, |check| check.ns);
-        check.max(process.samples.last().map_or(0, |sample| sample.ns))
-    };
     let object = Object {
         version: 2,
         mode: "heapwright-held",
@@ -94,57 +90,10 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
         tuth: 0,
         cmd: report.first().map(sentences::command).unwrap_or_default(),
         pid: report.first().map_or(0, |process| process.pid),
-        te: report.processes.iter().map(ends).max().unwrap_or(0) / 1000,
+        te: report.processes.iter().map(Process::lasted).max().unwrap_or(0) / 1000,
         pps: points.into_iter().map(point).collect(),
         ftbl: table,
     };
     serde_json::to_writer(&mut *out, &object)?;
     writeln!(out)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::output::sample;
-    use serde_json::{Value, json};
-
-    fn file(report: &Report) -> Value {
-        let mut out = Vec::new();
-        write(report, &mut out).expect("is written");
-        serde_json::from_slice(&out).expect("is JSON")
-    }
-
-    #[test]
-    fn the_viewer_finds_all_it_asks_for() {
-        let file = file(&sample::report());
-        for field in
-            ["dhatFileVersion", "mode", "verb", "tu", "Mtu", "cmd", "pid", "te", "pps", "ftbl"]
-        {
-            assert!(!file[field].is_null(), "{field}");
-        }
-        assert_eq!((&file["bklt"], &file["bkacc"]), (&json!(false), &json!(false)));
-        assert_eq!((&file["te"], &file["pid"]), (&json!(60_000_000), &json!(4242)));
-        let table: Vec<&str> =
-            file["ftbl"].as_array().expect("one").iter().filter_map(Value::as_str).collect();
-        assert_eq!(table[0], "[root]");
-        let points = file["pps"].as_array().expect("one");
-        let printed: Vec<&str> = points
-            .iter()
-            .find(|point| point["tb"] == 1_214_880)
-            .and_then(|point| point["fs"].as_array())
-            .expect("one")
-            .iter()
-            .map(|at| table[at.as_u64().expect("is a number") as usize])
-            .collect();
-        assert_eq!(printed[0], "[definitely-lost]");
-        assert!(printed[1].ends_with(": malloc (in libheapwright.so)"), "{printed:?}");
-        assert!(printed[2].ends_with(": Session::open (/home/ada/shop/src/session.cc:33)"));
-        let sum: u64 = points.iter().filter_map(|point| point["tb"].as_u64()).sum();
-        assert_eq!(sum, 7_434_576 + 350_000);
-    }
-
-    #[test]
-    fn nothing_is_a_file_too() {
-        assert_eq!(file(&Report::default())["ftbl"], json!(["[root]"]));
-    }
 }

@@ -54,8 +54,7 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
 }
 
 fn title(report: &Report) -> &'static str {
-    let mut checks = report.processes.iter().flat_map(|process| &process.checks);
-    if !checks.any(|check| check.profile.is_some()) {
+    if !report.checks().any(|check| check.profile.is_some()) {
         return "Memory held at the end";
     }
     match report.wanted.figure {

@@ -60,31 +60,6 @@ fn frame(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::sample;
-
-    #[test]
-    fn stacks_are_lines_from_the_outside_in() {
-        let mut out = Vec::new();
-        write(&sample::report(), &mut out).expect("is written");
-        let nasty = r#"<script>alert("x:y")</script> ]]> & 'z'\n\u{1b}[31m_12"#;
-        let expected = format!(
-            "\
-definitely-lost;libc.so.6+0x2724a;main;{nasty};malloc 24
-definitely-lost;libc.so.6+0x2724a;main;Server::serve;Session::open;malloc 1214880
-indirectly-lost;libc.so.6+0x2724a;main;Server::serve;header_new;malloc 91000
-live;libc.so.6+0x2724a;main;{nasty};malloc 250000
-live;libc.so.6+0x2724a;main;shop_index::Index::load::{{closure#0}};\
-<alloc::vec::Vec<u8> as Clone>::clone;alloc::alloc::alloc;malloc 100000
-possibly-lost;libc.so.6+0x2724a;main;shop_index::Index::load::{{closure#0}};\
-<alloc::vec::Vec<u8> as Clone>::clone;alloc::alloc::alloc;malloc 480000
-still-reachable;(no stack was kept) 96
-still-reachable;0x99;libc.so.6+0x2724a;main;Cache::insert(Key<std::string>);\
-std::vector<Entry>::push_back;operator new(unsigned long) 4600000
-still-reachable;0x99;malloc 1048576
-"
-        );
-        assert_eq!(String::from_utf8(out).expect("is text"), expected);
-    }
 
     #[test]
     fn names_cannot_break_out_of_their_place() {

@@ -16,3 +16,6 @@ pub(crate) mod flamegraph;
 pub(crate) mod folded;
 pub(crate) mod pprof;
 mod proto;
+
+#[cfg(test)]
+pub(super) use pprof::fields as pprof_fields;

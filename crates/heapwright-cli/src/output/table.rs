@@ -1,0 +1,207 @@
+//! Tables, written once for a screen and for a page.
+//!
+//! ```text
+//! Table::new("allocator|>time:9|%fill share")      titles of columns, with their kinds in front:
+//!               words     numbers  a bar, of class `fill`; `*` long names; `:9` the least width
+//! text      one blank between columns, two before words; no bars
+//! render    <table> in a box that scrolls: templates/table.html
+//! ```
+//!
+//! On a screen a column is as wide as its widest cell.
+
+use super::{Look, units};
+use askama::Template;
+use askama::filters::HtmlSafe;
+
+/// The most letters of one of the program's names on a screen.
+const NAME: usize = 40;
+
+#[derive(Template)]
+#[template(path = "table.html")]
+pub(crate) struct Table {
+    caption: String,
+    class: &'static str,
+    /// Blanks before each row on a screen.
+    indent: usize,
+    columns: Vec<Column>,
+    rows: Vec<(&'static str, Vec<Cell>)>,
+}
+
+impl HtmlSafe for Table {}
+
+struct Column {
+    title: String,
+    /// The class on a page: `n` for numbers, `wide` for long names, any for bars.
+    class: String,
+    is_bar: bool,
+    least: usize,
+}
+
+/// The contents of one row in one column.
+pub(crate) enum Cell {
+    Text(String),
+    /// One of the program's names.
+    Code(String),
+    /// A bar of this class. Each part has its class, its width in CSS, and a description.
+    Bar(&'static str, Vec<(&'static str, String, String)>),
+}
+
+impl<T: Into<String>> From<T> for Cell {
+    fn from(text: T) -> Self {
+        Self::Text(text.into())
+    }
+}
+
+/// The cells of a row.
+macro_rules! cells {
+    ($($cell:expr),* $(,)?) => {
+        vec![$($crate::output::table::Cell::from($cell)),*]
+    };
+}
+pub(crate) use cells;
+
+impl Column {
+    fn new(spec: &str) -> Self {
+        let (spec, least) = spec.rsplit_once(':').unwrap_or((spec, "0"));
+        let (class, title) = match spec.split_at_checked(1) {
+            Some((">", title)) => ("n", title),
+            Some(("*", title)) => ("wide", title),
+            Some(("%", bar)) => bar.split_once(' ').unwrap_or_default(),
+            _ => ("", spec),
+        };
+        Self {
+            title: title.to_owned(),
+            class: class.to_owned(),
+            is_bar: spec.starts_with('%'),
+            least: least.parse().unwrap_or_default(),
+        }
+    }
+}
+
+impl Table {
+    /// A table with these columns, without rows.
+    pub(crate) fn new(columns: &str) -> Self {
+        let columns = columns.split('|').map(Column::new).collect();
+        Self { caption: String::new(), class: "", indent: 0, columns, rows: Vec::new() }
+    }
+
+    /// The table with a caption and a class.
+    pub(crate) fn titled(self, caption: &str, class: &'static str) -> Self {
+        Self { caption: caption.to_owned(), class, ..self }
+    }
+
+    /// The table with its rows indented.
+    pub(crate) fn indented(self) -> Self {
+        Self { indent: 2, ..self }
+    }
+
+    /// Adds a row. Its last cell spans the columns that have no cell.
+    pub(crate) fn row(&mut self, class: &'static str, cells: Vec<Cell>) {
+        self.rows.push((class, cells));
+    }
+
+    /// Whether it has no rows.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The lines on a screen. The first one has the titles.
+    pub(crate) fn text(&self, look: Look) -> String {
+        let texts = |cells: &[Cell]| {
+            cells.iter().enumerate().map(|(at, cell)| self.shown(at, cell)).collect::<Vec<_>>()
+        };
+        let rows: Vec<Vec<String>> = self.rows.iter().map(|(_, cells)| texts(cells)).collect();
+        let all = self.columns.len();
+        let width = |(at, column): (usize, &Column)| {
+            // A cell that spans other columns does not widen its own.
+            let fit = rows.iter().filter(|row| at + 1 < row.len() || row.len() == all);
+            let longest = fit.map(|row| row[at].chars().count()).max().unwrap_or(0);
+            longest.max(column.title.chars().count()).max(column.least)
+        };
+        let widths: Vec<usize> = self.columns.iter().enumerate().map(width).collect();
+        let titles: Vec<_> = self.columns.iter().map(|column| column.title.clone()).collect();
+        let mut out = look.strong(&self.line(&titles, &widths)) + "\n";
+        for row in &rows {
+            out += &self.line(row, &widths);
+            out.push('\n');
+        }
+        out
+    }
+
+    /// A cell on a screen.
+    fn shown(&self, at: usize, cell: &Cell) -> String {
+        let text = match cell {
+            Cell::Text(text) => text.clone(),
+            Cell::Code(name) => clipped(name),
+            Cell::Bar(..) => String::new(),
+        };
+        if at == 0 { " ".repeat(self.indent) + &text } else { text }
+    }
+
+    fn line(&self, texts: &[String], widths: &[usize]) -> String {
+        let mut line = String::new();
+        let shown = self.columns.iter().zip(widths).zip(texts);
+        for (at, ((column, width), text)) in shown.enumerate() {
+            let is_words = at + 1 == texts.len() && texts.len() < widths.len();
+            line += &match &*column.class {
+                _ if is_words => format!(" {text}"),
+                _ if column.is_bar => continue,
+                "n" if at > 0 => format!(" {text:>width$}"),
+                "n" => format!("{text:>width$}"),
+                _ if at > 0 => format!("  {text:<width$}"),
+                _ => format!("{text:<width$}"),
+            };
+        }
+        line.truncate(line.trim_end().len());
+        line
+    }
+}
+
+/// A name that fits into a table.
+pub(super) fn clipped(name: &str) -> String {
+    units::clipped(name, NAME)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> Table {
+        let mut table = Table::new("name:6|%fill share|>bytes:9|of <what>").titled("A & B", "wide");
+        let bar = Cell::Bar("use", vec![("asked", "5%".to_owned(), "\"5\"".to_owned())]);
+        table.row("ours", cells![Cell::Code("a<b>".to_owned()), bar, "12", "x"]);
+        table.row("", cells!["longer-name", "crashed"]);
+        table
+    }
+
+    #[test]
+    fn a_screen_has_aligned_columns_without_bars() {
+        let expected = "\
+name            bytes  of <what>
+a<b>               12  x
+longer-name crashed
+";
+        assert_eq!(example().text(Look::PLAIN), expected);
+        let indented = "\n  a<b>               12  x\n  longer-name crashed\n";
+        assert!(example().indented().text(Look::PLAIN).ends_with(indented));
+        assert_eq!(
+            (example().is_empty(), clipped(&"N".repeat(41))),
+            (false, "N".repeat(37) + "...")
+        );
+    }
+
+    #[test]
+    fn a_page_has_bars_and_nothing_breaks_out_of_a_cell() {
+        let page = example().render().expect("is rendered");
+        for part in [
+            "<table class=\"wide\">\n<caption>A &#38; B</caption>",
+            "<th scope=\"col\" class=\"n\">bytes</th><th scope=\"col\">of &#60;what&#62;</th>",
+            "<tr class=\"ours\"><td><code>a&#60;b&#62;</code></td>",
+            "<td class=\"fill\"><div class=\"use\"><i class=\"asked\" style=\"width:5%\" \
+             title=\"&#34;5&#34;\"></i></div></td><td class=\"n\">12</td>",
+            "<tr><td>longer-name</td><td class=\"words\" colspan=\"3\">crashed</td></tr>",
+        ] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+    }
+}
