@@ -15,24 +15,20 @@
 //! ```
 //!
 //! A file is a pattern ([`article`], [`pairs`], [`shared`], [`churn`],
-//! [`policies`], [`colour`], [`arenas`], [`resident`]) with its traits; [`peers`]
-//! implements those traits for other crates, [`ours`] for heapwright, [`lists`] for free
-//! lists that heapwright does not have. All are built into two programs of one source:
+//! [`arenas`], [`resident`]) with its traits; [`peers`] implements those traits for other
+//! crates, [`ours`] for heapwright. All are built into two programs of one source:
 //! `pools`, whose `Box` is glibc's, and `pools-mimalloc`, whose global allocator is
 //! mimalloc.
 
 pub mod arenas;
 pub mod article;
 pub mod churn;
-pub mod colour;
 pub mod golden;
-pub mod lists;
 pub mod measure;
 pub mod ours;
 pub mod pairs;
 pub mod peers;
 pub mod plan;
-pub mod policies;
 pub mod report;
 pub mod resident;
 pub mod shared;
@@ -54,8 +50,6 @@ pub fn main() -> ExitCode {
         ["run", "pairs", ref rest @ ..] => pairs::run(rest),
         ["run", "shared", ref rest @ ..] => shared::run(rest),
         ["run", "churn", ref rest @ ..] => churn::run(rest),
-        ["run", "policy", ref rest @ ..] => policies::run(rest),
-        ["run", "colour", ref rest @ ..] => colour::run(rest),
         ["run", "arena", ref rest @ ..] => arenas::run(rest),
         ["run", "resident", ref rest @ ..] => resident::run(rest),
         ["one", name, count] => count.parse().ok().and_then(|count| pairs::one(name, count)),

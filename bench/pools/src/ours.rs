@@ -11,7 +11,7 @@ use crate::article::{Store, churn as article_churn};
 use crate::churn::{graph, list};
 use crate::measure::Object;
 use crate::pairs::{Maker, Work, measure};
-use crate::{arenas, colour, golden, resident, shared};
+use crate::{arenas, golden, resident, shared};
 
 /// heapwright's malloc and free.
 struct Malloc<const BYTES: usize>;
@@ -212,17 +212,6 @@ pub fn churn(name: &str, shape: &str, count: usize) -> Option<()> {
         ("shared", "list") => list(SharedOwning(&SharedPool::new()), count),
         _ => return None,
     }
-    Some(())
-}
-
-/// The first objects of many pools.
-pub fn colour(name: &str) -> Option<()> {
-    if name != "pools" {
-        return None;
-    }
-    let pools: Vec<Pool<Object>> = (0..colour::POOLS).map(|_| Pool::new()).collect();
-    let objects: Vec<_> = pools.iter().map(|pool| pool.create(Object::new(0))).collect();
-    colour::walk(&objects);
     Some(())
 }
 

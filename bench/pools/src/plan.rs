@@ -20,10 +20,6 @@ pub const SHARED: &str = "shared";
 pub const HANDED: &str = "handed over";
 /// A million nodes.
 pub const CHURN: &str = "churn";
-/// Free lists.
-pub const POLICIES: &str = "policies";
-/// First objects.
-pub const COLOUR: &str = "colour";
 /// Arenas.
 pub const ARENAS: &str = "arenas";
 /// Memory kept after trim.
@@ -159,19 +155,6 @@ impl Plan {
     }
 
     fn others(&self) {
-        for (shape, count) in
-            [("pair", 5_000_000), ("grow", 1_000_000), ("churn", 2_000_000), ("walk", 2_000_000)]
-        {
-            for name in ["Pool", "Linked", "Stack", "Bitmap"] {
-                let command = format!("pools run policy {name} {shape} {}", self.count(count));
-                self.run(shape, POLICIES, shape, name, command);
-            }
-        }
-        for (column, name) in
-            [("heapwright", "pools"), ("plurality", "plurality"), ("one offset in a page", "pages")]
-        {
-            self.run("", COLOUR, "64 first objects", column, format!("pools run colour {name}"));
-        }
         for shape in ["u32", "layout"] {
             for (column, name) in [
                 ("heapwright Arena", "arena"),

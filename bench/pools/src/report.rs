@@ -17,8 +17,8 @@ use figures::text::{number, table as markdown};
 use figures::verdict::{Asked as Bound, Figure, Kind, Verdict, figures as table_of, hold};
 
 use crate::plan::{
-    ARENAS, ARTICLE_ROWS, ARTICLE_TOUCHED, ARTICLE_UNTOUCHED, CHURN, COLOUR, HANDED,
-    PAIR_CONTENDERS, PAIRS, POLICIES, RESIDENT, SHARED,
+    ARENAS, ARTICLE_ROWS, ARTICLE_TOUCHED, ARTICLE_UNTOUCHED, CHURN, HANDED, PAIR_CONTENDERS,
+    PAIRS, RESIDENT, SHARED,
 };
 
 /// A cell's numbers, by round.
@@ -300,10 +300,6 @@ fn print(results: &Results) -> bool {
     println!("{}", table(results, HANDED, "ended in another", column(shared)));
     println!("## A million nodes\n");
     println!("{}", table(results, CHURN, "a node", column(POOL)));
-    println!("## Free lists\n");
-    println!("{}", table(results, POLICIES, "an object", column("Pool")));
-    println!("## The first objects of 64 pools\n");
-    println!("{}", table(results, COLOUR, "one touch", column("heapwright")));
     println!("## Arenas\n");
     println!("{}", table(results, ARENAS, "a piece", column("heapwright Arena")));
     println!("{}", table(results, "instructions", "instructions of a call, with the ret", none));
