@@ -10,7 +10,8 @@
 //! starts counts as its own. What a thread has of an allocator as thread-local
 //! variables counts too: it is not in `stacks` (programs/threads.h).
 
-use crate::line::Numbers;
+use std::collections::BTreeMap;
+
 use crate::plan::{ALL_TIMED, SAMPLED, UNTIMED};
 
 /// A number, of a run.
@@ -102,7 +103,7 @@ impl Metric {
     }
 
     /// Its value; `empty` is what the empty program has of anonymous memory.
-    pub(crate) fn of(self, line: &Numbers, empty: f64) -> Option<f64> {
+    pub(crate) fn of(self, line: &BTreeMap<&str, f64>, empty: f64) -> Option<f64> {
         let get = |name: &str| line.get(name).copied();
         let a_second = |count: f64, ns: f64| if ns > 0.0 { Some(count / ns * 1e9) } else { None };
         let heap = |anonymous: f64, stacks: f64| {
@@ -139,13 +140,9 @@ impl Metric {
 mod tests {
     use super::*;
 
-    fn line(fields: &[(&str, f64)]) -> Numbers {
-        fields.iter().map(|&(name, value)| (name.to_owned(), value)).collect()
-    }
-
     #[test]
     fn the_heap_is_what_is_left() {
-        let line = line(&[
+        let line = BTreeMap::from([
             ("rss_peak", 900_000.0),
             ("rss_end", 700_000.0),
             ("anonymous_end", 600_000.0),
@@ -167,7 +164,7 @@ mod tests {
 
     #[test]
     fn speeds_are_by_the_second() {
-        let line = line(&[
+        let line = BTreeMap::from([
             ("wall_ns", 2e9),
             ("cpu_ns", 4e9),
             ("operations", 100.0),

@@ -14,7 +14,7 @@ use crate::setting::Setting;
 #[command(name = "caches")]
 pub(crate) enum Asked {
     /// Runs them in turns, and prints tables and figures
-    Run(Run),
+    Run(Box<Run>),
     /// Prints tables and figures of what was run
     Report(Report),
 }
@@ -28,7 +28,10 @@ pub(crate) struct Run {
     /// heapwright's library
     #[arg(long)]
     ours: String,
-    /// A folder for results.json (each run), tables.md and a plot of each workload
+    /// heapwright-launcher, which runs go through
+    #[arg(long)]
+    pub(crate) launcher: PathBuf,
+    /// A folder for results.tsv (each run), tables.md and a plot of each workload
     #[arg(long)]
     pub(crate) out: PathBuf,
     /// Another allocator's library, NAME=[VAR=VALUE ...]PATH; may be repeated
@@ -46,11 +49,11 @@ pub(crate) struct Run {
     #[arg(long, default_value = "8,32", value_parser = numbers(1..=4096_u32))]
     shared: Numbers<u32>,
     /// Intervals need 6
-    #[arg(long, default_value = "10", value_parser = number(1..=1000_u32))]
-    pub(crate) rounds: u32,
+    #[arg(long, default_value = "10", value_parser = number(1..=1000_usize))]
+    pub(crate) rounds: usize,
     /// A run that takes longer has failed
-    #[arg(long, default_value = "600", value_parser = number(1..=86400_u32))]
-    pub(crate) seconds: u32,
+    #[arg(long, default_value = "600", value_parser = number(1..=86400_u64))]
+    pub(crate) seconds: u64,
     #[command(flatten)]
     pub(crate) bounds: Bounds,
     /// A missed figure does not matter
@@ -60,7 +63,7 @@ pub(crate) struct Run {
 
 #[derive(Args, Debug)]
 pub(crate) struct Report {
-    /// The file that a run has written, results.json
+    /// The file that a run has written, results.tsv
     pub(crate) results: PathBuf,
     #[command(flatten)]
     pub(crate) bounds: Bounds,
@@ -69,8 +72,7 @@ pub(crate) struct Report {
 impl Run {
     /// What takes part.
     pub(crate) fn settings(&self) -> Result<Vec<Setting>, String> {
-        let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
-        let mut settings = Setting::all_ours(&self.ours, &self.shared.0, cpus);
+        let mut settings = Setting::all_ours(&self.ours, &self.shared.0);
         settings.extend(self.with.iter().cloned());
         if !self.no_glibc {
             settings.push(Setting::glibc());
@@ -89,7 +91,7 @@ impl Run {
 mod tests {
     use super::*;
 
-    const LEAST: &str = "run --programs /p --ours /o.so --out /out";
+    const LEAST: &str = "run --programs /p --launcher /l --ours /o.so --out /out";
 
     fn parsed(line: &str) -> Result<Asked, String> {
         let words = ["caches"].into_iter().chain(line.split_whitespace());
@@ -98,7 +100,7 @@ mod tests {
 
     fn run(more: &str) -> Run {
         match parsed(&format!("{LEAST} {more}")) {
-            Ok(Asked::Run(run)) => run,
+            Ok(Asked::Run(run)) => *run,
             other => panic!("{other:?}"),
         }
     }
