@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use ::figures::options::{Numbers, number, numbers, only};
+use ::figures::options::{Allocator, Numbers, number, numbers};
 use clap::{Args, Parser};
 
 use crate::figures::Bounds;
 use crate::plan::Scope;
-use crate::setting::Setting;
+use crate::setting::all_ours;
 
 /// Runs workloads under each cache model of heapwright and under other allocators; ci/caches.sh calls it
 #[derive(Parser, Debug)]
@@ -35,8 +35,8 @@ pub(crate) struct Run {
     #[arg(long)]
     pub(crate) out: PathBuf,
     /// Another allocator's library, NAME=[VAR=VALUE ...]PATH; may be repeated
-    #[arg(long, value_parser = Setting::peer)]
-    with: Vec<Setting>,
+    #[arg(long, value_parser = Allocator::peer)]
+    with: Vec<Allocator>,
     /// Do not run without a preload
     #[arg(long)]
     no_glibc: bool,
@@ -71,19 +71,13 @@ pub(crate) struct Report {
 
 impl Run {
     /// What takes part.
-    pub(crate) fn settings(&self) -> Result<Vec<Setting>, String> {
-        let mut settings = Setting::all_ours(&self.ours, &self.shared.0);
+    pub(crate) fn settings(&self) -> Result<Vec<Allocator>, String> {
+        let mut settings = all_ours(&self.ours, &self.shared.0);
         settings.extend(self.with.iter().cloned());
         if !self.no_glibc {
-            settings.push(Setting::glibc());
+            settings.push(Allocator::glibc());
         }
-        for (at, one) in settings.iter().enumerate() {
-            if settings[..at].iter().any(|other| other.name == one.name) {
-                return Err(format!("--with: there are two settings named {}", one.name));
-            }
-        }
-        only(&mut settings, &self.only, |setting| &setting.name)?;
-        Ok(settings)
+        Allocator::chosen(settings, &self.only)
     }
 }
 
@@ -141,7 +135,7 @@ mod tests {
             assert!(said.contains(why), "{said}");
         }
         for (more, why) in [
-            ("--with shared=/a.so", "two settings named shared"),
+            ("--with shared=/a.so", "there are two named shared"),
             ("--only sharde", "there is no 'sharde'; there are exclusive"),
         ] {
             assert!(run(more).settings().unwrap_err().contains(why), "{more}");

@@ -21,7 +21,7 @@ use ::figures::options::{Numbers, number, numbers};
 use ::figures::plan::Planned;
 
 use crate::metric::Metric;
-use crate::setting::{GLIBC, Setting};
+use crate::setting::{Allocator, GLIBC};
 
 /// The program that does nothing, and its section and row.
 pub(crate) const EMPTY: &str = "empty";
@@ -129,7 +129,7 @@ fn arguments(scope: &Scope, workload: &Workload, threads: u32, clock: &str) -> V
 }
 
 /// All runs: those that are compared with each other, one for each setting, are a row.
-pub(crate) fn of(scope: &Scope, programs: &Path, settings: &[Setting]) -> Vec<Planned> {
+pub(crate) fn of(scope: &Scope, programs: &Path, settings: &[Allocator]) -> Vec<Planned> {
     let program = |name: &str| programs.join(name).display().to_string();
     let mut plan = vec![Planned::new((EMPTY, EMPTY, GLIBC), &[], vec![program(EMPTY)])];
     for &workload in &scope.workloads {
@@ -167,7 +167,7 @@ mod tests {
     fn all(percent: u32) -> Vec<Planned> {
         let workloads = WORKLOADS.iter().collect();
         let scope = Scope { workloads, threads: Numbers(vec![2, 40, 80]), percent };
-        of(&scope, Path::new("/p"), &[Setting::glibc()])
+        of(&scope, Path::new("/p"), &[Allocator::glibc()])
     }
 
     #[test]

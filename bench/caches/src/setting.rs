@@ -10,7 +10,7 @@
 //!   glibc                                    none
 //! ```
 
-use ::figures::options::library;
+pub(crate) use ::figures::options::{Allocator, GLIBC};
 
 /// The row that the others' ratios are of.
 pub(crate) const EXCLUSIVE: &str = "exclusive";
@@ -22,8 +22,6 @@ pub(crate) const SHARED: &str = "shared";
 pub(crate) const PER_CPU: &str = "percpu";
 /// The peer that the figures name.
 pub(crate) const SCUDO: &str = "scudo";
-/// The program without a preload.
-pub(crate) const GLIBC: &str = "glibc";
 
 /// The most caches that are shared if nobody says how many.
 const MOST_SHARED: u32 = 32;
@@ -48,37 +46,15 @@ pub(crate) fn caches(name: &str) -> Option<u32> {
     }
 }
 
-/// One of them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Setting {
-    pub(crate) name: String,
-    /// `NAME=VALUE`, `LD_PRELOAD` among them.
-    pub(crate) environment: Vec<String>,
-}
-
-impl Setting {
-    /// All of heapwright's.
-    pub(crate) fn all_ours(library: &str, shared: &[u32]) -> Vec<Self> {
-        let more = shared.iter().map(|caches| format!("{SHARED}:{caches}"));
-        let first = [EXCLUSIVE, AUTO, SHARED].map(str::to_owned).into_iter();
-        let names = first.chain(more).chain([PER_CPU.to_owned()]);
-        let of = |name: String| {
-            let environment = [format!("HEAPWRIGHT=cache={name}"), format!("LD_PRELOAD={library}")];
-            Self { name, environment: environment.into() }
-        };
-        names.map(of).collect()
-    }
-
-    /// glibc.
-    pub(crate) fn glibc() -> Self {
-        Self { name: GLIBC.to_owned(), environment: Vec::new() }
-    }
-
-    /// Another library.
-    pub(crate) fn peer(line: &str) -> Result<Self, String> {
-        let (name, environment) = library(line)?;
-        Ok(Self { name, environment })
-    }
+/// All of heapwright's.
+pub(crate) fn all_ours(library: &str, shared: &[u32]) -> Vec<Allocator> {
+    let more = shared.iter().map(|caches| format!("{SHARED}:{caches}"));
+    let names = [EXCLUSIVE, AUTO, SHARED].map(str::to_owned).into_iter().chain(more);
+    let of = |name: String| {
+        let environment = [format!("HEAPWRIGHT=cache={name}"), format!("LD_PRELOAD={library}")];
+        Allocator::new(&name, environment)
+    };
+    names.chain([PER_CPU.to_owned()]).map(of).collect()
 }
 
 #[cfg(test)]
@@ -87,7 +63,7 @@ mod tests {
 
     #[test]
     fn ours_are_those_that_were_asked_for() {
-        let all = Setting::all_ours("/a.so", &[8, 32]);
+        let all = all_ours("/a.so", &[8, 32]);
         let names: Vec<&str> = all.iter().map(|s| s.name.as_str()).collect();
         assert_eq!(names, ["exclusive", "auto", "shared", "shared:8", "shared:32", "percpu"]);
         assert_eq!(all[3].environment, ["HEAPWRIGHT=cache=shared:8", "LD_PRELOAD=/a.so"]);

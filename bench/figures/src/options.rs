@@ -58,11 +58,7 @@ pub fn numbers<T: FromStr + PartialOrd + Display + Clone>(
 }
 
 /// Only those of `all` that were asked for by name, if any were.
-pub fn only<T>(
-    all: &mut Vec<T>,
-    asked: &[String],
-    name: impl Fn(&T) -> &str,
-) -> Result<(), String> {
+fn only<T>(all: &mut Vec<T>, asked: &[String], name: impl Fn(&T) -> &str) -> Result<(), String> {
     if let Some(wrong) = asked.iter().find(|&asked| !all.iter().any(|one| name(one) == asked)) {
         let names: Vec<&str> = all.iter().map(name).collect();
         return Err(format!("--only: there is no '{wrong}'; there are {}", names.join(", ")));
@@ -73,9 +69,50 @@ pub fn only<T>(
     Ok(())
 }
 
+/// An allocator as a program has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Allocator {
+    /// What it is called in tables.
+    pub name: String,
+    /// `NAME=VALUE`, `LD_PRELOAD` among them.
+    pub environment: Vec<String>,
+}
+
+/// The program without a preload.
+pub const GLIBC: &str = "glibc";
+
+impl Allocator {
+    /// One with these variables.
+    pub fn new(name: &str, environment: impl IntoIterator<Item = String>) -> Self {
+        Self { name: name.to_owned(), environment: environment.into_iter().collect() }
+    }
+
+    /// glibc.
+    pub fn glibc() -> Self {
+        Self::new(GLIBC, [])
+    }
+
+    /// Another library, as a command line has it.
+    pub fn peer(line: &str) -> Result<Self, String> {
+        let (name, environment) = library(line)?;
+        Ok(Self { name, environment })
+    }
+
+    /// Those of some that are asked for; none may be there twice.
+    pub fn chosen(mut all: Vec<Self>, asked: &[String]) -> Result<Vec<Self>, String> {
+        for (at, one) in all.iter().enumerate() {
+            if all[..at].iter().any(|other| other.name == one.name) {
+                return Err(format!("--with: there are two named {}", one.name));
+            }
+        }
+        only(&mut all, asked, |one| &one.name)?;
+        Ok(all)
+    }
+}
+
 /// A library to preload, as `heapwright bench --with` takes it and bench/peers prints it,
 /// `NAME=[VAR=VALUE ...]PATH`: its name, and the environment that it needs.
-pub fn library(line: &str) -> Result<(String, Vec<String>), String> {
+fn library(line: &str) -> Result<(String, Vec<String>), String> {
     let wrong = || format!("'{line}' is no NAME=[VAR=VALUE ...]/PATH/TO/LIBRARY");
     let (name, rest) = line.split_once('=').ok_or_else(wrong)?;
     let mut words: Vec<String> = rest.split(' ').map(str::to_owned).collect();
