@@ -8,7 +8,7 @@
 //! gave, and a script adds what it counts itself. What is compared are numbers of one round. A row
 //! or column `-` holds remarks, not measurements.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::statistics::{median, of_rounds};
@@ -39,18 +39,24 @@ impl Cells {
     /// Reads a file's text.
     pub fn parse(text: &str) -> Option<Self> {
         let mut cells = Self::default();
-        let mut seen = BTreeSet::new();
         for line in text.lines() {
             let mut fields = line.split('\t');
             let mut field = || fields.next().map(str::to_owned);
             let cell = (field()?, field()?, field()?);
             let (round, metric, value) = (field()?.parse().ok()?, field()?, field()?.parse().ok()?);
-            if seen.insert(cell.clone()) {
-                cells.order.push(cell.clone());
-            }
-            cells.numbers.entry((cell, metric)).or_default().insert(round, value);
+            cells.add(&cell, round, &metric, value);
         }
         Some(cells)
+    }
+
+    /// Adds a number.
+    pub fn add(&mut self, cell: &Cell, round: usize, metric: &str, value: f64) {
+        let mut from = self.numbers.range((cell.clone(), String::new())..);
+        if from.next().is_none_or(|((of, _), _)| of != cell) {
+            self.order.push(cell.clone());
+        }
+        let rounds = self.numbers.entry((cell.clone(), metric.to_owned())).or_default();
+        rounds.insert(round, value);
     }
 
     /// A line of the file.

@@ -7,13 +7,11 @@
 //! tables for the documentation, time and peak memory of each program under
 //! each allocator. Nothing is measured here: the same file gives the same text.
 //!
-//! [`results`] is the file in memory, [`figures::statistics`] the arithmetic,
-//! [`compare`] two allocators on one program or on all, [`figures`] the bounds,
-//! [`tables`] the tables.
+//! [`race`] is the file in memory, and two allocators on one program or on all; [`figures`] has the
+//! bounds, [`tables`] the tables.
 
-mod compare;
 mod figures;
-mod results;
+mod race;
 mod tables;
 
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -21,7 +19,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use ::figures::run::Runner;
-use results::Race;
+use race::Race;
 
 /// Runs what the benches plan, and says what a race shows
 #[derive(clap::Parser)]
