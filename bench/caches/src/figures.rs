@@ -8,7 +8,7 @@ use ::figures::options::number;
 use ::figures::report::Report;
 use ::figures::verdict::{Asked, Kind};
 
-use crate::metric::Metric;
+use crate::metric::{self, Metric};
 use crate::results::{Place, Results};
 use crate::setting::{AUTO, EXCLUSIVE, GLIBC, PER_CPU, SCUDO, SHARED, caches, is_ours, is_shared};
 
@@ -64,7 +64,7 @@ impl Judge<'_> {
         (asked, kind): (Asked, Kind),
         one: Place<'_>,
         other: &str,
-        metric: Metric,
+        metric: &Metric,
     ) {
         let rounds = self.results.ratios(one, Place { setting: other, ..one }, metric);
         self.report.figure(what, asked, "x", kind, &rounds);
@@ -72,7 +72,7 @@ impl Judge<'_> {
 
     /// Throughput of shared caches and of per-CPU caches to exclusive ones'.
     fn throughput(&mut self) {
-        for (workload, metric) in [("rpc", Metric::Requests), ("ttest1", Metric::Operations)] {
+        for (workload, metric) in [("rpc", metric::REQUESTS), ("ttest1", metric::OPERATIONS)] {
             for threads in self.results.threads(workload) {
                 for name in self.results.ours().into_iter().filter(|name| *name != EXCLUSIVE) {
                     // Shared caches are for more threads than there are caches.
@@ -92,10 +92,10 @@ impl Judge<'_> {
     /// The default beside the better of the two that it chooses from, in each round.
     fn auto(&mut self) {
         for (workload, speed) in [
-            ("rpc", Metric::Requests),
-            ("ttest1", Metric::Operations),
-            ("idle", Metric::OperationsCpu),
-            ("churn", Metric::ThreadsASecond),
+            ("rpc", metric::REQUESTS),
+            ("ttest1", metric::OPERATIONS),
+            ("idle", metric::OPERATIONS_CPU),
+            ("churn", metric::THREADS),
         ] {
             for threads in self.results.threads(workload) {
                 for (metric, name, better, asked, kind) in [
@@ -106,7 +106,7 @@ impl Judge<'_> {
                         Asked::AtLeast(0.97),
                         Kind::Timed,
                     ),
-                    (Metric::Rss, "peak RSS", f64::min, Asked::AtMost(1.03), Kind::Counted),
+                    (metric::RSS, "peak RSS", f64::min, Asked::AtMost(1.03), Kind::Counted),
                 ] {
                     let of =
                         |setting| self.results.rounds(place(workload, threads, setting), metric);
@@ -131,7 +131,7 @@ impl Judge<'_> {
             for name in self.results.ours().into_iter().filter(|name| is_shared(name)) {
                 let Some(caches) = caches(name) else { continue };
                 let one = place("rpc", threads, name);
-                let above = self.results.values(one, Metric::AboveLive);
+                let above = self.results.values(one, metric::ABOVE_LIVE);
                 let each: Vec<f64> =
                     above.iter().map(|bytes| bytes / MIB / f64::from(caches)).collect();
                 let who = format!("rpc, T = {threads}, {name}: heap at its peak");
@@ -141,16 +141,16 @@ impl Judge<'_> {
                 // The figure names 40 and 80 threads.
                 let asked = only_if(name == SHARED && threads >= 40, Asked::AtMost(0.55));
                 let what = format!("{who} to scudo's exclusive");
-                self.ratio(what, (asked, Kind::Counted), one, SCUDO, Metric::HeapPeak);
+                self.ratio(what, (asked, Kind::Counted), one, SCUDO, metric::HEAP_PEAK);
             }
         }
         for &threads in &all {
-            let rounds = self.results.values(place("rpc", threads, GLIBC), Metric::Share);
+            let rounds = self.results.values(place("rpc", threads, GLIBC), metric::SHARE);
             let what = format!("rpc, T = {threads}, glibc: the allocator's share of CPU time");
             self.report.figure(what, Asked::AtLeast(20.0), " %", Kind::Timed, &rounds);
         }
         for &threads in all.iter().filter(|_| self.results.settings().contains(&PER_CPU)) {
-            let row = format!("{threads} {}", Metric::Requests.clock());
+            let row = format!("{threads} {}", metric::REQUESTS.clock);
             let rounds = self.results.cells.values(("rpc", &row, PER_CPU), "commits_percent");
             let what = format!("rpc, T = {threads}, percpu: rseq commits of all operations");
             self.report.figure(what, Asked::AtLeast(99.0), " %", Kind::Counted, &rounds);
@@ -166,7 +166,7 @@ impl Judge<'_> {
             return;
         };
         for name in self.results.settings() {
-            let of = |threads| self.results.rounds(place("idle", threads, name), Metric::HeapPeak);
+            let of = |threads| self.results.rounds(place("idle", threads, name), metric::HEAP_PEAK);
             // The figure is of 1,000 threads.
             let asked = only_if(name == PER_CPU && many >= 1000, Asked::AtMost(1.3));
             let what = format!("idle, {name}: heap at its peak with {many} threads to {FEW}");
@@ -179,7 +179,7 @@ impl Judge<'_> {
     fn churn(&mut self) {
         for threads in self.results.threads("churn") {
             for name in self.results.ours() {
-                let grown = self.results.values(place("churn", threads, name), Metric::Grown);
+                let grown = self.results.values(place("churn", threads, name), metric::GROWN);
                 let rounds: Vec<f64> = grown.iter().map(|bytes| bytes / MIB).collect();
                 // One after another it is the same thread again; with others beside it,
                 // how many were there at a time is a matter of luck. A MiB is ten
@@ -205,7 +205,7 @@ impl Judge<'_> {
                 for peer in peers.iter().filter(|peer| peer.starts_with(SCUDO)) {
                     let asked = only_if(*peer == SCUDO, Asked::AtMost(0.5));
                     for (metric, time) in
-                        [(Metric::Inside, "time"), (Metric::InsideCpu, "processor time")]
+                        [(metric::INSIDE, "time"), (metric::INSIDE_CPU, "processor time")]
                     {
                         let what = format!(
                             "ttest1, T = {threads}, {name}: {time} inside the allocator to {peer}'s"
@@ -222,7 +222,7 @@ impl Judge<'_> {
                     let what = format!("{workload}, T = {threads}, {SHARED}: peak RSS to {peer}'s");
                     let asked = (Asked::AtMost(1.0), Kind::Counted);
                     let one = place(workload, threads, SHARED);
-                    self.ratio(what, asked, one, peer, Metric::Rss);
+                    self.ratio(what, asked, one, peer, metric::RSS);
                 }
             }
         }

@@ -87,10 +87,10 @@ fn commits(runner: &mut Runner, plan: &[Planned]) -> Result<(), String> {
 /// Runs the plan and keeps what came of it; then as [`show`].
 fn run(asked: &Run) -> Result<bool, String> {
     // Before an hour's work, not after it.
-    folder(&asked.out)?;
-    let file = asked.out.join("results.tsv");
+    folder(&asked.libraries.out)?;
+    let file = asked.libraries.out.join("results.tsv");
     write(&file, "")?;
-    let mut runner = Runner::new(&asked.launcher, asked.seconds, &file)?;
+    let mut runner = Runner::new(&asked.libraries.launcher, asked.seconds, &file)?;
     let mut report = Report::default();
     let mut settings = Vec::new();
     for setting in asked.settings()? {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ::figures::options::{Allocator, Numbers, number, numbers};
+use ::figures::options::{Allocator, Libraries, Numbers, number, numbers};
 use clap::{Args, Parser};
 
 use crate::figures::Bounds;
@@ -25,24 +25,11 @@ pub(crate) struct Run {
     /// The folder of the built programs
     #[arg(long)]
     pub(crate) programs: PathBuf,
-    /// heapwright's library
-    #[arg(long)]
-    ours: String,
-    /// heapwright-launcher, which runs go through
-    #[arg(long)]
-    pub(crate) launcher: PathBuf,
-    /// A folder for results.tsv (each run), tables.md and a plot of each workload
-    #[arg(long)]
-    pub(crate) out: PathBuf,
-    /// Another allocator's library, NAME=[VAR=VALUE ...]PATH; may be repeated
-    #[arg(long, value_parser = Allocator::peer)]
-    with: Vec<Allocator>,
+    #[command(flatten)]
+    pub(crate) libraries: Libraries,
     /// Do not run without a preload
     #[arg(long)]
     no_glibc: bool,
-    /// Only these of all the settings
-    #[arg(long, value_delimiter = ',')]
-    only: Vec<String>,
     #[command(flatten)]
     pub(crate) scope: Scope,
     /// K,K,...: shared:K besides K as it comes
@@ -72,12 +59,7 @@ pub(crate) struct Report {
 impl Run {
     /// What takes part.
     pub(crate) fn settings(&self) -> Result<Vec<Allocator>, String> {
-        let mut settings = all_ours(&self.ours, &self.shared.0);
-        settings.extend(self.with.iter().cloned());
-        if !self.no_glibc {
-            settings.push(Allocator::glibc());
-        }
-        Allocator::chosen(settings, &self.only)
+        self.libraries.chosen(all_ours(&self.libraries.ours, &self.shared.0), !self.no_glibc)
     }
 }
 

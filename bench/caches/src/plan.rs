@@ -20,7 +20,7 @@ use std::path::Path;
 use ::figures::options::{Numbers, number, numbers};
 use ::figures::plan::Planned;
 
-use crate::metric::Metric;
+use crate::metric::{self, Metric};
 use crate::setting::{Allocator, GLIBC};
 
 /// The program that does nothing, and its section and row.
@@ -34,13 +34,13 @@ pub(crate) const ALL_TIMED: &str = "all";
 pub(crate) const SAMPLED: &str = "61";
 
 /// A kind of load.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Workload {
     /// As its program is called.
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
     /// What of it is plotted against threads, besides memory.
-    pub(crate) speed: Metric,
+    pub(crate) speed: &'static Metric,
     /// CLOCK of its runs, half the work for those that are timed.
     clocks: &'static [&'static str],
     /// It takes part in so many of the rounds at most; 0: in all.
@@ -52,28 +52,28 @@ pub(crate) static WORKLOADS: &[Workload] = &[
     Workload {
         name: "ttest1",
         about: "threads that work on bins of blocks, end, and are replaced (sizes to 100,000)",
-        speed: Metric::Operations,
+        speed: metric::OPERATIONS,
         clocks: &[UNTIMED, ALL_TIMED, SAMPLED],
         most_rounds: 0,
     },
     Workload {
         name: "rpc",
         about: "clients and servers; messages are freed by the other side",
-        speed: Metric::Requests,
+        speed: metric::REQUESTS,
         clocks: &[UNTIMED, SAMPLED],
         most_rounds: 0,
     },
     Workload {
         name: "churn",
         about: "many short threads, a few at a time",
-        speed: Metric::ThreadsASecond,
+        speed: metric::THREADS,
         clocks: &[UNTIMED],
         most_rounds: 3,
     },
     Workload {
         name: "idle",
         about: "threads that do a little now and then",
-        speed: Metric::OperationsCpu,
+        speed: metric::OPERATIONS_CPU,
         clocks: &[UNTIMED],
         most_rounds: 6,
     },

@@ -5,7 +5,7 @@ use ::figures::machine::machine;
 use ::figures::plot::{Name, Panel, Picture, Point};
 use ::figures::statistics::median;
 
-use crate::metric::Metric;
+use crate::metric::{self, Metric};
 use crate::plan::Workload;
 use crate::results::{Place, Results};
 use crate::setting::{caches, is_ours};
@@ -17,22 +17,22 @@ pub(crate) fn of(results: &Results, workload: &Workload) -> Option<String> {
         return None;
     }
     let settings = results.settings();
-    let line = |setting: &str, metric: Metric| {
+    let line = |setting: &str, metric: &Metric| {
         let point = |&threads: &u32| {
             let values =
                 results.values(Place { workload: workload.name, threads, setting }, metric);
-            let rounds: Vec<f64> = values.iter().map(|value| value / metric.unit()).collect();
+            let rounds: Vec<f64> = values.iter().map(|value| value / metric.unit).collect();
             let least = rounds.iter().copied().reduce(f64::min)?;
             let most = rounds.iter().copied().reduce(f64::max)?;
             Some(Point { across: threads.into(), value: median(&rounds), least, most })
         };
         threads.iter().filter_map(point).collect()
     };
-    let panel = |metric: Metric| Panel {
-        label: metric.label().to_owned(),
+    let panel = |metric: &Metric| Panel {
+        label: metric.label.to_owned(),
         below: "threads at a time",
         tick: (|threads| threads.to_string(), " threads"),
-        powers_from: if metric.unit() > 1.0 { 30.0 } else { f64::INFINITY },
+        powers_from: if metric.unit > 1.0 { 30.0 } else { f64::INFINITY },
         lines: settings.iter().map(|setting| line(setting, metric)).collect(),
     };
     let name = |name: &&str| {
@@ -47,7 +47,7 @@ pub(crate) fn of(results: &Results, workload: &Workload) -> Option<String> {
         heading: format!("{}: {}", workload.name, workload.about),
         corner: machine.split(',').next().unwrap_or_default().to_owned(),
         names: settings.iter().map(name).collect(),
-        panels: [workload.speed, Metric::HeapPeak].map(panel).into(),
+        panels: [workload.speed, metric::HEAP_PEAK].map(panel).into(),
     };
     Some(picture.svg())
 }

@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 
 use ::figures::cells::{Cells, Rounds, ratios};
 
-use crate::metric::Metric;
+use crate::metric::{Line, Metric};
 use crate::plan::EMPTY;
 use crate::setting::{GLIBC, is_ours};
 
@@ -80,8 +80,8 @@ impl Results {
     }
 
     /// A place's values by round.
-    pub(crate) fn rounds(&self, place: Place<'_>, metric: Metric) -> Rounds {
-        let row = format!("{} {}", place.threads, metric.clock());
+    pub(crate) fn rounds(&self, place: Place<'_>, metric: &Metric) -> Rounds {
+        let row = format!("{} {}", place.threads, metric.clock);
         let at = (place.workload, row.as_str(), place.setting);
         let mut lines: BTreeMap<usize, BTreeMap<&str, f64>> = BTreeMap::new();
         for name in self.cells.metrics(at) {
@@ -89,17 +89,18 @@ impl Results {
                 lines.entry(round).or_default().insert(name, value);
             }
         }
-        let value = |(round, line)| Some((round, metric.of(&line, self.empty)?));
+        let value =
+            |(round, numbers)| Some((round, (metric.of)(&Line { numbers, empty: self.empty })?));
         lines.into_iter().filter_map(value).collect()
     }
 
     /// The same without the rounds' numbers.
-    pub(crate) fn values(&self, place: Place<'_>, metric: Metric) -> Vec<f64> {
+    pub(crate) fn values(&self, place: Place<'_>, metric: &Metric) -> Vec<f64> {
         self.rounds(place, metric).into_values().collect()
     }
 
     /// One place's ratio to another one's, round by round.
-    pub(crate) fn ratios(&self, one: Place<'_>, other: Place<'_>, metric: Metric) -> Vec<f64> {
+    pub(crate) fn ratios(&self, one: Place<'_>, other: Place<'_>, metric: &Metric) -> Vec<f64> {
         ratios(&self.rounds(one, metric), &self.rounds(other, metric))
     }
 
@@ -116,6 +117,7 @@ impl Results {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::metric;
 
     /// Lines of a file: metrics of a workload, a row and a setting in a round.
     pub(crate) fn lines(at: (&str, &str, &str), round: usize, fields: &[(&str, f64)]) -> String {
@@ -134,9 +136,9 @@ pub(crate) mod tests {
         text += &lines(("rpc", "80 61", "scudo"), 1, &[("failed", 1.0)]);
         let results = Results::of(Cells::parse(&text).unwrap());
         let place = |setting| Place { workload: "rpc", threads: 40, setting };
-        assert_eq!(results.values(place("exclusive"), Metric::Requests), [1000.0, 500.0]);
+        assert_eq!(results.values(place("exclusive"), metric::REQUESTS), [1000.0, 500.0]);
         let (shared, exclusive) = (place("shared"), place("exclusive"));
-        assert_eq!(results.ratios(shared, exclusive, Metric::Requests), [0.5]);
+        assert_eq!(results.ratios(shared, exclusive, metric::REQUESTS), [0.5]);
         assert_eq!((results.empty, results.threads("rpc")), (30_000.0, vec![40, 80]));
         assert_eq!(results.settings(), ["exclusive", "shared", "scudo"]);
         // A peer's failure is a row that says so.

@@ -9,41 +9,42 @@ use ::figures::cells::matrix;
 use ::figures::statistics::{median, of_rounds};
 use ::figures::text::{interval, number};
 
-use crate::metric::Metric;
+use crate::metric::{self, Metric};
 use crate::plan::{WORKLOADS, Workload};
 use crate::results::{Place, Results};
 use crate::setting::{EXCLUSIVE, is_ours};
 
 /// What is shown of a workload besides its speed.
-fn more_of(workload: &Workload) -> &'static [Metric] {
+fn more_of(workload: &Workload) -> &'static [&'static Metric] {
     match workload.name {
-        "ttest1" => &[Metric::Inside, Metric::InsideCpu, Metric::HeapPeak, Metric::Rss],
+        "ttest1" => &[metric::INSIDE, metric::INSIDE_CPU, metric::HEAP_PEAK, metric::RSS],
         "rpc" => &[
-            Metric::P50,
-            Metric::P99,
-            Metric::P999,
-            Metric::Share,
-            Metric::Live,
-            Metric::HeapPeak,
-            Metric::AboveLive,
-            Metric::Rss,
+            metric::P50,
+            metric::P99,
+            metric::P999,
+            metric::SHARE,
+            metric::LIVE,
+            metric::HEAP_PEAK,
+            metric::ABOVE_LIVE,
+            metric::RSS,
         ],
-        "churn" => &[Metric::HeapEnd, Metric::Grown],
-        _ => &[Metric::HeapPeak, Metric::HeapEnd],
+        "churn" => &[metric::HEAP_END, metric::GROWN],
+        _ => &[metric::HEAP_PEAK, metric::HEAP_END],
     }
 }
 
 /// Whether a ratio to `exclusive` says something.
-fn is_compared(metric: Metric) -> bool {
-    !matches!(metric, Metric::Share | Metric::Live | Metric::Grown | Metric::AboveLive)
+fn is_compared(metric: &Metric) -> bool {
+    let alone = [metric::SHARE, metric::LIVE, metric::GROWN, metric::ABOVE_LIVE];
+    alone.iter().all(|one| one.label != metric.label)
 }
 
-fn cell(results: &Results, place: Place<'_>, metric: Metric) -> String {
+fn cell(results: &Results, place: Place<'_>, metric: &Metric) -> String {
     let values = results.values(place, metric);
     if values.is_empty() {
         return if results.failed(place) { "failed" } else { "-" }.to_owned();
     }
-    let shown = number(median(&values) / metric.unit());
+    let shown = number(median(&values) / metric.unit);
     if place.setting == EXCLUSIVE || !is_compared(metric) {
         return shown;
     }
@@ -70,9 +71,9 @@ fn of(results: &Results, workload: &Workload) -> Option<String> {
     for metric in [workload.speed].iter().chain(more_of(workload)) {
         let table = matrix("", &results.settings(), &columns, |setting, threads| {
             let threads = threads.parse().unwrap_or_default();
-            cell(results, Place { workload: workload.name, threads, setting }, *metric)
+            cell(results, Place { workload: workload.name, threads, setting }, metric)
         });
-        text.push_str(&format!("{}, {}:\n\n{table}", workload.name, metric.label()));
+        text.push_str(&format!("{}, {}:\n\n{table}", workload.name, metric.label));
     }
     Some(text)
 }

@@ -4,6 +4,7 @@
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
 
@@ -58,15 +59,13 @@ pub fn numbers<T: FromStr + PartialOrd + Display + Clone>(
 }
 
 /// Only those of `all` that were asked for by name, if any were.
-fn only<T>(all: &mut Vec<T>, asked: &[String], name: impl Fn(&T) -> &str) -> Result<(), String> {
+fn only<T>(mut all: Vec<T>, asked: &[String], name: impl Fn(&T) -> &str) -> Result<Vec<T>, String> {
     if let Some(wrong) = asked.iter().find(|&asked| !all.iter().any(|one| name(one) == asked)) {
         let names: Vec<&str> = all.iter().map(name).collect();
         return Err(format!("--only: there is no '{wrong}'; there are {}", names.join(", ")));
     }
-    if !asked.is_empty() {
-        all.retain(|one| asked.iter().any(|asked| asked == name(one)));
-    }
-    Ok(())
+    all.retain(|one| asked.is_empty() || asked.iter().any(|asked| asked == name(one)));
+    Ok(all)
 }
 
 /// An allocator as a program has it.
@@ -97,16 +96,39 @@ impl Allocator {
         let (name, environment) = library(line)?;
         Ok(Self { name, environment })
     }
+}
 
-    /// Those of some that are asked for; none may be there twice.
-    pub fn chosen(mut all: Vec<Self>, asked: &[String]) -> Result<Vec<Self>, String> {
+/// What benches that race libraries are told.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Libraries {
+    /// heapwright's library
+    #[arg(long)]
+    pub ours: String,
+    /// heapwright-launcher, which runs go through
+    #[arg(long)]
+    pub launcher: PathBuf,
+    /// A folder for results.tsv (every run), tables and pictures
+    #[arg(long)]
+    pub out: PathBuf,
+    /// Another allocator's library, NAME=[VAR=VALUE ...]PATH; may be repeated
+    #[arg(long, value_parser = Allocator::peer)]
+    pub with: Vec<Allocator>,
+    /// Only these of all
+    #[arg(long, value_delimiter = ',')]
+    pub only: Vec<String>,
+}
+
+impl Libraries {
+    /// Who takes part: ours, the others, and glibc unless nobody wants it.
+    pub fn chosen(&self, ours: Vec<Allocator>, glibc: bool) -> Result<Vec<Allocator>, String> {
+        let glibc = glibc.then(Allocator::glibc);
+        let all: Vec<Allocator> = ours.into_iter().chain(self.with.clone()).chain(glibc).collect();
         for (at, one) in all.iter().enumerate() {
             if all[..at].iter().any(|other| other.name == one.name) {
                 return Err(format!("--with: there are two named {}", one.name));
             }
         }
-        only(&mut all, asked, |one| &one.name)?;
-        Ok(all)
+        only(all, &self.only, |one| &one.name)
     }
 }
 
@@ -140,12 +162,11 @@ mod tests {
 
     #[test]
     fn only_those_that_there_are() {
-        let mut all = vec!["a".to_owned(), "b".to_owned()];
-        let wrong = only(&mut all, &["c".to_owned()], |one| one).unwrap_err();
+        let all = || vec!["a".to_owned(), "b".to_owned()];
+        let wrong = only(all(), &["c".to_owned()], |one| one).unwrap_err();
         assert_eq!(wrong, "--only: there is no 'c'; there are a, b");
-        only(&mut all, &[], |one| one).unwrap();
-        only(&mut all, &["b".to_owned()], |one| one).unwrap();
-        assert_eq!(all, ["b"]);
+        assert_eq!(only(all(), &[], |one| one), Ok(all()));
+        assert_eq!(only(all(), &["b".to_owned()], |one| one).unwrap(), ["b"]);
     }
 
     #[test]

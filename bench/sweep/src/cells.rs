@@ -124,11 +124,11 @@ pub(crate) fn run(asked: &Asked) -> Result<Sweep, String> {
     if sweep.cells.is_empty() {
         return Err("there is no such cell".to_owned());
     }
-    let file = asked.out.join("results.tsv");
+    let file = asked.libraries.out.join("results.tsv");
     figures::report::write(&file, "")?;
     let several = sweep.cells.iter().any(|cell| cell.threads > 1) && !asked.quick;
     let rounds = asked.rounds * if several { AGAIN } else { 1 };
-    let mut runner = Runner::new(&asked.launcher, SECONDS, &file)?;
+    let mut runner = Runner::new(&asked.libraries.launcher, SECONDS, &file)?;
     runner.all(&plan(asked, &sweep, &allocators), rounds)?;
     let results = Cells::read(&file)?;
     for cell in &mut sweep.cells {

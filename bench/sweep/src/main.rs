@@ -24,9 +24,10 @@ use figures::verdict::hold;
 use options::Asked;
 
 fn run(asked: &Asked) -> Result<bool, String> {
-    let (data, pictures) = (asked.out.join("results.tsv"), asked.out.join("sweep.html"));
+    let (data, pictures) =
+        (asked.libraries.out.join("results.tsv"), asked.libraries.out.join("sweep.html"));
     // Before minutes of work, not after them.
-    folder(&asked.out)?;
+    folder(&asked.libraries.out)?;
     let sweep = cells::run(asked)?;
     let judged = report::judge(&sweep);
     print!("{}", report::text(&sweep, &judged));

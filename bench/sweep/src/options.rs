@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use clap::builder::ArgPredicate::IsPresent;
-use figures::options::{Allocator, GLIBC, Numbers, number, numbers};
+use figures::options::{Allocator, GLIBC, Libraries, Numbers, number, numbers};
 
 /// heapwright as it comes.
 pub(crate) const OURS: &str = "heapwright";
@@ -24,22 +24,8 @@ pub(crate) struct Asked {
     /// What is built of sweep.cc
     #[arg(long)]
     pub(crate) program: PathBuf,
-    /// heapwright's library
-    #[arg(long)]
-    ours: String,
-    /// heapwright-launcher, which runs go through
-    #[arg(long)]
-    pub(crate) launcher: PathBuf,
-    /// A folder for results.tsv (every cell) and sweep.html (pictures)
-    #[arg(long)]
-    pub(crate) out: PathBuf,
-    /// Another allocator's library, NAME=[VAR=VALUE ...]PATH; may be repeated. A NAME that begins with
-    /// heapwright is a column, but no peer
-    #[arg(long, value_parser = Allocator::peer)]
-    with: Vec<Allocator>,
-    /// Only these of all the allocators
-    #[arg(long, value_delimiter = ',')]
-    only: Vec<String>,
+    #[command(flatten)]
+    pub(crate) libraries: Libraries,
     /// Only these numbers of threads
     #[arg(long, default_value = "1,2,8", value_parser = numbers(1..=8_u32))]
     pub(crate) threads: Numbers<u32>,
@@ -57,12 +43,10 @@ pub(crate) struct Asked {
 impl Asked {
     /// What takes part.
     pub(crate) fn allocators(&self) -> Result<Vec<Allocator>, String> {
-        let ours = format!("LD_PRELOAD={}", self.ours);
+        let ours = format!("LD_PRELOAD={}", self.libraries.ours);
         let per_cpu = ["HEAPWRIGHT=cache=percpu".to_owned(), ours.clone()];
-        let mut all = vec![Allocator::new(OURS, [ours]), Allocator::new(PER_CPU, per_cpu)];
-        all.extend(self.with.iter().cloned());
-        all.push(Allocator::glibc());
-        Allocator::chosen(all, &self.only)
+        let ours = vec![Allocator::new(OURS, [ours]), Allocator::new(PER_CPU, per_cpu)];
+        self.libraries.chosen(ours, true)
     }
 }
 
