@@ -17,7 +17,7 @@ command_or_package cc gcc
 cargo build --quiet --locked -p heapwright-cli
 "$CARGO_TARGET_DIR/debug/heapwright" bench --workloads cfrac,larson --scale 0 --rounds 2 \
     --only glibc,heapwright --quiet --format json -o "$SCRATCH/race.json"
-bench run -p figures -- "$SCRATCH/race.json" >"$SCRATCH/figures"
+bench run -p figures -- race "$SCRATCH/race.json" >"$SCRATCH/figures"
 # A row of numbers for each, in both tables; a failed run would be a word.
 for program in empty cfrac larson; do
     rows=$(grep -cE "^\\| $program \\| [0-9.]+ (ms|MiB) \\| [0-9.]+ \\([0-9.]+ to [0-9.]+\\) \\|$" "$SCRATCH/figures" || true)

@@ -84,7 +84,7 @@ take_race() {
 take_tables() {
     [ -s "$work/race.json" ] || die "there are no results in $work/race.json; ci/race.sh makes them"
     bench build -p peers -p figures
-    "$MADE/figures" "$work/race.json"
+    "$MADE/figures" race "$work/race.json"
     echo
     "$MADE/peers" --work "$work/peers" --versions
 }

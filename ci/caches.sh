@@ -10,7 +10,7 @@
 #   ci/caches.sh --quick           seconds: only that all runs
 #
 # The programs run in turns, each setting once a round; 10 rounds of all take about an hour
-# and a half and want a quiet machine. Each run is kept in results.json, beside
+# and a half and want a quiet machine. Each run is kept in results.tsv, beside
 # tables.md and a plot a workload, in the target folder's caches/ (or what --out says).
 # Ends with 1 if a figure is missed or a run of ours fails.
 #
@@ -29,7 +29,7 @@ CACHES=$MADE/caches
 OUT=$CARGO_TARGET_DIR/caches
 
 case ${1:-} in
-    report) exec "$CACHES" report "$OUT/results.json" "${@:2}" ;;
+    report) exec "$CACHES" report "$OUT/results.tsv" "${@:2}" ;;
     --help | -h) exec "$CACHES" --help ;;
 esac
 quick=
@@ -51,6 +51,7 @@ notices() {
     [ $status -eq 3 ] || die "$1 does not notice memory that is handed out twice: status $status; $(head -1 "$SCRATCH/errors")"
 }
 preload_library
+prepare_launcher
 # (Not grep -q: it ends at the first line, and then cat ends with a signal.)
 LD_PRELOAD=$HEAPWRIGHT_SO cat /proc/self/maps | grep -F "$(realpath "$HEAPWRIGHT_SO")" >/dev/null || die "$HEAPWRIGHT_SO is not taken as a preload"
 
@@ -76,13 +77,13 @@ else
     quiet_machine
 fi
 run() {
-    "$CACHES" run --programs "$PROGRAMS" --ours "$HEAPWRIGHT_SO" --out "$OUT" ${with[@]+"${with[@]}"} ${options[@]+"${options[@]}"}
+    "$CACHES" run --programs "$PROGRAMS" --launcher "$LAUNCHER" --ours "$HEAPWRIGHT_SO" --out "$OUT" ${with[@]+"${with[@]}"} ${options[@]+"${options[@]}"}
 }
 if [ -z "$quick" ]; then
     status=0
     run || status=$?
     # 2: nothing was run.
-    [ $status -eq 2 ] || say "each run: $OUT/results.json; plots: $OUT/*.svg"
+    [ $status -eq 2 ] || say "each run: $OUT/results.tsv; plots: $OUT/*.svg"
     exit $status
 fi
 run >"$SCRATCH/report" || { cat "$SCRATCH/report" >&2; die "a run failed"; }

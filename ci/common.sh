@@ -127,6 +127,13 @@ the_command() {
 MADE=$CARGO_TARGET_DIR/bench/release
 bench() { cargo "$1" --quiet --release --locked --manifest-path bench/Cargo.toml --target-dir "$CARGO_TARGET_DIR/bench" "${@:2}"; }
 
+# Sets LAUNCHER, which planned runs go through (bench/figures).
+prepare_launcher() {
+    [ -z "${LAUNCHER:-}" ] || return 0
+    cargo build --quiet --release --locked -p heapwright-launcher
+    LAUNCHER=$CARGO_TARGET_DIR/release/heapwright-launcher
+}
+
 # optional PACKAGE...: those without which something is left out, and no more.
 optional() { (packages "$@") || say "without $*"; }
 

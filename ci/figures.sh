@@ -1,5 +1,5 @@
 # What ci/debug.sh and ci/check.sh share; sourced behind common.sh, not run: the
-# command line, the plan that bench/debug runs, and the report.
+# command line, the plan that bench/figures runs, and the report.
 #
 # The script sets SECTIONS, defines section_NAME for each of them and calls
 #
@@ -34,19 +34,12 @@ figures_begin() {
     [ -n "$quick$fast" ] || slow=1
     OUT=$CARGO_TARGET_DIR/$folder${quick:+/quick}
     mkdir -p "$OUT"
-    bench build -p debug-figures
-    FIGURES=$MADE/debug-figures
+    bench build -p debug-figures -p figures
 }
 
 # sized FULL QUICK: the one that was asked for.
 sized() { if [ -n "$quick" ]; then echo "$2"; else echo "$1"; fi; }
 rounds_of() { if [ -n "$given_rounds" ]; then echo "$given_rounds"; elif [ -n "$quick" ]; then echo 1; else echo "$1"; fi; }
-
-prepare_launcher() {
-    [ -z "${LAUNCHER:-}" ] || return 0
-    cargo build --quiet --release --locked -p heapwright-launcher
-    LAUNCHER=$CARGO_TARGET_DIR/release/heapwright-launcher
-}
 
 # real_programs: the lines of bench/debug/prepare.sh, in $SCRATCH/programs, with what
 # Debian has of them installed.
@@ -88,7 +81,7 @@ valgrind_planned() {
 run_plan() { # SECTION ROUNDS
     # A library that does not know the options must not be taken for one that is fast.
     [ -z "$without_mode" ] || note "$1" - - no_mode 1
-    "$FIGURES" run "$SCRATCH/plan.$1" "$(rounds_of "$2")" "$LAUNCHER" "$OUT/results-$PREFIX$1.tsv"
+    "$MADE/figures" run "$SCRATCH/plan.$1" "$(rounds_of "$2")" "$LAUNCHER" "$OUT/results-$PREFIX$1.tsv"
 }
 note() { # SECTION ROW COLUMN METRIC VALUE [ROUND]: a number that is not from a plan, of the section that runs
     printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$PREFIX$1" "$2" "$3" "${6:-1}" "$4" "$5" >>"$OUT/results-$PREFIX$SECTION.tsv"
@@ -117,7 +110,7 @@ figures_end() {
             "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)" "$(nproc)" "$(getconf GNU_LIBC_VERSION)" \
             "$(uname -r | cut -d. -f1,2)" "${PEERS:+, $PEERS}" \
             "$(git describe --always --dirty 2>/dev/null || echo '?')" "$(date -u +%F)"
-        "$FIGURES" report $quick --tsv "$OUT/figures.tsv" "$SCRATCH/results" || failed=1
+        "$MADE/debug-figures" $quick --tsv "$OUT/figures.tsv" "$SCRATCH/results" || failed=1
         ! declare -F figures_more >/dev/null || figures_more
         echo "$failed" >"$SCRATCH/failed"
     } >"$OUT/tables.md"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The collected heap measured: against bdwgc under equal limits, and layouts and ways to
-# sweep against each other, on the loads of bench/gc. docs/gc-figures.md says how to read what comes out.
+# The collected heap measured: against bdwgc under equal limits, and what is asked of it alone, on
+# the loads of bench/gc. docs/gc-figures.md says how to read what comes out.
 #
 #   ci/gc.sh [options of bench/gc]
 #   ci/gc.sh --only gcbench,splay --rounds 3
@@ -30,12 +30,12 @@
 #                              their peers: 7 rounds take an hour of a quiet machine
 #
 # The programs run in turns, each variant once a round; 7 rounds of all take about an
-# hour and want a quiet machine. What each run printed is in runs.txt, beside tables.md
-# and rss.csv (memory over time), in the target folder's gc/ (or what --out says).
+# hour and want a quiet machine. What each run printed is in runs.txt, beside tables.md,
+# in the target folder's gc/ (or what --out says).
 # Ends with 1 if a figure is missed or a run fails; a peer that runs out of memory under a limit lacks that round, and the report says so.
 #
 # --quick measures nothing worth reading. It fails where a program does not end well, where the
-# same load computes something else through another door or under another layout, and
+# same load computes something else through another door, and
 # where a line of the table of figures is missing.
 #
 # HEAPWRIGHT_SO measures another library. --help lists the options.
@@ -206,7 +206,7 @@ PYTHON
 grown() {
     local rounds=${1:-7} status=0
     ci/gc.sh realm --strict --rounds "$rounds" || status=1
-    ci/gc.sh --only generations,compact --rounds "$rounds" || status=1
+    ci/gc.sh --only gcbench,splay,strings,compact --rounds "$rounds" || status=1
     ci/gc.sh scheme table "$rounds" || status=1
     ci/gc.sh scheme serve || status=1
     return $status
@@ -233,7 +233,6 @@ done
 # Peers that cannot be had are left out, and the table says that they were not measured.
 without=()
 (packages libgc-dev) || { say "without bdwgc"; without+=(--without bdwgc); }
-(packages libjemalloc2) || { say "without jemalloc"; without+=(--without jemalloc); }
 
 preload_library
 PROGRAMS=$SCRATCH/programs
@@ -251,30 +250,29 @@ for load in gcbench splay strings scaling fillers quads garbage ephemerons final
     [[ " ${without[*]-} " == *" bdwgc "* ]] ||
         "${COMPILE[@]}" -DDOOR_BDWGC -o "$PROGRAMS/$load-bdwgc" "bench/gc/loads/$load.c" -lgc
 done
-for load in request document template quiet boot pauses compact; do ours $load $load; done
+for load in pauses compact; do ours $load $load; done
 
 [ -z "$quick" ] || OUT=$OUT/quick
 status=0
+rm -f "$OUT/runs.txt"
 run() { "$GC" --programs "$PROGRAMS" --out "$OUT" ${without[@]+"${without[@]}"} "$@"; }
 if [ -z "$quick" ]; then
     quiet_machine
     run "$@" || status=$?
     # 2: nothing was run.
-    [ $status -eq 2 ] || say "each run: $OUT/runs.txt; memory over time: $OUT/rss.csv"
+    [ $status -eq 2 ] || say "each run: $OUT/runs.txt"
     exit $status
 fi
 refuses "'x' is no depth" gcbench-heapwright depth=x
 refuses "'dpeth=9' is no setting here" gcbench-heapwright dpeth=9
-refuses "there is no layout 'wide'" document layout=wide
+refuses "there is no layout 'wide'" pauses layout=wide
 run "$@" >"$SCRATCH/report" || { cat "$SCRATCH/report" >&2; die "a run failed"; }
 if [ -n "$all" ]; then
     # Each line of the table, by its words.
     for line in 'gcbench, 1 thread.*speed' 'gcbench, 2 threads.*peak' 'splay, 2 threads.*speed' 'strings, 1 thread.*speed' \
-        'fast path' 'p99 of thread CPU time of fine' 'requests/s of fine' 'peak RSS of fine' \
-        'document: peak' 'template, parse' 'template, render' 'template, both' 'hardly allocates' \
-        'pool of the classes' 'p99.9' 'worst' 'stopping the world' 'scaling of 2 threads' 'fillers.*generations' \
+        'gcbench.*with generations' 'fast path' 'p99.9' 'worst' 'stopping the world' 'scaling of 2 threads' 'fillers.*generations' \
         '8 mutators to 2' 'quads.*CPU time' 'garbage, leaf' 'ephemerons.*CPU time' 'finalizers.*CPU time'; do
         grep -qE "^\\| [^|]*$line" "$SCRATCH/report" || { cat "$SCRATCH/report" >&2; die "no figure says '$line'"; }
     done
 fi
-say "the loads run through each door and under each layout, and agree"
+say "the loads run through each door, and agree"

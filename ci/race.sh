@@ -52,6 +52,6 @@ rm -f "$json"
 say ""
 "$MADE/peers" --work "$WORK/peers" --versions
 say ""
-"$MADE/figures" "$json"
+"$MADE/figures" race "$json"
 say "every run: $json; plots: $html"
 exit $status

@@ -12,7 +12,7 @@
 #   ci/sweep.sh --help                     the other options
 #
 # Prints tables, the worst cells, and what is asked and found; the target folder's sweep/ (or what
-# --out says) gets sweep.json, every cell with its rounds, and sweep.html, pictures. Ends with 1 if a
+# --out says) gets results.tsv, every cell with its rounds, and sweep.html, pictures. Ends with 1 if a
 # figure is missed. Wants a quiet machine, so only --quick is for every day. HEAPWRIGHT_SO measures
 # another library.
 set -euo pipefail
@@ -34,6 +34,7 @@ for word in "$@"; do
 done
 
 preload_library
+prepare_launcher
 c++ "${PLAIN[@]}" -o "$SCRATCH/sweep" bench/sweep/sweep.cc
 with=() out=$CARGO_TARGET_DIR/sweep
 if [ -z "$quick" ]; then
@@ -44,4 +45,4 @@ if [ -z "$quick" ]; then
 else
     out=$out/quick
 fi
-"$SWEEP" --program "$SCRATCH/sweep" --ours "$(realpath "$HEAPWRIGHT_SO")" --out "$out" ${with[@]+"${with[@]}"} "$@"
+"$SWEEP" --program "$SCRATCH/sweep" --launcher "$LAUNCHER" --ours "$(realpath "$HEAPWRIGHT_SO")" --out "$out" ${with[@]+"${with[@]}"} "$@"

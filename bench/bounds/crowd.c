@@ -9,8 +9,6 @@
 // allocator needs.
 
 #include "bounds.h"
-#include <sys/resource.h>
-#include <sys/wait.h>
 
 enum { MOST_BLOCKS = 1000, MOST_THREADS = 10000, DOUBLINGS = 7, STACK = 64 << 10 };
 
@@ -42,7 +40,7 @@ static double peak(size_t threads) {
     pthread_attr_setstacksize(&small, STACK);
     for (size_t i = 0; i < threads; i++)
         if (pthread_create(&running[i], &small, serve, (void *)(uintptr_t)(i + 1)) != 0)
-            die("cannot start a thread");
+            die(2, "cannot start a thread");
     for (size_t i = 0; i < threads; i++)
         pthread_join(running[i], NULL);
     struct rusage usage;
@@ -50,41 +48,17 @@ static double peak(size_t threads) {
     return (double)usage.ru_maxrss / KIB;
 }
 
-// The peak of the same without the preload.
-static double peak_without(char **argv) {
-    int ends[2];
-    if (pipe(ends) != 0)
-        die("cannot make a pipe");
-    pid_t child = fork();
-    if (child < 0)
-        die("cannot fork");
-    if (child == 0) {
-        unsetenv("LD_PRELOAD");
-        dup2(ends[1], 1);
-        execl("/proc/self/exe", argv[0], argv[1], argv[2], argv[3], "peak", (char *)NULL);
-        _exit(2);
-    }
-    close(ends[1]);
-    char text[64] = { 0 };
-    ssize_t got = read(ends[0], text, sizeof text - 1);
-    int status;
-    if (waitpid(child, &status, 0) != child || status != 0 || got <= 0)
-        die("the process without the preload failed");
-    return strtod(text, NULL);
-}
-
 int main(int argc, char **argv) {
-    if (argc != 4 && argc != 5)
-        die("usage: crowd NAME THREADS BLOCKS");
+    program_name = "crowd";
+    if (argc != 4)
+        die(2, "usage: crowd NAME THREADS BLOCKS");
     size_t threads = strtoul(argv[2], NULL, 10);
     blocks_each = strtoul(argv[3], NULL, 10);
     if (threads < 1 || threads > MOST_THREADS || blocks_each < 1 || blocks_each > MOST_BLOCKS)
-        die("crowd: 1 to 10000 threads, 1 to 1000 blocks");
-    if (argc == 5) {
-        printf("%.3f\n", peak(threads));
-        return 0;
-    }
-    double without = peak_without(argv);
+        die(2, "crowd: 1 to 10000 threads, 1 to 1000 blocks");
+    if (is_child())
+        return child_says(peak(threads));
+    double without = in_child(argv, "LD_PRELOAD", NULL);
     figure(argv[1], ": peak", peak(threads), 1.05 * without, "MiB");
     return 0;
 }

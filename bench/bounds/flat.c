@@ -118,19 +118,18 @@ static void *consume(void *argument) {
 }
 
 int main(int argc, char **argv) {
+    program_name = "flat";
     if (argc != 8)
-        die("usage: flat NAME PRODUCERS CONSUMERS SIZE fifo|random LIVE_MIB TRAFFIC_MIB");
+        die(2, "usage: flat NAME PRODUCERS CONSUMERS SIZE fifo|random LIVE_MIB TRAFFIC_MIB");
     producing = producers = (unsigned)atoi(argv[2]);
     consumers = (unsigned)atoi(argv[3]);
     size = strtoul(argv[4], NULL, 10);
     random_order = strcmp(argv[5], "random") == 0;
     traffic = strtoul(argv[7], NULL, 10) << 20;
     if (producers < 1 || producers > THREADS || consumers < 1 || consumers > THREADS)
-        die("flat: 1 to 8 producers and consumers");
+        die(2, "flat: 1 to 8 producers and consumers");
     places = (strtoul(argv[6], NULL, 10) << 20) / mean() / consumers;
-    size_t bytes = consumers * places * sizeof *shelves;
-    shelves = table(bytes);
-    memset(shelves, 0, bytes);
+    shelves = table(consumers * places * sizeof *shelves);
     size_t empty = resident();
     pthread_t threads[2 * THREADS];
     for (uintptr_t i = 0; i < consumers; i++)

@@ -102,7 +102,7 @@ static size_t pages_of(const char *block) {
         uint64_t **gib = &gibs[page >> (GIB_BITS - 12)];
         if (*gib == NULL) {
             if (bitmaps_used == BITMAPS)
-                die("giveback: the blocks lie further apart than this program can count");
+                die(2, "giveback: the blocks lie further apart than this program can count");
             *gib = bitmaps[bitmaps_used++];
         }
         size_t bit = page & ((1 << (GIB_BITS - 12)) - 1);
@@ -113,15 +113,16 @@ static size_t pages_of(const char *block) {
 }
 
 int main(int argc, char **argv) {
+    program_name = "giveback";
     if (argc != 5)
-        die("usage: giveback one|four|other SIZE TOTAL_MIB little|pair|trim");
+        die(2, "usage: giveback one|four|other SIZE TOTAL_MIB little|pair|trim");
     const char *who = argv[1];
     size = strtoul(argv[2], NULL, 10);
     how = argv[4];
     if (sysconf(_SC_PAGESIZE) != 4096)
-        die("giveback counts pages of 4 KiB; this machine has others");
+        die(2, "giveback counts pages of 4 KiB; this machine has others");
     if (size == 0)
-        die("giveback: the size must not be 0");
+        die(2, "giveback: the size must not be 0");
     count = (strtoul(argv[3], NULL, 10) << 20) / size;
     blocks = table(count * sizeof *blocks);
     int trims = strcmp(how, "trim") == 0;

@@ -68,7 +68,7 @@ static struct seen live(size_t threads, pthread_t *running) {
     pthread_attr_setstacksize(&small, 256 << 10);
     for (size_t t = 0; t < threads; t++) {
         if (pthread_create(&running[t], &small, serve, (void *)(t + 1)) != 0)
-            die("cannot start a thread");
+            die(2, "cannot start a thread");
         pthread_barrier_wait(&burst_over);
     }
     struct seen seen = { .at_once = resident() };
@@ -84,32 +84,33 @@ static struct seen live(size_t threads, pthread_t *running) {
 }
 
 int main(int argc, char **argv) {
+    program_name = "idle";
     if (argc != 5)
-        die("usage: idle NAME THREADS BLOCKS DOUBLINGS");
+        die(2, "usage: idle NAME THREADS BLOCKS DOUBLINGS");
     size_t threads = strtoul(argv[2], NULL, 10);
     blocks_each = strtoul(argv[3], NULL, 10);
     doublings = (unsigned)atoi(argv[4]);
     if (threads < 1 || threads > MOST_THREADS || blocks_each < 1 || blocks_each > MOST_BLOCKS || doublings < 1 || doublings > 20)
-        die("idle: 1 to 10000 threads, 1 to 100000 blocks, 1 to 20 doublings");
+        die(2, "idle: 1 to 10000 threads, 1 to 100000 blocks, 1 to 20 doublings");
     blocks = table(blocks_each * sizeof *blocks);
     pthread_t *running = table(threads * sizeof *running);
     pthread_barrier_init(&burst_over, NULL, 2);
     int ends_of_pipe[2];
     if (pipe(ends_of_pipe) != 0)
-        die("cannot make a pipe");
+        die(2, "cannot make a pipe");
     pid_t child = fork();
     if (child < 0)
-        die("cannot fork");
+        die(2, "cannot fork");
     if (child == 0) {
         struct seen seen = live(threads, running);
         if (write(ends_of_pipe[1], &seen, sizeof seen) != sizeof seen)
-            die("cannot write to a pipe");
+            die(2, "cannot write to a pipe");
         _exit(0);
     }
     struct seen without;
     close(ends_of_pipe[1]);
     if (read(ends_of_pipe[0], &without, sizeof without) != sizeof without)
-        die("the child without allocations failed");
+        die(2, "the child without allocations failed");
     waitpid(child, NULL, 0);
     allocates = 1;
     struct seen with = live(threads, running);

@@ -108,17 +108,17 @@ static void tell_builder(int what) {
 }
 
 int main(int argc, char **argv) {
+    program_name = "orphans";
     if (argc != 4)
-        die("usage: orphans all|half|survivor|idle LIVE_MIB GENERATIONS");
+        die(2, "usage: orphans all|half|survivor|idle LIVE_MIB GENERATIONS");
     const char *variant = argv[1];
     int generations = atoi(argv[3]);
     int half = strcmp(variant, "half") == 0, idle = strcmp(variant, "idle") == 0;
     int survivor = idle || strcmp(variant, "survivor") == 0;
     if (generations < 3 || generations > MOST_GENERATIONS)
-        die("orphans: 3 to 200 generations");
+        die(2, "orphans: 3 to 200 generations");
     places = (strtoul(argv[2], NULL, 10) << 20) / (16 * 127 / 7 * 3 / 2);
     blocks = table(places * sizeof *blocks);
-    memset(blocks, 0, places * sizeof *blocks);
     sizes = table(places * sizeof *sizes);
     size_t empty = resident();
     pthread_t idler = { 0 };

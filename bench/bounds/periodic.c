@@ -8,8 +8,6 @@
 // is left of what was free when the last burst ended, at most a tenth.
 
 #include "bounds.h"
-#include <sys/resource.h>
-#include <sys/wait.h>
 
 enum { BURST_MIB = 48, DOUBLINGS = 15, MOST = 1 << 20, QUIET_MS = 10000 };
 
@@ -43,41 +41,16 @@ static long faults(long pause, long periods) {
     return after.ru_minflt - before.ru_minflt;
 }
 
-// The same without any memory given back.
-static long faults_without(char **argv) {
-    int ends[2];
-    if (pipe(ends) != 0)
-        die("cannot make a pipe");
-    pid_t child = fork();
-    if (child < 0)
-        die("cannot fork");
-    if (child == 0) {
-        char number[32];
-        snprintf(number, sizeof number, "%d", ends[1]);
-        setenv("PERIODIC_RESULT", number, 1);
-        setenv("HEAPWRIGHT", "purge=never", 1);
-        execv("/proc/self/exe", argv);
-        _exit(2);
-    }
-    long result = 0;
-    int status;
-    if (read(ends[0], &result, sizeof result) != sizeof result || waitpid(child, &status, 0) != child)
-        die("the run with purge=never failed");
-    return result;
-}
-
 int main(int argc, char **argv) {
+    program_name = "periodic";
     if (argc != 4)
-        die("usage: periodic NAME PAUSE_MS PERIODS");
+        die(2, "usage: periodic NAME PAUSE_MS PERIODS");
     long pause = strtol(argv[2], NULL, 10), periods = strtol(argv[3], NULL, 10);
-    const char *result = getenv("PERIODIC_RESULT");
     blocks = table(MOST * sizeof *blocks);
     size_t before = resident();
-    if (result != NULL) {
-        long own = faults(pause, periods);
-        return write((int)strtol(result, NULL, 10), &own, sizeof own) == sizeof own ? 0 : 2;
-    }
-    long without = faults_without(argv), own = faults(pause, periods);
+    if (is_child())
+        return child_says((double)faults(pause, periods));
+    long without = (long)in_child(argv, "HEAPWRIGHT", "purge=never"), own = faults(pause, periods);
     printf("# %ld faults, %ld with purge=never\n", own, without);
     figure(argv[1], " faults", (double)own / (double)without, 1.1, "x");
     uint64_t random = 3;

@@ -11,28 +11,20 @@ set -euo pipefail
 
 [ $# -eq 2 ] || { echo "usage: prepare.sh WORK full|quick" >&2; exit 2; }
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-mkdir -p "$1"
-WORK=$(cd "$1" && pwd)
+. "$HERE/../programs/inputs.sh"
+inputs_in "$1"
 size=$2
-unset LD_PRELOAD
 
-missing() { printf 'prepare.sh: %s is left out: %s\n' "$1" "$2" >&2; }
-have() { command -v "$1" >/dev/null; }
 # sized FULL QUICK: the one that was asked for.
 sized() { if [ "$size" = quick ]; then echo "$2"; else echo "$1"; fi; }
 tabbed() { local IFS=$'\t'; printf '%s\n' "$*"; }
 
-# generated KIND COUNT: the path of an input, made unless it is there and newer
-# than its maker.
-generated() {
-    local file=$WORK/$1.$2 maker=$HERE/../programs/generate.pl
-    [ "$file" -nt "$maker" ] || { perl "$maker" "$1" "$2" >"$file.part" && mv "$file.part" "$file"; }
-    echo "$file"
-}
+# made KIND COUNT: the path of an input.
+made() { generated "$1" "$2" "$1.$2" && echo "$WORK/$1.$2"; }
 
-add_python3() { # a version manager's python3 is a script: the interpreter itself
+add_python3() {
     local python
-    python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null) || { missing python3 "no python3"; return; }
+    python=$(python_here) || { missing python3 "no python3"; return; }
     tabbed python3 - PYTHONMALLOC=malloc PYTHONHASHSEED=1 "$python" "$HERE/programs/objects.py" "$(sized 25 2)"
 }
 
@@ -53,29 +45,21 @@ add_sqlite3() {
 
 add_git() {
     have git || { missing git "no git"; return; }
-    local commits repository stream
+    local commits
     commits=$(sized 1500 60)
-    stream=$(generated history "$commits")
-    repository=$WORK/repository.$commits.git
-    if [ ! "$repository/made" -nt "$stream" ]; then
-        rm -rf "$repository"
-        git init --quiet --bare --initial-branch main "$repository" >&2
-        git -C "$repository" fast-import --quiet <"$stream" >&2
-        touch "$repository/made"
-    fi
-    tabbed git - /bin/sh "$HERE/programs/git.sh" "$repository" "$commits"
+    repository "repository.$commits.git" "$commits"
+    tabbed git - /bin/sh "$HERE/programs/git.sh" "$WORK/repository.$commits.git" "$commits"
 }
 
 add_cc1() {
     local cc1
-    cc1=$(gcc -print-prog-name=cc1 2>/dev/null) && [ -x "$cc1" ] || { missing cc1 "no gcc"; return; }
-    tabbed cc1 - "$cc1" -quiet -O2 "$(generated c "$(sized 240 12)")" -o -
+    cc1=$(cc1_here) || { missing cc1 "no gcc"; return; }
+    tabbed cc1 - "$cc1" -quiet -O2 "$(made c "$(sized 240 12)")" -o -
 }
 
 add_redis() {
     have redis-server && have redis-cli && have redis-benchmark || { missing redis "no redis-server, redis-cli or redis-benchmark"; return; }
-    tabbed redis - /bin/sh "$HERE/../programs/redis.sh" "$(generated redis "$(sized 160000 8000)")" "$(sized 40000 1000)"
+    tabbed redis - /bin/sh "$HERE/../programs/redis.sh" "$(made redis "$(sized 160000 8000)")" "$(sized 40000 1000)"
 }
 
-have perl || { echo "prepare.sh: perl makes the inputs; please install it" >&2; exit 1; }
 for program in python3 ruby perl sqlite3 git cc1 redis; do "add_$program"; done

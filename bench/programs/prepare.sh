@@ -14,21 +14,9 @@ set -euo pipefail
 
 [ $# -eq 1 ] || { echo "usage: prepare.sh WORK" >&2; exit 2; }
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-mkdir -p "$1"
-WORK=$(cd "$1" && pwd)
 export LC_ALL=C.UTF-8
-unset LD_PRELOAD
-
-missing() { printf 'prepare.sh: %s is left out: %s\n' "$1" "$2" >&2; }
-have() { command -v "$1" >/dev/null; }
-
-# generated KIND COUNT FILE: an input, made unless it is newer than its makers.
-generated() {
-    local file=$WORK/$3
-    [ "$file" -nt "$HERE/generate.pl" ] && [ "$file" -nt "$HERE/prepare.sh" ] && return
-    perl "$HERE/generate.pl" "$1" "$2" >"$file.part"
-    mv "$file.part" "$file"
-}
+. "$HERE/inputs.sh"
+inputs_in "$1"
 
 # --- the suite's file -----------------------------------------------------------
 
@@ -48,9 +36,9 @@ program() {
 
 # --- the programs ------------------------------------------------------------------
 
-add_python3() { # the interpreter itself: a version manager's python3 is a script
+add_python3() {
     local python
-    python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null) || { missing python3 "no python3"; return; }
+    python=$(python_here) || { missing python3 "no python3"; return; }
     program python3-malloc "A Python service whose every object is a block of malloc's: dictionaries, strings, JSON" \
         'environment = { PYTHONMALLOC = "malloc", PYTHONHASHSEED = "1" }' -- "$python" "$HERE/objects.py"
     program python3 "The same with Python's own small-object allocator, as it runs by default: malloc sees what is larger" \
@@ -72,7 +60,7 @@ add_redis() {
 
 add_cc1() {
     local cc1
-    cc1=$(gcc -print-prog-name=cc1 2>/dev/null) && [ -x "$cc1" ] || { missing cc1 "no gcc"; return; }
+    cc1=$(cc1_here) || { missing cc1 "no gcc"; return; }
     generated c 90 generated.c
     program cc1 "The C compiler proper on one optimised unit: trees and passes, much allocated and kept, some freed" \
         'long = true' -- "$cc1" -quiet -O2 "$WORK/generated.c" -o -
@@ -97,13 +85,7 @@ add_rustc() {
 
 add_git() {
     have git || { missing git "no git"; return; }
-    generated history 900 history.stream
-    if [ ! "$WORK/repository.git/made" -nt "$WORK/history.stream" ]; then
-        rm -rf "$WORK/repository.git"
-        git init --quiet --bare --initial-branch main "$WORK/repository.git"
-        git -C "$WORK/repository.git" fast-import --quiet <"$WORK/history.stream"
-        touch "$WORK/repository.git/made"
-    fi
+    repository repository.git 900
     local quiet='environment = { GIT_CONFIG_GLOBAL = "/dev/null", GIT_CONFIG_NOSYSTEM = "1" }'
     program git-log "Version control reading: the history with its patches, many short-lived buffers of every size" \
         "$quiet" -- "$(command -v git)" -C "$WORK/repository.git" log -p --stat -M main
@@ -142,7 +124,6 @@ add_ruby() {
         -- "$ruby" --disable-gems "$HERE/records.rb"
 }
 
-have perl || { echo "prepare.sh: perl makes the inputs; please install it" >&2; exit 1; }
 {
     echo "# Written by prepare.sh for heapwright bench --suite."
     for step in python3 sqlite3 redis cc1 rustc git json_tree jq perl ruby; do "add_$step"; done

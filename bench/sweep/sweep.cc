@@ -1,7 +1,7 @@
 // sweep: what an operation of the allocator takes, in patterns, each over many sizes.
 //
 //   sweep list [CELLS]                   the cells, a line `THREADS GROUP BYTES` each
-//   sweep THREADS GROUP MS [CELLS]       measures a group: a line `BYTES NS` for each cell
+//   sweep THREADS GROUP MS [CELLS]       measures a group: a line `figure BYTES NS` for each cell
 //
 // A group is one pattern; a cell is a group at one size, and CELLS a regular expression (POSIX,
 // extended) that `GROUP BYTES` must match. A cell is repeated for about MS milliseconds after a
@@ -405,7 +405,7 @@ int main(int argc, char **argv) {
                 if (cells.have(group, size)) {
                     double ns = threads == 1 ? measure_alone(group, size, least_ns)
                                              : measure_together(group, size, threads, least_ns);
-                    printf("%zu %.2f\n", size, ns);
+                    printf("figure %zu %.2f\n", size, ns);
                 }
     return 0;
 }

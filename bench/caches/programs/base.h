@@ -1,5 +1,6 @@
-// What every program of the workloads stands on: an end that says why, random
-// numbers with a fixed seed, a clock, and memory that the allocator does not see.
+// What the loads in C stand on (also bench/gc/loads and bench/bounds): an end that says why,
+// random numbers with a fixed seed, a clock, what the kernel says, and memory that the allocator
+// does not see.
 //
 //   base.h      this
 //   inside.h    the calls of the allocator, and the time spent in them
@@ -23,12 +24,14 @@
 #define _GNU_SOURCE
 #endif
 
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { PAGE = 4096 };
 
@@ -66,6 +69,26 @@ static inline uint64_t now_ns(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+// A line `NAME:   123 kB` of a file, in bytes. With system calls alone, for stdio
+// would allocate.
+static inline size_t line_of(const char *path, const char *name) {
+    char text[8192];
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        die(2, "cannot read /proc/self/smaps_rollup or status: needs Linux 4.14 or newer");
+    size_t got = 1;
+    ssize_t more;
+    text[0] = '\n';
+    while (got < sizeof text - 1 && (more = read(file, text + got, sizeof text - 1 - got)) > 0)
+        got += (size_t)more;
+    close(file);
+    text[got] = 0;
+    for (char *at = text; (at = strstr(at, name)) != NULL; at++)
+        if (at[-1] == '\n' && at[strlen(name)] == ':')
+            return strtoul(at + strlen(name) + 1, NULL, 10) * 1024;
+    die(2, "the kernel does not say how much is resident");
 }
 
 // Bytes in tables: not the heap's.

@@ -15,28 +15,6 @@
 #define MEMORY_H
 
 #include "blocks.h"
-#include <fcntl.h>
-#include <unistd.h>
-
-// A line `NAME:   123 kB` of a file, in bytes. With system calls alone, for stdio
-// would allocate.
-static inline size_t line_of(const char *path, const char *name) {
-    char text[8192];
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        die(2, "cannot read /proc/self/smaps_rollup or status: needs Linux 4.14 or newer");
-    size_t got = 1;
-    ssize_t more;
-    text[0] = '\n';
-    while (got < sizeof text - 1 && (more = read(file, text + got, sizeof text - 1 - got)) > 0)
-        got += (size_t)more;
-    close(file);
-    text[got] = 0;
-    for (char *at = text; (at = strstr(at, name)) != NULL; at++)
-        if (at[-1] == '\n' && at[strlen(name)] == ':')
-            return strtoul(at + strlen(name) + 1, NULL, 10) * 1024;
-    die(2, "the kernel does not say how much is resident");
-}
 
 struct resident {
     size_t peak, now, anonymous;

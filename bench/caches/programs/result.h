@@ -1,5 +1,5 @@
 // The one line that a run is: the word `result`, then NAME=VALUE, separated by
-// spaces. What the driver reads of it, and what the names mean, is in src/line.rs.
+// spaces. What the driver reads of it, and what the names mean, is in src/results.rs.
 //
 // A program says begin() when its tables are ready, and result_begin() after the last
 // work, while what it wants to have measured is still there. Between

@@ -1,4 +1,4 @@
-//! The numbers that follow from a program's line.
+//! The numbers that follow from what a program printed.
 //!
 //! ```text
 //!   heap at the end  = anonymous_end - stacks - own - what the empty program has
@@ -10,142 +10,112 @@
 //! starts counts as its own. What a thread has of an allocator as thread-local
 //! variables counts too: it is not in `stacks` (programs/threads.h).
 
-use crate::line::Numbers;
-use crate::plan::{ALL_TIMED, SAMPLED, UNTIMED};
+use std::collections::BTreeMap;
 
-/// A number, of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Metric {
-    /// Calls of the allocator in a second.
-    Operations,
-    /// Calls of the allocator in a second of processor time.
-    OperationsCpu,
-    /// Requests that were answered in a second.
-    Requests,
-    /// Threads that lived and died in a second.
-    ThreadsASecond,
-    /// Bytes of the heap at their most.
-    HeapPeak,
-    /// Bytes of the heap when the work is done (in idle: all threads are there).
-    HeapEnd,
-    /// Bytes that the program held at most, as it asked for them.
-    Live,
-    /// Bytes that the heap had above these.
-    AboveLive,
-    /// Resident bytes of the process at their most.
-    Rss,
-    /// Nanoseconds inside the allocator, over all threads: waiting is in it, and what
-    /// others ran meanwhile on the processor.
-    Inside,
-    /// Nanoseconds of processor time inside the allocator, over all threads.
-    InsideCpu,
-    /// Of processor time, what is spent inside the allocator, in percent.
-    Share,
-    /// Nanoseconds from sending a request to its answer: half of them take no longer.
-    P50,
-    /// The same, 99 of 100.
-    P99,
-    /// The same, 999 of 1,000.
-    P999,
-    /// Bytes of the heap at the end beyond those after the first 10 threads.
-    Grown,
-}
+use crate::plan::{ALL_TIMED, SAMPLED, UNTIMED};
 
 /// One page: a ratio to nothing means nothing.
 const LEAST_BYTES: f64 = 4096.0;
 
-impl Metric {
+const MIB: f64 = 1048576.0;
+const MS: f64 = 1e6;
+const US: f64 = 1e3;
+
+/// What a program printed, and what the empty program has of anonymous memory.
+pub(crate) struct Line<'a> {
+    pub(crate) numbers: BTreeMap<&'a str, f64>,
+    pub(crate) empty: f64,
+}
+
+impl Line<'_> {
+    fn get(&self, name: &str) -> Option<f64> {
+        self.numbers.get(name).copied()
+    }
+
+    fn a_second(&self, count: &str, ns: &str) -> Option<f64> {
+        Some(self.get(count)? / self.get(ns).filter(|ns| *ns > 0.0)? * 1e9)
+    }
+
+    fn heap(&self, anonymous: f64, stacks: &str) -> Option<f64> {
+        Some((anonymous - self.get(stacks)? - self.get("own")? - self.empty).max(LEAST_BYTES))
+    }
+
+    fn heap_end(&self) -> Option<f64> {
+        self.heap(self.get("anonymous_end")?, "stacks")
+    }
+
+    fn heap_peak(&self) -> Option<f64> {
+        let files = self.get("rss_end")? - self.get("anonymous_end")?;
+        self.heap(self.rss()? - files, "stacks")
+    }
+
+    /// The kernel's mark lags behind a little: at the end it is exact.
+    fn rss(&self) -> Option<f64> {
+        Some(self.get("rss_peak")?.max(self.get("rss_end")?))
+    }
+}
+
+/// A number, of a run.
+#[derive(Debug)]
+pub(crate) struct Metric {
     /// What an axis says.
-    pub(crate) fn label(self) -> &'static str {
-        match self {
-            Self::Operations => "calls of the allocator a second",
-            Self::OperationsCpu => "calls of the allocator a second of CPU time",
-            Self::Requests => "requests a second",
-            Self::ThreadsASecond => "threads a second",
-            Self::HeapPeak => "heap at its peak, stacks apart, MiB",
-            Self::HeapEnd => "heap at the end, stacks apart, MiB",
-            Self::Live => "live at the peak, MiB",
-            Self::AboveLive => "heap above live, MiB",
-            Self::Rss => "resident at the peak, MiB",
-            Self::Inside => "time inside the allocator, all threads, waiting included, ms",
-            Self::InsideCpu => "processor time inside the allocator, all threads, ms",
-            Self::Share => "the allocator's share of CPU time, %",
-            Self::P50 => "latency, p50, us",
-            Self::P99 => "latency, p99, us",
-            Self::P999 => "latency, p99.9, us",
-            Self::Grown => "heap after the last thread above heap after 10, MiB",
-        }
-    }
-
+    pub(crate) label: &'static str,
     /// CLOCK of the runs that it follows from.
-    pub(crate) fn clock(self) -> &'static str {
-        match self {
-            Self::Inside => ALL_TIMED,
-            Self::InsideCpu | Self::Share => SAMPLED,
-            _ => UNTIMED,
-        }
-    }
-
+    pub(crate) clock: &'static str,
     /// By what a value is divided to be shown.
-    pub(crate) fn unit(self) -> f64 {
-        match self {
-            Self::HeapPeak
-            | Self::HeapEnd
-            | Self::Live
-            | Self::AboveLive
-            | Self::Grown
-            | Self::Rss => 1048576.0,
-            Self::Inside | Self::InsideCpu => 1e6,
-            Self::P50 | Self::P99 | Self::P999 => 1e3,
-            _ => 1.0,
-        }
-    }
+    pub(crate) unit: f64,
+    /// Its value.
+    pub(crate) of: fn(&Line<'_>) -> Option<f64>,
+}
 
-    /// Its value; `empty` is what the empty program has of anonymous memory.
-    pub(crate) fn of(self, line: &Numbers, empty: f64) -> Option<f64> {
-        let get = |name: &str| line.get(name).copied();
-        let a_second = |count: f64, ns: f64| if ns > 0.0 { Some(count / ns * 1e9) } else { None };
-        let heap = |anonymous: f64, stacks: f64| {
-            Some((anonymous - stacks - get("own")? - empty).max(LEAST_BYTES))
-        };
-        match self {
-            Self::Operations => a_second(get("operations")?, get("wall_ns")?),
-            Self::OperationsCpu => a_second(get("operations")?, get("cpu_ns")?),
-            Self::Requests => a_second(get("requests")?, get("wall_ns")?),
-            Self::ThreadsASecond => a_second(get("total")?, get("wall_ns")?),
-            Self::HeapEnd => heap(get("anonymous_end")?, get("stacks")?),
-            Self::HeapPeak => {
-                let files = get("rss_end")? - get("anonymous_end")?;
-                heap(Self::Rss.of(line, empty)? - files, get("stacks")?)
-            }
-            // The kernel's mark lags behind a little: at the end it is exact.
-            Self::Rss => Some(get("rss_peak")?.max(get("rss_end")?)),
-            Self::Live => get("live_peak"),
-            Self::AboveLive => Some((Self::HeapPeak.of(line, empty)? - get("live_peak")?).max(0.0)),
-            Self::Inside | Self::InsideCpu => get("inside_ns"),
-            Self::Share => Some(get("inside_ns")? / get("cpu_ns")? * 100.0),
-            Self::P50 => get("p50_ns"),
-            Self::P99 => get("p99_ns"),
-            Self::P999 => get("p999_ns"),
-            Self::Grown => {
-                let first = heap(get("anonymous_first")?, get("stacks_first")?)?;
-                Some((Self::HeapEnd.of(line, empty)? - first).max(0.0))
-            }
-        }
-    }
+macro_rules! metrics {
+    ($($(#[$text:meta])* $name:ident = $label:literal, $clock:ident, $unit:expr, $of:expr;)*) => {
+        $($(#[$text])* pub(crate) const $name: &Metric =
+
+            &Metric { label: $label, clock: $clock, unit: $unit, of: $of };)*
+    };
+}
+
+metrics! {
+    OPERATIONS = "calls of the allocator a second", UNTIMED, 1.0,
+        |line| line.a_second("operations", "wall_ns");
+    OPERATIONS_CPU = "calls of the allocator a second of CPU time", UNTIMED, 1.0,
+        |line| line.a_second("operations", "cpu_ns");
+    REQUESTS = "requests a second", UNTIMED, 1.0, |line| line.a_second("requests", "wall_ns");
+    /// Threads that lived and died.
+    THREADS = "threads a second", UNTIMED, 1.0, |line| line.a_second("total", "wall_ns");
+    HEAP_PEAK = "heap at its peak, stacks apart, MiB", UNTIMED, MIB, |line| line.heap_peak();
+    /// When the work is done (in idle: all threads are there).
+    HEAP_END = "heap at the end, stacks apart, MiB", UNTIMED, MIB, |line| line.heap_end();
+    /// What the program held at most, as it asked for it.
+    LIVE = "live at the peak, MiB", UNTIMED, MIB, |line| line.get("live_peak");
+    ABOVE_LIVE = "heap above live, MiB", UNTIMED, MIB,
+        |line| Some((line.heap_peak()? - line.get("live_peak")?).max(0.0));
+    RSS = "resident at the peak, MiB", UNTIMED, MIB, |line| line.rss();
+    /// What others ran meanwhile on the processor is in it.
+    INSIDE = "time inside the allocator, all threads, waiting included, ms", ALL_TIMED, MS,
+        |line| line.get("inside_ns");
+    INSIDE_CPU = "processor time inside the allocator, all threads, ms", SAMPLED, MS,
+        |line| line.get("inside_ns");
+    SHARE = "the allocator's share of CPU time, %", SAMPLED, 1.0,
+        |line| Some(line.get("inside_ns")? / line.get("cpu_ns")? * 100.0);
+    /// From sending a request to its answer.
+    P50 = "latency, p50, us", UNTIMED, US, |line| line.get("p50_ns");
+    P99 = "latency, p99, us", UNTIMED, US, |line| line.get("p99_ns");
+    P999 = "latency, p99.9, us", UNTIMED, US, |line| line.get("p999_ns");
+    GROWN = "heap after the last thread above heap after 10, MiB", UNTIMED, MIB, |line| {
+        let first = line.heap(line.get("anonymous_first")?, "stacks_first")?;
+        Some((line.heap_end()? - first).max(0.0))
+    };
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn line(fields: &[(&str, f64)]) -> Numbers {
-        fields.iter().map(|&(name, value)| (name.to_owned(), value)).collect()
-    }
-
     #[test]
     fn the_heap_is_what_is_left() {
-        let line = line(&[
+        let numbers = BTreeMap::from([
             ("rss_peak", 900_000.0),
             ("rss_end", 700_000.0),
             ("anonymous_end", 600_000.0),
@@ -155,28 +125,13 @@ mod tests {
             ("anonymous_first", 350_000.0),
             ("stacks_first", 20_000.0),
         ]);
-        assert_eq!(Metric::HeapEnd.of(&line, 30_000.0), Some(500_000.0));
-        assert_eq!(Metric::HeapPeak.of(&line, 30_000.0), Some(700_000.0));
-        assert_eq!(Metric::AboveLive.of(&line, 30_000.0), Some(400_000.0));
+        let of = |metric: &Metric, empty| (metric.of)(&Line { numbers: numbers.clone(), empty });
+        assert_eq!(of(HEAP_END, 30_000.0), Some(500_000.0));
+        assert_eq!(of(HEAP_PEAK, 30_000.0), Some(700_000.0));
+        assert_eq!(of(ABOVE_LIVE, 30_000.0), Some(400_000.0));
         // 350,000 - 20,000 - 20,000 - 30,000 after the first threads.
-        assert_eq!(Metric::Grown.of(&line, 30_000.0), Some(220_000.0));
+        assert_eq!(of(GROWN, 30_000.0), Some(220_000.0));
         // Nothing is below a page.
-        assert_eq!(Metric::HeapEnd.of(&line, 1e9), Some(4096.0));
-        assert_eq!(Metric::Requests.of(&line, 0.0), None);
-    }
-
-    #[test]
-    fn speeds_are_by_the_second() {
-        let line = line(&[
-            ("wall_ns", 2e9),
-            ("cpu_ns", 4e9),
-            ("operations", 100.0),
-            ("requests", 50.0),
-            ("inside_ns", 1e9),
-        ]);
-        assert_eq!(Metric::Operations.of(&line, 0.0), Some(50.0));
-        assert_eq!(Metric::OperationsCpu.of(&line, 0.0), Some(25.0));
-        assert_eq!(Metric::Requests.of(&line, 0.0), Some(25.0));
-        assert_eq!(Metric::Share.of(&line, 0.0), Some(25.0));
+        assert_eq!((of(HEAP_END, 1e9), of(REQUESTS, 0.0)), (Some(4096.0), None));
     }
 }

@@ -2,19 +2,19 @@
 
 use std::path::PathBuf;
 
-use ::figures::options::{Numbers, number, numbers, only};
+use ::figures::options::{Allocator, Libraries, Numbers, number, numbers};
 use clap::{Args, Parser};
 
 use crate::figures::Bounds;
 use crate::plan::Scope;
-use crate::setting::Setting;
+use crate::setting::all_ours;
 
 /// Runs workloads under each cache model of heapwright and under other allocators; ci/caches.sh calls it
 #[derive(Parser, Debug)]
 #[command(name = "caches")]
 pub(crate) enum Asked {
     /// Runs them in turns, and prints tables and figures
-    Run(Run),
+    Run(Box<Run>),
     /// Prints tables and figures of what was run
     Report(Report),
 }
@@ -25,32 +25,22 @@ pub(crate) struct Run {
     /// The folder of the built programs
     #[arg(long)]
     pub(crate) programs: PathBuf,
-    /// heapwright's library
-    #[arg(long)]
-    ours: String,
-    /// A folder for results.json (each run), tables.md and a plot of each workload
-    #[arg(long)]
-    pub(crate) out: PathBuf,
-    /// Another allocator's library, NAME=[VAR=VALUE ...]PATH; may be repeated
-    #[arg(long, value_parser = Setting::peer)]
-    with: Vec<Setting>,
+    #[command(flatten)]
+    pub(crate) libraries: Libraries,
     /// Do not run without a preload
     #[arg(long)]
     no_glibc: bool,
-    /// Only these of all the settings
-    #[arg(long, value_delimiter = ',')]
-    only: Vec<String>,
     #[command(flatten)]
     pub(crate) scope: Scope,
     /// K,K,...: shared:K besides K as it comes
     #[arg(long, default_value = "8,32", value_parser = numbers(1..=4096_u32))]
     shared: Numbers<u32>,
     /// Intervals need 6
-    #[arg(long, default_value = "10", value_parser = number(1..=1000_u32))]
-    pub(crate) rounds: u32,
+    #[arg(long, default_value = "10", value_parser = number(1..=1000_usize))]
+    pub(crate) rounds: usize,
     /// A run that takes longer has failed
-    #[arg(long, default_value = "600", value_parser = number(1..=86400_u32))]
-    pub(crate) seconds: u32,
+    #[arg(long, default_value = "600", value_parser = number(1..=86400_u64))]
+    pub(crate) seconds: u64,
     #[command(flatten)]
     pub(crate) bounds: Bounds,
     /// A missed figure does not matter
@@ -60,7 +50,7 @@ pub(crate) struct Run {
 
 #[derive(Args, Debug)]
 pub(crate) struct Report {
-    /// The file that a run has written, results.json
+    /// The file that a run has written, results.tsv
     pub(crate) results: PathBuf,
     #[command(flatten)]
     pub(crate) bounds: Bounds,
@@ -68,20 +58,8 @@ pub(crate) struct Report {
 
 impl Run {
     /// What takes part.
-    pub(crate) fn settings(&self) -> Result<Vec<Setting>, String> {
-        let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
-        let mut settings = Setting::all_ours(&self.ours, &self.shared.0, cpus);
-        settings.extend(self.with.iter().cloned());
-        if !self.no_glibc {
-            settings.push(Setting::glibc());
-        }
-        for (at, one) in settings.iter().enumerate() {
-            if settings[..at].iter().any(|other| other.name == one.name) {
-                return Err(format!("--with: there are two settings named {}", one.name));
-            }
-        }
-        only(&mut settings, &self.only, |setting| &setting.name)?;
-        Ok(settings)
+    pub(crate) fn settings(&self) -> Result<Vec<Allocator>, String> {
+        self.libraries.chosen(all_ours(&self.libraries.ours, &self.shared.0), !self.no_glibc)
     }
 }
 
@@ -89,7 +67,7 @@ impl Run {
 mod tests {
     use super::*;
 
-    const LEAST: &str = "run --programs /p --ours /o.so --out /out";
+    const LEAST: &str = "run --programs /p --launcher /l --ours /o.so --out /out";
 
     fn parsed(line: &str) -> Result<Asked, String> {
         let words = ["caches"].into_iter().chain(line.split_whitespace());
@@ -98,7 +76,7 @@ mod tests {
 
     fn run(more: &str) -> Run {
         match parsed(&format!("{LEAST} {more}")) {
-            Ok(Asked::Run(run)) => run,
+            Ok(Asked::Run(run)) => *run,
             other => panic!("{other:?}"),
         }
     }
@@ -139,7 +117,7 @@ mod tests {
             assert!(said.contains(why), "{said}");
         }
         for (more, why) in [
-            ("--with shared=/a.so", "two settings named shared"),
+            ("--with shared=/a.so", "there are two named shared"),
             ("--only sharde", "there is no 'sharde'; there are exclusive"),
         ] {
             assert!(run(more).settings().unwrap_err().contains(why), "{more}");

@@ -15,9 +15,16 @@
 //! compared with the next. Of what runs long, memory is what is asked for, and that
 //! is not a matter of luck: fewer rounds show it.
 
-use ::figures::options::{Numbers, number, numbers};
+use std::path::Path;
 
-use crate::metric::Metric;
+use ::figures::options::{Numbers, number, numbers};
+use ::figures::plan::Planned;
+
+use crate::metric::{self, Metric};
+use crate::setting::{Allocator, GLIBC};
+
+/// The program that does nothing, and its section and row.
+pub(crate) const EMPTY: &str = "empty";
 
 /// CLOCK of a run in which no call is timed.
 pub(crate) const UNTIMED: &str = "none";
@@ -27,17 +34,17 @@ pub(crate) const ALL_TIMED: &str = "all";
 pub(crate) const SAMPLED: &str = "61";
 
 /// A kind of load.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Workload {
     /// As its program is called.
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
     /// What of it is plotted against threads, besides memory.
-    pub(crate) speed: Metric,
+    pub(crate) speed: &'static Metric,
     /// CLOCK of its runs, half the work for those that are timed.
     clocks: &'static [&'static str],
-    /// It takes part in so many of the rounds at most.
-    most_rounds: u32,
+    /// It takes part in so many of the rounds at most; 0: in all.
+    most_rounds: usize,
 }
 
 /// All of them.
@@ -45,37 +52,32 @@ pub(crate) static WORKLOADS: &[Workload] = &[
     Workload {
         name: "ttest1",
         about: "threads that work on bins of blocks, end, and are replaced (sizes to 100,000)",
-        speed: Metric::Operations,
+        speed: metric::OPERATIONS,
         clocks: &[UNTIMED, ALL_TIMED, SAMPLED],
-        most_rounds: u32::MAX,
+        most_rounds: 0,
     },
     Workload {
         name: "rpc",
         about: "clients and servers; messages are freed by the other side",
-        speed: Metric::Requests,
+        speed: metric::REQUESTS,
         clocks: &[UNTIMED, SAMPLED],
-        most_rounds: u32::MAX,
+        most_rounds: 0,
     },
     Workload {
         name: "churn",
         about: "many short threads, a few at a time",
-        speed: Metric::ThreadsASecond,
+        speed: metric::THREADS,
         clocks: &[UNTIMED],
         most_rounds: 3,
     },
     Workload {
         name: "idle",
         about: "threads that do a little now and then",
-        speed: Metric::OperationsCpu,
+        speed: metric::OPERATIONS_CPU,
         clocks: &[UNTIMED],
         most_rounds: 6,
     },
 ];
-
-/// The workload of this name.
-pub(crate) fn workload(name: &str) -> Option<&'static Workload> {
-    WORKLOADS.iter().find(|workload| workload.name == name)
-}
 
 /// What of all that is wanted.
 #[derive(clap::Args, Clone, Debug)]
@@ -92,29 +94,15 @@ pub(crate) struct Scope {
 }
 
 fn named(name: &str) -> Result<&'static Workload, String> {
-    workload(name)
+    WORKLOADS
+        .iter()
+        .find(|workload| workload.name == name)
         .ok_or_else(|| format!("there is no '{name}'; there are ttest1, rpc, churn, idle"))
 }
 
 impl Scope {
     fn part(&self, of: u64, least: u64) -> u64 {
         (of * u64::from(self.percent) / 100).max(least)
-    }
-}
-
-/// Runs that are compared with each other: one for each setting.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Group {
-    pub(crate) workload: &'static Workload,
-    pub(crate) threads: u32,
-    pub(crate) clock: &'static str,
-    pub(crate) arguments: Vec<String>,
-}
-
-impl Group {
-    /// Whether it is part of a round; rounds count from 1.
-    pub(crate) fn takes_part(&self, round: u32) -> bool {
-        round <= self.workload.most_rounds
     }
 }
 
@@ -140,9 +128,10 @@ fn arguments(scope: &Scope, workload: &Workload, threads: u32, clock: &str) -> V
     }
 }
 
-/// All groups, in order.
-pub(crate) fn of(scope: &Scope) -> Vec<Group> {
-    let mut groups = Vec::new();
+/// All runs: those that are compared with each other, one for each setting, are a row.
+pub(crate) fn of(scope: &Scope, programs: &Path, settings: &[Allocator]) -> Vec<Planned> {
+    let program = |name: &str| programs.join(name).display().to_string();
+    let mut plan = vec![Planned::new((EMPTY, EMPTY, GLIBC), &[], vec![program(EMPTY)])];
     for &workload in &scope.workloads {
         let threads: &[u32] = match workload.name {
             "churn" => &[1, 4],
@@ -152,62 +141,58 @@ pub(crate) fn of(scope: &Scope) -> Vec<Group> {
         };
         for &threads in threads {
             for &clock in workload.clocks {
+                let row = format!("{threads} {clock}");
                 let numbers = arguments(scope, workload, threads, clock);
-                let arguments = std::iter::once(clock.to_owned())
-                    .chain(numbers.iter().map(u64::to_string))
-                    .collect();
-                groups.push(Group { workload, threads, clock, arguments });
+                let words = [program(workload.name), clock.to_owned()].into_iter();
+                let command: Vec<String> =
+                    words.chain(numbers.iter().map(u64::to_string)).collect();
+                plan.extend(settings.iter().map(|setting| Planned {
+                    of_rounds: workload.most_rounds,
+                    ..Planned::new(
+                        (workload.name, &row, &setting.name),
+                        &setting.environment,
+                        command.clone(),
+                    )
+                }));
             }
         }
     }
-    groups
+    plan
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn scope(percent: u32) -> Scope {
-        Scope { workloads: WORKLOADS.iter().collect(), threads: Numbers(vec![2, 40, 80]), percent }
+    fn all(percent: u32) -> Vec<Planned> {
+        let workloads = WORKLOADS.iter().collect();
+        let scope = Scope { workloads, threads: Numbers(vec![2, 40, 80]), percent };
+        of(&scope, Path::new("/p"), &[Allocator::glibc()])
     }
 
     #[test]
     fn all_that_was_asked_for() {
-        let groups = of(&scope(100));
-        let of = |name: &str| groups.iter().filter(|g| g.workload.name == name).count();
-        assert_eq!([of("ttest1"), of("rpc"), of("churn"), of("idle")], [9, 6, 2, 4]);
-        let line = |name: &str, threads: u32, clock: &str| {
-            let found = groups
-                .iter()
-                .find(|g| (g.workload.name, g.threads, g.clock) == (name, threads, clock));
-            found.unwrap().arguments.join(" ")
+        let plan = all(100);
+        let of = |name: &str| plan.iter().filter(|run| run.cell.0 == name).count();
+        assert_eq!(["ttest1", "rpc", "churn", "idle", EMPTY].map(of), [9, 6, 2, 4, 1]);
+        let line = |name: &str, row: &str| {
+            let found = plan.iter().find(|run| run.cell.0 == name && run.cell.1 == row).unwrap();
+            (found.command[1..].join(" "), found.of_rounds)
         };
-        assert_eq!(line("ttest1", 40, UNTIMED), "none 160 40 100001 100000");
-        assert_eq!(line("ttest1", 40, ALL_TIMED), "all 160 40 50001 100000");
-        assert_eq!(line("rpc", 80, SAMPLED), "61 40 40 100000");
-        assert_eq!(line("churn", 1, UNTIMED), "none 100000 1 64");
-        assert_eq!(line("idle", 1000, UNTIMED), "none 1000 4000 100");
-    }
-
-    #[test]
-    fn rounds_end_sooner_where_memory_is_asked_for() {
-        let groups = of(&scope(100));
-        let rounds = |name: &str| {
-            let group = groups.iter().find(|g| g.workload.name == name).unwrap();
-            (1..=10).filter(|&round| group.takes_part(round)).count()
-        };
-        assert_eq!(["ttest1", "rpc", "churn", "idle"].map(rounds), [10, 10, 3, 6]);
+        assert_eq!(line("ttest1", "40 none"), ("none 160 40 100001 100000".into(), 0));
+        assert_eq!(line("ttest1", "40 all"), ("all 160 40 50001 100000".into(), 0));
+        assert_eq!(line("rpc", "80 61"), ("61 40 40 100000".into(), 0));
+        assert_eq!(line("churn", "1 none"), ("none 100000 1 64".into(), 3));
+        assert_eq!(line("idle", "1000 none"), ("none 1000 4000 100".into(), 6));
     }
 
     #[test]
     fn a_miniature_still_has_work_for_each() {
-        for group in of(&scope(0)) {
-            let numbers: Vec<u64> =
-                group.arguments[1..].iter().map(|word| word.parse().unwrap()).collect();
-            assert!(numbers.iter().all(|&n| n >= 1), "{group:?}");
-            if group.workload.name == "rpc" {
-                assert!(numbers[2] >= numbers[0], "{group:?}");
-            }
+        for run in all(0).iter().filter(|run| run.cell.0 != EMPTY) {
+            let words = run.command[2..].iter();
+            let numbers: Vec<u64> = words.map(|word| word.parse().unwrap()).collect();
+            assert!(numbers.iter().all(|&n| n >= 1), "{run:?}");
+            assert!(run.cell.0 != "rpc" || numbers[2] >= numbers[0], "{run:?}");
         }
     }
 }

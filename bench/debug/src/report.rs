@@ -6,11 +6,10 @@
 
 mod check;
 
-use figures::statistics::{Estimate, estimate, median, of_rounds};
+use figures::cells::{At, Cells, matrix};
+use figures::statistics::{Estimate, estimate, of_rounds};
 use figures::text::{mib, ms, number, table};
 use figures::verdict::{self, Asked, Figure, Kind, Verdict, hold};
-
-use crate::results::Results;
 
 /// Whose figures these are. The other columns are peers.
 const OURS: &str = "heapwright";
@@ -18,7 +17,6 @@ const PR: &str = "pr";
 const FLAT: &str = "flat";
 const CAPTURES: &str = "captures";
 const PROGRAMS: &str = "programs";
-const SECTIONS: [&str; 4] = [PR, FLAT, CAPTURES, PROGRAMS];
 /// The rows of the PR's program.
 const STACKS: &str = "16 frames";
 const NO_STACKS: &str = "no frames";
@@ -28,7 +26,7 @@ const OPERATIONS: f64 = 63.0;
 
 /// The report of a file of results.
 pub(crate) struct Report<'a> {
-    results: &'a Results,
+    results: &'a Cells,
     figures: Vec<Figure>,
     /// Runs of ours that failed, printed something else, or found something.
     broken: bool,
@@ -37,20 +35,26 @@ pub(crate) struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    pub(crate) fn of(results: &'a Results) -> Self {
-        let no_mode = SECTIONS.iter().any(|s| results.of(s, "-", "-", "no_mode").is_some());
+    pub(crate) fn of(results: &'a Cells) -> Self {
+        let no_mode =
+            results.sections().iter().any(|s| results.of((s, "-", "-"), "no_mode").is_some());
         let mut report = Self { results, figures: Vec::new(), broken: no_mode, no_mode };
-        if report.has(PR) {
+        if results.has(PR) {
             report.pr();
         }
-        if report.has(FLAT) {
+        if results.has(FLAT) {
             report.flat();
         }
-        if report.has(CAPTURES) {
+        if results.has(CAPTURES) {
             report.captures();
         }
-        if report.has(PROGRAMS) {
-            report.programs();
+        if results.has(PROGRAMS) {
+            let count = results.rows(PROGRAMS).len();
+            for (metric, what, bound) in [("wall_ns", "time", 2.0), ("rss_kib", "peak RSS", 3.0)] {
+                let mean = report.of_programs(PROGRAMS, OURS, metric);
+                let what = format!("{count} programs, 16 frames: geomean of {what} to glibc");
+                report.judge(what, Asked::AtMost(bound), "x", mean);
+            }
         }
         report.check();
         report.sound();
@@ -61,10 +65,6 @@ impl<'a> Report<'a> {
     pub(crate) fn holds(&self, quick: bool) -> bool {
         let measured = |figure: &Figure| figure.verdict != Verdict::NotMeasured;
         !self.broken && (quick || hold(&self.figures) && self.figures.iter().all(measured))
-    }
-
-    fn has(&self, section: &str) -> bool {
-        self.results.cells().iter().any(|cell| cell.0 == section)
     }
 
     fn judge(
@@ -81,80 +81,85 @@ impl<'a> Report<'a> {
         self.figures.push(figure);
     }
 
-    /// The ratio of `columns.0` to `columns.1`.
-    fn ratio(&self, row: &str, columns: (&str, &str), metric: &str) -> Option<Estimate> {
-        of_rounds(&self.results.ratios((PR, row), columns, metric))
+    /// The ratios within rounds of one column to another.
+    fn ratios(&self, section: &str, row: &str, columns: (&str, &str), metric: &str) -> Vec<f64> {
+        self.results.ratios((section, row, columns.0), (section, row, columns.1), metric)
     }
 
     fn pr(&mut self) {
-        for (peer, name, times) in [
-            ("zig-debug", "Zig Debug, 6 frames", 20.0),
-            ("zig-safe-16", "Zig ReleaseSafe, 16 frames", 5.0),
-        ] {
-            let faster = self.ratio(STACKS, (peer, OURS), "wall_ns");
-            self.judge(
-                format!("PR #17383, 16 frames: faster than {name}"),
-                Asked::AtLeast(times),
+        let (debug, safe, fast) = ("zig-debug", "zig-safe-16", "zig-fast");
+        let ratio = |row, columns, metric| of_rounds(&self.ratios(PR, row, columns, metric));
+        let wall: Vec<f64> = self.results.values((PR, STACKS, OURS), "wall_ns");
+        let wall = of_rounds(&wall.iter().map(|ns| ns / 1e6).collect::<Vec<_>>());
+        let least = Asked::AtMost(1.0);
+        let all = [
+            (
+                "16 frames: faster than Zig Debug, 6 frames",
+                Asked::AtLeast(20.0),
                 "x",
-                faster,
-            );
-        }
-        let wall = self.results.of(PR, STACKS, OURS, "wall_ns");
-        let wall = wall
-            .and_then(|rounds| of_rounds(&rounds.values().map(|ns| ns / 1e6).collect::<Vec<_>>()));
-        self.judge("PR #17383, 16 frames: whole process", Asked::AtMost(100.0), " ms", wall);
-        for (peer, name) in [("zig-debug", "Zig Debug"), ("zig-safe-16", "Zig ReleaseSafe")] {
-            let leaner = self.ratio(STACKS, (OURS, peer), "rss_kib");
-            self.judge(
-                format!("PR #17383, 16 frames: peak RSS to {name}"),
-                Asked::AtMost(1.0),
+                ratio(STACKS, (debug, OURS), "wall_ns"),
+            ),
+            (
+                "16 frames: faster than Zig ReleaseSafe, 16 frames",
+                Asked::AtLeast(5.0),
+                "x",
+                ratio(STACKS, (safe, OURS), "wall_ns"),
+            ),
+            ("16 frames: whole process", Asked::AtMost(100.0), " ms", wall),
+            (
+                "16 frames: peak RSS to Zig Debug",
+                least,
                 "",
-                leaner,
-            );
-        }
-        for (metric, name) in [("rounds_ns", "the rounds alone"), ("wall_ns", "whole process")] {
-            let time = self.ratio(NO_STACKS, (OURS, "zig-fast"), metric);
-            self.judge(
-                format!("PR #17383, no frames: time to Zig ReleaseFast, {name}"),
-                Asked::AtMost(1.0),
+                ratio(STACKS, (OURS, debug), "rss_kib"),
+            ),
+            (
+                "16 frames: peak RSS to Zig ReleaseSafe",
+                least,
                 "",
-                time,
-            );
+                ratio(STACKS, (OURS, safe), "rss_kib"),
+            ),
+            (
+                "no frames: time to Zig ReleaseFast, the rounds alone",
+                least,
+                "",
+                ratio(NO_STACKS, (OURS, fast), "rounds_ns"),
+            ),
+            (
+                "no frames: time to Zig ReleaseFast, whole process",
+                least,
+                "",
+                ratio(NO_STACKS, (OURS, fast), "wall_ns"),
+            ),
+        ];
+        for (what, asked, unit, value) in all {
+            self.judge(format!("PR #17383, {what}"), asked, unit, value);
         }
     }
 
     /// The sizes of a section's runs, and each with what a column has there.
-    fn sizes_of(&self, section: &str, column: &str, metric: &str) -> Vec<(f64, f64)> {
-        let of = |row: &&str| {
-            let rounds = self.results.of(section, row, column, metric)?;
-            let values: Vec<f64> = rounds.values().copied().collect();
-            Some((row.parse().ok()?, median(&values)))
+    fn sizes_of(&self, column: &str, metric: &str) -> Vec<(f64, f64)> {
+        let rows = self.results.rows(FLAT).into_iter();
+        let of = |row: &str| {
+            Some((row.parse().ok()?, self.results.middle((FLAT, row, column), metric)?))
         };
-        self.results.rows(section).iter().filter_map(of).collect()
+        rows.filter_map(of).collect()
     }
 
     fn flat(&mut self) {
-        for column in self.results.columns(FLAT) {
-            if !column.starts_with("traces=") {
-                continue;
-            }
-            let mut each: Vec<f64> = self
-                .sizes_of(FLAT, column, "instructions")
-                .iter()
-                .map(|(n, count)| count / n)
-                .collect();
+        let columns = self.results.columns(FLAT);
+        for column in columns.iter().filter(|column| column.starts_with("traces=")) {
+            let counts = self.sizes_of(column, "instructions");
+            let mut each: Vec<f64> = counts.iter().map(|(n, count)| count / n).collect();
             each.sort_by(f64::total_cmp);
-            let spread = match (&each[..], each.last()) {
-                ([least, _, ..], Some(most)) => {
-                    Some(Estimate::single((most / least - 1.0) * 100.0))
-                }
+            let spread = match each[..] {
+                [least, .., most] => Some(Estimate::single((most / least - 1.0) * 100.0)),
                 _ => None,
             };
             let what = format!("instructions a round, {column}: most above least");
             self.judge(what, Asked::AtMost(5.0), " %", spread);
         }
-        for column in self.results.columns(FLAT) {
-            let at_most = |metric| self.sizes_of(FLAT, column, metric).last().copied();
+        for column in columns {
+            let at_most = |metric| self.sizes_of(column, metric).last().copied();
             if let (Some((n, buckets)), Some((_, bytes))) =
                 (at_most("buckets"), at_most("bucket_bytes"))
             {
@@ -167,20 +172,12 @@ impl<'a> Report<'a> {
     }
 
     fn captures(&mut self) {
-        let of = |row: &str| {
-            let rounds = self.results.of(CAPTURES, row, OURS, "value")?;
-            rounds.values().next().map(|&value| Estimate::single(value))
-        };
         let asked = [("walk_16_ns", 400.0), ("memo_16_ns", 100.0)];
-        let mut all: Vec<_> =
-            asked.iter().map(|&(row, bound)| (row, Asked::AtMost(bound))).collect();
-        for row in self.results.rows(CAPTURES) {
-            if row != "-" && !asked.iter().any(|(name, _)| *name == row) {
-                all.push((row, Asked::Nothing));
-            }
-        }
-        let all: Vec<_> = all.into_iter().map(|(row, asked)| (row, asked, of(row))).collect();
-        for (row, asked, value) in all {
+        let judged = asked.map(|(row, bound)| (row, Asked::AtMost(bound)));
+        let rows = self.results.rows(CAPTURES).into_iter();
+        let shown = rows.filter(|row| asked.iter().all(|(name, _)| name != row));
+        for (row, asked) in judged.into_iter().chain(shown.map(|row| (row, Asked::Nothing))) {
+            let value = self.results.last((CAPTURES, row, OURS), "value").map(Estimate::single);
             let unit = if row.ends_with("_ns") { " ns" } else { "" };
             let name = row.trim_end_matches("_ns").replace('_', " ");
             self.judge(format!("captures: {name}"), asked, unit, value);
@@ -190,124 +187,76 @@ impl<'a> Report<'a> {
     /// The ratios of a column to glibc, program by program; none if it lacks one
     /// that ours has.
     fn of_programs(&self, section: &str, column: &str, metric: &str) -> Option<Estimate> {
-        let rows = self.results.rows(section);
-        let all: Vec<_> = rows
-            .iter()
-            .map(|row| self.results.ratios((section, row), (column, "glibc"), metric))
-            .collect();
-        estimate(&all)
-    }
-
-    fn programs(&mut self) {
-        let count = self.results.rows(PROGRAMS).len();
-        for (metric, what, bound) in [("wall_ns", "time", 2.0), ("rss_kib", "peak RSS", 3.0)] {
-            let mean = self.of_programs(PROGRAMS, OURS, metric);
-            let what = format!("{count} programs, 16 frames: geomean of {what} to glibc");
-            self.judge(what, Asked::AtMost(bound), "x", mean);
-        }
+        let rows = self.results.rows(section).into_iter();
+        let all = rows.map(|row| self.ratios(section, row, (column, "glibc"), metric));
+        estimate(&all.collect::<Vec<_>>())
     }
 
     /// What must be 0 of our runs, all sections together.
     fn sound(&mut self) {
-        let total = |metric: &str| -> f64 {
-            let cells = self.results.cells().iter();
-            let ours = cells
-                .filter(|(_, _, column)| column.starts_with(OURS) || column.starts_with("traces="));
-            ours.filter_map(|(section, row, column)| self.results.of(section, row, column, metric))
-                .flat_map(|rounds| rounds.values())
-                .fold(0.0, |sum, value| sum + value)
-        };
-        let totals = ["findings", "failed", "different"].map(total);
-        if self.results.cells().iter().all(|cell| cell.0 == CAPTURES) {
+        if self.results.sections().iter().all(|section| *section == CAPTURES) {
             return;
         }
-        self.broken |= totals.iter().any(|&total| total > 0.0);
-        let [findings, failed, different] = totals;
-        self.judge(
-            "findings in sound programs",
-            Asked::AtMost(0.0),
-            "",
-            Some(Estimate::single(findings)),
-        );
-        self.judge("runs that failed", Asked::AtMost(0.0), "", Some(Estimate::single(failed)));
-        self.judge(
-            "runs with another output",
-            Asked::AtMost(0.0),
-            "",
-            Some(Estimate::single(different)),
-        );
+        for (metric, what) in [
+            ("findings", "findings in sound programs"),
+            ("failed", "runs that failed"),
+            ("different", "runs with another output"),
+        ] {
+            let total = self.results.total(metric, |(_, _, column)| {
+                column.starts_with(OURS) || column.starts_with("traces=")
+            });
+            self.broken |= total > 0.0;
+            self.judge(what, Asked::AtMost(0.0), "", Some(Estimate::single(total)));
+        }
     }
 
-    fn cell(&self, cell: (&str, &str, &str), metric: &str, show: impl Fn(f64) -> String) -> String {
-        let (section, row, column) = cell;
-        if self.results.of(section, row, column, "failed").is_some() {
-            return "fails".to_owned();
+    fn cell(&self, at: At<'_>, metric: &str, show: impl Fn(f64) -> String) -> String {
+        match self.results.middle(at, metric) {
+            _ if self.results.of(at, "failed").is_some() => "fails".to_owned(),
+            value => value.map_or(String::new(), show),
         }
-        let Some(rounds) = self.results.of(section, row, column, metric) else {
-            return String::new();
-        };
-        show(median(&rounds.values().copied().collect::<Vec<_>>()))
     }
 
     fn pr_table(&self, row: &str) -> String {
         let rounds = self.cell((PR, row, OURS), "rounds", |n| format!("{n}"));
-        let lines: Vec<Vec<String>> = self
-            .results
-            .columns(PR)
-            .iter()
-            .filter(|column| {
-                let cells = self.results.cells();
-                cells.iter().any(|cell| (&*cell.0, &*cell.1, &*cell.2) == (PR, row, column))
-            })
-            .map(|column| {
-                let cell = (PR, row, *column);
-                let count = self.results.of(PR, row, column, "rounds");
-                let count = count.and_then(|rounds| rounds.values().next()).copied();
-                let each = |ns: f64| count.map_or(String::new(), |n| number(ns / n / OPERATIONS));
-                let to_ours =
-                    median_or_nan(&self.results.ratios((PR, row), (*column, OURS), "wall_ns"));
-                vec![
-                    (*column).to_owned(),
-                    self.cell(cell, "wall_ns", ms),
-                    number(to_ours),
-                    self.cell(cell, "rounds_ns", each),
-                    self.cell(cell, "rss_kib", mib),
-                ]
-            })
-            .collect();
+        let cells = self.results.cells().iter();
+        let columns = cells.filter(|cell| cell.0 == PR && cell.1 == row).map(|cell| &*cell.2);
+        let line = |column: &str| {
+            let at = (PR, row, column);
+            let count = self.results.last(at, "rounds");
+            let each = |ns: f64| count.map_or(String::new(), |n| number(ns / n / OPERATIONS));
+            let to_ours = self.results.ratio(at, (PR, row, OURS), "wall_ns");
+            vec![
+                column.to_owned(),
+                self.cell(at, "wall_ns", ms),
+                number(to_ours.unwrap_or(f64::NAN)),
+                self.cell(at, "rounds_ns", each),
+                self.cell(at, "rss_kib", mib),
+            ]
+        };
         let head =
             ["", "whole process", "to heapwright", "ns an operation, rounds alone", "peak RSS"];
+        let lines: Vec<Vec<String>> = columns.map(line).collect();
         format!("## PR #17383, {row}, {rounds} rounds\n\n{}", table(&head, &lines))
     }
 
-    /// A row for each column, from what it has at each size.
+    /// A row for each column that has something, from what it has at each size.
     fn sizes_table(
         &self,
-        section: &str,
         title: &str,
         metric: &str,
         show: impl Fn(&[(f64, f64)], usize) -> Option<f64>,
     ) -> String {
-        let rows = self.results.rows(section);
-        let mut head = vec!["survivors"];
-        head.extend(&rows);
-        let mut lines = Vec::new();
-        for column in self.results.columns(section) {
-            let all = self.sizes_of(section, column, metric);
-            if all.is_empty() {
-                continue;
-            }
-            let mut line = vec![column.to_owned()];
-            line.extend(rows.iter().map(|row| {
-                let at = all.iter().position(|(n, _)| row.parse() == Ok(*n));
-                at.and_then(|at| show(&all, at)).map_or(String::new(), number)
-            }));
-            lines.push(line);
-        }
-        if lines.is_empty() {
-            String::new()
-        } else {
-            format!("{title}\n\n{}", table(&head, &lines))
+        let (mut columns, rows) = (self.results.columns(FLAT), self.results.rows(FLAT));
+        columns.retain(|column| !self.sizes_of(column, metric).is_empty());
+        let cell = |column: &str, row: &str| {
+            let all = self.sizes_of(column, metric);
+            let at = all.iter().position(|(n, _)| row.parse() == Ok(*n));
+            at.and_then(|at| show(&all, at)).map_or(String::new(), number)
+        };
+        match columns[..] {
+            [] => String::new(),
+            _ => format!("{title}\n\n{}", matrix("survivors", &columns, &rows, cell)),
         }
     }
 
@@ -318,22 +267,12 @@ impl<'a> Report<'a> {
             let (before, after) = (all.get(at.checked_sub(1)?)?, all[at]);
             Some((after.1 - before.1) * 1024.0 / (after.0 - before.0))
         };
-        [
-            self.sizes_table(
-                FLAT,
-                "Instructions a round, its share of the last frees included:",
-                "instructions",
-                each,
-            ),
-            self.sizes_table(FLAT, "Nanoseconds a round:", "rounds_ns", each),
-            self.sizes_table(
-                FLAT,
-                "Peak RSS of the whole process, bytes more for each survivor more than in the column before:",
-                "rss_kib",
-                more,
-            ),
-        ]
-        .concat()
+        let counts = "Instructions a round, its share of the last frees included:";
+        let memory = "Peak RSS of the whole process, bytes more for each survivor more than in \
+                      the column before:";
+        self.sizes_table(counts, "instructions", each)
+            + &self.sizes_table("Nanoseconds a round:", "rounds_ns", each)
+            + &self.sizes_table(memory, "rss_kib", more)
     }
 
     fn programs_table(
@@ -343,32 +282,23 @@ impl<'a> Report<'a> {
         metric: &str,
         show: impl Fn(f64) -> String,
     ) -> String {
+        const MEAN: &str = "**geomean**";
         let columns = self.results.columns(section);
-        let mut head = vec!["program"];
-        head.extend(&columns);
-        let mut lines = Vec::new();
-        for row in self.results.rows(section) {
-            let mut line = vec![row.to_owned()];
-            for column in &columns {
-                line.push(if *column == "glibc" {
-                    self.cell((section, row, column), metric, &show)
-                } else if self.results.of(section, row, column, "failed").is_some() {
-                    "fails".to_owned()
-                } else {
-                    let ratios = self.results.ratios((section, row), (*column, "glibc"), metric);
-                    if ratios.is_empty() { String::new() } else { number(median(&ratios)) }
-                });
+        let rows = [self.results.rows(section), vec![MEAN]].concat();
+        let cell = |row: &str, column: &str| match (row, column) {
+            (MEAN, _) => {
+                let mean = self.of_programs(section, column, metric);
+                mean.map_or(String::new(), |mean| format!("**{}**", number(mean.value)))
             }
-            lines.push(line);
-        }
-        let mean = |column: &&str| {
-            let mean = self.of_programs(section, column, metric);
-            mean.map_or(String::new(), |mean| format!("**{}**", number(mean.value)))
+            (_, "glibc") => self.cell((section, row, column), metric, &show),
+            _ if self.results.of((section, row, column), "failed").is_some() => "fails".to_owned(),
+            _ => {
+                let at = (section, row, column);
+                let ratio = self.results.ratio(at, (section, row, "glibc"), metric);
+                ratio.map_or(String::new(), number)
+            }
         };
-        let mut last = vec!["**geomean**".to_owned()];
-        last.extend(columns.iter().map(mean));
-        lines.push(last);
-        format!("{title}\n\n{}", table(&head, &lines))
+        format!("{title}\n\n{}", matrix("program", &rows, &columns, cell))
     }
 
     /// Markdown.
@@ -377,11 +307,11 @@ impl<'a> Report<'a> {
         for row in self.results.rows(PR) {
             text += &self.pr_table(row);
         }
-        if self.has(FLAT) {
+        if self.results.has(FLAT) {
             text += "## Flatness\n\n";
             text += &self.flat_tables();
         }
-        if self.has(PROGRAMS) {
+        if self.results.has(PROGRAMS) {
             text += "## Programs\n\n";
             let title = "Wall time: glibc's, the others' ratios to it:";
             text += &self.programs_table(PROGRAMS, title, "wall_ns", ms);
@@ -397,42 +327,40 @@ impl<'a> Report<'a> {
     }
 }
 
-fn median_or_nan(values: &[f64]) -> f64 {
-    if values.is_empty() { f64::NAN } else { median(values) }
+/// The figure of some results whose name contains these words: measured, verdict; whether a quick
+/// run is well with it, and a full one.
+#[cfg(test)]
+fn figure(results: &str, what: &str) -> (String, &'static str, bool, bool) {
+    let results = Cells::parse(results).unwrap();
+    let report = Report::of(&results);
+    let figure = report.figures.iter().find(|f| f.what.contains(what)).unwrap();
+    (figure.measured.clone(), figure.verdict.text(), report.holds(true), report.holds(false))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    fn figure(results: &str, what: &str) -> (String, Verdict, bool) {
-        let results = Results::parse(results).unwrap();
-        let report = Report::of(&results);
-        let figure = report.figures.iter().find(|f| f.what.contains(what)).unwrap();
-        (figure.measured.clone(), figure.verdict, report.holds(true))
-    }
+    use super::figure;
 
     #[test]
     fn flatness_is_of_instructions_a_round() {
-        let results = "flat\t10\ttraces=0\t1\tinstructions\t1000\nflat\t20\ttraces=0\t1\tinstructions\t2060\n";
-        assert_eq!(figure(results, "most above least"), ("3.00 %".to_owned(), Verdict::Met, true));
         let alone = "flat\t10\ttraces=0\t1\tinstructions\t1000\n";
-        assert_eq!(figure(alone, "most above least").1, Verdict::NotMeasured);
+        let two = alone.to_owned() + "flat\t20\ttraces=0\t1\tinstructions\t2060\n";
+        assert_eq!(figure(&two, "above least"), ("3.00 %".into(), "met", true, true));
+        assert_eq!(figure(alone, "above least").1, "not measured");
     }
 
     #[test]
     fn a_finding_breaks_even_a_quick_run() {
-        let results = "pr\t16 frames\theapwright\t1\tfindings\t2\n";
-        assert_eq!(figure(results, "findings"), ("2".to_owned(), Verdict::Missed, false));
+        let of = |column: &str| format!("pr\t16 frames\t{column}\t1\tfindings\t2\n");
+        assert_eq!(figure(&of("heapwright"), "findings"), ("2".into(), "**MISSED**", false, false));
         // A peer's does not.
-        let results = "pr\t16 frames\tzig-debug\t1\tfindings\t2\n";
-        assert!(figure(results, "findings").2);
+        assert!(figure(&of("zig-debug"), "findings").2);
     }
 
     #[test]
     fn programs_that_a_peer_lacks_leave_it_without_a_mean() {
         let results = "programs\ta\tglibc\t1\twall_ns\t10\nprograms\ta\theapwright\t1\twall_ns\t15\n\
                        programs\tb\tglibc\t1\twall_ns\t10\n";
-        assert_eq!(figure(results, "geomean of time").1, Verdict::NotMeasured);
+        assert_eq!(figure(results, "geomean of time").1, "not measured");
     }
 }

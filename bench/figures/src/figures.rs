@@ -5,12 +5,10 @@
 //! program of its own measures (give-back, idle threads, flat traffic) are not
 //! here: no race shows them.
 
-use crate::compare::{Measure, best_peer, best_there, heavy, mean, single};
-use crate::results::{Kind, Program, Race};
+use crate::race::{ABOVE, BASE, Program, Race, TIME, US};
 use ::figures::statistics::Estimate;
-use ::figures::verdict::{self, Asked, Figure, Verdict};
+use ::figures::verdict::{self, Asked, Figure, Kind, Verdict};
 
-const US: &str = "heapwright";
 const MIMALLOC: &str = "mimalloc";
 const RANDOM_FREES: &str = "random-400k";
 
@@ -24,84 +22,69 @@ fn bounded(what: String, bound: f64, measured: Option<(Estimate, String)>) -> Fi
     let estimate = measured.as_ref().map(|(estimate, _)| *estimate);
     let measured =
         measured.map_or("-".to_owned(), |(estimate, foot)| format!("{}{foot}", shown(estimate)));
-    let verdict = Verdict::of(Asked::AtMost(bound), verdict::Kind::Timed, estimate);
+    let verdict = Verdict::of(Asked::AtMost(bound), Kind::Timed, estimate);
     Figure { what, asked, measured, verdict }
 }
 
 /// Every figure that follows from a race.
 pub(crate) fn all(race: &Race) -> Vec<Figure> {
-    let us = race.allocator(US);
-    let best = us.and_then(|us| best_peer(race, us));
-    let best_name = best.map_or("the best peer".to_owned(), |best| {
-        format!("the best peer, {}", race.allocators[best])
-    });
-    let glibc = race.allocator("glibc");
-    let mimalloc = race.allocator(MIMALLOC);
-    let mut figures = vec![
-        time(race, &best_name, us.zip(best), 0.93),
-        time(race, "mimalloc v3 as it comes", us.zip(mimalloc), 0.85),
-        time(race, "glibc", us.zip(glibc), 0.72),
-        none_worse(race, "mimalloc v3", 1.10, us, &|_| mimalloc),
-        none_worse(race, "the best peer there", 1.25, us, &|program| {
-            best_there(race, program, us?)
-        }),
-        memory(race, "glibc", us.zip(glibc), 1.00),
-        memory(
-            race,
-            "mimalloc v3 without huge pages",
-            us.zip(race.allocator("mimalloc-no-thp")),
-            0.80,
-        ),
-        memory(race, "snmalloc", us.zip(race.allocator("snmalloc")), 0.85),
-    ];
+    let best = race.best_peer();
+    let best_name =
+        best.map_or("the best peer".to_owned(), |best| format!("the best peer, {best}"));
+    let time = |other: &str, peer: &str, bound| {
+        let ratio = race.mean(race.counted(), (US, peer), TIME);
+        bounded(
+            format!("geomean time, all workloads and programs, to {other}"),
+            bound,
+            ratio.map(|(ratio, count)| (ratio, format!(" over {count}"))),
+        )
+    };
+    let memory = |other: &str, peer: &str, bound| {
+        let ratio = race.mean(race.heavy(), (US, peer), ABOVE);
+        let what = "geomean peak RSS above an empty program's, where >= 32 MiB are live";
+        bounded(
+            format!("{what}, to {other}"),
+            bound,
+            ratio.map(|(ratio, count)| (ratio, format!(" over {count}"))),
+        )
+    };
     let random = race.counted().find(|program| program.name == RANDOM_FREES);
-    let ratio = random
-        .zip(us.zip(mimalloc))
-        .and_then(|(program, (us, other))| single(race, Measure::Time, program, us, other));
-    figures.push(bounded(
-        format!("random frees with 400k live blocks ({RANDOM_FREES}), per pair, to mimalloc v3"),
-        0.55,
-        ratio.map(|ratio| (ratio, String::new())),
-    ));
-    figures
-}
-
-fn time(race: &Race, other: &str, pair: Option<(usize, usize)>, bound: f64) -> Figure {
-    let ratio = pair.and_then(|(us, peer)| mean(race, Measure::Time, race.counted(), us, peer));
-    bounded(
-        format!("geomean time, all workloads and programs, to {other}"),
-        bound,
-        ratio.map(|(ratio, count)| (ratio, format!(" over {count}"))),
-    )
-}
-
-fn memory(race: &Race, other: &str, pair: Option<(usize, usize)>, bound: f64) -> Figure {
-    let ratio = pair.and_then(|(us, peer)| mean(race, Measure::PeakAbove, heavy(race), us, peer));
-    bounded(
-        format!("geomean peak RSS above an empty program's, where >= 32 MiB are live, to {other}"),
-        bound,
-        ratio.map(|(ratio, count)| (ratio, format!(" over {count}"))),
-    )
+    let random = random.and_then(|program| race.single(program, (US, MIMALLOC), TIME));
+    vec![
+        time(&best_name, best.unwrap_or_default(), 0.93),
+        time("mimalloc v3 as it comes", MIMALLOC, 0.85),
+        time("glibc", BASE, 0.72),
+        none_worse(race, "mimalloc v3", 1.10, &|_| Some(MIMALLOC)),
+        none_worse(race, "the best peer there", 1.25, &|program| race.best_there(program)),
+        memory("glibc", BASE, 1.00),
+        memory("mimalloc v3 without huge pages", "mimalloc-no-thp", 0.80),
+        memory("snmalloc", "snmalloc", 0.85),
+        bounded(
+            format!(
+                "random frees with 400k live blocks ({RANDOM_FREES}), per pair, to mimalloc v3"
+            ),
+            0.55,
+            random.map(|ratio| (ratio, String::new())),
+        ),
+    ]
 }
 
 /// The programs on which the whole interval lies beyond the bound.
-fn none_worse(
-    race: &Race,
+fn none_worse<'a>(
+    race: &'a Race,
     other: &str,
     bound: f64,
-    us: Option<usize>,
-    peer: &dyn Fn(&Program) -> Option<usize>,
+    peer: &dyn Fn(&Program) -> Option<&'a str>,
 ) -> Figure {
     let (mut judged, mut seldom) = (0, 0);
     let mut worse = Vec::new();
     for program in race.counted() {
-        let Some((us, peer)) = us.zip(peer(program)) else { continue };
-        let Some(ratio) = single(race, Measure::Time, program, us, peer) else { continue };
+        let Some(peer) = peer(program) else { continue };
+        let Some(ratio) = race.single(program, (US, peer), TIME) else { continue };
         judged += usize::from(ratio.is_trusted());
         seldom += usize::from(!ratio.is_trusted());
         if ratio.is_trusted() && ratio.low > bound {
-            let name = &race.allocators[peer];
-            worse.push(format!("{} {} of {name}", program.name, shown(ratio)));
+            worse.push(format!("{} {} of {peer}", program.name, shown(ratio)));
         }
     }
     let mut measured = match (judged, worse.is_empty()) {
@@ -142,18 +125,15 @@ pub(crate) fn by_kind(race: &Race) -> String {
          | to | time, workloads | time, programs | peak RSS*, workloads | peak RSS*, programs |\n\
          |---|---:|---:|---:|---:|\n",
     );
-    let Some(us) = race.allocator(US) else { return text };
-    for (peer, name) in race.allocators.iter().enumerate().filter(|&(peer, _)| peer != us) {
+    for name in race.allocators.iter().filter(|name| race.has(US) && *name != US) {
         text.push_str(&format!("| {name} "));
-        for measure in [Measure::Time, Measure::PeakAbove] {
-            for kind in [Kind::Workload, Kind::Program] {
-                let of_kind = |program: &&Program| program.kind == kind;
-                let ratio = match measure {
-                    Measure::PeakAbove => {
-                        mean(race, measure, heavy(race).filter(of_kind), us, peer)
-                    }
-                    _ => mean(race, measure, race.counted().filter(of_kind), us, peer),
+        for measure in [TIME, ABOVE] {
+            for is_workload in [true, false] {
+                let of_kind = |program: &&Program| {
+                    program.is_workload == is_workload
+                        && (measure == TIME || race.is_heavy(program))
                 };
+                let ratio = race.mean(race.counted().filter(of_kind), (US, name), measure);
                 let cell = ratio.map_or("-".to_owned(), |(ratio, _)| shown(ratio));
                 text.push_str(&format!("| {cell} "));
             }
@@ -167,7 +147,7 @@ pub(crate) fn by_kind(race: &Race) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::tests::made_up;
+    use crate::race::tests::made_up;
 
     const MIB: u64 = 1 << 20;
 

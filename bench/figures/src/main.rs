@@ -1,34 +1,50 @@
-//! What was asked of the race, what was measured, and the verdict.
+//! `figures run` runs a plan that a script wrote (`figures::run`). `figures race` says what was asked
+//! of the race, what was measured, and the verdict.
 //!
-//! `heapwright bench --format json -o FILE` keeps every single run. This program reads
+//! `heapwright bench --format json -o FILE` keeps every single run. `race` reads
 //! that file and answers the project's questions about it: a table of figures
 //! (a bound, a ratio with its 95 % interval, whether the bound holds), and two
 //! tables for the documentation, time and peak memory of each program under
 //! each allocator. Nothing is measured here: the same file gives the same text.
 //!
-//! [`results`] is the file in memory, [`figures::statistics`] the arithmetic,
-//! [`compare`] two allocators on one program or on all, [`figures`] the bounds,
-//! [`tables`] the tables.
+//! [`race`] is the file in memory, and two allocators on one program or on all; [`figures`] has the
+//! bounds, [`tables`] the tables.
 
-mod compare;
 mod figures;
-mod results;
+mod race;
 mod tables;
 
 use std::io::{ErrorKind, Read as _, Write as _};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use results::Race;
+use ::figures::run::Runner;
+use race::Race;
 
-/// Prints the figures of a race: what was asked, what was measured, the verdict
+/// Runs what the benches plan, and says what a race shows
 #[derive(clap::Parser)]
-struct Asked {
-    /// Fail if a bound is missed or could not be judged
-    #[arg(long)]
-    strict: bool,
-    /// What `heapwright bench --format json -o FILE` wrote; - reads it from stdin
-    file: String,
+enum Asked {
+    /// Prints the figures of a race: what was asked, what was measured, the verdict
+    Race {
+        /// Fail if a bound is missed or could not be judged
+        #[arg(long)]
+        strict: bool,
+        /// What `heapwright bench --format json -o FILE` wrote; - reads it from stdin
+        file: String,
+    },
+    /// Runs each line of PLAN in each of ROUNDS rounds, in turns, through heapwright-launcher, and
+    /// adds the numbers to RESULTS
+    Run {
+        plan: PathBuf,
+        #[arg(value_parser = ::figures::options::number(1..=999_usize))]
+        rounds: usize,
+        launcher: PathBuf,
+        results: PathBuf,
+    },
 }
+
+/// The longest that a planned run may take: valgrind on a long program.
+const SECONDS: u64 = 1200;
 
 fn read(file: &str) -> Result<Race, String> {
     let text = if file == "-" {
@@ -42,7 +58,18 @@ fn read(file: &str) -> Result<Race, String> {
 }
 
 fn run(asked: Asked) -> Result<bool, String> {
-    let race = read(&asked.file)?;
+    match asked {
+        Asked::Race { strict, file } => show_race(strict, &file),
+        Asked::Run { plan, rounds, launcher, results } => {
+            let plan = ::figures::plan::read(&plan)?;
+            Runner::new(&launcher, SECONDS, &results)?.all(&plan, rounds)?;
+            Ok(true)
+        }
+    }
+}
+
+fn show_race(strict: bool, file: &str) -> Result<bool, String> {
+    let race = read(file)?;
     let judged = figures::all(&race);
     let text = [
         figures::table(&judged),
@@ -57,7 +84,7 @@ fn run(asked: Asked) -> Result<bool, String> {
         Err(e) if e.kind() != ErrorKind::BrokenPipe => return Err(format!("cannot write: {e}")),
         _ => {}
     }
-    Ok(!asked.strict || judged.iter().all(|figure| figure.verdict.holds()))
+    Ok(!strict || judged.iter().all(|figure| figure.verdict.holds()))
 }
 
 fn main() -> ExitCode {

@@ -4,6 +4,7 @@
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::str::FromStr;
 
@@ -58,24 +59,82 @@ pub fn numbers<T: FromStr + PartialOrd + Display + Clone>(
 }
 
 /// Only those of `all` that were asked for by name, if any were.
-pub fn only<T>(
-    all: &mut Vec<T>,
-    asked: &[String],
-    name: impl Fn(&T) -> &str,
-) -> Result<(), String> {
+fn only<T>(mut all: Vec<T>, asked: &[String], name: impl Fn(&T) -> &str) -> Result<Vec<T>, String> {
     if let Some(wrong) = asked.iter().find(|&asked| !all.iter().any(|one| name(one) == asked)) {
         let names: Vec<&str> = all.iter().map(name).collect();
         return Err(format!("--only: there is no '{wrong}'; there are {}", names.join(", ")));
     }
-    if !asked.is_empty() {
-        all.retain(|one| asked.iter().any(|asked| asked == name(one)));
+    all.retain(|one| asked.is_empty() || asked.iter().any(|asked| asked == name(one)));
+    Ok(all)
+}
+
+/// An allocator as a program has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Allocator {
+    /// What it is called in tables.
+    pub name: String,
+    /// `NAME=VALUE`, `LD_PRELOAD` among them.
+    pub environment: Vec<String>,
+}
+
+/// The program without a preload.
+pub const GLIBC: &str = "glibc";
+
+impl Allocator {
+    /// One with these variables.
+    pub fn new(name: &str, environment: impl IntoIterator<Item = String>) -> Self {
+        Self { name: name.to_owned(), environment: environment.into_iter().collect() }
     }
-    Ok(())
+
+    /// glibc.
+    pub fn glibc() -> Self {
+        Self::new(GLIBC, [])
+    }
+
+    /// Another library, as a command line has it.
+    pub fn peer(line: &str) -> Result<Self, String> {
+        let (name, environment) = library(line)?;
+        Ok(Self { name, environment })
+    }
+}
+
+/// What benches that race libraries are told.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Libraries {
+    /// heapwright's library
+    #[arg(long)]
+    pub ours: String,
+    /// heapwright-launcher, which runs go through
+    #[arg(long)]
+    pub launcher: PathBuf,
+    /// A folder for results.tsv (every run), tables and pictures
+    #[arg(long)]
+    pub out: PathBuf,
+    /// Another allocator's library, NAME=[VAR=VALUE ...]PATH; may be repeated
+    #[arg(long, value_parser = Allocator::peer)]
+    pub with: Vec<Allocator>,
+    /// Only these of all
+    #[arg(long, value_delimiter = ',')]
+    pub only: Vec<String>,
+}
+
+impl Libraries {
+    /// Who takes part: ours, the others, and glibc unless nobody wants it.
+    pub fn chosen(&self, ours: Vec<Allocator>, glibc: bool) -> Result<Vec<Allocator>, String> {
+        let glibc = glibc.then(Allocator::glibc);
+        let all: Vec<Allocator> = ours.into_iter().chain(self.with.clone()).chain(glibc).collect();
+        for (at, one) in all.iter().enumerate() {
+            if all[..at].iter().any(|other| other.name == one.name) {
+                return Err(format!("--with: there are two named {}", one.name));
+            }
+        }
+        only(all, &self.only, |one| &one.name)
+    }
 }
 
 /// A library to preload, as `heapwright bench --with` takes it and bench/peers prints it,
 /// `NAME=[VAR=VALUE ...]PATH`: its name, and the environment that it needs.
-pub fn library(line: &str) -> Result<(String, Vec<String>), String> {
+fn library(line: &str) -> Result<(String, Vec<String>), String> {
     let wrong = || format!("'{line}' is no NAME=[VAR=VALUE ...]/PATH/TO/LIBRARY");
     let (name, rest) = line.split_once('=').ok_or_else(wrong)?;
     let mut words: Vec<String> = rest.split(' ').map(str::to_owned).collect();
@@ -103,12 +162,11 @@ mod tests {
 
     #[test]
     fn only_those_that_there_are() {
-        let mut all = vec!["a".to_owned(), "b".to_owned()];
-        let wrong = only(&mut all, &["c".to_owned()], |one| one).unwrap_err();
+        let all = || vec!["a".to_owned(), "b".to_owned()];
+        let wrong = only(all(), &["c".to_owned()], |one| one).unwrap_err();
         assert_eq!(wrong, "--only: there is no 'c'; there are a, b");
-        only(&mut all, &[], |one| one).unwrap();
-        only(&mut all, &["b".to_owned()], |one| one).unwrap();
-        assert_eq!(all, ["b"]);
+        assert_eq!(only(all(), &[], |one| one), Ok(all()));
+        assert_eq!(only(all(), &["b".to_owned()], |one| one).unwrap(), ["b"]);
     }
 
     #[test]

@@ -2,12 +2,9 @@
 //! ratios to glibc, in markdown; and the feet below them, which say what failed
 //! and what was measured too seldom.
 
-use crate::compare::{Measure, heavy, is_heavy, mean, middle, single};
 use crate::figures::shown;
-use crate::results::{Kind, Outcome, Program, Race};
-
-const BASE: &str = "glibc";
-const US: &str = "heapwright";
+use crate::race::{ABOVE, BASE, PEAK, Program, Race, TIME, US};
+use ::figures::cells::matrix;
 
 /// What the figures ask for: rounds of a short program and of a long one.
 const ROUNDS: usize = 15;
@@ -17,15 +14,14 @@ const ROUNDS_LONG: usize = 7;
 pub(crate) fn time(race: &Race) -> String {
     let title = "Wall time: glibc's in milliseconds, the others' ratios to it (below 1 is faster); \
                  heapwright's with its 95 % interval.";
-    let mut text = grid(race, title, "program", Measure::Time, &|ns| format!("{:.0} ms", ns / 1e6));
-    let kinds: [(&str, Option<Kind>); 3] = [
-        ("geomean, workloads", Some(Kind::Workload)),
-        ("geomean, programs", Some(Kind::Program)),
-        ("geomean, all", None),
-    ];
-    for (name, kind) in kinds {
-        let chosen = || race.counted().filter(|p| kind.is_none_or(|kind| p.kind == kind));
-        text.push_str(&means(race, name, Measure::Time, &chosen));
+    let milliseconds = |ns: f64| format!("{:.0} ms", ns / 1e6);
+    let mut text = grid(race, title, TIME, &milliseconds, &|_| "");
+    for (name, of) in [
+        ("geomean, workloads", (|program| program.is_workload) as fn(&Program) -> bool),
+        ("geomean, programs", |program| !program.is_workload),
+        ("geomean, all", |_| true),
+    ] {
+        text.push_str(&means(race, name, TIME, &|program| of(program)));
     }
     text
 }
@@ -35,83 +31,53 @@ pub(crate) fn peak(race: &Race) -> String {
     let title = "Peak RSS: glibc's in MiB, the others' ratios to it (below 1 is leaner). Programs with a \
                  star have >= 32 MiB live; the mean is over these, above what an empty program takes.";
     let mebibytes = |bytes: f64| format!("{:.1} MiB", bytes / 1048576.0);
-    let mut text = grid(race, title, "program", Measure::Peak, &mebibytes);
-    let starred = || heavy(race);
-    text.push_str(&means(race, "geomean, starred", Measure::PeakAbove, &starred));
-    text
+    let star = |program: &Program| if race.is_heavy(program) { "*" } else { "" };
+    grid(race, title, PEAK, &mebibytes, &star)
+        + &means(race, "geomean, starred", ABOVE, &|program| race.is_heavy(program))
 }
 
 fn grid(
     race: &Race,
     title: &str,
-    first: &str,
-    measure: Measure,
+    measure: &str,
     absolute: &dyn Fn(f64) -> String,
+    star: &dyn Fn(&Program) -> &'static str,
 ) -> String {
-    let mut text = format!("{title}\n\n| {first} |");
-    for name in &race.allocators {
-        text.push_str(&format!(" {name} |"));
-    }
-    text.push_str("\n|---|");
-    text.push_str(&"---:|".repeat(race.allocators.len()));
-    text.push('\n');
-    let base = race.allocator(BASE);
-    for program in &race.programs {
-        let star = if measure == Measure::Peak && is_heavy(race, program) { "*" } else { "" };
-        text.push_str(&format!("| {}{star} |", program.name));
-        for allocator in 0..race.allocators.len() {
-            let cell = if Some(allocator) == base {
-                middle(program, measure, allocator).map(absolute)
-            } else {
-                ratio(race, measure, program, allocator, base)
-            };
-            let cell = cell.unwrap_or_else(|| why_not(program, allocator));
-            text.push_str(&format!(" {cell} |"));
-        }
-        text.push('\n');
-    }
-    text
+    let names: Vec<String> =
+        race.programs.iter().map(|one| format!("{}{}", one.name, star(one))).collect();
+    let rows: Vec<&str> = names.iter().map(String::as_str).collect();
+    let columns: Vec<&str> = race.allocators.iter().map(String::as_str).collect();
+    let table = matrix("program", &rows, &columns, |row, allocator| {
+        let named = |program: &&Program| row.trim_end_matches('*') == program.name;
+        let Some(program) = race.programs.iter().find(named) else { return String::new() };
+        let cell = if allocator == BASE {
+            race.middle(program, allocator, measure).map(absolute)
+        } else {
+            let ratio = race.single(program, (allocator, BASE), measure);
+            ratio.map(|ratio| match allocator {
+                US => shown(ratio),
+                _ => format!("{:.2}", ratio.value),
+            })
+        };
+        // The word for a cell without a number; or it is the baseline that has none.
+        let word = || race.failure(program, allocator)?.split(':').next();
+        cell.unwrap_or_else(|| word().unwrap_or("-").to_owned())
+    });
+    format!("{title}\n\n{}\n", table.trim_end())
 }
 
-fn ratio(
-    race: &Race,
-    measure: Measure,
-    program: &Program,
-    allocator: usize,
-    base: Option<usize>,
-) -> Option<String> {
-    let estimate = single(race, measure, program, allocator, base?)?;
-    let ours = race.allocators[allocator] == US;
-    Some(if ours { shown(estimate) } else { format!("{:.2}", estimate.value) })
-}
-
-/// The word for a cell without a number.
-fn why_not(program: &Program, allocator: usize) -> String {
-    match &program.outcomes[allocator] {
-        Outcome::Failed(why) => why.split(':').next().unwrap_or(why).to_owned(),
-        // Then it is the baseline that has no number.
-        Outcome::Ran(_) | Outcome::NotRaced => "-".to_owned(),
-    }
-}
-
-fn means<'a, I: Iterator<Item = &'a Program>>(
-    race: &Race,
-    name: &str,
-    measure: Measure,
-    programs: &dyn Fn() -> I,
-) -> String {
+fn means(race: &Race, name: &str, measure: &str, of: &dyn Fn(&Program) -> bool) -> String {
     let mut text = format!("| **{name}** |");
-    for (allocator, title) in race.allocators.iter().enumerate() {
-        let cell = race
-            .allocator(BASE)
-            .and_then(|base| mean(race, measure, programs(), allocator, base))
-            .map_or("-".to_owned(), |(estimate, _)| {
-                if title == US { shown(estimate) } else { format!("{:.2}", estimate.value) }
-            });
+    for allocator in &race.allocators {
+        let programs = race.counted().filter(|program| of(program));
+        let cell = match race.mean(programs, (allocator, BASE), measure) {
+            Some((estimate, _)) if allocator == US => shown(estimate),
+            Some((estimate, _)) => format!("{:.2}", estimate.value),
+            None => "-".to_owned(),
+        };
         text.push_str(&format!(" **{cell}** |"));
     }
-    text.push('\n');
-    text
+    text + "\n"
 }
 
 /// What a reader must know of the tables above.
@@ -121,8 +87,8 @@ pub(crate) fn feet(race: &Race) -> String {
         text.push_str("- The race was interrupted: this is a part of it.\n");
     }
     for program in &race.programs {
-        for (allocator, name) in race.allocators.iter().enumerate() {
-            if let Outcome::Failed(why) = &program.outcomes[allocator] {
+        for name in &race.allocators {
+            if let Some(why) = race.failure(program, name) {
                 text.push_str(&format!(
                     "- {} under {name} {why}; it is left out of {name}'s means.\n",
                     program.name
@@ -130,13 +96,10 @@ pub(crate) fn feet(race: &Race) -> String {
             }
         }
     }
+    let asked = |program: &Program| if program.long { ROUNDS_LONG } else { ROUNDS };
     let seldom: Vec<&str> = race
         .counted()
-        .filter(|program| {
-            let asked = if program.long { ROUNDS_LONG } else { ROUNDS };
-            let ours = race.allocator(US).and_then(|us| program.runs(us));
-            ours.is_some_and(|runs| runs.len() < asked)
-        })
+        .filter(|program| (1..asked(program)).contains(&race.rounds(program, US)))
         .map(|program| program.name.as_str())
         .collect();
     if !seldom.is_empty() {
@@ -151,7 +114,7 @@ pub(crate) fn feet(race: &Race) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::results::tests::made_up;
+    use crate::race::tests::made_up;
 
     fn race() -> Race {
         made_up(

@@ -9,6 +9,18 @@
 //! What is compared are the runs of one round, which stand side by side in time.
 
 use crate::record::Record;
+use crate::text::{middle, ratio, table};
+
+/// A column of a table of turns.
+#[derive(Clone, Copy, Debug)]
+pub enum Column<'a> {
+    /// The median of a field, divided by a unit.
+    Middle(&'a str, f64),
+    /// The ratio of a field to that of a variant, within rounds.
+    Ratio(&'a str, &'a str),
+    /// The inverse: the variant's to this one.
+    Inverse(&'a str, &'a str),
+}
 
 /// The variants of a round, in its order; rounds count from 0.
 pub fn order(round: usize, count: usize) -> impl Iterator<Item = usize> {
@@ -68,6 +80,21 @@ impl Turns {
             Some((one.as_ref().ok()?.number(field)?, other.as_ref().ok()?.number(field)?))
         });
         numbers.filter(|&(_, other)| other != 0.0).map(|(one, other)| one / other).collect()
+    }
+
+    /// A row for each variant; of each column its head, and what it shows.
+    pub fn table(&self, first: &str, columns: &[(&str, Column<'_>)]) -> String {
+        let row = |name: &str| {
+            let cell = |(_, column): &(&str, Column<'_>)| match *column {
+                Column::Middle(field, unit) => middle(&self.numbers(name, field), unit),
+                Column::Ratio(field, to) => ratio(&self.ratios(name, to, field)),
+                Column::Inverse(field, of) => ratio(&self.ratios(of, name, field)),
+            };
+            [name.to_owned()].into_iter().chain(columns.iter().map(cell)).collect()
+        };
+        let rows: Vec<Vec<String>> = self.names().map(row).collect();
+        let head: Vec<&str> = [first].into_iter().chain(columns.iter().map(|c| c.0)).collect();
+        table(&head, &rows)
     }
 
     /// Each run that there is none of: variant, and why.

@@ -89,8 +89,7 @@ static size_t bytes(struct tab *tab) {
 }
 
 int main(int argc, char **argv) {
-    program_name = "balance";
-    settings_begin(argc, argv);
+    settings_begin("balance", argc, argv);
     static const char *const rules[] = { "factor", "balance", NULL };
     size_t balance = setting_choice("rule", rules), size = setting("size", 200, 101, 100000000);
     size_t rounds = setting("rounds", 600, 1, 1000000);

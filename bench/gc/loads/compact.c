@@ -92,8 +92,7 @@ static uint64_t checked(size_t nodes) {
 }
 
 int main(int argc, char **argv) {
-    program_name = "compact";
-    settings_begin(argc, argv);
+    settings_begin("compact", argc, argv);
     hw_gc_options options = door_options();
     objects = setting("objects", 2000000, 4000, 100000000);
     keep = setting("keep", 10, 1, 100);
@@ -176,7 +175,5 @@ int main(int argc, char **argv) {
     field("steps", steps.count);
     field("wall_most", wall_most);
     numbers_fields("step", &steps);
-    door_fields();
-    result_end();
-    return 0;
+    return door_end();
 }

@@ -120,4 +120,11 @@ static inline void door_fields(void) {
     field("allocated", GC_get_total_bytes());
 }
 
+// The end of a result, and of the program.
+static inline int door_end(void) {
+    door_fields();
+    result_end();
+    return 0;
+}
+
 #endif

@@ -130,4 +130,11 @@ static inline void door_fields(void) {
     field("pause_max_ns", told.pause_max_ns);
 }
 
+// The end of a result, and of the program.
+static inline int door_end(void) {
+    door_fields();
+    result_end();
+    return 0;
+}
+
 #endif

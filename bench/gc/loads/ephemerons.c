@@ -106,16 +106,11 @@ static uint64_t work(struct door *door, size_t thread) {
 }
 
 int main(int argc, char **argv) {
-    program_name = "ephemerons";
-    settings_begin(argc, argv);
-    size_t threads = setting("threads", 1, 1, MOST_THREADS);
+    settings_begin("ephemerons", argc, argv);
+    size_t threads = threads_setting();
     keys = setting("keys", 100000, 1, 1 << 24);
     rounds = setting("rounds", 1000000, 0, 1 << 28);
-    door_open(setting("limit", 0, 0, SIZE_MAX >> 10) << 10);
-    begin();
-    result_begin(workers_run(threads, work));
+    load_run(threads, limit_setting(0), work);
     object_field(3 * (keys + rounds) * threads);
-    door_fields();
-    result_end();
-    return 0;
+    return door_end();
 }

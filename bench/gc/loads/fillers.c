@@ -142,21 +142,18 @@ static uint64_t work(struct door *door, size_t thread) {
 }
 
 int main(int argc, char **argv) {
-    program_name = "fillers";
-    settings_begin(argc, argv);
-    size_t threads = setting("threads", 1, 1, MOST_THREADS);
+    settings_begin("fillers", argc, argv);
+    size_t threads = threads_setting();
     most_depth = setting("depth", 16, LEAST_DEPTH, 24);
     has_fillers = setting("fillers", 1, 0, 1);
     // As times what lives: that of the trees of depth D, and the array, of each thread.
     size_t live = threads * (2 * nodes(most_depth) * sizeof(struct node) + NUMBERS * sizeof(double));
-    size_t limit = setting("limit", 0, 0, SIZE_MAX >> 10) << 10;
+    size_t limit = limit_setting(0);
     size_t times = setting("percent", 0, 0, 10000);
     door_open(times != 0 ? live / 100 * times : limit);
     begin();
     // (That of one thread: all do the same.)
     result_begin(workers_run(threads, work) / threads);
     object_field(objects_made);
-    door_fields();
-    result_end();
-    return 0;
+    return door_end();
 }

@@ -62,12 +62,11 @@ static uint64_t work(struct door *door, size_t thread) {
 }
 
 int main(int argc, char **argv) {
-    program_name = "finalizers";
-    settings_begin(argc, argv);
-    size_t threads = setting("threads", 1, 1, MOST_THREADS);
+    settings_begin("finalizers", argc, argv);
+    size_t threads = threads_setting();
     kept = setting("kept", 100000, 1, 1 << 24);
     rounds = setting("rounds", 1000000, 0, 1 << 28);
-    door_open(setting("limit", 0, 0, SIZE_MAX >> 10) << 10);
+    door_open(limit_setting(0));
     begin();
     uint64_t sum = workers_run(threads, work);
     if (wrong != 0)
@@ -78,7 +77,5 @@ int main(int argc, char **argv) {
     result_begin(sum);
     object_field(2 * (kept + rounds) * threads);
     field("finalized", finalized);
-    door_fields();
-    result_end();
-    return 0;
+    return door_end();
 }

@@ -25,18 +25,12 @@ static uint64_t work(struct door *door, size_t thread) {
 
 int main(int argc, char **argv) {
     static const char *const kinds[] = { "traced", "leaf", NULL };
-    program_name = "garbage";
-    settings_begin(argc, argv);
-    size_t threads = setting("threads", 1, 1, MOST_THREADS);
+    settings_begin("garbage", argc, argv);
+    size_t threads = threads_setting();
     size = setting("size", 20000, 8, (size_t)1 << 30);
     kind = setting_choice("kind", kinds) == 0 ? DOOR_TRACED : DOOR_LEAF;
     count = (setting("total", 4096, 1, 1 << 20) << 20) / size;
-    door_open(setting("limit", 131072, 0, SIZE_MAX >> 10) << 10);
-    begin();
-    uint64_t sum = workers_run(threads, work);
-    result_begin(sum);
+    load_run(threads, limit_setting(131072), work);
     object_field(count * threads);
-    door_fields();
-    result_end();
-    return 0;
+    return door_end();
 }

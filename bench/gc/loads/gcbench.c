@@ -98,14 +98,9 @@ static uint64_t work(struct door *door, size_t thread) {
 }
 
 int main(int argc, char **argv) {
-    program_name = "gcbench";
-    settings_begin(argc, argv);
-    size_t threads = setting("threads", 1, 1, MOST_THREADS);
+    settings_begin("gcbench", argc, argv);
+    size_t threads = threads_setting();
     most_depth = setting("depth", 20, LEAST_DEPTH + 2, 28);
-    door_open(setting("limit", 0, 0, SIZE_MAX >> 10) << 10);
-    begin();
-    result_begin(workers_run(threads, work));
-    door_fields();
-    result_end();
-    return 0;
+    load_run(threads, limit_setting(0), work);
+    return door_end();
 }

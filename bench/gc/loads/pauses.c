@@ -128,8 +128,7 @@ static void histogram(const struct numbers *numbers) {
 }
 
 int main(int argc, char **argv) {
-    program_name = "pauses";
-    settings_begin(argc, argv);
+    settings_begin("pauses", argc, argv);
     hw_gc_options options = door_options();
     incremental = options.incremental;
     live = setting("live", 1 << 20, 64, SIZE_MAX >> 10) << 10;
@@ -152,7 +151,5 @@ int main(int argc, char **argv) {
     field("pauses", steps.count);
     numbers_fields("step", &steps);
     numbers_fields("batch", &batches);
-    door_fields();
-    result_end();
-    return 0;
+    return door_end();
 }

@@ -57,16 +57,11 @@ static uint64_t work(struct door *door, size_t thread) {
 }
 
 int main(int argc, char **argv) {
-    program_name = "quads";
-    settings_begin(argc, argv);
-    size_t threads = setting("threads", 1, 1, MOST_THREADS);
+    settings_begin("quads", argc, argv);
+    size_t threads = threads_setting();
     depth = setting("depth", 9, 2, 12);
     rounds = setting("rounds", 20000, 1, 1 << 30);
-    door_open(setting("limit", 0, 0, SIZE_MAX >> 10) << 10);
-    begin();
-    result_begin(workers_run(threads, work));
+    load_run(threads, limit_setting(0), work);
     object_field(threads * (nodes(depth) + 2 * rounds * nodes(depth / 2)));
-    door_fields();
-    result_end();
-    return 0;
+    return door_end();
 }

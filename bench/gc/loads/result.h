@@ -11,8 +11,6 @@
 #define RESULT_H
 
 #include "setting.h"
-#include <fcntl.h>
-#include <unistd.h>
 
 static uint64_t result_wall, result_cpu, result_took;
 
@@ -24,24 +22,8 @@ static inline uint64_t clock_ns(clockid_t clock) {
 
 static inline uint64_t thread_ns(void) { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
 
-// A line `NAME:   123 kB` of what the kernel says of this process, in bytes. Written with
-// system calls alone, for stdio allocates.
-static inline size_t resident(const char *name) {
-    char text[4096];
-    int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-    ssize_t got = file < 0 ? -1 : read(file, text, sizeof text - 1);
-    if (got < 0)
-        die(2, "cannot read /proc/self/status");
-    close(file);
-    text[got] = 0;
-    char *at = strstr(text, name);
-    if (at == NULL)
-        die(2, "the kernel does not say how much is resident");
-    return strtoul(at + strlen(name) + 1, NULL, 10) * 1024;
-}
-
-static inline size_t resident_now(void) { return resident("VmRSS"); }
-static inline size_t resident_peak(void) { return resident("VmHWM"); }
+static inline size_t resident_now(void) { return line_of("/proc/self/status", "VmRSS"); }
+static inline size_t resident_peak(void) { return line_of("/proc/self/status", "VmHWM"); }
 
 static inline void begin(void) {
     settings_end();

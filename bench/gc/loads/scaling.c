@@ -89,11 +89,10 @@ static uint64_t processes_run(size_t count, size_t limit) {
 }
 
 int main(int argc, char **argv) {
-    program_name = "scaling";
     static const char *const ways[] = { "threads", "processes", NULL };
-    settings_begin(argc, argv);
+    settings_begin("scaling", argc, argv);
     size_t threads = setting_choice("how", ways) == 0, count = setting("count", 2, 1, MOST_THREADS);
-    size_t limit = setting("limit", 0, 0, SIZE_MAX >> 10) << 10;
+    size_t limit = limit_setting(0);
     rounds = setting("rounds", 6000, 1, 100000000);
     uint64_t sum;
     if (threads) {

@@ -12,7 +12,8 @@ static char **setting_words;
 static size_t setting_count;
 static bool setting_asked[64];
 
-static inline void settings_begin(int argc, char **argv) {
+static inline void settings_begin(const char *program, int argc, char **argv) {
+    program_name = program;
     setting_words = argv + 1;
     setting_count = (size_t)argc - 1;
     if (setting_count > sizeof setting_asked)

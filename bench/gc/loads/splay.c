@@ -235,15 +235,10 @@ static uint64_t work(struct door *door, size_t thread) {
 }
 
 int main(int argc, char **argv) {
-    program_name = "splay";
-    settings_begin(argc, argv);
-    size_t threads = setting("threads", 1, 1, MOST_THREADS);
+    settings_begin("splay", argc, argv);
+    size_t threads = threads_setting();
     tree_size = setting("size", 8000, 2, 10000000);
     rounds = setting("rounds", 1000, 1, 10000000);
-    door_open(setting("limit", 0, 0, SIZE_MAX >> 10) << 10);
-    begin();
-    result_begin(workers_run(threads, work));
-    door_fields();
-    result_end();
-    return 0;
+    load_run(threads, limit_setting(0), work);
+    return door_end();
 }

@@ -210,17 +210,12 @@ static uint64_t work(struct door *door, size_t thread) {
 }
 
 int main(int argc, char **argv) {
-    program_name = "strings";
-    settings_begin(argc, argv);
-    size_t threads = setting("threads", 1, 1, MOST_THREADS);
+    settings_begin("strings", argc, argv);
+    size_t threads = threads_setting();
     texts = setting("texts", 600, 1, 10000000);
     kept = setting("kept", 64, 1, 100000);
     lines = setting("lines", 500, 1, 1000000);
     think_of_words();
-    door_open(setting("limit", 0, 0, SIZE_MAX >> 10) << 10);
-    begin();
-    result_begin(workers_run(threads, work));
-    door_fields();
-    result_end();
-    return 0;
+    load_run(threads, limit_setting(0), work);
+    return door_end();
 }

@@ -28,6 +28,11 @@ static __attribute__((noinline)) void *worker_run(void *argument) {
     return NULL;
 }
 
+static inline size_t threads_setting(void) { return setting("threads", 1, 1, MOST_THREADS); }
+
+// Bytes that the heap may have; 0: any number. It is said in KiB.
+static inline size_t limit_setting(size_t otherwise) { return setting("limit", otherwise, 0, SIZE_MAX >> 10) << 10; }
+
 // One thread is the one that is there already.
 static inline uint64_t workers_run(size_t count, load_work *work) {
     struct worker workers[MOST_THREADS];
@@ -43,6 +48,13 @@ static inline uint64_t workers_run(size_t count, load_work *work) {
         sum += workers[i].sum;
     }
     return sum;
+}
+
+// The heap, the workers, and the beginning of what came of them.
+static inline void load_run(size_t threads, size_t limit, load_work *work) {
+    door_open(limit);
+    begin();
+    result_begin(workers_run(threads, work));
 }
 
 #endif

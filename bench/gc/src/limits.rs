@@ -6,8 +6,8 @@
 //! may be luck whether there is memory. Of the short runs of --quick, where luck is more, five of five.
 
 use crate::options::Options;
-use crate::report::Report;
 use crate::run::{self, Ended, Variant};
+use figures::report::Report;
 
 /// From a limit that is refused to one that is not.
 const STEP: f64 = 1.03;

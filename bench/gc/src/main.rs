@@ -1,9 +1,8 @@
-//! The loads of the collected heap: heapwright's against bdwgc, layouts and ways to sweep
-//! against each other. `ci/gc.sh` builds the programs (loads/*.c); this program runs
-//! them in turns and reports.
+//! The loads of the collected heap: heapwright's against bdwgc, and what is asked of it alone.
+//! `ci/gc.sh` builds the programs (loads/*.c); this program runs them in turns and reports.
 //!
 //! ```text
-//!   loads/*.c --cc--> gcbench-heapwright, gcbench-bdwgc, request, ...
+//!   loads/*.c --cc--> gcbench-heapwright, gcbench-bdwgc, pauses, ...
 //!                          |
 //!   plan of a load ---- turns: a round runs each variant once, in an order that turns
 //!                          |
@@ -11,61 +10,47 @@
 //! ```
 //!
 //! [`options`] is the command line, [`run`] one run of a program and the turns of many,
-//! [`limits`] the search for the smallest heap, [`report`] what is gathered and printed; what a
-//! program prints, how rounds turn and how a figure is judged is `figures`' (bench/figures). The
-//! loads, and what is asked of them: [`peers`] (gcbench, splay, strings), [`request`],
-//! [`layouts`] (document, template, quiet), [`heap`] (boot, pauses, scaling), [`grown`]
-//! (generations, compact), [`holes`] (fillers, quads, garbage), [`weak`] (ephemerons, finalizers).
+//! [`limits`] the search for the smallest heap. What a program prints, how rounds turn, how a figure
+//! is judged and what is gathered is `figures`' (bench/figures). The loads, and what is asked of
+//! them: [`limited`] (those against bdwgc) and [`heap`] (pauses, scaling, compact).
 
-mod grown;
 mod heap;
-mod holes;
-mod layouts;
+mod limited;
 mod limits;
 mod options;
-mod peers;
-mod report;
-mod request;
 mod run;
-mod weak;
 
 use std::process::ExitCode;
 
+use figures::report::{Report, folder};
 use options::Options;
-use report::Report;
 
 /// A load: its name on the command line, and what runs it.
-type Load = (&'static str, fn(&Options, &mut Report) -> Result<(), String>);
+type Load = (&'static str, fn(&Options, &mut Report, &str) -> Result<(), String>);
 
-/// In the order in which they run, that of the issue's table.
-const LOADS: [Load; 17] = [
-    ("gcbench", peers::gcbench),
-    ("splay", peers::splay),
-    ("strings", peers::strings),
-    ("request", request::all),
-    ("document", layouts::document),
-    ("template", layouts::template),
-    ("quiet", layouts::quiet),
-    ("boot", heap::boot),
+/// In the order in which they run.
+const LOADS: [Load; 11] = [
+    ("gcbench", limited::limited),
+    ("splay", limited::limited),
+    ("strings", limited::limited),
     ("pauses", heap::pauses),
     ("scaling", heap::scaling),
-    ("generations", grown::generations),
-    ("compact", grown::compact),
-    ("fillers", holes::fillers),
-    ("quads", holes::quads),
-    ("garbage", holes::garbage),
-    ("ephemerons", weak::ephemerons),
-    ("finalizers", weak::finalizers),
+    ("compact", heap::compact),
+    ("fillers", limited::limited),
+    ("quads", limited::limited),
+    ("garbage", limited::garbage),
+    ("ephemerons", limited::limited),
+    ("finalizers", limited::limited),
 ];
 
 fn all(options: &Options) -> Result<bool, String> {
-    std::fs::create_dir_all(&options.out)
-        .map_err(|e| format!("cannot make {}: {e}", options.out.display()))?;
-    let mut report = Report::new();
+    folder(&options.out)?;
+    let mut report = Report::default();
     for (name, load) in LOADS {
         if options.takes(name) {
             eprintln!("{name}");
-            load(options, &mut report)?;
+            load(options, &mut report, name)?;
+            // After each, so that an hour is not lost with the last of them.
             report.write(&options.out)?;
         }
     }

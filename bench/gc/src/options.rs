@@ -13,10 +13,10 @@ pub(crate) struct Options {
     /// The folder of the loads, built by ci/gc.sh
     #[arg(long)]
     pub(crate) programs: PathBuf,
-    /// Where tables.md, runs.txt and rss.csv go
+    /// Where tables.md and runs.txt go
     #[arg(long)]
     pub(crate) out: PathBuf,
-    /// gcbench, splay, strings, request, document, template, quiet, boot, pauses, scaling, generations, compact; with commas
+    /// Only these loads, with commas
     #[arg(long, value_delimiter = ',', value_parser = load)]
     only: Vec<String>,
     /// Each variant runs so often; with fewer than 6 a time has no verdict
@@ -25,7 +25,7 @@ pub(crate) struct Options {
     /// The longest a run may take
     #[arg(long, default_value = "600", value_parser = number(1..=86400_u64))]
     pub(crate) seconds: u64,
-    /// A peer that could not be had: bdwgc or jemalloc; may be said again
+    /// A peer that could not be had: bdwgc
     #[arg(long)]
     without: Vec<String>,
     /// Tiny sizes, 2 rounds: only that all runs, and that checksums agree
@@ -70,10 +70,10 @@ mod tests {
 
     #[test]
     fn words_are_read() {
-        let options = of("--only boot --rounds 9 --without bdwgc").unwrap();
+        let options = of("--only pauses --rounds 9 --without bdwgc").unwrap();
         assert_eq!((options.rounds, options.quick), (9, false));
-        assert!(options.takes("boot") && !options.takes("splay"));
-        assert!(options.has("jemalloc") && !options.has("bdwgc"));
+        assert!(options.takes("pauses") && !options.takes("splay"));
+        assert!(!options.has("bdwgc"));
         assert_eq!(options.sizes("a b", "c"), ["a", "b"]);
     }
 
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn mistakes_are_named() {
-        assert!(of("--only boots").unwrap_err().contains("no load 'boots'"));
+        assert!(of("--only boot").unwrap_err().contains("no load 'boot'"));
         assert!(of("--rounds many").unwrap_err().contains("'many'"));
     }
 }

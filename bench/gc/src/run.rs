@@ -3,12 +3,15 @@
 //! The program says itself how much memory it had at its peak (VmHWM, which begins anew
 //! when a program begins), so this parent's size is not in it.
 
-use ::figures::process;
-use ::figures::record::Record;
-use ::figures::turns::Turns;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+
+use figures::process;
+use figures::record::Record;
+use figures::report::Report;
+use figures::turns::Turns;
 
 use crate::options::Options;
-use crate::report::Report;
 
 /// The status of a load that was refused memory.
 const OUT_OF_MEMORY: i32 = 3;
@@ -100,7 +103,7 @@ pub(crate) fn take(
         match &came {
             Ok(run) => {
                 peak = run.number("peak").unwrap_or_default().max(peak);
-                report.ran(load, &variant.name, round, run);
+                keep(options, &format!("{load}, {}, round {}", variant.name, round + 1), run)?;
             }
             Err(why) => {
                 let said = format!("{load}, {}, round {}: {why}", variant.name, round + 1);
@@ -118,6 +121,14 @@ pub(crate) fn take(
         report.failed(format!("{load}: {said}"));
     }
     Ok(turns)
+}
+
+/// Adds what a run printed to runs.txt.
+fn keep(options: &Options, which: &str, run: &Record) -> Result<(), String> {
+    let last = run.text.lines().last().unwrap_or_default();
+    let file = OpenOptions::new().create(true).append(true).open(options.out.join("runs.txt"));
+    let written = file.and_then(|mut file| writeln!(file, "{which}: {last}"));
+    written.map_err(|e| format!("cannot write runs.txt: {e}"))
 }
 
 #[cfg(test)]

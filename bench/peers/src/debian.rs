@@ -8,41 +8,8 @@ use std::process::Command;
 use crate::compile::output;
 use crate::peer::Peer;
 
-/// jemalloc.
-pub(crate) fn jemalloc(_: &Path) -> Result<Peer, String> {
-    shared("jemalloc", "libjemalloc.so.2", "libjemalloc2")
-}
-
-/// tcmalloc as gperftools makes it; the minimal one is the allocator alone.
-pub(crate) fn gperftools(_: &Path) -> Result<Peer, String> {
-    shared("gperftools", "libtcmalloc_minimal.so.4", "libtcmalloc-minimal4")
-}
-
-/// oneTBB: the proxy carries malloc's names and loads the allocator.
-pub(crate) fn tbb(_: &Path) -> Result<Peer, String> {
-    shared("tbb", "libtbbmalloc_proxy.so.2", "libtbbmalloc2")
-}
-
-/// scudo, the standalone one.
-pub(crate) fn scudo(_: &Path) -> Result<Peer, String> {
-    of_clang("scudo", "scudo_standalone")
-}
-
-/// scudo as it was part of the sanitizers' runtime. It ends a program that reallocates
-/// what memalign gave, which C allows; so it must not look at that.
-pub(crate) fn scudo_classic(_: &Path) -> Result<Peer, String> {
-    let peer = of_clang("scudo-classic", "scudo")?;
-    Ok(peer.variant("scudo-classic", "SCUDO_OPTIONS", "DeallocationTypeMismatch=0"))
-}
-
-/// glibc's own checks: its malloc with a header's byte behind each block.
-pub(crate) fn glibc_check(_: &Path) -> Result<Peer, String> {
-    let peer = shared("glibc-check", "libc_malloc_debug.so.0", "libc6")?;
-    Ok(peer.variant("glibc-check", "MALLOC_CHECK_", "3"))
-}
-
 /// A library out of clang's runtime folder: the linker does not know it by name.
-fn of_clang(name: &'static str, runtime: &str) -> Result<Peer, String> {
+pub(crate) fn of_clang(name: &'static str, runtime: &str) -> Result<Peer, String> {
     let file = format!("libclang_rt.{runtime}-{}.so", std::env::consts::ARCH);
     let mut found = Vec::new();
     for version in folders(Path::new("/usr/lib"), "llvm-") {
@@ -59,7 +26,8 @@ fn of_clang(name: &'static str, runtime: &str) -> Result<Peer, String> {
     Ok(described(name, library))
 }
 
-fn shared(name: &'static str, file: &str, package: &str) -> Result<Peer, String> {
+/// A library that the linker knows by its name.
+pub(crate) fn shared(name: &'static str, file: &str, package: &str) -> Result<Peer, String> {
     let cache = output(Command::new("ldconfig").arg("-p"))
         .or_else(|_| output(Command::new("/sbin/ldconfig").arg("-p")))?;
     let library = in_cache(&cache, file)

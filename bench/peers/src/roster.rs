@@ -1,83 +1,90 @@
-//! Which peers there are. glibc is not among them: it is a program without a
+//! Which peers there are, and how each is had. glibc is not among them: it is a program without a
 //! preload, and `heapwright bench` races it always.
 
 use std::path::Path;
 
 use crate::peer::Peer;
-use crate::{debian, hardened_malloc, mimalloc, rpmalloc, rusty_alloc, snmalloc};
+use crate::{built, debian};
 
-/// A peer and how to get it.
+/// A peer: its name, what it is, and how it is had.
 pub(crate) struct Entry {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
-    pub(crate) get: fn(&Path) -> Result<Peer, String>,
     /// Whether it is had only where it is asked for by its name: not in the race.
     pub(crate) by_name_only: bool,
+    get: fn(&Path, &'static str) -> Result<Peer, String>,
 }
 
 impl Entry {
-    const fn new(
-        name: &'static str,
-        about: &'static str,
-        get: fn(&Path) -> Result<Peer, String>,
-    ) -> Self {
-        Self { name, about, get, by_name_only: false }
-    }
-
-    const fn by_name_only(self) -> Self {
-        Self { by_name_only: true, ..self }
+    /// Gets it.
+    pub(crate) fn get(&self, work: &Path) -> Result<Peer, String> {
+        (self.get)(work, self.name)
     }
 }
 
+/// In the race, or only by its name.
+const RACED: bool = false;
+const NAMED: bool = true;
+
+macro_rules! entries {
+    ($($name:literal, $about:literal, $by_name_only:expr, $get:expr;)*) => {
+        &[$(Entry { name: $name, about: $about, by_name_only: $by_name_only, get: $get }),*]
+    };
+}
+
 /// All of them, in the order they are printed.
-pub(crate) const ALL: &[Entry] = &[
-    Entry::new("mimalloc", "mimalloc v3, its defaults", mimalloc::v3),
-    Entry::new(
-        "mimalloc-no-thp",
-        "the same library, set not to ask for huge pages",
-        mimalloc::v3_no_thp,
-    ),
-    Entry::new("mimalloc2", "mimalloc v2, its defaults", mimalloc::v2),
-    Entry::new("snmalloc", "snmalloc without its checks", snmalloc::get),
-    Entry::new("jemalloc", "jemalloc, Debian's", debian::jemalloc),
-    Entry::new("rpmalloc", "rpmalloc", rpmalloc::get),
-    Entry::new("rusty_alloc", "mimalloc v2 remade in Rust", rusty_alloc::get),
-    Entry::new("gperftools", "tcmalloc of gperftools, Debian's", debian::gperftools),
-    Entry::new("tbb", "oneTBB's scalable malloc, Debian's", debian::tbb),
-    Entry::new("scudo", "LLVM's hardened malloc, Debian's", debian::scudo),
-    Entry::new(
-        "scudo-classic",
-        "scudo before it stood alone, Debian's; only by its name",
-        debian::scudo_classic,
-    )
-    .by_name_only(),
-    Entry::new(
-        "hardened_malloc",
-        "GrapheneOS's, its default; HARDENED_MALLOC names its sources; only by its name",
-        hardened_malloc::full,
-    )
-    .by_name_only(),
-    Entry::new(
-        "hardened_malloc-light",
-        "the same in its light configuration; only by its name",
-        hardened_malloc::light,
-    )
-    .by_name_only(),
-    Entry::new(
-        "mimalloc-secure",
-        "mimalloc v3 with its mitigations; only by its name",
-        mimalloc::v3_secure,
-    )
-    .by_name_only(),
-    Entry::new("snmalloc-checks", "snmalloc with its checks; only by its name", snmalloc::checked)
-        .by_name_only(),
-    Entry::new(
-        "glibc-check",
-        "glibc's malloc with MALLOC_CHECK_=3; only by its name",
-        debian::glibc_check,
-    )
-    .by_name_only(),
-];
+pub(crate) const ALL: &[Entry] = entries! {
+    "mimalloc", "mimalloc v3, its defaults", RACED, |work, name| {
+        built::mimalloc(work, name, "v3", None)
+    };
+    "mimalloc-no-thp", "the same library, set not to ask for huge pages", RACED, |work, name| {
+        let peer = built::mimalloc(work, "mimalloc", "v3", None)?;
+        Ok(peer.variant(name, "MIMALLOC_ALLOW_THP", "0"))
+    };
+    "mimalloc2", "mimalloc v2, its defaults", RACED, |work, name| {
+        built::mimalloc(work, name, "v2", None)
+    };
+    "snmalloc", "snmalloc without its checks", RACED, |work, name| {
+        built::snmalloc(work, name, false)
+    };
+    "jemalloc", "jemalloc, Debian's", RACED, |_, name| {
+        debian::shared(name, "libjemalloc.so.2", "libjemalloc2")
+    };
+    "rpmalloc", "rpmalloc", RACED, |work, _| built::rpmalloc(work);
+    "rusty_alloc", "mimalloc v2 remade in Rust", RACED, |work, _| built::rusty_alloc(work);
+    // The minimal one is the allocator alone.
+    "gperftools", "tcmalloc of gperftools, Debian's", RACED, |_, name| {
+        debian::shared(name, "libtcmalloc_minimal.so.4", "libtcmalloc-minimal4")
+    };
+    // The proxy carries malloc's names and loads the allocator.
+    "tbb", "oneTBB's scalable malloc, Debian's", RACED, |_, name| {
+        debian::shared(name, "libtbbmalloc_proxy.so.2", "libtbbmalloc2")
+    };
+    "scudo", "LLVM's hardened malloc, Debian's", RACED, |_, name| {
+        debian::of_clang(name, "scudo_standalone")
+    };
+    // It ends a program that reallocates what memalign gave, which C allows; so it must not look at
+    // that.
+    "scudo-classic", "scudo before it stood alone, Debian's; only by its name", NAMED, |_, name| {
+        let peer = debian::of_clang(name, "scudo")?;
+        Ok(peer.variant(name, "SCUDO_OPTIONS", "DeallocationTypeMismatch=0"))
+    };
+    "hardened_malloc",
+    "GrapheneOS's, its default; HARDENED_MALLOC names its sources; only by its name", NAMED,
+    |work, name| built::hardened_malloc(work, name, "default");
+    "hardened_malloc-light", "the same in its light configuration; only by its name", NAMED,
+    |work, name| built::hardened_malloc(work, name, "light");
+    "mimalloc-secure", "mimalloc v3 with its mitigations; only by its name", NAMED,
+    |work, name| built::mimalloc(work, name, "v3", Some(4));
+    "snmalloc-checks", "snmalloc with its checks; only by its name", NAMED, |work, name| {
+        built::snmalloc(work, name, true)
+    };
+    // A header's byte behind each block.
+    "glibc-check", "glibc's malloc with MALLOC_CHECK_=3; only by its name", NAMED, |_, name| {
+        let peer = debian::shared(name, "libc_malloc_debug.so.0", "libc6")?;
+        Ok(peer.variant(name, "MALLOC_CHECK_", "3"))
+    };
+};
 
 /// The entries of these names, or all that are in the race.
 pub(crate) fn chosen(only: &[String]) -> Result<Vec<&'static Entry>, String> {

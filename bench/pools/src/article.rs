@@ -114,7 +114,9 @@ pub fn churn<const BYTES: usize, const TOUCHED: bool>(mut store: impl Store, rou
     let ns = start.elapsed().as_nanos() as f64 / (made + destroyed) as f64;
     // Copies: what is printed by reference would live in memory in the loop.
     let (made, destroyed, peak) = (black_box(made), black_box(destroyed), black_box(peak));
-    println!("ns {ns:.3}\ncounts {made} {destroyed} {peak}");
+    println!(
+        "figure ns {ns:.3}\nfigure made {made}\nfigure destroyed {destroyed}\nfigure peak {peak}"
+    );
 }
 
 fn of_size<const BYTES: usize, const TOUCHED: bool>(name: &str, rounds: usize) -> Option<()> {

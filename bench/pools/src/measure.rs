@@ -53,5 +53,5 @@ pub fn time(count: u64, work: impl FnOnce()) -> f64 {
 
 /// Prints the result of a run.
 pub fn report(ns: f64) {
-    println!("ns {ns:.4}");
+    println!("figure ns {ns:.4}");
 }

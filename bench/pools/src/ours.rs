@@ -5,13 +5,13 @@ use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 use heapwright::arena::Arena;
-use heapwright::pool::{Boxed, Key, Pool, SharedBoxed, SharedPool};
+use heapwright::pool::{Pool, SharedPool};
 
 use crate::article::{Store, churn as article_churn};
 use crate::churn::{graph, list};
 use crate::measure::Object;
-use crate::pairs::{Maker, Work, measure};
-use crate::{arenas, colour, golden, resident, shared};
+use crate::pairs::{By, Keyed, Work, measure};
+use crate::{arenas, golden, resident, shared};
 
 /// heapwright's malloc and free.
 struct Malloc<const BYTES: usize>;
@@ -95,96 +95,23 @@ pub fn article<const BYTES: usize, const TOUCHED: bool>(name: &str, rounds: usiz
     Some(())
 }
 
-struct Owning<'a, T>(&'a Pool<T>);
-
-impl<'a, T> Maker<T> for Owning<'a, T> {
-    type Handle = Boxed<'a, T>;
-
-    #[inline(always)]
-    fn make(&mut self, value: T) -> Self::Handle {
-        self.0.boxed(value)
-    }
-
-    #[inline(always)]
-    fn end(&mut self, handle: Self::Handle) {
-        drop(handle);
-    }
-}
-
-struct SharedOwning<'a, T>(&'a SharedPool<T>);
-
-impl<'a, T> Maker<T> for SharedOwning<'a, T> {
-    type Handle = SharedBoxed<'a, T>;
-
-    #[inline(always)]
-    fn make(&mut self, value: T) -> Self::Handle {
-        self.0.boxed(value)
-    }
-
-    #[inline(always)]
-    fn end(&mut self, handle: Self::Handle) {
-        drop(handle);
-    }
-}
-
-struct Raw<'a, T>(&'a Pool<T>);
-
-impl<T> Maker<T> for Raw<'_, T> {
-    type Handle = NonNull<T>;
-
-    #[inline(always)]
-    fn make(&mut self, value: T) -> Self::Handle {
-        self.0.create(value)
-    }
-
-    #[inline(always)]
-    fn end(&mut self, handle: Self::Handle) {
-        // SAFETY: from `make`, once: the patterns end what they made.
-        unsafe { self.0.destroy(handle) };
-    }
-}
-
-struct SharedRaw<'a, T>(&'a SharedPool<T>);
-
-impl<T> Maker<T> for SharedRaw<'_, T> {
-    type Handle = NonNull<T>;
-
-    #[inline(always)]
-    fn make(&mut self, value: T) -> Self::Handle {
-        self.0.create(value)
-    }
-
-    #[inline(always)]
-    fn end(&mut self, handle: Self::Handle) {
-        // SAFETY: as in `Raw`.
-        unsafe { self.0.destroy(handle) };
-    }
-}
-
-struct Keyed<'a>(&'a mut Pool<Object>);
-
-impl Maker<Object> for Keyed<'_> {
-    type Handle = Key<Object>;
-
-    #[inline(always)]
-    fn make(&mut self, value: Object) -> Self::Handle {
-        self.0.insert(value)
-    }
-
-    #[inline(always)]
-    fn end(&mut self, handle: Self::Handle) {
-        std::hint::black_box(self.0.remove(handle).map(|object| object.a));
-    }
-}
-
 /// The pairs.
 pub fn pairs(name: &str, work: Work) -> Option<()> {
+    let (pool, shared) = (Pool::new(), SharedPool::new());
+    // SAFETY: from `create`, once: the patterns end what they made.
+    let destroy = |object| unsafe { pool.destroy(object) };
+    // SAFETY: as above.
+    let destroy_shared = |object| unsafe { shared.destroy(object) };
     match name {
-        "pool-owning" => measure(Owning(&Pool::new()), work),
-        "pool-raw" => measure(Raw(&Pool::new()), work),
-        "pool-keyed" => measure(Keyed(&mut Pool::new()), work),
-        "shared-owning" => measure(SharedOwning(&SharedPool::new()), work),
-        "shared-raw" => measure(SharedRaw(&SharedPool::new()), work),
+        "pool-owning" => measure(By(|value| pool.boxed(value), drop), work),
+        "pool-raw" => measure(By(|value| pool.create(value), destroy), work),
+        "pool-keyed" => {
+            let insert = |pool: &mut Pool<Object>, value| pool.insert(value);
+            let remove = |pool: &mut Pool<Object>, key| pool.remove(key);
+            measure(Keyed(&mut Pool::new(), insert, remove), work);
+        }
+        "shared-owning" => measure(By(|value| shared.boxed(value), drop), work),
+        "shared-raw" => measure(By(|value| shared.create(value), destroy_shared), work),
         _ => return None,
     }
     Some(())
@@ -196,33 +123,21 @@ pub fn shared(name: &str, work: shared::Work) -> Option<()> {
         return None;
     }
     let pool = SharedPool::new();
-    match work.handed_over {
-        false => shared::measure(work, || SharedOwning(&pool)),
-        true => shared::hand_over(work, || SharedOwning(&pool)),
-    }
+    work.with(|| By(|value| pool.boxed(value), drop));
     Some(())
 }
 
 /// A million nodes.
 pub fn churn(name: &str, shape: &str, count: usize) -> Option<()> {
+    let (nodes, objects) = (Pool::new(), Pool::new());
+    let (shared_nodes, shared_objects) = (SharedPool::new(), SharedPool::new());
     match (name, shape) {
-        ("pool", "graph") => graph(Owning(&Pool::new()), count),
-        ("pool", "list") => list(Owning(&Pool::new()), count),
-        ("shared", "graph") => graph(SharedOwning(&SharedPool::new()), count),
-        ("shared", "list") => list(SharedOwning(&SharedPool::new()), count),
+        ("pool", "graph") => graph(By(|node| nodes.boxed(node), drop), count),
+        ("pool", "list") => list(By(|object| objects.boxed(object), drop), count),
+        ("shared", "graph") => graph(By(|node| shared_nodes.boxed(node), drop), count),
+        ("shared", "list") => list(By(|object| shared_objects.boxed(object), drop), count),
         _ => return None,
     }
-    Some(())
-}
-
-/// The first objects of many pools.
-pub fn colour(name: &str) -> Option<()> {
-    if name != "pools" {
-        return None;
-    }
-    let pools: Vec<Pool<Object>> = (0..colour::POOLS).map(|_| Pool::new()).collect();
-    let objects: Vec<_> = pools.iter().map(|pool| pool.create(Object::new(0))).collect();
-    colour::walk(&objects);
     Some(())
 }
 

@@ -28,6 +28,46 @@ pub trait Maker<T> {
     fn end(&mut self, handle: Self::Handle);
 }
 
+/// A maker out of how an object is made and how one ends.
+pub struct By<M, E>(pub M, pub E);
+
+impl<T, H, M: FnMut(T) -> H, E: FnMut(H)> Maker<T> for By<M, E> {
+    type Handle = H;
+
+    #[inline(always)]
+    fn make(&mut self, value: T) -> H {
+        (self.0)(value)
+    }
+
+    #[inline(always)]
+    fn end(&mut self, handle: H) {
+        (self.1)(handle);
+    }
+}
+
+/// A maker whose two halves need the pool for themselves: how an object is inserted, and how its
+/// key takes it out. Of what comes out, one field is looked at, so that a compiler which sees
+/// through the call need not copy the rest.
+pub struct Keyed<'a, P, I, R>(pub &'a mut P, pub I, pub R);
+
+impl<P, K, I, R> Maker<Object> for Keyed<'_, P, I, R>
+where
+    I: Fn(&mut P, Object) -> K,
+    R: Fn(&mut P, K) -> Option<Object>,
+{
+    type Handle = K;
+
+    #[inline(always)]
+    fn make(&mut self, value: Object) -> K {
+        (self.1)(self.0, value)
+    }
+
+    #[inline(always)]
+    fn end(&mut self, handle: K) {
+        black_box((self.2)(self.0, handle).map(|object| object.a));
+    }
+}
+
 /// How many objects a pool holds before it is measured.
 const WARM: u64 = 1024;
 const BATCH: usize = 100;

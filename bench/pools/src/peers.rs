@@ -1,12 +1,7 @@
 //! The other crates, each in the patterns that it can do.
 //!
-//! A contender is a small type around a reference to the pool, or around nothing
-//! for an allocator. Where a crate has settings, they are its defaults, but for
+//! A contender is how an object is made and how it ends. Where a crate has settings, they are its defaults, but for
 //! plurality in the graph, which has the chunk size of plurality's own benchmark.
-//!
-//! Taking an object out by its key moves it to the caller. Of what comes out, one
-//! field is looked at, so that a compiler which sees through the call need not
-//! copy the rest.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::hint::black_box;
@@ -21,7 +16,7 @@ use slotmap::{DefaultKey, SlotMap};
 use crate::article::Store;
 use crate::churn::{graph, list};
 use crate::measure::Object;
-use crate::pairs::{Maker, Work, measure};
+use crate::pairs::{By, Keyed, Work, measure};
 use crate::shared;
 
 /// glibc's malloc and free, for the article.
@@ -41,218 +36,69 @@ impl<const BYTES: usize> Store for Glibc<BYTES> {
     }
 }
 
-/// `Box`, from this program's global allocator.
-struct Boxes;
-
-impl<T> Maker<T> for Boxes {
-    type Handle = Box<T>;
-
-    #[inline(always)]
-    fn make(&mut self, value: T) -> Box<T> {
-        Box::new(value)
-    }
-
-    #[inline(always)]
-    fn end(&mut self, handle: Box<T>) {
-        drop(handle);
-    }
-}
-
 /// mimalloc called by hand.
-struct Mimalloc;
-
-impl<T> Maker<T> for Mimalloc {
-    type Handle = NonNull<T>;
-
-    #[inline(always)]
-    fn make(&mut self, value: T) -> NonNull<T> {
-        // SAFETY: the layouts here are not empty.
-        let block = unsafe { MiMalloc.alloc(Layout::new::<T>()) }.cast::<T>();
-        let block = NonNull::new(block).expect("out of memory");
-        // SAFETY: room for a T, aligned, and ours.
-        unsafe { block.write(value) };
-        block
-    }
-
-    #[inline(always)]
-    fn end(&mut self, handle: NonNull<T>) {
-        // SAFETY: `make` wrote a T there; this is its end.
-        unsafe { handle.drop_in_place() };
-        // SAFETY: the block came from `make`, with this layout.
-        unsafe { MiMalloc.dealloc(handle.as_ptr().cast(), Layout::new::<T>()) };
-    }
+#[inline(always)]
+fn mimalloc_new(value: Object) -> NonNull<Object> {
+    // SAFETY: the layout is not empty.
+    let block = unsafe { MiMalloc.alloc(Layout::new::<Object>()) }.cast::<Object>();
+    let block = NonNull::new(block).expect("out of memory");
+    // SAFETY: room for an object, aligned, and ours.
+    unsafe { block.write(value) };
+    block
 }
 
-/// plurality's boxes: they own, and live as long as they like.
-struct PluralityBox<'a, T>(&'a plurality::Pool<T>);
-
-impl<T> Maker<T> for PluralityBox<'_, T> {
-    type Handle = plurality::Box<T>;
-
-    #[inline(always)]
-    fn make(&mut self, value: T) -> Self::Handle {
-        self.0.alloc_box(value)
-    }
-
-    #[inline(always)]
-    fn end(&mut self, handle: Self::Handle) {
-        drop(handle);
-    }
+/// The end of one.
+#[inline(always)]
+fn mimalloc_end(block: NonNull<Object>) {
+    // SAFETY: the block came from `mimalloc_new`, with this layout; the patterns end it once.
+    unsafe { MiMalloc.dealloc(block.as_ptr().cast(), Layout::new::<Object>()) };
 }
 
-/// plurality's borrowed handles: they own, and borrow from the pool.
-struct PluralityAlloc<'a, T>(&'a plurality::Pool<T>);
-
-impl<'a, T> Maker<T> for PluralityAlloc<'a, T> {
-    type Handle = plurality::Alloc<'a, T>;
-
-    #[inline(always)]
-    fn make(&mut self, value: T) -> Self::Handle {
-        self.0.alloc(value)
-    }
-
-    #[inline(always)]
-    fn end(&mut self, handle: Self::Handle) {
-        drop(handle);
-    }
-}
-
-/// plurality's boxes as raw pointers.
-struct PluralityRaw<'a, T>(&'a plurality::Pool<T>);
-
-impl<T> Maker<T> for PluralityRaw<'_, T> {
-    type Handle = NonNull<T>;
-
-    #[inline(always)]
-    fn make(&mut self, value: T) -> Self::Handle {
-        plurality::Box::into_raw(self.0.alloc_box(value))
-    }
-
-    #[inline(always)]
-    fn end(&mut self, handle: Self::Handle) {
-        // SAFETY: from `into_raw` of a box of this type, once.
-        drop(unsafe { plurality::Box::<T>::from_raw(handle) });
-    }
-}
-
-/// plurality's pool as several threads can use it.
-struct PluralityLocked<'a, T>(&'a Mutex<plurality::Pool<T>>);
-
-impl<T> Maker<T> for PluralityLocked<'_, T> {
-    type Handle = plurality::Box<T>;
-
-    #[inline(always)]
-    fn make(&mut self, value: T) -> Self::Handle {
-        self.0.lock().expect("no thread panics").alloc_box(value)
-    }
-
-    #[inline(always)]
-    fn end(&mut self, handle: Self::Handle) {
-        // Needs no lock.
-        drop(handle);
-    }
-}
-
-/// A pool of plurality's for each thread.
-struct PluralityOwn<T>(plurality::Pool<T>);
-
-impl<T> Maker<T> for PluralityOwn<T> {
-    type Handle = plurality::Box<T>;
-
-    #[inline(always)]
-    fn make(&mut self, value: T) -> Self::Handle {
-        self.0.alloc_box(value)
-    }
-
-    #[inline(always)]
-    fn end(&mut self, handle: Self::Handle) {
-        drop(handle);
-    }
-}
-
-struct SlabKeys<'a>(&'a mut Slab<Object>);
-
-impl Maker<Object> for SlabKeys<'_> {
-    type Handle = usize;
-
-    #[inline(always)]
-    fn make(&mut self, value: Object) -> usize {
-        self.0.insert(value)
-    }
-
-    #[inline(always)]
-    fn end(&mut self, handle: usize) {
-        black_box(self.0.remove(handle).a);
-    }
-}
-
-struct SlotMapKeys<'a>(&'a mut SlotMap<DefaultKey, Object>);
-
-impl Maker<Object> for SlotMapKeys<'_> {
-    type Handle = DefaultKey;
-
-    #[inline(always)]
-    fn make(&mut self, value: Object) -> DefaultKey {
-        self.0.insert(value)
-    }
-
-    #[inline(always)]
-    fn end(&mut self, handle: DefaultKey) {
-        black_box(self.0.remove(handle).map(|object| object.a));
-    }
-}
-
-struct ShardedKeys<'a>(&'a ShardedSlab<Object>);
-
-impl Maker<Object> for ShardedKeys<'_> {
-    type Handle = usize;
-
-    #[inline(always)]
-    fn make(&mut self, value: Object) -> usize {
-        self.0.insert(value).expect("room for one more")
-    }
-
-    #[inline(always)]
-    fn end(&mut self, handle: usize) {
-        black_box(self.0.take(handle).map(|object| object.a));
-    }
-}
-
-/// The peers in the pairs.
+/// The peers in the pairs. `Box` is from this program's global allocator. plurality's boxes own,
+/// and live as long as they like; its borrowed handles borrow from the pool.
 pub fn pairs(name: &str, work: Work) -> Option<()> {
+    let (pool, sharded) = (plurality::Pool::new(), ShardedSlab::<Object>::new());
+    let into_raw = |value| plurality::Box::into_raw(pool.alloc_box(value));
+    // SAFETY: from `into_raw` of a box of this type, once.
+    let from_raw = |object| drop(unsafe { plurality::Box::<Object>::from_raw(object) });
+    let keyed = |value| sharded.insert(value).expect("room for one more");
+    let taken = |key| {
+        black_box(sharded.take(key).map(|object| object.a));
+    };
     match name {
-        "box" => measure(Boxes, work),
-        "mimalloc-raw" => measure(Mimalloc, work),
-        "plurality-box" => measure(PluralityBox(&plurality::Pool::new()), work),
-        "plurality-alloc" => measure(PluralityAlloc(&plurality::Pool::new()), work),
-        "plurality-raw" => measure(PluralityRaw(&plurality::Pool::new()), work),
-        "slab" => measure(SlabKeys(&mut Slab::new()), work),
-        "slotmap" => measure(SlotMapKeys(&mut SlotMap::new()), work),
-        "sharded-slab" => measure(ShardedKeys(&ShardedSlab::new()), work),
+        "box" => measure(By(Box::new, drop), work),
+        "mimalloc-raw" => measure(By(mimalloc_new, mimalloc_end), work),
+        "plurality-box" => measure(By(|value| pool.alloc_box(value), drop), work),
+        "plurality-alloc" => measure(By(|value| pool.alloc(value), drop), work),
+        "plurality-raw" => measure(By(into_raw, from_raw), work),
+        "slab" => {
+            let remove = |slab: &mut Slab<Object>, key| Some(slab.remove(key));
+            measure(Keyed(&mut Slab::new(), Slab::insert, remove), work);
+        }
+        "slotmap" => {
+            let insert = |map: &mut SlotMap<DefaultKey, Object>, value| map.insert(value);
+            measure(Keyed(&mut SlotMap::new(), insert, SlotMap::remove), work);
+        }
+        "sharded-slab" => measure(By(keyed, taken), work),
         _ => return None,
     }
     Some(())
 }
 
-/// The peers among several threads.
+/// The peers among several threads: plurality's pool behind a lock, or a pool for each thread.
 pub fn shared(name: &str, work: shared::Work) -> Option<()> {
-    match (name, work.handed_over) {
-        ("plurality", false) => {
-            let pool = Mutex::new(plurality::Pool::new());
-            shared::measure(work, || PluralityLocked(&pool));
+    let pool = Mutex::new(plurality::Pool::new());
+    match name {
+        "plurality" => {
+            let make = |value| pool.lock().expect("no thread panics").alloc_box(value);
+            // To end one needs no lock.
+            work.with(|| By(make, drop));
         }
-        ("plurality", true) => {
-            let pool = Mutex::new(plurality::Pool::new());
-            shared::hand_over(work, || PluralityLocked(&pool));
-        }
-        ("plurality-own", false) => {
-            shared::measure(work, || PluralityOwn(plurality::Pool::new()));
-        }
-        ("plurality-own", true) => {
-            shared::hand_over(work, || PluralityOwn(plurality::Pool::new()));
-        }
-        ("box", false) => shared::measure(work, || Boxes),
-        ("box", true) => shared::hand_over(work, || Boxes),
+        "plurality-own" => work.with(|| {
+            let pool = plurality::Pool::new();
+            By(move |value| pool.alloc_box(value), drop)
+        }),
+        "box" => work.with(|| By(Box::new, drop)),
         _ => return None,
     }
     Some(())
@@ -260,17 +106,15 @@ pub fn shared(name: &str, work: shared::Work) -> Option<()> {
 
 /// The peers with a million nodes.
 pub fn churn(name: &str, shape: &str, count: usize) -> Option<()> {
+    let nodes = plurality::Pool::builder().chunk_size(8192).build();
+    let objects = plurality::Pool::new();
     match (name, shape) {
-        ("box", "graph") => graph(Boxes, count),
-        ("box", "list") => list(Boxes, count),
-        ("plurality-box", "graph") => {
-            graph(PluralityBox(&plurality::Pool::builder().chunk_size(8192).build()), count);
-        }
-        ("plurality-alloc", "graph") => {
-            graph(PluralityAlloc(&plurality::Pool::builder().chunk_size(8192).build()), count);
-        }
-        ("plurality-box", "list") => list(PluralityBox(&plurality::Pool::new()), count),
-        ("plurality-alloc", "list") => list(PluralityAlloc(&plurality::Pool::new()), count),
+        ("box", "graph") => graph(By(Box::new, drop), count),
+        ("box", "list") => list(By(Box::new, drop), count),
+        ("plurality-box", "graph") => graph(By(|node| nodes.alloc_box(node), drop), count),
+        ("plurality-alloc", "graph") => graph(By(|node| nodes.alloc(node), drop), count),
+        ("plurality-box", "list") => list(By(|object| objects.alloc_box(object), drop), count),
+        ("plurality-alloc", "list") => list(By(|object| objects.alloc(object), drop), count),
         _ => return None,
     }
     Some(())

@@ -1,11 +1,8 @@
-//! What is run: a line for each run of a round.
+//! What is run: a line for each run of a round, as `figures::plan` has them.
 //!
-//! `GROUP;SECTION;ROW;COLUMN;ROUNDS;PROGRAM ARGUMENTS`. The runs of a group are
-//! compared with each other, so `ci/pools.sh` does them one after the other and
-//! lets another one begin in each round. ROUNDS says how many of the rounds a run
-//! is part of, 0 all of them: Zig's DebugAllocator takes ten seconds for what a
-//! pool does in a tenth of one, and differs by so much that three rounds tell.
-//! The program is `pools`, `pools-mimalloc`, or one of the two builds of
+//! The runs of a row are compared with each other, so they stand side by side in time. Zig's
+//! DebugAllocator takes ten seconds for what a pool does in a tenth of one, and differs by so much
+//! that three rounds tell. The program is `pools`, `pools-mimalloc`, or one of the two builds of
 //! `zig/article.zig`, `zig-safe` and `zig-fast`.
 
 /// A section of the report, and whom its ratios are taken of.
@@ -20,32 +17,53 @@ pub const SHARED: &str = "shared";
 pub const HANDED: &str = "handed over";
 /// A million nodes.
 pub const CHURN: &str = "churn";
-/// Free lists.
-pub const POLICIES: &str = "policies";
-/// First objects.
-pub const COLOUR: &str = "colour";
 /// Arenas.
 pub const ARENAS: &str = "arenas";
 /// Memory kept after trim.
 pub const RESIDENT: &str = "resident";
 
-/// The contenders of the pairs: kind and name, the run's name, whether mimalloc
-/// is the global allocator.
-pub const PAIR_CONTENDERS: [(&str, &str, bool); 14] = [
-    ("owning: heapwright Pool", "pool-owning", false),
-    ("owning: heapwright SharedPool", "shared-owning", false),
-    ("owning: plurality Alloc", "plurality-alloc", false),
-    ("owning: plurality Box", "plurality-box", false),
-    ("owning: Box on mimalloc", "box", true),
-    ("owning: Box on glibc", "box", false),
-    ("raw: heapwright Pool", "pool-raw", false),
-    ("raw: heapwright SharedPool", "shared-raw", false),
-    ("raw: plurality", "plurality-raw", false),
-    ("raw: mimalloc", "mimalloc-raw", false),
-    ("keyed: heapwright Pool", "pool-keyed", false),
-    ("keyed: slab", "slab", false),
-    ("keyed: slotmap", "slotmap", false),
-    ("keyed: sharded-slab", "sharded-slab", false),
+/// A column: what it is called, the program, and the contender's name there.
+type Contender = (&'static str, &'static str, &'static str);
+
+/// The contenders of the pairs, by kind.
+const PAIR_CONTENDERS: [Contender; 14] = [
+    ("owning: heapwright Pool", "pools", "pool-owning"),
+    ("owning: heapwright SharedPool", "pools", "shared-owning"),
+    ("owning: plurality Alloc", "pools", "plurality-alloc"),
+    ("owning: plurality Box", "pools", "plurality-box"),
+    ("owning: Box on mimalloc", "pools-mimalloc", "box"),
+    ("owning: Box on glibc", "pools", "box"),
+    ("raw: heapwright Pool", "pools", "pool-raw"),
+    ("raw: heapwright SharedPool", "pools", "shared-raw"),
+    ("raw: plurality", "pools", "plurality-raw"),
+    ("raw: mimalloc", "pools", "mimalloc-raw"),
+    ("keyed: heapwright Pool", "pools", "pool-keyed"),
+    ("keyed: slab", "pools", "slab"),
+    ("keyed: slotmap", "pools", "slotmap"),
+    ("keyed: sharded-slab", "pools", "sharded-slab"),
+];
+
+const SHARED_CONTENDERS: [Contender; 4] = [
+    ("heapwright SharedPool", "pools", "shared"),
+    ("plurality in a Mutex", "pools", "plurality"),
+    ("plurality, each its own", "pools", "plurality-own"),
+    ("Box on mimalloc", "pools-mimalloc", "box"),
+];
+
+const CHURN_CONTENDERS: [Contender; 7] = [
+    ("heapwright Pool", "pools", "pool"),
+    ("heapwright SharedPool", "pools", "shared"),
+    ("plurality Alloc", "pools", "plurality-alloc"),
+    ("plurality Box", "pools", "plurality-box"),
+    ("plurality Box on mimalloc", "pools-mimalloc", "plurality-box"),
+    ("Box on mimalloc", "pools-mimalloc", "box"),
+    ("Box on glibc", "pools", "box"),
+];
+
+const ARENA_CONTENDERS: [Contender; 3] = [
+    ("heapwright Arena", "pools", "arena"),
+    ("bumpalo", "pools", "bumpalo"),
+    ("bump-scope", "pools", "bump-scope"),
 ];
 
 /// Of the article: row, bytes, rounds, bytes to warm.
@@ -55,156 +73,100 @@ pub const ARTICLE_ROWS: [(&str, usize, usize, usize); 3] = [
     ("1 MiB", 1 << 20, 25_000, 200 << 20),
 ];
 
-/// Of the article: column, program, store, how many rounds untouched and touched.
-const ARTICLE_COLUMNS: [(&str, &str, &str, usize, usize); 10] = [
-    ("loop", "pools", "loop", 0, 0),
-    ("Zig debug, 6 frames", "zig-safe", "debug-traces", 3, 1),
-    ("Zig debug", "zig-safe", "debug", 1, 1),
-    ("glibc", "pools", "glibc", 0, 0),
-    ("heapwright malloc", "pools", "malloc", 0, 0),
-    ("heapwright Arena", "pools", "arena", 0, 0),
-    ("heapwright Pool", "pools", "pool", 0, 0),
-    ("Pool, huge pages", "pools", "pool-huge", 0, 0),
-    ("Zig MemoryPool", "zig-fast", "pool-page", 0, 0),
-    ("Zig MemoryPool, smp", "zig-fast", "pool-smp", 0, 0),
+/// Of the article: a column, and how many rounds untouched and touched.
+const ARTICLE_COLUMNS: [(Contender, usize, usize); 10] = [
+    (("loop", "pools", "loop"), 0, 0),
+    (("Zig debug, 6 frames", "zig-safe", "debug-traces"), 3, 1),
+    (("Zig debug", "zig-safe", "debug"), 1, 1),
+    (("glibc", "pools", "glibc"), 0, 0),
+    (("heapwright malloc", "pools", "malloc"), 0, 0),
+    (("heapwright Arena", "pools", "arena"), 0, 0),
+    (("heapwright Pool", "pools", "pool"), 0, 0),
+    (("Pool, huge pages", "pools", "pool-huge"), 0, 0),
+    (("Zig MemoryPool", "zig-fast", "pool-page"), 0, 0),
+    (("Zig MemoryPool, smp", "zig-fast", "pool-smp"), 0, 0),
 ];
 
-struct Plan {
-    quick: bool,
+/// The folder of our programs, that of Zig's; and by what the work is divided.
+struct Plan<'a> {
+    ours: &'a str,
+    zig: &'a str,
+    part: usize,
 }
 
-impl Plan {
-    /// A count, a tenth of it if it must be quick.
-    fn count(&self, count: usize) -> usize {
-        if self.quick { count / 10 } else { count }
+impl Plan<'_> {
+    fn line(&self, at: (&str, &str, &str), of_rounds: usize, program: &str, words: &str) {
+        let (section, row, column) = at;
+        let folder = if program.starts_with("zig") { self.zig } else { self.ours };
+        let words = words.replace(' ', "\t");
+        println!("{section}\t{row}\t{column}\t{of_rounds}\t-\t{folder}/{program}\t{words}");
     }
 
-    fn run(&self, group: &str, section: &str, row: &str, column: &str, command: String) {
-        println!("{section} {group};{section};{row};{column};0;{command}");
+    /// A row of a section: each contender's `run PATTERN NAME MORE`.
+    fn row(&self, at: (&str, &str), contenders: &[Contender], pattern: &str, more: &str) {
+        for (column, program, name) in contenders {
+            let words = format!("run {pattern} {name} {more}");
+            self.line((at.0, at.1, column), 0, program, &words);
+        }
     }
 
     fn article(&self) {
         for (section, touched) in [(ARTICLE_UNTOUCHED, false), (ARTICLE_TOUCHED, true)] {
             let word = if touched { "touched" } else { "untouched" };
             for (row, bytes, rounds, warm) in ARTICLE_ROWS {
-                for (column, program, store, untouched_rounds, touched_rounds) in ARTICLE_COLUMNS {
+                for ((column, program, store), untouched_rounds, touched_rounds) in ARTICLE_COLUMNS
+                {
                     if store == "loop" && touched && bytes > 1 {
                         continue;
                     }
                     let of_rounds = if touched { touched_rounds } else { untouched_rounds };
                     let warm = if store == "arena" && touched { warm.max(320 << 20) } else { warm };
                     let run = if program == "pools" { "run article " } else { "" };
-                    let rounds = self.count(rounds);
-                    println!(
-                        "{section} {row};{section};{row};{column};{of_rounds};\
-                         {program} {run}{store} {bytes} {rounds} {word} {warm}"
-                    );
+                    let words =
+                        format!("{run}{store} {bytes} {} {word} {warm}", rounds / self.part);
+                    self.line((section, row, column), of_rounds, program, &words);
                 }
-            }
-        }
-    }
-
-    fn pairs(&self) {
-        for (column, shape) in
-            [("pair", "pair"), ("in order", "in-order"), ("random order", "random-order")]
-        {
-            for (row, name, on_mimalloc) in PAIR_CONTENDERS {
-                let program = if on_mimalloc { "pools-mimalloc" } else { "pools" };
-                let count = self.count(5_000_000);
-                let command = format!("{program} run pairs {name} {shape} {count}");
-                self.run(column, PAIRS, row, column, command);
-            }
-        }
-    }
-
-    fn shared(&self) {
-        let contenders = [
-            ("heapwright SharedPool", "pools", "shared"),
-            ("plurality in a Mutex", "pools", "plurality"),
-            ("plurality, each its own", "pools", "plurality-own"),
-            ("Box on mimalloc", "pools-mimalloc", "box"),
-        ];
-        for (section, shape) in [(SHARED, "own"), (HANDED, "hand-over")] {
-            for threads in [1, 2, 8] {
-                if threads == 1 && section == HANDED {
-                    continue;
-                }
-                let row =
-                    if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
-                let count = self.count(if section == HANDED { 1_000_000 } else { 2_000_000 });
-                for (column, program, name) in contenders {
-                    let command = format!("{program} run shared {name} {shape} {threads} {count}");
-                    self.run(&row, section, &row, column, command);
-                }
-            }
-        }
-    }
-
-    fn churn(&self) {
-        let contenders = [
-            ("heapwright Pool", "pools", "pool"),
-            ("heapwright SharedPool", "pools", "shared"),
-            ("plurality Alloc", "pools", "plurality-alloc"),
-            ("plurality Box", "pools", "plurality-box"),
-            ("plurality Box on mimalloc", "pools-mimalloc", "plurality-box"),
-            ("Box on mimalloc", "pools-mimalloc", "box"),
-            ("Box on glibc", "pools", "box"),
-        ];
-        for (shape, count) in [("graph", 1_000_000), ("list", 2_000_000)] {
-            for (column, program, name) in contenders {
-                let command = format!("{program} run churn {name} {shape} {}", self.count(count));
-                self.run(shape, CHURN, shape, column, command);
-            }
-        }
-    }
-
-    fn others(&self) {
-        for (shape, count) in
-            [("pair", 5_000_000), ("grow", 1_000_000), ("churn", 2_000_000), ("walk", 2_000_000)]
-        {
-            for name in ["Pool", "Linked", "Stack", "Bitmap"] {
-                let command = format!("pools run policy {name} {shape} {}", self.count(count));
-                self.run(shape, POLICIES, shape, name, command);
-            }
-        }
-        for (column, name) in
-            [("heapwright", "pools"), ("plurality", "plurality"), ("one offset in a page", "pages")]
-        {
-            self.run("", COLOUR, "64 first objects", column, format!("pools run colour {name}"));
-        }
-        for shape in ["u32", "layout"] {
-            for (column, name) in [
-                ("heapwright Arena", "arena"),
-                ("bumpalo", "bumpalo"),
-                ("bump-scope", "bump-scope"),
-            ] {
-                let count = self.count(20_000_000);
-                let command = format!("pools run arena {name} {shape} {count}");
-                self.run(shape, ARENAS, shape, column, command);
-            }
-        }
-        for (row, bytes, count) in
-            [("32 B", 32, 1_000_000), ("200 B", 200, 1_000_000), ("8 KiB", 8192, 100_000)]
-        {
-            for shape in ["random", "runs"] {
-                // Memory is not a matter of luck: two rounds show that.
-                println!(
-                    "{RESIDENT};{RESIDENT};{row};{shape};2;\
-                     pools run resident {bytes} {shape} {}",
-                    self.count(count)
-                );
             }
         }
     }
 }
 
-/// Prints the plan.
-pub fn print(quick: bool) -> Option<()> {
-    let plan = Plan { quick };
+/// Prints the plan; `quick`: a tenth of the work.
+pub fn print(ours: &str, zig: &str, quick: bool) -> Option<()> {
+    let plan = Plan { ours, zig, part: if quick { 10 } else { 1 } };
+    let count = |count: usize| count / plan.part;
     plan.article();
-    plan.pairs();
-    plan.shared();
-    plan.churn();
-    plan.others();
+    for (row, shape) in
+        [("pair", "pair"), ("in order", "in-order"), ("random order", "random-order")]
+    {
+        let more = format!("{shape} {}", count(5_000_000));
+        plan.row((PAIRS, row), &PAIR_CONTENDERS, "pairs", &more);
+    }
+    for (section, shape, threads, pairs) in
+        [(SHARED, "own", &[1, 2, 8][..], 2_000_000), (HANDED, "hand-over", &[2, 8], 1_000_000)]
+    {
+        for threads in threads {
+            let row = format!("{threads} thread{}", if *threads == 1 { "" } else { "s" });
+            let more = format!("{shape} {threads} {}", count(pairs));
+            plan.row((section, &row), &SHARED_CONTENDERS, "shared", &more);
+        }
+    }
+    for (shape, nodes) in [("graph", 1_000_000), ("list", 2_000_000)] {
+        let more = format!("{shape} {}", count(nodes));
+        plan.row((CHURN, shape), &CHURN_CONTENDERS, "churn", &more);
+    }
+    for shape in ["u32", "layout"] {
+        let more = format!("{shape} {}", count(20_000_000));
+        plan.row((ARENAS, shape), &ARENA_CONTENDERS, "arena", &more);
+    }
+    for (row, bytes, objects) in
+        [("32 B", 32, 1_000_000), ("200 B", 200, 1_000_000), ("8 KiB", 8192, 100_000)]
+    {
+        for shape in ["random", "runs"] {
+            // Memory is not a matter of luck: two rounds show that.
+            let words = format!("run resident {bytes} {shape} {}", count(objects));
+            plan.line((RESIDENT, row, shape), 2, "pools", &words);
+        }
+    }
     Some(())
 }

@@ -78,15 +78,13 @@ pub fn measure<P: Pool>(pool: impl FnOnce() -> P, shape: &str, count: usize) -> 
             first / PAGE..=(first + P::BYTES - 1) / PAGE
         })
         .collect();
-    println!("ns {:.4}", kept as f64 / (pages.len() * PAGE) as f64);
-    let mebibytes = |bytes: usize| bytes as f64 / (1 << 20) as f64;
-    println!(
-        "counts {:.1} MiB full, {:.1} said to be given back, {:.1} kept, {:.1} in pages with objects",
-        mebibytes(full),
-        mebibytes(given_back),
-        mebibytes(kept),
-        mebibytes(pages.len() * PAGE)
-    );
+    let pages = pages.len() * PAGE;
+    println!("figure ns {:.4}", kept as f64 / pages as f64);
+    for (name, bytes) in
+        [("full", full), ("given_back", given_back), ("kept", kept), ("pages", pages)]
+    {
+        println!("figure {name} {:.1}", bytes as f64 / (1 << 20) as f64);
+    }
     Some(())
 }
 

@@ -32,10 +32,21 @@ pub struct Work {
     pub handed_over: bool,
 }
 
+impl Work {
+    /// Does it, with a maker for each thread.
+    pub fn with<M>(self, maker: impl Fn() -> M + Sync)
+    where
+        M: Maker<Object>,
+        M::Handle: DerefMut<Target = Object> + Send,
+    {
+        if self.handed_over { hand_over(self, maker) } else { measure(self, maker) }
+    }
+}
+
 /// Time on the wall, from the first thread's start to the last one's end, for a
 /// pair in each of the threads. A worker gets its maker from `maker`, in its own
 /// thread.
-pub fn measure<M>(work: Work, maker: impl Fn() -> M + Sync)
+fn measure<M>(work: Work, maker: impl Fn() -> M + Sync)
 where
     M: Maker<Object>,
     M::Handle: DerefMut<Target = Object>,
@@ -64,7 +75,7 @@ where
 }
 
 /// As [`measure`], but the threads are pairs of a maker and an ender.
-pub fn hand_over<M>(work: Work, maker: impl Fn() -> M + Sync)
+fn hand_over<M>(work: Work, maker: impl Fn() -> M + Sync)
 where
     M: Maker<Object>,
     M::Handle: DerefMut<Target = Object> + Send,

@@ -125,7 +125,7 @@ fn churn(comptime T: type, comptime touched: bool, store: anytype, rounds: usize
     const spent: f64 = @floatFromInt(now() - start);
     const operations: f64 = @floatFromInt(allocations + frees);
     var text: [128]u8 = undefined;
-    const line = std.fmt.bufPrint(&text, "ns {d:.3}\ncounts {d} {d} {d}\n", .{
+    const line = std.fmt.bufPrint(&text, "figure ns {d:.3}\nfigure made {d}\nfigure destroyed {d}\nfigure peak {d}\n", .{
         spent / operations, allocations, frees, peak,
     }) catch unreachable;
     _ = linux.write(1, line.ptr, line.len);

@@ -1,25 +1,17 @@
-//! The cells and what was measured of them.
-//!
-//! ```text
-//!   round 1   1 malloc: a b c | 1 calloc: a b c | ... | 8 handoff: a b c
-//!   round 2   1 malloc: b c a | ...
-//! ```
-//!
-//! With several threads each round is three, because other work on the machine disturbs these
-//! more. A group of cells is a process of its own under each allocator, so that what one pattern
-//! leaves behind does not reach the others. Before it runs, as much memory is touched and given
-//! back as a group holds: the hosts of virtual machines take free memory back, and whoever touches
-//! it first again pays for it.
+//! The cells and what was measured of them. A group of cells is a process of its own under each
+//! allocator, so that what one pattern leaves behind does not reach the others. With several threads
+//! there are three times as many rounds, because other work on the machine disturbs these more.
 
-use std::collections::BTreeMap;
+use std::process::Command;
 
-use figures::process::{self, warm};
-use figures::turns::order;
+use figures::cells::Cells;
+use figures::options::Allocator;
+use figures::plan::Planned;
+use figures::run::Runner;
 
-use crate::options::{Allocator, Asked, PER_CPU};
+use crate::options::{Asked, OURS, PER_CPU, is_peer};
+use crate::report::threads_text;
 
-/// The most that a group holds, about.
-const HELD: f64 = 64e6;
 /// So often in a round are several threads measured.
 const AGAIN: usize = 3;
 /// A run that takes longer has failed.
@@ -45,16 +37,17 @@ impl Cell {
 /// All of it.
 #[derive(Debug, Default)]
 pub(crate) struct Sweep {
-    pub(crate) allocators: Vec<Allocator>,
+    /// The allocators, in their order.
+    pub(crate) allocators: Vec<String>,
     pub(crate) cells: Vec<Cell>,
-    /// Who failed at what, and why.
-    pub(crate) failures: BTreeMap<(String, String), String>,
+    /// Who failed at what.
+    pub(crate) failures: Vec<(String, String)>,
 }
 
 impl Sweep {
     /// The place of an allocator that took part.
     pub(crate) fn allocator(&self, name: &str) -> Option<usize> {
-        self.allocators.iter().position(|allocator| allocator.name == name)
+        self.allocators.iter().position(|allocator| allocator == name)
     }
 
     /// The numbers of threads, and of each the groups, in their order.
@@ -72,94 +65,82 @@ impl Sweep {
 
     /// The least time of an allocator to that of the fastest peer in this cell, and whose that is.
     pub(crate) fn to_best(&self, cell: &Cell, allocator: usize) -> Option<(f64, &str)> {
-        let peers = self.allocators.iter().enumerate().filter(|(_, allocator)| allocator.is_peer());
-        let times = peers.filter_map(|(at, peer)| Some((cell.least(at)?, peer.name.as_str())));
+        let peers = self.allocators.iter().enumerate().filter(|(_, name)| is_peer(name));
+        let times = peers.filter_map(|(at, peer)| Some((cell.least(at)?, peer.as_str())));
         let (best, whose) = times.min_by(|one, other| one.0.total_cmp(&other.0))?;
         Some((cell.least(allocator)? / best, whose))
     }
 
     /// Whether heapwright failed nowhere. (A peer that fails is a cell without a number.)
     pub(crate) fn is_sound(&self) -> bool {
-        !self.failures.keys().any(|(who, _)| who.starts_with(crate::options::OURS))
+        !self.failures.iter().any(|(who, _)| who.starts_with(OURS))
     }
 }
 
-/// What the program prints of this, under this allocator.
-fn said(asked: &Asked, allocator: &Allocator, words: &[String]) -> Result<String, String> {
-    let ended = process::run(&asked.program, words, &allocator.environment, SECONDS)?;
-    // Without its preload it would be glibc under another name.
-    let ignored = ended.stderr.lines().find(|line| line.contains("ld.so")).map(str::to_owned);
-    ignored.map_or_else(|| ended.well(SECONDS), Err)
+/// The cells that there are.
+fn list(asked: &Asked) -> Result<Vec<Cell>, String> {
+    let mut command = Command::new(&asked.program);
+    let output = command.args(["list", &asked.cells]).output();
+    let output = output.map_err(|e| format!("cannot run {}: {e}", asked.program.display()))?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stdout);
+    let cells = said.lines().filter_map(|line| {
+        let [threads, group, bytes] = line.split(' ').collect::<Vec<_>>()[..] else { return None };
+        let (threads, bytes) = (threads.parse().ok()?, bytes.parse().ok()?);
+        Some(Cell { threads, group: group.to_owned(), bytes, ns: Vec::new() })
+    });
+    Ok(cells.filter(|cell| asked.threads.0.contains(&cell.threads)).collect())
 }
 
-fn cell_of(line: &str) -> Option<Cell> {
-    let (threads, rest) = line.split_once(' ')?;
-    let (group, bytes) = rest.split_once(' ')?;
-    let (threads, bytes) = (threads.parse().ok()?, bytes.parse().ok()?);
-    Some(Cell { threads, group: group.to_owned(), bytes, ns: Vec::new() })
+fn plan(asked: &Asked, sweep: &Sweep, allocators: &[Allocator]) -> Vec<Planned> {
+    let mut plan = Vec::new();
+    for (threads, group) in sweep.groups() {
+        let ms = match threads {
+            _ if asked.quick => "0.1",
+            1 => "8",
+            _ => "20",
+        };
+        let number = threads.to_string();
+        let program = asked.program.display().to_string();
+        let command = [&program, &number, group, ms, &asked.cells].map(str::to_owned);
+        let section = threads_text(threads);
+        for one in allocators.iter().filter(|one| threads > 1 || one.name != PER_CPU) {
+            let at = (section.as_str(), group, one.name.as_str());
+            let planned = Planned::new(at, &one.environment, command.to_vec());
+            let of_rounds = if threads == 1 { asked.rounds } else { 0 };
+            plan.push(Planned { of_rounds, ..planned });
+        }
+    }
+    plan
 }
 
 /// Runs all of it.
 pub(crate) fn run(asked: &Asked) -> Result<Sweep, String> {
-    let bare = Allocator { name: String::new(), environment: Vec::new() };
-    let list = said(asked, &bare, &["list".to_owned(), asked.cells.clone()])?;
-    let mut sweep = Sweep { allocators: asked.allocators()?, ..Sweep::default() };
-    let count = sweep.allocators.len();
-    sweep.cells = list.lines().filter_map(cell_of).collect();
-    sweep.cells.retain(|cell| asked.threads.0.contains(&cell.threads));
+    let allocators = asked.allocators()?;
+    let names = allocators.iter().map(|one| one.name.clone()).collect();
+    let mut sweep = Sweep { allocators: names, cells: list(asked)?, failures: Vec::new() };
     if sweep.cells.is_empty() {
         return Err("there is no such cell".to_owned());
     }
+    let file = asked.libraries.out.join("results.tsv");
+    figures::report::write(&file, "")?;
+    let several = sweep.cells.iter().any(|cell| cell.threads > 1) && !asked.quick;
+    let rounds = asked.rounds * if several { AGAIN } else { 1 };
+    let mut runner = Runner::new(&asked.libraries.launcher, SECONDS, &file)?;
+    runner.all(&plan(asked, &sweep, &allocators), rounds)?;
+    let results = Cells::read(&file)?;
     for cell in &mut sweep.cells {
-        cell.ns = vec![Vec::new(); count];
+        let (section, metric) = (threads_text(cell.threads), cell.bytes.to_string());
+        let of = |name: &String| results.values((&section, &cell.group, name), &metric);
+        cell.ns = sweep.allocators.iter().map(of).collect();
     }
-    let groups: Vec<(u32, String)> =
-        sweep.groups().into_iter().map(|(threads, group)| (threads, group.to_owned())).collect();
-    for round in 0..asked.rounds {
-        eprintln!("round {} of {}", round + 1, asked.rounds);
-        for (threads, group) in &groups {
-            let times = if *threads == 1 || asked.quick { 1 } else { AGAIN };
-            for at in (0..times).flat_map(|again| order(round * times + again, count)) {
-                let allocator = &sweep.allocators[at];
-                if *threads == 1 && allocator.name == PER_CPU {
-                    continue;
-                }
-                let came = measure(asked, allocator, *threads, group);
-                if let Err(why) = &came {
-                    let what = format!("{group}, {threads} threads");
-                    sweep.failures.insert((allocator.name.clone(), what), why.clone());
-                }
-                for (bytes, ns) in came.unwrap_or_default() {
-                    let named = (*threads, group, bytes);
-                    let found = |cell: &&mut Cell| (cell.threads, &cell.group, cell.bytes) == named;
-                    if let Some(cell) = sweep.cells.iter_mut().find(found) {
-                        cell.ns[at].push(ns);
-                    }
-                }
-            }
+    for (section, group, name) in results.cells() {
+        let at = (section.as_str(), group.as_str(), name.as_str());
+        if results.of(at, "failed").is_some() {
+            sweep.failures.push((name.clone(), format!("{group}, {section}")));
         }
     }
     Ok(sweep)
-}
-
-/// A group under an allocator: bytes, and nanoseconds.
-fn measure(
-    asked: &Asked,
-    allocator: &Allocator,
-    threads: u32,
-    group: &str,
-) -> Result<Vec<(u64, f64)>, String> {
-    let ms = match threads {
-        _ if asked.quick => "0.1",
-        1 => "8",
-        _ => "20",
-    };
-    let words = [&threads.to_string(), group, ms, &asked.cells].map(str::to_owned);
-    warm(HELD);
-    let said = said(asked, allocator, &words)?;
-    let lines = said.lines().map(|line| {
-        let (bytes, ns) = line.split_once(' ')?;
-        Some((bytes.parse().ok()?, ns.parse().ok()?))
-    });
-    lines.collect::<Option<_>>().ok_or_else(|| format!("it says '{}'", said.trim()))
 }

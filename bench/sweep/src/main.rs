@@ -7,35 +7,31 @@
 //!     |
 //!   cells      runs, a process for each allocator, group and round -> nanoseconds by round
 //!     |
-//!   report     a table for each group, the worst cells, what is asked; JSON;   page: pictures
+//!   report     a table for each group, the worst cells, what is asked;   page: pictures
 //! ```
 //!
-//! Processes, turns, tables, verdicts and pictures are `figures`' (bench/figures).
+//! Runs, cells, tables, verdicts and pictures are `figures`' (bench/figures).
 
 mod cells;
 mod options;
 mod page;
 mod report;
 
-use std::path::Path;
 use std::process::ExitCode;
 
+use figures::report::{folder, write};
 use figures::verdict::hold;
 use options::Asked;
 
 fn run(asked: &Asked) -> Result<bool, String> {
-    let (data, pictures) = (asked.out.join("sweep.json"), asked.out.join("sweep.html"));
-    let write = |path: &Path, text: String| {
-        std::fs::write(path, text).map_err(|e| format!("cannot write {}: {e}", path.display()))
-    };
+    let (data, pictures) =
+        (asked.libraries.out.join("results.tsv"), asked.libraries.out.join("sweep.html"));
     // Before minutes of work, not after them.
-    std::fs::create_dir_all(&asked.out)
-        .map_err(|e| format!("cannot make {}: {e}", asked.out.display()))?;
+    folder(&asked.libraries.out)?;
     let sweep = cells::run(asked)?;
     let judged = report::judge(&sweep);
     print!("{}", report::text(&sweep, &judged));
-    write(&data, report::json(&sweep, asked.rounds))?;
-    write(&pictures, page::of(&sweep))?;
+    write(&pictures, &page::of(&sweep))?;
     println!("every cell: {}; pictures: {}", data.display(), pictures.display());
     Ok(if asked.quick { sweep.failures.is_empty() } else { sweep.is_sound() && hold(&judged) })
 }

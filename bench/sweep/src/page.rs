@@ -11,33 +11,29 @@ const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:980px;mar
                      padding:0 16px;color:#1b1f24;background:#fff}svg{max-width:100%;height:auto}\
                      @media(prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}}";
 
-/// What an allocator has on a panel.
-fn line(cells: &[&Cell], allocator: usize) -> Vec<Point> {
-    let point = |cell: &&Cell| {
-        let value = cell.least(allocator)?;
-        let most = cell.ns[allocator].iter().copied().fold(value, f64::max);
-        Some(Point { across: cell.bytes as f64, value, least: value, most })
-    };
-    cells.iter().filter_map(point).collect()
-}
-
 fn picture(sweep: &Sweep, threads: u32) -> Picture {
     let measured = |at: &usize| {
         sweep.cells.iter().any(|cell| cell.threads == threads && !cell.ns[*at].is_empty())
     };
     let allocators: Vec<usize> = (0..sweep.allocators.len()).filter(measured).collect();
     let name = |&at: &usize| {
-        let name = sweep.allocators[at].name.clone();
+        let name = sweep.allocators[at].clone();
         Name { ours: name.starts_with(OURS), name, note: String::new() }
+    };
+    let point = |cell: &Cell, at: usize| {
+        let value = cell.least(at)?;
+        let most = cell.ns[at].iter().copied().fold(value, f64::max);
+        Some(Point { across: cell.bytes as f64, value, least: value, most })
     };
     let panel = |group: (u32, &str)| {
         let cells = sweep.of(group);
+        let line = |&at: &usize| cells.iter().filter_map(|cell| point(cell, at)).collect();
         Panel {
             label: format!("{}, ns", group.1),
             below: "bytes",
             tick: (|count| bytes(count as u64), ""),
             powers_from: 1.0,
-            lines: allocators.iter().map(|&at| line(&cells, at)).collect(),
+            lines: allocators.iter().map(line).collect(),
         }
     };
     let groups = sweep.groups().into_iter().filter(|group| group.0 == threads);

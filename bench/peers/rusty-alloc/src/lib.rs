@@ -135,16 +135,28 @@ pub unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize {
 
 /// C++'s operators under their mangled names. Without them, each `new` would go
 /// through the C++ library's and pay a call more than under other peers.
-macro_rules! operators {
-    ($($(#[$text:meta])* $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? = $body:expr;)*) => { $(
+macro_rules! new {
+    ($($(#[$text:meta])* $name:ident($size:ident $(, $argument:ident)*) = $body:expr;)*) => { $(
+        $(#[$text])*
+        #[unsafe(no_mangle)]
+        #[allow(non_snake_case, reason = "the names are C++'s")]
+        pub extern "C" fn $name($size: usize $(, $argument: usize)*) -> *mut c_void {
+            $body
+        }
+    )* };
+}
+
+macro_rules! delete {
+    ($($(#[$text:meta])* $name:ident($($argument:ident),*);)*) => { $(
         $(#[$text])*
         ///
         /// # Safety
         /// The C++ operator's contract.
         #[unsafe(no_mangle)]
         #[allow(non_snake_case, reason = "the names are C++'s")]
-        pub unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
-            $body
+        pub unsafe extern "C" fn $name(block: *mut c_void $(, $argument: usize)*) {
+            // SAFETY: the caller keeps delete's contract.
+            unsafe { alloc::free_inline(block.cast()) }
         }
     )* };
 }
@@ -161,79 +173,44 @@ fn new_aligned(size: usize, alignment: usize) -> *mut c_void {
     block.cast()
 }
 
-#[inline(always)]
-unsafe fn delete(block: *mut c_void) {
-    // SAFETY: the caller keeps delete's contract.
-    unsafe { alloc::free_inline(block.cast()) }
+new! {
+    /// `operator new(size_t)`
+    _Znwm(size) = new(size);
+    /// `operator new[](size_t)`
+    _Znam(size) = new(size);
+    /// `operator new(size_t, nothrow)`
+    _ZnwmRKSt9nothrow_t(size, _tag) = malloc(size);
+    /// `operator new[](size_t, nothrow)`
+    _ZnamRKSt9nothrow_t(size, _tag) = malloc(size);
+    /// `operator new(size_t, align_val_t)`
+    _ZnwmSt11align_val_t(size, align) = new_aligned(size, align);
+    /// `operator new[](size_t, align_val_t)`
+    _ZnamSt11align_val_t(size, align) = new_aligned(size, align);
+    /// `operator new(size_t, align_val_t, nothrow)`
+    _ZnwmSt11align_val_tRKSt9nothrow_t(size, align, _tag) = memalign(align, size);
+    /// `operator new[](size_t, align_val_t, nothrow)`
+    _ZnamSt11align_val_tRKSt9nothrow_t(size, align, _tag) = memalign(align, size);
 }
 
-operators! {
-    /// `operator new(size_t)`
-    _Znwm(size: usize) -> *mut c_void = new(size);
-    /// `operator new[](size_t)`
-    _Znam(size: usize) -> *mut c_void = new(size);
-    /// `operator new(size_t, nothrow)`
-    _ZnwmRKSt9nothrow_t(size: usize, _tag: usize) -> *mut c_void = malloc(size);
-    /// `operator new[](size_t, nothrow)`
-    _ZnamRKSt9nothrow_t(size: usize, _tag: usize) -> *mut c_void = malloc(size);
-    /// `operator new(size_t, align_val_t)`
-    _ZnwmSt11align_val_t(size: usize, align: usize) -> *mut c_void = new_aligned(size, align);
-    /// `operator new[](size_t, align_val_t)`
-    _ZnamSt11align_val_t(size: usize, align: usize) -> *mut c_void = new_aligned(size, align);
-    /// `operator new(size_t, align_val_t, nothrow)`
-    _ZnwmSt11align_val_tRKSt9nothrow_t(size: usize, align: usize, _tag: usize) -> *mut c_void
-        = memalign(align, size);
-    /// `operator new[](size_t, align_val_t, nothrow)`
-    _ZnamSt11align_val_tRKSt9nothrow_t(size: usize, align: usize, _tag: usize) -> *mut c_void
-        = memalign(align, size);
+delete! {
     /// `operator delete(void *)`
-    _ZdlPv(block: *mut c_void) = {
-        // SAFETY: the caller keeps delete's contract.
-        unsafe { delete(block) }
-    };
+    _ZdlPv();
     /// `operator delete[](void *)`
-    _ZdaPv(block: *mut c_void) = {
-        // SAFETY: the caller keeps delete's contract.
-        unsafe { delete(block) }
-    };
+    _ZdaPv();
     /// `operator delete(void *, size_t)`
-    _ZdlPvm(block: *mut c_void, _size: usize) = {
-        // SAFETY: the caller keeps delete's contract.
-        unsafe { delete(block) }
-    };
+    _ZdlPvm(_size);
     /// `operator delete[](void *, size_t)`
-    _ZdaPvm(block: *mut c_void, _size: usize) = {
-        // SAFETY: the caller keeps delete's contract.
-        unsafe { delete(block) }
-    };
+    _ZdaPvm(_size);
     /// `operator delete(void *, align_val_t)`
-    _ZdlPvSt11align_val_t(block: *mut c_void, _align: usize) = {
-        // SAFETY: the caller keeps delete's contract.
-        unsafe { delete(block) }
-    };
+    _ZdlPvSt11align_val_t(_align);
     /// `operator delete[](void *, align_val_t)`
-    _ZdaPvSt11align_val_t(block: *mut c_void, _align: usize) = {
-        // SAFETY: the caller keeps delete's contract.
-        unsafe { delete(block) }
-    };
+    _ZdaPvSt11align_val_t(_align);
     /// `operator delete(void *, size_t, align_val_t)`
-    _ZdlPvmSt11align_val_t(block: *mut c_void, _size: usize, _align: usize) = {
-        // SAFETY: the caller keeps delete's contract.
-        unsafe { delete(block) }
-    };
+    _ZdlPvmSt11align_val_t(_size, _align);
     /// `operator delete[](void *, size_t, align_val_t)`
-    _ZdaPvmSt11align_val_t(block: *mut c_void, _size: usize, _align: usize) = {
-        // SAFETY: the caller keeps delete's contract.
-        unsafe { delete(block) }
-    };
+    _ZdaPvmSt11align_val_t(_size, _align);
     /// `operator delete(void *, nothrow)`
-    _ZdlPvRKSt9nothrow_t(block: *mut c_void, _tag: usize) = {
-        // SAFETY: the caller keeps delete's contract.
-        unsafe { delete(block) }
-    };
+    _ZdlPvRKSt9nothrow_t(_tag);
     /// `operator delete[](void *, nothrow)`
-    _ZdaPvRKSt9nothrow_t(block: *mut c_void, _tag: usize) = {
-        // SAFETY: the caller keeps delete's contract.
-        unsafe { delete(block) }
-    };
+    _ZdaPvRKSt9nothrow_t(_tag);
 }

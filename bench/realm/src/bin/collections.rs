@@ -27,6 +27,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use figures::machine::machine;
+use figures::random::Random;
 use figures::statistics::median;
 use figures::text::table;
 use heapwright::Rootable;
@@ -37,17 +38,6 @@ const BATCH: usize = 500;
 
 /// What is kept: larger than a word, as objects are.
 type Object = [u64; 4];
-
-/// Always the next number.
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 31).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed ^ mixed >> 29
-    }
-}
 
 /// How many keys or values, and what came of it: operations and a sum.
 type Load = fn(usize) -> (usize, u64);
@@ -89,7 +79,7 @@ const PAIRS: [Pair; 6] = [
 fn map_realm(size: usize) -> (usize, u64) {
     let mut realm =
         Realm::<Rootable!['gc => Map<'gc, u64, Gc<'gc, Object>>]>::new(|mc| Map::new(mc));
-    let (mut keys, mut sum) = (Numbers(1), 0_u64);
+    let (mut keys, mut sum) = (Random::new(1), 0_u64);
     let rounds = 200_000 / size;
     for _ in 0..rounds {
         let mut left = size;
@@ -100,13 +90,13 @@ fn map_realm(size: usize) -> (usize, u64) {
                 let map = *root.as_ref();
                 let mut sum = 0_u64;
                 for _ in 0..batch {
-                    let key = keys.next() % (2 * size as u64);
+                    let key = keys.bits() % (2 * size as u64);
                     map.insert(mc, key, mc.alloc([key; 4]));
                     for _ in 0..4 {
-                        let asked = keys.next() % (2 * size as u64);
+                        let asked = keys.bits() % (2 * size as u64);
                         sum = sum.wrapping_add(map.get(&asked).map_or(1, |object| object[3]));
                     }
-                    map.remove(mc, &(keys.next() % (2 * size as u64)));
+                    map.remove(mc, &(keys.bits() % (2 * size as u64)));
                 }
                 sum
             }));
@@ -117,17 +107,17 @@ fn map_realm(size: usize) -> (usize, u64) {
 
 fn map_std<S: BuildHasher + Default>(size: usize) -> (usize, u64) {
     let mut map: HashMap<u64, Rc<Object>, S> = HashMap::default();
-    let (mut keys, mut sum) = (Numbers(1), 0_u64);
+    let (mut keys, mut sum) = (Random::new(1), 0_u64);
     let rounds = 200_000 / size;
     for _ in 0..rounds * size {
-        let key = keys.next() % (2 * size as u64);
+        let key = keys.bits() % (2 * size as u64);
         map.insert(key, Rc::new([key; 4]));
         for _ in 0..4 {
-            let asked = keys.next() % (2 * size as u64);
+            let asked = keys.bits() % (2 * size as u64);
             // What a program has of it is a handle of its own, as it has a `Gc`.
             sum = sum.wrapping_add(map.get(&asked).cloned().map_or(1, |object| object[3]));
         }
-        map.remove(&(keys.next() % (2 * size as u64)));
+        map.remove(&(keys.bits() % (2 * size as u64)));
     }
     (rounds * size * 6, sum)
 }
@@ -139,11 +129,11 @@ fn word(n: u64, into: &mut String) {
 
 fn words_realm(size: usize) -> (usize, u64) {
     let mut realm = Realm::<Rootable!['gc => Map<'gc, Str<'gc>, u64>]>::new(|mc| Map::new(mc));
-    let (mut numbers, mut text, count) = (Numbers(2), String::new(), 10 * size);
+    let (mut numbers, mut text, count) = (Random::new(2), String::new(), 10 * size);
     for _ in 0..count / BATCH {
         realm.mutate(|mc, root| {
             for _ in 0..BATCH {
-                word(numbers.next() % size as u64, &mut text);
+                word(numbers.bits() % size as u64, &mut text);
                 let before = root.get(text.as_str()).unwrap_or(0);
                 root.insert(mc, mc.alloc_str(&text), before + 1);
             }
@@ -155,9 +145,9 @@ fn words_realm(size: usize) -> (usize, u64) {
 
 fn words_std<S: BuildHasher + Default>(size: usize) -> (usize, u64) {
     let mut map: HashMap<Rc<str>, u64, S> = HashMap::default();
-    let (mut numbers, mut text, count) = (Numbers(2), String::new(), 10 * size);
+    let (mut numbers, mut text, count) = (Random::new(2), String::new(), 10 * size);
     for _ in 0..count / BATCH * BATCH {
-        word(numbers.next() % size as u64, &mut text);
+        word(numbers.bits() % size as u64, &mut text);
         let before = map.get(text.as_str()).copied().unwrap_or(0);
         map.insert(Rc::from(text.as_str()), before + 1);
     }
@@ -168,13 +158,13 @@ fn words_std<S: BuildHasher + Default>(size: usize) -> (usize, u64) {
 fn deque_realm(size: usize) -> (usize, u64) {
     let mut realm =
         Realm::<Rootable!['gc => Deque<'gc, Gc<'gc, Object>>]>::new(|mc| Deque::new(mc));
-    let (mut numbers, mut sum) = (Numbers(3), 0_u64);
+    let (mut numbers, mut sum) = (Random::new(3), 0_u64);
     for _ in 0..size / BATCH {
         sum = sum.wrapping_add(realm.mutate(|mc, root| {
             let queue = *root.as_ref();
             let mut sum = 0_u64;
             for _ in 0..BATCH {
-                queue.push_back(mc, mc.alloc([numbers.next(); 4]));
+                queue.push_back(mc, mc.alloc([numbers.bits(); 4]));
                 if queue.len() > 1000 {
                     sum = sum.wrapping_add(queue.pop_front(mc).map_or(0, |object| object[1]));
                 }
@@ -187,9 +177,9 @@ fn deque_realm(size: usize) -> (usize, u64) {
 
 fn deque_std(size: usize) -> (usize, u64) {
     let mut queue: VecDeque<Rc<Object>> = VecDeque::new();
-    let (mut numbers, mut sum) = (Numbers(3), 0_u64);
+    let (mut numbers, mut sum) = (Random::new(3), 0_u64);
     for _ in 0..size / BATCH * BATCH {
-        queue.push_back(Rc::new([numbers.next(); 4]));
+        queue.push_back(Rc::new([numbers.bits(); 4]));
         if queue.len() > 1000 {
             sum = sum.wrapping_add(queue.pop_front().map_or(0, |object| object[1]));
         }
@@ -200,10 +190,10 @@ fn deque_std(size: usize) -> (usize, u64) {
 fn vector_realm(size: usize) -> (usize, u64) {
     let mut realm =
         Realm::<Rootable!['gc => Vector<'gc, Gc<'gc, Object>>]>::new(|mc| Vector::new(mc));
-    let (mut numbers, mut sum) = (Numbers(4), 0_u64);
+    let (mut numbers, mut sum) = (Random::new(4), 0_u64);
     for _ in 0..size / BATCH {
         realm.mutate(|mc, root| {
-            (0..BATCH).for_each(|_| root.push(mc, mc.alloc([numbers.next(); 4])))
+            (0..BATCH).for_each(|_| root.push(mc, mc.alloc([numbers.bits(); 4])))
         });
     }
     for _ in 0..5 {
@@ -221,8 +211,8 @@ fn vector_realm(size: usize) -> (usize, u64) {
 
 fn vector_std(size: usize) -> (usize, u64) {
     let mut all: Vec<Rc<Object>> = Vec::new();
-    let (mut numbers, mut sum) = (Numbers(4), 0_u64);
-    (0..size / BATCH * BATCH).for_each(|_| all.push(Rc::new([numbers.next(); 4])));
+    let (mut numbers, mut sum) = (Random::new(4), 0_u64);
+    (0..size / BATCH * BATCH).for_each(|_| all.push(Rc::new([numbers.bits(); 4])));
     for _ in 0..5 {
         sum = all.iter().cloned().fold(sum, |sum, object| sum.wrapping_add(object[2]));
     }
@@ -236,12 +226,12 @@ fn strings_realm(size: usize) -> (usize, u64) {
     type Root<'gc> = (StrBuilder<'gc>, Deque<'gc, Str<'gc>>);
     let mut realm =
         Realm::<Rootable!['gc => Root<'gc>]>::new(|mc| (StrBuilder::new(mc), Deque::new(mc)));
-    let (mut numbers, mut sum) = (Numbers(5), 0_u64);
+    let (mut numbers, mut sum) = (Random::new(5), 0_u64);
     for _ in 0..size {
         sum = sum.wrapping_add(realm.mutate(|mc, root| {
             let (line, lines) = *root.as_ref();
             for _ in 0..50 {
-                line.push_str(mc, PIECES[numbers.next() as usize % PIECES.len()]);
+                line.push_str(mc, PIECES[numbers.bits() as usize % PIECES.len()]);
             }
             lines.push_back(mc, line.finish(mc));
             let old = if lines.len() > 1000 { lines.pop_front(mc) } else { None };
@@ -253,10 +243,10 @@ fn strings_realm(size: usize) -> (usize, u64) {
 
 fn strings_std(size: usize) -> (usize, u64) {
     let (mut line, mut lines) = (String::new(), VecDeque::<Rc<str>>::new());
-    let (mut numbers, mut sum) = (Numbers(5), 0_u64);
+    let (mut numbers, mut sum) = (Random::new(5), 0_u64);
     for _ in 0..size {
         for _ in 0..50 {
-            line.push_str(PIECES[numbers.next() as usize % PIECES.len()]);
+            line.push_str(PIECES[numbers.bits() as usize % PIECES.len()]);
         }
         lines.push_back(Rc::from(std::mem::take(&mut line)));
         let old = if lines.len() > 1000 { lines.pop_front() } else { None };

@@ -11,13 +11,16 @@
 
 /// Different errors, and blocks that nothing leads to.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Reported {
-    pub(crate) errors: f64,
-    pub(crate) lost_blocks: f64,
+pub struct Reported {
+    /// Different errors.
+    pub errors: f64,
+    /// Blocks that nothing leads to.
+    pub lost_blocks: f64,
 }
 
 impl Reported {
-    pub(crate) fn of(stderr: &str) -> Option<Self> {
+    /// Of what a program said on stderr; nothing if no checker spoke.
+    pub fn of(stderr: &str) -> Option<Self> {
         let total = |before: &str, between: &str| -> Option<f64> {
             let numbers: Vec<f64> =
                 stderr.lines().filter_map(|line| second(line, before, between)).collect();

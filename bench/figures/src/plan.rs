@@ -1,0 +1,93 @@
+//! The plan: one line a run, its fields separated by tabs:
+//!
+//! ```text
+//! SECTION  ROW  COLUMN  OF_ROUNDS  STDIN  [NAME=VALUE...]  COMMAND  [ARGUMENT...]
+//! ```
+//!
+//! Lines of the same section and row are compared with each other and must print the same; the
+//! column says who runs. OF_ROUNDS is in how many of the rounds a line takes part, 0 for all (a
+//! slow peer runs once). STDIN is a file, or `-`. A script writes a plan; a bench may also make one
+//! itself.
+
+use std::path::{Path, PathBuf};
+
+use crate::cells::Cell;
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// Where its numbers belong.
+    pub cell: Cell,
+    /// In how many of the rounds it takes part; 0: in all.
+    pub of_rounds: usize,
+    /// What it reads.
+    pub stdin: Option<PathBuf>,
+    /// `NAME=VALUE`, as a shell exports them.
+    pub environment: Vec<String>,
+    /// The program's path, and its words.
+    pub command: Vec<String>,
+}
+
+impl Planned {
+    /// A run in every round, which reads nothing.
+    pub fn new(
+        (section, row, column): (&str, &str, &str),
+        environment: &[String],
+        command: Vec<String>,
+    ) -> Self {
+        let cell = (section.to_owned(), row.to_owned(), column.to_owned());
+        Self { cell, of_rounds: 0, stdin: None, environment: environment.to_vec(), command }
+    }
+
+    fn parse(line: &str) -> Option<Self> {
+        let mut words = line.split('\t').map(str::to_owned);
+        let cell = (words.next()?, words.next()?, words.next()?);
+        let of_rounds = words.next()?.parse().ok()?;
+        let stdin = words.next().filter(|path| path != "-").map(PathBuf::from);
+        let mut command_began = false;
+        let (environment, command): (Vec<_>, Vec<_>) = words.partition(|word| {
+            command_began |= !is_setting(word);
+            !command_began
+        });
+        (!command.is_empty()).then_some(Self { cell, of_rounds, stdin, environment, command })
+    }
+
+    /// Whether it is part of a round; rounds count from 1.
+    pub fn takes_part(&self, round: usize) -> bool {
+        self.of_rounds == 0 || round <= self.of_rounds
+    }
+
+    /// Whether two runs are compared with each other.
+    pub fn same_row(&self, other: &Self) -> bool {
+        (&self.cell.0, &self.cell.1) == (&other.cell.0, &other.cell.1)
+    }
+}
+
+fn is_setting(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_uppercase() || b == b'_')
+    })
+}
+
+/// The lines of a file.
+pub fn read(file: &Path) -> Result<Vec<Planned>, String> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|e| format!("cannot read {}: {e}", file.display()))?;
+    text.lines().map(|line| Planned::parse(line).ok_or_else(|| format!("no run: {line}"))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_stand_before_the_command() {
+        let line = "pr\t5000\tours\t0\t-\tLD_PRELOAD=/a b.so\tX=\t/bin/echo\tA=b\tc d";
+        let planned = Planned::parse(line).unwrap();
+        assert_eq!(planned.environment, ["LD_PRELOAD=/a b.so", "X="]);
+        assert_eq!(planned.command, ["/bin/echo", "A=b", "c d"]);
+        assert_eq!((planned.stdin, planned.of_rounds), (None, 0));
+        assert!(Planned::parse("pr\t5000\tours\t0\t-\tX=1").is_none());
+        assert!(Planned::parse("pr\t5000\tours\tmany\t-\t/bin/true").is_none());
+    }
+}
