@@ -24,7 +24,7 @@ pub fn walk(objects: &[NonNull<Object>]) {
             for object in objects {
                 // SAFETY: a live object that nothing else looks at now.
                 let value = unsafe { object.cast::<u64>().read_volatile() };
-                // SAFETY: as above.
+                // SAFETY: a live object that nothing else looks at now.
                 unsafe { object.cast::<u64>().write_volatile(value + 1) };
             }
         }

@@ -156,7 +156,7 @@ impl<T> Maker<T> for SharedRaw<'_, T> {
 
     #[inline(always)]
     fn end(&mut self, handle: Self::Handle) {
-        // SAFETY: as in `Raw`.
+        // SAFETY: the handle came from `create`, and is ended once.
         unsafe { self.0.destroy(handle) };
     }
 }

@@ -78,7 +78,7 @@ impl<'gc, T> Weak<'gc, T> {
     }
 }
 
-// SAFETY: with `'static` for its realm nobody ever has one: see `send`.
+// SAFETY: no mutation has the brand `'static`, so no value of this type exists outside of a heap.
 unsafe impl<T: Send> Send for Weak<'static, T> {}
 
 impl<T> Clone for Weak<'_, T> {
@@ -140,7 +140,7 @@ impl<'gc, K, V> Ephemeron<'gc, K, V> {
     }
 }
 
-// SAFETY: as of a `Weak`.
+// SAFETY: no mutation has the brand `'static`, so no value of this type exists outside of a heap.
 unsafe impl<K: Send, V: Send> Send for Ephemeron<'static, K, V> {}
 
 impl<K, V> Clone for Ephemeron<'_, K, V> {
