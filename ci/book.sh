@@ -22,7 +22,7 @@
 #                              sizes. A program that omits a duty is caught as the page says
 #
 # A page names a command's output as it is; what may differ from run to run is listed in ci/book.py, and nothing else may.
-# Building also finds links that lead nowhere (ci/book-pages.py). mdBook is built once, which takes a minute: with
+# Building also finds links that lead nowhere (docs/book/preprocess.py). mdBook is built once, which takes a minute: with
 # MDBOOK_VERSION on PATH nothing is installed.
 #
 # Environment:
@@ -79,7 +79,7 @@ PYTHON
     # From an installed tree, as a reader of the page has it: headers, library, and pkg-config's
     # file.
     command_or_package pkg-config pkgconf
-    HEAPWRIGHT_LIBRARY_DIR=$library sh ci/install.sh "$SCRATCH/usr" >"$SCRATCH/installed" 2>&1 || { cat "$SCRATCH/installed" >&2; die "it does not install"; }
+    HEAPWRIGHT_LIBRARY_DIR=$library sh packaging/install.sh "$SCRATCH/usr" >"$SCRATCH/installed" 2>&1 || { cat "$SCRATCH/installed" >&2; die "it does not install"; }
     read -ra LINKED < <(PKG_CONFIG_PATH=$SCRATCH/usr/lib/pkgconfig pkg-config --cflags --libs heapwright)
     LINKED+=(-Wl,-rpath,"$SCRATCH/usr/lib" -pthread)
     cc "${STRICT[@]}" $toy -o "$SCRATCH/toy" "${LINKED[@]}"
@@ -184,8 +184,8 @@ export HEAPWRIGHT_COMMAND
 mkdir "$SCRATCH/built"
 cp "$HEAPWRIGHT_SO" "$HEAPWRIGHT_HARDENED_SO" "$HEAPWRIGHT_CHECK_SO" "$(dirname "$HEAPWRIGHT_SO")/libheapwright.a" "$SCRATCH/built/"
 cp "$(dirname "$HEAPWRIGHT_COMMAND")"/{heapwright,cargo-heapwright} "$SCRATCH/built/"
-HEAPWRIGHT_LIBRARY_DIR=$SCRATCH/built sh ci/install.sh "$SCRATCH/prefix" >/dev/null
-HEAPWRIGHT_COMMAND_DIR=$SCRATCH/built sh ci/install-command.sh "$SCRATCH/prefix"
+HEAPWRIGHT_LIBRARY_DIR=$SCRATCH/built sh packaging/install.sh "$SCRATCH/prefix" >/dev/null
+HEAPWRIGHT_COMMAND_DIR=$SCRATCH/built sh packaging/install-command.sh "$SCRATCH/prefix"
 mkdir "$SCRATCH/pages"
 python3 ci/book.py "$SCRATCH/prefix" "$SCRATCH/pages" "$@"
 [ $# -eq 0 ] || exit 0
@@ -202,7 +202,7 @@ rm -rf "$site"
 "$mdbook" build docs/book --dest-dir "$site" >"$SCRATCH/said" 2>&1 || { cat "$SCRATCH/said"; die "the book is not built"; }
 # (A warning is a page that mdBook did not understand.)
 if grep -E 'WARN|ERROR' "$SCRATCH/said"; then die "mdBook complains"; fi
-python3 ci/book-pages.py links "$site"
+python3 docs/book/preprocess.py links "$site"
 # Nothing is fetched when a page is read: fonts, styles, scripts and pictures are the site's own.
 if grep -rnoE --include=*.html '(src|href)="(https?:)?//[^"]*\.(js|css|woff2?|png|svg)[^"]*"|<(script|img|iframe)[^>]* src="(https?:)?//[^"]*"' "$site" |
     grep -v '<a '; then

@@ -37,7 +37,7 @@ archive=$work/redis-$VERSION.tar.gz
 [ -e "$archive" ] || curl -sfL -o "$archive.part" "$SOURCE" && [ ! -e "$archive.part" ] || mv "$archive.part" "$archive"
 echo "$SHA256  $archive" | sha256sum --check --quiet || die "$SOURCE is not the file it was: remove $archive and look at it"
 
-HEAPWRIGHT_LIBRARY_DIR=$(dirname "$HEAPWRIGHT_SO") sh ci/install.sh "$work/prefix" >/dev/null
+HEAPWRIGHT_LIBRARY_DIR=$(dirname "$HEAPWRIGHT_SO") sh packaging/install.sh "$work/prefix" >/dev/null
 # Programs find the library that was just installed.
 export PKG_CONFIG_PATH=$work/prefix/lib/pkgconfig LD_LIBRARY_PATH=$work/prefix/lib
 build() { # WHICH

@@ -14,7 +14,7 @@
 #                                 the loads that allocate much, and at most 1.5 of its peak memory
 #                                 on those that hold large buffers. docs/platforms.md says which
 #                                 figures an allocator can reach
-#   ci/musl.sh apk                the .apk of ci/package.sh in a root with only musl. Verifies what
+#   ci/musl.sh apk                the .apk of packaging/package.sh in a root with only musl. Verifies what
 #                                 apk-tools demands: each part's checksum (of the files, and each
 #                                 file's own), and permissions as octal numbers. In the root the
 #                                 command runs and checks a program, the libraries preload by their
@@ -179,7 +179,7 @@ apk_package() {
     musl_targets
     APK=${APK:-$(type -P apk || true)}
 
-    # In a third of the time that what is shipped takes (which is ci/package.sh's, without HEAPWRIGHT_BUILT), and the command, whose files
+    # In a third of the time that what is shipped takes (which is packaging/package.sh's, without HEAPWRIGHT_BUILT), and the command, whose files
     # and not whose speed are looked at, in a sixth.
     musl_libraries $MUSL musl-gcc heapwright-malloc heapwright-hardened heapwright-check
     RUSTFLAGS="-C link-self-contained=no" cargo build --quiet --release --locked -p heapwright-launcher --target $MUSL \
@@ -192,8 +192,8 @@ apk_package() {
     cp "$MUSL_LIBRARIES"/libheapwright{.so,.a,_hardened.so,_check.so} "$CARGO_TARGET_DIR/musl-shared/$MUSL/debug"/{heapwright,cargo-heapwright} \
         "$HEAPWRIGHT_BUILT/"
     export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)} CARGO_BUILD_TARGET=$MUSL
-    ci/package.sh "$SCRATCH/out" apk >"$SCRATCH/said" 2>&1 || { cat "$SCRATCH/said"; die "the package is not made"; }
-    (umask 077 && TZ=Asia/Tokyo ci/package.sh "$SCRATCH/again" apk >/dev/null 2>&1)
+    packaging/package.sh "$SCRATCH/out" apk >"$SCRATCH/said" 2>&1 || { cat "$SCRATCH/said"; die "the package is not made"; }
+    (umask 077 && TZ=Asia/Tokyo packaging/package.sh "$SCRATCH/again" apk >/dev/null 2>&1)
     package=$(echo "$SCRATCH"/out/heapwright[-_][0-9]*.apk)
     for file in "$SCRATCH"/out/*.apk; do
         cmp "$file" "$SCRATCH/again/${file##*/}" || die "a second package differs"

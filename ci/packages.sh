@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The packages of ci/package.sh, as they arrive: equal when made twice, installed in roots of their own, used, and removed.
+# The packages of packaging/package.sh, as they arrive: equal when made twice, installed in roots of their own, used, and removed.
 #
 #   ci/packages.sh
 #
@@ -11,7 +11,7 @@
 # - The image (packaging/image.sh): at most 5 MB as a layer packed by zstd, and it runs by chroot.
 #
 # What is built is what .ci/run has built, for the packages' files, not their speed, are looked at here; or what is in HEAPWRIGHT_BUILT,
-# such as ci/package.sh builds.
+# such as packaging/package.sh builds.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -32,10 +32,10 @@ machine=$(uname -m)
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 
 out=$SCRATCH/out
-ci/package.sh "$out" >"$SCRATCH/said" || { cat "$SCRATCH/said"; die "the packages are not made"; }
+packaging/package.sh "$out" >"$SCRATCH/said" || { cat "$SCRATCH/said"; die "the packages are not made"; }
 # Another time, user's mask, time zone and folder.
 sleep 1
-(umask 077 && TZ=Asia/Tokyo ci/package.sh "$SCRATCH/again" deb rpm archlinux >/dev/null)
+(umask 077 && TZ=Asia/Tokyo packaging/package.sh "$SCRATCH/again" deb rpm archlinux >/dev/null)
 for file in "$SCRATCH"/again/*{.deb,.rpm,.zst}; do
     cmp "$file" "$out/$(basename "$file")" || die "a second package differs"
 done

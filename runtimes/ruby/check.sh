@@ -2,13 +2,13 @@
 # Ruby on the collected heap (runtimes/ruby): Debian's source of 3.4.5 is fetched and configured, and the collector compiles against it without
 # a warning; against 4.0.1, too, where RUBY40_SOURCE names a folder of its source.
 #
-#   ci/ruby.sh                           that
-#   ci/ruby.sh suite                     builds Ruby; its bootstrap tests, its specifications and the core of its suite pass; some under GC.stress, some verified
-#   ci/ruby.sh bench [ROUNDS] [NAME...]  builds Ruby; the benchmarks beside Ruby's own collector (compare.py, and its options), as a table
-#   ci/ruby.sh pause [MIB SECONDS ROWS]  builds Ruby; the longest pause of a large heap (bench/pause.rb), under both collectors
-#   ci/ruby.sh compact                   builds Ruby; what GC.compact gives back (bench/compact.rb), under both collectors
-#   ci/ruby.sh picture OUT.svg           builds Ruby; draws memory and times of a load of requests under the collectors (matplotlib)
-#   ci/ruby.sh life [SECONDS]            builds Ruby; a server with threads, sockets and forked workers under load: its memory stays as it is
+#   runtimes/ruby/check.sh                           that
+#   runtimes/ruby/check.sh suite                     builds Ruby; its bootstrap tests, its specifications and the core of its suite pass; some under GC.stress, some verified
+#   runtimes/ruby/check.sh bench [ROUNDS] [NAME...]  builds Ruby; the benchmarks beside Ruby's own collector (compare.py, and its options), as a table
+#   runtimes/ruby/check.sh pause [MIB SECONDS ROWS]  builds Ruby; the longest pause of a large heap (bench/pause.rb), under both collectors
+#   runtimes/ruby/check.sh compact                   builds Ruby; what GC.compact gives back (bench/compact.rb), under both collectors
+#   runtimes/ruby/check.sh picture OUT.svg           builds Ruby; draws memory and times of a load of requests under the collectors (matplotlib)
+#   runtimes/ruby/check.sh life [SECONDS]            builds Ruby; a server with threads, sockets and forked workers under load: its memory stays as it is
 #
 # With RUBY40_SOURCE (a release, or a checkout after ./autogen.sh), all parts build and run 4.0.1 instead. Debian has no source of it.
 #
@@ -18,7 +18,7 @@
 # OPTCARROT is a folder of github.com/mame/optcarrot, for bench. RUBY_BUILD is where Ruby is built, which takes a quarter of an hour: kept
 # from run to run. Nothing of Ruby's is kept in this repository. Where its source cannot be had, this says so and is content.
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../../ci/common.sh"
 
 preload_library
 command_or_package gcc gcc
@@ -129,7 +129,7 @@ pause | compact)
     done
     ;;
 picture)
-    [ $# -eq 2 ] || die "where is the picture to go? ci/ruby.sh picture OUT.svg"
+    [ $# -eq 2 ] || die "where is the picture to go? runtimes/ruby/check.sh picture OUT.svg"
     folder=$CARGO_TARGET_DIR/ruby/matplotlib
     [ -x "$folder/bin/python" ] || { python3 -m venv "$folder" && "$folder/bin/pip" install --quiet --disable-pip-version-check matplotlib; } ||
         die "no Python environment for matplotlib"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the C library for programs to link with or to preload:
 #
-#   ci/install.sh PREFIX
+#   packaging/install.sh PREFIX
 #
 #   PREFIX/lib/libheapwright.so        for -lheapwright and LD_PRELOAD
 #   PREFIX/lib/libheapwright-hardened.so   for LD_PRELOAD and /etc/ld.so.preload: mode=hardened, and the C
@@ -20,7 +20,7 @@
 set -eu
 
 if [ $# -ne 1 ] || [ "${1#/}" = "$1" ]; then
-    echo "usage: ci/install.sh PREFIX (an absolute path, such as /usr/local)" >&2
+    echo "usage: packaging/install.sh PREFIX (an absolute path, such as /usr/local)" >&2
     exit 2
 fi
 prefix=${1%/}
@@ -77,7 +77,7 @@ for kind in hardened check; do
     if [ -f "$library" ]; then
         install_library "$library" "libheapwright-$kind.so"
     else
-        echo "ci/install.sh: $library is not there; libheapwright-$kind.so is not installed" >&2
+        echo "packaging/install.sh: $library is not there; libheapwright-$kind.so is not installed" >&2
     fi
 done
 install -m 644 "$work/libheapwright.a" "$root/$libdir/libheapwright.a"
@@ -88,6 +88,6 @@ if command -v python3 >/dev/null; then
     python3 packaging/man3.py "$version" "$(date -u -d "@${SOURCE_DATE_EPOCH:-$(date +%s)}" +%Y-%m-%d)" "$root/share/man/man3" \
         include/heapwright.h include/heapwright_gc.h
 else
-    echo "ci/install.sh: there is no python3; manual pages are not installed" >&2
+    echo "packaging/install.sh: there is no python3; manual pages are not installed" >&2
 fi
 echo "installed heapwright $version in $root"

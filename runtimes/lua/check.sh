@@ -3,14 +3,14 @@
 # heapwright's; the port's test passes in every way to collect; so does Lua's own suite, all of it, on both; and
 # the benchmarks print the same.
 #
-#   ci/lua.sh                              that
-#   ci/lua.sh bench [ROUNDS] [NAME...]     and the benchmarks' times at equal peak memory (compare.py), as a table
-#   LUA_TESTS=FOLDER ci/lua.sh             with a suite that is there: testes of github.com/lua/lua, tag v5.4.4, or
+#   runtimes/lua/check.sh                              that
+#   runtimes/lua/check.sh bench [ROUNDS] [NAME...]     and the benchmarks' times at equal peak memory (compare.py), as a table
+#   LUA_TESTS=FOLDER runtimes/lua/check.sh             with a suite that is there: testes of github.com/lua/lua, tag v5.4.4, or
 #                                          lua-5.4.4-tests of lua.org, which is what is fetched otherwise
 #
 # Nothing of Lua's is kept in this repository. Where its source cannot be had, this says so and is content.
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../../ci/common.sh"
 
 preload_library
 command_or_package gcc gcc

@@ -1,5 +1,5 @@
-// gc-fuzz: any bytes as calls of the collected heap's C interface, under AddressSanitizer and
-// libFuzzer (ci/gc-fuzz.sh), against a shadow of what is reachable.
+// any bytes as calls of the collected heap's C interface, under AddressSanitizer and
+// libFuzzer (ci/fuzz.sh gc), against a shadow of what is reachable.
 //
 //   heap's object    | number | count | weaks | reference | reference | ... | weak reference | ...
 //   shadow           by number: address, references (numbers), whether freed, registrations for

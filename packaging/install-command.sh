@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the built command, its manual pages and its completions, for packages:
 #
-#   ci/install-command.sh PREFIX
+#   packaging/install-command.sh PREFIX
 #
 #   PREFIX/bin/heapwright, PREFIX/bin/cargo-heapwright
 #   PREFIX/share/man/man1/heapwright.1, and a page for each subcommand
@@ -12,14 +12,14 @@
 set -eu
 
 if [ $# -ne 1 ] || [ "${1#/}" = "$1" ]; then
-    echo "usage: ci/install-command.sh PREFIX (an absolute path, such as /usr/local)" >&2
+    echo "usage: packaging/install-command.sh PREFIX (an absolute path, such as /usr/local)" >&2
     exit 2
 fi
 root=${DESTDIR:-}${1%/}
 cd "$(dirname "$0")/.."
 built=${HEAPWRIGHT_COMMAND_DIR:-${CARGO_TARGET_DIR:-target}/release}
 if [ ! -x "$built/heapwright" ]; then
-    echo "ci/install-command.sh: $built/heapwright is not there; cargo build --release -p heapwright-cli builds it" >&2
+    echo "packaging/install-command.sh: $built/heapwright is not there; cargo build --release -p heapwright-cli builds it" >&2
     exit 1
 fi
 
@@ -29,14 +29,14 @@ install -m 755 "$built/heapwright" "$built/cargo-heapwright" "$root/bin/"
 
 date=$(date -u -d "@${SOURCE_DATE_EPOCH:-$(date +%s)}" +%Y-%m-%d)
 subcommands=$("$built/heapwright" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' | grep -v -x help)
-[ -n "$subcommands" ] || { echo "ci/install-command.sh: heapwright --help names no command" >&2; exit 1; }
+[ -n "$subcommands" ] || { echo "packaging/install-command.sh: heapwright --help names no command" >&2; exit 1; }
 page() { # FILE [SUBCOMMAND]
     file=$1
     shift
     # The generator leaves the date out.
     "$built/heapwright" man "$@" | sed "s/^\(\.TH [^ ]* 1\)  /\1 \"$date\" /" > "$root/share/man/man1/$file"
     grep -q "^\.TH [^ ]* 1 \"$date\" " "$root/share/man/man1/$file" ||
-        { echo "ci/install-command.sh: the page $file has a head that is not understood" >&2; exit 1; }
+        { echo "packaging/install-command.sh: the page $file has a head that is not understood" >&2; exit 1; }
 }
 page heapwright.1
 for subcommand in $subcommands; do page "heapwright-$subcommand.1" "$subcommand"; done

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes the packages of a release: of the sources, and for each kind of distribution.
 #
-#   ci/package.sh OUT [FORMAT...]       deb rpm archlinux tar source; for musl (CARGO_BUILD_TARGET): apk tar source
+#   packaging/package.sh OUT [FORMAT...]       deb rpm archlinux tar source; for musl (CARGO_BUILD_TARGET): apk tar source
 #
 #   OUT/heapwright-VERSION.tar.xz                       the sources of HEAD
 #   OUT/heapwright-VERSION-x86_64-linux-gnu.tar.xz      bin, lib, include, share; to be unpacked anywhere
@@ -24,14 +24,14 @@
 #                           cannot exist (RFC 2606): good enough for oneself. ci/release.sh asks for one
 #   NFPM                    the program (default: on PATH, else it is built from Go's module proxy, which takes a minute)
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../ci/common.sh"
 umask 022
 NFPM_VERSION=v2.45.2
 
 MAINTAINER=${HEAPWRIGHT_MAINTAINER:-The heapwright developers <developers@heapwright.invalid>}
 [[ $MAINTAINER =~ ^[^\<\>]+\ \<[^@\ ]+@[^@\ ]+\>$ ]] || die "HEAPWRIGHT_MAINTAINER is '$MAINTAINER'; it is to be like: Name <name@example.org>"
 
-usage() { echo "usage: ci/package.sh [--prove] OUT [deb|rpm|apk|archlinux|tar|source]..." >&2; exit 2; }
+usage() { echo "usage: packaging/package.sh [--prove] OUT [deb|rpm|apk|archlinux|tar|source]..." >&2; exit 2; }
 # Not HEAD, which may be another one when the last archive is made.
 commit=$(git rev-parse HEAD)
 prove=
@@ -111,14 +111,14 @@ if [ -n "$prove" ]; then
     git worktree add --quiet --detach "$SCRATCH/another" "$commit"
     trap 'git worktree remove --force "$SCRATCH/another"; tidy' EXIT
     env -u HEAPWRIGHT_BUILT CARGO_TARGET_DIR="$SCRATCH/another-target" HEAPWRIGHT_RELEASE_URL="$url" \
-        "$SCRATCH/another/ci/package.sh" "$SCRATCH/second" "${formats[@]}"
+        "$SCRATCH/another/packaging/package.sh" "$SCRATCH/second" "${formats[@]}"
 fi
 
 # stage FOLDER LIBDIR: what packages have below /usr, every file with the same time.
 stage() {
     rm -rf "$1"
-    DESTDIR=$1 LIBDIR=$2 HEAPWRIGHT_LIBRARY_DIR=$HEAPWRIGHT_BUILT sh ci/install.sh /usr >/dev/null
-    DESTDIR=$1 HEAPWRIGHT_COMMAND_DIR=$HEAPWRIGHT_BUILT sh ci/install-command.sh /usr
+    DESTDIR=$1 LIBDIR=$2 HEAPWRIGHT_LIBRARY_DIR=$HEAPWRIGHT_BUILT sh packaging/install.sh /usr >/dev/null
+    DESTDIR=$1 HEAPWRIGHT_COMMAND_DIR=$HEAPWRIGHT_BUILT sh packaging/install-command.sh /usr
     "${STRIP:-strip}" --strip-all "$1"/usr/bin/*
     chmod 644 "$1/usr/$2"/*.so
     install -d "$1/usr/share/doc/heapwright"

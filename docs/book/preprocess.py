@@ -11,7 +11,7 @@ text lies.
     {{#crate PATH}}           a crate's description, without rustdoc's links
 
 A link to a document that the book has leads to its page; one to another file of the project has no page to lead to and
-becomes its words, with the file's name. One to a file that is not there is an error; `ci/book-pages.py links SITE` looks for
+becomes its words, with the file's name. One to a file that is not there is an error; `docs/book/preprocess.py links SITE` looks for
 links to headings that a page does not have, once the site is built. Pictures that are SVG become part of the page, so that their colours follow the chosen theme.
 """
 
@@ -22,7 +22,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 DOCS = ROOT / "docs"
 sys.path.insert(0, str(ROOT / "packaging"))
 import man3  # noqa: E402
@@ -62,7 +62,7 @@ def main():
 
 
 def end():
-    sys.exit("\n".join(f"book-pages.py: {problem}" for problem in problems) or 0)
+    sys.exit("\n".join(f"preprocess.py: {problem}" for problem in problems) or 0)
 
 
 def all_chapters(items):
@@ -101,7 +101,7 @@ def said(*arguments):
     try:
         return subprocess.run([command, *arguments], check=True, capture_output=True, text=True).stdout
     except FileNotFoundError:
-        sys.exit(f"book-pages.py: there is no {command}: set HEAPWRIGHT_COMMAND to the built command")
+        sys.exit(f"preprocess.py: there is no {command}: set HEAPWRIGHT_COMMAND to the built command")
 
 
 def helped(subcommand):
