@@ -1,6 +1,6 @@
 """Runs the steps of a composite GitHub action as a runner does, as far as ours needs it: a dry run.
 
-    ci/action.py ACTION.YML FOLDER [NAME=VALUE ...]     inputs, and github.event_name and the like
+    dry_run.py ACTION.YML FOLDER [NAME=VALUE ...]     inputs, and github.event_name and the like
 
 Shell steps run in the current folder with the runner's variables and files, which lie in FOLDER; a step that uses
 another action is printed with what it is given. Ends with the exit code of the first step that fails. What it does not
