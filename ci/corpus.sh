@@ -24,4 +24,4 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 command_or_package python3 python3
 case " $* " in *' --asan '* | *' --list '*) ;; *) preload_library; check_library ;; esac
-SCRATCH=$SCRATCH python3 ci/corpus.py "$@"
+SCRATCH=$SCRATCH python3 corpus/judge.py "$@"

@@ -19,4 +19,4 @@ case " $* " in
     *' --by lsan '*) ;;
     *) the_command; export HEAPWRIGHT_COMMAND ;;
 esac
-SCRATCH=$SCRATCH python3 ci/leaks.py corpus "$@"
+SCRATCH=$SCRATCH python3 corpus/leaks/judge.py corpus "$@"

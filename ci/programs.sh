@@ -117,7 +117,7 @@ by_leaks() {
     rm -rf "$SCRATCH/$1.home"
     PATIENCE=1200 apart "$1" valgrind CHECK=in_valgrind
     [ -n "$(find "$SCRATCH/$1.reports" -name '*.json' -size +0)" ] || { say "FAIL $1: no report"; return 1; }
-    python3 ci/leaks.py compare "$1" "$SCRATCH/$1.reports" || [ "$(told "$1" leaks)" = shown ]
+    python3 corpus/leaks/judge.py compare "$1" "$SCRATCH/$1.reports" || [ "$(told "$1" leaks)" = shown ]
 }
 
 case $way in

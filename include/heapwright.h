@@ -25,7 +25,7 @@
 #ifndef HEAPWRIGHT_H
 #define HEAPWRIGHT_H
 
-/* Made by ci/header.sh from crates/heapwright-malloc/src: do not edit. */
+/* Made by ci/lint.sh header from crates/heapwright-malloc/src: do not edit. */
 
 #include <stdbool.h>
 #include <stddef.h>

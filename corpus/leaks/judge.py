@@ -1,7 +1,7 @@
 """Leaks: the corpus of ci/leaks.sh, and real programs beside valgrind (ci/programs.sh leaks).
 
-    leaks.py corpus [-v] [--by TOOL] [NAME...]
-    leaks.py compare NAME FOLDER        FOLDER has our reports (*.json) and valgrind's (*.xml) of the same runs
+    judge.py corpus [-v] [--by TOOL] [NAME...]
+    judge.py compare NAME FOLDER        FOLDER has our reports (*.json) and valgrind's (*.xml) of the same runs
 
 Each tool's reports are read into one shape: leaks, and the headings of other findings.
 """
@@ -165,7 +165,8 @@ def judge(tool, program, size, bad, leaks, errors, status):
 
 class Corpus:
     def __init__(self, tool):
-        import corpus
+        sys.path.insert(0, "corpus")
+        import judge as corpus
         self.tool, self.corpus = tool, corpus
         self.cache = f"{corpus.TARGET}/corpus-leaks"
         os.makedirs(self.cache, exist_ok=True)

@@ -3,14 +3,14 @@
 # public functions docs/defrag/redis.patch lets redis call. Builds both, lets a load leave one key in four,
 # here and there, and defragments under requests. A table: resident memory before and after, and p99 of requests meanwhile.
 #
-#   ci/defrag.sh [--rounds N] [--keys N]
+#   docs/defrag/compare.sh [--rounds N] [--keys N]
 #
 # Exit status 1 if heapwright's memory after defragmentation is more than jemalloc's, or its p99 more than 1.05 of it. Reads redis's
 # source from Debian. Wants a quiet machine; about six minutes. HEAPWRIGHT_SO measures another library.
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+. "$(dirname "${BASH_SOURCE[0]}")/../../ci/common.sh"
 
-usage() { die "$1; usage: ci/defrag.sh [--rounds N] [--keys N]"; }
+usage() { die "$1; usage: docs/defrag/compare.sh [--rounds N] [--keys N]"; }
 rounds=5 keys=1000000
 while [ $# -gt 0 ]; do
     [ $# -ge 2 ] || usage "'$1' is not understood or needs a value"

@@ -1,7 +1,7 @@
 """The judge of corpus/hardened: runs its programs under one allocator after the other and prints what was
 caught, by group. Called by ci/hardened.sh; corpus/hardened/README.md defines the words.
 
-    hardened.py MISUSE [--warm] [--right] [--groups G,...] [--jobs N] [--missed] [--json FILE]
+    judge.py MISUSE [--warm] [--right] [--groups G,...] [--jobs N] [--missed] [--json FILE]
                 [--check FILE] --under NAME=[VAR=VALUE ...][LIBRARY] ...
 """
 

@@ -1,6 +1,6 @@
 """Runs the commands of the book's pages, and compares what they print with what the pages say. Called by ci/book.sh.
 
-    ci/book.py PREFIX SCRATCH [PAGE...]       PREFIX: what packaging/install.sh and packaging/install-command.sh have installed
+    docs/book/run.py PREFIX SCRATCH [PAGE...]       PREFIX: what packaging/install.sh and packaging/install-command.sh have installed
 
 The pages are those that docs/SUMMARY.md names. Each is run from its top to its end, in an empty folder and by one shell,
 so that variables, background jobs and files last to the end of the page. Of a page there are run:
@@ -40,7 +40,7 @@ import sys
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 DOCS = ROOT / "docs"
 FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.M | re.S)
 # Comments in front of a block, nothing but space between them and it.
