@@ -287,7 +287,7 @@ malloc_suites() {
     for options in MODE=fast MODE=debug MODE=hardened CACHE=percpu; do
         export "HEAPWRIGHT_TEST_$options${2:+,$2}"
         suite "$1: $options" -p heapwright-malloc --test api --test threads --test fork --test lifetime -- alignments malloc_gives calloc_gives \
-            free_keeps short_threads blocks_freed destructors threads_that threads_may children_of a_child fork_handlers signal_handlers
+            free_keeps short_threads blocks_freed destructors_of_keys threads_that threads_may children_of a_child fork_handlers signal_handlers
         unset "HEAPWRIGHT_TEST_${options%%=*}"
     done
 }
