@@ -57,7 +57,7 @@ row() {
 malloc_suites() {
     env CC=aarch64-linux-gnu-gcc HEAPWRIGHT_TEST_LIBRARY="$built" EMULATOR_KIB=$((64 << 10)) HEAPWRIGHT_TEST_MODE="$1" \
         HEAPWRIGHT_TEST_RUNNER="qemu-aarch64 ${*:2} -L $SYSROOT" \
-        cargo test --quiet --locked -p heapwright-malloc --test threads --test lifetime -- destructors_of_keys threads_that signal_handlers
+        cargo test --quiet --locked -p heapwright-malloc --test threads -- destructors_of_keys
 }
 workloads() { # PAGES
     env HEAPWRIGHT=$SMALL_WINDOW CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -p $1 -L $SYSROOT -E LD_PRELOAD=$built/libheapwright.so" \

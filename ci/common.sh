@@ -176,30 +176,46 @@ zig_program() {
 # The median of the numbers on stdin, one a line; a dash if there are none.
 median() { sort -n | awk '{ v[NR] = $1 } END { print NR ? v[int((NR + 1) / 2)] : "-" }'; }
 
-# A small aarch64 system under qemu-system: Debian's kernel and one process, for what qemu-user has not: restartable sequences,
+# A small aarch64 system under qemu-system: Debian's kernel and busybox, for what qemu-user has not: restartable sequences,
 # the kernel's own answers, preemption. It starts in four seconds.
 #
-#   system_begin                             fetches the kernel once; an empty system
+#   system_begin                             fetches both once; an empty system
 #   system_file FILE PATH                    puts a file there
-#   system_row NAME VARIABLES COMMAND        something to be run there: ends well (words without quotes; see aarch64-system.c)
+#   system_row NAME VARIABLES COMMAND        something to be run there: ends well (words without quotes)
 #   system_run                               runs it; prints a verdict for each; the output stays in SYSTEM_LOG
 
 system_begin() {
     packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-system-arm cpio
-    SYSTEM_KERNEL=$CARGO_TARGET_DIR/aarch64-kernel/kernel
-    fetched "${SYSTEM_KERNEL%/*}" fetch_kernel "${SYSTEM_KERNEL%/*}" || die "cannot fetch a kernel for aarch64"
+    SYSTEM_KERNEL=$CARGO_TARGET_DIR/aarch64-system
+    fetched "$SYSTEM_KERNEL" fetch_system "$SYSTEM_KERNEL" || die "cannot fetch a kernel for aarch64"
     SYSTEM=$SCRATCH/system
     SYSTEM_LOG=$SCRATCH/system.log
     rm -rf "$SYSTEM"
     mkdir -p "$SYSTEM/tmp" "$SYSTEM/lib"
-    aarch64-linux-gnu-gcc -O1 -Wall -Wextra -Werror -static -o "$SYSTEM/init" ci/aarch64-system.c
+    system_file "$SYSTEM_KERNEL/bin/busybox" bin/busybox
+    # What /rows says, line by line. Behind what a program wrote comes its status.
+    install -m 755 /dev/stdin "$SYSTEM/init" <<'INIT'
+#!/bin/busybox sh
+for at in proc:/proc sysfs:/sys devtmpfs:/dev; do
+    /bin/busybox mkdir -p ${at#*:}
+    /bin/busybox mount -t ${at%:*} none ${at#*:}
+done
+exec >/dev/console 2>&1 </dev/null
+while IFS='|' read -r name variables command; do
+    /bin/busybox env -i $variables /bin/busybox timeout 240 $command </dev/null
+    echo "row $? $name"
+done </rows
+/bin/busybox poweroff -f
+INIT
 }
-fetch_kernel() { # FOLDER
+fetch_system() { # FOLDER
+    local package
     cd "$1"
     apt_at "$1" deb '' arm64
-    apt-get "${APT[@]}" download "$(apt-cache "${APT[@]}" depends linux-image-arm64 | sed -n 's/.*Depends: \(linux-image-[^ ]*\)$/\1/p' | head -n 1)"
-    dpkg-deb --fsys-tarfile ./*.deb | tar -xf - ./boot
+    apt-get "${APT[@]}" download busybox-static "$(apt-cache "${APT[@]}" depends linux-image-arm64 | sed -n 's/.*Depends: \(linux-image-[^ ]*\)$/\1/p' | head -n 1)"
+    for package in ./*.deb; do dpkg-deb --fsys-tarfile "$package" | tar -xf - --wildcards './boot/vmlinuz*' './bin/busybox' 2>/dev/null || true; done
     mv boot/vmlinuz-* kernel
+    [ -x bin/busybox ]
     rm -rf lists archives boot ./*.deb
 }
 system_file() { install -D -m 755 "$1" "$SYSTEM/$2"; }
@@ -207,7 +223,7 @@ system_row() { printf '%s|%s|%s\n' "$1" "$2" "$3" >>"$SYSTEM/rows"; }
 system_run() {
     local status name missing=0
     (cd "$SYSTEM" && find . | cpio --quiet -o -H newc | gzip -1) >"$SCRATCH/system.gz"
-    timeout 600 qemu-system-aarch64 -M virt -cpu cortex-a72 -smp 2 -m 1024 -nographic -nic none -no-reboot -kernel "$SYSTEM_KERNEL" \
+    timeout 600 qemu-system-aarch64 -M virt -cpu cortex-a72 -smp 2 -m 1024 -nographic -nic none -no-reboot -kernel "$SYSTEM_KERNEL/kernel" \
         -initrd "$SCRATCH/system.gz" -append "console=ttyAMA0 quiet panic=-1" >"$SYSTEM_LOG" 2>&1 </dev/null || true
     sed -i 's/\r$//' "$SYSTEM_LOG"
     while IFS='|' read -r name _; do
