@@ -55,7 +55,7 @@ needed "${names[@]}"
 
 # An interpreter that has its own test suite: PATH's, or Debian's.
 PYTHON=
-if grep -q '^# main: $PYTHON' "${names[@]/#/$FOLDER/}" 2>/dev/null || [[ " ${names[*]} " == *' python3'* ]]; then
+if [[ " ${names[*]} " == *' python3'* ]]; then
     for candidate in python3 /usr/bin/python3; do
         PYTHON=$($candidate -c 'import sys, test.test_json, test.test_dict; print(sys.executable)' 2>/dev/null) && break
     done
