@@ -1,136 +1,97 @@
 #!/usr/bin/env bash
-# aarch64: everything compiles for it; the core's unit tests, small programs and
-# the race's workloads in miniature run on it, under the preload library and
-# qemu-user, with 4, 16 and 64 KiB pages and with an address space of 39 bits.
-# What they print must be the same as without the library. HEAPWRIGHT_SLICE takes the unit tests
-# of half of the crates, and half of the workloads.
+# aarch64: everything compiles for it; the core's unit tests, the race's workloads in miniature and the
+# tests' programs run on it, under the preload library and qemu-user, with 4, 16 and 64 KiB pages and with an
+# address space of 39 bits. HEAPWRIGHT_SLICE takes the unit tests of half of the crates, and half of the rows.
 #
-# qemu-user has no restartable sequences: those of per-CPU caches run in a small system under qemu-system (ci/common.sh).
-#
-# qemu-user keeps 24 bytes for each page a guest reserves, so a window of 1 TiB
-# would cost it 6 GiB of our memory: the window is made small for it. One run
-# keeps the default window and lets 39 bits cut it down.
+# qemu-user has no restartable sequences: those of per-CPU caches run in a small system under qemu-system
+# (ci/common.sh). It keeps 24 bytes for each page a guest reserves, so a window of 1 TiB would cost it 6 GiB of
+# our memory: the window is made small for it. One run keeps the default window and lets 39 bits cut it down.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 TARGET=aarch64-unknown-linux-gnu
 SYSROOT=/usr/aarch64-linux-gnu
 packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
-# (No `grep -q` behind a pipe: it may end the writer early, and pipefail would
-# call that a failure.)
 [[ $(rustup target list --installed) == *$TARGET* ]] || rustup target add $TARGET
-
-export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
-export CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc
 QEMU="qemu-aarch64 -L $SYSROOT"
-export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="$QEMU"
-export HEAPWRIGHT_TEST_RUNNER="$QEMU" # for the children of tests
 SMALL_WINDOW=window=4g
 
 say "compile for $TARGET"
 as_shipped cargo build --quiet --locked --release -p heapwright-malloc --target $TARGET
-SO=$CARGO_TARGET_DIR/$TARGET/release/libheapwright.so
+built=$CARGO_TARGET_DIR/$TARGET/release
 as_shipped cargo build --quiet --locked --release -p heapwright-launcher --target $TARGET
 # (As .ci/run builds tools, unless all is run: the two are of the same crates, which are compiled once then.)
 for package in heapwright-hardened heapwright-check; do
-    BUILD=(cargo build --quiet --locked --release -p $package --target $TARGET)
-    if [ "$SLICE" = all ]; then as_shipped "${BUILD[@]}"; else "${BUILD[@]}"; fi
+    build=(cargo build --quiet --locked --release -p $package --target $TARGET)
+    if [ "$SLICE" = all ]; then as_shipped "${build[@]}"; else "${build[@]}"; fi
 done
-# The command carries these. It has the workloads in it. Not optimised: miniatures need no speed.
-HEAPWRIGHT_EMBED_LIBRARY=$SO HEAPWRIGHT_EMBED_LAUNCHER=$CARGO_TARGET_DIR/$TARGET/release/heapwright-launcher \
-    HEAPWRIGHT_EMBED_CHECK_LIBRARY=$CARGO_TARGET_DIR/$TARGET/release/libheapwright_check.so \
-    cargo build --quiet --locked -p heapwright-cli --target $TARGET
-COMMAND=$CARGO_TARGET_DIR/$TARGET/debug/heapwright
+# The command carries these.
+HEAPWRIGHT_EMBED_LIBRARY=$built/libheapwright.so HEAPWRIGHT_EMBED_LAUNCHER=$built/heapwright-launcher \
+    HEAPWRIGHT_EMBED_CHECK_LIBRARY=$built/libheapwright_check.so cargo check --quiet --locked -p heapwright-cli --target $TARGET
 
 say "the core's unit tests"
 export PROPTEST_CASES=${PROPTEST_CASES:-16}
 unit_tests() { # PACKAGE...
     local package
     for package in "$@"; do
-        HEAPWRIGHT=$SMALL_WINDOW timeout 1200 cargo test --quiet --locked -p "$package" --lib --target $TARGET
+        CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=$QEMU HEAPWRIGHT_TEST_RUNNER=$QEMU HEAPWRIGHT=$SMALL_WINDOW \
+            timeout 1200 cargo test --quiet --locked -p "$package" --lib --target $TARGET
     done
 }
 if in_half 0; then unit_tests heapwright-record heapwright-substrate heapwright-stacks; fi
 if in_half 1; then unit_tests heapwright-gc heapwright-realm heapwright; fi
 
-aarch64-linux-gnu-gcc -O2 -pthread -o "$SCRATCH/limits" ci/limits.c
-WORKLOADS=(random-400k large realloc larson xmalloc mstress)
-
-failures=0
-row() { # NAME OPTIONS QEMU-OPTIONS COMMAND...
-    local name=$1 options=$2 qemu=$3 code=0 plain
-    shift 3
-    # What a program prints by itself is the same whatever its pages: it is run once. (Not with another range of addresses, where it
-    # may fail by itself.)
-    plain=$SCRATCH/plain.$(tr -c 'a-z0-9\n' _ <<<"${1##*/} ${*:2} ${qemu#-p *}")
-    if [ ! -e "$plain.status" ]; then
-        # shellcheck disable=SC2086 # the options are words
-        timeout 120 $QEMU $qemu "$@" >"$plain" 2>&1 </dev/null || code=$?
-        echo $code >"$plain.status"
-        code=0
-    fi
-    if [ "$(cat "$plain.status")" -ne 0 ]; then
-        printf 'skip %-44s fails without the preload too (status %d)\n' "$name" "$(cat "$plain.status")"
-        return
-    fi
-    # (HEAPWRIGHT by qemu's own variables, which it hands on: a comma ends what -E sets.)
-    # shellcheck disable=SC2086
-    HEAPWRIGHT="$options" timeout 120 $QEMU $qemu -E LD_PRELOAD="${PRELOADED:-$SO}" "$@" >"$SCRATCH/with" 2>&1 </dev/null || code=$?
-    if [ $code -eq 0 ] && cmp -s "$plain" "$SCRATCH/with"; then
-        printf 'ok   %s\n' "$name"
-    else
-        printf 'FAIL %s (status %d)\n' "$name" $code
-        tail -5 "$SCRATCH/with" | sed 's/^/     /'
-        failures=$((failures + 1))
-    fi
-}
 say "programs under the preload"
-number=0
-for pages in 4096 16384 65536; do
-    row "pages of $pages: threads" $SMALL_WINDOW "-p $pages" "$SCRATCH/limits" work
-    for workload in "${WORKLOADS[@]}"; do
-        number=$((number + 1))
-        in_half $number || continue
-        row "pages of $pages: $workload" $SMALL_WINDOW "-p $pages" "$COMMAND" workload "$workload" --scale 0
-    done
-done
-for options in mode=debug mode=hardened cache=shared:2 cache=percpu; do
-    for pages in 4096 16384 65536; do
-        number=$((number + 1))
-        in_half $number || continue
-        row "pages of $pages, $options: threads" "$options,$SMALL_WINDOW" "-p $pages" "$SCRATCH/limits" work
-    done
-done
-# With bounds in the C library's functions.
-for library in hardened check; do
-    for pages in 4096 16384 65536; do
-        number=$((number + 1))
-        in_half $number || continue
-        PRELOADED=${SO%.so}_$library.so row "pages of $pages, libheapwright-$library.so: threads" $SMALL_WINDOW "-p $pages" "$SCRATCH/limits" work
-    done
-done
-for workload in "${WORKLOADS[@]}"; do
+failures=0 number=0
+# row NAME COMMAND...: in one of two slices; the command ends well.
+row() {
     number=$((number + 1))
-    in_half $number || continue
-    row "debug heap: $workload" "mode=debug,$SMALL_WINDOW" "" "$COMMAND" workload "$workload" --scale 0
+    in_half $number || return 0
+    if timeout 1200 "${@:2}" >"$SCRATCH/out" 2>&1 </dev/null; then say "ok   $1"; return; fi
+    say "FAIL $1"
+    tail -n 12 "$SCRATCH/out" | sed 's/^/     /'
+    failures=$((failures + 1))
+}
+# malloc_suites OPTIONS EMULATOR-WORDS...: this system's tests, with their programs for the other one.
+malloc_suites() {
+    env CC=aarch64-linux-gnu-gcc HEAPWRIGHT_TEST_LIBRARY="$built" EMULATOR_KIB=$((64 << 10)) HEAPWRIGHT_TEST_MODE="$1" \
+        HEAPWRIGHT_TEST_RUNNER="qemu-aarch64 ${*:2} -L $SYSROOT" \
+        cargo test --quiet --locked -p heapwright-malloc --test threads -- destructors_of_keys
+}
+workloads() { # PAGES
+    env HEAPWRIGHT=$SMALL_WINDOW CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -p $1 -L $SYSROOT -E LD_PRELOAD=$built/libheapwright.so" \
+        cargo test --quiet --locked -p heapwright-workloads --lib --target $TARGET -- every_miniature
+}
+aarch64-linux-gnu-gcc -std=gnu11 -O1 -w -pthread -fno-builtin -Iinclude -o "$SCRATCH/thread_keys" crates/heapwright-malloc/tests/programs/thread_keys.c
+aarch64-linux-gnu-gcc -std=gnu11 -O1 -w -pthread -fno-builtin -o "$SCRATCH/tight" crates/heapwright-malloc/tests/programs/tight.c
+for pages in 4096 16384 65536; do
+    for options in mode=fast mode=debug mode=hardened mode=fast,cache=shared:2 mode=fast,cache=percpu; do
+        row "pages of $pages, $options" malloc_suites $options,$SMALL_WINDOW -p $pages
+    done
+    row "pages of $pages: workloads" workloads $pages
+    # With bounds in the C library's functions.
+    for library in hardened check; do
+        row "pages of $pages, libheapwright-$library.so" env HEAPWRIGHT=$SMALL_WINDOW $QEMU -p $pages \
+            -E LD_PRELOAD="$built/libheapwright_$library.so" "$SCRATCH/thread_keys"
+    done
 done
-row "39-bit addresses, the default window" "" "-R 0x8000000000" "$SCRATCH/limits" work
-row "used up and back, 1 GiB of addresses" "" "-R 0x40000000" "$SCRATCH/limits" exhaust
+row "39-bit addresses, the default window" malloc_suites mode=fast -R 0x8000000000
+row "used up and back, 1 GiB of addresses" $QEMU -R 0x40000000 -E LD_PRELOAD="$built/libheapwright.so" "$SCRATCH/tight" mixed
 
 say "restartable sequences, on a kernel that has them"
 system_begin
 for file in ld-linux-aarch64.so.1 libc.so.6; do system_file "$SYSROOT/lib/$file" lib/$file; done
-system_file "$SO" lib/libheapwright.so
-system_file "$SCRATCH/limits" bin/limits
-# in_system NAME OPTIONS COMMAND...
-in_system() { system_row "$1" "LD_PRELOAD=/lib/libheapwright.so HEAPWRIGHT=$2" "/bin/$3"; }
-for program in caches_wander caches_signals caches_fork caches_hand_over thread_detached; do
+system_file "$built/libheapwright.so" lib/libheapwright.so
+for program in thread_keys caches_wander caches_signals caches_fork caches_hand_over thread_detached; do
     aarch64-linux-gnu-gcc -std=gnu11 -O1 -w -pthread -fno-builtin -Iinclude -o "$SCRATCH/$program" \
         crates/heapwright-malloc/tests/programs/$program.c
     system_file "$SCRATCH/$program" bin/$program
 done
-for options in mode=fast mode=debug mode=hardened; do in_system "threads, $options" $options "limits work"; done
-in_system "per CPU: threads" cache=percpu,stats=exit "limits work"
+# in_system NAME OPTIONS COMMAND...
+in_system() { system_row "$1" "LD_PRELOAD=/lib/libheapwright.so HEAPWRIGHT=$2" "/bin/$3"; }
+for options in mode=fast mode=debug mode=hardened; do in_system "threads, $options" $options thread_keys; done
+in_system "per CPU: threads" cache=percpu,stats=exit thread_keys
 in_system "per CPU: moved between CPUs" cache=percpu "caches_wander 1"
 in_system "per CPU: signals" cache=percpu "caches_signals all 2 1"
 in_system "per CPU: detached threads" cache=percpu thread_detached
@@ -143,9 +104,7 @@ system_run
 grep -Eq 'rseq commits +[1-9]' "$SYSTEM_LOG" || { say "FAIL no sequence was committed"; failures=$((failures + 1)); }
 
 # The library must be what answers, or the rows prove nothing.
-for program in "$SCRATCH/limits" "$COMMAND"; do
-    found=$($QEMU -E LD_PRELOAD="$SO" -E LD_TRACE_LOADED_OBJECTS=1 "$program" | grep -cF "$SO" || true)
-    [ "$found" -ge 1 ] || { say "FAIL the preload did not take effect under qemu in $program"; failures=$((failures + 1)); }
-done
+[[ $($QEMU -E LD_PRELOAD="$built/libheapwright.so" -E LD_TRACE_LOADED_OBJECTS=1 "$SCRATCH/tight") == *"$built/libheapwright.so"* ]] ||
+    { say "FAIL the preload did not take effect under qemu"; failures=$((failures + 1)); }
 [ $failures -eq 0 ] || die "$failures rows failed"
 say "all rows hold"

@@ -120,7 +120,7 @@ take_describe() {
 take_startup() {
     echo "| | without | with | more |"
     echo "|---|--:|--:|--:|"
-    ci/startup.sh | sed -E 's/^[a-zA-Z]+ +(.*[^ ]) +without +([0-9]+) +with +([0-9]+) +more +(-?[0-9]+) .*$/| \1 | \2 | \3 | \4 |/'
+    ci/bounds.sh startup | sed -E 's/^[a-zA-Z]+ +(.*[^ ]) +without +([0-9]+) +with +([0-9]+) +more +(-?[0-9]+) .*$/| \1 | \2 | \3 | \4 |/'
 }
 
 for section in "${chosen[@]}"; do

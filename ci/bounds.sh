@@ -1,32 +1,239 @@
 #!/usr/bin/env bash
-# What heapwright promises about memory, measured: how much stays resident when
-# other threads free, when owners died or idle, after much was freed, in threads
-# that once allocated, in many that allocate a little, and what pauses cost (bench/bounds, one program a promise).
+# What heapwright promises about memory and time, measured.
 #
-#   ci/bounds.sh describe [NS]   instead the cost of hw_describe: at most 30 nanoseconds (NS) a call
-#                                on a warm address of every kind (a block, inside one, foreign,
-#                                unmapped), and never a fault
 #   ci/bounds.sh [--cache MODEL] [--with NAME=['VAR=VALUE ...]PATH']... [--with glibc] [--only PROGRAM,...]
+#                                how much stays resident when other threads free, when owners died or idle,
+#                                after much was freed, in threads that once allocated, in many that allocate a
+#                                little, and what pauses cost (bench/bounds, one program a promise). With
+#                                --cache, heapwright runs under that cache model; with --with also what
+#                                another preload library needs, with a ! where that is more than asked (of
+#                                give-back the limit is the allocator's own: it depends on which pages its
+#                                blocks lie in). About five minutes, and again for each --with; needs 2 GiB
+#   ci/bounds.sh describe [NS]   the cost of hw_describe: at most 30 nanoseconds (NS) a call on a warm address
+#                                of every kind (a block, inside one, foreign, unmapped), and never a fault
+#   ci/bounds.sh startup         the cost of the preload for a program that does nothing: at most 300,000
+#                                instructions more for /bin/true, by callgrind, dynamic linking included; at
+#                                most 120 KiB more resident when main returns, a mean of 300 runs. Each
+#                                library file may have 2.5 MB
+#   ci/bounds.sh report [--quick]   records of a million findings and a gigabyte (of a million different ones;
+#                                of a thousand that come again and again) are reported within 30 seconds and 1
+#                                GiB of memory: 2.1 GiB of disk
+#   ci/bounds.sh heap [--quick]  dumps of ten million objects with thirty million references of any form are
+#                                summarised within a minute and 1 GiB of memory: three of at most 140 MB of
+#                                disk each. --quick makes a hundredth of it, with the debug build
+#   ci/bounds.sh limit [--rounds N | --quick]
+#                                programs in a control group with a memory limit. One holds 350 MB live in 384
+#                                MB: does it end, and how fast beside one without a limit? One grows in ten
+#                                ways until the kernel ends it: is its heap profile on disk? One outside of the
+#                                group has freed 100 MB and pauses, while a program in it has too little: does
+#                                it give them back sooner than `purge` says? (bench/limit.) --quick: two rounds,
+#                                heapwright alone. Says so where no control group can be made
 #
-# With --cache, heapwright runs under that cache model, such as shared:2.
-#
-# Prints each figure: what is asked, what was measured with heapwright, and the
-# verdict; with --with also what another preload library needs, with a ! where
-# that is more than asked (of give-back the limit is the allocator's own: it
-# depends on which pages its blocks lie in). Ends with 1 where heapwright misses.
-# About five minutes, and the same again for each --with; needs 2 GiB.
+# Prints each figure: what is asked, what was measured, and the verdict. Ends with 1 where heapwright misses.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-if [ "${1:-}" = describe ]; then
+describe() {
     preload_library
     cc -O2 -Wall -Wextra -Werror -I include -o "$SCRATCH/describe" bench/describe/describe.c \
         "$HEAPWRIGHT_SO" -Wl,-rpath,"$(dirname "$HEAPWRIGHT_SO")"
-    "$SCRATCH/describe" "${2:-30}"
-    exit
-fi
+    "$SCRATCH/describe" "${1:-30}"
+}
 
-usage() { die "$1; usage: ci/bounds.sh [describe | --cache MODEL] [--with NAME=PATH | --with glibc]... [--only flat,orphans,giveback,idle,crowd,periodic]"; }
+status=0
+row() { # FIGURE ASKED UNIT MEASURED
+    local verdict=ok
+    ! awk "BEGIN { exit !($4 > $2) }" || verdict=MISSED status=1
+    printf '%-42s %10s %3s %13s %3s %9s\n' "$1" "$2" "$3" "$4" "$3" $verdict
+}
+
+startup() {
+    local copy own name with without best='' this
+    command_or_package valgrind valgrind
+    command_or_package cc gcc
+    preload_library
+    hardened_library
+    check_library
+    # The program reads what is resident itself, where the kernel counts pages: `getrusage` and VmHWM leave out what each
+    # CPU has not yet added to the sum, up to 128 KiB, and so depend on whether the process changed its CPU.
+    cc -O2 -Wall -Wextra -o "$SCRATCH/resident" -x c - <<'C'
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+static char text[4096];
+
+int main(void)
+{
+    int rollup = open("/proc/self/smaps_rollup", O_RDONLY);
+    if (rollup < 0 || read(rollup, text, sizeof text - 1) <= 0)
+        return 1;
+    const char *line = strstr(text, "\nRss:");
+    const char *end = line ? strchr(line + 1, '\n') : 0;
+    return !end || write(1, line + 1, end - line) < 0;
+}
+C
+    # The kernel maps the pages around one that is touched, up to a border of 64 KiB, and where that falls in a library is drawn
+    # anew at each start: one start has 100 KiB more than the next, and so have medians of a few. Means of many do not.
+    # A library that was just written lies in the page cache in large pieces, of which a fault maps more at once: 100 KiB and more
+    # that an installed one, which is read from its file, does not cost. So it is a copy of our own (what another process maps stays
+    # in the cache), written past the cache where the file system can, and put out of it. A kernel may keep pages all the same; what
+    # that adds is never the library's, so the best of three copies counts.
+    mean() { awk '{ sum += $2 } END { printf "%d\n", sum / NR }'; }
+    for copy in 1 2 3; do
+        own=$SCRATCH/startup.$copy.so
+        dd if="$HEAPWRIGHT_SO" of="$own" bs=1M oflag=direct status=none 2>/dev/null || cp "$HEAPWRIGHT_SO" "$own"
+        sync "$own"
+        dd if="$own" iflag=nocache count=0 status=none
+        for _ in $(seq 300); do
+            "$SCRATCH/resident" >>"$SCRATCH/without.$copy" && LD_PRELOAD=$own "$SCRATCH/resident" >>"$SCRATCH/with.$copy" ||
+                die "the program that says what is resident failed"
+        done
+        this=$(($(mean <"$SCRATCH/with.$copy") - $(mean <"$SCRATCH/without.$copy")))
+        [ -n "$best" ] && [ "$this" -ge "$best" ] || best=$this
+        [ "$best" -gt 120 ] || break
+    done
+    instructions() { LD_PRELOAD=$1 valgrind --tool=callgrind --callgrind-out-file=/dev/null /bin/true 2>&1 | sed -n 's/^==.*Collected *: *\([0-9]*\).*/\1/p'; }
+    without=$(instructions '') with=$(instructions "$HEAPWRIGHT_SO")
+    [ -n "$without" ] && [ -n "$with" ] || die "callgrind printed no count"
+    row "instructions of /bin/true, more" 300000 '' $((with - without))
+    row "resident, more" 120 KiB "$best"
+    for own in "$HEAPWRIGHT_SO" "$HEAPWRIGHT_HARDENED_SO" "$HEAPWRIGHT_CHECK_SO"; do
+        name=${own##*/}
+        row "${name%.so}" 2500000 B "$(stat -L -c %s "$own")"
+    done
+}
+
+# large [--quick]: builds the command that reads large files, and the examples that write them.
+large() {
+    PROFILE=release PERCENT=100
+    [ "${1:-}" != --quick ] || PROFILE=debug PERCENT=1
+    local flags=()
+    [ $PROFILE = debug ] || flags=(--release)
+    cargo build --quiet --locked "${flags[@]}" -p heapwright-cli -p heapwright-launcher
+    cargo build --quiet --locked "${flags[@]}" -p heapwright-record --example records --example heap_dumps
+    MADE=$CARGO_TARGET_DIR/$PROFILE
+}
+# measured WHAT SECONDS CODE ARGUMENTS...: the command under the launcher; its time, and its memory, which may be 1 GiB.
+measured() {
+    local wall peak code
+    "$MADE/heapwright-launcher" 3 0 $$ "$MADE/heapwright" "${@:4}" 3>"$SCRATCH/cost" >"$SCRATCH/said"
+    read -r wall _ _ peak _ _ code _ <"$SCRATCH/cost"
+    [ "$code" -eq "$3" ] || die "$1: it ended with code $code"
+    row "$1: time" "$2" s "$(awk "BEGIN { printf \"%.1f\", $wall / 1e9 }")"
+    row "$1: peak memory" 1024 MiB "$((peak / 1024))"
+}
+report() {
+    large "$@"
+    local findings=$((10000 * PERCENT)) different format
+    for different in $findings $((findings / 1000)); do
+        "$MADE/examples/records" "$SCRATCH/record" $findings $((PERCENT < 100 ? 10 : 1024)) $different
+        for format in text json; do
+            # (The exit code is 1: something was found.)
+            measured "$format, $different different" 30 1 report --format $format -o "$SCRATCH/told" "$SCRATCH/record"
+            # It was told, and of all of them.
+            grep -qE "^==1== ERROR SUMMARY: [0-9,]+ errors from|^    \"errors\": $findings,$" "$SCRATCH/told" || die "$format: the sums are not there"
+        done
+    done
+}
+heap() {
+    large "$@"
+    local objects=$((100000 * PERCENT)) shape dump
+    for shape in tree list random; do
+        dump=$SCRATCH/$shape.heap
+        "$MADE/examples/heap_dumps" "$dump" $objects $shape
+        measured "$shape" 60 0 heap --format html -o "$SCRATCH/page.html" "$dump"
+        grep -q "^heapwright heap: $shape.heap: $(sed ':a; s/\([0-9]\)\([0-9]\{3\}\)\($\|,\)/\1,\2\3/; ta' <<<$objects) objects" "$SCRATCH/said" ||
+            die "$shape: the sums are not there"
+        row "$shape: bytes an object in the file" 16 B "$(awk "BEGIN { printf \"%.1f\", $(stat -c %s "$dump") / $objects }")"
+        row "$shape: the page" 4 MiB "$(awk "BEGIN { printf \"%.1f\", $(stat -c %s "$SCRATCH/page.html") / 1048576 }")"
+        rm "$dump"
+    done
+}
+
+limit() {
+    local rounds=10 quick='' root limit program names libraries peer at bytes seconds name ended saved=0 way file pressure
+    case ${1:-} in
+        --quick) rounds=2 quick=1 ;;
+        --rounds) [[ ${2:-} =~ ^[1-9][0-9]{0,2}$ ]] || usage "'${2:-}' is no number of rounds"; rounds=$2 ;;
+    esac
+    group=
+    for root in /sys/fs/cgroup/memory /sys/fs/cgroup; do
+        mkdir "$root/heapwright-$$" 2>/dev/null || continue
+        group=$root/heapwright-$$
+        limit=$group/memory.limit_in_bytes
+        [ -e "$limit" ] || limit=$group/memory.max
+        if [ -w "$limit" ] && echo 384M >"$limit" 2>/dev/null; then break; fi
+        rmdir "$group"
+        group=
+    done
+    [ -n "$group" ] || { say "skip: no control group with a memory limit can be made here"; return 0; }
+    trap 'rmdir "$group" 2>/dev/null; tidy' EXIT
+    preload_library
+    library=$(realpath "$HEAPWRIGHT_SO")
+    for program in load grow pressure; do cc -O2 -Wall -Wextra -fno-builtin -pthread -o "$SCRATCH/$program" "bench/limit/$program.c"; done
+
+    # within BYTES PRELOAD OPTIONS COMMAND...: the subshell moves itself; its messages about signals go nowhere.
+    within() {
+        echo "$1" >"$limit"
+        (echo "$BASHPID" >"$group/cgroup.procs"; HEAPWRIGHT=$3 LD_PRELOAD=$2 exec timeout 60 "${@:4}")
+    }
+    names=(heapwright) libraries=("$library")
+    if [ -z "$quick" ]; then
+        names+=(glibc) libraries+=("")
+        for peer in target/race/peers/lib{mimalloc,rpmalloc,snmalloc}.so "/usr/lib/$(uname -m)-linux-gnu/libjemalloc.so.2"; do
+            [ ! -e "$peer" ] || { names+=("$(basename "${peer%%.so*}")") libraries+=("$(realpath "$peer")"); }
+        done
+    fi
+    for _ in $(seq "$rounds"); do
+        for at in "${!names[@]}"; do
+            for bytes in 384M 8G; do
+                seconds=$(within $bytes "${libraries[at]}" "" "$SCRATCH/load" 350 2>/dev/null) || seconds=killed
+                echo "$seconds" >>"$SCRATCH/${names[at]}.$bytes"
+            done
+        done
+    done 2>/dev/null
+    of_ended() { { grep -v killed "$1" || true; } | median; }
+    printf '350 MB live in 384 MB, %s rounds\n%-12s %10s %14s %14s\n' "$rounds" allocator ended "seconds" "without limit"
+    for name in "${names[@]}"; do
+        ended=$(grep -vc killed "$SCRATCH/$name.384M") || true
+        printf '%-12s %7s/%-3s %13s %14s\n' "$name" "$ended" "$rounds" "$(of_ended "$SCRATCH/$name.384M")" "$(of_ended "$SCRATCH/$name.8G")"
+        [ "$name" != heapwright ] || [ "$ended" = "$rounds" ] || status=1
+    done
+
+    for way in 0 1 2 3 4 5 6 7 8 9; do
+        # Once more where it left none: on a busy machine the kernel may be faster.
+        for _ in 1 2; do
+            rm -f "$SCRATCH"/profile.*
+            within 256M "$library" "sample=512k,profile=$SCRATCH/profile" "$SCRATCH/grow" $way >/dev/null 2>&1 || true
+            for file in "$SCRATCH"/profile.*; do [ ! -s "$file" ] || { saved=$((saved + 1)); break 2; }; done
+        done
+    done 2>/dev/null
+    printf 'killed at 256 MB, in ten ways: %s of 10 left a heap profile\n' $saved
+    [ $saved -ge 9 ] || status=1
+
+    [ -r /proc/pressure/memory ] || return 0
+    {
+        within 32M "" "" "$SCRATCH/pressure" thrash "$SCRATCH/file" &
+        pausing() { HEAPWRIGHT=purge=60000$1 LD_PRELOAD=$library "$SCRATCH/pressure" pause >"$SCRATCH/pause$1"; }
+        pausing ,limit=off & at=$!
+        pausing ""
+        wait $at
+        pressure=$(sed -n 's/^some avg10=\([0-9]*\).*/\1/p' /proc/pressure/memory)
+        pkill -f "$SCRATCH/pressure thrash" || true
+        wait
+    } 2>/dev/null
+    printf 'under pressure (%s %% of the time), 100 MB freed: %s MB left after 7 s, %s with limit=off\n' \
+        "$pressure" "$(cat "$SCRATCH/pause")" "$(cat "$SCRATCH/pause,limit=off")"
+    # A machine may have so much of all that nobody waits.
+    [ "$pressure" -lt 10 ] || [ "$(cat "$SCRATCH/pause")" -lt 50 ] || status=1
+}
+
+case ${1:-} in
+    describe | startup | report | heap | limit) "$@"; exit $status ;;
+esac
+
+usage() { die "$1; usage: ci/bounds.sh [describe | startup | report | heap | limit | --cache MODEL] [--with NAME=PATH | --with glibc]... [--only flat,orphans,giveback,idle,crowd,periodic]"; }
 names=(heapwright)
 preloads=('')
 only=

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Everything at once on the preloaded library (ci/chaos/chaos.c): threads, forks, signals, dlopen, ends of
+# Everything at once on the preloaded library (crates/heapwright-malloc/tests/chaos): threads, forks, signals, dlopen, ends of
 # threads, malloc_trim, limits, and system calls that are refused at random, with the contents of
 # every block checked; under each mode and cache model. Where something stands still for 5 s, the stacks
 # of all threads are printed, and the run fails. The start alone is tried with each of its system calls refused.
@@ -23,13 +23,13 @@ SEED=${CHAOS_SEED:-$((RANDOM * 32768 + RANDOM))}
 ROUND=15
 
 command_or_package cc gcc
-command_or_package addr2line binutils
-command_or_package python3 python3
+command_or_package gdb gdb
 preload_library
 COMPILE=(cc -std=gnu11 -O1 -g -Wall -Wextra -Werror -pthread -fno-builtin -Icrates/heapwright-malloc/tests/programs)
+SOURCES=crates/heapwright-malloc/tests/chaos
 # The program's own symbols come first for the library's system calls: -rdynamic (refusals.h).
-"${COMPILE[@]}" -rdynamic -o "$SCRATCH/chaos" ci/chaos/chaos.c
-"${COMPILE[@]}" -shared -fPIC -o "$SCRATCH/plugin.so" ci/chaos/plugin.c
+"${COMPILE[@]}" -rdynamic -o "$SCRATCH/chaos" $SOURCES/chaos.c
+"${COMPILE[@]}" -shared -fPIC -o "$SCRATCH/plugin.so" $SOURCES/plugin.c
 printf '%50000s\n' '' | tr ' ' x >"$SCRATCH/line"
 
 failures=0
@@ -44,11 +44,11 @@ start() {
 }
 # run OPTIONS WORDS...: the same; fails if the program writes to stderr, as no healthy one does.
 run() { start "$@" && [ ! -s "$SCRATCH/err" ]; }
-# failed NAME: what a failed run said, with names for its frames.
+# failed NAME: what a failed run said, and a debugger of its threads.
 failed() {
     failures=$((failures + 1))
     printf 'FAIL %s\n' "$1"
-    python3 ci/chaos/frames.py <"$SCRATCH/err" | sed 's/^/     /'
+    grep -vE '^(\[New LWP|warning:|Using host|\[Inferior)' "$SCRATCH/err" | sed 's/^/     /'
 }
 
 # in_surroundings NAME OPTIONS...: runs the program in these surroundings. The library may write

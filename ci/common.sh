@@ -41,41 +41,48 @@ packages() {
         { cat "$SCRATCH/apt" >&2; die "cannot install ${missing[*]}"; }
 }
 
-# apt_aside FOLDER ARCHITECTURE: lists of this Debian's packages for an architecture, in a folder of their own: the system's stay as
-# they are. `apt-get "${APT[@]}" download ...` is what they are for. What it prints goes to the caller's files.
-apt_aside() {
-    mkdir -p "$1/lists/partial" "$1/archives/partial"
-    (. /etc/os-release; echo "deb http://deb.debian.org/debian $VERSION_CODENAME main") >"$1/sources.list"
-    APT=(-qq -o Dir::Etc::sourcelist="$1/sources.list" -o Dir::Etc::sourceparts=/dev/null -o Dir::State::lists="$1/lists"
-        -o Dir::Cache="$1" -o Dir::State::status=/dev/null -o APT::Sandbox::User=root -o APT::Architecture="$2" -o APT::Architectures="$2")
-    apt-get "${APT[@]}" update
-}
-
 # command_or_package COMMAND PACKAGE: installs PACKAGE unless COMMAND is there.
 command_or_package() { command -v "$1" >/dev/null || packages "$2"; }
 
+# apt_at FOLDER deb|deb-src [SUITE [ARCHITECTURE [HOST [OPTION...]]]]: lists of Debian's packages or sources in a folder of their
+# own: the system's stay as they are. `apt-get "${APT[@]}" download ...` is what they are for.
+apt_at() {
+    mkdir -p "$1/lists/partial" "$1/archives/partial"
+    echo "$2 http://${5:-deb.debian.org/debian} ${3:-$(. /etc/os-release; echo "$VERSION_CODENAME")} main" >"$1/sources.list"
+    APT=(-qq -o Dir::Etc::sourcelist="$1/sources.list" -o Dir::Etc::sourceparts=/dev/null -o Dir::State::lists="$1/lists"
+        -o Dir::Cache="$1" -o Dir::State::status=/dev/null -o APT::Sandbox::User=root -o Acquire::Retries=2 -o Acquire::http::Timeout=20
+        ${4:+-o APT::Architecture="$4" -o APT::Architectures="$4"} "${@:6}")
+    [ -n "$(find "$1/lists" -maxdepth 1 -name '*_dists_*')" ] || apt-get "${APT[@]}" update
+}
+# fetched FOLDER FUNCTION...: what the function makes in FOLDER, once.
+fetched() {
+    [ ! -e "$1/done" ] || return 0
+    rm -rf "$1"
+    mkdir -p "$1"
+    say "fetching ${1##*/}"
+    # (By itself, for in a condition no failure would end it.)
+    (set -e; "${@:2}") >"$SCRATCH/fetched" 2>&1 </dev/null &
+    wait $! || { tail -n 20 "$SCRATCH/fetched" >&2; return 1; }
+    : >"$1/done"
+}
+
 # source_package NAME [SUITE VERSION]: unpacks Debian's source package of this release, or of another, into $SOURCES/NAME, once; a line, and
-# not 0, where there is none to be had. The list of sources and all of apt's state for it are ours: the system's stay as they are.
+# not 0, where there is none to be had.
 source_package() {
-    local name=$1 suite=${2:-} version=${3:+=$3}
-    local apt=$SOURCES.apt$suite
-    [ ! -d "$SOURCES/$name" ] || return 0
-    command -v apt-get >/dev/null || { say "no source of $name: there is no apt-get"; return 1; }
+    [ ! -d "$SOURCES/$1" ] || return 0
+    command -v apt-get >/dev/null || { say "no source of $1: there is no apt-get"; return 1; }
     command_or_package dpkg-source dpkg-dev
-    mkdir -p "$apt/lists/partial" "$apt/archives/partial" "$apt/$name" "$SOURCES"
-    (. /etc/os-release; echo "deb-src http://deb.debian.org/debian ${suite:-$VERSION_CODENAME} main") >"$apt/sources.list"
-    local options=(-qq -o Dir::Etc::sourcelist="$apt/sources.list" -o Dir::Etc::sourceparts=/dev/null
-        -o Dir::State::lists="$apt/lists" -o Dir::Cache="$apt" -o APT::Sandbox::User=root
-        -o Acquire::Retries=2 -o Acquire::http::Timeout=20)
-    say "fetching the source of $name"
-    {
-        { [ -n "$(find "$apt/lists" -name '*Sources*')" ] || apt-get "${options[@]}" update; } &&
-            (cd "$apt/$name" && apt-get "${options[@]}" source --download-only "$name$version") &&
-            rm -rf "$apt/unpacked" &&
-            dpkg-source --no-check -x "$apt/$name"/*.dsc "$apt/unpacked" &&
-            mv "$apt/unpacked" "$SOURCES/$name"
-    } >"$SCRATCH/source" 2>&1 || { cat "$SCRATCH/source" >&2; say "no source of $name (offline?)"; return 1; }
-    rm -rf "${apt:?}/$name"
+    mkdir -p "$SOURCES"
+    fetched "$SOURCES.apt/$1" unpack_source "$@" || { say "no source of $1 (offline?)"; return 1; }
+    rm -rf "$SOURCES.apt/${1:?}"
+}
+unpack_source() { # NAME [SUITE VERSION]
+    local lists=$SOURCES.apt/lists${2:-}
+    apt_at "$lists" deb-src "${2:-}"
+    cd "$SOURCES.apt/$1"
+    apt-get "${APT[@]}" source --download-only "$1${3:+=$3}"
+    dpkg-source --no-check -x ./*.dsc unpacked
+    mv unpacked "$SOURCES/$1"
 }
 
 # What takes long and consists of many runs of one kind (mutants, Miri's tests, programs of the
@@ -176,44 +183,54 @@ zig_program() {
 # The median of the numbers on stdin, one a line; a dash if there are none.
 median() { sort -n | awk '{ v[NR] = $1 } END { print NR ? v[int((NR + 1) / 2)] : "-" }'; }
 
-# A small aarch64 system under qemu-system: Debian's kernel and one process, for what qemu-user has not: restartable sequences,
+# A small aarch64 system under qemu-system: Debian's kernel and busybox, for what qemu-user has not: restartable sequences,
 # the kernel's own answers, preemption. It starts in four seconds.
 #
-#   system_begin                             fetches the kernel once; an empty system
+#   system_begin                             fetches both once; an empty system
 #   system_file FILE PATH                    puts a file there
-#   system_row NAME VARIABLES COMMAND        something to be run there: ends well (words without quotes; see aarch64-system.c)
+#   system_row NAME VARIABLES COMMAND        something to be run there: ends well (words without quotes)
 #   system_run                               runs it; prints a verdict for each; the output stays in SYSTEM_LOG
 
 system_begin() {
-    local at=$CARGO_TARGET_DIR/aarch64-kernel
     packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-system-arm cpio
-    if [ ! -f "$at/kernel" ]; then
-        say "fetching a kernel for aarch64"
-        rm -rf "$at"
-        {
-            apt_aside "$at" arm64
-            local package
-            package=$(apt-cache "${APT[@]}" depends linux-image-arm64 | sed -n 's/.*Depends: \(linux-image-[^ ]*\)$/\1/p' | head -n 1)
-            (cd "$at" && apt-get "${APT[@]}" download "$package")
-            dpkg-deb --fsys-tarfile "$at"/*.deb | tar -C "$at" -xf - ./boot
-            mv "$at"/boot/vmlinuz-* "$at/made"
-            rm -rf "$at/lists" "$at/archives" "$at/boot" "$at"/*.deb
-            mv "$at/made" "$at/kernel"
-        } >"$SCRATCH/fetch" 2>&1 </dev/null || { tail -n 5 "$SCRATCH/fetch" >&2; die "cannot fetch a kernel for aarch64"; }
-    fi
-    SYSTEM_KERNEL=$at/kernel
+    SYSTEM_KERNEL=$CARGO_TARGET_DIR/aarch64-system
+    fetched "$SYSTEM_KERNEL" fetch_system "$SYSTEM_KERNEL" || die "cannot fetch a kernel for aarch64"
     SYSTEM=$SCRATCH/system
     SYSTEM_LOG=$SCRATCH/system.log
     rm -rf "$SYSTEM"
     mkdir -p "$SYSTEM/tmp" "$SYSTEM/lib"
-    aarch64-linux-gnu-gcc -O1 -Wall -Wextra -Werror -static -o "$SYSTEM/init" ci/aarch64-system.c
+    system_file "$SYSTEM_KERNEL/bin/busybox" bin/busybox
+    # What /rows says, line by line. Behind what a program wrote comes its status.
+    install -m 755 /dev/stdin "$SYSTEM/init" <<'INIT'
+#!/bin/busybox sh
+for at in proc:/proc sysfs:/sys devtmpfs:/dev; do
+    /bin/busybox mkdir -p ${at#*:}
+    /bin/busybox mount -t ${at%:*} none ${at#*:}
+done
+exec >/dev/console 2>&1 </dev/null
+while IFS='|' read -r name variables command; do
+    /bin/busybox env -i $variables /bin/busybox timeout 240 $command </dev/null
+    echo "row $? $name"
+done </rows
+/bin/busybox poweroff -f
+INIT
+}
+fetch_system() { # FOLDER
+    local package
+    cd "$1"
+    apt_at "$1" deb '' arm64
+    apt-get "${APT[@]}" download busybox-static "$(apt-cache "${APT[@]}" depends linux-image-arm64 | sed -n 's/.*Depends: \(linux-image-[^ ]*\)$/\1/p' | head -n 1)"
+    for package in ./*.deb; do dpkg-deb --fsys-tarfile "$package" | tar -xf - --wildcards './boot/vmlinuz*' './bin/busybox' 2>/dev/null || true; done
+    mv boot/vmlinuz-* kernel
+    [ -x bin/busybox ]
+    rm -rf lists archives boot ./*.deb
 }
 system_file() { install -D -m 755 "$1" "$SYSTEM/$2"; }
 system_row() { printf '%s|%s|%s\n' "$1" "$2" "$3" >>"$SYSTEM/rows"; }
 system_run() {
     local status name missing=0
     (cd "$SYSTEM" && find . | cpio --quiet -o -H newc | gzip -1) >"$SCRATCH/system.gz"
-    timeout 600 qemu-system-aarch64 -M virt -cpu cortex-a72 -smp 2 -m 1024 -nographic -nic none -no-reboot -kernel "$SYSTEM_KERNEL" \
+    timeout 600 qemu-system-aarch64 -M virt -cpu cortex-a72 -smp 2 -m 1024 -nographic -nic none -no-reboot -kernel "$SYSTEM_KERNEL/kernel" \
         -initrd "$SCRATCH/system.gz" -append "console=ttyAMA0 quiet panic=-1" >"$SYSTEM_LOG" 2>&1 </dev/null || true
     sed -i 's/\r$//' "$SYSTEM_LOG"
     while IFS='|' read -r name _; do
@@ -227,59 +244,4 @@ system_run() {
     done <"$SYSTEM/rows"
     [ $missing -eq 0 ] || tail -n 20 "$SYSTEM_LOG" | sed 's/^/     /'
     failures=$((failures + missing))
-}
-
-# Building the programs of the corpus, for corpus.sh and leaks.sh. The caller says where they go (CACHE) and with which sanitizer
-# (SANITIZE: address, leak or nothing). A program is built once, under a name that has a hash of its contents, its flags, the
-# compilers and the functions below in it.
-SANITIZE=
-corpus_tools() {
-    TOOLS=$({ cat corpus/corpus.h corpus/corpus.rs corpus/reads/reads.h; declare -f corpus_compile corpus_program; cc --version; c++ --version; rustc --version; } | sha256sum)
-}
-
-# corpus_compile SOURCE OUT FLAGS...: one program, with -DBAD (--cfg bad) among the flags or not.
-corpus_compile() {
-    local source=$1 out=$2 sanitize=()
-    shift 2
-    case $source in
-        *.rs)
-            [ -z "$SANITIZE" ] || sanitize=("-Zsanitizer=$SANITIZE")
-            RUSTC_BOOTSTRAP=$([ -n "$SANITIZE" ] && echo 1 || echo 0) rustc --edition 2021 -C opt-level=1 -g -A warnings \
-                --crate-name corpus_program "${sanitize[@]}" "${@/#-DBAD/--cfg=bad}" -o "$out" "$source"
-            ;;
-        *.py.c)
-            # A module, and a script that calls the function of it that is its argument. (In the script's own process:
-            # nothing but Python is run.)
-            local module=${out%.new.*}.module
-            cc -std=gnu11 -O1 -g -w -fno-builtin "-I$PYTHON_INCLUDES" "$@" -shared -fPIC -o "$module" "$source" || return 1
-            printf '#!%s -IS\nimport importlib.util as u, importlib.machinery as m, sys\npath = "%s"\n%s\n%s\n' "$PYTHON" "$module" \
-                'spec = u.spec_from_file_location("reads", path, loader=m.ExtensionFileLoader("reads", path))' \
-                'getattr(u.module_from_spec(spec), sys.argv[1])()' >"$out"
-            chmod +x "$out"
-            ;;
-        *)
-            local compiler=(cc -std=gnu11)
-            [ "${source##*.}" = cc ] && compiler=(c++ -std=c++17)
-            [ -z "$SANITIZE" ] || sanitize=("-fsanitize=$SANITIZE")
-            "${compiler[@]}" -O1 -g -w -fno-builtin -I corpus "${sanitize[@]}" -o "$out" "$@" "$source" -rdynamic -ldl
-            ;;
-    esac
-}
-
-# corpus_program NAME PATH FLAGS PLUGIN KIND: sets PROGRAM; compiles it unless that was done.
-corpus_program() {
-    local name=$1 path=$2 flags=$3 plugin=$4 kind=$5 hash define=()
-    [ "$flags" != - ] || flags=
-    [ "$kind" = bad ] && define=(-DBAD)
-    hash=$({ printf '%s\n' "$TOOLS" "$flags" "$plugin"; cat "$path"; } | sha256sum)
-    kind=${SANITIZE:+$SANITIZE-}$kind
-    PROGRAM=$CACHE/$name.$kind.${hash:0:12}
-    [ -x "$PROGRAM" ] && return 0
-    rm -f "$CACHE/$name.$kind".*
-    if [ "$plugin" != - ]; then
-        # shellcheck disable=SC2086
-        corpus_compile "$path" "$PROGRAM.so" $flags "${define[@]}" -DPLUGIN -shared -fPIC || return 1
-    fi
-    # shellcheck disable=SC2086
-    corpus_compile "$path" "$PROGRAM.new.$BASHPID" $flags "${define[@]}" && mv "$PROGRAM.new.$BASHPID" "$PROGRAM"
 }

@@ -11,7 +11,6 @@
 #             what a survivor pins
 #   captures  one capture of a stack, by the library's own measurement
 #   programs  real programs, stacks of 16 frames on
-#   corpus    programs with heap bugs and what is found in them
 #
 # Without a section, all of them. Runs are processes of their own, each round runs
 # all, and the order turns from round to round; there are 9 rounds of pr, 5 of the
@@ -28,7 +27,7 @@ set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 . ci/figures.sh
 
-SECTIONS=(pr flat captures programs corpus)
+SECTIONS=(pr flat captures programs)
 figures_begin debug-figures '' "$@"
 OPTIONS=${DEBUG_OPTIONS:-mode=debug}
 WORK=$CARGO_TARGET_DIR/debug-work
@@ -171,12 +170,6 @@ section_programs() {
         valgrind_planned programs "$name" valgrind 1 "${words[@]:1}"
     done <"$SCRATCH/programs"
     run_plan programs 5
-}
-
-section_corpus() {
-    if [ ! -f ci/corpus.sh ]; then say "skip: corpus: there is no ci/corpus.sh yet"; return; fi
-    bash ci/corpus.sh >"$OUT/corpus.txt" || failed=1
-    cat "$OUT/corpus.txt"
 }
 
 figures_more() {

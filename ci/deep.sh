@@ -22,9 +22,9 @@ part_chaos() { ci/chaos.sh 600; }
 part_repeat() { ci/repeat.sh 200; }
 part_strangers() { ci/strangers.sh; }
 # Lua on the collected heap, with its suite.
-part_lua() { ci/lua.sh; }
+part_lua() { runtimes/lua/check.sh; }
 # Ruby, with the core of its suite, and a day's life in ten minutes.
-part_ruby() { ci/ruby.sh suite && ci/ruby.sh life; }
+part_ruby() { runtimes/ruby/check.sh suite && runtimes/ruby/check.sh life; }
 
 failed=()
 for part in "${PARTS[@]}"; do

@@ -1,71 +1,58 @@
 #!/usr/bin/env bash
-# Imports point downward only: each module of heapwright and of its substrate may name, with
-# `crate::`, only modules below its own line in ARCHITECTURE.md's picture of the floors, so there are no
-# circles either. Each is in the crate whose floor it is. What is compiled for tests alone is left out.
+# Imports point downward only. Each module of heapwright and of its substrate may name only modules below
+# its own line in ARCHITECTURE.md's picture of the floors, and is in the crate whose floor it is.
 # (heapwright-realm, heapwright-gc and heapwright-stacks are one floor each, and Cargo keeps them apart from what is above.)
 #
-#   ci/floors.sh
+# Inside a module files may import each other. The largest circle of files of a part may not grow:
+# ci/circles.txt has the numbers.
 #
-# The modules are the first words of a line of the picture, up to two spaces.
+#   ci/floors.sh             verifies both; ci/floors.py says what an import is
+#   ci/floors.sh --record    writes the numbers that fell
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+command_or_package python3 python3
 
-check() { # CRATE DIRECTORY: prints each import that points upward; fails if there is one
-    perl -0777 -e '
-        my ($architecture, $crate, @files) = @ARGV;
-        sub slurp { open my $f, "<", $_[0] or die "$_[0]: $!\n"; local $/; <$f> }
-        # A crate`s line stands between two rules, and its floors below them.
-        my $text = slurp($architecture);
-        my ($floor, %floor, %crate) = (0);
-        for my $part ("heapwright", "heapwright-substrate") {
-            my ($picture) = $text =~ /^$part  .*?\n-+\n(.*?)\n-+\n/ms or die "no picture of the floors of $part\n";
-            for (split /\n/, $picture) {
-                next if /^\s/;
-                $floor++;
-                my ($names) = /^(\S+(?: \S+)*)(?:  |$)/;
-                $floor{$_} = $floor, $crate{$_} = $part for split / /, $names;
-            }
-        }
-        my $breaches = 0;
-        for my $file (@files) {
-            my ($path) = $file =~ m{/src/(.*)\.rs$};
-            next if $path eq "lib" or $path =~ m{(^|[_/])tests?\b|^testing(/|$)};
-            my ($module) = split m{/}, $path;
-            my $own = $floor{$module};
-            if (!$own or $crate{$module} ne $crate) {
-                print "$file: no floor of $crate in ARCHITECTURE.md has `$module`\n";
-                $breaches++;
-                next;
-            }
-            my $text = slurp($file);
-            $text =~ s#//[^\n]*##g;
-            $text =~ s/\x23\[cfg\((?:all\()?test\b[^\n]*\n(?:\s*\x23\[[^\n]*\n)*\s*(?:pub(?:\([^)]*\))? )?mod \w+ \{.*//s;
-            $text =~ s/\x23\[cfg\((?:all\()?test\b[^\]]*\]\s*[^;{]*(?:;|\{[^\n]*\n)//g;
-            my %named;
-            while ($text =~ /\bcrate::(?:(\w+)|\{(.*?)\};)/gs) {
-                my @names = defined $1 ? $1 : map { /^\s*(\w+)/ ? $1 : () } split /,(?![^{]*\})/, $2;
-                $named{$_}++ for @names;
-            }
-            for (sort keys %named) {
-                next if !$floor{$_} or $floor{$_} > $own or $_ eq $module;
-                print "$file: `$module` names `$_`, which does not stand below it\n";
-                $breaches++;
-            }
-        }
-        exit($breaches ? 1 : 0);
-    ' ARCHITECTURE.md "$1" $(find "$2" -name '*.rs' | sort)
-}
-
+floors() { python3 ci/floors.py floors ARCHITECTURE.md "$@"; }
 for crate in heapwright heapwright-substrate; do
-    check $crate crates/$crate/src || die "imports must point downward"
+    floors $crate crates/$crate/src || die "imports must point downward"
 done
 
-# That the check can fail: a copy in which the lowest floor names the highest, and one that has a
-# floor of the other crate.
-mkdir -p "$SCRATCH/src/os" "$SCRATCH/src/heap"
-printf 'use crate::registry;\n' >"$SCRATCH/src/os/wrong.rs"
-if check heapwright-substrate "$SCRATCH/src" >/dev/null; then die "an import that points upward is not seen"; fi
-rm "$SCRATCH/src/os/wrong.rs"
-printf '\n' >"$SCRATCH/src/heap/wrong.rs"
-if check heapwright-substrate "$SCRATCH/src" >/dev/null; then die "a floor of another crate is not seen"; fi
-say "imports point downward"
+# part MOST SOURCES [MODULE]: a part's line of ci/circles.txt; 1 if its circle is larger.
+part() {
+    local size files
+    read -r size files < <(python3 ci/floors.py circle "${@:2}")
+    printf '%d %s\n' $((size < $1 ? size : $1)) "${*:2}"
+    [ "$size" -gt "$1" ] || return 0
+    say "FAIL ${*:2}: a circle of $size files, at most $1 may be in one: $files" >&2
+    return 1
+}
+status=0
+while read -r most words; do
+    # shellcheck disable=SC2086 # a folder and a module
+    if [ "$most" = '#' ]; then say "# $words"; else part "$most" $words || status=1; fi
+done <ci/circles.txt >"$SCRATCH/circles"
+
+# That both checks can fail: copies in which the lowest floor names the highest, in each way to name it, or
+# has a floor of the other crate; and one in which three files import each other.
+wrong() { # CRATE FILE TEXT: the picture refuses a file of the crate with this text
+    mkdir -p "$SCRATCH/src/${2%/*}"
+    printf '%s\n' "$3" >"$SCRATCH/src/$2"
+    if floors "$1" "$SCRATCH/src" >/dev/null; then die "not seen: $2: $3"; fi
+    rm -r "$SCRATCH/src"
+}
+for text in 'use crate::registry;' 'use crate::{digits, registry::Shared};' 'fn f() { super::super::registry::g() }' \
+    'use super::{super::registry as r, linux};'; do
+    wrong heapwright-substrate os/wrong.rs "$text"
+done
+wrong heapwright-substrate heap/wrong.rs ''
+mkdir -p "$SCRATCH/src/heap"
+printf 'mod a;\nmod b;\nmod c;\nuse c::Thing;\n' >"$SCRATCH/src/heap/mod.rs"
+printf 'use super::{b::{self, F}, d};\n' >"$SCRATCH/src/heap/a.rs"
+printf 'fn f() { super::Thing::new() }\n' >"$SCRATCH/src/heap/b.rs"
+printf 'use crate::heap::a;\n#[cfg(test)]\nmod tests {\nuse super::super::d;\n}\n' >"$SCRATCH/src/heap/c.rs"
+[ "$(python3 ci/floors.py circle "$SCRATCH/src" heap)" = "3 heap::a heap::b heap::c" ] || die "a circle is not seen"
+
+[ $status -eq 0 ] || exit 1
+[ "${1:-}" != --record ] || cp "$SCRATCH/circles" ci/circles.txt
+diff "$SCRATCH/circles" ci/circles.txt >/dev/null || say "note: a circle is smaller (ci/floors.sh --record)"
+say "imports point downward; circles of files: $(grep -v '^#' "$SCRATCH/circles" | awk '{ printf "%s%s %s", sep, $3 ? $3 : "gc", $1; sep = ", " }')"

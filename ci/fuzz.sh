@@ -1,45 +1,79 @@
 #!/usr/bin/env bash
-# Fuzzing, for a bounded time a target: sequences of operations against a model,
-# right and wrong ones on debug heaps, and any bytes as a stats file and as a
-# debug record, a trace or a heap dump, bombs among them. FUZZ_SECONDS sets the time
-# (default 40). HEAPWRIGHT_SLICE takes half of the targets.
+# Fuzzing, for a bounded time a target.
 #
-# The flags are those that `cargo fuzz` gives the compiler (without a sanitizer): coverage
-# counters, and what is compared. So nothing has to be installed but a nightly compiler.
+#   ci/fuzz.sh      fuzz/fuzz_targets, with a nightly compiler: sequences of operations against a model,
+#                   right and wrong ones on debug heaps, and any bytes as a stats file and as a debug
+#                   record, a trace or a heap dump, bombs among them. FUZZ_SECONDS (40) a target;
+#                   HEAPWRIGHT_SLICE takes half of the targets
+#   ci/fuzz.sh gc   fuzz/gc.c, with clang: calls of the collected heap's C interface under
+#                   AddressSanitizer. GC_FUZZ_SECONDS (120). Then the proof that it can fail: without the
+#                   write barrier it must find something
+#
+# The flags are those that `cargo fuzz` gives the compiler (without a sanitizer): coverage counters, and
+# what is compared. So nothing has to be installed but the compilers.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-FUZZ_TOOLCHAIN=${FUZZ_TOOLCHAIN:-nightly}
-rustup run "$FUZZ_TOOLCHAIN" rustc --version >/dev/null 2>&1 ||
-    rustup toolchain install "$FUZZ_TOOLCHAIN" --profile minimal
-command_or_package c++ g++
-
-targets=() number=0
-for target in operations debug_heap record debug_record trace heap_dump; do
-    ! in_half $number || targets+=("$target")
-    number=$((number + 1))
-done
-
-export CARGO_TARGET_DIR=$CARGO_TARGET_DIR/fuzz
-TRIPLE=$(rustc -vV | sed -n 's/^host: //p')
-# Debug assertions stay: they are half of what a fuzzer can notice. (With --target, build scripts
-# are built without these flags.)
-flags=(--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4
-    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table
-    -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 -Cdebug-assertions)
-RUSTFLAGS=${flags[*]} rustup run "$FUZZ_TOOLCHAIN" cargo build --quiet --release --locked \
-    --manifest-path fuzz/Cargo.toml --target "$TRIPLE" "${targets[@]/#/--bin=}"
-for target in "${targets[@]}"; do
-    say "fuzz: $target"
-    # No file costs a reader much more than its own bytes, or seconds. (4 KiB of input make 1 MiB.)
-    memory=4096
-    case $target in record | debug_record | trace | heap_dump) memory=512 ;; esac
-    mkdir -p "$SCRATCH/$target"
-    # The corpus lives for this run only; a crash is printed, with its input.
-    (cd "$SCRATCH" && "$CARGO_TARGET_DIR/$TRIPLE/release/$target" "$SCRATCH/$target" \
-        -max_total_time="${FUZZ_SECONDS:-40}" -max_len=4096 -rss_limit_mb=$memory -timeout=60 -print_final_stats=1) \
-        >"$SCRATCH/$target.log" 2>&1 || { tail -n 40 "$SCRATCH/$target.log"; die "$target found something"; }
+# fuzz PROGRAM SECONDS FLAGS...: 1 if it finds something. The corpus (the folder PROGRAM's name leads to)
+# lives for this run only; a crash is in the log, with its input. A deadlock is a finding.
+fuzz() {
+    local name=${1##*/}
+    mkdir -p "$SCRATCH/$name.corpus"
+    (cd "$SCRATCH" && "$1" "$name.corpus" -max_total_time="$2" -timeout=60 -print_final_stats=1 "${@:3}") >"$SCRATCH/log" 2>&1 || return 1
     # A build without counters would be no fuzzer.
-    grep -q 'inline 8-bit counters' "$SCRATCH/$target.log" || { tail -n 40 "$SCRATCH/$target.log"; die "$target is built without coverage"; }
-    grep -E 'stat::number_of_executed_units' "$SCRATCH/$target.log"
-done
+    grep -q 'inline 8-bit counters' "$SCRATCH/log" || { cat "$SCRATCH/log"; die "$name is built without coverage"; }
+    say "fuzz: $name: $(grep stat::number_of_executed_units "$SCRATCH/log")"
+}
+found() { tail -n 60 "$SCRATCH/log"; die "$1 found something"; }
+
+fuzz_targets() {
+    local target targets=() number=0 triple memory toolchain=${FUZZ_TOOLCHAIN:-nightly} flags
+    rustup run "$toolchain" rustc --version >/dev/null 2>&1 || rustup toolchain install "$toolchain" --profile minimal
+    command_or_package c++ g++
+    for target in operations debug_heap record debug_record trace heap_dump; do
+        ! in_half $number || targets+=("$target")
+        number=$((number + 1))
+    done
+    export CARGO_TARGET_DIR=$CARGO_TARGET_DIR/fuzz
+    triple=$(rustc -vV | sed -n 's/^host: //p')
+    # Debug assertions stay: they are half of what a fuzzer can notice. (With --target, build scripts are
+    # built without these flags.)
+    flags=(--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4
+        -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table
+        -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 -Cdebug-assertions)
+    RUSTFLAGS=${flags[*]} rustup run "$toolchain" cargo build --quiet --release --locked \
+        --manifest-path fuzz/Cargo.toml --target "$triple" "${targets[@]/#/--bin=}"
+    for target in "${targets[@]}"; do
+        # No file costs a reader much more than its own bytes, or seconds. (4 KiB of input make 1 MiB.)
+        memory=512
+        case $target in operations | debug_heap) memory=4096 ;; esac
+        fuzz "$CARGO_TARGET_DIR/$triple/release/$target" "${FUZZ_SECONDS:-40}" -max_len=4096 -rss_limit_mb=$memory || found "$target"
+    done
+}
+
+# The sanitizer's malloc is the program's; the library's own is not used here. The library clears what it
+# hands out again with the C library's memset: that is no access of the program's.
+fuzz_gc() {
+    local folder seed name
+    command_or_package clang clang
+    (packages "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev")
+    preload_library
+    folder=$(dirname "$HEAPWRIGHT_SO")
+    export ASAN_OPTIONS=detect_leaks=0:abort_on_error=0:handle_abort=1:replace_intrin=0
+    for name in gc gc-without-barrier; do
+        clang -g -O1 -fsanitize=fuzzer,address -pthread -Wall -Wextra -Iinclude $([ $name = gc ] || echo -DWITHOUT_BARRIER) \
+            -o "$SCRATCH/$name" fuzz/gc.c -L"$folder" -lheapwright -Wl,-rpath,"$folder"
+        # Long inputs from the first on: what few calls can do is soon tried.
+        mkdir "$SCRATCH/$name.corpus"
+        for seed in 1 2 3 4 5 6 7 8; do head -c 2048 /dev/urandom >"$SCRATCH/$name.corpus/$seed"; done
+    done
+    local options=(-max_len=2048 -len_control=0 -rss_limit_mb=4096)
+    fuzz "$SCRATCH/gc" "${GC_FUZZ_SECONDS:-120}" "${options[@]}" || found "the collected heap's interface"
+    if fuzz "$SCRATCH/gc-without-barrier" 60 "${options[@]}"; then die "a store that is not told was not noticed"; fi
+    say "ok   without the write barrier something is found"
+}
+
+case ${1:-targets} in
+    targets | gc) "fuzz_${1:-targets}" ;;
+    *) die "usage: ci/fuzz.sh [gc]" ;;
+esac

@@ -80,13 +80,10 @@ counted_calls() {
 # above A B: whether A is more, and not by rounding.
 above() { awk -v a="$1" -v b="$2" 'BEGIN { exit !(a > b + 0.05) }'; }
 
-# bless FILE [WHAT]: makes the numbers of a file of counted calls (or pairs) the golden ones.
+# bless: makes what was measured the golden numbers.
 bless() {
-    {
-        echo "# Instructions a ${2:-call} with the ret, x86-64, written by $BLESS."
-        echo "# name path"
-        cut -d' ' -f1,2 "$1"
-    } >"$GOLDEN"
+    echo "# Instructions with the ret, x86-64, written by $BLESS: of a call, or of a pair of each size."
+    if [ $what = sizes ]; then show_sizes; else cut -d' ' -f1,2 "$SCRATCH/measured"; fi
 }
 
 # golden_number NAME: nothing if it has none.
@@ -204,7 +201,8 @@ show_sizes() {
 }
 judge_sizes() {
     awk '
-        NR == FNR { if ($1 != "#") golden[$1] = $2; next }
+        NR == FNR && $1 == "bytes" { for (c = 2; c <= NF; c++) sizes[c] = $c }
+        NR == FNR { for (c = 2; c <= NF && $1 != "bytes" && $1 != "#"; c++) golden[$1 "-" sizes[c]] = $c; next }
         !($1 in golden) { print "FAIL " $1 " has no golden number"; bad = 1; next }
         {
             number = golden[$1]; delete golden[$1]
@@ -222,9 +220,7 @@ judge_sizes() {
 
 "measure_$what" >"$SCRATCH/measured"
 [ -s "$SCRATCH/measured" ] || die "callgrind saw no calls"
-if [ "$mode" = --bless ]; then
-    if [ $what = sizes ]; then bless "$SCRATCH/measured" pair; else bless "$SCRATCH/measured"; fi
-fi
+[ "$mode" != --bless ] || bless >"$GOLDEN"
 if [ $what = sizes ]; then
     show_sizes
     [ "$mode" = --print ] || judge_sizes

@@ -2,7 +2,10 @@
 # Runs the compiler's tools on the source.
 #
 #   ci/lint.sh                     fmt, clippy and doc: to be run before a commit
-#   ci/lint.sh fmt                 formatting: rustfmt, of the workspace and of the benchmarks' own
+#   ci/lint.sh fmt [--record]      formatting: rustfmt, of the workspace and of the benchmarks' own. No
+#                                  part has more lines of Rust or Markdown over 100 columns than
+#                                  ci/wide.txt allows; tables, links and blocks of code in Markdown do
+#                                  not count. --record writes the numbers that fell
 #   ci/lint.sh clippy              every warning is an error: the workspace with its tests, the
 #                                  library with all features; then each crate and each feature alone
 #                                  and with none, which finds names that only another feature or
@@ -22,6 +25,12 @@
 #   ci/lint.sh lines [--record]    no part of the repository has more lines than ci/lines.txt allows;
 #                                  --record writes the numbers that fell. A commit that needs more
 #                                  raises the number there and says what a user gets for it
+#   ci/lint.sh header [--write]    include/heapwright.h is what cbindgen ^0.29 (CBINDGEN, default: on PATH)
+#                                  makes of the sources; --write replaces it. Both headers are C from C89 to
+#                                  C23 and C++ from C++11 to C++23, by themselves, without a warning
+#   ci/lint.sh messages [NAME...]  what the compiler says where something is missing for a realm names what
+#                                  to do. Each of ci/messages is a program that does not compile, and its
+#                                  first lines are what must be said; one compiles, and runs
 #   ci/lint.sh semver [BASELINE]   the crate heapwright keeps what the last release promised
 #                                  (UPGRADING.md), by cargo-semver-checks; BASELINE is a tag or commit,
 #                                  by default the newest tag v*. Not part of .ci/run: building the tool
@@ -34,6 +43,37 @@ lint_fmt() {
     cargo fmt --all --check
     cargo fmt --all --check --manifest-path bench/Cargo.toml -- --config-path "$ROOT"
     say "formatted"
+    ratchet wide 'lines over 100 columns' "$@"
+}
+# wide FILE...: the lines over 100 columns.
+wide() {
+    perl -CSD -ne '
+        $fenced = 0 if $. == 1;
+        $fenced ^= 1 if $ARGV =~ /\.md$/ and /^\s*(?:>\s*)?```/;
+        chomp;
+        print "$ARGV:$.: $_\n" if length > 100 and !$fenced and !m{^\s*(?://[/!]?\s*)?\|} and !m{https?://|\]\(|^\s*//[/!]?\s*\[[^\]]*\]:};
+        close ARGV if eof' "$@" </dev/null
+}
+count_wide() { git ls-files -s -- "$1" | sed -n 's/^100.*\t//p' | grep -E '\.(rs|md)$' | (mapfile -t files; wide "${files[@]}") | wc -l; }
+
+# ratchet NAME WHAT [--record]: of no part has count_NAME more than ci/NAME.txt allows. (A number, the part,
+# and what a user gets for the last raise.)
+ratchet() {
+    local most part reason count status=0
+    while read -r most part reason; do
+        [ -n "$most" ] && [ "$most" != '#' ] || { say "$most $part $reason" >>"$SCRATCH/$1"; continue; }
+        count=$("count_$1" "$part")
+        if [ "$count" -gt "$most" ]; then
+            say "FAIL $part has $count $2; ci/$1.txt allows $most"
+            status=1
+        else
+            say "ok   $part: $count of $most $2"
+            most=$count
+        fi
+        printf '%6d %s%s\n' "$most" "$part" "${reason:+  $reason}" >>"$SCRATCH/$1"
+    done <"ci/$1.txt"
+    [ "${3:-}" != --record ] || [ $status -ne 0 ] || cp "$SCRATCH/$1" "ci/$1.txt"
+    return $status
 }
 
 clippy() { say "clippy $*"; cargo clippy --quiet --locked "$@" -- -D warnings; }
@@ -144,23 +184,64 @@ lint_msrv() {
     say "compiles with Rust $version"
 }
 
-lint_lines() {
-    local most part reason lines status=0
-    while read -r most part reason; do
-        [ -n "$most" ] && [ "$most" != '#' ] || { say "$most $part $reason" >>"$SCRATCH/lines"; continue; }
-        # (No symbolic links.)
-        lines=$(git ls-files -s -- "$part" | sed -n 's/^100.*\t//p' | xargs -d '\n' cat | wc -l)
-        if [ "$lines" -gt "$most" ]; then
-            say "FAIL $part has $lines lines; ci/lines.txt allows $most"
-            status=1
-        else
-            say "ok   $part: $lines of $most lines"
-            most=$lines
+# (No symbolic links.)
+count_lines() { git ls-files -s -- "$1" | sed -n 's/^100.*\t//p' | xargs -d '\n' cat | wc -l; }
+lint_lines() { ratchet lines lines "$@"; }
+
+lint_header() {
+    local made=$SCRATCH/heapwright.h cbindgen=${CBINDGEN:-cbindgen} version header standard language compiler
+    version=$("$cbindgen" --version 2>/dev/null) || die "cbindgen is not installed; cargo install cbindgen --version '^0.29' --locked"
+    [[ $version == "cbindgen 0.29."* ]] || die "$version makes another header than 0.29 does; install ^0.29"
+    "$cbindgen" --quiet --config crates/heapwright-malloc/cbindgen.toml --output "$made" crates/heapwright-malloc
+    # Rust's name for what a caller must see to. And C89 knows neither comments to the end of a line nor a comma behind an
+    # enum's last name.
+    sed -i -E "s/^ \* # Safety\$/ * The program's duties:/; s,^(#endif|\}) +// (.*)$,\1 /* \2 */," "$made"
+    perl -0777 -pi -e 's/,(\n\})/$1/g' "$made"
+    # (GCC up to 13 knows the last two standards by their drafts' names.)
+    for header in "$made" include/heapwright_gc.h; do
+        for standard in c89 c99 c11 c17 c2x c23 c++11 c++14 c++17 c++20 c++2b c++23; do
+            language=c compiler=${CC:-cc}
+            [[ $standard != c++* ]] || language=c++ compiler=${CXX:-c++}
+            "$compiler" -std=$standard -fsyntax-only -x $language /dev/null 2>/dev/null || continue
+            "$compiler" -std=$standard -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I "$SCRATCH" -I include -x $language -include "$header" /dev/null
+        done
+    done
+    if [ "${1:-}" = --write ]; then install -m 644 "$made" include/heapwright.h; return; fi
+    diff -u include/heapwright.h "$made" || die "include/heapwright.h is not what the sources say; run ci/lint.sh header --write"
+    say "the headers are what the sources say"
+}
+
+# What must be said is looked for with all white space as one space, for a compiler wraps lines as it likes. Of what it says itself
+# only the sentences are compared that this library writes, or that are a trait's name.
+lint_messages() {
+    local case name sentence command features count=0 failed=0
+    mkdir -p "$SCRATCH/src"
+    cp Cargo.lock "$SCRATCH"
+    export CARGO_TARGET_DIR=$CARGO_TARGET_DIR/messages
+    for case in ci/messages/*.rs; do
+        name=$(basename "$case" .rs)
+        [ $# -eq 0 ] || [[ " $* " == *" $name "* ]] || continue
+        count=$((count + 1)) command=check features='"derive", "std"'
+        ! grep -q '^//! features: none$' "$case" || features=
+        ! grep -q '^//! compiles' "$case" || command=run
+        # A package of its own, whose lock is ours.
+        printf '[package]\nname = "messages"\nversion = "0.0.0"\nedition = "2024"\n[workspace]\n[dependencies]\n%s\n' \
+            "heapwright = { path = \"$ROOT/crates/heapwright\", default-features = false, features = [$features] }" >"$SCRATCH/Cargo.toml"
+        cp "$case" "$SCRATCH/src/main.rs"
+        if cargo $command --quiet --manifest-path "$SCRATCH/Cargo.toml" >"$SCRATCH/said" 2>&1; then
+            [ $command = run ] || { say "$name: it compiles"; failed=1; }
+        elif [ $command = run ]; then
+            say "$name: it does not compile or run: $(cat "$SCRATCH/said")"
+            failed=1
         fi
-        printf '%6d %s%s\n' "$most" "$part" "${reason:+  $reason}" >>"$SCRATCH/lines"
-    done <ci/lines.txt
-    [ "${1:-}" != --record ] || [ $status -ne 0 ] || cp "$SCRATCH/lines" ci/lines.txt
-    return $status
+        tr -s '[:space:]' ' ' <"$SCRATCH/said" >"$SCRATCH/line"
+        while read -r sentence; do
+            grep -qF -- "$sentence" "$SCRATCH/line" || { say "$name: the compiler does not say '$sentence' but: $(cat "$SCRATCH/said")"; failed=1; }
+        done < <(sed -n 's,^//! says: ,,p' "$case")
+    done
+    [ $count -gt 0 ] || die "there is no such case"
+    [ $failed -eq 0 ] || die "see above"
+    say "$count programs: the compiler says what to do"
 }
 
 lint_semver() {
@@ -175,6 +256,6 @@ lint_semver() {
 
 [ $# -gt 0 ] || { lint_fmt; lint_clippy; lint_doc; exit; }
 case $1 in
-    fmt | clippy | doc | deps | msrv | lines | semver) "lint_$1" "${@:2}" ;;
-    *) die "usage: ci/lint.sh [fmt|clippy|doc|deps|msrv|lines|semver]" ;;
+    fmt | clippy | doc | deps | msrv | lines | header | messages | semver) "lint_$1" "${@:2}" ;;
+    *) die "usage: ci/lint.sh [fmt|clippy|doc|deps|msrv|lines|header|messages|semver]" ;;
 esac

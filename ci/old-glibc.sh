@@ -92,25 +92,18 @@ WORK='my %h; push @{$h{$_ % 97}}, "x" x ($_ % 300) for 1 .. 20000; my $n = 0; fo
 WANTED=$(perl -e "$WORK")
 answers "this system's glibc, perl" env LD_PRELOAD="$OLD" perl -e "$WORK"
 
-# Debian 11's C library and perl, fetched once.
+# Debian 11's C library and perl. (In the archive, where a release goes when it is no longer cared for, its lists
+# are past their date.)
 AT=$CARGO_TARGET_DIR/old-glibc
-if [ ! -d "$AT/root" ]; then
-    rm -rf "$AT"
-    mkdir -p "$AT/lists/partial" "$AT/archives/partial"
-    options=(-qq -o Dir::Etc::sourcelist="$AT/sources.list" -o Dir::Etc::sourceparts=/dev/null -o Dir::State::lists="$AT/lists"
-        -o Dir::Cache="$AT" -o Dir::State::status=/dev/null -o APT::Sandbox::User=root)
-    # In the archive, where a release goes when it is no longer cared for, its lists are past their date.
-    download() {
-        echo "deb http://$1 bullseye main" >"$AT/sources.list"
-        apt-get "${options[@]}" "${@:2}" update && (cd "$AT" && apt-get "${options[@]}" download libc6 libc6-dev libgcc-s1 libcrypt1 perl-base)
-    }
-    {
-        download deb.debian.org/debian || download archive.debian.org/debian -o Acquire::Check-Valid-Until=false
-        for package in "$AT"/*.deb; do dpkg-deb -x "$package" "$AT/unpacked"; done
-        rm -rf "$AT/lists" "$AT"/*.deb
-        mv "$AT/unpacked" "$AT/root"
-    } >"$SCRATCH/fetch" 2>&1 || { tail -n 5 "$SCRATCH/fetch" >&2; die "cannot fetch Debian 11's C library"; }
-fi
+fetch_bullseye() {
+    local package
+    cd "$AT"
+    apt_at "$AT" deb bullseye '' || apt_at "$AT" deb bullseye '' archive.debian.org/debian -o Acquire::Check-Valid-Until=false
+    apt-get "${APT[@]}" download libc6 libc6-dev libgcc-s1 libcrypt1 perl-base
+    for package in ./*.deb; do dpkg-deb -x "$package" root; done
+    rm -rf lists ./*.deb
+}
+fetched "$AT" fetch_bullseye || die "cannot fetch Debian 11's C library"
 FILES=$AT/root/lib/x86_64-linux-gnu
 [[ $("$FILES"/ld-2.31.so --library-path "$FILES" "$FILES/libc.so.6") == *'version 2.31'* ]] || die "this is not glibc 2.31"
 ON_OLD=("$FILES/ld-2.31.so" --library-path "$FILES" --preload "$OLD" "$AT/root/usr/bin/perl" -e "$WORK")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The packages of ci/package.sh, as they arrive: equal when made twice, installed in roots of their own, used, and removed.
+# The packages of packaging/package.sh, as they arrive: equal when made twice, installed in roots of their own, used, and removed.
 #
 #   ci/packages.sh
 #
@@ -11,7 +11,7 @@
 # - The image (packaging/image.sh): at most 5 MB as a layer packed by zstd, and it runs by chroot.
 #
 # What is built is what .ci/run has built, for the packages' files, not their speed, are looked at here; or what is in HEAPWRIGHT_BUILT,
-# such as ci/package.sh builds.
+# such as packaging/package.sh builds.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -32,10 +32,10 @@ machine=$(uname -m)
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 
 out=$SCRATCH/out
-ci/package.sh "$out" >"$SCRATCH/said" || { cat "$SCRATCH/said"; die "the packages are not made"; }
+packaging/package.sh "$out" >"$SCRATCH/said" || { cat "$SCRATCH/said"; die "the packages are not made"; }
 # Another time, user's mask, time zone and folder.
 sleep 1
-(umask 077 && TZ=Asia/Tokyo ci/package.sh "$SCRATCH/again" deb rpm archlinux >/dev/null)
+(umask 077 && TZ=Asia/Tokyo packaging/package.sh "$SCRATCH/again" deb rpm archlinux >/dev/null)
 for file in "$SCRATCH"/again/*{.deb,.rpm,.zst}; do
     cmp "$file" "$out/$(basename "$file")" || die "a second package differs"
 done
@@ -43,11 +43,7 @@ done
 say "ok   made twice, the packages are equal"
 
 # What a package has to have been good for: a program on it, seen by its statistics.
-cat >"$SCRATCH/owns.c" <<'EOF'
-#include <heapwright.h>
-#include <stdlib.h>
-int main(void) { return !hw_owns(malloc(10)); }
-EOF
+cp packaging/tests/owns.c "$SCRATCH/"
 
 packages lintian
 # (Debug files are empty but for symbols where CI built the libraries.)
@@ -114,19 +110,7 @@ tar -xf "$out/heapwright-$version-$machine-linux-gnu.tar.xz" -C "$SCRATCH"
 mv "$SCRATCH/heapwright-$version-$machine-linux-gnu" "$SCRATCH/moved"
 packages cmake pkg-config meson ninja-build
 mkdir "$SCRATCH/cmake"
-cp "$SCRATCH/owns.c" "$SCRATCH/cmake/"
-cat >"$SCRATCH/cmake/CMakeLists.txt" <<'EOF'
-cmake_minimum_required(VERSION 3.13)
-project(owns C)
-find_package(heapwright 0.1 REQUIRED COMPONENTS shared static hardened)
-find_package(heapwright 0.1 REQUIRED)
-foreach(kind shared static hardened)
-    add_executable(owns-${kind} owns.c)
-    target_link_libraries(owns-${kind} PRIVATE heapwright::${kind})
-    add_test(NAME ${kind} COMMAND owns-${kind})
-endforeach()
-enable_testing()
-EOF
+cp packaging/tests/{owns.c,CMakeLists.txt} "$SCRATCH/cmake/"
 cmake -S "$SCRATCH/cmake" -B "$SCRATCH/cmake/build" -DCMAKE_PREFIX_PATH="$SCRATCH/moved" >"$SCRATCH/said" 2>&1 &&
     cmake --build "$SCRATCH/cmake/build" >>"$SCRATCH/said" 2>&1 || { cat "$SCRATCH/said"; die "CMake does not find or build with it"; }
 for kind in shared static hardened; do "$SCRATCH/cmake/build/owns-$kind" || die "CMake's $kind program is not on heapwright"; done
@@ -141,15 +125,9 @@ if cmake -S "$SCRATCH/cmake" -B "$SCRATCH/cmake/build" >/dev/null 2>&1; then die
 cc -o "$SCRATCH/owns" "$SCRATCH/owns.c" $(PKG_CONFIG_PATH=$SCRATCH/moved/lib/pkgconfig pkg-config --cflags --libs heapwright)
 LD_LIBRARY_PATH=$SCRATCH/moved/lib "$SCRATCH/owns" || die "pkg-config's program is not on heapwright"
 mkdir -p "$SCRATCH/meson/subprojects/packagecache"
-cp "$SCRATCH/owns.c" "$SCRATCH/meson/"
+cp packaging/tests/{owns.c,meson.build} "$SCRATCH/meson/"
 cp "$out/heapwright.wrap" "$SCRATCH/meson/subprojects/"
 cp "$out/heapwright-$version-$machine-linux-gnu.tar.xz" "$SCRATCH/meson/subprojects/packagecache/"
-cat >"$SCRATCH/meson/meson.build" <<'EOF'
-project('owns', 'c')
-foreach name : ['heapwright', 'heapwright-static', 'heapwright-hardened']
-  test(name, executable('owns-' + name, 'owns.c', dependencies: dependency(name)))
-endforeach
-EOF
 meson setup "$SCRATCH/meson/build" "$SCRATCH/meson" >"$SCRATCH/said" 2>&1 && meson test -C "$SCRATCH/meson/build" >>"$SCRATCH/said" 2>&1 ||
     { cat "$SCRATCH/said"; die "Meson does not find or build with the wrap"; }
 say "ok   find_package, pkg-config and a Meson wrap, in a folder that was moved"

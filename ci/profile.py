@@ -19,6 +19,7 @@ import statistics
 import subprocess
 import sys
 import tomllib
+import types
 
 # Of the suite, those that keep memory until they end, or can be made to, as the same blocks in each run; and the load, in
 # mebibytes. (ruby's blocks differ from run to run; sqlite3, jq, json-tree free theirs.)
@@ -34,8 +35,6 @@ sys.stdout.flush()
 ctypes.CDLL(None).exit(0)"""
 # A site's truth in two runs may differ by so much.
 SAME = 0.01
-# Rows of the second table: sites that should have so many live samples.
-BUCKETS = [(0, 10), (10, 30), (30, 100), (100, 300), (300, 1000), (1000, math.inf)]
 
 
 def run(program, options, library):
@@ -96,48 +95,12 @@ def expected(blocks, size, period):
     return math.sqrt(blocks * (1 - chance) / chance) * mean, blocks * chance
 
 
-class Off:
-    """An estimate beside the truth."""
-
-    def __init__(self, blocks, size, found, period):
-        error, self.samples = expected(blocks, size, period)
-        self.share = abs(found / size - 1)
-        self.expected = error / size
-        self.errors = (found - size) / max(error, 1)
-
-
 def percent(share):
     return f"{100 * share:.1f} %"
 
 
-def row(offs):
-    """What a table says of estimates."""
-    shares = sorted(off.share for off in offs)
-    within = [sum(share <= bound for share in shares) / len(shares) for bound in (0.10, 0.03)]
-    worst = max(abs(off.errors) for off in offs)
-    square = statistics.mean(off.errors**2 for off in offs)
-    return [percent(statistics.median(shares)), percent(shares[len(shares) * 9 // 10]),
-            percent(statistics.median(off.expected for off in offs)), *(f"{100 * share:.0f} %" for share in within),
-            f"{worst:.1f}", f"{square:.2f}"]
-
-
-def table(heads, rows):
-    print("| " + " | ".join(heads) + " |")
-    print("|---|" + "--:|" * (len(heads) - 1))
-    for cells in rows:
-        print("| " + " | ".join(cells) + " |", flush=True)
-    print()
-
-
-class Run:
-    """What every run needs."""
-
-    def __init__(self, command, library, scratch):
-        self.command, self.library, self.scratch = command, library, scratch
-
-
 def main(command, library, suite, sites, scratch, seeds):
-    at = Run(command, library, scratch)
+    at = types.SimpleNamespace(command=command, library=library, scratch=scratch)
     with open(suite, "rb") as file:
         listed = {program["name"]: program for program in tomllib.load(file)["program"]}
     programs = [listed[name] for name in PROGRAMS if name in listed]
@@ -145,32 +108,33 @@ def main(command, library, suite, sites, scratch, seeds):
         if program["name"] == "python3-malloc":
             program["command"] = [program["command"][0], "-c", KEEP, program["command"][1]]
     programs += [{"name": f"sites, {mib} MiB", "command": [sites, str(mib)]} for mib in LOADS]
-    heads = ["error, 90th percentile", "expected: median", "within 10 %", "within 3 %", "worst, in standard errors",
-             "mean square of these"]
-    rows, every = [], []
+    print("| program, live at its end | one sample per | sites | samples of a site: median | error: median | 90th percentile | expected: median "
+          "| within 10 % | within 3 % | mean square in standard errors |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
+    every = []
     for program in programs:
         (known, live), (again, _) = truth(program, at), truth(program, at)
         large = {where: facts for where, facts in known.items() if facts[1] >= LEAST * live}
-        same = {where: (blocks, size) for where, (blocks, size) in large.items()
-                if abs(again.get(where, (0, 0))[1] / size - 1) <= SAME}
+        same = {where: facts for where, facts in large.items() if abs(again.get(where, (0, 0))[1] / facts[1] - 1) <= SAME}
         for period in PERIODS:
+            # Of each estimate: how far it is off, how far it should be, and how many samples there should be.
             offs = []
             for _ in range(seeds):
                 found = estimate(program, period, at)
-                offs += [Off(*facts, found.get(where, 0), period) for where, facts in same.items()]
-            rows.append([f"{program['name']}: {live / 2**20:.1f} MiB", f"{period} KiB", f"{len(same)} of {len(large)}",
-                         f"{statistics.median(off.samples for off in offs):.0f}", *row(offs)])
+                for where, (blocks, size) in same.items():
+                    error, samples = expected(blocks, size, period)
+                    offs.append((found.get(where, 0) / size - 1, max(error, 1) / size, samples))
+            shares = sorted(abs(off) for off, _, _ in offs)
+            within = [sum(share <= bound for share in shares) / len(shares) for bound in (0.10, 0.03)]
+            cells = [f"{program['name']}: {live / 2**20:.1f} MiB", f"{period} KiB", f"{len(same)} of {len(large)}",
+                     f"{statistics.median(samples for _, _, samples in offs):.0f}", percent(statistics.median(shares)),
+                     percent(shares[len(shares) * 9 // 10]), percent(statistics.median(error for _, error, _ in offs)),
+                     *(f"{100 * share:.0f} %" for share in within), f"{statistics.mean((off / error) ** 2 for off, error, _ in offs):.2f}"]
+            print("| " + " | ".join(cells) + " |", flush=True)
             every += offs
-    table(["program, live at its end", "one sample per", "sites", "samples of a site: median",
-           "error: median", *heads], rows)
-    buckets = [(f"{low} to {high}" if high < math.inf else f"{low} and more",
-                [off for off in every if low <= off.samples < high]) for low, high in BUCKETS]
-    table(["samples that a site should have", "estimates", "error: median", *heads],
-          [[name, str(len(offs)), *row(offs)] for name, offs in buckets if offs])
     # An estimate that is wrong on average, or whose error is not what the number of samples says.
-    seen = [off for off in every if off.samples >= 10]
-    square, mean = statistics.mean(off.errors**2 for off in seen), statistics.mean(off.errors for off in seen)
-    print(f"{len(seen)} estimates of sites with 10 samples and more: in standard errors the mean is {mean:+.2f}, "
+    seen = [off / error for off, error, samples in every if samples >= 10]
+    square, mean = statistics.mean(error**2 for error in seen), statistics.mean(seen)
+    print(f"\n{len(seen)} estimates of sites with 10 samples and more: in standard errors the mean is {mean:+.2f}, "
           f"the mean square {square:.2f} (0 and 1, if they are what they should be)")
     if abs(mean) > 0.25 + 6 / math.sqrt(len(seen)) or not 0.5 < square < 2:
         sys.exit("profile.py: the estimates are not what the number of samples says")

@@ -7,6 +7,11 @@
 #   ci/profile.sh --accuracy RUNS     only how exact it is, in so many runs of each program
 #   ci/profile.sh --storm SECONDS     only the storm, so long under each cache model; jemalloc's profiler beside
 #   ci/profile.sh --quick             the storm for two seconds each: for every day
+#   ci/profile.sh --live              what it costs to look at a process, and to profile it while it runs. watched: a load that
+#                                     replaces blocks, in turns alone and watched by `heapwright top` every second; published:
+#                                     with publish=no and without; parts: those that `top` shows of a python3 and a perl that
+#                                     allocate, beside the resident size; heard: milliseconds until an order is followed;
+#                                     profiled: the answers of a redis with and without `heapwright profile PID`
 #   ci/profile.sh --guards [...]      what a few blocks between guards cost (guard=sample), instead: a table, with --rounds and
 #                                     --programs; and the storm with every block guarded, with --storm or --quick
 #
@@ -16,13 +21,14 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-usage() { die "$1; usage: ci/profile.sh [--rounds N] [--programs NAME,...] | --accuracy RUNS | --storm SECONDS | --quick | --guards ..."; }
-rounds=9 seconds=10 only_storm= quick= runs= guards=
+usage() { die "$1; usage: ci/profile.sh [--rounds N] [--programs NAME,...] | --accuracy RUNS | --storm SECONDS | --quick | --live | --guards ..."; }
+rounds=9 seconds=10 only_storm= quick= runs= guards= live=
 programs=python3-malloc,sqlite3,redis,cc1,git-log,perl,ruby
 while [ $# -gt 0 ]; do
     case $1 in
         --quick) seconds=2 only_storm=1 quick=1; shift; continue ;;
         --guards) guards=1; shift; continue ;;
+        --live) live=1; shift; continue ;;
     esac
     [ $# -ge 2 ] || usage "'$1' is not understood or needs a value"
     case $1 in
@@ -78,6 +84,70 @@ storms_beside() {
     done
 }
 
+# --- processes that are looked at, and profiled while they run ---------------------
+
+live() {
+    local load alone watched unpublished program pid began status=0
+    cargo build --quiet --release --locked -p heapwright-cli
+    command=$CARGO_TARGET_DIR/release/heapwright
+    export HEAPWRIGHT_LIBRARY=$library XDG_RUNTIME_DIR=$SCRATCH
+    [ "$(stat -f -c %T "$SCRATCH")" = tmpfs ] || unset XDG_RUNTIME_DIR
+    cc -O2 -Wall -Wextra -fno-builtin -o "$SCRATCH/load" bench/live/load.c
+    ratio() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.3f", b / a }'; }
+
+    for _ in $(seq "$rounds"); do
+        LD_PRELOAD=$library HEAPWRIGHT=publish=no "$SCRATCH/load" 2 >>"$SCRATCH/unpublished"
+        LD_PRELOAD=$library "$SCRATCH/load" 2 >>"$SCRATCH/alone"
+        LD_PRELOAD=$library "$SCRATCH/load" 2 >>"$SCRATCH/watched" &
+        load=$!
+        for _ in 1 2; do
+            sleep 0.6
+            "$command" top --json $load | sed -n 's/.*"report_ns": \([0-9]*\),.*/\1/p' >>"$SCRATCH/report"
+        done
+        wait $load
+    done
+    alone=$(median <"$SCRATCH/alone") watched=$(median <"$SCRATCH/watched") unpublished=$(median <"$SCRATCH/unpublished")
+    printf 'published: %s ns a replacement, %s with publish=no: %s\n' "$alone" "$unpublished" "$(ratio "$unpublished" "$alone")"
+    printf 'watched:   %s ns a replacement: %s of alone\n' "$watched" "$(ratio "$alone" "$watched")"
+    # What cannot be told from noise by the load's time can be by what a report takes: ten a second are made while somebody looks, fewer if
+    # they take more than a two-hundredth.
+    median <"$SCRATCH/report" | awk '{ share = $1 / 1e8; printf "           a report takes %d us: %.3f %% of the time\n", $1 / 1000, 100 * (share < 0.005 ? share : 0.005) }'
+
+    seen() { # PID
+        "$command" top --json "$1" | perl -0ne 'my %p; my ($parts) = /"parts": \{(.*?)\}/s; $p{$1} = $2 while $parts =~ /"(\w+)": (\d+)/g;
+            my $sum = 0; $sum += $_ for values %p; my ($rss) = /"resident_bytes": (\d+)/;
+            printf "%.1f MB in parts of %.1f MB resident\n", $sum / 1e6, $rss / 1e6; exit(abs($sum - $rss) > $rss / 50)'
+    }
+    status=0
+    for program in "python3 -c 'l=[]
+while 1:
+    l.append(bytearray(5000)); import time; time.sleep(0.0002)'" 'perl -e "push @a, q(x) x 3000 and select undef, undef, undef, 0.0002 while 1"'; do
+        LD_PRELOAD=$library bash -c "exec $program" &
+        pid=$!
+        sleep 2
+        printf 'parts:     %-8s ' "${program%% *}"; seen $pid || status=1
+        for _ in 1 2 3 4 5; do
+            began=$(date +%s%N)
+            "$command" profile $pid --seconds 0.1 -o /dev/null
+            echo $((($(date +%s%N) - began) / 1000000 - 100)) >>"$SCRATCH/heard"
+        done
+        kill $pid; wait $pid 2>/dev/null || true
+    done
+    printf 'heard:     sampling on, a profile written and named, and off: %s ms\n' "$(median <"$SCRATCH/heard")"
+
+    if command -v redis-server >/dev/null || (packages redis-server); then
+        LD_PRELOAD=$library redis-server --port 17991 --save '' >/dev/null &
+        pid=$!
+        sleep 1
+        python3 bench/live/redis.py 17991 $pid "$command" "$rounds" >"$SCRATCH/redis"
+        kill $pid; wait $pid 2>/dev/null || true
+        field() { awk -v at="$1" '{ print $at }' "$SCRATCH/redis" | median; }
+        printf 'profiled:  median %s us, %s without: %s; 99th percentile %s us, %s without: %s\n' \
+            "$(field 3)" "$(field 1)" "$(ratio "$(field 1)" "$(field 3)")" "$(field 4)" "$(field 2)" "$(ratio "$(field 2)" "$(field 4)")"
+    fi
+    return $status
+}
+
 # --- how exact it is ------------------------------------------------------------
 
 accuracy() {
@@ -99,6 +169,7 @@ programs_and_command() {
 }
 
 [ -z "$runs" ] || { accuracy; exit 0; }
+if [ -n "$live" ]; then live; exit; fi
 if [ -z "$guards" ] || [ -n "$only_storm" ]; then storms; fi
 [ -z "$only_storm" ] || exit 0
 

@@ -12,7 +12,7 @@
 #   5. cargo publish --workspace (Cargo puts the crates in order and waits for each).
 #   6. From another machine: cargo install heapwright-cli; the .deb in a bare Debian.
 #
-# Environment: HEAPWRIGHT_RELEASE_URL, HEAPWRIGHT_MAINTAINER (ci/package.sh): both must be set, for what is released has an address.
+# Environment: HEAPWRIGHT_RELEASE_URL, HEAPWRIGHT_MAINTAINER (packaging/package.sh): both must be set, for what is released has an address.
 # cargo-deny and cargo-semver-checks are asked where they are installed (each takes minutes to build), and it is said where they are not.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -32,7 +32,7 @@ else
 fi
 ci/lint.sh semver
 ci/registry.sh
-ci/package.sh --prove "$1"
+packaging/package.sh --prove "$1"
 python3 packaging/sbom.py "$(rustc -vV | sed -n 's/^host: //p')" >"$1/heapwright.cdx.json"
 (cd "$1" && sha256sum heapwright.cdx.json >>SHA256SUMS)
 say "heapwright $version is in $1; what is left to do by hand stands in this script's first lines"

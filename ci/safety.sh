@@ -1,63 +1,62 @@
 #!/usr/bin/env bash
-# A SAFETY comment states its own invariant: one that points elsewhere ("as above", "the same
-# contract", "see `x`", "as for all that follow") is untrue as soon as what it points to is moved,
-# and nobody notices. Clippy asks that there be a comment; this asks what is in it.
+# A SAFETY comment states its own invariant. One that points elsewhere ("as above", "as `len`", "the same
+# contract", "see the module") is untrue as soon as that place changes, and nobody notices. Clippy asks
+# that there be a comment; this asks what is in it.
 #
-#   ci/safety.sh     looks at the sources and tests of all crates
+#   ci/safety.sh     looks at the sources, tests and benchmarks of all crates
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-# pointers FILE...: the SAFETY comments that point elsewhere, as file:line: text. A comment
-# ends with the first line that is none; its lines are looked at as one.
+# pointers FILE...: the SAFETY comments that point elsewhere, as file:line: text. A comment ends with the
+# first line that is none; its lines are looked at as one. (`\x27` is an apostrophe.)
 pointers() {
-    awk '
-        function judge(text) {
-            text = tolower(comment)
-            if (text ~ /safety: *(as (above|before|below|there|for|in|at)[^a-z]|the same|same |see[^a-z]|likewise|ditto)/ ||
-                text ~ /[ (](as|see) (above|below)[^a-z]|as for (all|what)|for all that follow|here and below|so below/)
-                print at ": " comment
-            comment = ""
+    perl -ne '
+        sub judge {
+            my $text = lc $comment;
+            print "$at: $comment\n" if $text =~ m{
+                safety:\s*(?: as\ (?:above|before|below|there|for|in|at|of|on|to|with)\b | the\ same\b | same\b | see\b
+                    | likewise | ditto | like\ (?:above|before|`) | as\ `[^`]*`(?:\ do(?:es)?)?(?:[.,:;(]|\s*$) )
+                | \bsee\ (?:`|\[|above|below|the|there|its|also) | \b(?:as|than)\ (?:above|below)\b
+                | \bas\ for\ (?:all|what) | for\ all\ that\ follow | here\ and\ below | so\ below
+                | the\ (?:module|comment|function|note|other|one)\ (?:above|below) }x;
+            $comment = "";
         }
-        FNR == 1 && comment != "" { judge() }
-        /^[ \t]*\/\/.*SAFETY:/ {
-            if (comment != "") judge()
-            comment = $0; sub(/^[ \t]*\/+!? */, "", comment); comment = comment " "
-            at = FILENAME ":" FNR; next
-        }
-        comment != "" && /^[ \t]*\/\// {
-            line = $0; sub(/^[ \t]*\/+!? */, "", line); comment = comment line " "; next
-        }
-        comment != "" { judge() }
-        END { if (comment != "") judge() }' "$@"
+        my $is_comment = m{^\s*//+!?\s*(.*?)\s*$};
+        my $text = $1;
+        judge() if $comment ne "" and (!$is_comment or $text =~ /SAFETY:/ or $. == 1);
+        if ($is_comment and $text =~ /SAFETY:/) { $at = "$ARGV:$."; $comment = $text }
+        elsif ($comment ne "") { $comment .= " $text" }
+        if (eof) { judge() if $comment ne ""; close ARGV }
+        BEGIN { $comment = "" }' "$@"
 }
 
-# That it finds what it is to find, and nothing else.
-cat >"$SCRATCH/wrong.rs" <<'EOF'
-    // SAFETY: as above.
-    unsafe { one() };
-    // SAFETY: The same contract, as the caller promises.
-    unsafe { two() };
-    // SAFETY: the pages are ours, as for
-    // all that follow.
-    unsafe { three() };
-    // SAFETY: see `elsewhere`.
-    unsafe { four() };
-    // SAFETY: as in `other`.
-    // SAFETY: likewise.
-    unsafe { five() };
-EOF
-cat >"$SCRATCH/right.rs" <<'EOF'
-    // SAFETY: the block was allocated above with this layout, and is freed once.
-    unsafe { one() };
-    // SAFETY: as many bytes as the caller says, which are seen by nobody else.
-    unsafe { two() };
-    // Why this is so: see above.
-EOF
-[ "$(pointers "$SCRATCH/wrong.rs" | wc -l)" -eq 6 ] || die "it does not find what points elsewhere"
-[ -z "$(pointers "$SCRATCH/right.rs")" ] || die "it finds what states an invariant"
+# That it finds what it is to find, and nothing else: a line is a comment, and the next one code.
+cat >"$SCRATCH/wrong.rs" <<'EOT'
+// SAFETY: as above.
+// SAFETY: The same contract, as the caller promises.
+// SAFETY: the pages are ours, as for all that follow.
+// SAFETY: see `elsewhere`.
+// SAFETY: as in `other`.
+// SAFETY: likewise.
+// SAFETY: as `len`.
+// SAFETY: as of a `Gc`.
+// SAFETY: it leads to an object: see the module above.
+// SAFETY: the duties are kept; see `send`.
+EOT
+cat >"$SCRATCH/right.rs" <<'EOT'
+// SAFETY: the block was allocated above with this layout, and is freed once.
+// SAFETY: as many bytes as the caller says, which are seen by nobody else.
+// SAFETY: as `layout` says, the block has so many bytes.
+// SAFETY: one of as many places as there is room for.
+EOT
+sed -i 's/$/\nunsafe { code() };/' "$SCRATCH"/{wrong,right}.rs
+printf '// Why this is so: see above.\n' >>"$SCRATCH/right.rs"
+[ "$(pointers "$SCRATCH/wrong.rs" | wc -l)" -eq "$(grep -c SAFETY "$SCRATCH/wrong.rs")" ] ||
+    die "it does not find what points elsewhere: $(pointers "$SCRATCH/wrong.rs")"
+[ -z "$(pointers "$SCRATCH/right.rs")" ] || die "it finds what states an invariant: $(pointers "$SCRATCH/right.rs")"
 
-mapfile -t files < <(git ls-files 'crates/*/src/*.rs' 'crates/*/tests/*.rs')
+mapfile -t files < <(git ls-files 'crates/*.rs' 'bench/*.rs' 'fuzz/*.rs')
 [ ${#files[@]} -gt 300 ] || die "only ${#files[@]} files: are these all?"
 found=$(pointers "${files[@]}")
 [ -z "$found" ] || { say "$found"; die "$(wc -l <<<"$found") SAFETY comments point elsewhere: say what holds, where it is relied upon"; }
-say "$(grep -c 'SAFETY:' "${files[@]}" | awk -F: '{ n += $2 } END { print n }') SAFETY comments, none of which points elsewhere"
+say "$(cat "${files[@]}" | grep -c 'SAFETY:') SAFETY comments, none of which points elsewhere"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Other projects' tests of malloc's public interface, on heapwright: each test first as the system
 # is, then preloaded in every mode. What passes on glibc and not on heapwright is a failure, unless
-# ci/strangers.txt has a line with the reason. Nothing of theirs is in this repository: sources are
+# corpus/strangers/differences.txt has a line with the reason. Nothing of theirs is in this repository: sources are
 # Debian's source packages, fetched into target/strangers. docs/verification.md says what is run and
 # what is left out.
 #
@@ -13,7 +13,7 @@
 # A run passes if its command exits with 0 within its time and the debug mode complains of nothing.
 # When the time is over, the stacks of all its processes go into its log before they are ended.
 #
-# ci/strangers/SUITE.sh defines suite_SUITE, which fetches and builds, and tells each test by
+# corpus/strangers/SUITE.sh defines suite_SUITE, which fetches and builds, and tells each test by
 #   add NAME SECONDS COMMAND     the command is bash's, run in a folder of its own
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -22,8 +22,8 @@ SUITES=(glibc jemalloc mimalloc libgc stress-ng python perl ruby)
 MODES=(exclusive shared percpu debug)
 declare -A OPTIONS=([exclusive]= [shared]=cache=shared:2 [percpu]=cache=percpu [debug]=mode=debug)
 JOBS=2 # at a time
-DATA=$ROOT/ci/strangers
-TABLE=$ROOT/ci/strangers.txt
+DATA=$ROOT/corpus/strangers
+TABLE=$ROOT/corpus/strangers/differences.txt
 WORK=$CARGO_TARGET_DIR/strangers # sources, what is built of them, logs
 SOURCES=$WORK/sources
 LOGS=$WORK/logs

@@ -25,7 +25,7 @@
 #ifndef HEAPWRIGHT_H
 #define HEAPWRIGHT_H
 
-/* Made by ci/header.sh from crates/heapwright-malloc/src: do not edit. */
+/* Made by ci/lint.sh header from crates/heapwright-malloc/src: do not edit. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -1440,7 +1440,8 @@ struct hw_description hw_describe(const void *address);
  *
  * out points to size bytes that can be written.
  */
-size_t hw_get_stats(struct hw_statistics *out, size_t size);
+size_t hw_get_stats(struct hw_statistics *out,
+                    size_t size);
 
 /**
  * As hw_get_stats, but without asking the kernel: memory that was handed out and not given back is taken for
@@ -1510,7 +1511,8 @@ void hw_free_uncached(void *block);
  *
  * out points to size bytes that can be written.
  */
-size_t hw_check_leaks(struct hw_leak_check *out, size_t size);
+size_t hw_check_leaks(struct hw_leak_check *out,
+                      size_t size);
 
 /**
  * Gives free memory back to the kernel now: the free blocks of all threads (but for what lies in the lists of others that live),
@@ -2749,7 +2751,9 @@ size_t hw_pool_trim(struct hw_pool *pool);
  * pool is a pool of hw_pool_create that was not destroyed, and this thread's now;
  * out points to size bytes that can be written.
  */
-size_t hw_pool_stats(struct hw_pool *pool, struct hw_pool_statistics *out, size_t size);
+size_t hw_pool_stats(struct hw_pool *pool,
+                     struct hw_pool_statistics *out,
+                     size_t size);
 
 /**
  * Gives back a pool and every object in it. NULL is ignored.

@@ -3,7 +3,7 @@
 # copied into it, and to copy from.
 #
 #   packaging/image.sh FOLDER OUT.tar.xz      (or OUT.tar, OUT.tar.gz, OUT.tar.zst)
-#       FOLDER: the binary archive of ci/package.sh, unpacked
+#       FOLDER: the binary archive of packaging/package.sh, unpacked
 #
 # With `FROM scratch` and `ADD OUT.tar.xz /` it is an image (docs/install.md); no container runtime is needed here.
 # The library lies beside the command, which would else extract it at its first run: a container may be read-only.

@@ -1,6 +1,6 @@
 /*
  * The frame of every misuse in this folder: what comes before it, what comes after it, and what the
- * program says, so that a judge (ci/hardened.py) can tell when the allocator stopped it.
+ * program says, so that a judge (corpus/hardened/judge.py) can tell when the allocator stopped it.
  *
  *   misuse NAME SIZE bad|right cold|warm
  *

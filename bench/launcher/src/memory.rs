@@ -15,7 +15,7 @@ unsafe extern "C" fn memcpy(to: *mut u8, from: *const u8, length: usize) -> *mut
     for at in 0..length {
         // SAFETY: below the length, so inside the range.
         let source = unsafe { from.add(at) };
-        // SAFETY: as above.
+        // SAFETY: below the length, so inside the range.
         let place = unsafe { to.add(at) };
         // SAFETY: inside the range, which the caller may read.
         let byte = unsafe { source.read_volatile() };

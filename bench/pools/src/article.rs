@@ -62,7 +62,7 @@ fn touch<const BYTES: usize>(object: *mut u8) {
         unsafe { object.add(offset).write_volatile(1) };
     }
     if BYTES > 1 {
-        // SAFETY: as above.
+        // SAFETY: the object's last byte.
         unsafe { object.add(BYTES - 1).write_volatile(1) };
     }
 }
@@ -90,9 +90,9 @@ pub fn churn<const BYTES: usize, const TOUCHED: bool>(mut store: impl Store, rou
             // SAFETY: below the count.
             let object = unsafe { *live.get_unchecked(at) };
             count -= 1;
-            // SAFETY: as above.
+            // SAFETY: the count was one more, so the list has this place.
             let last = unsafe { *live.get_unchecked(count) };
-            // SAFETY: as above.
+            // SAFETY: below the old count.
             unsafe { *live.get_unchecked_mut(at) = last };
             // SAFETY: it was created, and has just left the list.
             unsafe { store.destroy(object) };
@@ -104,7 +104,7 @@ pub fn churn<const BYTES: usize, const TOUCHED: bool>(mut store: impl Store, rou
             if TOUCHED {
                 touch::<BYTES>(object);
             }
-            // SAFETY: the count stays below the list's length, see above.
+            // SAFETY: the count stays below the list's length.
             unsafe { *live.get_unchecked_mut(count) = object };
             count += 1;
             peak = peak.max(count);

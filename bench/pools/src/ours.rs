@@ -100,7 +100,7 @@ pub fn pairs(name: &str, work: Work) -> Option<()> {
     let (pool, shared) = (Pool::new(), SharedPool::new());
     // SAFETY: from `create`, once: the patterns end what they made.
     let destroy = |object| unsafe { pool.destroy(object) };
-    // SAFETY: as above.
+    // SAFETY: the handle came from `create`, and is ended once.
     let destroy_shared = |object| unsafe { shared.destroy(object) };
     match name {
         "pool-owning" => measure(By(|value| pool.boxed(value), drop), work),

@@ -256,7 +256,7 @@ fn nothing_of_its_own_is_checked() {
     }
 }
 
-/// Where `ci/install.sh` has installed it.
+/// Where `packaging/install.sh` has installed it.
 fn installed() -> PathBuf {
     static PREFIX: OnceLock<PathBuf> = OnceLock::new();
     let prefix = PREFIX.get_or_init(|| {
@@ -270,7 +270,7 @@ fn installed() -> PathBuf {
             std::fs::copy(support::library().join(name), folder.join(name)).expect("copied");
         }
         std::fs::copy(hardened(), folder.join("libheapwright_hardened.so")).expect("copied");
-        let output = Command::new(support::root().join("ci/install.sh"))
+        let output = Command::new(support::root().join("packaging/install.sh"))
             .arg(&prefix)
             .env("HEAPWRIGHT_LIBRARY_DIR", &folder)
             .env_remove("DESTDIR")

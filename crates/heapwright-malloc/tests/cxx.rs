@@ -38,7 +38,7 @@ fn thread_local_destructors_may_allocate() {
 }
 
 /// The archive as cargo makes it defines the operators strongly, and a program
-/// with its own would define them twice; the archive that ci/install.sh installs
+/// with its own would define them twice; the archive that packaging/install.sh installs
 /// defines them weakly (tests/install.rs).
 #[test]
 fn a_program_may_replace_the_plain_forms() {

@@ -1,4 +1,4 @@
-//! `ci/install.sh`: an installed library can be linked with, in every way.
+//! `packaging/install.sh`: an installed library can be linked with, in every way.
 mod support;
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,7 +10,7 @@ fn prefix() -> &'static PathBuf {
     PREFIX.get_or_init(|| {
         let prefix = support::scratch().join("prefix");
         let _ = std::fs::remove_dir_all(&prefix);
-        let output = Command::new(support::root().join("ci/install.sh"))
+        let output = Command::new(support::root().join("packaging/install.sh"))
             .arg(&prefix)
             .env("HEAPWRIGHT_LIBRARY_DIR", support::library())
             .env_remove("DESTDIR")

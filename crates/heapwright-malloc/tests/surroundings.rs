@@ -97,29 +97,6 @@ fn what_is_written_raises_no_signal() {
     std::fs::remove_dir_all(&folder).expect("removed");
 }
 
-/// The strict mode is a setting of the whole machine: only on request.
-#[test]
-fn memory_may_be_strictly_accounted() {
-    let setting = "/proc/sys/vm/overcommit_memory";
-    if std::env::var_os("HEAPWRIGHT_TEST_OVERCOMMIT").is_none() {
-        return support::skip(
-            "HEAPWRIGHT_TEST_OVERCOMMIT=1 allows this test to change the machine",
-        );
-    }
-    let before = std::fs::read_to_string(setting).expect("Linux has this setting");
-    if let Err(error) = std::fs::write(setting, "2") {
-        return support::skip(&format!("cannot change {setting}: {error}"));
-    }
-    let results = [How::Preload, How::Archive].map(|how| {
-        std::panic::catch_unwind(|| {
-            let program = compile("allocates.c", how, &[]);
-            run(&mut command(&program, how)).is_fine(how);
-        })
-    });
-    std::fs::write(setting, before).expect("what could be changed can be changed back");
-    assert!(results.iter().all(Result::is_ok));
-}
-
 #[test]
 fn nothing_is_needed_of_the_environment() {
     for how in [How::Plain, How::Linked, How::Archive, How::Static] {

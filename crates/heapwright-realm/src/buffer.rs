@@ -55,12 +55,12 @@ copied!(Buffer<'_, T>: T);
 unsafe impl<T: Copy + Trace> Trace for Buffer<'_, T> {
     #[inline]
     fn trace(&self, tracer: &Tracer) {
-        // SAFETY: as of a `Gc`.
+        // SAFETY: `at` is the object's own slot, and leads to a live object of this heap.
         unsafe { tracer.mark_slot(ptr::from_ref(&self.at).cast_mut().cast()) };
     }
 }
 
-// SAFETY: with `'static` for its realm nobody ever has one: see `send`.
+// SAFETY: no mutation has the brand `'static`, so no value of this type exists outside of a heap.
 unsafe impl<T: Send> Send for Buffer<'static, T> {}
 
 impl<T> Buffer<'_, T> {
@@ -73,27 +73,27 @@ impl<T> Buffer<'_, T> {
     /// How many values are there.
     #[inline]
     pub(super) fn len(self) -> usize {
-        // SAFETY: it leads to an object while 'gc lasts: see the module above.
+        // SAFETY: nothing is collected while 'gc lasts, so `at` leads to a live object.
         unsafe { (*self.head()).length }
     }
 
     /// How many there may be.
     #[inline]
     pub(super) fn capacity(self) -> usize {
-        // SAFETY: as `len`.
+        // SAFETY: nothing is collected while 'gc lasts, so `at` leads to a live object.
         unsafe { (*self.head()).capacity }
     }
 
     /// The number of the first value: how many were taken from the front so far.
     #[inline]
     pub(super) fn first(self) -> usize {
-        // SAFETY: as `len`.
+        // SAFETY: nothing is collected while 'gc lasts, so `at` leads to a live object.
         unsafe { (*self.head()).first }
     }
 
     #[inline]
     fn start(self) -> usize {
-        // SAFETY: as `len`.
+        // SAFETY: nothing is collected while 'gc lasts, so `at` leads to a live object.
         unsafe { (*self.head()).start }
     }
 
@@ -122,7 +122,7 @@ impl<T> Buffer<'_, T> {
     /// As if so many had been taken from the front.
     #[cfg(test)]
     pub(super) fn renumber(self, first: usize) {
-        // SAFETY: as `len`.
+        // SAFETY: `at` leads to a live object; no collector reads it while a mutation runs.
         unsafe { (*self.head()).first = first };
     }
 
@@ -198,9 +198,9 @@ impl<T: Copy + Trace> Buffer<'_, T> {
     /// The first value lies at another place, and has another number.
     #[inline]
     fn set_start(self, start: usize, first: usize) {
-        // SAFETY: as `set_length`.
+        // SAFETY: `at` leads to a live object; no collector reads it while a mutation runs.
         unsafe { (*self.head()).start = start };
-        // SAFETY: as `set_length`.
+        // SAFETY: `at` leads to a live object; no collector reads it while a mutation runs.
         unsafe { (*self.head()).first = first };
     }
 

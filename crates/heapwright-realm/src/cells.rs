@@ -90,7 +90,7 @@ impl<T: Trace> Cell<T> {
     #[inline]
     pub fn put(&self, value: T) {
         const { assert!(!T::TRACED, "references are stored with `Cell::set`, which reports them") };
-        // SAFETY: as `Cell::replace`.
+        // SAFETY: the value is only copied, or reported while no mutation runs.
         drop(unsafe { self.value.get().replace(value) });
     }
 }

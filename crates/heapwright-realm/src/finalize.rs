@@ -153,7 +153,7 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
             }
             count
         };
-        // SAFETY: when it returns no reference is left but those in the heap: see the module above.
+        // SAFETY: finalizers have a brand of their own, so `run` leaves no reference outside.
         unsafe { self.here().held(run) }
     }
 

@@ -177,7 +177,7 @@ impl<'gc, T> Gc<'gc, T> {
     #[inline]
     #[must_use]
     pub fn as_ref(self) -> &'gc T {
-        // SAFETY: it leads to an object while 'gc lasts: see the module. What is shared is never
+        // SAFETY: `at` leads to a live object while 'gc lasts. What is shared is never
         // borrowed exclusively, but through cells.
         &unsafe { &*self.at.as_ptr() }.value
     }
@@ -227,7 +227,7 @@ impl<'gc> Mutation<'gc> {
     pub(super) fn object(&self, size: usize, kind: u32) -> Option<NonNull<u8>> {
         // SAFETY: the realm's mutator, which outlives this.
         let mutator = unsafe { &*self.mutator };
-        // SAFETY: the duties are kept: see the module.
+        // SAFETY: the object is filled before a collection, and its `Trace` reports it.
         NonNull::new(unsafe { mutator.alloc(size, kind) })
     }
 
@@ -349,7 +349,7 @@ impl<T: fmt::Display> fmt::Display for Gc<'_, T> {
     }
 }
 
-// SAFETY: with `'static` for its realm nobody ever has one: see `send`.
+// SAFETY: no mutation has the brand `'static`, so no value of this type exists outside of a heap.
 unsafe impl<T: Send> Send for Gc<'static, T> {}
 
 // SAFETY: it reports what it is.

@@ -138,7 +138,7 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
         };
         let heap = raw::Heap::new(options, runtime).expect("memory for a realm");
         let mutator = heap.attach_unwatched().expect("memory for a realm");
-        // SAFETY: the duties are kept: see the module.
+        // SAFETY: the runtime's functions report roots and objects by the types' `Trace`.
         let cell = unsafe { mutator.new_root(core::ptr::null_mut()) }.expect("memory for a realm");
         let realm = Self {
             mutator: core::mem::ManuallyDrop::new(mutator),
@@ -187,7 +187,7 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
             let root = unsafe { Gc::from_object(root) };
             with(&self.mutation(), root)
         };
-        // SAFETY: when it returns no reference is left but those in the heap: see the module.
+        // SAFETY: the brand keeps references in `mutate`: after it the heap alone has some.
         unsafe { self.here().held(mutate) }
     }
 

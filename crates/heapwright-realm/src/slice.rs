@@ -52,12 +52,12 @@ impl<'gc, T> Slice<'gc, T> {
     #[inline]
     #[must_use]
     pub fn as_slice(self) -> &'gc [T] {
-        // SAFETY: the values are there while 'gc lasts: see the module.
+        // SAFETY: nothing is collected while 'gc lasts, so the values stay.
         unsafe { slice::from_raw_parts(self.values(), self.length()) }
     }
 
     fn length(self) -> usize {
-        // SAFETY: it leads to an object while 'gc lasts: see the module.
+        // SAFETY: nothing is collected while 'gc lasts, so `at` leads to a live object.
         unsafe { (*self.at.as_ptr()).length }
     }
 
@@ -194,7 +194,7 @@ impl<T> Deref for Slice<'_, T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: the values are there while references are: see the module.
+        // SAFETY: nothing is collected while the slice exists, so the values stay.
         unsafe { slice::from_raw_parts(self.values(), self.length()) }
     }
 }
@@ -231,14 +231,14 @@ impl<T: Hash> Hash for Slice<'_, T> {
     }
 }
 
-// SAFETY: with `'static` for its realm nobody ever has one: see `send`.
+// SAFETY: no mutation has the brand `'static`, so no value of this type exists outside of a heap.
 unsafe impl<T: Send> Send for Slice<'static, T> {}
 
 // SAFETY: it reports what it is.
 unsafe impl<T: Trace> Trace for Slice<'_, T> {
     #[inline]
     fn trace(&self, tracer: &Tracer) {
-        // SAFETY: as of a `Gc`.
+        // SAFETY: `at` is the object's own slot, and leads to a live object of this heap.
         unsafe { tracer.mark_slot(ptr::from_ref(&self.at).cast_mut().cast()) };
     }
 }

@@ -343,7 +343,7 @@ mod of_std {
         }
     }
 
-    // SAFETY: as of `Rc`.
+    // SAFETY: every `Arc` reports the value that it shares, and only reads it: no count changes.
     unsafe impl<T: Trace + ?Sized> Trace for Arc<T> {
         fn trace(&self, tracer: &Tracer) {
             owned(self, tracer, |tracer| (**self).trace(tracer));

@@ -79,7 +79,7 @@ impl<'gc, T> Weak<'gc, T> {
     }
 }
 
-// SAFETY: with `'static` for its realm nobody ever has one: see `send`.
+// SAFETY: no mutation has the brand `'static`, so no value of this type exists outside of a heap.
 unsafe impl<T: Send> Send for Weak<'static, T> {}
 
 copied!(Weak<'_, T>: T);
@@ -135,7 +135,7 @@ impl<'gc, K, V> Ephemeron<'gc, K, V> {
     }
 }
 
-// SAFETY: as of a `Weak`.
+// SAFETY: no mutation has the brand `'static`, so no value of this type exists outside of a heap.
 unsafe impl<K: Send, V: Send> Send for Ephemeron<'static, K, V> {}
 
 copied!(Ephemeron<'_, K, V>: K, V);

@@ -1,4 +1,4 @@
-//! Makes a heap dump as large as they come, for `ci/large.sh heap`.
+//! Makes a heap dump as large as they come, for `ci/bounds.sh heap`.
 //!
 //! ```text
 //! heap_dumps FILE OBJECTS SHAPE

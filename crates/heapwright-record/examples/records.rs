@@ -1,4 +1,4 @@
-//! Makes a debug record as large as they come, for `ci/large.sh report`.
+//! Makes a debug record as large as they come, for `ci/bounds.sh report`.
 //!
 //! ```text
 //! records FILE FINDINGS MIB DIFFERENT

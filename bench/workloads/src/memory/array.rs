@@ -77,7 +77,7 @@ unsafe fn fill<T: Plain>(start: NonNull<T>, from: usize, to: usize) {
     for at in from..to {
         // SAFETY: within the block, by the caller's promise.
         let number = unsafe { start.add(at) };
-        // SAFETY: the same, and the block is aligned for any number.
+        // SAFETY: within the block, which is aligned for any number.
         unsafe { number.write(T::ZERO) };
     }
 }

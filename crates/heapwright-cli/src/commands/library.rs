@@ -13,7 +13,7 @@ use std::os::unix::ffi::OsStrExt;
 ///
 /// It lies in XDG_CACHE_HOME, ~/.cache or a folder among temporary ones; for root in
 /// /var/cache, which all users can read. For a service of another user, ask as root,
-/// or install the library (ci/install.sh).
+/// or install the library (packaging/install.sh).
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(after_help = "Example: LD_PRELOAD=$(heapwright library) python3 script.py")]

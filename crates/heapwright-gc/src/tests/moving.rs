@@ -79,7 +79,7 @@ unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _: *mut c_void)
 unsafe extern "C" fn trace_movable(tracer: &Tracer, object: *mut c_void, data: *mut c_void) {
     let Node { count, rigid, .. } = node(object.cast());
     if rigid != 0 || count > 40 {
-        // SAFETY: as `trace`.
+        // SAFETY: the collector's own arguments, handed on unchanged.
         return unsafe { trace(tracer, object, data) };
     }
     for n in 0..count as usize {

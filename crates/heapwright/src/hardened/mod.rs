@@ -600,19 +600,28 @@ pub(crate) unsafe fn realloc(
         },
     };
     let is_large = size <= isize::MAX as usize && class_of(size, request.align).is_none();
-    let new = if size > asked && is_large && request.align <= MIN_ALIGN {
-        large::allocate_to_grow(request)
-    } else if let Some(group) = slabs::group_of(entry) {
-        allocate_in(group, request)
-    } else {
-        allocate(cache, request)
+    let make = || {
+        if size > asked && is_large && request.align <= MIN_ALIGN {
+            large::allocate_to_grow(request)
+        } else if let Some(group) = slabs::group_of(entry) {
+            allocate_in(group, request)
+        } else {
+            allocate(cache, request)
+        }
     };
-    if !new.is_null() {
-        // `None`: there may be a hole in the new block, which must not be used again.
-        // SAFETY: both blocks have as many bytes; the old one is the caller's to give away, and the new one this call's alone.
-        if unsafe { os::move_bytes(block, new, asked.min(size), large::MOVE_PAGES) }.is_none() {
+    let mut new = make();
+    // SAFETY: both blocks have as many bytes; the old one is the caller's, the new one ours.
+    let moved =
+        |new| unsafe { os::move_bytes(block, new, asked.min(size), large::MOVE_PAGES) }.is_some();
+    // There may be a hole in the new block, which must not be used again. Into the next one the
+    // bytes are copied, for no page moves any more.
+    if !new.is_null() && !moved(new) {
+        new = make();
+        if !new.is_null() && !moved(new) {
             return Some(ptr::null_mut());
         }
+    }
+    if !new.is_null() {
         let what = Return { size: None, align: None, ..what };
         // SAFETY: by the contract the old block is the caller's to give away.
         unsafe { give_back(cache, block, what) };

@@ -235,7 +235,7 @@ fn asked() -> &'static [Answer] {
     if at.is_null() {
         return &[];
     }
-    // SAFETY: memory for so many, which stays while threads are asked; see `release`.
+    // SAFETY: `ROOM` answers lie at `at`, until no thread is asked any more.
     unsafe { core::slice::from_raw_parts(at, ROOM.load(Ordering::Relaxed)) }
 }
 

@@ -115,13 +115,17 @@ impl Heap {
             return new;
         }
         let spare = if request.size > had { request.size / 2 } else { 0 };
-        let new = self.place_like(entered, request, here.stack, into, spare);
-        // SAFETY: both blocks have as many bytes; the old one is the caller's, and the new one this call's alone.
-        if !new.is_null() && unsafe { os::move_bytes(old, new, size, LARGE) }.is_none() {
+        // Where the kernel moves no page the new block is given up. Into the next one the bytes are
+        // copied, for no page moves any more.
+        for _ in 0..2 {
+            let new = self.place_like(entered, request, here.stack, into, spare);
+            // SAFETY: both blocks have as many bytes; the old one is the caller's, the new one ours.
+            if new.is_null() || unsafe { os::move_bytes(old, new, size, LARGE) }.is_some() {
+                return new;
+            }
             self.give_up(entered, new);
-            return ptr::null_mut();
         }
-        new
+        ptr::null_mut()
     }
 
     /// Moves the end of a large block, and the guard behind it. False: it must become another one.

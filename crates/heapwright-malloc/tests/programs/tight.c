@@ -1,0 +1,140 @@
+/*
+ * What must hold near the end of memory. tests/limits.rs limits the program from outside.
+ *
+ *   fill MB   that many megabytes fit at least, in blocks of 100,000 bytes; once they are free, a
+ *             thread with a stack of the usual size starts
+ *   mixed     the same with blocks of 5 KB to 3 MB of which any number fit, twice, and blocks that
+ *             grow and shrink at the limit keep their contents
+ *   share     prints how many megabytes fit in blocks of 100,000 bytes
+ *   answers   what malloc(0) and posix_memalign say
+ *   more      malloc of more than the machine has is refused where the kernel refuses such a
+ *             mapping, and only there
+ */
+#include "check.h"
+#include <malloc.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/sysinfo.h>
+
+static void *nothing(void *argument) { return argument; }
+
+static void start_a_thread(void)
+{
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, nothing, NULL) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+}
+
+/* Takes blocks of `least` to `most` bytes until there are no more, and checks them as it gives
+ * them back. Returns bytes. */
+static size_t take_all(size_t least, size_t most)
+{
+    enum { MOST = 20000 };
+    static unsigned char *blocks[MOST];
+    static size_t sizes[MOST];
+    size_t count = 0, total = 0;
+    unsigned seed = 1;
+    for (; count < MOST; count++) {
+        seed = seed * 1103515245 + 12345;
+        size_t size = least + (most > least ? seed / 16 % (most - least) : 0);
+        if ((blocks[count] = malloc(size)) == NULL)
+            break;
+        blocks[count][0] = blocks[count][size - 1] = (unsigned char)count;
+        sizes[count] = size;
+        total += size;
+    }
+    CHECK(count < MOST && errno == ENOMEM);
+    /* At the limit blocks have no memory behind their last byte: those that grow and shrink must
+     * have it, or be refused and stay as they are. */
+    for (size_t i = 0; i < count; i += 3) {
+        unsigned char *larger = realloc(blocks[i], sizes[i] + 3000);
+        if (larger) {
+            memset(larger + sizes[i], 0x5a, 3000);
+            blocks[i] = realloc(larger, sizes[i] -= sizes[i] / 3);
+            CHECK(blocks[i] != NULL);
+            blocks[i][sizes[i] - 1] = (unsigned char)i;
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        CHECK(blocks[i][0] == (unsigned char)i && blocks[i][sizes[i] - 1] == (unsigned char)i);
+        free(blocks[i]);
+    }
+    return total;
+}
+
+static void mixed(void)
+{
+    size_t first = take_all(5000, 3000000);
+    start_a_thread();
+    size_t second = take_all(5000, 3000000);
+    start_a_thread();
+    /* The C library keeps the stack. */
+    CHECK(second + (24 << 20) >= first);
+}
+
+/* Through pointers, for compilers know what POSIX says of the names. */
+static int (*volatile memalign_at)(void **, size_t, size_t) = posix_memalign;
+static void *(*volatile allocate)(size_t) = malloc;
+
+static void answers(void)
+{
+    void *block = &block;
+    errno = 11;
+    CHECK(memalign_at(&block, 64, (size_t)1 << 62) == ENOMEM && errno == ENOMEM && block == &block);
+    errno = 11;
+    CHECK(memalign_at(&block, 24, 64) == EINVAL && errno == 11 && block == &block);
+    for (int i = 0; i < 100; i++) {
+        block = allocate(0);
+        size_t usable = malloc_usable_size(block);
+        CHECK(usable != 0 && malloc_usable_size(block) == usable);
+        memset(block, 1, usable);
+        free(block);
+    }
+}
+
+static void more(void)
+{
+    struct sysinfo info;
+    CHECK(sysinfo(&info) == 0);
+    size_t all = (info.totalram + info.totalswap) * info.mem_unit;
+    size_t size = all + all / 4;
+    int access = PROT_READ | PROT_WRITE;
+    void *mapping = mmap(NULL, size, access, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int granted = mapping != MAP_FAILED;
+    if (granted)
+        munmap(mapping, size);
+    for (int i = 0; i < 2; i++) {
+        errno = 0;
+        char *block = allocate(size);
+        CHECK((block != NULL) == granted && (block || errno == ENOMEM));
+        if (block)
+            block[0] = block[size - 1] = 1;
+        free(block);
+        block = allocate(1 << 20);
+        char *larger = realloc(block, size);
+        CHECK((larger != NULL) == granted);
+        free(larger ? larger : block);
+    }
+    /* What fits is served. */
+    char *half = allocate(all / 2);
+    CHECK(half != NULL);
+    free(half);
+}
+
+int main(int argc, char **argv)
+{
+    CHECK(argc >= 2);
+    if (!strcmp(argv[1], "fill")) {
+        CHECK(take_all(100000, 100000) >= strtoul(argv[2], NULL, 10) * 1000000);
+        start_a_thread();
+    } else if (!strcmp(argv[1], "share")) {
+        printf("%zu\n", take_all(100000, 100000) / 1000000);
+    } else if (!strcmp(argv[1], "mixed")) {
+        mixed();
+    } else if (!strcmp(argv[1], "answers")) {
+        answers();
+    } else {
+        more();
+    }
+    return 0;
+}

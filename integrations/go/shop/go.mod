@@ -1,0 +1,7 @@
+module shop
+
+go 1.21
+
+require heapwright v0.0.0
+
+replace heapwright => ../

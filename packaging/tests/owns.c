@@ -1,0 +1,3 @@
+#include <heapwright.h>
+#include <stdlib.h>
+int main(void) { return !hw_owns(malloc(10)); }
