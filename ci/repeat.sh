@@ -30,7 +30,7 @@ export HEAPWRIGHT_TEST_LIBRARY
 
 # The features of ci/test.sh, so that nothing is built twice.
 declare -A FEATURES=([heapwright]=debug,derive,std,allocator-api2-02,allocator-api2-03,allocator-api2-04
-    [heapwright-substrate]=debug [heapwright-gc]=derive,std [heapwright-stacks]='' [heapwright-malloc]='')
+    [heapwright-substrate]=debug [heapwright-gc]=std [heapwright-realm]=derive,std [heapwright-stacks]='' [heapwright-malloc]='')
 THREADS='thread::(spawn|scope|Builder)|pthread_create|std::thread|\bfork\('
 
 # words_of PACKAGE NAME: which tests of a program are of threads (nothing: all); 1 if none. Its name is `lib`, or a
