@@ -5,8 +5,10 @@
 //!   library    crates/heapwright-substrate/src/registry/policy.rs, included as it stands: the chosen one
 //!   variants   one type a variant: SCAN, ORDER, PRECEDENCE, SKIP_CURRENT, FALLBACK, and `scan`
 //!              over these; a table: name -> what it is, the review's seconds
-//!     |
-//!   the race (main.rs): real threads over a stand-in
+//!     |                          |
+//!   the race (main.rs)     simulator
+//!   real threads over      simulated threads, at any number of CPUs
+//!   a stand-in
 //! ```
 //!
 //! `schedules`, a program of its own, runs the library's registries on random schedules.
@@ -24,6 +26,7 @@
 
 #[path = "../../../crates/heapwright-substrate/src/registry/policy.rs"]
 mod library;
+pub mod simulator;
 mod variants;
 
 pub use library::{Caches, Choice, choose, strides};

@@ -1,4 +1,5 @@
-//! Ways to find a shared cache, raced by real threads over a stand-in for the caches.
+//! Ways to find a shared cache: raced by real threads over a stand-in for the caches, and simulated
+//! on machines with many CPUs.
 //!
 //! ```text
 //!   options    what is asked: caches, threads, operations, variants, rounds
@@ -6,7 +7,10 @@
 //!   stand_in   locks with a precedence, some lines behind each, threads that want them
 //!   table      a variant's ratio to the library's own policy within a round: the median and its
 //!              95 % interval by drawing rounds again; beside it the review's
+//!   simulator  (in the library part) the tables of simulated machines, and their costs
 //! ```
+//!
+//! The allocator is heapwright, because `calibrate` measures its calls. A race does not allocate.
 #![forbid(unsafe_code)]
 
 mod options;
@@ -14,9 +18,18 @@ mod race;
 mod stand_in;
 mod table;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use options::Asked;
+use options::{Asked, Simulation};
+use policies::simulator::calibration::Calibration;
+use policies::simulator::{measure, study};
+
+#[global_allocator]
+static HEAPWRIGHT: heapwright::Heapwright = heapwright::Heapwright;
+
+/// The costs that were committed.
+const COMMITTED: &str = include_str!("../calibration.toml");
 
 fn list() {
     println!(
@@ -31,6 +44,29 @@ fn list() {
     }
 }
 
+fn simulate(asked: &Simulation) -> Result<(), String> {
+    let calibration = match &asked.calibration {
+        None => Calibration::parse(COMMITTED)?,
+        Some(path) => {
+            let name = path.display();
+            let text =
+                std::fs::read_to_string(path).map_err(|e| format!("cannot read {name}: {e}"))?;
+            Calibration::parse(&text).map_err(|e| format!("{name}: {e}"))?
+        }
+    };
+    print!("{}", study::report(&calibration, &asked.wanted()));
+    Ok(())
+}
+
+fn calibrate(output: Option<PathBuf>) -> Result<(), String> {
+    let text = measure::calibrate()?.to_text();
+    let Some(path) = output else {
+        print!("{text}");
+        return Ok(());
+    };
+    std::fs::write(&path, text).map_err(|e| format!("cannot write {}: {e}", path.display()))
+}
+
 fn main() -> ExitCode {
     figures::options::main(|asked: Asked| {
         match asked {
@@ -38,6 +74,12 @@ fn main() -> ExitCode {
             Asked::Race(options) => {
                 let numbers = race::run(&options)?;
                 print!("{}", table::report(&options, &numbers));
+            }
+            Asked::Simulate(asked) => simulate(&asked)?,
+            Asked::Calibrate { output } => calibrate(output)?,
+            Asked::CalibrateOneCpu => {
+                let (handoff, slice) = measure::share_one_cpu();
+                println!("{handoff} {slice}");
             }
         }
         Ok(true)

@@ -6,9 +6,10 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use figures::options::{Numbers, number, numbers};
+use policies::simulator::study::Wanted;
 use policies::{ALL, CHOSEN, Variant, find};
 
-/// Ways to find a shared cache, raced; ci/policies.sh calls it
+/// Ways to find a shared cache, raced and simulated; ci/policies.sh calls it
 #[derive(Parser, Debug)]
 #[command(name = "policies")]
 pub(crate) enum Asked {
@@ -16,6 +17,67 @@ pub(crate) enum Asked {
     List,
     /// Runs each of them in turns, and prints tables in Markdown
     Race(Options),
+    /// Simulates them on machines with many CPUs, and prints tables in Markdown
+    Simulate(Simulation),
+    /// Measures the costs on this machine and prints the file
+    Calibrate {
+        /// Writes it there
+        #[arg(long)]
+        output: Option<PathBuf>,
+    },
+    /// Measures the costs on one CPU, for `calibrate`
+    #[command(hide = true)]
+    CalibrateOneCpu,
+}
+
+/// So many CPUs, caches or threads are simulated in the memory that there is.
+const MOST: usize = 4096;
+
+/// The options of a simulation.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct Simulation {
+    /// One seed, short runs, no ranges: to see that it works
+    #[arg(long)]
+    quick: bool,
+    /// The costs [default: those that were committed]
+    #[arg(long)]
+    pub(crate) calibration: Option<PathBuf>,
+    /// CPUs of the machine beside the review's [default: 72]
+    #[arg(long, value_parser = number(1..=MOST))]
+    cpus: Option<usize>,
+    /// Its caches [default: 32]
+    #[arg(long, value_parser = number(1..=MOST))]
+    caches: Option<usize>,
+    /// Two numbers of threads [default: 40,80]
+    #[arg(long, value_parser = two)]
+    threads: Option<[usize; 2]>,
+    /// Simulated milliseconds of a run [default: 20]
+    #[arg(long, value_parser = number(1..=1_000_000_u64))]
+    ms: Option<u64>,
+    /// How many [default: 5]
+    #[arg(long, value_parser = number(1..=1000_u64))]
+    seeds: Option<u64>,
+}
+
+impl Simulation {
+    /// The settings of the simulation: a default stands for each option that was not given.
+    pub(crate) fn wanted(&self) -> Wanted {
+        let usual = if self.quick { Wanted::QUICK } else { Wanted::FULL };
+        Wanted {
+            cpus: self.cpus.unwrap_or(usual.cpus),
+            caches: self.caches.unwrap_or(usual.caches),
+            threads: self.threads.unwrap_or(usual.threads),
+            ms: self.ms.unwrap_or(usual.ms),
+            seeds: self.seeds.unwrap_or(usual.seeds),
+            ..usual
+        }
+    }
+}
+
+fn two(value: &str) -> Result<[usize; 2], String> {
+    let both = value.split_once(',');
+    let (few, many) = both.ok_or_else(|| format!("two numbers: 40,80, not '{value}'"))?;
+    Ok([number(1..=MOST)(few)?, number(1..=MOST)(many)?])
 }
 
 /// What is asked.
