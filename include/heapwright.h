@@ -47,8 +47,8 @@
 #define HW_GC_FREED 2
 
 /**
- * To be added to any: a bit of the runtime's own, which trace_kind of hw_gc_runtime is handed. Objects with it lie in
- * pages of their own.
+ * To be added to any: a bit of the runtime's own, which trace_kind of hw_gc_runtime is handed.
+ * Objects with it lie in pages of their own.
  */
 #define HW_GC_USER 4
 
@@ -236,19 +236,19 @@ enum hw_gc_span
 #endif /* defined(__cplusplus) || __STDC_VERSION__ >= 202311L */
  {
   /**
-   * A collection. Begins with the bytes allocated since the last one, ends with those found live; the world
-   * stands still only as it begins.
+   * A collection. Begins with the bytes allocated since the last one, ends with those found
+   * live; the world stands still only as it begins.
    */
   HW_GC_SPAN_COLLECTION = 1,
   /**
-   * All marking of a collection. Between its ends the runtime is asked what objects and roots lead to; when it ends,
-   * everything that they lead to was reported, so a runtime may sweep what is its own. Ends with the bytes
-   * marked.
+   * All marking of a collection. Between its ends the runtime is asked what objects and roots
+   * lead to; when it ends, everything that they lead to was reported, so a runtime may sweep
+   * what is its own. Ends with the bytes marked.
    */
   HW_GC_SPAN_TRACE = 2,
   /**
-   * A pause. Begins when all mutators stand still, with the nanoseconds that took; ends when they
-   * were let go, with those that it lasted.
+   * A pause. Begins when all mutators stand still, with the nanoseconds that took; ends when
+   * they were let go, with those that it lasted.
    */
   HW_GC_SPAN_PAUSE = 3,
   /**
@@ -260,7 +260,8 @@ enum hw_gc_span
    */
   HW_GC_SPAN_ROOTS = 5,
   /**
-   * Values of ephemerons are marked, weak references to what is dead are cleared, finalizers become due.
+   * Values of ephemerons are marked, weak references to what is dead are cleared, finalizers
+   * become due.
    */
   HW_GC_SPAN_WEAK = 6,
   /**
@@ -272,8 +273,9 @@ enum hw_gc_span
    */
   HW_GC_SPAN_SWEEP = 8,
   /**
-   * An object wider than the widest slot, of at least large_bytes of hw_gc_runtime: its allocation, and its
-   * death, which the sweep finds; with its address and bytes. One that moves ends, and begins elsewhere.
+   * An object wider than the widest slot, of at least large_bytes of hw_gc_runtime: its
+   * allocation, and its death, which the sweep finds; with its address and bytes. One that moves
+   * ends, and begins elsewhere.
    */
   HW_GC_SPAN_LARGE = 9
 };
@@ -658,8 +660,8 @@ typedef struct hw_arena_statistics {
  */
 typedef struct hw_counts {
   /**
-   * Blocks that were allocated: by malloc, calloc, aligned_alloc, new and their kin, by realloc of
-   * NULL too.
+   * Blocks that were allocated: by malloc, calloc, aligned_alloc, new and their kin, by realloc
+   * of NULL too.
    */
   uint64_t allocations;
   /**
@@ -695,7 +697,8 @@ typedef struct hw_count_site {
    */
   void *const *frames;
   /**
-   * How many there are. A static program's stacks are followed as far as it keeps frame pointers.
+   * How many there are. A static program's stacks are followed as far as it keeps frame
+   * pointers.
    */
   int depth;
   /**
@@ -771,13 +774,15 @@ typedef struct hw_gc_options {
    */
   bool compact;
   /**
-   * Whether objects of a runtime without trace are looked through word for word: each that may be an address within an
-   * object keeps it, and keeps it in place. Without this they hold no references.
+   * Whether objects of a runtime without trace are looked through word for word: each that may
+   * be an address within an object keeps it, and keeps it in place. Without this they hold no
+   * references.
    */
   bool conservative;
   /**
-   * Whether memory for traced objects is handed out with what dead ones have left in it, as that for HW_GC_LEAF always
-   * is: the runtime writes all that its trace function reads before the next safepoint.
+   * Whether memory for traced objects is handed out with what dead ones have left in it, as that
+   * for HW_GC_LEAF always is: the runtime writes all that its trace function reads before the
+   * next safepoint.
    */
   bool uncleared;
 } hw_gc_options;
@@ -814,7 +819,8 @@ typedef struct hw_gc_region {
    */
   char *end;
   /**
-   * The next stretch. Its first two words are its end, and the one after it; NULL: there is none.
+   * The next stretch. Its first two words are its end, and the one after it; NULL: there is
+   * none.
    */
   void **hole;
   /**
@@ -862,7 +868,8 @@ typedef struct hw_gc_mutator {
    */
   void *data;
   /**
-   * The entry of each 64 KiB of the heaps' addresses, by address >> 16. Of other addresses there is none to look at.
+   * The entry of each 64 KiB of the heaps' addresses, by address >> 16. Of other addresses there
+   * is none to look at.
    */
   const uint32_t *units;
   /**
@@ -916,7 +923,8 @@ typedef struct hw_gc_event {
    */
   struct hw_gc_heap *heap;
   /**
-   * The mutator of the thread that calls; NULL where that is not known: a sweep's end, a large object's death.
+   * The mutator of the thread that calls; NULL where that is not known: a sweep's end, a large
+   * object's death.
    */
   struct hw_gc_mutator *mutator;
   /**
@@ -926,9 +934,9 @@ typedef struct hw_gc_event {
 } hw_gc_event;
 
 /**
- * What the runtime of a language does for its heap. Zero what is not used, trace alone must
- * be there if objects are traced, or trace_kind. data is handed to each callback. No callback may allocate,
- * collect, throw or jump out, but for out_of_memory.
+ * What the runtime of a language does for its heap. Zero what is not used, trace alone must be
+ * there if objects are traced, or trace_kind. data is handed to each callback. No callback may
+ * allocate, collect, throw or jump out, but for out_of_memory.
  */
 typedef struct hw_gc_runtime {
   /**
@@ -962,16 +970,18 @@ typedef struct hw_gc_runtime {
    */
   size_t (*wanted)(const void *object, void *data);
   /**
-   * An object has moved to a slot of size bytes; where it was, from, is only an address. It may be
-   * changed, but no reference is stored into it.
+   * An object has moved to a slot of size bytes; where it was, from, is only an address. It may
+   * be changed, but no reference is stored into it.
    */
   void (*moved)(void *object, const void *from, size_t size, void *data);
   /**
-   * Hears of collections. Called by the thread that collects, sweeps or allocates, which holds no lock of the
-   * heap's. It may look at objects, call hw_gc_stats and hw_gc_attached, malloc, and write files; it allocates nothing in
-   * this heap, stores no references, collects nothing, attaches and detaches nothing, enters and leaves nothing. While the world
-   * stands still (HW_GC_EVENT_STOPPED) it takes no lock that a thread may hold at a safepoint, and is part of
-   * the pause. A collection's events come one after the other, but that the end of a pause is told when the world goes on already.
+   * Hears of collections. Called by the thread that collects, sweeps or allocates, which holds
+   * no lock of the heap's. It may look at objects, call hw_gc_stats and hw_gc_attached, malloc,
+   * and write files; it allocates nothing in this heap, stores no references, collects nothing,
+   * attaches and detaches nothing, enters and leaves nothing. While the world stands still
+   * (HW_GC_EVENT_STOPPED) it takes no lock that a thread may hold at a safepoint, and is part of
+   * the pause. A collection's events come one after the other, but that the end of a pause is
+   * told when the world goes on already.
    */
   void (*event)(const struct hw_gc_event *event, void *data);
   /**
@@ -982,17 +992,19 @@ typedef struct hw_gc_runtime {
                      uint32_t kind,
                      void *data);
   /**
-   * Marking met a reference that leads to no object of the heap: to static data, to memory of malloc, to another heap. The
-   * runtime may mark what is its own there, and report what that leads to, as trace does. Called as trace is, by any
-   * thread, once for each such reference and not for each target, NULL and what is no multiple of 8 excepted; between
-   * the ends of HW_GC_SPAN_TRACE and only there. A minor collection reports what young objects and roots lead
-   * to.
+   * Marking met a reference that leads to no object of the heap: to static data, to memory of
+   * malloc, to another heap. The runtime may mark what is its own there, and report what that
+   * leads to, as trace does. Called as trace is, by any thread, once for each such reference and
+   * not for each target, NULL and what is no multiple of 8 excepted; between the ends of
+   * HW_GC_SPAN_TRACE and only there. A minor collection reports what young objects and roots
+   * lead to.
    */
   void (*outside)(struct hw_gc_tracer *tracer, void *reference, void *data);
   /**
-   * There is no memory for an object, or none under the limit after collecting. true: try again, for the runtime
-   * has let something go, or raised the limit; false: the allocation gives NULL. Called where the allocation was, so it
-   * may collect, run finalizers, and longjmp out of it; what it allocates in this heap may bring it here again.
+   * There is no memory for an object, or none under the limit after collecting. true: try again,
+   * for the runtime has let something go, or raised the limit; false: the allocation gives NULL.
+   * Called where the allocation was, so it may collect, run finalizers, and longjmp out of it;
+   * what it allocates in this heap may bring it here again.
    */
   bool (*out_of_memory)(struct hw_gc_mutator *mutator,
                         size_t size,
@@ -1003,15 +1015,18 @@ typedef struct hw_gc_runtime {
    */
   size_t large_bytes;
   /**
-   * Objects have moved, and this one changes each reference that it reports by hw_gc_mark_movable to what hw_gc_moved
-   * says, if that is not NULL. Called while the world stands still, in one pause with the moves, for each object of the heap,
-   * where it is now; also for one that has died and awaits its free, which may lead to what is gone: by such references it looks at nothing. It
-   * allocates nothing in this heap, and looks at other objects only as far as that
-   * bears references that were not changed yet. A heap with this moves all that it moves in one pause, not in steps.
+   * Objects have moved, and this one changes each reference that it reports by
+   * hw_gc_mark_movable to what hw_gc_moved says, if that is not NULL. Called while the world
+   * stands still, in one pause with the moves, for each object of the heap, where it is now;
+   * also for one that has died and awaits its free, which may lead to what is gone: by such
+   * references it looks at nothing. It allocates nothing in this heap, and looks at other
+   * objects only as far as that bears references that were not changed yet. A heap with this
+   * moves all that it moves in one pause, not in steps.
    */
   void (*update)(void *object, void *data);
   /**
-   * The same for the runtime's roots, when all objects have been asked. Both are there, or neither is of use.
+   * The same for the runtime's roots, when all objects have been asked. Both are there, or
+   * neither is of use.
    */
   void (*update_roots)(void *data);
 } hw_gc_runtime;
@@ -1063,7 +1078,8 @@ typedef struct hw_gc_outcome {
    */
   size_t goal_bytes;
   /**
-   * How long the collector worked: CPU time of the marking thread, and sweeping since the collection before.
+   * How long the collector worked: CPU time of the marking thread, and sweeping since the
+   * collection before.
    */
   uint64_t collector_ns;
   /**
@@ -1081,7 +1097,8 @@ typedef struct hw_gc_outcome {
 } hw_gc_outcome;
 
 /**
- * What hw_gc_set_policy has asked: how many bytes may be live and garbage when the next collection ends.
+ * What hw_gc_set_policy has asked: how many bytes may be live and garbage when the next collection
+ * ends.
  */
 typedef size_t (*hw_gc_policy)(const struct hw_gc_outcome *outcome, void *context);
 
@@ -1186,12 +1203,13 @@ typedef struct hw_gc_statistics {
    */
   uint64_t pause_ns;
   /**
-   * Nanoseconds spent sweeping, by the clock, of all threads: in steps, and where mutators take pages.
+   * Nanoseconds spent sweeping, by the clock, of all threads: in steps, and where mutators take
+   * pages.
    */
   uint64_t sweep_ns;
   /**
-   * The longest pause, in nanoseconds of the collecting thread's CPU time. What a user waits for is
-   * pause_wall_max_ns.
+   * The longest pause, in nanoseconds of the collecting thread's CPU time. What a user waits for
+   * is pause_wall_max_ns.
    */
   uint64_t pause_max_ns;
   /**
@@ -1256,8 +1274,8 @@ typedef struct hw_gc_statistics {
    */
   uint64_t kept_pages;
   /**
-   * The longest pause, in nanoseconds by the clock: from the moment that all mutators stood still to the one
-   * that they were let go.
+   * The longest pause, in nanoseconds by the clock: from the moment that all mutators stood
+   * still to the one that they were let go.
    */
   uint64_t pause_wall_max_ns;
   /**
@@ -1265,8 +1283,8 @@ typedef struct hw_gc_statistics {
    */
   uint64_t pause_wall_histogram[HW_GC_PAUSE_BUCKETS];
   /**
-   * Nanoseconds, by the clock, from the collector's call until all mutators stood still: of all pauses, which do not
-   * contain them. The first mutator waits that long.
+   * Nanoseconds, by the clock, from the collector's call until all mutators stood still: of all
+   * pauses, which do not contain them. The first mutator waits that long.
    */
   uint64_t safepoint_ns;
   /**
@@ -1274,8 +1292,9 @@ typedef struct hw_gc_statistics {
    */
   uint64_t safepoint_max_ns;
   /**
-   * Bytes of the collector's own lists: what is still to be marked, old objects that were stored into, weak references and
-   * ephemerons while marking goes on. What is above 256 KiB of them counts against most.
+   * Bytes of the collector's own lists: what is still to be marked, old objects that were stored
+   * into, weak references and ephemerons while marking goes on. What is above 256 KiB of them
+   * counts against most.
    */
   uint64_t lists_bytes;
   /**
@@ -1407,13 +1426,15 @@ size_t hw_raise_shared_caches(size_t count);
 bool hw_owns(const void *address);
 
 /**
- * Returns how many bytes there are from an address to the end of the block that it lies in: what a program may write
- * there. SIZE_MAX if the address is not in a block of heapwright's (or in an arena, which does not remember its
- * blocks), 0 if the block was freed, or there is none. Any address may be asked about; the memory at it is not
- * touched. Takes constant time: a few nanoseconds.
+ * Returns how many bytes there are from an address to the end of the block that it lies in: what a
+ * program may write there. SIZE_MAX if the address is not in a block of heapwright's (or in an
+ * arena, which does not remember its blocks), 0 if the block was freed, or there is none. Any
+ * address may be asked about; the memory at it is not touched. Takes constant time: a few
+ * nanoseconds.
  *
- * In mode=hardened and mode=debug the block ends with the last byte that was asked for. In mode=fast it ends where
- * malloc_usable_size says, and small blocks that were freed count as if they were in use.
+ * In mode=hardened and mode=debug the block ends with the last byte that was asked for. In
+ * mode=fast it ends where malloc_usable_size says, and small blocks that were freed count as if
+ * they were in use.
  */
 size_t hw_object_size(const void *address);
 
@@ -1444,11 +1465,13 @@ size_t hw_get_stats(struct hw_statistics *out,
                     size_t size);
 
 /**
- * As hw_get_stats, but without asking the kernel: memory that was handed out and not given back is taken for
- * resident, rss, peak_rss and rss_not_ours are 0, and what other threads' caches hold is as they last published it. For programs that ask often: takes some 20 ns for each 64 KiB of
- * the heap, and no system call.
+ * As hw_get_stats, but without asking the kernel: memory that was handed out and not given back is
+ * taken for resident, rss, peak_rss and rss_not_ours are 0, and what other threads' caches hold is
+ * as they last published it. For programs that ask often: takes some 20 ns for each 64 KiB of the
+ * heap, and no system call.
  *
- * Returns how many bytes of the struct this library knows; 0, and all fields zero, where the heap is locked just now.
+ * Returns how many bytes of the struct this library knows; 0, and all fields zero, where the heap
+ * is locked just now.
  *
  * The program's duties:
  *
@@ -1458,27 +1481,31 @@ size_t hw_estimate_stats(struct hw_statistics *out,
                          size_t size);
 
 /**
- * Whether memory would become free sooner if the program moved a block: whether the block lies in one
- * of the slabs, the sparsest of their size class, that could be emptied into free slots of the others. A program that can
- * move its blocks asks this for each of them, one after another, and moves those for which it is so:
+ * Whether memory would become free sooner if the program moved a block: whether the block lies in
+ * one of the slabs, the sparsest of their size class, that could be emptied into free slots of the
+ * others. A program that can move its blocks asks this for each of them, one after another, and
+ * moves those for which it is so:
  *
  *     void *new = hw_malloc_uncached(size);
  *     memcpy(new, block, size);
  *     hw_free_uncached(block);
  *
- * Ask in the thread that allocates: it moves blocks among its own slabs, or, where threads share caches, among the common ones.
- * False for all other blocks: other threads', first-class heaps', other allocators', samples of a heap profile; for sizes of
- * whole pages, whose memory goes back by itself; in mode=debug, and where calls are traced or counted. Any address may be asked about.
+ * Ask in the thread that allocates: it moves blocks among its own slabs, or, where threads share
+ * caches, among the common ones. False for all other blocks: other threads', first-class heaps',
+ * other allocators', samples of a heap profile; for sizes of whole pages, whose memory goes back
+ * by itself; in mode=debug, and where calls are traced or counted. Any address may be asked about.
  *
- * The answer is advice, from a survey of the heap that is 100 ms old, or more where a survey takes more than a hundredth of that. A
- * call that makes one takes some 20 ns for each 64 KiB of the heap, the others constant time.
+ * The answer is advice, from a survey of the heap that is 100 ms old, or more where a survey takes
+ * more than a hundredth of that. A call that makes one takes some 20 ns for each 64 KiB of the
+ * heap, the others constant time.
  */
 bool hw_should_move(const void *block);
 
 /**
- * Allocates as malloc does, but where a moved block should lie: in a free slot of a slab that is not worth being
- * emptied. Where there is none, where hw_should_move was not asked lately, and for blocks over 32 KiB, it is malloc. Free
- * the block with free or hw_free_uncached. Takes longer than malloc.
+ * Allocates as malloc does, but where a moved block should lie: in a free slot of a slab that is
+ * not worth being emptied. Where there is none, where hw_should_move was not asked lately, and for
+ * blocks over 32 KiB, it is malloc. Free the block with free or hw_free_uncached. Takes longer
+ * than malloc.
  *
  * Returns null, with errno ENOMEM, if there is no memory.
  */
@@ -1515,9 +1542,10 @@ size_t hw_check_leaks(struct hw_leak_check *out,
                       size_t size);
 
 /**
- * Gives free memory back to the kernel now: the free blocks of all threads (but for what lies in the lists of others that live),
- * pages of slabs without a block in use, and all free runs. For the end of a phase that needed much; what is
- * allocated next faults its pages in again. As malloc_trim(0).
+ * Gives free memory back to the kernel now: the free blocks of all threads (but for what lies in
+ * the lists of others that live), pages of slabs without a block in use, and all free runs. For
+ * the end of a phase that needed much; what is allocated next faults its pages in again. As
+ * malloc_trim(0).
  *
  * Returns whether any memory went back.
  */
@@ -1718,11 +1746,12 @@ void hw_arena_destroy(struct hw_arena *arena);
  * nor are first-class heaps, pools, arenas and collected heaps, and signal handlers that interrupt
  * the counting. In any mode. flags is 0 or HW_COUNT_STACKS.
  *
- * Counts may be nested, sixteen deep: what the inner one counts, the outer one counts as well. Of a block that
- * was made before the outermost one, or by another thread, the size is what was asked for in mode=debug and
- * mode=hardened, and what malloc_usable_size says in mode=fast.
+ * Counts may be nested, sixteen deep: what the inner one counts, the outer one counts as well. Of
+ * a block that was made before the outermost one, or by another thread, the size is what was asked
+ * for in mode=debug and mode=hardened, and what malloc_usable_size says in mode=fast.
  *
- * A thread that counts allocates more slowly, by some 100 ns a call, some microseconds with stacks.
+ * A thread that counts allocates more slowly, by some 100 ns a call, some microseconds with
+ * stacks.
  *
  * Returns false with errno EINVAL for other flags, ENOMEM if there is no memory, EAGAIN if
  * sixteen counts are open, and ENOTSUP where another allocator, or another copy of this library,
@@ -1731,9 +1760,9 @@ void hw_arena_destroy(struct hw_arena *arena);
 bool hw_count_begin(uint32_t flags);
 
 /**
- * Ends the calling thread's innermost count and writes what it came to to *out, which is size bytes: pass
- * sizeof(hw_counts). A smaller struct of an older program gets the fields it knows; of a larger one
- * the rest is set to zero. out may be NULL.
+ * Ends the calling thread's innermost count and writes what it came to to *out, which is size
+ * bytes: pass sizeof(hw_counts). A smaller struct of an older program gets the fields it knows; of
+ * a larger one the rest is set to zero. out may be NULL.
  *
  * Returns false with errno EINVAL, and all fields zero, if the thread counts nothing; false with
  * errno EINVAL for a size of 0 or beyond 64 KiB. Returns false with errno ENOMEM if there was no
@@ -1747,9 +1776,10 @@ bool hw_count_end(struct hw_counts *out,
                   size_t size);
 
 /**
- * Shows what each stack has asked for since the calling thread's innermost count began, which was with
- * HW_COUNT_STACKS, and is still open: visit is called with each, most bytes first, and with context, until it
- * returns false. visit may allocate and print; that is not counted. It may neither begin nor end a count.
+ * Shows what each stack has asked for since the calling thread's innermost count began, which was
+ * with HW_COUNT_STACKS, and is still open: visit is called with each, most bytes first, and with
+ * context, until it returns false. visit may allocate and print; that is not counted. It may
+ * neither begin nor end a count.
  *
  * Returns how many stacks there are; 0 if none are kept.
  *
@@ -1801,8 +1831,9 @@ void hw_gc_destroy(struct hw_gc_heap *heap);
 struct hw_gc_mutator *hw_gc_attach(struct hw_gc_heap *heap);
 
 /**
- * A mutator that no thread has yet: as after hw_gc_leave. It is for the thread that calls hw_gc_enter. For a runtime whose threads take turns, or that
- * makes what a thread needs before the thread. Does not wait while a collection is at work: the calling thread may have a mutator.
+ * A mutator that no thread has yet: as after hw_gc_leave. It is for the thread that calls
+ * hw_gc_enter. For a runtime whose threads take turns, or that makes what a thread needs before
+ * the thread. Does not wait while a collection is at work: the calling thread may have a mutator.
  *
  * Returns NULL with errno ENOMEM if there is no memory.
  *
@@ -1822,9 +1853,9 @@ struct hw_gc_mutator *hw_gc_attach_away(struct hw_gc_heap *heap);
 void hw_gc_detach(struct hw_gc_mutator *mutator);
 
 /**
- * Gives memory for an object of size bytes, aligned to 8 bytes (to 16 in the fine layout).
- * kind is HW_GC_TRACED or HW_GC_LEAF, and HW_GC_FREED or not, and HW_GC_USER or not. The inline hw_gc_new does the
- * same, faster. May collect.
+ * Gives memory for an object of size bytes, aligned to 8 bytes (to 16 in the fine layout). kind is
+ * HW_GC_TRACED or HW_GC_LEAF, and HW_GC_FREED or not, and HW_GC_USER or not. The inline hw_gc_new
+ * does the same, faster. May collect.
  *
  * Returns NULL with errno ENOMEM if there is no memory, or none under the limit after a
  * collection, and the runtime's out_of_memory, if it has one, has given up. Returns NULL with
@@ -1865,8 +1896,8 @@ void hw_gc_wrote(struct hw_gc_mutator *mutator,
                  void *child);
 
 /**
- * What hw_gc_touch of heapwright_gc.h calls where there is something to report: something was stored into parent, or will be before
- * the next safepoint.
+ * What hw_gc_touch of heapwright_gc.h calls where there is something to report: something was
+ * stored into parent, or will be before the next safepoint.
  *
  * The program's duties:
  *
@@ -1876,19 +1907,19 @@ void hw_gc_touched(struct hw_gc_mutator *mutator,
                    void *parent);
 
 /**
- * What hw_gc_touch_slot of heapwright_gc.h calls where there is something to report: as hw_gc_touched, of one slot of parent.
+ * What hw_gc_touch_slot of heapwright_gc.h calls where there is something to report: as
+ * hw_gc_touched, of one slot of parent.
  *
  * The program's duties:
  *
  * As hw_gc_touched; slot lies in parent.
  */
-void hw_gc_touched_slot(struct hw_gc_mutator *mutator,
-                        void *parent,
-                        void **slot);
+void hw_gc_touched_slot(struct hw_gc_mutator *mutator, void *parent, void **slot);
 
 /**
- * From now on stores into the object need not be reported: it is looked at in every collection, a minor one as well, and what
- * it leads to stays where it is. For objects that foreign code writes into. It lasts as long as the object.
+ * From now on stores into the object need not be reported: it is looked at in every collection, a
+ * minor one as well, and what it leads to stays where it is. For objects that foreign code writes
+ * into. It lasts as long as the object.
  *
  * Returns false with errno ENOMEM if there is no memory.
  *
@@ -1927,8 +1958,8 @@ void hw_gc_mark_slot_moving(struct hw_gc_tracer *tracer, void **slot);
 void hw_gc_mark_movable_moving(struct hw_gc_tracer *tracer, void *object);
 
 /**
- * Reports the references in count words at slots, which lie within the object that is being traced.
- * They are looked at later, some at a time, so an object may have millions.
+ * Reports the references in count words at slots, which lie within the object that is being
+ * traced. They are looked at later, some at a time, so an object may have millions.
  *
  * The program's duties:
  *
@@ -1940,8 +1971,8 @@ void hw_gc_mark_range(struct hw_gc_tracer *tracer,
                       size_t count);
 
 /**
- * Reports that the reference in slot is weak: the object that it leads to may die, and slot becomes
- * NULL then, before the object's finalizers run.
+ * Reports that the reference in slot is weak: the object that it leads to may die, and slot
+ * becomes NULL then, before the object's finalizers run.
  *
  * The program's duties:
  *
@@ -1951,14 +1982,14 @@ void hw_gc_mark_weak(struct hw_gc_tracer *tracer,
                      void **slot);
 
 /**
- * Reports an ephemeron: the reference in key is weak, and the one in value leads to its object for as
- * long as the key's lives. When that has died, both become NULL. A key that is no object of the
+ * Reports an ephemeron: the reference in key is weak, and the one in value leads to its object for
+ * as long as the key's lives. When that has died, both become NULL. A key that is no object of the
  * heap lives for ever, but for NULL.
  *
  * The program's duties:
  *
- * tracer is what the running callback was given; key lies in the object that is being traced, and value too, or in static
- * data: then the value is kept for as long as the object is.
+ * tracer is what the running callback was given; key lies in the object that is being traced, and
+ * value too, or in static data: then the value is kept for as long as the object is.
  */
 void hw_gc_mark_ephemeron(struct hw_gc_tracer *tracer,
                           void **key,
@@ -2057,7 +2088,8 @@ void hw_gc_safepoint(struct hw_gc_mutator *mutator);
 void hw_gc_leave(struct hw_gc_mutator *mutator);
 
 /**
- * The thread is back, or another one in its place, which then has the mutator. Waits while a collection is at work.
+ * The thread is back, or another one in its place, which then has the mutator. Waits while a
+ * collection is at work.
  *
  * The program's duties:
  *
@@ -2116,8 +2148,9 @@ bool hw_gc_step(struct hw_gc_mutator *mutator,
 void hw_gc_collect(struct hw_gc_mutator *mutator);
 
 /**
- * A minor collection from the beginning to the end; or a major one, if that is due, or the heap does not know what is old: it has no
- * generations, or has not collected yet. Returns whether it was a minor one.
+ * A minor collection from the beginning to the end; or a major one, if that is due, or the heap
+ * does not know what is old: it has no generations, or has not collected yet. Returns whether it
+ * was a minor one.
  *
  * The program's duties:
  *
@@ -2126,9 +2159,10 @@ void hw_gc_collect(struct hw_gc_mutator *mutator);
 bool hw_gc_collect_minor(struct hw_gc_mutator *mutator);
 
 /**
- * Collects, moves objects to where they lie close together, and gives pages back that have none any
- * more. What is pinned, reported by hw_gc_mark, or may be led to by a stack that is scanned
- * stays, with what else lies in its page. While major collections are deferred, nothing moves before the next one.
+ * Collects, moves objects to where they lie close together, and gives pages back that have none
+ * any more. What is pinned, reported by hw_gc_mark, or may be led to by a stack that is scanned
+ * stays, with what else lies in its page. While major collections are deferred, nothing moves
+ * before the next one.
  *
  * The program's duties:
  *
@@ -2137,8 +2171,8 @@ bool hw_gc_collect_minor(struct hw_gc_mutator *mutator);
 void hw_gc_compact(struct hw_gc_mutator *mutator);
 
 /**
- * As hw_gc_compact, but every object moves that may, from full pages, too: for tests of a runtime, whether it keeps an address
- * that it does not report.
+ * As hw_gc_compact, but every object moves that may, from full pages, too: for tests of a runtime,
+ * whether it keeps an address that it does not report.
  *
  * The program's duties:
  *
@@ -2147,8 +2181,8 @@ void hw_gc_compact(struct hw_gc_mutator *mutator);
 void hw_gc_compact_all(struct hw_gc_mutator *mutator);
 
 /**
- * As hw_gc_compact, but in steps: hw_gc_step does it, by and by, and returns true when it has; then
- * hw_gc_trim gives pages back.
+ * As hw_gc_compact, but in steps: hw_gc_step does it, by and by, and returns true when it has;
+ * then hw_gc_trim gives pages back.
  *
  * The program's duties:
  *
@@ -2229,8 +2263,8 @@ void hw_gc_resume(struct hw_gc_mutator *mutator);
 /**
  * No major collection now: until hw_gc_resume_majors, collections look only at what is young, if
  * the heap has generations, and memory for it. For requests, between which there is time for the
- * rest. Nests, also with those of other mutators. Only within the first such scope of a heap there may
- * be a major collection, if it was chosen before.
+ * rest. Nests, also with those of other mutators. Only within the first such scope of a heap there
+ * may be a major collection, if it was chosen before.
  *
  * The program's duties:
  *
@@ -2269,8 +2303,8 @@ void hw_gc_external(struct hw_gc_mutator *mutator,
                     ptrdiff_t bytes);
 
 /**
- * As hw_gc_external, for a thread without a mutator; nobody pays for the bytes at once. Any thread may call this, also from the
- * runtime's free.
+ * As hw_gc_external, for a thread without a mutator; nobody pays for the bytes at once. Any thread
+ * may call this, also from the runtime's free.
  *
  * The program's duties:
  *
@@ -2280,8 +2314,8 @@ void hw_gc_account(struct hw_gc_heap *heap,
                    ptrdiff_t bytes);
 
 /**
- * Pays for bytes that hw_gc_account was told of: sweeps a little, begins a collection if one is due, or marks, as much as
- * an allocation of so many bytes in the heap would.
+ * Pays for bytes that hw_gc_account was told of: sweeps a little, begins a collection if one is
+ * due, or marks, as much as an allocation of so many bytes in the heap would.
  *
  * The program's duties:
  *
@@ -2317,7 +2351,8 @@ void *hw_gc_realloc(struct hw_gc_mutator *mutator,
  *
  * The program's duties:
  *
- * mutator is this thread's, or as above; block is NULL (and size 0) or of hw_gc_malloc, and not freed.
+ * mutator is this thread's, or as above; block is NULL (and size 0) or of hw_gc_malloc, and not
+ * freed.
  */
 void hw_gc_free(struct hw_gc_mutator *mutator,
                 void *block,
@@ -2339,11 +2374,13 @@ bool hw_gc_finalize(struct hw_gc_mutator *mutator,
                     void *context);
 
 /**
- * As hw_gc_finalize, with a priority and a context that is an object of the heap, or NULL. The context is kept for as long as the object
- * lives or the finalizer is due, also if it leads to the object. Finalizers of priority 0 come first; one of a lower
- * priority is not due while one of a higher priority is whose object leads to its own.
+ * As hw_gc_finalize, with a priority and a context that is an object of the heap, or NULL. The
+ * context is kept for as long as the object lives or the finalizer is due, also if it leads to the
+ * object. Finalizers of priority 0 come first; one of a lower priority is not due while one of a
+ * higher priority is whose object leads to its own.
  *
- * Returns false with errno ENOMEM if there is no memory, EINVAL without a function or of a priority that does not exist.
+ * Returns false with errno ENOMEM if there is no memory, EINVAL without a function or of a
+ * priority that does not exist.
  *
  * The program's duties:
  *
@@ -2356,13 +2393,14 @@ bool hw_gc_finalize_with(struct hw_gc_mutator *mutator,
                          uint32_t priority);
 
 /**
- * Has tell called, once a collection, when finalizers have become due or guardians have something to retrieve: by the thread that collected, when
- * the others have gone on. It calls nothing of the heap: it sets a flag, or wakes a thread. NULL: nobody is told. Any thread may call
- * this.
+ * Has tell called, once a collection, when finalizers have become due or guardians have something
+ * to retrieve: by the thread that collected, when the others have gone on. It calls nothing of the
+ * heap: it sets a flag, or wakes a thread. NULL: nobody is told. Any thread may call this.
  *
  * The program's duties:
  *
- * heap is of hw_gc_create and was not destroyed; tell may be called until this is called again, or the heap ends.
+ * heap is of hw_gc_create and was not destroyed; tell may be called until this is called again, or
+ * the heap ends.
  */
 void hw_gc_tell_when_due(struct hw_gc_heap *heap,
                          hw_gc_some_are_due tell,
@@ -2381,8 +2419,8 @@ size_t hw_gc_finalize_cancel(struct hw_gc_mutator *mutator,
                              void *object);
 
 /**
- * Runs up to most finalizers that are due, by priority, and of one priority in the order in which they were asked for. They may
- * allocate. Returns how many.
+ * Runs up to most finalizers that are due, by priority, and of one priority in the order in which
+ * they were asked for. They may allocate. Returns how many.
  *
  * The program's duties:
  *
@@ -2392,9 +2430,10 @@ size_t hw_gc_run_finalizers(struct hw_gc_mutator *mutator,
                             size_t most);
 
 /**
- * Makes an object a guardian (Dybvig, Bruggeman, Eby: "Guardians in a generation-based garbage collector", 1993), and returns its
- * number, which the runtime keeps in the object: what is registered with it can be retrieved from it when nothing else leads there any
- * more, for as long as something leads to the guardian. When the object has died the number is worth nothing.
+ * Makes an object a guardian (Dybvig, Bruggeman, Eby: "Guardians in a generation-based garbage
+ * collector", 1993), and returns its number, which the runtime keeps in the object: what is
+ * registered with it can be retrieved from it when nothing else leads there any more, for as long
+ * as something leads to the guardian. When the object has died the number is worth nothing.
  *
  * Returns 0 with errno ENOMEM if there is no memory.
  *
@@ -2406,15 +2445,16 @@ uint32_t hw_gc_guardian_new(struct hw_gc_mutator *mutator,
                             void *object);
 
 /**
- * Registers object with a guardian. When nothing leads to it any more, representative can be retrieved: object itself, or another, which
- * is kept until then. An object may be registered several times, and is retrieved as often. Weak references to what is retrieved
- * stay.
+ * Registers object with a guardian. When nothing leads to it any more, representative can be
+ * retrieved: object itself, or another, which is kept until then. An object may be registered
+ * several times, and is retrieved as often. Weak references to what is retrieved stay.
  *
  * Returns false with errno ENOMEM if there is no memory, or no such guardian.
  *
  * The program's duties:
  *
- * mutator is this thread's; both are objects of its heap; guardian is of hw_gc_guardian_new, and its object lives.
+ * mutator is this thread's; both are objects of its heap; guardian is of hw_gc_guardian_new, and
+ * its object lives.
  */
 bool hw_gc_guard(struct hw_gc_mutator *mutator,
                  uint32_t guardian,
@@ -2422,7 +2462,8 @@ bool hw_gc_guard(struct hw_gc_mutator *mutator,
                  void *representative);
 
 /**
- * The next object that a guardian retrieves, which is the caller's to keep; NULL: there is none. Constant time.
+ * The next object that a guardian retrieves, which is the caller's to keep; NULL: there is none.
+ * Constant time.
  *
  * The program's duties:
  *
@@ -2432,15 +2473,18 @@ void *hw_gc_retrieve(struct hw_gc_mutator *mutator,
                      uint32_t guardian);
 
 /**
- * Has a table of the runtime's own looked through in each collection: pass is called when all is marked, before finalizers are due, and again
- * when objects have moved, while all mutators stand still. For each object in the table it asks hw_gc_where, and drops the entry,
- * or notes the new address. Objects in the table are not kept. It calls nothing else of the heap. Any thread may call this.
+ * Has a table of the runtime's own looked through in each collection: pass is called when all is
+ * marked, before finalizers are due, and again when objects have moved, while all mutators stand
+ * still. For each object in the table it asks hw_gc_where, and drops the entry, or notes the new
+ * address. Objects in the table are not kept. It calls nothing else of the heap. Any thread may
+ * call this.
  *
  * Returns false with errno ENOMEM if there is no memory, EINVAL without a function.
  *
  * The program's duties:
  *
- * heap is of hw_gc_create and was not destroyed; pass may be called until it is removed, or the heap ends.
+ * heap is of hw_gc_create and was not destroyed; pass may be called until it is removed, or the
+ * heap ends.
  */
 bool hw_gc_add_weak_pass(struct hw_gc_heap *heap,
                          hw_gc_weak_pass pass,
@@ -2458,7 +2502,8 @@ bool hw_gc_remove_weak_pass(struct hw_gc_heap *heap,
                             void *context);
 
 /**
- * In a weak pass: where an object is; NULL: it is dead. What is no object of the heap stays what it is.
+ * In a weak pass: where an object is; NULL: it is dead. What is no object of the heap stays what
+ * it is.
  *
  * The program's duties:
  *
@@ -2468,9 +2513,10 @@ void *hw_gc_where(struct hw_gc_tracer *tracer,
                   void *object);
 
 /**
- * Changes how much memory a heap may have, as hw_gc_options say it: factor_percent of what is live, least bytes between two
- * collections in any case, most bytes in all; 0 is the default of each. It holds from now on. A heap that is larger
- * than most already gets no page until a collection has made room. Any thread may call it.
+ * Changes how much memory a heap may have, as hw_gc_options say it: factor_percent of what is
+ * live, least bytes between two collections in any case, most bytes in all; 0 is the default of
+ * each. It holds from now on. A heap that is larger than most already gets no page until a
+ * collection has made room. Any thread may call it.
  *
  * The program's duties:
  *
@@ -2482,10 +2528,11 @@ void hw_gc_set_target(struct hw_gc_heap *heap,
                       size_t most);
 
 /**
- * From now on the heap may grow by the square root of what lives, of how fast it allocates, and of how slowly it is marked, and not by
- * factor_percent (MemBalancer's rule: Kirisame, Shenoy, Panchekha, OOPSLA 2022): of several heaps with the same bytes,
- * those get more memory that save more time with it. A heap of which bytes live, and which allocates as fast as it is
- * marked, may double. 0: by the factor again. Any thread may call it.
+ * From now on the heap may grow by the square root of what lives, of how fast it allocates, and of
+ * how slowly it is marked, and not by factor_percent (MemBalancer's rule: Kirisame, Shenoy,
+ * Panchekha, OOPSLA 2022): of several heaps with the same bytes, those get more memory that save
+ * more time with it. A heap of which bytes live, and which allocates as fast as it is marked, may
+ * double. 0: by the factor again. Any thread may call it.
  *
  * The program's duties:
  *
@@ -2495,13 +2542,15 @@ void hw_gc_balance(struct hw_gc_heap *heap,
                    size_t bytes);
 
 /**
- * Has policy asked after each collection how many bytes may be live and garbage when the next one ends: while all mutators stand
- * still, so it calls nothing of the heap and takes no lock that a mutator may hold. 0: what the heap itself would choose.
- * least and most of hw_gc_options hold in any case. NULL: nobody is asked. Any thread may call it.
+ * Has policy asked after each collection how many bytes may be live and garbage when the next one
+ * ends: while all mutators stand still, so it calls nothing of the heap and takes no lock that a
+ * mutator may hold. 0: what the heap itself would choose. least and most of hw_gc_options hold in
+ * any case. NULL: nobody is asked. Any thread may call it.
  *
  * The program's duties:
  *
- * heap is of hw_gc_create and was not destroyed; policy may be called until this is called again, or the heap ends.
+ * heap is of hw_gc_create and was not destroyed; policy may be called until this is called again,
+ * or the heap ends.
  */
 void hw_gc_set_policy(struct hw_gc_heap *heap,
                       hw_gc_policy policy,
@@ -2525,14 +2574,15 @@ void *hw_gc_find(struct hw_gc_heap *heap,
 size_t hw_gc_object_size(const void *object);
 
 /**
- * The kind of an object, as the allocation was given it: HW_GC_LEAF, HW_GC_FREED, HW_GC_USER. UINT32_MAX for what is
- * in no collected heap.
+ * The kind of an object, as the allocation was given it: HW_GC_LEAF, HW_GC_FREED, HW_GC_USER.
+ * UINT32_MAX for what is in no collected heap.
  */
 uint32_t hw_gc_object_kind(const void *object);
 
 /**
- * Whether an object is old: a minor collection takes it for live, and does not look at it unless something was stored into it. Constant
- * time for most; all mutators stand still for an object that has survived one collection, or was stored into.
+ * Whether an object is old: a minor collection takes it for live, and does not look at it unless
+ * something was stored into it. Constant time for most; all mutators stand still for an object
+ * that has survived one collection, or was stored into.
  *
  * The program's duties:
  *
@@ -2551,8 +2601,8 @@ bool hw_gc_is_old(struct hw_gc_mutator *mutator,
 bool hw_gc_is_pinned(struct hw_gc_mutator *mutator, void *object);
 
 /**
- * Where the object is now that was at address, if it has moved; NULL: it has not, or nobody knows any more, because the collection
- * that moved it has been swept.
+ * Where the object is now that was at address, if it has moved; NULL: it has not, or nobody knows
+ * any more, because the collection that moved it has been swept.
  *
  * The program's duties:
  *

@@ -6,9 +6,10 @@
 //! (one for all would unite their features), and leaves the results where
 //! `src/preload/embedded.rs` includes them from.
 //!
-//! Their sources are in `library/`, so that a registry's package of the command has them. In the repository `library/` is
-//! links to where they are; Cargo follows links when it makes a package. A manifest is called `manifest.toml` there, for
-//! Cargo leaves out of a package each folder that has a `Cargo.toml`. Under `OUT_DIR` they become:
+//! Their sources are in `library/`, so that a registry's package of the command has them. In the
+//! repository `library/` is links to where they are; Cargo follows links when it makes a package. A
+//! manifest is called `manifest.toml` there, for Cargo leaves out of a package each folder that has
+//! a `Cargo.toml`. Under `OUT_DIR` they become:
 //!
 //! ```text
 //! sources/Cargo.toml                     the repository's, from which the manifests inherit
@@ -19,9 +20,10 @@
 //! nested/                                the target folder
 //! ```
 //!
-//! Two workspaces, because Cargo resolves all that a member names: tests' dependencies and optional ones, which a bare
-//! machine does not have. What the parts need is therefore no member. Of others' crates the libraries need `libc` and
-//! `gimli`, which this package's manifest names, so that Cargo has brought them here.
+//! Two workspaces, because Cargo resolves all that a member names: tests' dependencies and optional
+//! ones, which a bare machine does not have. What the parts need is therefore no member. Of others'
+//! crates the libraries need `libc` and `gimli`, which this package's manifest names, so that Cargo
+//! has brought them here.
 //!
 //! What the nested build must not share with the outer one:
 //! - the target and build directories: the outer Cargo holds their locks while
@@ -35,11 +37,12 @@
 //! It does share the lock file, the downloaded crates, the job server and the
 //! user's remaining flags (`-C target-cpu=...`).
 //!
-//! A packager who has built them already sets `HEAPWRIGHT_EMBED_LIBRARY`, `HEAPWRIGHT_EMBED_CHECK_LIBRARY` and
-//! `HEAPWRIGHT_EMBED_LAUNCHER` to their paths, and nothing is built here.
+//! A packager who has built them already sets `HEAPWRIGHT_EMBED_LIBRARY`,
+//! `HEAPWRIGHT_EMBED_CHECK_LIBRARY` and `HEAPWRIGHT_EMBED_LAUNCHER` to their paths, and nothing is
+//! built here.
 //!
-//! The parts travel without debug information, and a command that is optimised has none of its own: it would be two thirds of
-//! it. Symbols stay: reports leave out frames of ours by their names.
+//! The parts travel without debug information, and a command that is optimised has none of its own:
+//! it would be two thirds of it. Symbols stay: reports leave out frames of ours by their names.
 
 use std::env;
 use std::ffi::OsString;
@@ -100,7 +103,8 @@ const SOURCES: [&str; 8] = [
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     if variable("PROFILE") == "release" {
-        // Symbols are for developers: a registry's build, which asks for no debug information, goes without.
+        // Symbols are for developers: a registry's build, which asks for no debug information, goes
+        // without.
         let strip = if variable("DEBUG") == "false" { "--strip-all" } else { "--strip-debug" };
         println!("cargo:rustc-link-arg-bins=-Wl,{strip}");
     }
@@ -158,7 +162,8 @@ fn lay_out(library: &Path, out: &Path) {
     }
 }
 
-/// The repository's manifest for a workspace whose members are the parts, and whose own crates are elsewhere.
+/// The repository's manifest for a workspace whose members are the parts, and whose own crates are
+/// elsewhere.
 fn with_parts(workspace: &str) -> String {
     let (before, rest) = workspace
         .split_once("\nmembers = [")
@@ -198,7 +203,8 @@ fn build(part: &Part, out: &Path) -> PathBuf {
     let work = out.join("nested");
     let mut cargo = Command::new(variable("CARGO"));
     cargo
-        // There a checkout's `.cargo/config.toml` is found (where the crates are, say), wherever the target folder is.
+        // There a checkout's `.cargo/config.toml` is found (where the crates are, say), wherever
+        // the target folder is.
         .current_dir(variable("CARGO_MANIFEST_DIR"))
         .args(["build", "--release", part.target, "--package", part.package])
         .arg("--manifest-path")
@@ -210,8 +216,8 @@ fn build(part: &Part, out: &Path) -> PathBuf {
         .stdout(Stdio::null());
     let mut flags = nested_flags(env::var("CARGO_ENCODED_RUSTFLAGS"));
     if target.contains("-musl") {
-        // By itself Rust makes static programs there. The libraries are loaded by others; the launcher has start code of
-        // its own.
+        // By itself Rust makes static programs there. The libraries are loaded by others; the
+        // launcher has start code of its own.
         let is_library = part.target == "--lib";
         flags.extend(
             [

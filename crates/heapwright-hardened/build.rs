@@ -1,11 +1,11 @@
-//! How `libheapwright-hardened.so` is linked: as `libheapwright.so`, whose sources these are (see its link.rs), and with what
-//! the module `bounds` needs:
+//! How `libheapwright-hardened.so` is linked: as `libheapwright.so`, whose sources these are (see
+//! its link.rs), and with what the module `bounds` needs:
 //!
 //! - `cfg(heapwright_bounds)`, by which the sources have that module.
-//! - `--wrap`. A function that is missing in this list would be checked within the heap, too: a test
-//!   looks at the linked library.
-//! - The file is made as libheapwright_hardened.so, for Cargo knows no hyphens; its soname and the name under which it
-//!   is installed have one.
+//! - `--wrap`. A function that is missing in this list would be checked within the heap, too: a
+//!   test looks at the linked library.
+//! - The file is made as libheapwright_hardened.so, for Cargo knows no hyphens; its soname and the
+//!   name under which it is installed have one.
 
 #[path = "../heapwright-malloc/link.rs"]
 mod link;

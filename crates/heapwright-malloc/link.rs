@@ -1,5 +1,5 @@
-//! How the shared libraries of these sources are linked: libheapwright.so, and those with the module `bounds`. A module of
-//! their build scripts.
+//! How the shared libraries of these sources are linked: libheapwright.so, and those with the
+//! module `bounds`. A module of their build scripts.
 //!
 //! - The soname carries no version while the interface is unfinished: a program
 //!   linked with `-lheapwright` finds the library under the one name it has.
@@ -9,8 +9,8 @@
 //!   allocation.
 //! - `nodelete`: blocks, thread destructors and fork handlers outlive any
 //!   `dlclose` of the library.
-//! - `--wrap`: what heapwright itself calls of the functions that the library interposes leads past the
-//!   checks (see heapwright-entry).
+//! - `--wrap`: what heapwright itself calls of the functions that the library interposes leads past
+//!   the checks (see heapwright-entry).
 //! - What programs run at their start lies side by side, and the debug heap apart (code_order.ld).
 //!
 //! And whether the compiler turns a call at a function's end into a jump, which
@@ -43,8 +43,8 @@ pub(crate) fn link(library: &Library) {
         for arg in [&*format!("-soname,{soname}"), "-z,now", "-z,relro", "-z,nodelete"] {
             println!("cargo:rustc-cdylib-link-arg=-Wl,{arg}");
         }
-        // Nothing else asks for musl, without std: its loader would give a program that is not linked with it no functions, and
-        // the library does not show what it is for.
+        // Nothing else asks for musl, without std: its loader would give a program that is not
+        // linked with it no functions, and the library does not show what it is for.
         if std::env::var("CARGO_CFG_TARGET_ENV").as_deref() == Ok("musl") {
             println!("cargo:rustc-cdylib-link-arg=-lc");
         }

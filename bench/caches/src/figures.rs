@@ -123,8 +123,8 @@ impl Judge<'_> {
         }
     }
 
-    /// What K caches hold, and what scudo needs; the share of processor time that makes the load one
-    /// of an allocator; commits.
+    /// What K caches hold, and what scudo needs; the share of processor time that makes the load
+    /// one of an allocator; commits.
     fn rpc(&mut self) {
         let all = self.results.threads("rpc");
         for &threads in &all {

@@ -37,9 +37,9 @@ use plan::{EMPTY, UNTIMED, WORKLOADS};
 use results::Results;
 use setting::{Allocator, PER_CPU, is_ours};
 
-/// Why a setting cannot be had, if it cannot: it is tried with the empty program. One that complains
-/// (a library that does not know the option, or that the loader ignores) must not be taken for one
-/// that works.
+/// Why a setting cannot be had, if it cannot: it is tried with the empty program. One that
+/// complains (a library that does not know the option, or that the loader ignores) must not be
+/// taken for one that works.
 fn why_not(runner: &Runner, asked: &Run, setting: &Allocator) -> Result<Option<String>, String> {
     let program = asked.programs.join(EMPTY).display().to_string();
     let planned = Planned::new((EMPTY, EMPTY, &setting.name), &setting.environment, vec![program]);

@@ -9,7 +9,8 @@ use crate::figures::Bounds;
 use crate::plan::Scope;
 use crate::setting::all_ours;
 
-/// Runs workloads under each cache model of heapwright and under other allocators; ci/caches.sh calls it
+/// Runs workloads under each cache model of heapwright and under other allocators; ci/caches.sh
+/// calls it
 #[derive(Parser, Debug)]
 #[command(name = "caches")]
 pub(crate) enum Asked {

@@ -1,4 +1,5 @@
-//! An allocator as it is set up: a column of the results, a row of every table, a line of every plot.
+//! An allocator as it is set up: a column of the results, a row of every table, a line of every
+//! plot.
 //!
 //! ```text
 //!   exclusive   HEAPWRIGHT=cache=exclusive   libheapwright.so     1 cache a thread

@@ -1,5 +1,5 @@
-//! `figures run` runs a plan that a script wrote (`figures::run`). `figures race` says what was asked
-//! of the race, what was measured, and the verdict.
+//! `figures run` runs a plan that a script wrote (`figures::run`). `figures race` says what was
+//! asked of the race, what was measured, and the verdict.
 //!
 //! `heapwright bench --format json -o FILE` keeps every single run. `race` reads
 //! that file and answers the project's questions about it: a table of figures

@@ -10,8 +10,8 @@ use std::str::FromStr;
 
 use clap::Parser;
 
-/// Reads the command line and does what it asks for. It ends with 0; with 1 if something is missed (`false`); with 2 if
-/// it could not be done, which is said in a line.
+/// Reads the command line and does what it asks for. It ends with 0; with 1 if something is missed
+/// (`false`); with 2 if it could not be done, which is said in a line.
 pub fn main<Asked: Parser>(run: impl FnOnce(Asked) -> Result<bool, String>) -> ExitCode {
     match run(Asked::parse()) {
         Ok(true) => ExitCode::SUCCESS,

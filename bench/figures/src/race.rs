@@ -1,9 +1,9 @@
-//! The file that `heapwright bench --format json` writes, as cells, and two allocators side by side:
-//! the ratio of one to the other, on one program or over many.
+//! The file that `heapwright bench --format json` writes, as cells, and two allocators side by
+//! side: the ratio of one to the other, on one program or over many.
 //!
 //! What is missing in the file or of another kind is an error that names it: a figure from half a
-//! file would look like any other. A program on which either of two allocators failed is left out of
-//! that pair's mean, and the tables' feet say so.
+//! file would look like any other. A program on which either of two allocators failed is left out
+//! of that pair's mean, and the tables' feet say so.
 
 use std::collections::BTreeMap;
 

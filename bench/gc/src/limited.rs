@@ -1,5 +1,5 @@
-//! Loads with both doors under equal limits: gcbench, splay, strings, fillers, quads, ephemerons and
-//! finalizers; and garbage, whose limit is given.
+//! Loads with both doors under equal limits: gcbench, splay, strings, fillers, quads, ephemerons
+//! and finalizers; and garbage, whose limit is given.
 //!
 //! ```text
 //!   smallest heap of each collector ---- the larger one, times 1.5, 2 and 3: the limit of all

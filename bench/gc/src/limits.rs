@@ -2,8 +2,8 @@
 //! to a step of some percent.
 //!
 //! *Runs* means: ends well, two times of two, within eight times what it takes without a limit.
-//! Just above the least heap at all a collector does nothing else, and with two threads it
-//! may be luck whether there is memory. Of the short runs of --quick, where luck is more, five of five.
+//! Just above the least heap at all a collector does nothing else, and with two threads it may be
+//! luck whether there is memory. Of the short runs of --quick, where luck is more, five of five.
 
 use crate::options::Options;
 use crate::run::{self, Ended, Variant};

@@ -9,10 +9,10 @@
 //!                        tables of medians, then: what was asked, measured, found
 //! ```
 //!
-//! [`options`] is the command line, [`run`] one run of a program and the turns of many,
-//! [`limits`] the search for the smallest heap. What a program prints, how rounds turn, how a figure
-//! is judged and what is gathered is `figures`' (bench/figures). The loads, and what is asked of
-//! them: [`limited`] (those against bdwgc) and [`heap`] (pauses, scaling, compact).
+//! [`options`] is the command line, [`run`] one run of a program and the turns of many, [`limits`]
+//! the search for the smallest heap. What a program prints, how rounds turn, how a figure is judged
+//! and what is gathered is `figures`' (bench/figures). The loads, and what is asked of them:
+//! [`limited`] (those against bdwgc) and [`heap`] (pauses, scaling, compact).
 
 mod heap;
 mod limited;

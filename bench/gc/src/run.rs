@@ -81,7 +81,8 @@ pub(crate) fn once(options: &Options, variant: &Variant, seconds: u64) -> Result
 
 /// Runs the variants of a load in turns, as many rounds as were asked for.
 ///
-/// A peer that is refused memory under a limit has missed a round, which the report says; it is nothing that went wrong here, unless it misses all.
+/// A peer that is refused memory under a limit has missed a round, which the report says; it is
+/// nothing that went wrong here, unless it misses all.
 pub(crate) fn take(
     options: &Options,
     report: &mut Report,

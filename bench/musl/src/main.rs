@@ -1,6 +1,7 @@
-//! `musl-loads LOAD [SCALE]`: what Rust programs do with memory, in a static program for musl, on the allocator that it was
-//! built with. Prints the CPU time and the wall time in milliseconds, the peak of resident memory in KiB, and a sum that is the
-//! same whatever the allocator. `ci/musl.sh figures` runs it in turns.
+//! `musl-loads LOAD [SCALE]`: what Rust programs do with memory, in a static program for musl, on
+//! the allocator that it was built with. Prints the CPU time and the wall time in milliseconds, the
+//! peak of resident memory in KiB, and a sum that is the same whatever the allocator.
+//! `ci/musl.sh figures` runs it in turns.
 //!
 //! | load | what it does |
 //! |---|---|
@@ -107,7 +108,8 @@ fn vectors(scale: usize) -> usize {
     })
 }
 
-/// Four threads that each send `lists` lists of `length` things to another one, which measures and drops them.
+/// Four threads that each send `lists` lists of `length` things to another one, which measures and
+/// drops them.
 fn hand_over<T: Send>(
     lists: usize,
     length: usize,

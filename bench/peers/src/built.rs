@@ -111,10 +111,10 @@ pub(crate) fn snmalloc(work: &Path, name: &'static str, checks: bool) -> Result<
 
 // --- rpmalloc ---
 
-/// rpmalloc: the `rpmallocwrap` shared library of its own build. One group of flags is left out: its
-/// build passes `-ffast-math`, and gcc then links a start-up file that switches denormal numbers off
-/// in the whole process. rpmalloc computes nothing with floating point, and the programs in the race
-/// must compute what they always do.
+/// rpmalloc: the `rpmallocwrap` shared library of its own build. One group of flags is left out:
+/// its build passes `-ffast-math`, and gcc then links a start-up file that switches denormal
+/// numbers off in the whole process. rpmalloc computes nothing with floating point, and the
+/// programs in the race must compute what they always do.
 pub(crate) fn rpmalloc(work: &Path) -> Result<Peer, String> {
     let (folder, crate_version) = registry::sources("rpmalloc-sys")?;
     let root = folder.join("rpmalloc");
@@ -162,11 +162,11 @@ pub(crate) fn rusty_alloc(work: &Path) -> Result<Peer, String> {
 
 /// hardened_malloc in one of its configurations, `config/*.mk`.
 ///
-/// No registry has it, so its sources must be here: `HARDENED_MALLOC` names a folder with a checkout
-/// of <https://github.com/GrapheneOS/hardened_malloc>. The flags are those of its Makefile, the
-/// defines those of the configuration, with two changes: the code is for any machine of the kind and
-/// not for this one (`-march=native` is no peer's), and where the compiler does not know C23's
-/// words, headers define them.
+/// No registry has it, so its sources must be here: `HARDENED_MALLOC` names a folder with a
+/// checkout of <https://github.com/GrapheneOS/hardened_malloc>. The flags are those of its
+/// Makefile, the defines those of the configuration, with two changes: the code is for any machine
+/// of the kind and not for this one (`-march=native` is no peer's), and where the compiler does not
+/// know C23's words, headers define them.
 pub(crate) fn hardened_malloc(
     work: &Path,
     name: &'static str,
@@ -207,8 +207,8 @@ pub(crate) fn hardened_malloc(
     library(work, name, command, version, origin)
 }
 
-/// What its Makefile makes of a configuration: `CONFIG_SLAB_CANARY := true` is `-DSLAB_CANARY=true`,
-/// but some keep their first word, and some are the build's own.
+/// What its Makefile makes of a configuration: `CONFIG_SLAB_CANARY := true` is
+/// `-DSLAB_CANARY=true`, but some keep their first word, and some are the build's own.
 fn hardened_defines(configuration: &str) -> Vec<String> {
     const WHOLE: [&str; 7] = [
         "SEAL_METADATA",

@@ -1,6 +1,6 @@
-//! Peers that come with Debian, as it builds them: jemalloc, gperftools,
-//! oneTBB, scudo, glibc's malloc with its checks. A library of that name from elsewhere serves as well; then
-//! its version is not known.
+//! Peers that come with Debian, as it builds them: jemalloc, gperftools, oneTBB, scudo, glibc's
+//! malloc with its checks. A library of that name from elsewhere serves as well; then its version
+//! is not known.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -17,8 +17,8 @@ pub(crate) fn compile(work: &Path) -> Result<PathBuf, String> {
     Ok(program)
 }
 
-/// Runs it under a peer: every function must be the library's. A library without C++'s operators leaves them
-/// to the C++ library's, which call malloc.
+/// Runs it under a peer: every function must be the library's. A library without C++'s operators
+/// leaves them to the C++ library's, which call malloc.
 pub(crate) fn check(peer: &Peer, probe: &Path) -> Result<(), String> {
     let mut command = Command::new(probe);
     command.env("LD_PRELOAD", &peer.library).envs(peer.environment.iter().copied());

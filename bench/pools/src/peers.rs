@@ -1,7 +1,7 @@
 //! The other crates, each in the patterns that it can do.
 //!
-//! A contender is how an object is made and how it ends. Where a crate has settings, they are its defaults, but for
-//! plurality in the graph, which has the chunk size of plurality's own benchmark.
+//! A contender is how an object is made and how it ends. Where a crate has settings, they are its
+//! defaults, but for plurality in the graph, which has the chunk size of plurality's own benchmark.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::hint::black_box;

@@ -1,9 +1,9 @@
 //! One pool, several threads.
 //!
-//! `own`: each thread makes an object, touches it and destroys it, over and over;
-//! all start at one barrier, and the time is that on the wall for a pair in each
-//! thread: with more threads than cores it grows with their number. `hand-over`: half of the threads make objects and send them
-//! in parcels, the other half destroys them.
+//! `own`: each thread makes an object, touches it and destroys it, over and over; all start at one
+//! barrier, and the time is that on the wall for a pair in each thread: with more threads than
+//! cores it grows with their number. `hand-over`: half of the threads make objects and send them in
+//! parcels, the other half destroys them.
 //!
 //! plurality's pool may move to another thread and its boxes may be dropped by
 //! any, but only one thread at a time may make objects in it: for several it is

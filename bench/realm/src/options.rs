@@ -8,7 +8,8 @@ use crate::loads::{Load, Sizes};
 use crate::peers;
 use crate::run::Job;
 
-/// The safe door of heapwright's collected heap beside other ways to share values in Rust; ci/gc.sh realm calls it
+/// The safe door of heapwright's collected heap beside other ways to share values in Rust; ci/gc.sh
+/// realm calls it
 #[derive(Parser, Debug)]
 #[command(name = "realm", args_conflicts_with_subcommands = true, args_override_self = true)]
 pub(crate) struct Words {
@@ -45,8 +46,8 @@ pub(crate) enum Run {
         /// heapwright, gc-arena, gc, dumpster, rc or box
         #[arg(value_parser = peers::NAMES)]
         peer: String,
-        /// NAME=VALUE: depth=D (binary-trees, gcbench), size=N and rounds=N (splay) and, for heapwright, most=KIB,
-        /// the greatest size of the heap
+        /// NAME=VALUE: depth=D (binary-trees, gcbench), size=N and rounds=N (splay) and, for
+        /// heapwright, most=KIB, the greatest size of the heap
         settings: Vec<String>,
     },
 }

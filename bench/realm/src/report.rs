@@ -2,8 +2,8 @@
 //! no more memory than they need; not slower than what counts and looks for cycles; and at
 //! most half slower again than what only counts.
 //!
-//! All of it is the middle of what was measured within rounds, and beside it stands the interval, or
-//! of few rounds the range. Tiny sizes are not judged.
+//! All of it is the middle of what was measured within rounds, and beside it stands the interval,
+//! or of few rounds the range. Tiny sizes are not judged.
 
 use figures::machine::machine;
 use figures::statistics::{median, of_rounds};

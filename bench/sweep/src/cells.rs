@@ -1,6 +1,7 @@
 //! The cells and what was measured of them. A group of cells is a process of its own under each
-//! allocator, so that what one pattern leaves behind does not reach the others. With several threads
-//! there are three times as many rounds, because other work on the machine disturbs these more.
+//! allocator, so that what one pattern leaves behind does not reach the others. With several
+//! threads there are three times as many rounds, because other work on the machine disturbs these
+//! more.
 
 use std::process::Command;
 

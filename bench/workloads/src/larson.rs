@@ -1,11 +1,10 @@
 //! A server whose threads hand their blocks to the next generation.
 //!
-//! After Larson and Krishnan's "Memory allocation for long-running server
-//! applications" (1998). Each of four lanes (or one, sixteen, sixty-four) owns a table of blocks. A thread
-//! replaces random ones in it, then starts its successor, leaves it the table
-//! and dies. So many a block is freed by a thread that did not allocate it, and
-//! whose allocator may be dead: shows cross-thread frees, and whether the
-//! memory of dead threads is taken up again or piles up.
+//! After Larson and Krishnan's "Memory allocation for long-running server applications" (1998).
+//! Each of four lanes (or one, sixteen, sixty-four) owns a table of blocks. A thread replaces
+//! random ones in it, then starts its successor, leaves it the table and dies. So many a block is
+//! freed by a thread that did not allocate it, and whose allocator may be dead: shows cross-thread
+//! frees, and whether the memory of dead threads is taken up again or piles up.
 //!
 //! Life cycle: 4 x 2000 blocks live, mostly to 128 bytes, some to 8 KiB; random
 //! ages.

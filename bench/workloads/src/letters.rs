@@ -10,8 +10,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// What is left for a thread.
 pub(crate) type LetterBox = Mutex<Vec<Block>>;
 
-/// Lets a thread for each box do its `work` and answer the sum of what it freed. Answers all sums, and that of
-/// what is left in the boxes.
+/// Lets a thread for each box do its `work` and answer the sum of what it freed. Answers all sums,
+/// and that of what is left in the boxes.
 pub(crate) fn exchange<const THREADS: usize>(
     boxes: [LetterBox; THREADS],
     work: impl Fn(usize, &[LetterBox; THREADS]) -> u64 + Sync,

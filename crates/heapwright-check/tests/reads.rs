@@ -1,5 +1,5 @@
-//! `libheapwright-check.so`: what functions of the C library read and write out of bounds is a finding of the debug heap, and
-//! what is right is not.
+//! `libheapwright-check.so`: what functions of the C library read and write out of bounds is a
+//! finding of the debug heap, and what is right is not.
 #[path = "../../heapwright-malloc/tests/support/mod.rs"]
 mod support;
 use std::collections::BTreeSet;
@@ -14,7 +14,8 @@ fn library() -> PathBuf {
     LIBRARY.get_or_init(|| support::shipped("heapwright-check", "HEAPWRIGHT_CHECK_SO")).clone()
 }
 
-/// Compiles a program of this crate's, as it is written: no function becomes another or is made in place.
+/// Compiles a program of this crate's, as it is written: no function becomes another or is made in
+/// place.
 fn compile(name: &'static str) -> PathBuf {
     let headers = support::root().join("crates/heapwright-malloc/tests/programs");
     let include = format!("-I{}", headers.display());
@@ -133,8 +134,8 @@ fn annotations_are_kept_to() {
     run_on(&program, "mode=fast", &["lost"]).is_fine("mode=fast");
 }
 
-/// AddressSanitizer's interface: what is poisoned is exact to the byte, goes with its block, and is a finding where a function
-/// accesses it.
+/// AddressSanitizer's interface: what is poisoned is exact to the byte, goes with its block, and is
+/// a finding where a function accesses it.
 #[test]
 fn poisoned_bytes_are_not_accessed() {
     let program = compile("poisoned.c");

@@ -1,10 +1,9 @@
 //! The command line: which subcommand, and how a mistake in it is reported.
 //!
-//! A mistake is one line on stderr, not a page: the line says what is wrong
-//! and where the help is. Exit codes of our own: 2 for a command line that is
-//! wrong, in every subcommand; 125 when `run`, `check`, `profile`, `record`, `replay` or `bench`
-//! itself failed (as `env`, `timeout` and `docker run` have it), else what the subcommand documents.
-//! The table is in docs/command.md.
+//! A mistake is one line on stderr, not a page: the line says what is wrong and where the help is.
+//! Exit codes of our own: 2 for a command line that is wrong, in every subcommand; 125 when `run`,
+//! `check`, `profile`, `record`, `replay` or `bench` itself failed (as `env`, `timeout` and
+//! `docker run` have it), else what the subcommand documents. The table is in docs/command.md.
 
 use crate::commands::{
     bench, cargo, check, checked, diff, docs, doctor, explain, heap, library, profile, record,

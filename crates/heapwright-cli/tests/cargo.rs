@@ -1,4 +1,5 @@
-//! `cargo heapwright`: a small crate with tests that pass, lose memory, and start a program that does.
+//! `cargo heapwright`: a small crate with tests that pass, lose memory, and start a program that
+//! does.
 
 mod common;
 

@@ -591,7 +591,8 @@ fn a_suggested_suppression_hides_its_finding_and_no_other() {
     assert!(printed.contains("WARNING: it hides 2 different causes"), "{printed}");
 }
 
-/// Accesses that guards catch, in C and in the C library; a handler of the program's for traps, and one for faults.
+/// Accesses that guards catch, in C and in the C library; a handler of the program's for traps, and
+/// one for faults.
 #[cfg(target_arch = "x86_64")]
 const CAUGHT: &str = "
 #include <setjmp.h>

@@ -1,4 +1,5 @@
-//! `heapwright profile`: a program's own end is handed on, and what is written says where its memory comes from.
+//! `heapwright profile`: a program's own end is handed on, and what is written says where its
+//! memory comes from.
 
 mod common;
 
@@ -50,7 +51,8 @@ fn every_format_has_it() {
     assert_eq!(std::fs::read(&file).expect("is written")[..2], [0x1f, 0x8b], "gzip");
 }
 
-/// Half a second of a program that keeps a block of 1000 bytes each 0.1 ms, and one of 100 bytes of 200 that it frees at once.
+/// Half a second of a program that keeps a block of 1000 bytes each 0.1 ms, and one of 100 bytes of
+/// 200 that it frees at once.
 const GROWS: &str = "\
 #include <stdlib.h>
 #include <time.h>
@@ -113,7 +115,8 @@ fn growth_is_seen_and_a_record_is_explained() {
     assert!(json.contains("\"function\": \"kept\"") && json.contains("\"growth_bytes\": "));
 }
 
-/// A record as the version before this one wrote it: without points in time, and without an earlier moment.
+/// A record as the version before this one wrote it: without points in time, and without an earlier
+/// moment.
 #[test]
 fn records_of_older_versions_are_read() {
     let folder = Folder::new();
@@ -175,7 +178,8 @@ fn what_is_no_profile_is_not_explained() {
 
 #[test]
 fn the_programs_end_is_handed_on() {
-    // A shell's 16 KiB: the default sample draws a block of them in one run of 32, and then the text is another.
+    // A shell's 16 KiB: the default sample draws a block of them in one run of 32, and then the
+    // text is another.
     let end = |words: &[&str]| {
         let output = done(heapwright().args(["profile", "--sample", "1g", "--"]).args(words));
         (output.status.code(), stderr(&output))

@@ -391,7 +391,8 @@ fn allocators_that_are_wrong_are_found_out() {
     let folder = Folder::new();
     let file = folder
         .file("two.txt", "1: malloc 0x10 7919\n1: malloc 0x20 7919\n1: free 0x10\n1: free 0x20\n");
-    // Everything is the C library's, but for blocks of a size that the command itself does not ask for.
+    // Everything is the C library's, but for blocks of a size that the command itself does not ask
+    // for.
     let library = |name: &str, code: &str| {
         let source = format!(
             "#include <stddef.h>\n#include <stdlib.h>\n#include <unistd.h>\n\

@@ -1,4 +1,5 @@
-//! `heapwright run --timeline` and `heapwright heap --timeline`: the collections of a real program, drawn.
+//! `heapwright run --timeline` and `heapwright heap --timeline`: the collections of a real program,
+//! drawn.
 
 mod common;
 

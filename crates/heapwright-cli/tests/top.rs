@@ -1,4 +1,5 @@
-//! `heapwright top` and `heapwright profile PID`: processes that run are seen, and profiled, from outside.
+//! `heapwright top` and `heapwright profile PID`: processes that run are seen, and profiled, from
+//! outside.
 
 mod common;
 
@@ -16,8 +17,9 @@ const PARTS: [&str; 10] = [
     "unattributed",
 ];
 
-/// Holds 40 MB in blocks of 100 bytes to 40 kB, of which every third is free again, and goes on allocating now and then until it
-/// is killed. With an argument it forks, and says who its child is.
+/// Holds 40 MB in blocks of 100 bytes to 40 kB, of which every third is free again, and goes on
+/// allocating now and then until it is killed. With an argument it forks, and says who its child
+/// is.
 const HOLDER: &str = r#"
 #include <stdio.h>
 #include <stdlib.h>
@@ -376,8 +378,8 @@ fn a_hardened_process_shows_no_address_and_takes_no_orders() {
                 [from, to].map(|text| u64::from_str_radix(text, 16).expect("hex")).into()
             })
             .collect();
-        // All words of its slot, as any process of the user reads them. (A time, of the last minute,
-        // may be an address by chance.)
+        // All words of its slot, as any process of the user reads them. (A time, of the last
+        // minute, may be an address by chance.)
         let now = now_ns();
         let words = std::ptr::from_ref(status.slot(slot).expect("there")).cast::<u64>();
         for at in 0..size_of::<Slot>() / 8 {

@@ -1,4 +1,5 @@
-//! `heapwright check --twice`: values that nobody has written are found by what they change, and nothing else is.
+//! `heapwright check --twice`: values that nobody has written are found by what they change, and
+//! nothing else is.
 
 mod common;
 

@@ -9,15 +9,16 @@
 //!   fn check() { wf::<Node>() }        well-formed by the bounds that it says itself
 //! ```
 //!
-//! The four together are what `Trace`'s contract asks for, so the derived `unsafe impl` is sound whatever the
-//! type. The fourth is because the compiler infers bounds of a struct from its fields (`'gc: 'a` from a
-//! `&'a &'gc ()`). In an implementation they hold without being written, and nobody asks for them where a realm's root
-//! is named; so the function that a realm is mutated with would learn them of its own lifetime. In a function that has no
-//! such argument they hold only if they are written, and then they are the implementation's, and asked for.
+//! The four together are what `Trace`'s contract asks for, so the derived `unsafe impl` is sound
+//! whatever the type. The fourth is because the compiler infers bounds of a struct from its fields
+//! (`'gc: 'a` from a `&'a &'gc ()`). In an implementation they hold without being written, and
+//! nobody asks for them where a realm's root is named; so the function that a realm is mutated with
+//! would learn them of its own lifetime. In a function that has no such argument they hold only if
+//! they are written, and then they are the implementation's, and asked for.
 //!
-//! Whether values may be used on any thread, by a finalizer or when they are dropped, is asked of the compiler: they may
-//! if the type is `Send` once its lifetimes are `'static`, for which references are (see `heapwright_realm`'s
-//! `send`).
+//! Whether values may be used on any thread, by a finalizer or when they are dropped, is asked of
+//! the compiler: they may if the type is `Send` once its lifetimes are `'static`, for which
+//! references are (see `heapwright_realm`'s `send`).
 #![forbid(unsafe_code)]
 
 mod manifest;
@@ -35,9 +36,9 @@ use syn::{Data, DeriveInput, Field, Fields, GenericParam, Token, WherePredicate,
 ///
 /// # Errors
 ///
-/// A compile error for unions, for fields of which neither is true, for types that implement `Drop`, and for those
-/// whose lifetimes and parameters need bounds that they do not write, but leave to be inferred (`'gc: 'a` of a struct
-/// with a field of a type that asks for it).
+/// A compile error for unions, for fields of which neither is true, for types that implement
+/// `Drop`, and for those whose lifetimes and parameters need bounds that they do not write, but
+/// leave to be inferred (`'gc: 'a` of a struct with a field of a type that asks for it).
 #[proc_macro_derive(Trace, attributes(trace))]
 pub fn derive_trace(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = syn::parse_macro_input!(input as DeriveInput);
@@ -186,7 +187,8 @@ fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
         }
 
         const _: () = {
-            /// A type that implements `Drop` has this already; its name is what the compiler says then.
+            /// A type that implements `Drop` has this already; its name is what the compiler says
+            /// then.
             #[allow(dead_code, non_camel_case_types)]
             trait __DropIsNotForValuesInARealm_FinalizeIs_OrAFieldOfItsOwn {}
             #[allow(drop_bounds)]

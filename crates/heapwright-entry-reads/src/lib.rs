@@ -5,11 +5,11 @@
 //!
 //! **This crate is an implementation detail of heapwright; nothing here is stable.**
 //!
-//! They are a crate of their own because the hardened library does not look at what is read: there `strlen` stays
-//! the C library's, without as much as a jump.
+//! They are a crate of their own because the hardened library does not look at what is read: there
+//! `strlen` stays the C library's, without as much as a jump.
 //!
-//! What heapwright itself calls of them leads to `own`. Until the C library's are known that is done byte by byte, in a
-//! crate whose loops the compiler leaves as they are (`no_builtins`).
+//! What heapwright itself calls of them leads to `own`. Until the C library's are known that is
+//! done byte by byte, in a crate whose loops the compiler leaves as they are (`no_builtins`).
 //!
 //! Invariants: those of heapwright-entry.
 #![no_std]

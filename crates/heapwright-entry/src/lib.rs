@@ -1,4 +1,5 @@
-//! The names of the C library's writers that `libheapwright-hardened.so` exports, and where each leads.
+//! The names of the C library's writers that `libheapwright-hardened.so` exports, and where each
+//! leads.
 //!
 //! **This crate is an implementation detail of heapwright; nothing here is stable.**
 //!
@@ -21,23 +22,26 @@
 //!      memcpy           the C library's
 //! ```
 //!
-//! - **Why a crate of its own.** The linker redirects (`--wrap`) what is *undefined* in an object. Link-time
-//!   optimisation makes one object of all of heapwright, and if that defined `memcpy`, its own calls would
-//!   be bound to it: copies within the heap would be checked, and a check that copies would call itself. A crate
-//!   with `no_builtins` keeps out of link-time optimisation and is an object by itself.
-//! - **Early calls.** Until the library has looked for the real functions, each entry leads to `early`, which
-//!   has them looked for and goes on. Copies of heapwright's own need no real function: until then they are
-//!   made byte by byte.
-//! - **Variadic functions** (`sprintf`) build the list of their arguments here, as a compiler's prologue would,
-//!   and call a checked function that takes such a list.
-//! - **The slots** fill pages of their own, which are read-only once the library is loaded: a table of
-//!   pointers to code is what an overflow looks for.
+//! - **Why a crate of its own.** The linker redirects (`--wrap`) what is *undefined* in an object.
+//!   Link-time optimisation makes one object of all of heapwright, and if that defined `memcpy`,
+//!   its own calls would be bound to it: copies within the heap would be checked, and a check that
+//!   copies would call itself. A crate with `no_builtins` keeps out of link-time optimisation and
+//!   is an object by itself.
+//! - **Early calls.** Until the library has looked for the real functions, each entry leads to
+//!   `early`, which has them looked for and goes on. Copies of heapwright's own need no real
+//!   function: until then they are made byte by byte.
+//! - **Variadic functions** (`sprintf`) build the list of their arguments here, as a compiler's
+//!   prologue would, and call a checked function that takes such a list.
+//! - **The slots** fill pages of their own, which are read-only once the library is loaded: a table
+//!   of pointers to code is what an overflow looks for.
 //!
-//! - **Two lists.** These names are the hardened library's. `heapwright check` asks for what functions read, too: the names
-//!   of those that only read are in heapwright-entry-reads, which is made of this crate's macros.
+//! - **Two lists.** These names are the hardened library's. `heapwright check` asks for what
+//!   functions read, too: the names of those that only read are in heapwright-entry-reads, which is
+//!   made of this crate's macros.
 //!
-//! Invariants: an entry changes no register that holds an argument (`r11`, `x16` and `x17` are the linker's
-//! to change); the slot's functions have the C library's signatures; an entry that is not `early` has its `real`.
+//! Invariants: an entry changes no register that holds an argument (`r11`, `x16` and `x17` are the
+//! linker's to change); the slot's functions have the C library's signatures; an entry that is not
+//! `early` has its `real`.
 #![no_std]
 #![no_builtins]
 
@@ -78,8 +82,8 @@ pub struct Own {
     pub memset: AtomicPtr<c_void>,
 }
 
-/// Defines names: `Slots`, the static `SLOTS` of slots for them with the word or words of `own` in front, `COUNT`, and an
-/// entry for each.
+/// Defines names: `Slots`, the static `SLOTS` of slots for them with the word or words of `own` in
+/// front, `COUNT`, and an entry for each.
 #[macro_export]
 macro_rules! slots {
     (own: $Own:ident $own:tt; plain: $($name:ident)*; variadic: $($variadic:ident $fixed:tt)*;) => {
@@ -150,14 +154,16 @@ macro_rules! plain_entry {
     };
 }
 
-/// An entry of a function with so many arguments before its `...`: passes the list of the rest after them.
+/// An entry of a function with so many arguments before its `...`: passes the list of the rest
+/// after them.
 #[macro_export]
 macro_rules! variadic_entry {
     ($name:ident, $fixed:tt) => {
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         unsafe extern "C" fn $name() {
-            // The frame: what registers held | va_list { gp_offset, fp_offset, overflow_arg_area, reg_save_area }
+            // The frame: what registers held | va_list { gp_offset, fp_offset, overflow_arg_area,
+            // reg_save_area }
             #[cfg(target_arch = "x86_64")]
             $crate::core::arch::naked_asm!(
                 ".cfi_startproc",
@@ -196,7 +202,8 @@ macro_rules! variadic_entry {
                 slots = sym SLOTS,
                 at = const $crate::core::mem::offset_of!(Slots, $name),
             );
-            // The frame: x29, x30 | x0 to x7 | q0 to q7 | va_list { stack, gr_top, vr_top, gr_offs, vr_offs }
+            // The frame: x29, x30 | x0 to x7 | q0 to q7 | va_list { stack, gr_top, vr_top, gr_offs,
+            // vr_offs }
             #[cfg(target_arch = "aarch64")]
             $crate::core::arch::naked_asm!(
                 ".cfi_startproc",
@@ -289,8 +296,8 @@ macro_rules! argument {
     };
 }
 
-// What each of them writes is said in the library's table (bounds/table.rs), which the compiler compares
-// with this list.
+// What each of them writes is said in the library's table (bounds/table.rs), which the compiler
+// compares with this list.
 slots! {
     own: Own {
         memmove: AtomicPtr::new(plain_memmove as *mut c_void),
@@ -318,8 +325,9 @@ slots! {
         __sprintf_chk 4 __snprintf_chk 5 __swprintf_chk 5;
 }
 
-/// What each entry leads to at first: has the real functions looked for, and goes on to what the slot then has.
-/// The slot's address is in `r11` (`x16`); what registers hold are the program's arguments.
+/// What each entry leads to at first: has the real functions looked for, and goes on to what the
+/// slot then has. The slot's address is in `r11` (`x16`); what registers hold are the program's
+/// arguments.
 #[unsafe(naked)]
 unsafe extern "C" fn early() {
     #[cfg(target_arch = "x86_64")]

@@ -11,8 +11,8 @@ pub const GC_TRACED: u32 = 0;
 pub const GC_LEAF: u32 = 1;
 /// To be added to either: the runtime's free is called when the object has died.
 pub const GC_FREED: u32 = 2;
-/// To be added to any: a bit of the runtime's own, which trace_kind of hw_gc_runtime is handed. Objects with it lie in
-/// pages of their own.
+/// To be added to any: a bit of the runtime's own, which trace_kind of hw_gc_runtime is handed.
+/// Objects with it lie in pages of their own.
 pub const GC_USER: u32 = 4;
 
 /// Pools a heap can have, and that of large objects.
@@ -87,10 +87,11 @@ pub struct GcStatistics {
     pub allocated_bytes: u64,
     /// Nanoseconds that the world stood still, by the clock.
     pub pause_ns: u64,
-    /// Nanoseconds spent sweeping, by the clock, of all threads: in steps, and where mutators take pages.
+    /// Nanoseconds spent sweeping, by the clock, of all threads: in steps, and where mutators take
+    /// pages.
     pub sweep_ns: u64,
-    /// The longest pause, in nanoseconds of the collecting thread's CPU time. What a user waits for is
-    /// pause_wall_max_ns.
+    /// The longest pause, in nanoseconds of the collecting thread's CPU time. What a user waits for
+    /// is pause_wall_max_ns.
     pub pause_max_ns: u64,
     /// Pauses by their CPU time: bucket b has those of 2^b up to 2^(b+1) nanoseconds.
     pub pause_histogram: [u64; GC_PAUSE_BUCKETS],
@@ -123,18 +124,19 @@ pub struct GcStatistics {
     /// Pages that were to be, and were not: something in them was pinned, reported by value, or led
     /// to by more slots than a step has time for.
     pub kept_pages: u64,
-    /// The longest pause, in nanoseconds by the clock: from the moment that all mutators stood still to the one
-    /// that they were let go.
+    /// The longest pause, in nanoseconds by the clock: from the moment that all mutators stood
+    /// still to the one that they were let go.
     pub pause_wall_max_ns: u64,
     /// Pauses by the clock: bucket b has those of 2^b up to 2^(b+1) nanoseconds.
     pub pause_wall_histogram: [u64; GC_PAUSE_BUCKETS],
-    /// Nanoseconds, by the clock, from the collector's call until all mutators stood still: of all pauses, which do not
-    /// contain them. The first mutator waits that long.
+    /// Nanoseconds, by the clock, from the collector's call until all mutators stood still: of all
+    /// pauses, which do not contain them. The first mutator waits that long.
     pub safepoint_ns: u64,
     /// The most of them for one pause.
     pub safepoint_max_ns: u64,
-    /// Bytes of the collector's own lists: what is still to be marked, old objects that were stored into, weak references and
-    /// ephemerons while marking goes on. What is above 256 KiB of them counts against most.
+    /// Bytes of the collector's own lists: what is still to be marked, old objects that were stored
+    /// into, weak references and ephemerons while marking goes on. What is above 256 KiB of them
+    /// counts against most.
     pub lists_bytes: u64,
     /// The most that they ever had.
     pub lists_peak_bytes: u64,
@@ -154,7 +156,8 @@ pub struct GcOutcome {
     pub marked_bytes: usize,
     /// What may be live and garbage when the next one ends, by the heap's own rule.
     pub goal_bytes: usize,
-    /// How long the collector worked: CPU time of the marking thread, and sweeping since the collection before.
+    /// How long the collector worked: CPU time of the marking thread, and sweeping since the
+    /// collection before.
     pub collector_ns: u64,
     /// How long the program did since the collection before, by the clock.
     pub mutator_ns: u64,
@@ -179,28 +182,30 @@ pub const GC_EVENT_COMPACTS: u32 = 4;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum GcSpan {
-    /// A collection. Begins with the bytes allocated since the last one, ends with those found live; the world
-    /// stands still only as it begins.
+    /// A collection. Begins with the bytes allocated since the last one, ends with those found
+    /// live; the world stands still only as it begins.
     Collection = 1,
-    /// All marking of a collection. Between its ends the runtime is asked what objects and roots lead to; when it ends,
-    /// everything that they lead to was reported, so a runtime may sweep what is its own. Ends with the bytes
-    /// marked.
+    /// All marking of a collection. Between its ends the runtime is asked what objects and roots
+    /// lead to; when it ends, everything that they lead to was reported, so a runtime may sweep
+    /// what is its own. Ends with the bytes marked.
     Trace = 2,
-    /// A pause. Begins when all mutators stand still, with the nanoseconds that took; ends when they
-    /// were let go, with those that it lasted.
+    /// A pause. Begins when all mutators stand still, with the nanoseconds that took; ends when
+    /// they were let go, with those that it lasted.
     Pause = 3,
     /// A step of marking.
     Mark = 4,
     /// Roots are reported: handles, the runtime's, stacks.
     Roots = 5,
-    /// Values of ephemerons are marked, weak references to what is dead are cleared, finalizers become due.
+    /// Values of ephemerons are marked, weak references to what is dead are cleared, finalizers
+    /// become due.
     Weak = 6,
     /// A step of moving objects. Ends with the bytes moved.
     Move = 7,
     /// Sweeping: by steps, and by those that take pages.
     Sweep = 8,
-    /// An object wider than the widest slot, of at least large_bytes of hw_gc_runtime: its allocation, and its
-    /// death, which the sweep finds; with its address and bytes. One that moves ends, and begins elsewhere.
+    /// An object wider than the widest slot, of at least large_bytes of hw_gc_runtime: its
+    /// allocation, and its death, which the sweep finds; with its address and bytes. One that moves
+    /// ends, and begins elsewhere.
     Large = 9,
 }
 

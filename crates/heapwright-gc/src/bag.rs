@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A collection has to remember things that it comes by: old objects that were stored into, weak
-//! slots, ephemerons. How many, nobody knows before. They lie in chunks as marking's own items do, and
-//! in no order. Where there is no memory for a chunk, [`Buffer::push`] says so, and its caller
+//! slots, ephemerons. How many, nobody knows before. They lie in chunks as marking's own items do,
+//! and in no order. Where there is no memory for a chunk, [`Buffer::push`] says so, and its caller
 //! does without.
 //!
 //! Used by `remembered`, `dirty_slots` and `weak`; the buffers are tracers'.
@@ -97,8 +97,9 @@ struct Known {
 }
 
 impl Recent {
-    /// Whether something at this address was put down just now, of this `kind`, any number; if not, it is about to be. (An
-    /// object, its first slot, and what has no size share an address, and one is not the other.)
+    /// Whether something at this address was put down just now, of this `kind`, any number; if not,
+    /// it is about to be. (An object, its first slot, and what has no size share an address, and
+    /// one is not the other.)
     pub(super) fn has(&self, address: usize, kind: usize) -> bool {
         let known = &self.known[address / 16 % KNOWN];
         let same_kind = known.kind.replace(kind) == kind;

@@ -13,8 +13,9 @@
 //! collection's; and *taken*, beside the page's record, which the last sweep left (see
 //! `page`). Words are relaxed atomics, because several threads may mark at once.
 //!
-//! A page of a few large slots has its bits in as many words, far apart ([`Words`]): the others are neither cleared nor looked
-//! at, for most of what a large object costs is memory that was touched long ago.
+//! A page of a few large slots has its bits in as many words, far apart ([`Words`]): the others are
+//! neither cleared nor looked at, for most of what a large object costs is memory that was touched
+//! long ago.
 //!
 //! Arithmetic alone; used by `page`, `mark` and `walk`.
 #![forbid(unsafe_code)]
@@ -169,8 +170,8 @@ struct Starts {
 }
 
 impl Starts {
-    /// From a word on. `None`: few slots begin in a word, or it is the only one, of a large object, whose size may be any; each is
-    /// looked at.
+    /// From a word on. `None`: few slots begin in a word, or it is the only one, of a large object,
+    /// whose size may be any; each is looked at.
     fn of(size: usize, word: usize) -> Option<Self> {
         let pairs = !size.is_multiple_of(GRANULE);
         let step = if pairs { size / (GRANULE / 2) } else { size / GRANULE };
@@ -192,7 +193,8 @@ impl Starts {
     }
 }
 
-/// Where the slot begins that has the first of the bits of a word. `middle`: the bits of slots that begin in the middle of their granule.
+/// Where the slot begins that has the first of the bits of a word. `middle`: the bits of slots that
+/// begin in the middle of their granule.
 fn first_of(word: usize, bits: u64, middle: u64) -> usize {
     let bit = bits.trailing_zeros() as usize;
     word * WORD_BYTES + bit * GRANULE + (middle >> bit & 1) as usize * (GRANULE / 2)
@@ -228,8 +230,9 @@ fn first_clear(bits: &Bits, from: usize, size: usize, end: usize) -> Option<usiz
     None
 }
 
-/// Calls `with` for each slot of `size` bytes, of those that end at `end`, that is taken and has no mark; and, where
-/// several slots begin in a word, `soon` earlier, to have its memory fetched. What begins below byte `cursor`, where a slot begins, is taken whatever `taken` says.
+/// Calls `with` for each slot of `size` bytes, of those that end at `end`, that is taken and has no
+/// mark; and, where several slots begin in a word, `soon` earlier, to have its memory fetched. What
+/// begins below byte `cursor`, where a slot begins, is taken whatever `taken` says.
 pub(super) fn each_dead(
     (taken, cursor): (&Bits, usize),
     marks: &Bits,
@@ -301,8 +304,8 @@ pub(super) fn reset(bits: &Bits, offset: usize) {
     bits[word].store(bits[word].load(Ordering::Relaxed) & !mask, Ordering::Relaxed);
 }
 
-/// Copies all bits of `from` to `to`, and leaves in `both` those that `to` had as well, in `words`. Returns how
-/// many were copied, and how many are left.
+/// Copies all bits of `from` to `to`, and leaves in `both` those that `to` had as well, in `words`.
+/// Returns how many were copied, and how many are left.
 pub(super) fn copy_and_compare(
     from: &Bits,
     to: &Bits,

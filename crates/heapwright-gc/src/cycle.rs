@@ -62,8 +62,9 @@ impl Heap {
         self.advance(me, budget, true);
     }
 
-    /// Bytes to mark when a cycle begins: as many as there is time for in a small heap, whose memory grows by what is allocated until the cycle
-    /// ends; in others as many as in any step, so that none is much longer.
+    /// Bytes to mark when a cycle begins: as many as there is time for in a small heap, whose
+    /// memory grows by what is allocated until the cycle ends; in others as many as in any step, so
+    /// that none is much longer.
     fn first_step(&self) -> usize {
         let small = self.space.pacing.allowance() <= self.space.target().least.saturating_mul(2);
         if small { usize::MAX } else { STEP }
@@ -74,15 +75,16 @@ impl Heap {
         self.collect_whole(me, self.space.options().generations);
     }
 
-    /// A minor cycle from its beginning to its end, and all of its sweep: or a major one, if that is due, or ages are not known. Whether it
-    /// was a minor one. What is under way is finished first.
+    /// A minor cycle from its beginning to its end, and all of its sweep: or a major one, if that
+    /// is due, or ages are not known. Whether it was a minor one. What is under way is finished
+    /// first.
     pub(super) fn collect_young(&self, me: &Mutator) -> bool {
         self.collect_whole(me, false);
         self.trace.generations.is_minor()
     }
 
-    /// What is under way to its end, then a cycle from its beginning, and all of its sweep. Whether each is to be a `major` one, or
-    /// what is due.
+    /// What is under way to its end, then a cycle from its beginning, and all of its sweep. Whether
+    /// each is to be a `major` one, or what is due.
     fn collect_whole(&self, me: &Mutator, major: bool) {
         let mut begun = self.space.cycle.phase() != Phase::Marking;
         let mut cycles = self.space.cycle.number();
@@ -133,8 +135,8 @@ impl Heap {
             return;
         }
         let began = Began::now(asked);
-        // Another mutator may have gone on while this one stopped the world; or something could not be
-        // remembered since marks were looked at, and they must go first.
+        // Another mutator may have gone on while this one stopped the world; or something could not
+        // be remembered since marks were looked at, and they must go first.
         let lost = self.space.cycle.phase() == Phase::Idle
             && self.trace.generations.sticky_marks() != StickyMarks::Nothing
             && self.trace.generations.remembered.has_lost();
@@ -268,8 +270,8 @@ impl Heap {
         }
         let verify = self.space.options().verify;
         if self.space.options().incremental && verify & options::VERIFY_HEAP == 0 {
-            // Little steps, so that stores come between them. The verifier of the heap, which looks for
-            // forgotten roots, wants whole collections.
+            // Little steps, so that stores come between them. The verifier of the heap, which looks
+            // for forgotten roots, wants whole collections.
             let budget = Budget { deadline: os::now_ns().max(1), bytes: 1 };
             self.advance(me, budget, true);
         } else {
@@ -277,8 +279,8 @@ impl Heap {
         }
     }
 
-    /// Clears sticky marks, if the next cycle is to be a major one: a few pages at a time,
-    /// until `deadline`; 0: no matter how late. Once begun there is no way back. Whether all that is to
+    /// Clears sticky marks, if the next cycle is to be a major one: a few pages at a time, until
+    /// `deadline`; 0: no matter how late. Once begun there is no way back. Whether all that is to
     /// be done is. While nothing is marked, and every page has been claimed for the sweep.
     fn clear_sticky_marks(&self, me: &Mutator, deadline: u64) -> bool {
         let generations = &self.trace.generations;
@@ -291,7 +293,8 @@ impl Heap {
             if !wanted && !generations.remembered.has_lost() {
                 return true;
             }
-            // A mutator that is still at the last pages of the sweep has finished them when it stops.
+            // A mutator that is still at the last pages of the sweep has finished them when it
+            // stops.
             me.stack.note();
             if !self.stop_world(me) {
                 return false;
@@ -338,8 +341,9 @@ impl Heap {
         }
     }
 
-    /// Whether objects can be moved while mutators run between steps: they report all stores, and what leads to a page is known. (A
-    /// runtime that changes references itself goes through all objects, once.)
+    /// Whether objects can be moved while mutators run between steps: they report all stores, and
+    /// what leads to a page is known. (A runtime that changes references itself goes through all
+    /// objects, once.)
     fn moves_in_steps(&self) -> bool {
         let options = self.space.options();
         (options.incremental || options.generations) && !self.runtime().updates()
@@ -353,7 +357,8 @@ impl Heap {
         self.space.trim();
     }
 
-    /// When a step that begins now is to end, if it may take so many times as long as usual: nanoseconds of the clock.
+    /// When a step that begins now is to end, if it may take so many times as long as usual:
+    /// nanoseconds of the clock.
     pub(super) fn deadline(&self, patience: u64) -> u64 {
         os::now_ns().saturating_add(self.space.options().step().saturating_mul(patience))
     }
@@ -388,8 +393,9 @@ impl Around for Stopped<'_> {
 
     fn scan_stacks(&self, tracer: &Tracer) {
         self.0.each_mutator(|mutator| {
-            // Each stack's references in a chunk of its own: what one mutator made lies together, in its
-            // processor's caches, and marking threads should not meet in the same lines of marks.
+            // Each stack's references in a chunk of its own: what one mutator made lies together,
+            // in its processor's caches, and marking threads should not meet in the same lines of
+            // marks.
             tracer.publish();
             mutator.stack.scan(tracer);
             tracer.publish_for(&mutator.tracer);

@@ -1,4 +1,5 @@
-//! Dirty slots: places that were stored into after they were traced, by stores that did not say what.
+//! Dirty slots: places that were stored into after they were traced, by stores that did not say
+//! what.
 //!
 //! ```text
 //!   touch(parent, place) --> recent: was it reported just now? --> buffer --> bag
@@ -6,13 +7,14 @@
 //!   the next step: each place is traced once more <---------------------------+
 //! ```
 //!
-//! Where a store is reported with what is stored, that is shaded at once (see `cycle`) or its slot noted (see
-//! `moving`). A place of which a caller says only that it is about to be stored into is traced afterwards, while the world
-//! stands still: the place, and not the whole object that it lies in, which may be a large
-//! array. The same place is often reported again and again; each mutator knows the last few dozen
-//! ([`Recent`](super::bag::Recent)).
+//! Where a store is reported with what is stored, that is shaded at once (see `cycle`) or its slot
+//! noted (see `moving`). A place of which a caller says only that it is about to be stored into is
+//! traced afterwards, while the world stands still: the place, and not the whole object that it
+//! lies in, which may be a large array. The same place is often reported again and again; each
+//! mutator knows the last few dozen ([`Recent`](super::bag::Recent)).
 //!
-//! The object lives until the sweep after next, because it was traced already: it was marked, or is new.
+//! The object lives until the sweep after next, because it was traced already: it was marked, or is
+//! new.
 //!
 //! Filled by `raw` and `stores`, emptied by `mark` and `moving`.
 
@@ -45,8 +47,8 @@ pub(super) unsafe fn one(slot: *mut u8, tracer: &Tracer) {
 }
 
 impl Tracer {
-    /// Something is stored in `place`, in the object `parent`, before the next safepoint: `place` is traced
-    /// again if it was before. While all is marked, or objects are moved.
+    /// Something is stored in `place`, in the object `parent`, before the next safepoint: `place`
+    /// is traced again if it was before. While all is marked, or objects are moved.
     pub(super) fn note_dirty_slot(&self, parent: *mut u8, place: *mut u8, trace: TraceSlot) {
         let (space, of) = (self.space(), self.of());
         let traced = |(_, page_list)| layout::is_traced(page_list);
@@ -75,8 +77,8 @@ impl Tracer {
     pub(super) fn trace_dirty_slots(&self) {
         while let Some(chunk) = self.of().dirty_slots.take() {
             bag::each(chunk, |(place, trace): Place| {
-                // SAFETY: the caller that reported it gave the function for it; its object was traced already,
-                // marked or new, and so lives until the sweep after next.
+                // SAFETY: the caller that reported it gave the function for it; its object was
+                // traced already, marked or new, and so lives until the sweep after next.
                 unsafe { trace(place, self) };
             });
             self.of().marking.give_back(chunk);

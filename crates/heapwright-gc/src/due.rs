@@ -4,8 +4,8 @@
 //!   marking ends: some are due --note--> the world goes on --tell--> runtime's function: sets a flag, wakes a thread
 //! ```
 //!
-//! Once a collection, by the thread that collected, after it let the others go: so the function may take a lock that a
-//! mutator holds, though it may not allocate or collect.
+//! Once a collection, by the thread that collected, after it let the others go: so the function may
+//! take a lock that a mutator holds, though it may not allocate or collect.
 //!
 //! Noted by `settling`, told by `cycle`.
 

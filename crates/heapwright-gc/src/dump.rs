@@ -4,15 +4,16 @@
 //!   start | type, page, page, ... | object, reference, reference, object, ... | root, ... | end
 //! ```
 //!
-//! The world stands still meanwhile. The format and its writer are `heapwright-record`'s; here
-//! is what is written, and how the runtime's names become numbers: by the addresses of the strings,
-//! in a table of side memory that has room for a few thousand types. Nothing else is allocated, and
+//! The world stands still meanwhile. The format and its writer are `heapwright-record`'s; here is
+//! what is written, and how the runtime's names become numbers: by the addresses of the strings, in
+//! a table of side memory that has room for a few thousand types. Nothing else is allocated, and
 //! nothing of the heap is changed, but that what is remembered has its mark meanwhile
-//! ([`Heap::with_marks_of_remembered`]). What guardians and finalizers keep for an object is said among what it leads to (see `kept`).
+//! ([`Heap::with_marks_of_remembered`]). What guardians and finalizers keep for an object is said
+//! among what it leads to (see `kept`).
 //!
 //! **Old** is what the next minor collection takes for live. Where a page awaits its sweep, that is
-//! what the sweep will say; while a minor collection marks, what it has found so far that had survived
-//! before; once the next one is to be a major one, nothing.
+//! what the sweep will say; while a minor collection marks, what it has found so far that had
+//! survived before; once the next one is to be a major one, nothing.
 
 use core::ffi::{CStr, c_char};
 use core::slice;

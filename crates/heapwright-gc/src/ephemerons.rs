@@ -8,13 +8,14 @@
 //!   table    a number for each hash of a key: 4 bytes
 //! ```
 //!
-//! Tracers put ephemerons down in chunks ([`bag`](super::bag)); these chunks themselves become the waiting ones. So an
-//! ephemeron costs 16 bytes while marking goes on, and 4 to 8 more where the table is needed, and nothing when it is over:
-//! chunks go back, as does the memory of the chunks where there is much of it (see `mark_chunks`).
+//! Tracers put ephemerons down in chunks ([`bag`](super::bag)); these chunks themselves become the
+//! waiting ones. So an ephemeron costs 16 bytes while marking goes on, and 4 to 8 more where the
+//! table is needed, and nothing when it is over: chunks go back, as does the memory of the chunks
+//! where there is much of it (see `mark_chunks`).
 //!
-//! Chains of ephemerons cost no more than their length, in whatever order they are reported (the idea is
-//! Hayes', "Ephemerons: a new finalization mechanism", 1997; the table as in Racket CS and V8). Where there is no memory for
-//! the table they are looked through again and again.
+//! Chains of ephemerons cost no more than their length, in whatever order they are reported (the
+//! idea is Hayes', "Ephemerons: a new finalization mechanism", 1997; the table as in Racket CS and
+//! V8). Where there is no memory for the table they are looked through again and again.
 //!
 //! Part of `weak`.
 
@@ -90,7 +91,8 @@ pub(super) struct Waiting {
     mask: usize,
 }
 
-// SAFETY: slots and chunks are memory of the heap that this is part of; the lock around it orders all else.
+// SAFETY: slots and chunks are memory of the heap that this is part of; the lock around it orders
+// all else.
 unsafe impl Send for Waiting {}
 
 impl Waiting {
@@ -118,8 +120,8 @@ impl Waiting {
         unsafe { self.at(number).write(ephemeron) };
     }
 
-    /// Adds the ephemerons of a chunk that was taken from a bag. Whether it keeps the chunk. Those for which there is no memory
-    /// are handed to `refused`.
+    /// Adds the ephemerons of a chunk that was taken from a bag. Whether it keeps the chunk. Those
+    /// for which there is no memory are handed to `refused`.
     pub(super) fn add(&mut self, chunk: *mut Chunk, mut refused: impl FnMut(Noted)) -> bool {
         let mut kept = false;
         bag::each(chunk, |ephemeron: Noted| {

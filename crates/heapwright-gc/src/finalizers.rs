@@ -14,13 +14,14 @@
 //! `weak`). Afterwards the object is like any other: if the finalizer stored it somewhere, it lives
 //! on, without a finalizer.
 //!
-//! **The context** is an address that the heap does not look at, or an object of the heap. The latter is kept as an
-//! ephemeron's value is: for as long as the object lives, or its finalizer is due. So a context that leads to
-//! the object does not keep it.
+//! **The context** is an address that the heap does not look at, or an object of the heap. The
+//! latter is kept as an ephemeron's value is: for as long as the object lives, or its finalizer is
+//! due. So a context that leads to the object does not keep it.
 //!
-//! **Priorities.** Those of the highest priority, 0, are judged first, and all that their objects lead to is marked before the
-//! next priority is judged: an object that a due one of higher priority leads to is not due yet. Those that are due run by
-//! priority, and of one priority in the order in which they were registered.
+//! **Priorities.** Those of the highest priority, 0, are judged first, and all that their objects
+//! lead to is marked before the next priority is judged: an object that a due one of higher
+//! priority leads to is not due yet. Those that are due run by priority, and of one priority in the
+//! order in which they were registered.
 //!
 //! Arrays under a lock of their own.
 
@@ -89,7 +90,8 @@ pub(super) struct Finalizers {
     traced: usize,
 }
 
-// SAFETY: objects are memory of the heap that this is part of; the lock around this orders all else.
+// SAFETY: objects are memory of the heap that this is part of; the lock around this orders all
+// else.
 unsafe impl Send for Finalizers {}
 
 impl Finalizers {
@@ -98,8 +100,8 @@ impl Finalizers {
         Self { waiting: Array::new(), levels: [const { Level::NONE }; PRIORITIES], traced: 0 }
     }
 
-    /// Adds one. False: there is no memory, or no such priority. Room is made for it among those due as well, so
-    /// that a collection never fails.
+    /// Adds one. False: there is no memory, or no such priority. Room is made for it among those
+    /// due as well, so that a collection never fails.
     pub(super) fn add(&mut self, entry: Entry) -> bool {
         let Some(level) = self.levels.get_mut(usize::from(entry.priority)) else { return false };
         let added = level.due.reserve(level.waiting + 1) && self.waiting.push(entry);
@@ -121,8 +123,8 @@ impl Finalizers {
         })
     }
 
-    /// Makes those due whose object `is_dead`, of the first priority of which there are any. Calls `due` with these objects
-    /// and contexts. Returns how many.
+    /// Makes those due whose object `is_dead`, of the first priority of which there are any. Calls
+    /// `due` with these objects and contexts. Returns how many.
     pub(super) fn judge(
         &mut self,
         is_dead: impl Fn(*mut u8) -> bool,
@@ -169,8 +171,8 @@ impl Finalizers {
         any
     }
 
-    /// Calls `mark` for the contexts that `is_unmarked` of objects that are not. Whether there were any. Linear in the number
-    /// that wait, if one of them has such a context.
+    /// Calls `mark` for the contexts that `is_unmarked` of objects that are not. Whether there were
+    /// any. Linear in the number that wait, if one of them has such a context.
     pub(super) fn mark_contexts(
         &self,
         is_unmarked: impl Fn(*mut u8) -> bool,

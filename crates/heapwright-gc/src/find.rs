@@ -57,8 +57,8 @@ impl Space {
         self.find_if(address, |page, start| self.holds(page, start))
     }
 
-    /// As [`Space::find`], of objects that were just allocated as well: `is_fresh` looks whether a mutator's region
-    /// has handed out the slot of a page that begins at an address.
+    /// As [`Space::find`], of objects that were just allocated as well: `is_fresh` looks whether a
+    /// mutator's region has handed out the slot of a page that begins at an address.
     pub(super) fn find_or(
         &self,
         address: *const u8,
@@ -81,8 +81,8 @@ impl Space {
         slot.holds.then(|| MAP.address_of(head).wrapping_add(slot.start))
     }
 
-    /// The slot that an address lies in, of the page that begins at unit `head`; `holds` says whether it
-    /// holds an object. A page may be made, or go, at the same time: then there is none.
+    /// The slot that an address lies in, of the page that begins at unit `head`; `holds` says
+    /// whether it holds an object. A page may be made, or go, at the same time: then there is none.
     pub(super) fn slot_at(
         &self,
         head: usize,

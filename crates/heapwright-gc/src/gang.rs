@@ -16,12 +16,12 @@
 //! fails half-way.
 //!
 //! A chunk may have a *home*: the mutator whose stack its items were on, and which has most of what
-//! they lead to in its own processor's caches. A thread that takes a chunk takes one of its own first, then
-//! one of nobody's, and somebody else's last.
+//! they lead to in its own processor's caches. A thread that takes a chunk takes one of its own
+//! first, then one of nobody's, and somebody else's last.
 //!
-//! Work is over when no worker is active and no full chunk is left; or when somebody's
-//! time is up and it says so. Workers come and go as they stop at safepoints; a thread that has nothing
-//! to do waits until there is something, or all is done.
+//! Work is over when no worker is active and no full chunk is left; or when somebody's time is up
+//! and it says so. Workers come and go as they stop at safepoints; a thread that has nothing to do
+//! waits until there is something, or all is done.
 //!
 //! Used by `tracer`, `mark` and `help`; loom-checked (`gang/loom_tests.rs`).
 
@@ -225,8 +225,9 @@ impl Gang {
         self.announce();
     }
 
-    /// Takes a full chunk; waits for one while another worker may still push. `None`: there
-    /// will be none, or somebody's time is up. The caller is an active worker with nothing of its own, at `home`.
+    /// Takes a full chunk; waits for one while another worker may still push. `None`: there will be
+    /// none, or somebody's time is up. The caller is an active worker with nothing of its own, at
+    /// `home`.
     pub(crate) fn take(&self, home: usize) -> Option<*mut Chunk> {
         let mut waits = false;
         loop {
@@ -311,8 +312,8 @@ impl Gang {
         inner.empty = Chunks::none();
     }
 
-    /// In a forked child, where there is no other thread: the workers, and what was wanted of them, are
-    /// no more.
+    /// In a forked child, where there is no other thread: the workers, and what was wanted of them,
+    /// are no more.
     #[cfg(not(loom))]
     pub(crate) fn forget_workers(&self) {
         self.open.store(0, Ordering::Relaxed);

@@ -9,15 +9,15 @@
 //!          somebody wants one: then no marks are left, or those that are get cleared, a few pages at a time
 //! ```
 //!
-//! Minor collections that do not pay, as in a heap with hardly more memory than what lives, are left out for a while
-//! (see `minors`).
+//! Minor collections that do not pay, as in a heap with hardly more memory than what lives, are
+//! left out for a while (see `minors`).
 //!
-//! Where a runtime has scopes in which collections are minor (requests), marks stay although a major
-//! collection is due, because a scope may begin at any time.
+//! Where a runtime has scopes in which collections are minor (requests), marks stay although a
+//! major collection is due, because a scope may begin at any time.
 //!
-//! [`Generations`] owns the remembered set and all that decides between the two. (Demers, Weiser, Hayes,
-//! Boehm, Bobrow, Shenker: "Combining generational and conservative garbage collection", 1990: sticky mark
-//! bits.)
+//! [`Generations`] owns the remembered set and all that decides between the two. (Demers, Weiser,
+//! Hayes, Boehm, Bobrow, Shenker: "Combining generational and conservative garbage collection",
+//! 1990: sticky mark bits.)
 //!
 //! Part of `trace`. Called by `cycle`, `sweep`, `moving`, `tracer` and `raw`.
 
@@ -142,18 +142,18 @@ impl Generations {
         self.scopes.get() != 0
     }
 
-    /// How many of the bytes that a cycle found live are surely so: after a minor one, no more than the
-    /// last major one found, because the rest may be old garbage.
+    /// How many of the bytes that a cycle found live are surely so: after a minor one, no more than
+    /// the last major one found, because the rest may be old garbage.
     pub(super) fn known_live(&self, live: usize) -> usize {
         let known = if self.is_minor() { self.live_at_major.get().min(live) } else { live };
         self.live_at_major.set(known);
         known
     }
 
-    /// A cycle has marked so many bytes, after so many were allocated. `young` is what the sweep of the
-    /// one before found to have survived its first cycle; `first`: there was none before. Returns
-    /// the last survival that is known: only the sweep knows that of a major cycle, so then it
-    /// is that of the cycle before.
+    /// A cycle has marked so many bytes, after so many were allocated. `young` is what the sweep of
+    /// the one before found to have survived its first cycle; `first`: there was none before.
+    /// Returns the last survival that is known: only the sweep knows that of a major cycle, so then
+    /// it is that of the cycle before.
     pub(super) fn end_marking(
         &self,
         first: bool,
@@ -174,8 +174,8 @@ impl Generations {
         }
     }
 
-    /// Marking has ended: chooses what the next cycle is to be, which is what marks are for until then, in a heap that
-    /// `has` generations. Whether marks are to stay.
+    /// Marking has ended: chooses what the next cycle is to be, which is what marks are for until
+    /// then, in a heap that `has` generations. Whether marks are to stay.
     pub(super) fn choose_next(
         &self,
         has: bool,
@@ -216,11 +216,13 @@ impl Generations {
         }
     }
 
-    /// Clears sticky marks, from the first page on or where it was left: a few pages at a time, until `deadline`; 0: no matter
-    /// how late. Whether none is left. While nothing is marked, and every page has been claimed for the sweep.
+    /// Clears sticky marks, from the first page on or where it was left: a few pages at a time,
+    /// until `deadline`; 0: no matter how late. Whether none is left. While nothing is marked, and
+    /// every page has been claimed for the sweep.
     pub(super) fn clear_some(&self, space: &Space, deadline: u64) -> bool {
         loop {
-            // Under the lock pages neither come nor go, and another mutator that does this goes on from here.
+            // Under the lock pages neither come nor go, and another mutator that does this goes on
+            // from here.
             let lists = space.lists.lock();
             let from = self.clearing.get();
             if from == 0 {
@@ -228,7 +230,8 @@ impl Generations {
             }
             let end = space.pages.made() + 1;
             let to = (from + CLEARED_AT_A_TIME).min(end);
-            // A thread that sees a mark gone sees that the sweep that had left it is over (see `held`).
+            // A thread that sees a mark gone sees that the sweep that had left it is over (see
+            // `held`).
             fence(Release);
             for page in (from..to).filter_map(|number| space.pages.get(number)) {
                 if page.state() == State::InUse {

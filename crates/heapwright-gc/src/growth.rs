@@ -53,9 +53,9 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// How many bytes may be live and garbage when the next cycle ends, by the factor or with so much `room` (see `sizing`). What may
-    /// be allocated in any case is for each of the `mutators`, so that two of them on one heap collect no more often
-    /// than on two.
+    /// How many bytes may be live and garbage when the next cycle ends, by the factor or with so
+    /// much `room` (see `sizing`). What may be allocated in any case is for each of the `mutators`,
+    /// so that two of them on one heap collect no more often than on two.
     pub(super) fn goal(&self, live: usize, mutators: usize, room: Option<usize>) -> usize {
         let grown = match room {
             Some(room) => live.saturating_add(room),
@@ -177,8 +177,9 @@ pub(super) fn patience(used: usize, allowance: usize) -> u64 {
     1 + (over.saturating_mul(16) / allowance.max(1)).min(31) as u64
 }
 
-/// Pages to sweep for `bytes` that are allocated, so that `unswept` are done before three eighths of the allowance are used, of which so much
-/// is: at least four for each page. What is late is not made up for at once.
+/// Pages to sweep for `bytes` that are allocated, so that `unswept` are done before three eighths
+/// of the allowance are used, of which so much is: at least four for each page. What is late is not
+/// made up for at once.
 pub(super) fn sweep_share(unswept: usize, bytes: usize, allowance: usize, used: usize) -> usize {
     let room = (allowance / 8 * 3).saturating_sub(used).max(allowance / 16).max(UNIT);
     let share = (unswept as u128 * bytes as u128).div_ceil(room as u128);

@@ -8,19 +8,22 @@
 //!      retrieved   representative -> representative -> ...              kept as long as the guardian lives
 //! ```
 //!
-//! After Dybvig, Bruggeman, Eby: "Guardians in a generation-based garbage collector", 1993. The program registers objects with
-//! a guardian, and asks it, where and when it likes, for those that it alone could still lead to. What it gets is
-//! whole, an object like any other, and may be registered again. An object may be registered with several guardians, or
-//! with one several times, and is retrieved as often. In its stead another object may be retrieved, its *representative*,
+//! After Dybvig, Bruggeman, Eby: "Guardians in a generation-based garbage collector", 1993. The
+//! program registers objects with a guardian, and asks it, where and when it likes, for those that
+//! it alone could still lead to. What it gets is whole, an object like any other, and may be
+//! registered again. An object may be registered with several guardians, or with one several times,
+//! and is retrieved as often. In its stead another object may be retrieved, its *representative*,
 //! which is kept as an ephemeron's value is; so the object itself can go.
 //!
-//! What is retrieved was never dead: weak references to it, and ephemerons whose key it is, stay, unlike with finalizers, which are
-//! judged afterwards. Of two objects that became inaccessible together, one of which leads to the other, both are retrieved. A
-//! guardian that has become inaccessible retrieves nothing any more; one that only an object leads to which is
-//! retrieved lives.
+//! What is retrieved was never dead: weak references to it, and ephemerons whose key it is, stay,
+//! unlike with finalizers, which are judged afterwards. Of two objects that became inaccessible
+//! together, one of which leads to the other, both are retrieved. A guardian that has become
+//! inaccessible retrieves nothing any more; one that only an object leads to which is retrieved
+//! lives.
 //!
-//! The guardian itself is any object that the runtime chooses to be it: it stores the number, which leads to the list of what can be
-//! retrieved in constant time, and forgets it with the object. So nothing of ours is in an object, nor is there a root.
+//! The guardian itself is any object that the runtime chooses to be it: it stores the number, which
+//! leads to the list of what can be retrieved in constant time, and forgets it with the object. So
+//! nothing of ours is in an object, nor is there a root.
 //!
 //! Arrays under a lock of their own; judged by `settling`.
 
@@ -76,7 +79,8 @@ struct Retrieved {
     next: u32,
 }
 
-// SAFETY: objects are memory of the heap that this is part of; the lock around this orders all else.
+// SAFETY: objects are memory of the heap that this is part of; the lock around this orders all
+// else.
 unsafe impl Send for Inner {}
 
 /// The place of a number, from 1.
@@ -148,8 +152,8 @@ impl Inner {
         self.guardians.is_empty()
     }
 
-    /// Marks representatives: of objects that live, and what can be retrieved; of guardians that live. Whether there
-    /// were any to mark.
+    /// Marks representatives: of objects that live, and what can be retrieved; of guardians that
+    /// live. Whether there were any to mark.
     fn mark(
         &mut self,
         is_unmarked: &impl Fn(*mut u8) -> bool,
@@ -271,8 +275,8 @@ impl Guardians {
         self.inner.lock().pending
     }
 
-    /// Marks what guardians keep. Whether there was any; if not, whether anything has become inaccessible that they
-    /// retrieve, which is marked then. While nothing else is left to mark.
+    /// Marks what guardians keep. Whether there was any; if not, whether anything has become
+    /// inaccessible that they retrieve, which is marked then. While nothing else is left to mark.
     pub(super) fn ask(
         &self,
         is_unmarked: impl Fn(*mut u8) -> bool,

@@ -7,10 +7,10 @@
 //!            +---------------- an object: a root
 //! ```
 //!
-//! The runtime reads and writes a cell as it likes: cells are roots and looked at while the
-//! world stands still, so no barrier is needed. Each mutator has free cells of its own,
-//! a batch at a time, so making and freeing one takes no lock and no atomic operation; a cell may be freed
-//! by another mutator than the one that made it, and is its from then on.
+//! The runtime reads and writes a cell as it likes: cells are roots and looked at while the world
+//! stands still, so no barrier is needed. Each mutator has free cells of its own, a batch at a
+//! time, so making and freeing one takes no lock and no atomic operation; a cell may be freed by
+//! another mutator than the one that made it, and is its from then on.
 //!
 //! Not under loom: cells and chains are one thread's at a time, and go from one to another
 //! under the lock, or with the world's stop, which is loom-checked. What is left are counts,

@@ -9,22 +9,25 @@
 //! ```
 //!
 //! [`Heap::find`](super::raw::Heap::find) is any thread's: it neither stops the world nor waits for
-//! the thread that sweeps, because a signal handler that interrupted the sweep may ask, too. What it reads may
-//! change from one load to the next, so both sides keep an order.
+//! the thread that sweeps, because a signal handler that interrupted the sweep may ask, too. What
+//! it reads may change from one load to the next, so both sides keep an order.
 //!
-//! - *What records an object only ever passes on to the right.* Each step writes the new place before it
-//!   takes back the old one, with a release between. A thread that looks reads the places from left to right,
-//!   with an acquire between: what is gone from one is in the next. Pages are looked at first, because
-//!   mostly that is enough and regions are under a lock; if neither records the object, pages are
-//!   looked at *again*, for it may have gone from a region to a page between the two.
+//! - *What records an object only ever passes on to the right.* Each step writes the new place
+//!   before it takes back the old one, with a release between. A thread that looks reads the places
+//!   from left to right, with an acquire between: what is gone from one is in the next. Pages are
+//!   looked at first, because mostly that is enough and regions are under a lock; if neither
+//!   records the object, pages are looked at *again*, for it may have gone from a region to a page
+//!   between the two.
 //! - *Marks* count from the end of a cycle, which counts cycles up, until the page's sweep, which
-//!   notes the cycle in `swept` between making *taken* what marks were and taking marks off. A thread that finds no mark
-//!   looks whether the page has been swept meanwhile, and then *taken* says it.
-//! - *Pages become others.* A page that no object is left in gets another kind and other slots, or goes back. Its state
-//!   has a count of such changes: what was read while that changed is of no page, and there was
-//!   no object, because a page that holds one does not change.
+//!   notes the cycle in `swept` between making *taken* what marks were and taking marks off. A
+//!   thread that finds no mark looks whether the page has been swept meanwhile, and then *taken*
+//!   says it.
+//! - *Pages become others.* A page that no object is left in gets another kind and other slots, or
+//!   goes back. Its state has a count of such changes: what was read while that changed is of no
+//!   page, and there was no object, because a page that holds one does not change.
 //!
-//! Nobody waits and nothing is tried more than twice. Who may change it is as for a page's record (see `page`).
+//! Nobody waits and nothing is tried more than twice. Who may change it is as for a page's record
+//! (see `page`).
 //!
 //! Part of `page`; loom-checked (`held/loom_tests.rs`).
 #![forbid(unsafe_code)]
@@ -118,8 +121,8 @@ impl Held {
         fence(Ordering::Release);
     }
 
-    /// Makes it a page without objects, whose bits are in those `words`, and its marks `marks`, as new as this cycle. `set` notes what
-    /// else it is from now on.
+    /// Makes it a page without objects, whose bits are in those `words`, and its marks `marks`, as
+    /// new as this cycle. `set` notes what else it is from now on.
     pub(super) fn open(&self, marks: &Bits, words: Words, cycle: usize, set: impl FnOnce()) {
         // It was closed by another thread, maybe.
         fence(Ordering::Release);
@@ -171,7 +174,8 @@ impl Held {
 
     /// Whether the slot that begins at byte `offset` holds an object, by what was settled.
     pub(super) fn is_taken(&self, offset: usize) -> bool {
-        // Acquired: a thread that sees that a sweep has moved the cursor sees what it says is taken.
+        // Acquired: a thread that sees that a sweep has moved the cursor sees what it says is
+        // taken.
         offset < self.cursor.get_acquired() || bits::is_set(&self.taken, offset)
     }
 
@@ -186,7 +190,8 @@ impl Held {
         self.cursor.get()
     }
 
-    /// Where objects begin that were there when it was swept, or that were moved here or are to be elsewhere.
+    /// Where objects begin that were there when it was swept, or that were moved here or are to be
+    /// elsewhere.
     pub(super) fn taken(&self) -> &Bits {
         &self.taken
     }

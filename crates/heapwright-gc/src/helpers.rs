@@ -8,12 +8,12 @@
 //!                    +-- nobody called for a second, or the heap ends: the thread is over
 //! ```
 //!
-//! Mutators that stand still mark with their collector; but a program with one mutator has
-//! none. So a heap that has a whole marking before it, of some size, calls helpers: as many as
-//! there are processors beyond those that mark already, up to the limit its options name.
-//! They are made when they are first called and are gone when they have slept for a second: a program
-//! that collects nothing has no thread of heapwright's, nor has the child of a fork. Steps with a
-//! deadline are over before a thread is awake, and do without.
+//! Mutators that stand still mark with their collector; but a program with one mutator has none. So
+//! a heap that has a whole marking before it, of some size, calls helpers: as many as there are
+//! processors beyond those that mark already, up to the limit its options name. They are made when
+//! they are first called and are gone when they have slept for a second: a program that collects
+//! nothing has no thread of heapwright's, nor has the child of a fork. Steps with a deadline are
+//! over before a thread is awake, and do without.
 //!
 //! A helper is no mutator: it has a tracer, and is in the gang while that is open, which is only
 //! while the world stands still. All signals are blocked in it, but those of faults: what a runtime

@@ -6,9 +6,10 @@
 //!   finalizer       the object            --> its context                   as long as it lives
 //! ```
 //!
-//! No object holds these references, and marking finds them where they are registered. For whoever looks at a heap they
-//! are references like others: a dump says them with the object that they keep something for, and the verifier
-//! follows them when that object was reached. (What is due is a root.)
+//! No object holds these references, and marking finds them where they are registered. For whoever
+//! looks at a heap they are references like others: a dump says them with the object that they keep
+//! something for, and the verifier follows them when that object was reached. (What is due is a
+//! root.)
 //!
 //! Called by `dump` and `verify`, while the world stands still.
 

@@ -1,4 +1,5 @@
-//! Large objects: pages of one slot, as many units as it takes, of which only what is touched is memory.
+//! Large objects: pages of one slot, as many units as it takes, of which only what is touched is
+//! memory.
 //!
 //! ```text
 //!   33,000 bytes   | object ................ | never touched      |     one unit: 64 KiB of addresses
@@ -8,17 +9,20 @@
 //!                     | | | | | | | | |     not needed for a purge delay, or in the way: chunk
 //! ```
 //!
-//! Addresses cost nothing, so an object takes whole units of them and nobody else has the rest. What counts against the heap's
-//! limit, and for its pace, is what may be in memory: the page's first bytes, as many as any object in it ever had. A run that
-//! the chunk had used before may have pages everywhere: those behind the object are given back at once, if they are an eighth of it
-//! or the limit leaves no room for them.
+//! Addresses cost nothing, so an object takes whole units of them and nobody else has the rest.
+//! What counts against the heap's limit, and for its pace, is what may be in memory: the page's
+//! first bytes, as many as any object in it ever had. A run that the chunk had used before may have
+//! pages everywhere: those behind the object are given back at once, if they are an eighth of it or
+//! the limit leaves no room for them.
 //!
-//! A page of up to `MOST` grains whose object died stays with the heap, in a list of those with the same footprint. An object takes one whose
-//! footprint is at most an eighth larger than it needs; else a smaller one of as many units, which grows; else a new run. Where the limit does
-//! not let the heap grow, any of as many units will do. Pages that wait count as empty ones do, and give way to pages for small objects.
+//! A page of up to `MOST` grains whose object died stays with the heap, in a list of those with the
+//! same footprint. An object takes one whose footprint is at most an eighth larger than it needs;
+//! else a smaller one of as many units, which grows; else a new run. Where the limit does not let
+//! the heap grow, any of as many units will do. Pages that wait count as empty ones do, and give
+//! way to pages for small objects.
 //!
-//! (Segregated fits, as in Wilson et al., 1995, of memory that is there and not of addresses. Slots in pages of several units
-//! were the other way: see docs/decisions.md.)
+//! (Segregated fits, as in Wilson et al., 1995, of memory that is there and not of addresses. Slots
+//! in pages of several units were the other way: see docs/decisions.md.)
 //!
 //! Part of `space` and `page_lists`.
 
@@ -42,7 +46,8 @@ pub(super) fn footprint(size: usize) -> usize {
     size.checked_next_multiple_of(SYSTEM.page_size()).unwrap_or(usize::MAX)
 }
 
-/// Whether no heap of at most `most` bytes can have an object of `size` bytes, whatever it collects.
+/// Whether no heap of at most `most` bytes can have an object of `size` bytes, whatever it
+/// collects.
 pub(super) fn is_too_large(size: usize, most: usize) -> bool {
     size / UNIT >= MAX_UNITS || footprint(size) > most
 }
@@ -82,7 +87,8 @@ impl Space {
         page.zero_from.set(needs.max(dirty));
         MAP.set_entries(page.unit.get(), 1, wanted.entry());
         page.assign(wanted.page_list, wanted.slot, wanted.cycle);
-        // Nobody looks before the object is whole: a sweep of a collection that has yet to begin would be the first.
+        // Nobody looks before the object is whole: a sweep of a collection that has yet to begin
+        // would be the first.
         lists.add(&self.pages, page);
         self.pacing.note_pages(lists.bytes());
         drop(lists);
@@ -92,7 +98,8 @@ impl Space {
         Some(page)
     }
 
-    /// One of a new run. If it may not be had, empty pages go back for it, one by one, if they `give_way`.
+    /// One of a new run. If it may not be had, empty pages go back for it, one by one, if they
+    /// `give_way`.
     fn take_new(&self, wanted: Wanted, units: usize, give_way: bool) -> Option<&Page> {
         let needs = footprint(wanted.slot);
         let want = if wanted.zero { Want::Zero } else { Want::Any };
@@ -114,12 +121,14 @@ impl Space {
         };
         wanted.open(page, &run, units);
         let rest = units * UNIT - needs;
-        // Memory behind the object that it is not worth a call to give back, if there may be as much.
+        // Memory behind the object that it is not worth a call to give back, if there may be as
+        // much.
         let keeps_rest = !run.zero
             && rest < needs / WASTE
             && self.pacing.is_below(lists.bytes().saturating_add(units * UNIT), wanted.limit);
         page.zero_from.set(if keeps_rest { usize::MAX } else { needs });
-        // Counted under the lock under which it was asked for: others ask before the object is zero.
+        // Counted under the lock under which it was asked for: others ask before the object is
+        // zero.
         lists.add(&self.pages, page);
         self.pacing.note_pages(lists.bytes());
         drop(lists);
@@ -149,8 +158,8 @@ impl Space {
         lists.free_large.put(page);
     }
 
-    /// The object of a page is to have `size` bytes, in as many units; those that it has more are zero, if it `clears`. False: the heap may
-    /// not have as much.
+    /// The object of a page is to have `size` bytes, in as many units; those that it has more are
+    /// zero, if it `clears`. False: the heap may not have as much.
     fn resize_large(&self, page: &Page, size: usize, limit: usize, clears: bool) -> bool {
         let mut lists = self.lists.lock();
         let (has, needs) = (page.footprint(), footprint(size));
@@ -165,8 +174,9 @@ impl Space {
         drop(lists);
         let (had, dirty) = (page.slot.get(), size.min(has));
         if clears && had < dirty {
-            // What another object left there, or this one before it shrank. Behind `has` nobody wrote.
-            // SAFETY: within the page of an object that is the caller's to change; nobody looks behind its end.
+            // What another object left there, or this one before it shrank. Behind `has` nobody
+            // wrote. SAFETY: within the page of an object that is the caller's to change; nobody
+            // looks behind its end.
             unsafe { ptr::write_bytes(page.base().wrapping_add(had), 0, dirty - had) };
         }
         page.resize_large(size);
@@ -220,7 +230,8 @@ fn zero(page: &Page, dirty: usize) {
     unsafe { ptr::write_bytes(page.base(), 0, dirty.min(page.slot.get())) };
 }
 
-/// Gives the memory of a page back to the kernel that its object does not need. Whether there is none any more.
+/// Gives the memory of a page back to the kernel that its object does not need. Whether there is
+/// none any more.
 fn gives_rest(page: &Page, needs: usize) -> bool {
     let rest = page.units.get() * UNIT - needs;
     // SAFETY: whole system pages at the end of a run that was just taken, which nobody uses.

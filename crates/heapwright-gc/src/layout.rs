@@ -9,15 +9,15 @@
 //!   request   --(size + 7) / 8--> table, two bytes an entry --> where its pool's regions are
 //! ```
 //!
-//! The table makes the choice one load whatever the layout, and it gives the place in a
-//! mutator (see `mutator`) and not the pool's number, which saves an allocation two shifts. It
-//! has all sizes up to 32 KiB: those that are too large for a layout lead to the regions of
-//! large objects, which are always empty, so that nobody need compare first. What is larger than the
-//! largest slot is a slab of one (see `large`), in a pool of its own, the last.
+//! The table makes the choice one load whatever the layout, and it gives the place in a mutator
+//! (see `mutator`) and not the pool's number, which saves an allocation two shifts. It has all
+//! sizes up to 32 KiB: those that are too large for a layout lead to the regions of large objects,
+//! which are always empty, so that nobody need compare first. What is larger than the largest slot
+//! is a slab of one (see `large`), in a pool of its own, the last.
 //!
-//! A pool and a kind (traced or leaf, to be freed or not, and a bit of the runtime's) together are a *page list*: objects of a size that are looked at
-//! alike lie in pages of their own, so that neither marking nor sweeping asks an
-//! object what it is.
+//! A pool and a kind (traced or leaf, to be freed or not, and a bit of the runtime's) together are
+//! a *page list*: objects of a size that are looked at alike lie in pages of their own, so that
+//! neither marking nor sweeping asks an object what it is.
 //!
 //! Slots begin at a page's first byte. Sizes are multiples of 8 and at least 16, so that
 //! no two slots begin in the same granule of 16 bytes, which is what a mark bit stands for.

@@ -9,15 +9,16 @@
 //! ```
 //!
 //! A bit that two may set at a time takes a locked instruction, which waits for all stores before
-//! it: half of the time of marking what is in a processor's caches. So each of two has a bitmap that it
-//! alone writes. An object is marked if it is in either. Where both come to one at the same moment
-//! each may miss the other's mark, and both look at it: that is no mistake, only done twice, and
-//! when local marks are merged such objects are seen and counted once.
+//! it: half of the time of marking what is in a processor's caches. So each of two has a bitmap
+//! that it alone writes. An object is marked if it is in either. Where both come to one at the same
+//! moment each may miss the other's mark, and both look at it: that is no mistake, only done twice,
+//! and when local marks are merged such objects are seen and counted once.
 //!
-//! More than two share the map's bitmaps, with locked instructions; as do threads that mark in steps,
-//! because merging looks at each of the heap's pages, and threads that have much to mark. The local bitmap is
-//! address space of its own, as long as the map is, and has memory where the second has marked: less
-//! than a hundredth of what is small anyway. Where it cannot be had, marks are locked.
+//! More than two share the map's bitmaps, with locked instructions; as do threads that mark in
+//! steps, because merging looks at each of the heap's pages, and threads that have much to mark.
+//! The local bitmap is address space of its own, as long as the map is, and has memory where the
+//! second has marked: less than a hundredth of what is small anyway. Where it cannot be had, marks
+//! are locked.
 //!
 //! Opened by `mark`; `tracer` marks in it.
 
@@ -80,8 +81,8 @@ impl LocalMarks {
         true
     }
 
-    /// From now on two mark `left` bytes, each in a local bitmap of its own. False: there is no memory for
-    /// it, or it is not worth it.
+    /// From now on two mark `left` bytes, each in a local bitmap of its own. False: there is no
+    /// memory for it, or it is not worth it.
     pub(super) fn open(&self, left: usize) -> bool {
         let ready = left <= SMALL && self.prepare();
         self.used.set(usize::from(ready));

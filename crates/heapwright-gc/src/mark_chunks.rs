@@ -6,9 +6,10 @@
 //!        the gang's empty chunks <---+---> reserve: one, for the time when there is no memory
 //! ```
 //!
-//! Chunks (see `gang`) hold what is still to be looked at, and what `bag` puts down. An empty one goes
-//! back to the gang's list. When marking ends, runs all of whose chunks are empty go back, but for a few: a heap
-//! that had a million ephemerons once has no memory for them afterwards. The runs count in what the heap may have.
+//! Chunks (see `gang`) hold what is still to be looked at, and what `bag` puts down. An empty one
+//! goes back to the gang's list. When marking ends, runs all of whose chunks are empty go back, but
+//! for a few: a heap that had a million ephemerons once has no memory for them afterwards. The runs
+//! count in what the heap may have.
 //!
 //! Called by `tracer` and `bag`.
 
@@ -118,8 +119,8 @@ impl MarkChunks {
         self.bytes.get().saturating_sub(KEPT)
     }
 
-    /// Gives the runs back whose chunks are all empty, as far as there are more than a few and more than a part of the `heap`'s
-    /// bytes. Linear in the number of chunks. While nobody marks.
+    /// Gives the runs back whose chunks are all empty, as far as there are more than a few and more
+    /// than a part of the `heap`'s bytes. Linear in the number of chunks. While nobody marks.
     pub(super) fn trim(&self, gang: &Gang, heap: usize) {
         let most = KEPT.max(heap / 256);
         if self.bytes.get() <= most {
@@ -137,7 +138,8 @@ impl MarkChunks {
             // SAFETY: taken just now.
             unsafe { chunks.push(chunk) };
         }
-        // Runs that go have all their chunks in the list, and these go with them: marked by a count that none has.
+        // Runs that go have all their chunks in the list, and these go with them: marked by a count
+        // that none has.
         let mut link = &raw mut runs.0;
         // SAFETY: a link of the list, under the lock.
         while let run = unsafe { link.read() }
@@ -161,7 +163,8 @@ impl MarkChunks {
         // A run's memory goes with the last of its chunks.
         let mut gone = Chunks::none();
         while let Some(chunk) = chunks.pop() {
-            // SAFETY: the run that the chunk was cut from, which is there until it is given back below.
+            // SAFETY: the run that the chunk was cut from, which is there until it is given back
+            // below.
             if unsafe { (*run_of(chunk)).empty } == 0 {
                 // SAFETY: taken above.
                 unsafe { gang.give_empty(chunk) };

@@ -7,14 +7,16 @@
 //!   gained / first  <  work of the minor ones / work of a major one:  the next few are major ones: a rest
 //! ```
 //!
-//! What a minor collection frees in a heap that has hardly more memory than what lives is scattered: other pools
-//! cannot have it, and a page that is nearly full yields little. Then the major collection comes at once, and
-//! the minor one was for nothing. How many bytes were freed does not say so; how many could be allocated before the next
-//! major collection does. The work of a collection is the bytes that it marks, and for the sweep and the stop of the world a
-//! part of what lives.
+//! What a minor collection frees in a heap that has hardly more memory than what lives is
+//! scattered: other pools cannot have it, and a page that is nearly full yields little. Then the
+//! major collection comes at once, and the minor one was for nothing. How many bytes were freed
+//! does not say so; how many could be allocated before the next major collection does. The work of
+//! a collection is the bytes that it marks, and for the sweep and the stop of the world a part of
+//! what lives.
 //!
-//! Sums are judged, not single intervals, of which older ones count half at each judgement. Each rest is
-//! twice as long as the one before, up to [`LONGEST_REST`] major collections, until minor ones pay again.
+//! Sums are judged, not single intervals, of which older ones count half at each judgement. Each
+//! rest is twice as long as the one before, up to [`LONGEST_REST`] major collections, until minor
+//! ones pay again.
 //!
 //! Part of `generations`.
 
@@ -27,8 +29,8 @@ const LONGEST_REST: usize = 16;
 
 /// What is known of a heap's minor collections. Zero knows nothing.
 pub(super) struct Minors {
-    /// Since the last major collection: bytes allocated before the first minor one and afterwards, bytes of work of minor
-    /// ones, and how many there were.
+    /// Since the last major collection: bytes allocated before the first minor one and afterwards,
+    /// bytes of work of minor ones, and how many there were.
     first: Num,
     gained: Num,
     work: Num,
@@ -43,7 +45,8 @@ pub(super) struct Minors {
 }
 
 impl Minors {
-    /// A collection has marked `marked` bytes, after so many were allocated; so many live, as far as is known.
+    /// A collection has marked `marked` bytes, after so many were allocated; so many live, as far
+    /// as is known.
     pub(super) fn note(&self, minor: bool, allocated: usize, marked: usize, live: usize) {
         if self.count.get() == 0 {
             self.first.set(allocated);
@@ -94,8 +97,8 @@ mod tests {
 
     const MIB: usize = 1 << 20;
 
-    /// A heap of 80 MiB that lives and 8 that are free: a major collection, and a minor one after which `gained`
-    /// could be allocated.
+    /// A heap of 80 MiB that lives and 8 that are free: a major collection, and a minor one after
+    /// which `gained` could be allocated.
     fn pair(minors: &Minors, gained: usize, marked: usize) {
         minors.note(true, 8 * MIB, marked, 80 * MIB);
         minors.note(false, gained, 80 * MIB, 80 * MIB);

@@ -9,41 +9,44 @@
 //!   page that was evacuated   | to | ..... | to | ..... |      an object's first word: where it is now
 //! ```
 //!
-//! **No barrier for reads.** Between two steps mutators run, and all they can lead to is where it was
-//! when the step ended: an object and everything that leads to it change in one step. So what leads to
-//! the page must be known before:
+//! **No barrier for reads.** Between two steps mutators run, and all they can lead to is where it
+//! was when the step ended: an object and everything that leads to it change in one step. So what
+//! leads to the page must be known before:
 //!
-//! - *slots in objects* were noted while marking; those stored to since then are reported by the write
-//!   barrier (`stores`), and objects made since then are looked through at the next step, a page
-//!   at a time ([`Page::each_unscanned`](super::page::Page)).
-//! - *roots* are looked at in each step, twice: what is reported by value, or lies on a stack that is
-//!   scanned, cannot be changed, so its page *stays* (mostly-copying collection, Bartlett, 1988); cells and slots are
-//!   changed when the step's objects have moved.
+//! - *slots in objects* were noted while marking; those stored to since then are reported by the
+//!   write barrier (`stores`), and objects made since then are looked through at the next step, a
+//!   page at a time ([`Page::each_unscanned`](super::page::Page)).
+//! - *roots* are looked at in each step, twice: what is reported by value, or lies on a stack that
+//!   is scanned, cannot be changed, so its page *stays* (mostly-copying collection, Bartlett,
+//!   1988); cells and slots are changed when the step's objects have moved.
 //! - What is *pinned* stays, and so does what a slot outside the heap leads to.
 //!
-//! The runtime's callbacks but for `free` are called while the world stands still: they take no lock that a
-//! mutator may hold.
+//! The runtime's callbacks but for `free` are called while the world stands still: they take no
+//! lock that a mutator may hold.
 //!
 //! A page that stays is swept like any other. Forwarding words are there until the last page is
-//! through, because slots that were noted may lie in objects that have moved meanwhile; then the sweep
-//! takes evacuated pages for empty, and they go back to the system's side.
+//! through, because slots that were noted may lie in objects that have moved meanwhile; then the
+//! sweep takes evacuated pages for empty, and they go back to the system's side.
 //!
 //! **Across pools.** The runtime may say how many bytes an object is to have
-//! ([`wanted`](super::raw::Runtime#structfield.wanted)): it moves to the pool that suits, and the runtime
-//! learns of it ([`moved`](super::raw::Runtime#structfield.moved)). A page in which something was resized is
-//! always in the plan.
+//! ([`wanted`](super::raw::Runtime#structfield.wanted)): it moves to the pool that suits, and the
+//! runtime learns of it ([`moved`](super::raw::Runtime#structfield.moved)). A page in which
+//! something was resized is always in the plan.
 //!
 //! **With generations** only major collections move. All they find is old, and what moves stays so.
 //!
-//! **A runtime that changes references itself** ([`update`](super::raw::Runtime#structfield.update)) may report them by value, from wherever
-//! it holds them, as [movable](super::raw::Tracer::mark_movable). Nothing is noted then: all that moves does so in one pause, and each object
-//! that is there is asked to change what it leads to, while forwarding words say where that is.
+//! **A runtime that changes references itself**
+//! ([`update`](super::raw::Runtime#structfield.update)) may report them by value, from wherever it
+//! holds them, as [movable](super::raw::Tracer::mark_movable). Nothing is noted then: all that
+//! moves does so in one pause, and each object that is there is asked to change what it leads to,
+//! while forwarding words say where that is.
 //!
-//! What the runtime must do is in [`raw`](super::raw); when this is done by itself, in [`plan`](super::plan).
+//! What the runtime must do is in [`raw`](super::raw); when this is done by itself, in
+//! [`plan`](super::plan).
 //!
-//! Which pages are chosen: `candidates`; a step that moves: `evacuation`; what may not move: `placement`; which slots
-//! are noted: `tracer`. It stands on the space and the trace, and knows no mutator: a step is handed what is
-//! [around](super::around::Around) it.
+//! Which pages are chosen: `candidates`; a step that moves: `evacuation`; what may not move:
+//! `placement`; which slots are noted: `tracer`. It stands on the space and the trace, and knows no
+//! mutator: a step is handed what is [around](super::around::Around) it.
 //!
 //! Called by `cycle` and `sweep`.
 
@@ -89,7 +92,8 @@ pub(super) struct Moving {
     plan: Lock<Plan>,
     /// Pages in which there may be objects that have not reported what they lead to.
     fresh: Lock<Fresh>,
-    /// Large objects that a step has made by moving some, by their pages' numbers: told of when nothing is locked.
+    /// Large objects that a step has made by moving some, by their pages' numbers: told of when
+    /// nothing is locked.
     larges: Lock<Fresh>,
     /// Bytes of pages that the last compaction left, and whether its sweep is over.
     left: Num,
@@ -153,7 +157,8 @@ impl Moving {
         self.stage.get() != NO_PLAN
     }
 
-    /// A page is one large object from now on, which is being moved there. (Where there is no memory to note it, nobody is told.)
+    /// A page is one large object from now on, which is being moved there. (Where there is no
+    /// memory to note it, nobody is told.)
     pub(super) fn note_large(&self, page: &Page) {
         let _noted = self.larges.lock().0.push(page.number.get() as u32);
     }

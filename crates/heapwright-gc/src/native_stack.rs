@@ -5,9 +5,9 @@
 //!            <------------- scanned, words that may be anything -->         not scanned
 //! ```
 //!
-//! The stack is noted where the thread enters the heap, so that what the heap's own frames still hold keeps
-//! no object. Registers that a callee must preserve are noted with it: a reference may be
-//! nowhere else.
+//! The stack is noted where the thread enters the heap, so that what the heap's own frames still
+//! hold keeps no object. Registers that a callee must preserve are noted with it: a reference may
+//! be nowhere else.
 //!
 //! Part of `mutator`.
 
@@ -44,8 +44,8 @@ impl NativeStack {
         self.top.set(self.base.get().with_addr(top));
     }
 
-    /// As [`NativeStack::note`], for as long as the guard is there: functions that are called meanwhile
-    /// note nothing, so what their frames hold of earlier calls keeps no object.
+    /// As [`NativeStack::note`], for as long as the guard is there: functions that are called
+    /// meanwhile note nothing, so what their frames hold of earlier calls keeps no object.
     #[inline(always)]
     pub(super) fn enter(&self) -> Noted<'_> {
         self.note();

@@ -33,18 +33,21 @@ pub struct Options {
     pub generations: bool,
     /// Threads that mark at most, mutators that stand still among them. Where there is much to
     /// mark, threads that only mark are made up to this number, as far as processors are idle; they
-    /// end when nothing was to be marked for a second. 0: one a processor, up to 4; 1: none is made.
-    /// Never more than there are processors.
+    /// end when nothing was to be marked for a second. 0: one a processor, up to 4; 1: none is
+    /// made. Never more than there are processors.
     pub markers: u32,
     /// Whether objects are moved, where a heap has many more pages than it may have: then every
     /// reference is reported where it is ([`Tracer::mark_slot`](super::raw::Tracer::mark_slot),
-    /// [`Tracer::mark_range`](super::raw::Tracer::mark_range), handles), or what it leads to stays where it is.
+    /// [`Tracer::mark_range`](super::raw::Tracer::mark_range), handles), or what it leads to stays
+    /// where it is.
     pub compact: bool,
-    /// Whether objects of a runtime without a `trace` are looked through word for word: each that may be an address
-    /// within an object keeps it, and keeps it in place. Without this they hold no references.
+    /// Whether objects of a runtime without a `trace` are looked through word for word: each that
+    /// may be an address within an object keeps it, and keeps it in place. Without this they hold
+    /// no references.
     pub conservative: bool,
-    /// Whether memory for traced objects is handed out with what dead ones have left in it, as that for leaf objects always is:
-    /// the runtime writes all that its trace function reads before the next safepoint.
+    /// Whether memory for traced objects is handed out with what dead ones have left in it, as that
+    /// for leaf objects always is: the runtime writes all that its trace function reads before the
+    /// next safepoint.
     pub uncleared: bool,
 }
 

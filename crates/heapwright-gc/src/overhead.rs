@@ -5,13 +5,15 @@
 //!                                                                   8 in a row, which looked at 1 GiB --> refuse
 //! ```
 //!
-//! Such a heap would collect for each few objects, for as long as it takes until one is refused after all, or without an end
-//! if all of them die. So an allocation that needs another cycle after that many is refused. Each that follows may try one again,
-//! because the runtime may have let go of something; as soon as mutators get more than hardly anything, all is as before.
+//! Such a heap would collect for each few objects, for as long as it takes until one is refused
+//! after all, or without an end if all of them die. So an allocation that needs another cycle after
+//! that many is refused. Each that follows may try one again, because the runtime may have let go
+//! of something; as soon as mutators get more than hardly anything, all is as before.
 //!
-//! What mutators got between two cycles is the measure, not what a cycle found free: that may lie where nobody can use it. In bytes
-//! and not in time, so that a program does the same in each run. (The JVM's collectors give up by time: `GCTimeLimit`,
-//! `GCHeapFreeLimit`; Go limits the processor time of its collector, and lets the heap grow past the limit.)
+//! What mutators got between two cycles is the measure, not what a cycle found free: that may lie
+//! where nobody can use it. In bytes and not in time, so that a program does the same in each run.
+//! (The JVM's collectors give up by time: `GCTimeLimit`, `GCHeapFreeLimit`; Go limits the processor
+//! time of its collector, and lets the heap grow past the limit.)
 //!
 //! Minor cycles do with little, and count as none; nor do those that the runtime asks for.
 //!
@@ -40,7 +42,8 @@ fn is_hardly_anything(bytes: usize, most: usize) -> bool {
 }
 
 impl Overhead {
-    /// A cycle has found what lives, `live` bytes if it was a major one; `allocated` were since the one before.
+    /// A cycle has found what lives, `live` bytes if it was a major one; `allocated` were since the
+    /// one before.
     pub(super) fn note_cycle(&self, most: usize, allocated: usize, live: usize, minor: bool) {
         let allocated = self.before_minors.get() + allocated;
         self.before_minors.set(if minor { allocated } else { 0 });

@@ -11,9 +11,10 @@
 //! ```
 //!
 //! A heap of `live` bytes may grow to its goal. When it begins to mark, each byte that is allocated
-//! is paid for with as many bytes of marking as it takes to finish at the goal. The debt is
-//! paid in steps of a useful length, because stopping the world has a price of its own; not all at once, because somebody waits for
-//! what a mutator does meanwhile. It comes by whenever it needs another stretch of free slots, many times in a page that was in use.
+//! is paid for with as many bytes of marking as it takes to finish at the goal. The debt is paid in
+//! steps of a useful length, because stopping the world has a price of its own; not all at once,
+//! because somebody waits for what a mutator does meanwhile. It comes by whenever it needs another
+//! stretch of free slots, many times in a page that was in use.
 //!
 //! External bytes are what the runtime has in malloc for objects of the heap. They count like bytes
 //! of slots, but how many go with what is dead is known only when the sweep is over.
@@ -46,7 +47,8 @@ pub(super) struct Pacing {
     external_added: Num,
     /// Mutators that free what died: what they take from `external` belonged to no live object.
     freeing: Num,
-    /// What must be marked before mutators have paid for what they allocated, and pages that must be swept.
+    /// What must be marked before mutators have paid for what they allocated, and pages that must
+    /// be swept.
     pub(super) debt: Num,
     pub(super) unswept: Num,
     /// What its pages have, as when a page last came, and the most that pages and malloc ever had.
@@ -96,8 +98,8 @@ impl Pacing {
         self.allowance.get()
     }
 
-    /// What the runtime has in malloc. Nothing, where it has accounted for less than it freed: by mistake, or because one thread is ahead of
-    /// another.
+    /// What the runtime has in malloc. Nothing, where it has accounted for less than it freed: by
+    /// mistake, or because one thread is ahead of another.
     pub(super) fn external(&self) -> usize {
         self.external.get().cast_signed().max(0).cast_unsigned()
     }
@@ -194,7 +196,8 @@ impl Pacing {
         self.overhead.is_in_vain(target.most, self.used())
     }
 
-    /// A cycle has found what lives. Of what counts as allocated, so much is `unused`. Before it is forgotten.
+    /// A cycle has found what lives. Of what counts as allocated, so much is `unused`. Before it is
+    /// forgotten.
     pub(super) fn note_cycle(&self, target: &Target, unused: usize, minor: bool) {
         let allocated = self.used().saturating_sub(unused);
         self.overhead.note_cycle(target.most, allocated, self.live.get(), minor);
@@ -225,9 +228,11 @@ impl Pacing {
         allocated
     }
 
-    /// Estimates the external bytes that are live, if `slots` bytes of slots are, of those that were and the `allocated` ones. Returns what
-    /// is live in all. What was live has kept its external bytes but for the share by which it has shrunk; of those that were added, what
-    /// was allocated and lives has its share. (One share for both would take long-lived buffers for garbage, and garbage's for live.)
+    /// Estimates the external bytes that are live, if `slots` bytes of slots are, of those that
+    /// were and the `allocated` ones. Returns what is live in all. What was live has kept its
+    /// external bytes but for the share by which it has shrunk; of those that were added, what was
+    /// allocated and lives has its share. (One share for both would take long-lived buffers for
+    /// garbage, and garbage's for live.)
     pub(super) fn estimate_live(&self, slots: usize, allocated: usize) -> usize {
         let (was, external) = (self.live_slots(), self.external());
         let added = self.external_added.get().min(external);

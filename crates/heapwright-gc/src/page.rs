@@ -73,7 +73,8 @@ pub(super) struct Page {
     pub(super) page_list: Num,
     /// Objects that the last sweep found, or slots that were not free when a mutator let go.
     pub(super) live: Num,
-    /// Where memory begins that nobody has written since it was zero; of a large object, that is not there either.
+    /// Where memory begins that nobody has written since it was zero; of a large object, that is
+    /// not there either.
     pub(super) zero_from: Num,
     /// The next and the previous page of its page list, or the next record without a page.
     pub(super) next: Num,
@@ -94,7 +95,8 @@ pub(super) struct Page {
     pub(super) resized: Num,
     /// Up to where objects that were allocated since it was swept have reported what they lead to.
     pub(super) scanned_to: Num,
-    /// Whether the sweep passed it while objects were moved, so that it is swept when they have moved.
+    /// Whether the sweep passed it while objects were moved, so that it is swept when they have
+    /// moved.
     pub(super) passed: Num,
     /// Objects that were moved into it, ever.
     pub(super) moved_in: Num,
@@ -106,7 +108,8 @@ pub(super) struct Page {
 
 const _: () = assert!(size_of::<Page>() == 192 + 8 * WORDS);
 
-/// The kind of an object of any collected heap, as `alloc` was given it. `None` for anything else. Constant time.
+/// The kind of an object of any collected heap, as `alloc` was given it. `None` for anything else.
+/// Constant time.
 #[must_use]
 pub fn object_kind(object: *const u8) -> Option<u32> {
     match MAP.lookup(object.addr()).1.kind() {
@@ -277,8 +280,8 @@ impl Page {
         bits::each_dead(held, self.marks(), slots, soon, |at| with(base.wrapping_add(at)));
     }
 
-    /// Where objects begin that were allocated since it was swept, and have not reported yet what they
-    /// lead to: in `[from, to)`. From now on they have.
+    /// Where objects begin that were allocated since it was swept, and have not reported yet what
+    /// they lead to: in `[from, to)`. From now on they have.
     pub(super) fn each_unscanned(&self, mut with: impl FnMut(*mut u8)) {
         let (from, to) = (self.scanned_to.get(), self.held.cursor());
         if from >= to {
@@ -297,35 +300,37 @@ impl Page {
         bits::each_set(self.marks(), self.slot.get(), with);
     }
 
-    /// Its objects are about to be moved: `taken` alone says where there are any, and the first word of a free slot is zero, so
-    /// that nobody takes it for where an object went.
+    /// Its objects are about to be moved: `taken` alone says where there are any, and the first
+    /// word of a free slot is zero, so that nobody takes it for where an object went.
     pub(super) fn begin_moving(&self) {
         self.held.forget_cursor(self.slot.get());
         let mut from = 0;
         while let Some((at, stop)) = self.next_free(from, usize::MAX / 2) {
             for offset in (at..stop).step_by(self.slot.get().max(1)) {
-                // SAFETY: a free slot of a page that the collector has while the world stands still: no mutator has claimed it.
+                // SAFETY: a free slot of a page that the collector has while the world stands
+                // still: no mutator has claimed it.
                 unsafe { self.base().wrapping_add(offset).cast::<usize>().write(0) };
             }
             from = stop;
         }
     }
 
-    /// An object has moved: its slot is not taken any more, and has no mark. (What died is taken, for it
-    /// is still to be swept; what stays is, and has a mark.)
+    /// An object has moved: its slot is not taken any more, and has no mark. (What died is taken,
+    /// for it is still to be swept; what stays is, and has a mark.)
     pub(super) fn set_moved(&self, offset: usize) {
         bits::reset(self.marks(), offset);
         bits::reset(self.held.taken(), offset);
     }
 
-    /// Where the object is now that was marked at byte `offset`, if it has moved: the first word of its
-    /// slot says so, until the page is swept. Of a page that is evacuated, or about to be.
+    /// Where the object is now that was marked at byte `offset`, if it has moved: the first word of
+    /// its slot says so, until the page is swept. Of a page that is evacuated, or about to be.
     pub(super) fn moved_to(&self, offset: usize) -> Option<*mut u8> {
         let first = self.base().wrapping_add(offset).cast::<*mut u8>();
         if bits::is_set(self.held.taken(), offset) {
             return None;
         }
-        // SAFETY: the collector that moved the object wrote it there, and nothing was allocated here since.
+        // SAFETY: the collector that moved the object wrote it there, and nothing was allocated
+        // here since.
         let to = unsafe { first.read() };
         (!to.is_null()).then_some(to)
     }

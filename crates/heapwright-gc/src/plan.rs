@@ -7,10 +7,10 @@
 //!              and the others go              <----------------------------+
 //! ```
 //!
-//! As few pages of a page list stay as its objects need, the fullest ones: so the least is moved, and what
-//! moves finds room in pages that are there (two-finger compaction, after Saunders, 1974, by pages). Pages
-//! that are nearly full stay in any case, and so do pages with something pinned in them, whose free
-//! slots the others fill.
+//! As few pages of a page list stay as its objects need, the fullest ones: so the least is moved,
+//! and what moves finds room in pages that are there (two-finger compaction, after Saunders, 1974,
+//! by pages). Pages that are nearly full stay in any case, and so do pages with something pinned in
+//! them, whose free slots the others fill.
 //!
 //! Arithmetic alone; used by `moving`.
 #![forbid(unsafe_code)]

@@ -6,14 +6,15 @@
 //!   block, of the heap    | link | reference | reference | ... room of one tracer ... |    64 KiB
 //! ```
 //!
-//! While a compacting collection marks, each slot that is reported and leads to a page of the plan is
-//! noted with that page, by any number of tracers at once: each has room of its own for what it notes,
-//! and hangs it before the page's first. When the page's objects have moved, its list says what is to be
-//! changed, and nothing else need be looked at. (Noting references to an area while marking: Ben-Yitzhak
-//! et al., "An algorithm for parallel incremental compaction", 2002.)
+//! While a compacting collection marks, each slot that is reported and leads to a page of the plan
+//! is noted with that page, by any number of tracers at once: each has room of its own for what it
+//! notes, and hangs it before the page's first. When the page's objects have moved, its list says
+//! what is to be changed, and nothing else need be looked at. (Noting references to an area while
+//! marking: Ben-Yitzhak et al., "An algorithm for parallel incremental compaction", 2002.)
 //!
-//! A slot may have changed since: a reference says which object it led to, and is passed over if it does
-//! not any more. Nothing is ever taken out; all memory goes back when the last page is through.
+//! A slot may have changed since: a reference says which object it led to, and is passed over if it
+//! does not any more. Nothing is ever taken out; all memory goes back when the last page is
+//! through.
 //!
 //! Filled by `tracer`, read by `moving`.
 
@@ -113,8 +114,8 @@ impl Room {
 }
 
 impl Incoming {
-    /// Notes that a slot leads to the object that begins at byte `offset` of the page. By any number of
-    /// threads. False: there is no memory.
+    /// Notes that a slot leads to the object that begins at byte `offset` of the page. By any
+    /// number of threads. False: there is no memory.
     #[must_use]
     pub(super) fn note(
         &self,

@@ -7,14 +7,16 @@
 //! ```
 //!
 //! Its mutator allocates by moving `next`, and writes nothing else: so of what was allocated a
-//! moment ago the region alone records. Where `next` meets `end`, the next stretch begins at `hole`, whose first two words
-//! say where it ends and where the one after it begins: on pages whose free slots lie one by one among objects, an
-//! allocation that needs the next stretch is some instructions more, and no call. Stretches are
-//! linked when the region is opened, as far as they have so many bytes together that they are in the nearest
-//! cache; they are handed out in the order of their addresses, so all slots of the page below `next` are
-//! taken. Before a region goes, how far it came is written to its page (see `held`), in an order that any other thread
-//! can follow. (Free lists through the holes of a block are as old as Lisp; holes of several slots that are bumped through, with what is
-//! known of them in the holes: Immix, Blackburn and McKinley, PLDI 2008, and Whippet's Nofl, Wingo, 2025.)
+//! moment ago the region alone records. Where `next` meets `end`, the next stretch begins at
+//! `hole`, whose first two words say where it ends and where the one after it begins: on pages
+//! whose free slots lie one by one among objects, an allocation that needs the next stretch is some
+//! instructions more, and no call. Stretches are linked when the region is opened, as far as they
+//! have so many bytes together that they are in the nearest cache; they are handed out in the order
+//! of their addresses, so all slots of the page below `next` are taken. Before a region goes, how
+//! far it came is written to its page (see `held`), in an order that any other thread can follow.
+//! (Free lists through the holes of a block are as old as Lisp; holes of several slots that are
+//! bumped through, with what is known of them in the holes: Immix, Blackburn and McKinley, PLDI
+//! 2008, and Whippet's Nofl, Wingo, 2025.)
 //!
 //! Part of `mutator` and of the C interface; loom-checked with `held`.
 
@@ -36,7 +38,8 @@ pub(super) struct Region {
     pub(super) page: Small,
 }
 
-/// The first words of a free stretch that is not the first of its region: two, as in the smallest slot.
+/// The first words of a free stretch that is not the first of its region: two, as in the smallest
+/// slot.
 #[repr(C)]
 pub(super) struct Hole {
     pub(super) end: *mut u8,
@@ -65,15 +68,17 @@ impl Region {
         self.take_of_next_hole()
     }
 
-    /// The first slot of the next stretch, which is the one at hand from now on. Null: there is none.
+    /// The first slot of the next stretch, which is the one at hand from now on. Null: there is
+    /// none.
     #[inline]
     fn take_of_next_hole(&self) -> *mut u8 {
         let at = self.hole.get();
         if at.is_null() {
             return ptr::null_mut();
         }
-        // SAFETY: a hole that was linked when the region was opened: free slots, which nobody else uses, of a page that this
-        // mutator has claimed. From now on it is an object's memory, which must be zero.
+        // SAFETY: a hole that was linked when the region was opened: free slots, which nobody else
+        // uses, of a page that this mutator has claimed. From now on it is an object's memory,
+        // which must be zero.
         let hole = unsafe { at.replace(Hole { end: ptr::null_mut(), next: ptr::null_mut() }) };
         let object = at.cast::<u8>();
         self.end.set(hole.end);
@@ -98,8 +103,8 @@ impl Region {
         self.page.set(0);
     }
 
-    /// Whether the slot at `start` was handed out, of the page of that number, which ends at `end`, as
-    /// far as it was not yet written to the page. By any thread.
+    /// Whether the slot at `start` was handed out, of the page of that number, which ends at `end`,
+    /// as far as it was not yet written to the page. By any thread.
     pub(super) fn has_handed_out(&self, page: usize, start: usize, end: usize) -> bool {
         if self.page.get() != page {
             return false;

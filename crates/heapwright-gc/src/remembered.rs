@@ -6,19 +6,20 @@
 //!   became old in this minor one -> survivors -> reported by the next one
 //! ```
 //!
-//! A minor collection looks at no old object but these. It must know every old object
-//! that leads to one which is not old yet. An object becomes old when it survives a second
-//! time. So an object that was stored into an old one when it was new survives once as young, and
-//! the old one is reported twice; and an object that becomes old may lead to others that are
-//! younger than itself by one collection, and is reported once more. After that all they led to then
-//! is old as well, or dead. After a major collection everything is old.
+//! A minor collection looks at no old object but these. It must know every old object that leads to
+//! one which is not old yet. An object becomes old when it survives a second time. So an object
+//! that was stored into an old one when it was new survives once as young, and the old one is
+//! reported twice; and an object that becomes old may lead to others that are younger than itself
+//! by one collection, and is reported once more. After that all they led to then is old as well, or
+//! dead. After a major collection everything is old.
 //!
 //! An object is remembered once between two collections: the store that remembers it takes its
-//! mark, and where there is no mark nothing is reported (`stores`). The collection that it is reported to
-//! gives it back. While its page awaits the sweep the mark says that it lives, and stays; then
-//! an object may be remembered more than once, which costs time and nothing else.
+//! mark, and where there is no mark nothing is reported (`stores`). The collection that it is
+//! reported to gives it back. While its page awaits the sweep the mark says that it lives, and
+//! stays; then an object may be remembered more than once, which costs time and nothing else.
 //!
-//! Where there is no memory to remember with, all is forgotten, and the next collection is a major one.
+//! Where there is no memory to remember with, all is forgotten, and the next collection is a major
+//! one.
 //!
 //! Called by `cycle` and `stores`; filled by `tracer`, and by stores.
 

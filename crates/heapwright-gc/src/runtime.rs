@@ -1,8 +1,8 @@
 //! The runtime's callbacks, as the C interface has them, and how they are called.
 //!
-//! Each is called as its duties allow (see [`raw`](super::raw)): those that look at objects by any thread,
-//! `free` by the thread that sweeps or ends the heap, `wanted` and `moved` while the world stands still, `event` where
-//! the thread holds no lock.
+//! Each is called as its duties allow (see [`raw`](super::raw)): those that look at objects by any
+//! thread, `free` by the thread that sweeps or ends the heap, `wanted` and `moved` while the world
+//! stands still, `event` where the thread holds no lock.
 //!
 //! Called by `tracer`, `cycle`, `sweep`, `moving`, `dump`, `verify` and `spans`.
 
@@ -37,31 +37,35 @@ pub struct Runtime {
         Option<unsafe extern "C" fn(object: *const c_void, data: *mut c_void) -> *const c_char>,
     /// How many bytes an object that is to be moved is to have where it goes; 0: as many as it has.
     pub wanted: Option<unsafe extern "C" fn(object: *const c_void, data: *mut c_void) -> usize>,
-    /// An object has moved: it is at `to`, in a slot of `size` bytes; where it was, `from`, is only an
-    /// address. It may be changed, but references stored to it are reported to nobody, so none is.
+    /// An object has moved: it is at `to`, in a slot of `size` bytes; where it was, `from`, is only
+    /// an address. It may be changed, but references stored to it are reported to nobody, so none
+    /// is.
     pub moved: Option<
         unsafe extern "C" fn(to: *mut c_void, from: *const c_void, size: usize, data: *mut c_void),
     >,
-    /// Hears of collections: see [`Event`]. Called by the thread that collects, sweeps or allocates, which holds no lock
-    /// of the heap's. It may look at objects, ask for statistics, call `malloc` and write files; it
-    /// allocates nothing in this heap, stores no references, collects nothing, joins and leaves nothing, and does not unwind.
-    /// While the world stands still ([`STOPPED`](super::STOPPED)) it takes no lock that a thread may hold at
-    /// a safepoint, and takes part of the pause.
+    /// Hears of collections: see [`Event`]. Called by the thread that collects, sweeps or
+    /// allocates, which holds no lock of the heap's. It may look at objects, ask for statistics,
+    /// call `malloc` and write files; it allocates nothing in this heap, stores no references,
+    /// collects nothing, joins and leaves nothing, and does not unwind. While the world stands
+    /// still ([`STOPPED`](super::STOPPED)) it takes no lock that a thread may hold at a safepoint,
+    /// and takes part of the pause.
     pub event: Option<unsafe extern "C" fn(event: &Event, data: *mut c_void)>,
     /// As `trace`, which is used where there is one, and is handed the object's kind, too.
     pub trace_kind: Option<
         unsafe extern "C" fn(tracer: &Tracer, object: *mut c_void, kind: u32, data: *mut c_void),
     >,
-    /// Marking met a reference that leads to no object of the heap: to static data, to memory of `malloc`, to another heap. The
-    /// runtime may mark what is its own there, and report what that leads to, by value or by its slots. Called as
-    /// `trace` is, by any thread, once for each such reference and not for each target, null and what is no
-    /// multiple of 8 excepted; between the ends of [`Span::Trace`](super::Span::Trace) and only there.
-    /// A minor collection reports what young objects and roots lead to.
+    /// Marking met a reference that leads to no object of the heap: to static data, to memory of
+    /// `malloc`, to another heap. The runtime may mark what is its own there, and report what that
+    /// leads to, by value or by its slots. Called as `trace` is, by any thread, once for each such
+    /// reference and not for each target, null and what is no multiple of 8 excepted; between the
+    /// ends of [`Span::Trace`](super::Span::Trace) and only there. A minor collection reports what
+    /// young objects and roots lead to.
     pub outside:
         Option<unsafe extern "C" fn(tracer: &Tracer, reference: *mut c_void, data: *mut c_void)>,
-    /// There is no memory for an object, or none under the limit after collecting. True: try again, for the
-    /// runtime has let something go, or raised the limit; false: the allocation gives null. Called where the allocation
-    /// was, so it may collect, run finalizers and, from C, `longjmp` out of it; what it allocates in this heap may bring it here again.
+    /// There is no memory for an object, or none under the limit after collecting. True: try again,
+    /// for the runtime has let something go, or raised the limit; false: the allocation gives null.
+    /// Called where the allocation was, so it may collect, run finalizers and, from C, `longjmp`
+    /// out of it; what it allocates in this heap may bring it here again.
     pub out_of_memory: Option<
         unsafe extern "C" fn(
             mutator: *mut c_void,
@@ -70,16 +74,20 @@ pub struct Runtime {
             data: *mut c_void,
         ) -> bool,
     >,
-    /// Bytes from which on a large object is an event, [`Span::Large`](super::Span::Large). 0: none is.
+    /// Bytes from which on a large object is an event, [`Span::Large`](super::Span::Large). 0: none
+    /// is.
     pub large_bytes: usize,
     /// Objects have moved, and this one changes each reference that it reports by
-    /// [`Tracer::mark_movable`](super::raw::Tracer::mark_movable), to what [`Mutator::moved`](super::raw::Mutator::moved) says. Called while the world stands still, in one pause with the moves, for each
-    /// object of the heap, where it is now; also for one that has died and awaits its `free`, which may lead to what is gone: by such references it
-    /// looks at nothing. It allocates nothing in
-    /// this heap, and looks at other objects only as far as that bears references that were not changed yet. A heap
-    /// whose runtime has this moves all that it moves in one pause, not in steps.
+    /// [`Tracer::mark_movable`](super::raw::Tracer::mark_movable), to what
+    /// [`Mutator::moved`](super::raw::Mutator::moved) says. Called while the world stands still, in
+    /// one pause with the moves, for each object of the heap, where it is now; also for one that
+    /// has died and awaits its `free`, which may lead to what is gone: by such references it looks
+    /// at nothing. It allocates nothing in this heap, and looks at other objects only as far as
+    /// that bears references that were not changed yet. A heap whose runtime has this moves all
+    /// that it moves in one pause, not in steps.
     pub update: Option<unsafe extern "C" fn(object: *mut c_void, data: *mut c_void)>,
-    /// The same for the runtime's roots, when all objects have been asked. Both are there, or neither is of use.
+    /// The same for the runtime's roots, when all objects have been asked. Both are there, or
+    /// neither is of use.
     pub update_roots: Option<unsafe extern "C" fn(data: *mut c_void)>,
 }
 
@@ -137,7 +145,8 @@ impl Runtime {
 
     /// Whether to try again, where there was no memory for an object.
     pub(crate) fn out_of_memory(&self, mutator: *mut c_void, size: usize, kind: u32) -> bool {
-        // SAFETY: the mutator of the calling thread, which may collect; the rest is the runtime's duty.
+        // SAFETY: the mutator of the calling thread, which may collect; the rest is the runtime's
+        // duty.
         self.out_of_memory.is_some_and(|asked| unsafe { asked(mutator, size, kind, self.data) })
     }
 

@@ -1,4 +1,5 @@
-//! Sizing: how much a heap may grow, decided anew after each collection: by a fixed factor, by balance, or by the runtime.
+//! Sizing: how much a heap may grow, decided anew after each collection: by a fixed factor, by
+//! balance, or by the runtime.
 //!
 //! ```text
 //!   fixed     live * factor                          (see `growth`)
@@ -7,15 +8,18 @@
 //!   policy    what the runtime answers
 //! ```
 //!
-//! **Balance** is MemBalancer's square-root rule (Kirisame, Shenoy, Panchekha: "Optimal heap limits for reducing browser memory use",
-//! OOPSLA 2022): of several heaps, each of which has that limit with the same `balance`, none could have a byte of another's
-//! and save more time with it than the other loses. A fixed factor gives a large heap in which nothing happens much, and a
-//! small one that is busy little. `balance` is in bytes: a heap of which so many live, and which allocates as fast as it is marked,
-//! may double.
+//! **Balance** is MemBalancer's square-root rule (Kirisame, Shenoy, Panchekha: "Optimal heap limits
+//! for reducing browser memory use", OOPSLA 2022): of several heaps, each of which has that limit
+//! with the same `balance`, none could have a byte of another's and save more time with it than the
+//! other loses. A fixed factor gives a large heap in which nothing happens much, and a small one
+//! that is busy little. `balance` is in bytes: a heap of which so many live, and which allocates as
+//! fast as it is marked, may double.
 //!
-//! What is measured goes into sums of which older ones count half at each collection. The collector's time is the CPU time of the thread that
-//! marks and the time of the sweep; the program's is all else by the clock, so that a heap that rests gives memory up at its
-//! next collection. With generations minor collections decide nothing here: the room is that of the last major one.
+//! What is measured goes into sums of which older ones count half at each collection. The
+//! collector's time is the CPU time of the thread that marks and the time of the sweep; the
+//! program's is all else by the clock, so that a heap that rests gives memory up at its next
+//! collection. With generations minor collections decide nothing here: the room is that of the last
+//! major one.
 //!
 //! Asked by `cycle` when marking has ended. Whatever is answered, `least` and `most` hold.
 
@@ -29,7 +33,8 @@ use super::cell::{Num, clear};
 use super::growth::Target;
 use super::locks::With;
 
-/// What is asked after a collection: how many bytes may be live and garbage when the next one ends. 0: as the heap's own rule says.
+/// What is asked after a collection: how many bytes may be live and garbage when the next one ends.
+/// 0: as the heap's own rule says.
 pub type Policy = unsafe extern "C" fn(outcome: *const Outcome, context: *mut c_void) -> usize;
 
 /// How one heap is sized. Zero: by the factor.

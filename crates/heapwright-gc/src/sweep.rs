@@ -13,9 +13,9 @@
 //! A page is claimed under the lock and swept outside it. The runtime's `free` is called here,
 //! for objects of kinds that want it.
 //!
-//! A mutator's share is such that the sweep is over before three eighths of what may be allocated until the
-//! next cycle are: so that cycle need not begin with the rest of this one. Where marking goes in steps, a share that takes long is
-//! swept in pieces (see `pacing`).
+//! A mutator's share is such that the sweep is over before three eighths of what may be allocated
+//! until the next cycle are: so that cycle need not begin with the rest of this one. Where marking
+//! goes in steps, a share that takes long is swept in pieces (see `pacing`).
 
 use heapwright_substrate::os;
 
@@ -95,8 +95,8 @@ impl Heap {
         }
     }
 
-    /// Sweeps up to `most` pages, of whatever page list, until about `deadline`, nanoseconds of the clock; 0: no matter how late. Returns how
-    /// many there were: `most`, if nothing is left.
+    /// Sweeps up to `most` pages, of whatever page list, until about `deadline`, nanoseconds of the
+    /// clock; 0: no matter how late. Returns how many there were: `most`, if nothing is left.
     pub(super) fn sweep_some(&self, most: usize, deadline: u64) -> usize {
         self.pauses.while_sweeping(|| {
             for swept in 0..most {
@@ -128,8 +128,9 @@ impl Heap {
         self.sweep_some(usize::MAX, 0);
     }
 
-    /// Sweeps until pages that are empty, and large objects that went, have `bytes`. Whether anything came of it: of what was empty already
-    /// the caller could not use enough, and would come back for ever.
+    /// Sweeps until pages that are empty, and large objects that went, have `bytes`. Whether
+    /// anything came of it: of what was empty already the caller could not use enough, and would
+    /// come back for ever.
     pub(super) fn sweep_for(&self, bytes: usize) -> bool {
         let before = self.space.lists.lock().bytes();
         let found = || {

@@ -5,9 +5,9 @@
 //!   segments      [ p0      p1       p2     null ... ]    each twice as long as the one before
 //! ```
 //!
-//! As [`heapwright_substrate::segments`], but in side memory: what a number leads to never moves while the
-//! table lives, and finding it takes no lock. Segments are made under the owner's lock, and
-//! given back when nobody looks any more.
+//! As [`heapwright_substrate::segments`], but in side memory: what a number leads to never moves
+//! while the table lives, and finding it takes no lock. Segments are made under the owner's lock,
+//! and given back when nobody looks any more.
 //!
 //! Used by `pages` and `handles`.
 

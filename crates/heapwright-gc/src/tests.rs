@@ -5,10 +5,10 @@
 //!   shadow   serial -> address, kind, size, references       what the test knows
 //! ```
 //!
-//! A random mutator makes objects of all sizes and kinds, stores references between them,
-//! makes and frees handles, collects a little or wholly. After each full collection: what the shadow's
-//! handles lead to is there, unchanged; what they do not lead to is gone after two; each
-//! object that wanted to be freed was, once, exactly if it died.
+//! A random mutator makes objects of all sizes and kinds, stores references between them, makes and
+//! frees handles, collects a little or wholly. After each full collection: what the shadow's
+//! handles lead to is there, unchanged; what they do not lead to is gone after two; each object
+//! that wanted to be freed was, once, exactly if it died.
 #![allow(
     clippy::multiple_unsafe_ops_per_block,
     reason = "a runtime is unsafe from end to end: each test says once what it promises"
@@ -680,7 +680,8 @@ fn steps_keep_to_their_budget_and_come_to_an_end() {
 fn what_is_allocated_elsewhere_is_paid_for_in_small_steps() {
     const PAID: usize = 64 << 10;
     let freed = Freed::default();
-    // A step may take any time: what it marks is bounded by bytes, but for the first of a small heap.
+    // A step may take any time: what it marks is bounded by bytes, but for the first of a small
+    // heap.
     let options =
         Options { incremental: true, least: 1 << 20, step_ns: u64::MAX / 4, ..Options::new() };
     let (heap, mutator) = attached(options, runtime(&freed));
@@ -721,7 +722,8 @@ fn traced_objects_arrive_zeroed_unless_the_heap_is_uncleared() {
             // Of the first all dies; the second time it is there again.
             for _ in 0..2 {
                 for _ in 0..4 {
-                    // SAFETY: no object is wanted when the next is allocated, and each is as `trace` expects it by then.
+                    // SAFETY: no object is wanted when the next is allocated, and each is as
+                    // `trace` expects it by then.
                     unsafe {
                         let at = mutator.alloc(size, TRACED);
                         let last = at.wrapping_add(size - 8).cast::<usize>();

@@ -4,9 +4,10 @@
 //!   events --note--> | event | event | ... 32 ... | --flush--> PREFIX.<pid>      option timeline=PREFIX
 //! ```
 //!
-//! Events are kept while the world stands still and written when it goes on, so that the writing is in no pause, and
-//! a program that is killed leaves all but the last step. The file is opened for each piece: nothing of it is open in between,
-//! and each process has its own, a forked child too. The format is `heapwright-record`'s.
+//! Events are kept while the world stands still and written when it goes on, so that the writing is
+//! in no pause, and a program that is killed leaves all but the last step. The file is opened for
+//! each piece: nothing of it is open in between, and each process has its own, a forked child too.
+//! The format is `heapwright-record`'s.
 //!
 //! Filled by `spans`.
 
@@ -100,7 +101,8 @@ impl Timeline {
 }
 
 impl Kept {
-    /// Appends it to the process's file. What cannot be written is lost, with no word: the program's own work goes on.
+    /// Appends it to the process's file. What cannot be written is lost, with no word: the
+    /// program's own work goes on.
     fn write(&mut self) {
         let length = core::mem::take(&mut self.length);
         if length == 0 || self.process != forks::forks() {

@@ -12,14 +12,15 @@
 //!   drain    pop --> prefetch --> | ring | --> test and set the mark --> callback
 //! ```
 //!
-//! Reporting a reference is a store and an increment (`reporting`, `stack`); all else happens when the item
-//! is popped (`draining`).
+//! Reporting a reference is a store and an increment (`reporting`, `stack`); all else happens when
+//! the item is popped (`draining`).
 //!
-//! An edge that does not lead to a page of this heap is passed over: null, small numbers,
-//! static data, another heap's objects; but the runtime may hear of it. An object's address is its slot's first byte.
+//! An edge that does not lead to a page of this heap is passed over: null, small numbers, static
+//! data, another heap's objects; but the runtime may hear of it. An object's address is its slot's
+//! first byte.
 //!
-//! Each mutator and each helper has a tracer. While the world goes on it takes what barriers shade; while
-//! the world stands still it works in the gang. What is marked it counts by page list, so
+//! Each mutator and each helper has a tracer. While the world goes on it takes what barriers shade;
+//! while the world stands still it works in the gang. What is marked it counts by page list, so
 //! when marking ends, what is live is known before a page is swept.
 
 use core::ptr;
@@ -82,7 +83,8 @@ pub struct Tracer {
     look: Ptr<Look<'static>>,
     /// How it marks: a [`Marks`].
     marks: Num,
-    /// Of two, each with a local bitmap: the second's marks, and where there are any (see `local_marks`).
+    /// Of two, each with a local bitmap: the second's marks, and where there are any (see
+    /// `local_marks`).
     local_bitmap: Ptr<AtomicU64>,
     dirty: Ptr<AtomicU8>,
     /// What else is to be done with what is marked: `YOUNG`, `KEYS`.
@@ -93,7 +95,8 @@ pub struct Tracer {
     /// Weak slots and ephemerons (see `weak`).
     slots: Buffer,
     ephemerons: Buffer,
-    /// Places that were stored into (see `dirty_slots`), and where slots are noted (see `references`).
+    /// Places that were stored into (see `dirty_slots`), and where slots are noted (see
+    /// `references`).
     pub(super) dirty_slots: Recent,
     pub(super) room: Room,
     /// The depth of nested owned values that are being traced, and those that wait (see
@@ -343,7 +346,8 @@ impl Tracer {
         self.dirty_slots.give(&self.of().dirty_slots);
     }
 
-    /// An old object is to be looked at once more, if it has no mark; it has its mark again. While nobody else marks.
+    /// An old object is to be looked at once more, if it has no mark; it has its mark again. While
+    /// nobody else marks.
     pub(super) fn look_again(&self, address: usize) {
         let object = MAP.base().with_addr(address);
         let unit = MAP.unit_of(address);

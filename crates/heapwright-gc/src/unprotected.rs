@@ -1,4 +1,5 @@
-//! Objects without barriers: stores into them are not reported, so they are looked at again and again.
+//! Objects without barriers: stores into them are not reported, so they are looked at again and
+//! again.
 //!
 //! ```text
 //!   unprotected   | object | object | ...      not roots; what dies is dropped when marking ends
@@ -8,8 +9,9 @@
 //!   moving               what they lead to stays where it is, unless the runtime changes references itself
 //! ```
 //!
-//! For objects that foreign code writes into (Ruby's WB-unprotected objects, Koichi Sasada's RGenGC, 2013): a runtime may have
-//! barriers for most of its types, and say of the others that they have none. Each costs a call of `trace` in each minor collection.
+//! For objects that foreign code writes into (Ruby's WB-unprotected objects, Koichi Sasada's
+//! RGenGC, 2013): a runtime may have barriers for most of its types, and say of the others that
+//! they have none. Each costs a call of `trace` in each minor collection.
 //!
 //! Called by `settling` and `moving`.
 
@@ -25,7 +27,8 @@ pub(super) struct Unprotected {
 
 struct Objects(Array<*mut u8>);
 
-// SAFETY: objects are memory of the heap that this is part of; the lock around this orders all else.
+// SAFETY: objects are memory of the heap that this is part of; the lock around this orders all
+// else.
 unsafe impl Send for Objects {}
 
 impl Unprotected {

@@ -140,8 +140,8 @@ impl Walk<'_> {
         })
     }
 
-    /// What guardians and finalizers keep for objects that were reached, and what these lead to: until there is
-    /// nothing new.
+    /// What guardians and finalizers keep for objects that were reached, and what these lead to:
+    /// until there is nothing new.
     fn follow_kept(&mut self, tracer: &Tracer) {
         let Some(mut kept) = self.heap.all_kept() else {
             self.out_of_memory = true;

@@ -23,8 +23,8 @@
 //! that is to be marked, those that still wait are put into a table by their keys, and each object
 //! that is marked from then on is looked up there (see `ephemerons`).
 //!
-//! With generations nothing changes: an object with a weak reference to something young is traced like
-//! any other.
+//! With generations nothing changes: an object with a weak reference to something young is traced
+//! like any other.
 //!
 //! Filled by `tracer`; looked through by `settling`.
 

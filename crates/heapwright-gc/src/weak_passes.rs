@@ -1,4 +1,5 @@
-//! Weak passes: the runtime's own tables of objects, which keep none of them, looked through by the runtime.
+//! Weak passes: the runtime's own tables of objects, which keep none of them, looked through by the
+//! runtime.
 //!
 //! ```text
 //!   marking ends --> values of ephemerons, guardians --> weak passes, weak slots --> finalizers
@@ -8,11 +9,13 @@
 //!   a step of moving ends --> weak passes again: objects have moved
 //! ```
 //!
-//! A table of strings, of shapes, of identities by address: where each entry as a weak handle would cost too much, or the table is to be
-//! hashed anew when addresses change. The function is called while the world stands still, and calls nothing of the heap but
+//! A table of strings, of shapes, of identities by address: where each entry as a weak handle would
+//! cost too much, or the table is to be hashed anew when addresses change. The function is called
+//! while the world stands still, and calls nothing of the heap but
 //! [`Tracer::where_is`](super::raw::Tracer::where_is).
 //!
-//! An object whose finalizer becomes due counts as dead, as for weak slots; one that a guardian retrieves does not.
+//! An object whose finalizer becomes due counts as dead, as for weak slots; one that a guardian
+//! retrieves does not.
 //!
 //! Called by `settling` and `moving`.
 

@@ -10,13 +10,13 @@
 //!        OUT   blocks in a system call, or is not attached: touches no object
 //! ```
 //!
-//! *One word*, `stop`, says whether the world is to stand still; the thread that turns it from 0 to 1 is
-//! the collector. It sets every mutator's `poll`, which the fast paths look at, and waits until
-//! nobody is `IN`. A thread that comes in while it is set waits, and a thread that left before need not be
-//! waited for. The two sides meet as in Dekker's algorithm: a mutator writes its state and
-//! then reads `stop`, the collector writes `stop` and then reads the states, each with a
-//! fence between, so one of them sees the other. What was done to objects goes with the
-//! same words: a thread that stops releases its state to the collector, the one that lets the world go on
+//! *One word*, `stop`, says whether the world is to stand still; the thread that turns it from 0 to
+//! 1 is the collector. It sets every mutator's `poll`, which the fast paths look at, and waits
+//! until nobody is `IN`. A thread that comes in while it is set waits, and a thread that left
+//! before need not be waited for. The two sides meet as in Dekker's algorithm: a mutator writes its
+//! state and then reads `stop`, the collector writes `stop` and then reads the states, each with a
+//! fence between, so one of them sees the other. What was done to objects goes with the same words:
+//! a thread that stops releases its state to the collector, the one that lets the world go on
 //! releases `stop` to those that come.
 //!
 //! The collector is a mutator, and those that it stopped mark with it (see `gang`), as do
@@ -355,7 +355,8 @@ impl World {
             Some(_) => return None,
             None => members.0,
         };
-        // SAFETY: null, or a handshake of the list, whose lock is held, and which does not part while it is visited.
+        // SAFETY: null, or a handshake of the list, whose lock is held, and which does not part
+        // while it is visited.
         let to = unsafe { at.as_ref() }?;
         to.visits.fetch_add(1, Ordering::Relaxed);
         Some(Visit { world: self, to, forks })
@@ -500,7 +501,8 @@ impl World {
     pub(crate) fn go_on(&self) {
         self.each(|handshake| {
             let poll = handshake.poll.load(Ordering::Relaxed);
-            // SAFETY: a handshake of the list has a mutator, whose word lives as long as it is listed.
+            // SAFETY: a handshake of the list has a mutator, whose word lives as long as it is
+            // listed.
             unsafe { &*poll }.store(0, Ordering::Relaxed);
             true
         });
@@ -540,8 +542,8 @@ impl World {
             if me.is_some_and(|me| ptr::eq(me, handshake)) {
                 // Another thread may have asked it, and is not here to take that back.
                 let poll = handshake.poll.load(Ordering::Relaxed);
-                // SAFETY: the handshake is kept in the list, and its mutator's word lives as long as
-                // it is.
+                // SAFETY: the handshake is kept in the list, and its mutator's word lives as long
+                // as it is.
                 unsafe { &*poll }.store(0, Ordering::Relaxed);
                 handshake.next.store(members.0, Ordering::Relaxed);
                 members.0 = ptr::from_ref(handshake).cast_mut();

@@ -15,14 +15,15 @@ fn hardened() -> PathBuf {
         .clone()
 }
 
-/// Compiles a program of this crate's, or a library if the flags say so. Once in this process: what several
-/// tests run is not written again.
+/// Compiles a program of this crate's, or a library if the flags say so. Once in this process: what
+/// several tests run is not written again.
 fn compile(name: &'static str, flags: &[&str]) -> PathBuf {
     static COMPILED: Mutex<BTreeMap<&str, PathBuf>> = Mutex::new(BTreeMap::new());
     let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
     let made = compiled.entry(name).or_insert_with(|| {
         let headers = support::root().join("crates/heapwright-malloc/tests/programs");
-        // Without the C library's own checks, which are called by their names where they are tested.
+        // Without the C library's own checks, which are called by their names where they are
+        // tested.
         let own = [&format!("-I{}", headers.display()), "-U_FORTIFY_SOURCE"];
         support::compile(name, How::Plain, &[&own, flags].concat())
     });
@@ -200,8 +201,8 @@ fn constructors_of_other_libraries_are_checked() {
     outcome.was_refused("early", &["memset writes 33 bytes", "has 32 left (block of 32 bytes"]);
 }
 
-/// A thread is in the midst of looking for the real functions when the constructor makes the slots read-only: it does not write
-/// there, and what the mode asks for is what stays.
+/// A thread is in the midst of looking for the real functions when the constructor makes the slots
+/// read-only: it does not write there, and what the mode asks for is what stays.
 #[test]
 fn a_thread_that_began_before_the_library_does_no_harm() {
     let early = compile("early_threads.c", &["-shared", "-fPIC", "-pthread"]);
@@ -225,7 +226,8 @@ fn the_names_are_those_that_are_tested() {
     assert!(!base.contains("memcpy"), "libheapwright.so interposes none of them");
 }
 
-/// What heapwright itself calls leads past the checks: no call, and no word of the offset table, leads to an entry.
+/// What heapwright itself calls leads past the checks: no call, and no word of the offset table,
+/// leads to an entry.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn nothing_of_its_own_is_checked() {
@@ -290,8 +292,9 @@ fn it_is_installed() {
     run(command.arg("exact")).is_fine("installed");
 }
 
-/// A set-uid program is hardened, whatever its caller's environment says. (The dynamic linker ignores `LD_PRELOAD`
-/// there, and a test does not write to /etc/ld.so.preload: the library is linked in.)
+/// A set-uid program is hardened, whatever its caller's environment says. (The dynamic linker
+/// ignores `LD_PRELOAD` there, and a test does not write to /etc/ld.so.preload: the library is
+/// linked in.)
 #[test]
 fn set_uid_programs_stay_hardened() {
     use std::os::unix::fs::{PermissionsExt, chown};

@@ -1,4 +1,5 @@
-//! Clang's allocation tokens: `-fsanitize=alloc-token` makes of each call that allocates one that says what it allocates.
+//! Clang's allocation tokens: `-fsanitize=alloc-token` makes of each call that allocates one that
+//! says what it allocates.
 //!
 //! ```text
 //!   malloc(n)           ->  __alloc_token_malloc(n, token)         the token of the type is the last argument
@@ -7,11 +8,13 @@
 //!   any other mode      ->  malloc(n)
 //! ```
 //!
-//! There are four groups, so names have the tokens 0 to 3 (`-falloc-token-max=4`, or fewer). How a token leads to a group is the
-//! hardened heap's to say. A block that `realloc` moves stays in its group, whatever the token is then.
+//! There are four groups, so names have the tokens 0 to 3 (`-falloc-token-max=4`, or fewer). How a
+//! token leads to a group is the hardened heap's to say. A block that `realloc` moves stays in its
+//! group, whatever the token is then.
 //!
-//! **C++.** The operators jump to the plain forms, which throw where there is no memory; so no Rust frame is on the stack then. Where
-//! the program, or a library of its, has operators of its own, all calls go to them: what they made, they take back.
+//! **C++.** The operators jump to the plain forms, which throw where there is no memory; so no Rust
+//! frame is on the stack then. Where the program, or a library of its, has operators of its own,
+//! all calls go to them: what they made, they take back.
 //!
 //! Called by programs alone; [`begin`] by the constructor.
 
@@ -82,8 +85,8 @@ unsafe extern "C" fn __alloc_token_realloc(
         if !block.is_null() {
             // SAFETY: a live block, as the caller promises.
             let old = unsafe { heap::usable_size(block.cast_const().cast()) };
-            // SAFETY: both blocks have as many bytes (in this mode a size is what was asked for), and the new one is this
-            // call's.
+            // SAFETY: both blocks have as many bytes (in this mode a size is what was asked for),
+            // and the new one is this call's.
             unsafe { ptr::copy_nonoverlapping(block.cast::<u8>(), new.cast(), old.min(size)) };
             // SAFETY: the caller gives it away.
             unsafe { heap::free(block.cast()) };
@@ -209,7 +212,8 @@ extern "C" fn new_aligned_nothrow<const FROM: u8>(
     new_aligned::<FROM>(size, alignment, token)
 }
 
-/// An operator with a token: what makes its blocks, where tokens lie apart, and the plain form, which it ends in otherwise.
+/// An operator with a token: what makes its blocks, where tokens lie apart, and the plain form,
+/// which it ends in otherwise.
 macro_rules! operators {
     ($( $name:ident => $attempt:ident::<$from:ident>, $plain:literal; )*) => {
         $(
@@ -288,7 +292,8 @@ operators! {
     __alloc_token__ZnamSt11align_val_tRKSt9nothrow_t => new_aligned_nothrow::<NEW_ARRAY>, "_ZnamSt11align_val_tRKSt9nothrow_t";
 }
 
-/// Functions with the token in their names: each goes on to the one that takes it as an argument, behind so many others.
+/// Functions with the token in their names: each goes on to the one that takes it as an argument,
+/// behind so many others.
 macro_rules! named {
     ($( $target:ident, $x86:literal, $arm:literal: $zero:ident $one:ident $two:ident $three:ident; )*) => {
         $(

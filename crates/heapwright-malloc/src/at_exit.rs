@@ -134,7 +134,8 @@ extern "C" fn report() {
     let anything = wanted() || profile::is_wanted() || heap::traces() || looks() || heap::hardens();
     if anything && process::is_original_process() {
         report_once(0);
-        // A signal ends the process, but for another thread's last look: this thread's status is not the process's.
+        // A signal ends the process, but for another thread's last look: this thread's status is
+        // not the process's.
         while REPORTED.load(Ordering::Acquire) == process_id() | BY_SIGNAL {
             // SAFETY: waits for signals alone; nothing is passed.
             unsafe { libc::syscall(libc::SYS_ppoll, 0usize, 0usize, 0usize, 0usize, 0usize) };
@@ -142,7 +143,8 @@ extern "C" fn report() {
     }
 }
 
-/// The same before a signal ends the process, unless it was done: says whether another thread does it.
+/// The same before a signal ends the process, unless it was done: says whether another thread does
+/// it.
 pub(crate) fn report_at_signal(signal: c_int) -> Look {
     report_once(signal.unsigned_abs());
     look()

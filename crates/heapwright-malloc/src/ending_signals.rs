@@ -1,9 +1,9 @@
 //! Signals that end a process: the debug heap's last look before they do.
 //!
-//! A server is stopped by SIGTERM or Ctrl-C, and most have no handler for them. The kernel then ends the process, and
-//! nobody looks for leaks or at the bytes around blocks: it would seem clean. So, while somebody waits for what a last
-//! look finds (options `leaks` and `record` of mode=debug), a handler of ours stands wherever the program has the
-//! default action:
+//! A server is stopped by SIGTERM or Ctrl-C, and most have no handler for them. The kernel then
+//! ends the process, and nobody looks for leaks or at the bytes around blocks: it would seem clean.
+//! So, while somebody waits for what a last look finds (options `leaks` and `record` of
+//! mode=debug), a handler of ours stands wherever the program has the default action:
 //!
 //! ```text
 //!   TERM --> on_signal --> the heap interrupted? -- yes --> again in a millisecond
@@ -12,27 +12,32 @@
 //!                          the last look (`at_exit`) --> default action, the same signal --> the end it would have had
 //! ```
 //!
-//! **It steps aside.** A handler that the program sets is the kernel's, in place of ours, and `SIG_IGN` stays; what asks for
-//! the action is told `SIG_DFL` where ours stands, and what sets `SIG_DFL` gets ours back (`signals` sees to these). So a
-//! program that cleans up in its handler, restores the default and raises the signal again is looked at, too. Nothing
-//! is remembered: whether ours stands is the kernel's to say. After an exec the kernel has put the default back.
+//! **It steps aside.** A handler that the program sets is the kernel's, in place of ours, and
+//! `SIG_IGN` stays; what asks for the action is told `SIG_DFL` where ours stands, and what sets
+//! `SIG_DFL` gets ours back (`signals` sees to these). So a program that cleans up in its handler,
+//! restores the default and raises the signal again is looked at, too. Nothing is remembered:
+//! whether ours stands is the kernel's to say. After an exec the kernel has put the default back.
 //!
-//! **But a handler for one time** (`SA_RESETHAND`): there the kernel itself restores the default, before the handler raises
-//! the signal again. So it is remembered, and the kernel is given [`on_signal_once`], which stays: it puts ours in
-//! its place, and calls the program's. Of two signals at once one finds it taken, and is the default's.
+//! **But a handler for one time** (`SA_RESETHAND`): there the kernel itself restores the default,
+//! before the handler raises the signal again. So it is remembered, and the kernel is given
+//! [`on_signal_once`], which stays: it puts ours in its place, and calls the program's. Of two
+//! signals at once one finds it taken, and is the default's.
 //!
-//! **Not taken**: SIGQUIT and other signals that leave a core file, which is to show the program as it was (and SIGQUIT ends
-//! at once what looks for too long); signals of the real-time kind; and any signal of process 1 of a container,
-//! which the kernel does not deliver where there is no handler.
+//! **Not taken**: SIGQUIT and other signals that leave a core file, which is to show the program as
+//! it was (and SIGQUIT ends at once what looks for too long); signals of the real-time kind; and
+//! any signal of process 1 of a container, which the kernel does not deliver where there is no
+//! handler.
 //!
-//! **A second signal** while the look is under way is dropped, whichever thread it comes to: `kill -TERM -GROUP` and a command
-//! that passes signals on send two. SIGKILL is left.
+//! **A second signal** while the look is under way is dropped, whichever thread it comes to:
+//! `kill -TERM -GROUP` and a command that passes signals on send two. SIGKILL is left.
 //!
-//! **Other threads** go on while one looks; one that ends the process meanwhile waits, for the signal is what ends it.
+//! **Other threads** go on while one looks; one that ends the process meanwhile waits, for the
+//! signal is what ends it.
 //!
-//! **Interrupted.** The thread may be in the midst of `malloc`. It goes on, and a timer sends the signal again; after
-//! [`TRIES`] the process ends without a look, which its record shows: it has no end. The kernel deletes
-//! timers at an exec, so the library of `heapwright check` waits for the signal before it (`before_exec`).
+//! **Interrupted.** The thread may be in the midst of `malloc`. It goes on, and a timer sends the
+//! signal again; after [`TRIES`] the process ends without a look, which its record shows: it has no
+//! end. The kernel deletes timers at an exec, so the library of `heapwright check` waits for the
+//! signal before it (`before_exec`).
 
 use crate::at_exit::{self, Look};
 use crate::signals::{self, Action};
@@ -55,7 +60,8 @@ const ENDING: [c_int; 11] = [
     libc::SIGPWR,
 ];
 
-/// How often the heap is found interrupted before the process ends all the same, a millisecond each.
+/// How often the heap is found interrupted before the process ends all the same, a millisecond
+/// each.
 const TRIES: u32 = 2000;
 
 static WATCHES: AtomicBool = AtomicBool::new(false);
@@ -85,7 +91,8 @@ fn once(signal: c_int) -> Option<&'static AtomicUsize> {
     ENDING.iter().position(|&ending| ending == signal).map(|index| &ONCE[index])
 }
 
-/// Whether the program's action for a signal is a handler for one time, behind which ours is to stand.
+/// Whether the program's action for a signal is a handler for one time, behind which ours is to
+/// stand.
 pub(crate) fn is_for_once(signal: c_int, action: Action) -> bool {
     action.flags & libc::SA_RESETHAND != 0
         && ![libc::SIG_DFL, libc::SIG_IGN].contains(&action.handler)
@@ -114,8 +121,9 @@ pub(crate) fn stands_for_once(handler: usize) -> bool {
     handler == on_signal_once as *const () as usize
 }
 
-/// The kernel's handler where the program has set one for one time. Signals are blocked as the program wants it. (Without
-/// `SA_SIGINFO` a handler looks at its first argument alone; the others are passed on as they are.)
+/// The kernel's handler where the program has set one for one time. Signals are blocked as the
+/// program wants it. (Without `SA_SIGINFO` a handler looks at its first argument alone; the others
+/// are passed on as they are.)
 extern "C" fn on_signal_once(signal: c_int, info: usize, context: usize) {
     let errno = crate::errno::get();
     let Some(once) = once(signal) else { return };
@@ -128,13 +136,15 @@ extern "C" fn on_signal_once(signal: c_int, info: usize, context: usize) {
     if handler == 0 {
         return signals::send_to_this_thread(signal);
     }
-    // SAFETY: what the program gave as its handler for this signal, which takes these arguments or fewer.
+    // SAFETY: what the program gave as its handler for this signal, which takes these arguments or
+    // fewer.
     let handler =
         unsafe { core::mem::transmute::<usize, extern "C" fn(c_int, usize, usize)>(handler) };
     handler(signal, info, context);
 }
 
-/// Puts ours wherever the default action is. Once a process; called by the constructor in debug mode.
+/// Puts ours wherever the default action is. Once a process; called by the constructor in debug
+/// mode.
 #[cold]
 pub(crate) fn watch() {
     // SAFETY: no preconditions.
@@ -154,11 +164,13 @@ extern "C" fn on_signal(signal: c_int) {
     let errno = crate::errno::get();
     // SAFETY: no preconditions.
     if unsafe { libc::getpid() } == 1 {
-        // It became the first of a namespace: without a handler the kernel would not have delivered the signal.
+        // It became the first of a namespace: without a handler the kernel would not have delivered
+        // the signal.
         return;
     }
     COMES.store(false, Ordering::Relaxed);
-    // A child of vfork has its parent's memory, and nothing of its own to look at; and a short stack has no room for it.
+    // A child of vfork has its parent's memory, and nothing of its own to look at; and a short
+    // stack has no room for it.
     if process::is_original_process() && heap::debug_has_stack((&raw const errno).addr()) {
         if heap::debug_is_interrupted() && at_exit::look() != Look::Done {
             if at_exit::look() == Look::UnderWay || send_later(signal) {

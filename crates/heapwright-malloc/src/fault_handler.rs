@@ -1,8 +1,8 @@
 //! Faults in memory, when the debug heap protects some: SIGSEGV and SIGBUS.
 //!
-//! In debug mode a read of freed memory may fault, and the debug heap knows which
-//! block it was. So our handler is the kernel's, for these two signals (and for SIGTRAP
-//! where `stepping` needs it), from the constructor on; the program's own is only remembered (`signals` interposes the
+//! In debug mode a read of freed memory may fault, and the debug heap knows which block it was. So
+//! our handler is the kernel's, for these two signals (and for SIGTRAP where `stepping` needs it),
+//! from the constructor on; the program's own is only remembered (`signals` interposes the
 //! functions that set one), and called where the fault is not ours.
 //!
 //! ```text
@@ -324,7 +324,8 @@ unsafe extern "C" fn judge(signal: c_int, info: *const siginfo_t, context: *mut 
     handler
 }
 
-/// Has the instruction made once, whose guard is lifted. False: that cannot be, and the guard is back.
+/// Has the instruction made once, whose guard is lifted. False: that cannot be, and the guard is
+/// back.
 ///
 /// # Safety
 ///

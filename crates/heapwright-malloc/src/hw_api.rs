@@ -148,13 +148,15 @@ pub extern "C" fn hw_owns(address: *const c_void) -> bool {
     heap::owns(address.cast())
 }
 
-/// Returns how many bytes there are from an address to the end of the block that it lies in: what a program may write
-/// there. SIZE_MAX if the address is not in a block of heapwright's (or in an arena, which does not remember its
-/// blocks), 0 if the block was freed, or there is none. Any address may be asked about; the memory at it is not
-/// touched. Takes constant time: a few nanoseconds.
+/// Returns how many bytes there are from an address to the end of the block that it lies in: what a
+/// program may write there. SIZE_MAX if the address is not in a block of heapwright's (or in an
+/// arena, which does not remember its blocks), 0 if the block was freed, or there is none. Any
+/// address may be asked about; the memory at it is not touched. Takes constant time: a few
+/// nanoseconds.
 ///
-/// In mode=hardened and mode=debug the block ends with the last byte that was asked for. In mode=fast it ends where
-/// malloc_usable_size says, and small blocks that were freed count as if they were in use.
+/// In mode=hardened and mode=debug the block ends with the last byte that was asked for. In
+/// mode=fast it ends where malloc_usable_size says, and small blocks that were freed count as if
+/// they were in use.
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_object_size(address: *const c_void) -> usize {
     heap::room(address.addr())
@@ -188,7 +190,8 @@ pub unsafe extern "C" fn hw_get_stats(out: *mut Statistics, size: usize) -> usiz
     unsafe { write_stats(stats::snapshot, out, size) }
 }
 
-/// Writes what `take` fills in to the caller's struct; zeros, and 0 is returned, if it fills nothing in.
+/// Writes what `take` fills in to the caller's struct; zeros, and 0 is returned, if it fills
+/// nothing in.
 ///
 /// # Safety
 ///
@@ -209,11 +212,13 @@ unsafe fn write_stats(
     if taken { known } else { 0 }
 }
 
-/// As hw_get_stats, but without asking the kernel: memory that was handed out and not given back is taken for
-/// resident, rss, peak_rss and rss_not_ours are 0, and what other threads' caches hold is as they last published it. For programs that ask often: takes some 20 ns for each 64 KiB of
-/// the heap, and no system call.
+/// As hw_get_stats, but without asking the kernel: memory that was handed out and not given back is
+/// taken for resident, rss, peak_rss and rss_not_ours are 0, and what other threads' caches hold is
+/// as they last published it. For programs that ask often: takes some 20 ns for each 64 KiB of the
+/// heap, and no system call.
 ///
-/// Returns how many bytes of the struct this library knows; 0, and all fields zero, where the heap is locked just now.
+/// Returns how many bytes of the struct this library knows; 0, and all fields zero, where the heap
+/// is locked just now.
 ///
 /// # Safety
 ///
@@ -224,28 +229,32 @@ pub unsafe extern "C" fn hw_estimate_stats(out: *mut Statistics, size: usize) ->
     unsafe { write_stats(stats::estimate, out, size) }
 }
 
-/// Whether memory would become free sooner if the program moved a block: whether the block lies in one
-/// of the slabs, the sparsest of their size class, that could be emptied into free slots of the others. A program that can
-/// move its blocks asks this for each of them, one after another, and moves those for which it is so:
+/// Whether memory would become free sooner if the program moved a block: whether the block lies in
+/// one of the slabs, the sparsest of their size class, that could be emptied into free slots of the
+/// others. A program that can move its blocks asks this for each of them, one after another, and
+/// moves those for which it is so:
 ///
 ///     void *new = hw_malloc_uncached(size);
 ///     memcpy(new, block, size);
 ///     hw_free_uncached(block);
 ///
-/// Ask in the thread that allocates: it moves blocks among its own slabs, or, where threads share caches, among the common ones.
-/// False for all other blocks: other threads', first-class heaps', other allocators', samples of a heap profile; for sizes of
-/// whole pages, whose memory goes back by itself; in mode=debug, and where calls are traced or counted. Any address may be asked about.
+/// Ask in the thread that allocates: it moves blocks among its own slabs, or, where threads share
+/// caches, among the common ones. False for all other blocks: other threads', first-class heaps',
+/// other allocators', samples of a heap profile; for sizes of whole pages, whose memory goes back
+/// by itself; in mode=debug, and where calls are traced or counted. Any address may be asked about.
 ///
-/// The answer is advice, from a survey of the heap that is 100 ms old, or more where a survey takes more than a hundredth of that. A
-/// call that makes one takes some 20 ns for each 64 KiB of the heap, the others constant time.
+/// The answer is advice, from a survey of the heap that is 100 ms old, or more where a survey takes
+/// more than a hundredth of that. A call that makes one takes some 20 ns for each 64 KiB of the
+/// heap, the others constant time.
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_should_move(block: *const c_void) -> bool {
     heap::should_move(block.cast())
 }
 
-/// Allocates as malloc does, but where a moved block should lie: in a free slot of a slab that is not worth being
-/// emptied. Where there is none, where hw_should_move was not asked lately, and for blocks over 32 KiB, it is malloc. Free
-/// the block with free or hw_free_uncached. Takes longer than malloc.
+/// Allocates as malloc does, but where a moved block should lie: in a free slot of a slab that is
+/// not worth being emptied. Where there is none, where hw_should_move was not asked lately, and for
+/// blocks over 32 KiB, it is malloc. Free the block with free or hw_free_uncached. Takes longer
+/// than malloc.
 ///
 /// Returns null, with errno ENOMEM, if there is no memory.
 #[unsafe(no_mangle)]
@@ -295,9 +304,10 @@ pub unsafe extern "C" fn hw_check_leaks(out: *mut LeakCheck, size: usize) -> usi
     if found.is_some() { known } else { 0 }
 }
 
-/// Gives free memory back to the kernel now: the free blocks of all threads (but for what lies in the lists of others that live),
-/// pages of slabs without a block in use, and all free runs. For the end of a phase that needed much; what is
-/// allocated next faults its pages in again. As malloc_trim(0).
+/// Gives free memory back to the kernel now: the free blocks of all threads (but for what lies in
+/// the lists of others that live), pages of slabs without a block in use, and all free runs. For
+/// the end of a phase that needed much; what is allocated next faults its pages in again. As
+/// malloc_trim(0).
 ///
 /// Returns whether any memory went back.
 #[unsafe(no_mangle)]

@@ -2,8 +2,8 @@
 //!
 //! The comments on the public items are the header's documentation (see `hw_api`).
 //!
-//! **Invariants.** A visitor is called while the thread's counts are looked at: what it asks of the heap is served, and not
-//! counted.
+//! **Invariants.** A visitor is called while the thread's counts are looked at: what it asks of the
+//! heap is served, and not counted.
 
 use core::ffi::{c_int, c_void};
 use heapwright::heap::{self, CannotCount};
@@ -22,8 +22,8 @@ pub const COUNT_STACKS: u32 = 1;
 #[derive(Clone, Copy, Default)]
 #[repr(C)]
 pub struct Counts {
-    /// Blocks that were allocated: by malloc, calloc, aligned_alloc, new and their kin, by realloc of
-    /// NULL too.
+    /// Blocks that were allocated: by malloc, calloc, aligned_alloc, new and their kin, by realloc
+    /// of NULL too.
     pub allocations: u64,
     /// Blocks that were given another size.
     pub reallocations: u64,
@@ -45,7 +45,8 @@ pub struct CountSite {
     /// Return addresses, the innermost first; for backtrace_symbols_fd of execinfo.h, say. They
     /// stay valid.
     pub frames: *const *mut c_void,
-    /// How many there are. A static program's stacks are followed as far as it keeps frame pointers.
+    /// How many there are. A static program's stacks are followed as far as it keeps frame
+    /// pointers.
     pub depth: c_int,
     /// Blocks that were allocated.
     pub allocations: u64,
@@ -62,11 +63,12 @@ pub type CountVisitor =
 /// nor are first-class heaps, pools, arenas and collected heaps, and signal handlers that interrupt
 /// the counting. In any mode. flags is 0 or HW_COUNT_STACKS.
 ///
-/// Counts may be nested, sixteen deep: what the inner one counts, the outer one counts as well. Of a block that
-/// was made before the outermost one, or by another thread, the size is what was asked for in mode=debug and
-/// mode=hardened, and what malloc_usable_size says in mode=fast.
+/// Counts may be nested, sixteen deep: what the inner one counts, the outer one counts as well. Of
+/// a block that was made before the outermost one, or by another thread, the size is what was asked
+/// for in mode=debug and mode=hardened, and what malloc_usable_size says in mode=fast.
 ///
-/// A thread that counts allocates more slowly, by some 100 ns a call, some microseconds with stacks.
+/// A thread that counts allocates more slowly, by some 100 ns a call, some microseconds with
+/// stacks.
 ///
 /// Returns false with errno EINVAL for other flags, ENOMEM if there is no memory, EAGAIN if
 /// sixteen counts are open, and ENOTSUP where another allocator, or another copy of this library,
@@ -88,9 +90,9 @@ pub extern "C" fn hw_count_begin(flags: u32) -> bool {
     begun.is_ok()
 }
 
-/// Ends the calling thread's innermost count and writes what it came to to *out, which is size bytes: pass
-/// sizeof(hw_counts). A smaller struct of an older program gets the fields it knows; of a larger one
-/// the rest is set to zero. out may be NULL.
+/// Ends the calling thread's innermost count and writes what it came to to *out, which is size
+/// bytes: pass sizeof(hw_counts). A smaller struct of an older program gets the fields it knows; of
+/// a larger one the rest is set to zero. out may be NULL.
 ///
 /// Returns false with errno EINVAL, and all fields zero, if the thread counts nothing; false with
 /// errno EINVAL for a size of 0 or beyond 64 KiB. Returns false with errno ENOMEM if there was no
@@ -122,9 +124,10 @@ pub unsafe extern "C" fn hw_count_end(out: *mut Counts, size: usize) -> bool {
     false
 }
 
-/// Shows what each stack has asked for since the calling thread's innermost count began, which was with
-/// HW_COUNT_STACKS, and is still open: visit is called with each, most bytes first, and with context, until it
-/// returns false. visit may allocate and print; that is not counted. It may neither begin nor end a count.
+/// Shows what each stack has asked for since the calling thread's innermost count began, which was
+/// with HW_COUNT_STACKS, and is still open: visit is called with each, most bytes first, and with
+/// context, until it returns false. visit may allocate and print; that is not counted. It may
+/// neither begin nor end a count.
 ///
 /// Returns how many stacks there are; 0 if none are kept.
 ///

@@ -204,8 +204,9 @@ pub unsafe extern "C" fn hw_gc_attach(heap: *mut GcHeap) -> *mut GcMutator {
     }
 }
 
-/// A mutator that no thread has yet: as after hw_gc_leave. It is for the thread that calls hw_gc_enter. For a runtime whose threads take turns, or that
-/// makes what a thread needs before the thread. Does not wait while a collection is at work: the calling thread may have a mutator.
+/// A mutator that no thread has yet: as after hw_gc_leave. It is for the thread that calls
+/// hw_gc_enter. For a runtime whose threads take turns, or that makes what a thread needs before
+/// the thread. Does not wait while a collection is at work: the calling thread may have a mutator.
 ///
 /// Returns NULL with errno ENOMEM if there is no memory.
 ///
@@ -234,9 +235,9 @@ pub unsafe extern "C" fn hw_gc_detach(mutator: *mut GcMutator) {
     unsafe { mutator.detach() };
 }
 
-/// Gives memory for an object of size bytes, aligned to 8 bytes (to 16 in the fine layout).
-/// kind is HW_GC_TRACED or HW_GC_LEAF, and HW_GC_FREED or not, and HW_GC_USER or not. The inline hw_gc_new does the
-/// same, faster. May collect.
+/// Gives memory for an object of size bytes, aligned to 8 bytes (to 16 in the fine layout). kind is
+/// HW_GC_TRACED or HW_GC_LEAF, and HW_GC_FREED or not, and HW_GC_USER or not. The inline hw_gc_new
+/// does the same, faster. May collect.
 ///
 /// Returns NULL with errno ENOMEM if there is no memory, or none under the limit after a
 /// collection, and the runtime's out_of_memory, if it has one, has given up. Returns NULL with
@@ -301,8 +302,8 @@ pub unsafe extern "C" fn hw_gc_wrote(
     unsafe { mutator.wrote(parent.cast(), slot.cast(), child.cast()) };
 }
 
-/// What hw_gc_touch of heapwright_gc.h calls where there is something to report: something was stored into parent, or will be before
-/// the next safepoint.
+/// What hw_gc_touch of heapwright_gc.h calls where there is something to report: something was
+/// stored into parent, or will be before the next safepoint.
 ///
 /// # Safety
 ///
@@ -313,7 +314,8 @@ pub unsafe extern "C" fn hw_gc_touched(mutator: *mut GcMutator, parent: *mut c_v
     unsafe { of(mutator) }.touch(parent.cast());
 }
 
-/// What hw_gc_touch_slot of heapwright_gc.h calls where there is something to report: as hw_gc_touched, of one slot of parent.
+/// What hw_gc_touch_slot of heapwright_gc.h calls where there is something to report: as
+/// hw_gc_touched, of one slot of parent.
 ///
 /// # Safety
 ///
@@ -330,8 +332,9 @@ pub unsafe extern "C" fn hw_gc_touched_slot(
     unsafe { mutator.touch_slot(parent.cast(), slot.cast()) };
 }
 
-/// From now on stores into the object need not be reported: it is looked at in every collection, a minor one as well, and what
-/// it leads to stays where it is. For objects that foreign code writes into. It lasts as long as the object.
+/// From now on stores into the object need not be reported: it is looked at in every collection, a
+/// minor one as well, and what it leads to stays where it is. For objects that foreign code writes
+/// into. It lasts as long as the object.
 ///
 /// Returns false with errno ENOMEM if there is no memory.
 ///

@@ -1,8 +1,10 @@
-//! The structs of the collected heaps' part of `include/heapwright.h` that C has otherwise than Rust: callbacks
-//! that take pointers, a layout that may be any number, and heads of what is larger.
+//! The structs of the collected heaps' part of `include/heapwright.h` that C has otherwise than
+//! Rust: callbacks that take pointers, a layout that may be any number, and heads of what is
+//! larger.
 //!
-//! `const` assertions tie each to the library's own. What both have alike is `gc_abi`. Of [`GcMutator`] and
-//! [`GcTracer`] only the heads are shown, which the inline functions of `heapwright_gc.h` use.
+//! `const` assertions tie each to the library's own. What both have alike is `gc_abi`. Of
+//! [`GcMutator`] and [`GcTracer`] only the heads are shown, which the inline functions of
+//! `heapwright_gc.h` use.
 
 use core::ffi::{c_char, c_void};
 
@@ -31,7 +33,8 @@ pub struct GcRegion {
     pub next: *mut c_char,
     /// The end of the last one of this stretch.
     pub end: *mut c_char,
-    /// The next stretch. Its first two words are its end, and the one after it; NULL: there is none.
+    /// The next stretch. Its first two words are its end, and the one after it; NULL: there is
+    /// none.
     pub hole: *mut *mut c_void,
     /// Bytes of a slot.
     pub slot: u32,
@@ -58,7 +61,8 @@ pub struct GcMutator {
     pub marks: *const u8,
     /// The runtime's word: see hw_gc_data.
     pub data: *mut c_void,
-    /// The entry of each 64 KiB of the heaps' addresses, by address >> 16. Of other addresses there is none to look at.
+    /// The entry of each 64 KiB of the heaps' addresses, by address >> 16. Of other addresses there
+    /// is none to look at.
     pub units: *const u32,
     /// The entry of a page of the first region; of the next one it is one more, and so on.
     pub first_list: u32,
@@ -101,9 +105,9 @@ const _: () = {
     assert!(same(shown::TRACER[2], field!(GcTracer, by_slot)));
 };
 
-/// What the runtime of a language does for its heap. Zero what is not used, trace alone must
-/// be there if objects are traced, or trace_kind. data is handed to each callback. No callback may allocate,
-/// collect, throw or jump out, but for out_of_memory.
+/// What the runtime of a language does for its heap. Zero what is not used, trace alone must be
+/// there if objects are traced, or trace_kind. data is handed to each callback. No callback may
+/// allocate, collect, throw or jump out, but for out_of_memory.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct GcRuntime {
@@ -125,8 +129,8 @@ pub struct GcRuntime {
     /// How many bytes an object that is to be moved is to have where it goes: it goes to the pool
     /// that suits. 0: as many as it has.
     pub wanted: Option<unsafe extern "C" fn(object: *const c_void, data: *mut c_void) -> usize>,
-    /// An object has moved to a slot of size bytes; where it was, from, is only an address. It may be
-    /// changed, but no reference is stored into it.
+    /// An object has moved to a slot of size bytes; where it was, from, is only an address. It may
+    /// be changed, but no reference is stored into it.
     pub moved: Option<
         unsafe extern "C" fn(
             object: *mut c_void,
@@ -135,11 +139,13 @@ pub struct GcRuntime {
             data: *mut c_void,
         ),
     >,
-    /// Hears of collections. Called by the thread that collects, sweeps or allocates, which holds no lock of the
-    /// heap's. It may look at objects, call hw_gc_stats and hw_gc_attached, malloc, and write files; it allocates nothing in
-    /// this heap, stores no references, collects nothing, attaches and detaches nothing, enters and leaves nothing. While the world
-    /// stands still (HW_GC_EVENT_STOPPED) it takes no lock that a thread may hold at a safepoint, and is part of
-    /// the pause. A collection's events come one after the other, but that the end of a pause is told when the world goes on already.
+    /// Hears of collections. Called by the thread that collects, sweeps or allocates, which holds
+    /// no lock of the heap's. It may look at objects, call hw_gc_stats and hw_gc_attached, malloc,
+    /// and write files; it allocates nothing in this heap, stores no references, collects nothing,
+    /// attaches and detaches nothing, enters and leaves nothing. While the world stands still
+    /// (HW_GC_EVENT_STOPPED) it takes no lock that a thread may hold at a safepoint, and is part of
+    /// the pause. A collection's events come one after the other, but that the end of a pause is
+    /// told when the world goes on already.
     pub event: Option<unsafe extern "C" fn(event: *const GcEvent, data: *mut c_void)>,
     /// As trace, which is used where there is one, and is handed the object's kind, too.
     pub trace_kind: Option<
@@ -150,17 +156,19 @@ pub struct GcRuntime {
             data: *mut c_void,
         ),
     >,
-    /// Marking met a reference that leads to no object of the heap: to static data, to memory of malloc, to another heap. The
-    /// runtime may mark what is its own there, and report what that leads to, as trace does. Called as trace is, by any
-    /// thread, once for each such reference and not for each target, NULL and what is no multiple of 8 excepted; between
-    /// the ends of HW_GC_SPAN_TRACE and only there. A minor collection reports what young objects and roots lead
-    /// to.
+    /// Marking met a reference that leads to no object of the heap: to static data, to memory of
+    /// malloc, to another heap. The runtime may mark what is its own there, and report what that
+    /// leads to, as trace does. Called as trace is, by any thread, once for each such reference and
+    /// not for each target, NULL and what is no multiple of 8 excepted; between the ends of
+    /// HW_GC_SPAN_TRACE and only there. A minor collection reports what young objects and roots
+    /// lead to.
     pub outside: Option<
         unsafe extern "C" fn(tracer: *mut GcTracer, reference: *mut c_void, data: *mut c_void),
     >,
-    /// There is no memory for an object, or none under the limit after collecting. true: try again, for the runtime
-    /// has let something go, or raised the limit; false: the allocation gives NULL. Called where the allocation was, so it
-    /// may collect, run finalizers, and longjmp out of it; what it allocates in this heap may bring it here again.
+    /// There is no memory for an object, or none under the limit after collecting. true: try again,
+    /// for the runtime has let something go, or raised the limit; false: the allocation gives NULL.
+    /// Called where the allocation was, so it may collect, run finalizers, and longjmp out of it;
+    /// what it allocates in this heap may bring it here again.
     pub out_of_memory: Option<
         unsafe extern "C" fn(
             mutator: *mut GcMutator,
@@ -171,13 +179,16 @@ pub struct GcRuntime {
     >,
     /// Bytes from which on a large object is an event (HW_GC_SPAN_LARGE). 0: none is.
     pub large_bytes: usize,
-    /// Objects have moved, and this one changes each reference that it reports by hw_gc_mark_movable to what hw_gc_moved
-    /// says, if that is not NULL. Called while the world stands still, in one pause with the moves, for each object of the heap,
-    /// where it is now; also for one that has died and awaits its free, which may lead to what is gone: by such references it looks at nothing. It
-    /// allocates nothing in this heap, and looks at other objects only as far as that
-    /// bears references that were not changed yet. A heap with this moves all that it moves in one pause, not in steps.
+    /// Objects have moved, and this one changes each reference that it reports by
+    /// hw_gc_mark_movable to what hw_gc_moved says, if that is not NULL. Called while the world
+    /// stands still, in one pause with the moves, for each object of the heap, where it is now;
+    /// also for one that has died and awaits its free, which may lead to what is gone: by such
+    /// references it looks at nothing. It allocates nothing in this heap, and looks at other
+    /// objects only as far as that bears references that were not changed yet. A heap with this
+    /// moves all that it moves in one pause, not in steps.
     pub update: Option<unsafe extern "C" fn(object: *mut c_void, data: *mut c_void)>,
-    /// The same for the runtime's roots, when all objects have been asked. Both are there, or neither is of use.
+    /// The same for the runtime's roots, when all objects have been asked. Both are there, or
+    /// neither is of use.
     pub update_roots: Option<unsafe extern "C" fn(data: *mut c_void)>,
 }
 
@@ -236,11 +247,13 @@ pub struct GcOptions {
     /// pages than it may have: those that are led to by handles and by slots alone
     /// (hw_gc_mark_slot). hw_gc_compact does it at once.
     pub compact: bool,
-    /// Whether objects of a runtime without trace are looked through word for word: each that may be an address within an
-    /// object keeps it, and keeps it in place. Without this they hold no references.
+    /// Whether objects of a runtime without trace are looked through word for word: each that may
+    /// be an address within an object keeps it, and keeps it in place. Without this they hold no
+    /// references.
     pub conservative: bool,
-    /// Whether memory for traced objects is handed out with what dead ones have left in it, as that for HW_GC_LEAF always
-    /// is: the runtime writes all that its trace function reads before the next safepoint.
+    /// Whether memory for traced objects is handed out with what dead ones have left in it, as that
+    /// for HW_GC_LEAF always is: the runtime writes all that its trace function reads before the
+    /// next safepoint.
     pub uncleared: bool,
 }
 
@@ -264,7 +277,8 @@ pub type GcSomeAreDue = Option<unsafe extern "C" fn(context: *mut c_void)>;
 /// What looks through a table of the runtime's own: see hw_gc_add_weak_pass.
 pub type GcWeakPass = Option<unsafe extern "C" fn(tracer: *mut GcTracer, context: *mut c_void)>;
 
-/// What hw_gc_set_policy has asked: how many bytes may be live and garbage when the next collection ends.
+/// What hw_gc_set_policy has asked: how many bytes may be live and garbage when the next collection
+/// ends.
 pub type GcPolicy =
     Option<unsafe extern "C" fn(outcome: *const GcOutcome, context: *mut c_void) -> usize>;
 
@@ -292,7 +306,8 @@ pub struct GcEvent {
     pub ns: u64,
     /// The heap.
     pub heap: *mut GcHeap,
-    /// The mutator of the thread that calls; NULL where that is not known: a sweep's end, a large object's death.
+    /// The mutator of the thread that calls; NULL where that is not known: a sweep's end, a large
+    /// object's death.
     pub mutator: *mut GcMutator,
     /// The large object. When it has died this is only an address.
     pub object: *mut c_void,

@@ -1,5 +1,6 @@
-//! jemalloc's functions beside `malloc`, for programs that are linked with it and run under the preload: their blocks and
-//! their questions come here together with their `malloc`, and not to a jemalloc that serves nothing.
+//! jemalloc's functions beside `malloc`, for programs that are linked with it and run under the
+//! preload: their blocks and their questions come here together with their `malloc`, and not to a
+//! jemalloc that serves nothing.
 //!
 //! ```text
 //!   mallocx rallocx xallocx sallocx dallocx sdallocx nallocx      blocks, with flags
@@ -14,9 +15,9 @@
 //! | `MALLOCX_TCACHE_NONE` of `mallocx`, `dallocx`, `sdallocx` | past the thread's lists: `heap::malloc_uncached`, `heap::free_uncached`; not with alignments over 16 nor zeros |
 //! | other `MALLOCX_TCACHE(n)`, `MALLOCX_ARENA(n)` | nothing: there is one heap |
 //!
-//! There is one arena, number 0, and caches have no numbers. Figures are taken when `epoch` is written, as
-//! jemalloc does, so that they are of one moment; but where that takes long so seldom that a hundredth of the time goes
-//! into it:
+//! There is one arena, number 0, and caches have no numbers. Figures are taken when `epoch` is
+//! written, as jemalloc does, so that they are of one moment; but where that takes long so seldom
+//! that a hundredth of the time goes into it:
 //!
 //! | name | is here |
 //! |---|---|
@@ -27,8 +28,9 @@
 //! | `stats.mapped` | bytes made writable |
 //! | `stats.retained` | `mapped` without `resident` |
 //!
-//! What is not known is `ENOENT`, as with jemalloc: programs ask so whether it can be had (`thread.allocatedp`: nothing is counted
-//! by thread). A name's numbers (MIB) are its place in [`CONTROLS`], and the number in it.
+//! What is not known is `ENOENT`, as with jemalloc: programs ask so whether it can be had
+//! (`thread.allocatedp`: nothing is counted by thread). A name's numbers (MIB) are its place in
+//! [`CONTROLS`], and the number in it.
 
 use core::ffi::{CStr, c_char, c_uint};
 use core::mem::size_of;
@@ -111,7 +113,8 @@ unsafe extern "C" fn rallocx(block: *mut c_void, size: size_t, flags: c_int) -> 
     new.cast()
 }
 
-/// Changes a block's size where it is, if that can be done: it stays as it is. Returns its usable size.
+/// Changes a block's size where it is, if that can be done: it stays as it is. Returns its usable
+/// size.
 ///
 /// # Safety
 ///
@@ -179,13 +182,15 @@ extern "C" fn nallocx(size: size_t, flags: c_int) -> size_t {
 
 /// What `epoch` counts.
 static EPOCH: AtomicU64 = AtomicU64::new(1);
-/// What it was taken at: allocated, active, metadata, resident, mapped, retained, and pages free and waiting.
+/// What it was taken at: allocated, active, metadata, resident, mapped, retained, and pages free
+/// and waiting.
 static FIGURES: [AtomicUsize; 7] = [const { AtomicUsize::new(0) }; 7];
 
 /// When the figures were taken, in nanoseconds, and how much time went into that, above its share.
 static TAKEN_NS: AtomicU64 = AtomicU64::new(0);
 static SPENT_NS: AtomicU64 = AtomicU64::new(0);
-/// One of so many parts of the time may go into that, and so much at once: programs ask ten times a second, and heaps may be large.
+/// One of so many parts of the time may go into that, and so much at once: programs ask ten times a
+/// second, and heaps may be large.
 const SHARE: u64 = 100;
 const AT_ONCE_NS: u64 = 50_000_000;
 
@@ -340,7 +345,8 @@ const CONTROLS: &[(&[u8], Control)] = &[
     (b"tcache.destroy", Control::Nothing),
 ];
 
-/// The control that a name means, by its place, and the number in the name with its place among the parts.
+/// The control that a name means, by its place, and the number in the name with its place among the
+/// parts.
 fn find(name: &[u8]) -> Option<(usize, Option<(usize, usize)>)> {
     CONTROLS.iter().enumerate().find_map(|(place, (pattern, _))| {
         let mut number = None;
@@ -365,13 +371,14 @@ fn digits(text: &[u8]) -> Option<usize> {
 /// jemalloc's version whose interface this is, and whose it really is.
 const VERSION: &str = concat!("5.3.0-0-g0 (heapwright ", env!("CARGO_PKG_VERSION"), ")\0");
 
-/// Reads and writes a control. 0, or an error's number: `ENOENT` for a name that is not known, `EINVAL` for a value of
-/// another size, which is read as far as there is room for it; `EPERM` for one that cannot be written.
+/// Reads and writes a control. 0, or an error's number: `ENOENT` for a name that is not known,
+/// `EINVAL` for a value of another size, which is read as far as there is room for it; `EPERM` for
+/// one that cannot be written.
 ///
 /// # Safety
 ///
-/// `name` is a string; `old` and `old_size` are null or can be written, as many bytes as the latter says; `new`
-/// can be read so far.
+/// `name` is a string; `old` and `old_size` are null or can be written, as many bytes as the latter
+/// says; `new` can be read so far.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mallctl(
     name: *const c_char,
@@ -543,8 +550,8 @@ unsafe fn control(
     libc::EINVAL
 }
 
-/// Writes where the memory is, as text, in one piece, with `write` or on stderr. `opts` chooses parts of jemalloc's report, of which
-/// there are none here.
+/// Writes where the memory is, as text, in one piece, with `write` or on stderr. `opts` chooses
+/// parts of jemalloc's report, of which there are none here.
 ///
 /// # Safety
 ///

@@ -1,15 +1,17 @@
 //! `sigaction` by the system call, for programs that musl is linked into.
 //!
-//! There `sigaction` is ours and no other is behind it: glibc exports its own under a second name as well, musl hides its
-//! own. In a program that loads musl this is not called, for `dlsym` finds the next.
+//! There `sigaction` is ours and no other is behind it: glibc exports its own under a second name
+//! as well, musl hides its own. In a program that loads musl this is not called, for `dlsym` finds
+//! the next.
 //!
 //! ```text
 //!   the kernel's struct   | handler | flags | restorer | mask |
 //! ```
 //!
-//! Left out is musl's note of which signals ever had a handler, which `posix_spawn` sets to the default in the child before
-//! it becomes another program: there a signal that comes in between reaches the program's handler. (Handlers that the
-//! program itself has by then called exec for are the kernel's to reset.)
+//! Left out is musl's note of which signals ever had a handler, which `posix_spawn` sets to the
+//! default in the child before it becomes another program: there a signal that comes in between
+//! reaches the program's handler. (Handlers that the program itself has by then called exec for are
+//! the kernel's to reset.)
 
 use crate::errno;
 use core::mem::MaybeUninit;
@@ -24,8 +26,8 @@ struct KernelAction {
     mask: u64,
 }
 
-/// Says that the handler returns to `restorer`. musl does so on all machines; where the kernel has a place of its own for that
-/// (aarch64) nobody reads it.
+/// Says that the handler returns to `restorer`. musl does so on all machines; where the kernel has
+/// a place of its own for that (aarch64) nobody reads it.
 const SA_RESTORER: c_ulong = 0x0400_0000;
 
 /// Ends a handler: the bytes by which unwinders and debuggers know the frame of a signal.

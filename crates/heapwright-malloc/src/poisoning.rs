@@ -1,5 +1,6 @@
-//! AddressSanitizer's interface: in `libheapwright-check.so`, so that a program's annotations (`sanitizer/asan_interface.h`,
-//! and of `sanitizer/common_interface_defs.h` those of containers) mean under `heapwright check` what they mean there.
+//! AddressSanitizer's interface: in `libheapwright-check.so`, so that a program's annotations
+//! (`sanitizer/asan_interface.h`, and of `sanitizer/common_interface_defs.h` those of containers)
+//! mean under `heapwright check` what they mean there.
 //!
 //! | function | under `mode=debug` |
 //! |---|---|
@@ -10,8 +11,9 @@
 //! | `__asan_locate_address`, `__asan_get_alloc_stack`, `__asan_get_free_stack` | what is known of a block |
 //! | `__asan_describe_address` | a line of that |
 //!
-//! Poison is exact to the byte, where AddressSanitizer rounds to eight. It is of live blocks alone: nothing is kept of stacks,
-//! static memory and mappings. In other modes nothing is poisoned, and the questions are answered as well as the mode knows.
+//! Poison is exact to the byte, where AddressSanitizer rounds to eight. It is of live blocks alone:
+//! nothing is kept of stacks, static memory and mappings. In other modes nothing is poisoned, and
+//! the questions are answered as well as the mode knows.
 
 use crate::text::Text;
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -52,7 +54,8 @@ fn mark(from: usize, to: usize, poisons: bool) {
     }
 }
 
-/// A container's elements were `[begin, old_end)` of its storage `[begin, end)`, and are `[begin, new_end)`.
+/// A container's elements were `[begin, old_end)` of its storage `[begin, end)`, and are
+/// `[begin, new_end)`.
 #[unsafe(no_mangle)]
 extern "C" fn __sanitizer_annotate_contiguous_container(
     begin: *const c_void,
@@ -67,7 +70,8 @@ extern "C" fn __sanitizer_annotate_contiguous_container(
     }
 }
 
-/// A container's elements were `[old_begin, old_end)` of its storage `[begin, end)`, and are `[new_begin, new_end)`.
+/// A container's elements were `[old_begin, old_end)` of its storage `[begin, end)`, and are
+/// `[new_begin, new_end)`.
 #[unsafe(no_mangle)]
 extern "C" fn __sanitizer_annotate_double_ended_contiguous_container(
     begin: *const c_void,
@@ -95,8 +99,8 @@ fn first(from: usize, to: usize, poisoned: bool) -> Option<usize> {
     (same < bytes).then_some(from + same)
 }
 
-/// The first byte of a container's storage `[begin, end)` that is not as it should be, if its elements are `[begin, middle)`;
-/// null if each is.
+/// The first byte of a container's storage `[begin, end)` that is not as it should be, if its
+/// elements are `[begin, middle)`; null if each is.
 #[unsafe(no_mangle)]
 extern "C" fn __sanitizer_contiguous_container_find_bad_address(
     begin: *const c_void,
@@ -145,12 +149,13 @@ extern "C" fn __sanitizer_verify_double_ended_contiguous_container(
     c_int::from(bad.is_null())
 }
 
-/// What an address is, in AddressSanitizer's words: `heap`, of which `*region` and `*size` get the block, `heap-invalid`, or
-/// `unknown`, which there stands for stacks, static memory and the rest.
+/// What an address is, in AddressSanitizer's words: `heap`, of which `*region` and `*size` get the
+/// block, `heap-invalid`, or `unknown`, which there stands for stacks, static memory and the rest.
 ///
 /// # Safety
 ///
-/// `name`, if it is not null, has `name_size` bytes; `region` and `size` are null or can be written.
+/// `name`, if it is not null, has `name_size` bytes; `region` and `size` are null or can be
+/// written.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __asan_locate_address(
     address: *mut c_void,
@@ -180,8 +185,8 @@ unsafe extern "C" fn __asan_locate_address(
     words.as_ptr()
 }
 
-/// The return addresses of the call that made the block of an address, innermost first, as many as there is room for, and the
-/// thread's number. Returns how many.
+/// The return addresses of the call that made the block of an address, innermost first, as many as
+/// there is room for, and the thread's number. Returns how many.
 ///
 /// # Safety
 ///

@@ -1,13 +1,12 @@
 //! `sigaction`, `signal` and their kin, for the signals that we need.
 //!
-//! While `fault_handler` is installed, which is in debug mode alone, what the
-//! program sets for SIGSEGV and SIGBUS is remembered there, and our handler stays
-//! the kernel's. A query returns what it set before. Where `ending_signals` watches,
-//! its handler takes the place of the default action of SIGTERM and its kin, and a
-//! query returns the default; a handler for one time, behind which the kernel would put
-//! the default, is called by one of ours; what else the program sets is the kernel's. For every
-//! other signal, and for all of them in other modes, each function here is a jump to the C library's
-//! own (or to a library that stands between: it is the next of that name).
+//! While `fault_handler` is installed, which is in debug mode alone, what the program sets for
+//! SIGSEGV and SIGBUS is remembered there, and our handler stays the kernel's. A query returns what
+//! it set before. Where `ending_signals` watches, its handler takes the place of the default action
+//! of SIGTERM and its kin, and a query returns the default; a handler for one time, behind which
+//! the kernel would put the default, is called by one of ours; what else the program sets is the
+//! kernel's. For every other signal, and for all of them in other modes, each function here is a
+//! jump to the C library's own (or to a library that stands between: it is the next of that name).
 //!
 //! | function | the action it sets |
 //! |---|---|
@@ -187,7 +186,8 @@ fn examine(signal: c_int) -> Option<Action> {
     of_kernel(signal).map(|now| as_the_program_sees(signal, now, once))
 }
 
-/// Where the kernel has our handler, the program has set another, or the default; `once` is its handler for one time.
+/// Where the kernel has our handler, the program has set another, or the default; `once` is its
+/// handler for one time.
 fn as_the_program_sees(signal: c_int, action: Action, once: usize) -> Action {
     if fault_handler::is_our_handler(action.handler) {
         fault_handler::programs(signal)

@@ -6,16 +6,17 @@
 //!   SIGTRAP -> the guard put back, the thread's mask as it was
 //! ```
 //!
-//! Each thread that steps has a [`Step`] of its own. An instruction may touch several guarded pages: each faults in turn and
-//! is added. One that repeats (`rep movs`) traps after each step of its own and faults again. While a page is
-//! lifted other threads may access it unseen; two threads that step over the same page do no more than fault again.
+//! Each thread that steps has a [`Step`] of its own. An instruction may touch several guarded
+//! pages: each faults in turn and is added. One that repeats (`rep movs`) traps after each step of
+//! its own and faults again. While a page is lifted other threads may access it unseen; two threads
+//! that step over the same page do no more than fault again.
 //!
-//! **Signals.** Only those of faults are let through meanwhile: a handler that jumps away would leave the guard lifted. A
-//! fault of the same instruction that is not the debug heap's ends the step first, so the program's handler finds
-//! what it would have found.
+//! **Signals.** Only those of faults are let through meanwhile: a handler that jumps away would
+//! leave the guard lifted. A fault of the same instruction that is not the debug heap's ends the
+//! step first, so the program's handler finds what it would have found.
 //!
-//! Here for x86-64, which can trap after one instruction by itself. Elsewhere the access ends the program, as
-//! everywhere where no step can be had.
+//! Here for x86-64, which can trap after one instruction by itself. Elsewhere the access ends the
+//! program, as everywhere where no step can be had.
 
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use heapwright::heap;
@@ -84,7 +85,8 @@ fn mask_of(context: *mut ucontext_t) -> *mut u64 {
     unsafe { &raw mut (*context).uc_sigmask }.cast()
 }
 
-/// Has the instruction of a context made once, with the page of `address` lifted, as it is already. False: that cannot be.
+/// Has the instruction of a context made once, with the page of `address` lifted, as it is already.
+/// False: that cannot be.
 ///
 /// # Safety
 ///
@@ -120,8 +122,8 @@ pub(crate) unsafe fn begin(context: *mut ucontext_t, address: usize) -> bool {
     true
 }
 
-/// Ends the calling thread's step, if it makes one: its guards are put back, and the thread goes on as it was. Returns
-/// whether it made one.
+/// Ends the calling thread's step, if it makes one: its guards are put back, and the thread goes on
+/// as it was. Returns whether it made one.
 ///
 /// # Safety
 ///

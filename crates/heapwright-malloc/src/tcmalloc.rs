@@ -1,12 +1,13 @@
-//! gperftools' functions beside `malloc`, for programs that are linked with its tcmalloc and run under the preload.
+//! gperftools' functions beside `malloc`, for programs that are linked with its tcmalloc and run
+//! under the preload.
 //!
 //! ```text
 //!   tc_malloc tc_free ...      the malloc family and operators by other names
 //!   MallocExtension_...        questions and orders in C
 //! ```
 //!
-//! The C++ class `MallocExtension` is the library's own that the program is linked with: what it answers is of that library's
-//! heap, which is empty then.
+//! The C++ class `MallocExtension` is the library's own that the program is linked with: what it
+//! answers is of that library's heap, which is empty then.
 //!
 //! | property | is here |
 //! |---|---|
@@ -280,7 +281,8 @@ extern "C" fn MallocExtension_GetThreadCacheSize() -> size_t {
     0
 }
 
-/// Whether the heap is as it should be, as far as is known: a mistake that is seen ends the program.
+/// Whether the heap is as it should be, as far as is known: a mistake that is seen ends the
+/// program.
 #[unsafe(no_mangle)]
 extern "C" fn MallocExtension_VerifyAllMemory() -> c_int {
     1

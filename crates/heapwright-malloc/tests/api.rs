@@ -91,7 +91,8 @@ fn heapwrights_own_functions_answer() {
     fine("hw_api.c", &ON_HEAPWRIGHT[1..]);
 }
 
-/// However the program comes to the library, in every mode, with every cache model, and where all calls are seen anyway.
+/// However the program comes to the library, in every mode, with every cache model, and where all
+/// calls are seen anyway.
 #[test]
 fn a_thread_counts_what_it_asks_for() {
     use support::{How, command, compile, run};

@@ -44,7 +44,8 @@ fn fine_where_shared(program: &str, arguments: &[&str]) {
     without_rseq(program, arguments);
 }
 
-/// The program, which has large blocks only, ends well where their runs are in CPUs' arrays, and in caches with a lock.
+/// The program, which has large blocks only, ends well where their runs are in CPUs' arrays, and in
+/// caches with a lock.
 fn fine_where_runs_are_shared(program: &str, arguments: &[&str]) {
     for model in ["percpu", "shared:2"] {
         under(model, program, arguments).is_fine((program, arguments, model));

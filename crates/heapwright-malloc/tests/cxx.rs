@@ -61,7 +61,8 @@ fn a_private_plugin_in_a_c_program_throws() {
     }
 }
 
-/// Constructors of a library that a program is linked with run before that of a library that is preloaded.
+/// Constructors of a library that a program is linked with run before that of a library that is
+/// preloaded.
 #[test]
 fn arrays_of_earlier_constructors_are_arrays() {
     let library = compile_plugin("cxx_global_arrays.cc", &[]);

@@ -449,7 +449,8 @@ fn hot_functions_call_nothing() {
         }
     }
     assert!(seen >= 4, "only {seen} of {hot:?} are there");
-    // `operator new` jumps on until it is in the slow path, which can be unwound, and calls it nowhere.
+    // `operator new` jumps on until it is in the slow path, which can be unwound, and calls it
+    // nowhere.
     let jumps = |name: &str, to: &str| {
         let (name, code) = functions
             .iter()

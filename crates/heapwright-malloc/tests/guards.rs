@@ -1,5 +1,5 @@
-//! Guarded blocks of fast mode (`guard=sample`): what they find, with every block guarded; that they find nothing in programs that
-//! are right; and that programs run as before, whatever they do.
+//! Guarded blocks of fast mode (`guard=sample`): what they find, with every block guarded; that
+//! they find nothing in programs that are right; and that programs run as before, whatever they do.
 mod support;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
@@ -54,8 +54,8 @@ fn every_mistake_with_a_guarded_block_is_named() {
     }
 }
 
-/// In hardened mode the first block of each stack of a small program stands between guards, and all that is found ends the
-/// process, or with `on_misuse=report` what is no fault does not.
+/// In hardened mode the first block of each stack of a small program stands between guards, and all
+/// that is found ends the process, or with `on_misuse=report` what is no fault does not.
 #[test]
 fn hardened_mode_guards_first_blocks() {
     for mode in ["hardened", "hardened:full"] {
@@ -96,7 +96,8 @@ fn what_is_right_is_not_remarked() {
     }
 }
 
-/// One of so many is drawn, and of calls that alternate each has its share, although refills are whole numbers of them.
+/// One of so many is drawn, and of calls that alternate each has its share, although refills are
+/// whole numbers of them.
 #[test]
 fn each_call_has_its_share() {
     for model in ["exclusive", "percpu"] {
@@ -105,8 +106,8 @@ fn each_call_has_its_share() {
         outcome.is_fine(model);
         let shares = outcome.stdout.lines().next().unwrap_or_default().split(' ');
         let shares: Vec<f64> = shares.map(|n| n.parse().expect("a number")).collect();
-        // 1000 are expected, with a deviation of 32; 500 of each, with one of 22. Where caches are shared a drawn call
-        // stands for a whole refill.
+        // 1000 are expected, with a deviation of 32; 500 of each, with one of 22. Where caches are
+        // shared a drawn call stands for a whole refill.
         let (least, most) = if model == "exclusive" { (850.0, 1150.0) } else { (250.0, 1150.0) };
         let sum = shares[0] + shares[1];
         assert!((least..=most).contains(&sum), "{model}: {shares:?}");
@@ -163,7 +164,8 @@ fn programs_run_as_before() {
     }
 }
 
-/// Threads, forks and signals at once, and a sandbox, with every block guarded and at the default pace.
+/// Threads, forks and signals at once, and a sandbox, with every block guarded and at the default
+/// pace.
 #[test]
 fn storms_are_survived() {
     // Where threads have caches of their own, a handler must not interrupt malloc.

@@ -1,5 +1,5 @@
-//! The hardened heap: what it finds, in these words; what it does with right programs; and that nothing is handed out
-//! twice whatever interrupts a thread.
+//! The hardened heap: what it finds, in these words; what it does with right programs; and that
+//! nothing is handed out twice whatever interrupts a thread.
 mod support;
 use support::{How, Outcome, command, compile, run};
 
@@ -12,7 +12,8 @@ fn hardened(program: &str, options: &str, words: &[&str]) -> Outcome {
     run(command(compiled, How::Preload).args(words).env("HEAPWRIGHT", options))
 }
 
-/// Each misuse ends the program with one line, which has these words and names the option that silences it.
+/// Each misuse ends the program with one line, which has these words and names the option that
+/// silences it.
 fn refused(what: &str, sizes: &[&str], words: &[&str]) {
     for mode in MODES {
         for &size in sizes {
@@ -116,7 +117,8 @@ fn freed_blocks_wait() {
     }
 }
 
-/// What clang's -fsanitize=alloc-token calls: four groups with `hardened:full`, plain calls in any other mode.
+/// What clang's -fsanitize=alloc-token calls: four groups with `hardened:full`, plain calls in any
+/// other mode.
 #[test]
 fn tokens_lie_apart() {
     for (options, how) in [

@@ -189,7 +189,8 @@ fn a_file_that_gets_the_number_of_standard_error_stays_as_it_is() {
     }
 }
 
-/// The record names a place that deserves guards in the next run once, also where the first report is the end.
+/// The record names a place that deserves guards in the next run once, also where the first report
+/// is the end.
 #[test]
 fn a_place_is_recorded_once_and_before_the_end() {
     let program = compile("sites.c", How::Preload, &[]);

@@ -130,7 +130,8 @@ fn set_uid_programs_ignore_the_options() {
     outcome.is_fine("set-uid");
 }
 
-/// What a program that prints undefined bytes prints: pairs of a byte and whether nobody has written it.
+/// What a program that prints undefined bytes prints: pairs of a byte and whether nobody has
+/// written it.
 fn bytes_with(options: &str) -> Vec<(u8, bool)> {
     let program = compile("undefined_bytes.c", How::Preload, &[]);
     let options = format!("mode=debug,{options}");

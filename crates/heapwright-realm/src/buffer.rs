@@ -6,21 +6,21 @@
 //!                                          ^ its place; value n lies at (start + n) mod capacity
 //! ```
 //!
-//! This is the one file of the collections with unsafe code but for `Trace`: all others are made of [`Buffer`]s and
-//! [`Cell`](super::cells::Cell)s, and forbid it. What it promises to them:
+//! This is the one file of the collections with unsafe code but for `Trace`: all others are made of
+//! [`Buffer`]s and [`Cell`](super::cells::Cell)s, and forbid it. What it promises to them:
 //!
 //! - *values are copied in and out*, never lent, so no store can change what somebody reads;
-//! - *what is not there is not looked at*: the collector traces `length` values from `start` on, so a value
-//!   that was taken keeps nothing alive, though its bits stay;
-//! - *every place that is traced holds a `T`*: a value is written before `length` counts it, and values are
-//!   `Copy`, so there is nothing to drop, and bits that were a `T` once are one as long as what they lead to
-//!   lives;
-//! - *a store is reported before it is made, and made at once*: a place that is noted as dirty is traced
-//!   after the mutation, and holds by then what was live in it. It is the whole place, whose type nothing changes
-//!   (see `cells`).
+//! - *what is not there is not looked at*: the collector traces `length` values from `start` on, so
+//!   a value that was taken keeps nothing alive, though its bits stay;
+//! - *every place that is traced holds a `T`*: a value is written before `length` counts it, and
+//!   values are `Copy`, so there is nothing to drop, and bits that were a `T` once are one as long
+//!   as what they lead to lives;
+//! - *a store is reported before it is made, and made at once*: a place that is noted as dirty is
+//!   traced after the mutation, and holds by then what was live in it. It is the whole place, whose
+//!   type nothing changes (see `cells`).
 //!
-//! `first` gives values numbers that stay when values before them are taken: the position that the index of
-//! a map holds.
+//! `first` gives values numbers that stay when values before them are taken: the position that the
+//! index of a map holds.
 
 use core::marker::PhantomData;
 use core::ops::Range;
@@ -279,8 +279,8 @@ impl<T: Copy + Trace> Buffer<'_, T> {
             let length = self.len();
             let whole = self.places().wrapping_add(self.start() + length);
             if self.start() + length + values.len() <= self.capacity() {
-                // SAFETY: these places are the buffer's, behind its values; what is copied lies elsewhere, or
-                // among those.
+                // SAFETY: these places are the buffer's, behind its values; what is copied lies
+                // elsewhere, or among those.
                 unsafe { ptr::copy_nonoverlapping(values.as_ptr(), whole, values.len()) };
             } else {
                 (0..).zip(values).for_each(|(n, &value)| {
@@ -297,7 +297,8 @@ impl<T: Copy + Trace> Buffer<'_, T> {
     ///
     /// # Safety
     ///
-    /// As long as the slice is used, none of these values is changed: others may be added at the end.
+    /// As long as the slice is used, none of these values is changed: others may be added at the
+    /// end.
     pub(super) unsafe fn as_slice<'a>(self) -> &'a [T]
     where
         Self: 'a,
@@ -329,7 +330,8 @@ impl<'gc> Mutation<'gc> {
         Buffer { at: at.cast(), of: PhantomData }
     }
 
-    /// A buffer with room for so many values, in which the first of `from`'s are, with their numbers.
+    /// A buffer with room for so many values, in which the first of `from`'s are, with their
+    /// numbers.
     ///
     /// # Panics
     ///
@@ -345,8 +347,8 @@ impl<'gc> Mutation<'gc> {
             let length = made.len();
             let count = stretch.len().min(capacity - length);
             let values = from.places().wrapping_add(stretch.start);
-            // SAFETY: values of another buffer, and room for as many in this one, which nobody knows yet: so
-            // nothing is to be reported.
+            // SAFETY: values of another buffer, and room for as many in this one, which nobody
+            // knows yet: so nothing is to be reported.
             unsafe { ptr::copy_nonoverlapping(values, made.place(length), count) };
             made.set_length(length + count);
         }
@@ -364,7 +366,8 @@ impl<'gc> Mutation<'gc> {
         compare: impl FnMut(&T, &T) -> core::cmp::Ordering,
     ) -> Buffer<'gc, T> {
         let made = self.buffer_of(from, from.len());
-        // SAFETY: all are there, and nobody else knows this buffer: so they may be lent exclusively.
+        // SAFETY: all are there, and nobody else knows this buffer: so they may be lent
+        // exclusively.
         let values = unsafe { core::slice::from_raw_parts_mut(made.places(), made.len()) };
         values.sort_unstable_by(compare);
         made

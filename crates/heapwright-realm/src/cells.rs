@@ -1,19 +1,20 @@
 //! Interior mutability with a write barrier.
 //!
-//! A store into an object that the collector has looked at already, or that is old, has to be reported.
-//! The caller of a store says in which object the cell lies; that it does lie there is looked at, which is a
-//! subtraction and two comparisons, and most often known when compiling.
+//! A store into an object that the collector has looked at already, or that is old, has to be
+//! reported. The caller of a store says in which object the cell lies; that it does lie there is
+//! looked at, which is a subtraction and two comparisons, and most often known when compiling.
 //!
-//! What is reported is not the cell. It is traced after the mutation, which may have stored something in a `Lock`
-//! *around* the cell meanwhile: of an enum another variant, in which there is none.
+//! What is reported is not the cell. It is traced after the mutation, which may have stored
+//! something in a `Lock` *around* the cell meanwhile: of an enum another variant, in which there is
+//! none.
 //!
 //! ```text
 //!   a Gc's object       | header | [ Lock  [ Cell ] ] | [ Cell ] |      traced again: the whole object
 //!   a Slice's           | header | length | [ Cell ] | [ Lock [ Cell ] ] | ...    the element that the cell is in
 //! ```
 //!
-//! The types of both stay: nothing is stored around them. So values of which many places change one by one are better kept
-//! in a `Slice` than in an array in a `Gc`.
+//! The types of both stay: nothing is stored around them. So values of which many places change one
+//! by one are better kept in a `Slice` than in an array in a `Gc`.
 
 use core::cell::{self, UnsafeCell};
 use core::fmt;
@@ -47,7 +48,8 @@ impl<T> Cell<T> {
 }
 
 impl<T: Trace> Cell<T> {
-    /// Puts a value there, and drops the one that was. `parent` is the object that the cell lies in.
+    /// Puts a value there, and drops the one that was. `parent` is the object that the cell lies
+    /// in.
     ///
     /// # Panics
     ///
@@ -72,8 +74,8 @@ impl<T: Trace> Cell<T> {
 }
 
 impl<T: Trace> Cell<T> {
-    /// As [`Cell::set`], for values without references: there is nothing to report, so neither the mutation nor the
-    /// object is asked for. Does not compile for others.
+    /// As [`Cell::set`], for values without references: there is nothing to report, so neither the
+    /// mutation nor the object is asked for. Does not compile for others.
     ///
     /// ```
     /// # use heapwright::{Rootable, gc::{Cell, Realm}};
@@ -127,7 +129,8 @@ unsafe impl<T: Trace> Trace for Cell<T> {
     }
 }
 
-/// A place in an object of a realm for a value that is borrowed: by many, or by one that changes it.
+/// A place in an object of a realm for a value that is borrowed: by many, or by one that changes
+/// it.
 ///
 /// ```
 /// # use heapwright::{Rootable, gc::{Lock, Realm}};

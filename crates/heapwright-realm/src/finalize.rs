@@ -1,4 +1,5 @@
-//! Finalizers: what a value does when nothing leads to it any more, while all that it leads to is there.
+//! Finalizers: what a value does when nothing leads to it any more, while all that it leads to is
+//! there.
 //!
 //! ```text
 //!   reachable --> nothing leads to it --> due            --> Finalize::finalize --> dead, and dropped by a later sweep
@@ -6,31 +7,33 @@
 //!                                         that it leads to                        +-> stored somewhere: reachable again
 //! ```
 //!
-//! `Drop` of a value in a realm sees no reference: it is called by the sweep, in no order, when what the value
-//! led to may be gone. A finalizer is for what needs it: telling a table in the realm, closing in order,
-//! handing a resource back to a pool. The rules:
+//! `Drop` of a value in a realm sees no reference: it is called by the sweep, in no order, when
+//! what the value led to may be gone. A finalizer is for what needs it: telling a table in the
+//! realm, closing in order, handing a resource back to a pool. The rules:
 //!
-//! - *When.* A collection that finds that nothing leads to a value makes its finalizer due: a major one for any
-//!   value, a minor one for those that are young. It is called by [`Realm::run_finalizers`] and by nothing
-//!   else: on the thread that calls, never in an allocation, a step or another mutation. A realm that is
-//!   dropped calls none.
+//! - *When.* A collection that finds that nothing leads to a value makes its finalizer due: a major
+//!   one for any value, a minor one for those that are young. It is called by
+//!   [`Realm::run_finalizers`] and by nothing else: on the thread that calls, never in an
+//!   allocation, a step or another mutation. A realm that is dropped calls none.
 //! - *What it sees.* Its value, and all that the value leads to, unchanged: they stay alive until
 //!   the finalizer was called. Some of them may have been finalized already.
 //!   [`Weak`](super::weak::Weak) references to the value are empty by then, also those in other
 //!   values that wait for their finalizers. Ephemerons with the value as key stay until it is dead.
-//! - *Order.* Those that one collection made due: as they were registered, even if one leads to another.
-//! - *Once.* A registration is used up by one call. It may be registered again, in the finalizer, too; twice:
-//!   called twice.
-//! - *Resurrection.* What a finalizer stores where the root leads lives on, as any value does, and with it all
-//!   that it leads to. Weak references that were emptied stay so.
-//! - *Threads.* In a [`SendRealm`](super::send::SendRealm) it may be called by another thread than the one that made
-//!   the value, which nothing but the registration may have kept since: so only types are registered that are `Send`
-//!   ([`Trace::SENDS`]).
-//! - *Panics* go to the caller of [`Realm::run_finalizers`]; that finalizer is used up, the others are still due.
+//! - *Order.* Those that one collection made due: as they were registered, even if one leads to
+//!   another.
+//! - *Once.* A registration is used up by one call. It may be registered again, in the finalizer,
+//!   too; twice: called twice.
+//! - *Resurrection.* What a finalizer stores where the root leads lives on, as any value does, and
+//!   with it all that it leads to. Weak references that were emptied stay so.
+//! - *Threads.* In a [`SendRealm`](super::send::SendRealm) it may be called by another thread than
+//!   the one that made the value, which nothing but the registration may have kept since: so only
+//!   types are registered that are `Send` ([`Trace::SENDS`]).
+//! - *Panics* go to the caller of [`Realm::run_finalizers`]; that finalizer is used up, the others
+//!   are still due.
 //!
-//! Why it is sound: a finalizer is registered for a `Gc<'gc, T>` in a mutation, which is to say for every
-//! lifetime `'gc`; so calling it in a later mutation, of another lifetime, is calling a function that exists
-//! for that one, too: as of `Trace`.
+//! Why it is sound: a finalizer is registered for a `Gc<'gc, T>` in a mutation, which is to say for
+//! every lifetime `'gc`; so calling it in a later mutation, of another lifetime, is calling a
+//! function that exists for that one, too: as of `Trace`.
 
 use core::marker::PhantomData;
 use core::ptr;
@@ -41,7 +44,8 @@ use super::realm::Realm;
 use super::send::Mode;
 use super::trace::Trace;
 
-/// A value that does something when nothing leads to it any more, if it was registered with [`Mutation::finalize`].
+/// A value that does something when nothing leads to it any more, if it was registered with
+/// [`Mutation::finalize`].
 ///
 /// ```
 /// # #[cfg(feature = "derive")] {
@@ -108,7 +112,8 @@ impl<'gc, T: Finalize<'gc>> Of<'gc, T> {
     }
 }
 
-/// Stands where runtimes have a function of C's: a realm takes what is due and calls it itself, so that it may panic.
+/// Stands where runtimes have a function of C's: a realm takes what is due and calls it itself, so
+/// that it may panic.
 unsafe extern "C" fn is_taken(_: *mut core::ffi::c_void, _: *mut core::ffi::c_void) {}
 
 impl<'gc> Mutation<'gc> {
@@ -117,7 +122,8 @@ impl<'gc> Mutation<'gc> {
     ///
     /// # Panics
     ///
-    /// If there is no memory. In a [`SendRealm`](super::SendRealm), if the type is not [`Trace::SENDS`].
+    /// If there is no memory. In a [`SendRealm`](super::SendRealm), if the type is not
+    /// [`Trace::SENDS`].
     pub fn finalize<T: Finalize<'gc> + 'gc>(&self, value: Gc<'gc, T>) {
         self.admit_finalizer::<T>();
         // SAFETY: the realm's mutator, which outlives this.
@@ -131,8 +137,9 @@ impl<'gc> Mutation<'gc> {
 }
 
 impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
-    /// Calls up to `most` finalizers that are due, one after the other, each as in a [`Realm::mutate`]. Returns
-    /// how many. Those that become due by what it collects afterwards are left for the next call.
+    /// Calls up to `most` finalizers that are due, one after the other, each as in a
+    /// [`Realm::mutate`]. Returns how many. Those that become due by what it collects afterwards
+    /// are left for the next call.
     ///
     /// # Panics
     ///
@@ -144,10 +151,11 @@ impl<R: ?Sized + for<'gc> Rootable<'gc>, M: Mode> Realm<R, M> {
             while count < most
                 && let Some((object, finalizer)) = self.mutator.take_due()
             {
-                // SAFETY: `Mutation::finalize` put it there, and a realm's finalizers are all from there.
+                // SAFETY: `Mutation::finalize` put it there, and a realm's finalizers are all from
+                // there.
                 let finalizer: &'static Finalizer = unsafe { &*finalizer.cast() };
-                // SAFETY: the type's that the object was registered with; it was due, so it is there, and
-                // nothing is collected.
+                // SAFETY: the type's that the object was registered with; it was due, so it is
+                // there, and nothing is collected.
                 unsafe { (finalizer.run)(object, ptr::from_ref(&mc).cast()) };
                 count += 1;
             }

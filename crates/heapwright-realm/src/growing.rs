@@ -4,8 +4,8 @@
 //!   Growing --> | header | buffer |   Buffer --> | T | T | T | room |      none at first
 //! ```
 //!
-//! One word, copied freely: all copies lead to the cell, which leads to the buffer of the moment. One that was outgrown is
-//! garbage, and what was read from it stays as it was.
+//! One word, copied freely: all copies lead to the cell, which leads to the buffer of the moment.
+//! One that was outgrown is garbage, and what was read from it stays as it was.
 //!
 //! Part of `collections` and `text`.
 

@@ -1,7 +1,7 @@
 //! The safe door: a collected heap whose references the compiler watches.
 //!
-//! **This crate is an implementation detail of [heapwright](https://crates.io/crates/heapwright), which has everything
-//! public in it as `heapwright::gc`. Use that.**
+//! **This crate is an implementation detail of [heapwright](https://crates.io/crates/heapwright),
+//! which has everything public in it as `heapwright::gc`. Use that.**
 //!
 //! ```text
 //!   Realm<Rootable!['gc => Root<'gc>]>
@@ -13,31 +13,33 @@
 //! ```
 //!
 //! **Why it is sound.** `mutate` takes a function that works for *every* lifetime `'gc`, so nothing
-//! that has `'gc` in its type can leave it: not by its result, not through anything it borrows, not by
-//! another realm, whose lifetime is another one (brands, after Launchbury and Peyton Jones's
-//! `runST`; for Rust after gc-arena by Catherine West). While it runs nothing is collected: only lazily
-//! swept what the last collection found dead. So in `mutate` every `Gc` leads to an object,
+//! that has `'gc` in its type can leave it: not by its result, not through anything it borrows, not
+//! by another realm, whose lifetime is another one (brands, after Launchbury and Peyton Jones's
+//! `runST`; for Rust after gc-arena by Catherine West). While it runs nothing is collected: only
+//! lazily swept what the last collection found dead. So in `mutate` every `Gc` leads to an object,
 //! and between two calls the only ones that exist lie in objects that the root leads to, and whose
 //! [`Trace`] reports them all. There is no stack to be scanned, and no root to be forgotten.
 //!
-//! A root's type must not bring in by another way what the function must not know. The compiler takes the types
-//! of a function's arguments for well-formed, and looks at those of a `dyn for<'gc> Rootable<'gc, Root = ...>`
-//! not at all: one that is well-formed for `'static` alone, as `&'static &'gc ()` is, would make `'gc` that. So
-//! [`Trace`] is not implemented for such, nor for anything that names such (its contract says so), and what a
-//! root is must be `Trace`, of every lifetime.
+//! A root's type must not bring in by another way what the function must not know. The compiler
+//! takes the types of a function's arguments for well-formed, and looks at those of a
+//! `dyn for<'gc> Rootable<'gc, Root = ...>` not at all: one that is well-formed for `'static`
+//! alone, as `&'static &'gc ()` is, would make `'gc` that. So [`Trace`] is not implemented for
+//! such, nor for anything that names such (its contract says so), and what a root is must be
+//! `Trace`, of every lifetime.
 //!
-//! **Why objects can be moved.** Moving one changes what leads to it, and nobody must have kept where it was. A
-//! Rust reference to it (`&T`, what a `Gc` shows) lives as long as `'gc`: none is left when `mutate` has
-//! returned. A `Gc` in another object is a word of that object, whose address `Trace` reports by lending
-//! itself; the collector changes that word by way of its own pointer to the heap, while no reference to the
-//! object exists. A `Gc` that lies elsewhere, in a `Box`, a `Vec` or a map's memory, it must not change
-//! (`Trace` lends what is shared): what that leads to stays where it is as long as it does. So does what
-//! [`Mutation::pin`] was called for. What is left of an address that somebody has noted is a number.
+//! **Why objects can be moved.** Moving one changes what leads to it, and nobody must have kept
+//! where it was. A Rust reference to it (`&T`, what a `Gc` shows) lives as long as `'gc`: none is
+//! left when `mutate` has returned. A `Gc` in another object is a word of that object, whose
+//! address `Trace` reports by lending itself; the collector changes that word by way of its own
+//! pointer to the heap, while no reference to the object exists. A `Gc` that lies elsewhere, in a
+//! `Box`, a `Vec` or a map's memory, it must not change (`Trace` lends what is shared): what that
+//! leads to stays where it is as long as it does. So does what [`Mutation::pin`] was called for.
+//! What is left of an address that somebody has noted is a number.
 //!
 //! **Stores.** An object is shared by all that have a `Gc` to it, so it changes through cells:
-//! [`Cell`] for what is copied, [`Lock`] for what is borrowed. Both are given the
-//! object in which they lie, because a store into an object that was looked at has to be reported to the
-//! collector (the write barrier), and they look whether they do.
+//! [`Cell`] for what is copied, [`Lock`] for what is borrowed. Both are given the object in which
+//! they lie, because a store into an object that was looked at has to be reported to the collector
+//! (the write barrier), and they look whether they do.
 //!
 //! **What does not compile**, each beside what does:
 //!
@@ -185,9 +187,11 @@
 //! - `pointer`: references, and what stands before each object
 //! - `cells`: interior mutability with a write barrier
 //! - `slice`: arrays and strings in a slot of their own; `text`: how strings are built
-//! - `buffer`: room for values, `growing`: that grows; `collections`: vector, deque, map and set, made of it without unsafe code
+//! - `buffer`: room for values, `growing`: that grows; `collections`: vector, deque, map and set,
+//!   made of it without unsafe code
 //! - `trace`: the trait; `standard`: the types of core and std that implement it
-//! - `weak`: references that keep nothing; `finalize`: what is done when nothing else leads to a value
+//! - `weak`: references that keep nothing; `finalize`: what is done when nothing else leads to a
+//!   value
 //! - `send`: realms that go from thread to thread
 //!
 //! One thread's at a time. Threads of the heap's own may call `trace`, which reads and
@@ -247,7 +251,8 @@ pub use text::StrBuilder;
 pub use trace::Trace;
 pub use weak::{Ephemeron, Weak};
 
-/// The words of a thread, which the crate above defines, for the unit tests, above which there is none.
+/// The words of a thread, which the crate above defines, for the unit tests, above which there is
+/// none.
 #[cfg(test)]
 mod words {
     /// What a thread's fast word leads to: nothing here asks.

@@ -189,8 +189,8 @@ impl<'gc, T> Gc<'gc, T> {
         self.at == other.at
     }
 
-    /// A number that no other value has now. It is another one when the value was moved, which may be
-    /// between two calls of [`Realm::mutate`](super::Realm::mutate); see [`Mutation::pin`].
+    /// A number that no other value has now. It is another one when the value was moved, which may
+    /// be between two calls of [`Realm::mutate`](super::Realm::mutate); see [`Mutation::pin`].
     #[inline]
     #[must_use]
     pub fn address(self) -> usize {
@@ -278,9 +278,9 @@ impl<'gc> Mutation<'gc> {
         unsafe { &*self.mutator }.pin(value.object());
     }
 
-    /// Reports that something is about to be stored in an object, of which `place` is traced again: with the
-    /// pointer's provenance, and by `trace`. When that is, after this mutation, there is a value at `place` for which
-    /// `trace` is.
+    /// Reports that something is about to be stored in an object, of which `place` is traced again:
+    /// with the pointer's provenance, and by `trace`. When that is, after this mutation, there is a
+    /// value at `place` for which `trace` is.
     #[inline]
     pub(super) fn touch(&self, object: *mut u8, (place, trace): (*mut u8, TraceSlot)) {
         // SAFETY: the realm's mutator, which outlives this.
@@ -298,8 +298,8 @@ pub(super) unsafe fn report<T: Trace>(place: *mut u8, tracer: &Tracer) {
     unsafe { &*place.cast::<T>() }.trace(tracer);
 }
 
-/// Whether a store of such a value has to be reported. One without size holds no reference, and its address is
-/// that of what stands behind it.
+/// Whether a store of such a value has to be reported. One without size holds no reference, and its
+/// address is that of what stands behind it.
 pub(super) const fn is_reported<T: Trace>() -> bool {
     T::TRACED && size_of::<T>() != 0
 }

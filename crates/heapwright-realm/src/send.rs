@@ -5,15 +5,17 @@
 //!   thread B                        | step, mutate, mutate |
 //! ```
 //!
-//! A realm is given to another thread with all that is in it, so all of it must be [`Send`]; but for the references,
-//! which go with what they lead to. Four things say so:
+//! A realm is given to another thread with all that is in it, so all of it must be [`Send`]; but
+//! for the references, which go with what they lead to. Four things say so:
 //!
-//! - *What stays* in a realm from one [`mutate`](Realm::mutate) to the next, the root leads to, and the root's
-//!   type names the types of all that it may lead to. A `Gc<'static, T>` is `Send` if `T` is; nobody ever has
-//!   one, because `mutate` gives references of every lifetime and of none in particular. But with `'static` for
-//!   its lifetime the root's type is `Send` exactly if all that it leads to is, and that is the bound of
+//! - *What stays* in a realm from one [`mutate`](Realm::mutate) to the next, the root leads to, and
+//!   the root's type names the types of all that it may lead to. A `Gc<'static, T>` is `Send` if
+//!   `T` is; nobody ever has one, because `mutate` gives references of every lifetime and of none
+//!   in particular. But with `'static` for its lifetime the root's type is `Send` exactly if all
+//!   that it leads to is, and that is the bound of
 //!   [`SendRealm`]: [`Send`] is found out by the compiler, for types that lead to themselves, too. `dyn` types
-//!   do not hide anything: they say that they are `Send`, and then no `Gc` of another lifetime is in one.
+//!   do not hide anything: they say that they are `Send`, and then no `Gc` of another lifetime is
+//!   in one.
 //! - *Values that do not stay*, garbage of the mutation that made them, may be of any type. The
 //!   thread that sweeps drops them. A type with something to drop is therefore allowed only if its
 //!   values may be dropped on any thread ([`Trace::DROPS_ANYWHERE`]). This is a constant of the
@@ -26,11 +28,12 @@
 //!   well.) All that its values lead to is `Send` then.
 //! - *In a mutation* nothing goes anywhere: a `Gc<'gc, T>` is neither `Send` nor `Sync`.
 //!
-//! **Async.** A future that has a realm is as `Send` as the realm: it may be held across an `.await`, on any
-//! executor; one of [`OneThread`]'s on executors that poll where the future was made. What cannot be is a
-//! mutation: its function returns nothing that names its lifetime, and a future of an `async` block would. So a
-//! task reads, waits, and mutates: what must be kept meanwhile is in the realm, and what the task keeps is a
-//! number, a name or a place in a queue there. While it waits is the time for [`step`](Realm::step).
+//! **Async.** A future that has a realm is as `Send` as the realm: it may be held across an
+//! `.await`, on any executor; one of [`OneThread`]'s on executors that poll where the future was
+//! made. What cannot be is a mutation: its function returns nothing that names its lifetime, and a
+//! future of an `async` block would. So a task reads, waits, and mutates: what must be kept
+//! meanwhile is in the realm, and what the task keeps is a number, a name or a place in a queue
+//! there. While it waits is the time for [`step`](Realm::step).
 //!
 //! ```
 //! use heapwright::Rootable;
@@ -194,9 +197,10 @@ mod sealed {
 /// ```
 pub type SendRealm<R> = Realm<R, AnyThread>;
 
-// SAFETY: all that the root leads to is `Send` but for references, which go with it; so is what finalizers lead to
-// (`admit_finalizer`); other values that were put into it may be dropped by any thread (`admit`). The heap and its mutator are used by one thread at a time, which
-// `note_thread` names.
+// SAFETY: all that the root leads to is `Send` but for references, which go with it; so is what
+// finalizers lead to (`admit_finalizer`); other values that were put into it may be dropped by any
+// thread (`admit`). The heap and its mutator are used by one thread at a time, which `note_thread`
+// names.
 unsafe impl<R> Send for Realm<R, AnyThread>
 where
     R: ?Sized + for<'gc> Rootable<'gc>,

@@ -254,8 +254,8 @@ unsafe impl<T: Trace> Trace for Slice<'_, T> {
 /// });
 /// ```
 ///
-/// It compares and hashes as its text does, so a [`Map`](super::Map) whose keys are strings is asked
-/// with a `&str`. [`StrBuilder`](super::StrBuilder) makes one piece by piece.
+/// It compares and hashes as its text does, so a [`Map`](super::Map) whose keys are strings is
+/// asked with a `&str`. [`StrBuilder`](super::StrBuilder) makes one piece by piece.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Str<'gc> {
     bytes: Slice<'gc, u8>,
@@ -351,8 +351,8 @@ pub(super) mod sealed {
         fn start(self) -> *mut u8;
         /// Whether so many bytes from an address on lie in its value.
         fn has(self, at: usize, size: usize) -> bool;
-        /// What is traced again for a store at an address in its value, which is not its end: a place whose type no
-        /// store changes, and how one of that type is traced.
+        /// What is traced again for a store at an address in its value, which is not its end: a
+        /// place whose type no store changes, and how one of that type is traced.
         fn retraced(self, at: usize) -> (*mut u8, TraceSlot);
     }
 

@@ -1,8 +1,9 @@
 //! `Trace` of the types of core and std.
 //!
-//! A type is here if it holds no references into a realm, or owns what it holds and shows it. Those of
-//! core are always; those that allocate with the feature `std`, because this crate is built without. Types that can be
-//! changed while they are shared (`core::cell`, `Mutex`) are not: no store into them would be reported.
+//! A type is here if it holds no references into a realm, or owns what it holds and shows it. Those
+//! of core are always; those that allocate with the feature `std`, because this crate is built
+//! without. Types that can be changed while they are shared (`core::cell`, `Mutex`) are not: no
+//! store into them would be reported.
 
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
@@ -88,13 +89,15 @@ unsafe impl<T: 'static> Trace for &'static [T] {
     fn trace(&self, _: &Tracer) {}
 }
 
-// Not of all `&'static T`: where `T` is not `Trace`, the compiler would advise to borrow it, and no more.
+// Not of all `&'static T`: where `T` is not `Trace`, the compiler would advise to borrow it, and no
+// more.
 without_references!(&'static str, &'static core::ffi::CStr);
 
-/// A value of any type that is `'static`, and so holds no reference into a realm: it need not be [`Trace`].
+/// A value of any type that is `'static`, and so holds no reference into a realm: it need not be
+/// [`Trace`].
 ///
-/// It can be changed as it can anywhere else, through a `core::cell::Cell` or a `Mutex`, say: there is nothing
-/// to report.
+/// It can be changed as it can anywhere else, through a `core::cell::Cell` or a `Mutex`, say: there
+/// is nothing to report.
 ///
 /// ```
 /// # use core::cell::Cell;
@@ -270,8 +273,8 @@ unsafe impl<T: Trace> Trace for core::task::Poll<T> {
     }
 }
 
-/// Pointers to functions, which hold nothing. Those that take references of any lifetime are `'static`, and so
-/// [`Static`] or skipped, if they name no realm's.
+/// Pointers to functions, which hold nothing. Those that take references of any lifetime are
+/// `'static`, and so [`Static`] or skipped, if they name no realm's.
 macro_rules! function {
     ($($name:ident),*) => {
         // SAFETY: code holds no reference.

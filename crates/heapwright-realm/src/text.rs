@@ -5,9 +5,9 @@
 //!                                                     ^ never change: only added to
 //! ```
 //!
-//! What was added is never changed where it lies: text is only added behind it, more room is another buffer,
-//! and so is what is left when all is cleared. So its text can be lent for as long as references may be, though
-//! others may add to it meanwhile.
+//! What was added is never changed where it lies: text is only added behind it, more room is
+//! another buffer, and so is what is left when all is cleared. So its text can be lent for as long
+//! as references may be, though others may add to it meanwhile.
 
 use core::fmt::{self, Write};
 
@@ -73,7 +73,8 @@ impl<'gc> StrBuilder<'gc> {
     /// The text that is there now. Constant time. What is added later is not in it.
     #[must_use]
     pub fn as_str(self) -> &'gc str {
-        // SAFETY: bytes that were added are never changed where they lie: `push_str` adds behind them.
+        // SAFETY: bytes that were added are never changed where they lie: `push_str` adds behind
+        // them.
         let bytes = self.0.buffer().map_or(&[][..], |buffer| unsafe { buffer.as_slice() });
         // SAFETY: made of whole texts.
         unsafe { str::from_utf8_unchecked(bytes) }

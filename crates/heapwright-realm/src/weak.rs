@@ -28,7 +28,8 @@ impl<const N: usize> Box<N> {
     }
 }
 
-// SAFETY: a weak reference is reported as what it is, and lies in the object for as long as that lives.
+// SAFETY: a weak reference is reported as what it is, and lies in the object for as long as that
+// lives.
 unsafe impl Trace for Box<1> {
     fn trace(&self, tracer: &Tracer) {
         // SAFETY: the weak reference lies in the object that is traced, for as long as that

@@ -1,8 +1,9 @@
-//! A realm's collections beside std's: the same operations in the same order, with collections of the heap between them,
-//! forced, in steps and with moving, and all values in the realm. Finalizers, too, whose effects are seen in collections.
+//! A realm's collections beside std's: the same operations in the same order, with collections of
+//! the heap between them, forced, in steps and with moving, and all values in the realm.
+//! Finalizers, too, whose effects are seen in collections.
 //!
-//! What only this finds: a store that a collection does not report, a value that is traced after it was taken, an order
-//! or a count that is another than std's.
+//! What only this finds: a store that a collection does not report, a value that is traced after it
+//! was taken, an order or a count that is another than std's.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,
@@ -33,7 +34,8 @@ mod realms;
 
 use realms::{config, ways_to_collect};
 
-/// A value that is an object of its own: what is lost is found to be, because its number is another one.
+/// A value that is an object of its own: what is lost is found to be, because its number is another
+/// one.
 type Value<'gc> = Gc<'gc, (u32, Str<'gc>)>;
 
 #[derive(Trace)]
@@ -357,7 +359,8 @@ proptest! {
     }
 }
 
-/// Objects that are held by nothing but large, growing collections, while the realm collects by itself.
+/// Objects that are held by nothing but large, growing collections, while the realm collects by
+/// itself.
 #[test]
 fn collections_that_grow_keep_all_that_is_in_them() {
     type Root<'gc> =

@@ -304,7 +304,8 @@ fn a_mutation_that_panics_leaves_a_realm_that_collects() {
     assert_eq!(count.get(), 0);
 }
 
-/// Counts how often it is traced, by the number in it: what has no such number was traced as what it is not.
+/// Counts how often it is traced, by the number in it: what has no such number was traced as what
+/// it is not.
 struct Spy(usize);
 
 const SPY: usize = 0x5059 << 32;

@@ -1,5 +1,5 @@
-//! Realms that go from thread to thread, and across an `.await`. What must not compile stands in the documentation of
-//! `heapwright_realm::send`.
+//! Realms that go from thread to thread, and across an `.await`. What must not compile stands in
+//! the documentation of `heapwright_realm::send`.
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

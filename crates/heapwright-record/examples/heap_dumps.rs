@@ -4,9 +4,10 @@
 //! heap_dumps FILE OBJECTS SHAPE
 //! ```
 //!
-//! OBJECTS objects of 16 to 112 bytes, in pages of 64 KiB that are nine tenths full, with
-//! three references each; most are old, a page in 50 is pinned. SHAPE says where these lead: `tree` (to children, and one to
-//! anywhere), `list` (to the next one, and to one before), `random` (to anywhere).
+//! OBJECTS objects of 16 to 112 bytes, in pages of 64 KiB that are nine tenths full, with three
+//! references each; most are old, a page in 50 is pinned. SHAPE says where these lead: `tree` (to
+//! children, and one to anywhere), `list` (to the next one, and to one before), `random` (to
+//! anywhere).
 
 use heapwright_record::heap::{
     Aside, Heap, Object, Page, PageState, Root, RootKind, Writer as Dump, kind,

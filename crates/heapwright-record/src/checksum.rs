@@ -1,9 +1,9 @@
 //! CRC-32C (Castagnoli), four bits at a time.
 //!
-//! It finds every change of up to 32 neighbouring bits, so every byte that was
-//! changed. (But for the length's: that moves the checksum itself, and is found
-//! all but one time in four billion.) A table of 16 words is small enough for a library that is loaded
-//! into everything, and fast enough for entries of a few hundred bytes.
+//! It finds every change of up to 32 neighbouring bits, so every byte that was changed. (But for
+//! the length's: that moves the checksum itself, and is found all but one time in four billion.) A
+//! table of 16 words is small enough for a library that is loaded into everything, and fast enough
+//! for entries of a few hundred bytes.
 //!
 //! A reader of a file of a gigabyte takes eight bytes at a time ([`of_much`]), from
 //! tables of 8 KiB that are not in the library, because it does not call it.

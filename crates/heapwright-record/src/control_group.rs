@@ -1,4 +1,5 @@
-//! The control group that limits a process's memory: which files of the kernel say so, and the least of them.
+//! The control group that limits a process's memory: which files of the kernel say so, and the
+//! least of them.
 //!
 //! ```text
 //!   /proc/PID/cgroup   0::/a/b           version 2: memory.max, memory.high            below /sys/fs/cgroup
@@ -6,11 +7,13 @@
 //!   for each line      /a/b, /a, /       the group, and those that it is in
 //! ```
 //!
-//! Pure: the library and the command read files each in its own way, and hand what they read to [`least`].
+//! Pure: the library and the command read files each in its own way, and hand what they read to
+//! [`least`].
 
 /// The least limit, in bytes: a `memory.high` of 0 is a way to have memory reclaimed.
 pub const LEAST_LIMIT: u64 = 1 << 20;
-/// Limits from here on are none: of the first version that is a number which depends on the page size.
+/// Limits from here on are none: of the first version that is a number which depends on the page
+/// size.
 const NO_LIMIT: u64 = 1 << 60;
 
 /// A group.
@@ -24,8 +27,8 @@ pub struct Group<'a> {
     pub is_second_version: bool,
 }
 
-/// The group with the least limit, and this, of those that `groups` names, the text of a process's `cgroup`. `read` is asked
-/// for the number in a group's file.
+/// The group with the least limit, and this, of those that `groups` names, the text of a process's
+/// `cgroup`. `read` is asked for the number in a group's file.
 pub fn least<'a>(
     groups: &'a [u8],
     mut read: impl FnMut(&Group<'a>, &'static str) -> Option<u64>,

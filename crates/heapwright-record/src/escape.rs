@@ -6,8 +6,8 @@
 
 /// Passes `text` to `put` in pieces, with invisible characters spelt out as Rust spells them.
 ///
-/// Control characters, marks of direction, separators of lines and characters without a width become
-/// `\n` or `\u{202e}`. Bytes that are not UTF-8 become U+FFFD.
+/// Control characters, marks of direction, separators of lines and characters without a width
+/// become `\n` or `\u{202e}`. Bytes that are not UTF-8 become U+FFFD.
 ///
 /// ```
 /// let mut line = String::new();

@@ -1,11 +1,11 @@
 //! The files heapwright's library writes and its command reads.
 //!
-//! This is the lowest floor of the house: `no_std`, no dependencies, no
-//! `unsafe`. The library fills a [`Stats`]; the command decodes one. Both
-//! sides share this one definition, so a field cannot mean two things. The
-//! other kinds of file are described where they are: [`debug`], in which the debug
-//! allocator reports mistakes, [`trace`], which has every call of a run, [`heap`],
-//! which describes a collected heap, and [`timeline`], which has its collections. What both find out of the kernel's files stands here too: [`control_group`].
+//! This is the lowest floor of the house: `no_std`, no dependencies, no `unsafe`. The library fills
+//! a [`Stats`]; the command decodes one. Both sides share this one definition, so a field cannot
+//! mean two things. The other kinds of file are described where they are: [`debug`], in which the
+//! debug allocator reports mistakes, [`trace`], which has every call of a run, [`heap`], which
+//! describes a collected heap, and [`timeline`], which has its collections. What both find out of
+//! the kernel's files stands here too: [`control_group`].
 //!
 //! ```text
 //! a stats file (little endian)

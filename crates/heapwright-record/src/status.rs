@@ -100,7 +100,8 @@ facts! {
     bitmaps_bytes,
     /// Bytes from one sample of the heap profile to the next; 0: nothing is sampled.
     sampling,
-    /// Free pages wait so many milliseconds for their way to the kernel just now; [`MOST`]: for ever.
+    /// Free pages wait so many milliseconds for their way to the kernel just now; [`MOST`]: for
+    /// ever.
     purge_delay_ms,
     /// The version of the library: major, minor and patch level, 16 bits each.
     version,
@@ -138,7 +139,8 @@ pub struct Class {
 }
 
 impl Class {
-    /// In one word: 12 bits for the size in units of 16 bytes, and 26 for each of the others in KiB, or as much as fits.
+    /// In one word: 12 bits for the size in units of 16 bytes, and 26 for each of the others in
+    /// KiB, or as much as fits.
     const fn word(&self) -> u64 {
         const fn kib(bytes: u64) -> u64 {
             let kib = bytes.div_ceil(1024);
@@ -229,7 +231,8 @@ impl Slot {
         self.sequence.store(sequence.wrapping_add(1), Ordering::Release);
     }
 
-    /// What the process shows, no number larger than [`MOST`]. `None`: nothing yet, or it is written just now.
+    /// What the process shows, no number larger than [`MOST`]. `None`: nothing yet, or it is
+    /// written just now.
     #[must_use]
     pub fn read(&self) -> Option<Report> {
         let sequence = self.sequence.load(Ordering::Acquire);
@@ -265,8 +268,8 @@ impl Slot {
         self.watched_until.load(Ordering::Relaxed) > now_ns
     }
 
-    /// Gives an order, which counts until that time of the monotonic clock; returns its number. One command at a time does so,
-    /// which others' locks see to.
+    /// Gives an order, which counts until that time of the monotonic clock; returns its number. One
+    /// command at a time does so, which others' locks see to.
     pub fn ask(&self, order: Order, until_ns: u64) -> u64 {
         let (what, argument) = match order {
             Order::Sample(period) => (1, period),
@@ -281,8 +284,8 @@ impl Slot {
         number
     }
 
-    /// The order that was not answered yet: its number, what it is (none, if this version does not know it), and until when it
-    /// counts.
+    /// The order that was not answered yet: its number, what it is (none, if this version does not
+    /// know it), and until when it counts.
     #[must_use]
     pub fn order(&self) -> Option<(u64, Option<Order>, u64)> {
         let number = self.asked.load(Ordering::Acquire);
@@ -324,7 +327,8 @@ pub const PROFILE_FOLDER: &str = "/dev/shm";
 /// the user's number and the process's.
 pub const PROFILE_NAME: [&str; 3] = ["heapwright-", "-", ".profile"];
 
-/// Who has a slot: a process, and the namespace in which it has its number (its inode's lower half; 0: not known).
+/// Who has a slot: a process, and the namespace in which it has its number (its inode's lower half;
+/// 0: not known).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owner {
     /// Its number there.

@@ -6,8 +6,9 @@
 //!                     time 8 | collection 8 | bytes 8 | ns 8 | object 8 | zeros 8         little endian
 //! ```
 //!
-//! What the words mean is said by `heapwright::gc::Event`. A newer writer may make events longer; an older reader passes over
-//! what it does not know. Events of one thread are in order, those of two nearly so: a reader sorts by time.
+//! What the words mean is said by `heapwright::gc::Event`. A newer writer may make events longer;
+//! an older reader passes over what it does not know. Events of one thread are in order, those of
+//! two nearly so: a reader sorts by time.
 
 use crate::problem::{Fault, Format, Problem};
 
@@ -188,7 +189,8 @@ impl<'a> Events<'a> {
         Ok(Self { rest, length, at: HEADER_BYTES as u64 })
     }
 
-    /// Whether the file ends in the middle of an event: why no more were read. When there are no more.
+    /// Whether the file ends in the middle of an event: why no more were read. When there are no
+    /// more.
     #[must_use]
     pub fn problem(&self) -> Option<Problem> {
         (!self.rest.is_empty()).then(|| FORMAT.problem(Fault::EndsWithin(self.at)))

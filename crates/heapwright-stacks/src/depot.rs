@@ -15,17 +15,20 @@
 //!
 //! # Tables
 //!
-//! Stacks lie anywhere in a table, so a small program would touch all pages of a large one, each with two faults (the first look
-//! maps the kernel's page of zeros). The next table is used once half as many stacks are known as this one has heads. A stack
-//! stays in the table that it came to. What the table in use does not have is looked for in the smaller ones; the link
-//! where it would be there is *sealed*, and only then is it put into the table in use. So two threads that
-//! use different tables agree: one of them seals the link that the other needs, or finds the stack there.
+//! Stacks lie anywhere in a table, so a small program would touch all pages of a large one, each
+//! with two faults (the first look maps the kernel's page of zeros). The next table is used once
+//! half as many stacks are known as this one has heads. A stack stays in the table that it came to.
+//! What the table in use does not have is looked for in the smaller ones; the link where it would
+//! be there is *sealed*, and only then is it put into the table in use. So two threads that use
+//! different tables agree: one of them seals the link that the other needs, or finds the stack
+//! there.
 //!
 //! # Invariants
 //!
 //! - A node's words are written before its number is stored (release) where
 //!   others find it, and its hash, length and frames never change after.
-//! - A link, which is a child or a head, changes once, from 0 to a number or to `SEALED`; in the largest table never to that.
+//! - A link, which is a child or a head, changes once, from 0 to a number or to `SEALED`; in the
+//!   largest table never to that.
 //! - The cursor hands a word to one node. The owner of a node that nobody else has
 //!   seen may give its words back, if they are still the last ones.
 //!
@@ -191,8 +194,8 @@ impl StackDepot {
         ORDERS[..TABLES - 1].iter().filter(|&&order| count > 1 << (order - 1)).count()
     }
 
-    /// Follows a stack in a table from its head to itself, or to the link where it would be. `None`: there is no memory
-    /// for the table.
+    /// Follows a stack in a table from its head to itself, or to the link where it would be.
+    /// `None`: there is no memory for the table.
     #[inline(always)]
     fn find(&self, table: usize, frames: &[usize], hash: u64) -> Option<Place<'_>> {
         let order = ORDERS[table];
@@ -236,8 +239,8 @@ impl StackDepot {
         }
     }
 
-    /// The same for one that the table in use did not have a moment ago, where its way ended at `place`. Where there is no memory
-    /// for that table a smaller one goes on to serve.
+    /// The same for one that the table in use did not have a moment ago, where its way ended at
+    /// `place`. Where there is no memory for that table a smaller one goes on to serve.
     #[inline(never)]
     fn insert_slowly<'a>(
         &'a self,
@@ -259,7 +262,8 @@ impl StackDepot {
         }
         for smaller in 0..table {
             match self.find_or_seal(smaller, frames, hash) {
-                // (There is no memory for it, which another thread may get: then it could be put there.)
+                // (There is no memory for it, which another thread may get: then it could be put
+                // there.)
                 None => return none,
                 Some(Place::Found(stack)) => return Inserted { stack, known: true },
                 Some(_) => {}
@@ -303,8 +307,8 @@ impl StackDepot {
         }
     }
 
-    /// The stack, if a table that is smaller than the one in use has it; else its link is sealed. `None`: that cannot be known, as there
-    /// is no memory for the table.
+    /// The stack, if a table that is smaller than the one in use has it; else its link is sealed.
+    /// `None`: that cannot be known, as there is no memory for the table.
     fn find_or_seal(&self, table: usize, frames: &[usize], hash: u64) -> Option<Place<'_>> {
         let mut place = self.find(table, frames, hash)?;
         loop {
@@ -440,7 +444,8 @@ mod tests {
         let again =
             |depot: &StackDepot| (1..40).map(|n| insert(depot, &[n, 7])).collect::<Vec<_>>();
         assert_eq!(again(&depot), stacks);
-        // A table that others may get later, and that cannot be sealed, keeps what is new out of the larger one.
+        // A table that others may get later, and that cannot be sealed, keeps what is new out of
+        // the larger one.
         depot.heads[2].refuse(false);
         assert_eq!(again(&depot), stacks);
         assert_eq!(insert(&depot, &[40, 7]), Stack::NONE);

@@ -1,7 +1,7 @@
 //! Call stacks of `malloc`'s callers, each as a number of 32 bits.
 //!
-//! **This crate is an implementation detail of [heapwright](https://crates.io/crates/heapwright), for its debug heap and
-//! heap profile, and promises nothing to others.**
+//! **This crate is an implementation detail of [heapwright](https://crates.io/crates/heapwright),
+//! for its debug heap and heap profile, and promises nothing to others.**
 //!
 //! ```text
 //!   here(scratch, 16)
@@ -22,11 +22,11 @@
 //! what it believes of a stack it has tried (`native::bounds`). All that threads
 //! share is lock-free.
 //!
-//! Frames are found by unwind tables, because most code has no frame pointers. The
-//! tables are found by glibc's `_dl_find_object` (2.35 and later), which was made
-//! for this: it waits for nothing. With another C library (musl), or an older one, or none (static programs), they
-//! are found by the program's own headers and the kernel's list of mappings, once a module
-//! (`native::mapped`). musl itself has no tables: a frame of its own is passed by its frame pointer, or ends the stack.
+//! Frames are found by unwind tables, because most code has no frame pointers. The tables are found
+//! by glibc's `_dl_find_object` (2.35 and later), which was made for this: it waits for nothing.
+//! With another C library (musl), or an older one, or none (static programs), they are found by the
+//! program's own headers and the kernel's list of mappings, once a module (`native::mapped`). musl
+//! itself has no tables: a frame of its own is passed by its frame pointer, or ends the stack.
 //!
 //! # What it costs
 //!
@@ -194,8 +194,9 @@ pub fn forget_code() {
 /// Bytes of the file that [`share`] takes.
 pub const SHARED_BYTES: usize = imp::SHARED_BYTES;
 
-/// Uses a file of [`SHARED_BYTES`] from now on, sealed so that it does not shrink, in which processes leave what they have
-/// read from unwind tables for one another. Nothing where it is no such file. What is in it is not believed.
+/// Uses a file of [`SHARED_BYTES`] from now on, sealed so that it does not shrink, in which
+/// processes leave what they have read from unwind tables for one another. Nothing where it is no
+/// such file. What is in it is not believed.
 pub fn share(path: &core::ffi::CStr) {
     imp::share(path);
 }
@@ -232,8 +233,8 @@ impl Module {
     }
 }
 
-/// From where to where the module is mapped that an address lies in: what [`module_of`] says of it, without the file's name, which
-/// may take a system call.
+/// From where to where the module is mapped that an address lies in: what [`module_of`] says of it,
+/// without the file's name, which may take a system call.
 pub fn module_range(pc: usize) -> Option<core::ops::Range<usize>> {
     imp::module_range(pc)
 }
@@ -250,7 +251,8 @@ pub fn symbol_of(pc: usize, found: impl FnOnce(&[u8], usize)) -> bool {
     imp::symbol_of(pc, found)
 }
 
-/// The words of a thread, which the crate above defines, for the unit tests, above which there is none.
+/// The words of a thread, which the crate above defines, for the unit tests, above which there is
+/// none.
 #[cfg(test)]
 mod words {
     /// What a thread's fast word leads to: nothing here asks.

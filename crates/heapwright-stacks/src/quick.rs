@@ -1,4 +1,5 @@
-//! Unwind tables, the common case: an entry's program, run for the three columns that a walk follows.
+//! Unwind tables, the common case: an entry's program, run for the three columns that a walk
+//! follows.
 //!
 //! ```text
 //!   FDE   length | back to its CIE | start | range | augmentation | program ...
@@ -8,13 +9,15 @@
 //!           return address, frame pointer: nothing said, saved at CFA + offset, or something odd
 //! ```
 //!
-//! A process of 20 ms looks up some thousand addresses of code, each once, and a general interpreter keeps 32 columns by
-//! row and copies them where a row is remembered: 15,000 instructions an address, a seventh of what `cc1` needs for a
-//! file of 40 lines. Here a row is 48 bytes.
+//! A process of 20 ms looks up some thousand addresses of code, each once, and a general
+//! interpreter keeps 32 columns by row and copies them where a row is remembered: 15,000
+//! instructions an address, a seventh of what `cc1` needs for a file of 40 lines. Here a row is 48
+//! bytes.
 //!
-//! What is odd at the address that is asked for (expressions, signal frames, the outermost frame, other encodings) is
-//! left to `tables`, which says the same of all that is answered here. No unsafe code; a table that ends early, or in
-//! which a number is larger than any compiler writes, is odd, too.
+//! What is odd at the address that is asked for (expressions, signal frames, the outermost frame,
+//! other encodings) is left to `tables`, which says the same of all that is answered here. No
+//! unsafe code; a table that ends early, or in which a number is larger than any compiler writes,
+//! is odd, too.
 
 #![forbid(unsafe_code)]
 
@@ -64,7 +67,8 @@ struct Shared<'a> {
     program: &'a [u8],
 }
 
-/// The rule for the instruction at `pc`, by the entry at an address in `section`. `None`: it is odd.
+/// The rule for the instruction at `pc`, by the entry at an address in `section`. `None`: it is
+/// odd.
 pub(super) fn rule_of(
     pc: usize,
     entry: usize,
@@ -151,13 +155,15 @@ struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    /// Runs a program up to the row of what is `target` bytes into the function. `None`: it cannot be run here.
+    /// Runs a program up to the row of what is `target` bytes into the function. `None`: it cannot
+    /// be run here.
     fn run(&mut self, mut program: Reader<'_>, target: u64) -> Option<()> {
         let mut rows = [Row::FIRST; ROWS];
         let mut height = 0;
         let mut at = 0u64;
         loop {
-            // Nearly all of a long program is this: so far on the stack pointer has moved, and what the CFA is of it.
+            // Nearly all of a long program is this: so far on the stack pointer has moved, and what
+            // the CFA is of it.
             if let [advance @ 0x40..0x80, 0x0e, offset @ 0..0x80, rest @ ..] = program.0
                 && !matches!(self.row.start, Start::Odd)
             {
@@ -244,7 +250,8 @@ impl Machine<'_> {
                     0x13 if !matches!(self.row.start, Start::Odd) => {
                         self.row.offset = program.signed()?.wrapping_mul(self.shared.data);
                     }
-                    // Return addresses are signed from here on, or no longer: a walk takes signatures off.
+                    // Return addresses are signed from here on, or no longer: a walk takes
+                    // signatures off.
                     0x2d if self.numbers.has_link_register => {}
                     // The size of the arguments that were pushed.
                     0x2e => {
@@ -277,7 +284,8 @@ impl Machine<'_> {
         }
     }
 
-    /// The column of a register; `None` where a walk does not follow it. The stack pointer's is the CFA, or odd.
+    /// The column of a register; `None` where a walk does not follow it. The stack pointer's is the
+    /// CFA, or odd.
     fn say(&mut self, register: u64, what: Column) -> Option<()> {
         if register == u64::from(self.numbers.return_address.0) {
             self.row.back = what;

@@ -17,11 +17,11 @@
 //!   | entries, 4 B a unit | ..  | unit 0 | unit 1 | unit 2 | ...
 //! ```
 //!
-//! On Linux the table lies at a constant distance below the window (not in a hardened process, whose
-//! blocks must not lead to it), so that one base register serves both, and one exclusive-or with a cache's tag
-//! (`owner << 11`) answers owner, validity and class at once: the result is
-//! below `SLAB_KINDS` exactly if the unit is a slab of that owner, and then it
-//! is the byte offset of the class's list in the cache.
+//! On Linux the table lies at a constant distance below the window (not in a hardened process,
+//! whose blocks must not lead to it), so that one base register serves both, and one exclusive-or
+//! with a cache's tag (`owner << 11`) answers owner, validity and class at once: the result is
+//! below `SLAB_KINDS` exactly if the unit is a slab of that owner, and then it is the byte offset
+//! of the class's list in the cache.
 //!
 //! Invariants: entries and records below `limit` are committed; `limit` only
 //! grows; entry 0 (owner 0, no class) means *foreign*, and no cache has id 0.
@@ -72,7 +72,8 @@ pub enum Kind {
     PoolRest(usize),
     /// A unit of an arena's chunk.
     Arena,
-    /// A unit of the hardened heap's that holds no block: a guard, or address space kept for a size class.
+    /// A unit of the hardened heap's that holds no block: a guard, or address space kept for a size
+    /// class.
     Guard,
     /// The first unit of a span of the debug heap's.
     Debug,
@@ -228,7 +229,8 @@ impl Entry {
         matches!(self.owner(), HARDENED..COMMON)
     }
 
-    /// The unit where a debug heap's span begins, if this is a unit of one, and whether it is a later one.
+    /// The unit where a debug heap's span begins, if this is a unit of one, and whether it is a
+    /// later one.
     #[cfg(feature = "debug")]
     #[inline(always)]
     pub const fn debug_head(self, unit: usize) -> Option<(usize, bool)> {
@@ -382,8 +384,8 @@ impl AddressMap {
         self.kind_of(unit, unsafe { self.entry(unit) })
     }
 
-    /// What `unit` is, whose entry is given: as [`Entry::kind`], but a large block that was freed and
-    /// whose run is kept is [`Kind::Kept`].
+    /// What `unit` is, whose entry is given: as [`Entry::kind`], but a large block that was freed
+    /// and whose run is kept is [`Kind::Kept`].
     #[inline]
     pub fn kind_of(&self, unit: usize, entry: Entry) -> Kind {
         match entry.kind() {

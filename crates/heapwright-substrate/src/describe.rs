@@ -4,10 +4,12 @@
 //! arithmetic and one record give the block. Nothing at the address is read,
 //! so any address may be asked about.
 //!
-//! Slabs, large blocks and pools are described here, by the unit's record. Debug heaps, collected heaps
-//! and the hardened heap, which lie above and have records of their own, say how ([`read_with`]).
+//! Slabs, large blocks and pools are described here, by the unit's record. Debug heaps, collected
+//! heaps and the hardened heap, which lie above and have records of their own, say how
+//! ([`read_with`]).
 //!
-//! Called by `misuse` (a bad pointer is reported as what it is), by programs, and by the front ends.
+//! Called by `misuse` (a bad pointer is reported as what it is), by programs, and by the front
+//! ends.
 
 use core::ptr;
 
@@ -73,7 +75,8 @@ pub struct Description {
     pub owner: u32,
     /// Size class of a small block.
     pub class: u32,
-    /// Whether the byte at the address is poisoned (`__asan_poison_memory_region` under `heapwright check`).
+    /// Whether the byte at the address is poisoned (`__asan_poison_memory_region` under
+    /// `heapwright check`).
     pub is_poisoned: bool,
 }
 

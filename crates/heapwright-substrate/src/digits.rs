@@ -1,6 +1,7 @@
 //! Numbers in digits and back, without `core::fmt`, which pulls in code that can panic.
 //!
-//! Called by `os` and `memory_limit` (files under `/proc` and `/sys`), `files`, `text` (lines) and the debug heap's reports.
+//! Called by `os` and `memory_limit` (files under `/proc` and `/sys`), `files`, `text` (lines) and
+//! the debug heap's reports.
 
 /// The number that a text begins with, in decimal digits; `None` where there are none, or too many.
 pub fn number(text: &[u8]) -> Option<usize> {

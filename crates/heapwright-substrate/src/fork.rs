@@ -11,30 +11,31 @@
 //! locks protect (runs, metadata, registries, shared pools) is whole. What is
 //! not under a lock is argued for in each part: see `heap::fork`.
 //!
-//! Handlers of others that were registered before ours run while the locks are
-//! held, in the same thread, and may allocate: see `sync::hold_all`. They come in by every
-//! lock, so a *signal handler* that interrupted them would meet them in the midst of something; and
-//! in the child it would meet what is yet to be put right. Therefore signals wait, but those of faults, from
-//! when the last lock was taken. (Not before: a collector may stop all threads by a signal, and one that
-//! stands still so may have the lock that is waited for. Until then a handler that
-//! interrupts a fork waits for no lock.) A handler of others that forks itself finds all locks held, and
-//! takes none.
+//! Handlers of others that were registered before ours run while the locks are held, in the same
+//! thread, and may allocate: see `sync::hold_all`. They come in by every lock, so a *signal
+//! handler* that interrupted them would meet them in the midst of something; and in the child it
+//! would meet what is yet to be put right. Therefore signals wait, but those of faults, from when
+//! the last lock was taken. (Not before: a collector may stop all threads by a signal, and one that
+//! stands still so may have the lock that is waited for. Until then a handler that interrupts a
+//! fork waits for no lock.) A handler of others that forks itself finds all locks held, and takes
+//! none.
 //!
 //! **Collected heaps first of all.** Their mutators must stop while the forking thread holds no
 //! lock. A mutator on its way to a safepoint may wait for `FORKING`, because it forks, or uses a
 //! part of heapwright for the first time.
 //!
-//! **Streams before malloc.** A thread that reads a line allocates with the stream locked, `fflush(NULL)` waits for
-//! streams with the lock of their list, and the C library takes that lock in every fork, *after* this file's
-//! handler. So the handler takes it before any lock that malloc takes: see `os::lock_streams`. Mutators of collected
-//! heaps stop before that, because one of them may wait for that lock on its way to a safepoint.
-//! What other prefork handlers lock is in order too where they were registered after ours, since the last one
-//! registered runs first. A preloaded library registers before the program's first instruction.
+//! **Streams before malloc.** A thread that reads a line allocates with the stream locked,
+//! `fflush(NULL)` waits for streams with the lock of their list, and the C library takes that lock
+//! in every fork, *after* this file's handler. So the handler takes it before any lock that malloc
+//! takes: see `os::lock_streams`. Mutators of collected heaps stop before that, because one of them
+//! may wait for that lock on its way to a safepoint. What other prefork handlers lock is in order
+//! too where they were registered after ours, since the last one registered runs first. A preloaded
+//! library registers before the program's first instruction.
 //!
-//! **Slots first.** The slots of what threads share (caches, magazines of pools) are not counted as locks
-//! (`sync::is_interrupted`): a signal handler in another thread may have interrupted the holder of one that
-//! is waited for here, and wait for any other lock. So as long as slots are waited for no lock is held that a
-//! handler may need.
+//! **Slots first.** The slots of what threads share (caches, magazines of pools) are not counted as
+//! locks (`sync::is_interrupted`): a signal handler in another thread may have interrupted the
+//! holder of one that is waited for here, and wait for any other lock. So as long as slots are
+//! waited for no lock is held that a handler may need.
 //!
 //! A child of `vfork` runs none of this and shares the parent's memory until
 //! it execs, as with any allocator.
@@ -66,7 +67,8 @@ pub enum Part {
     Substrate,
     /// What writes calls down. Its holder waits for no lock, and a thread that writes may hold any.
     Trace,
-    /// The samples of a heap profile. Their holder waits for no lock, and a thread that adds one may hold any.
+    /// The samples of a heap profile. Their holder waits for no lock, and a thread that adds one
+    /// may hold any.
     #[allow(dead_code, reason = "a part of the feature `debug`")]
     Samples,
 }
@@ -154,8 +156,8 @@ unsafe extern "C" fn before() {
     HELD.store(u8::from(collected.is_some()) << Part::Collected as u8, Ordering::Relaxed);
     for part in Part::Pools as usize..PARTS {
         if part == Part::Pools as usize {
-            // Mutators have stopped: one may have waited for this lock on its way. What malloc needs
-            // comes behind it.
+            // Mutators have stopped: one may have waited for this lock on its way. What malloc
+            // needs comes behind it.
             os::lock_streams();
         }
         if let Some(handlers) = joined(part) {
@@ -178,8 +180,9 @@ fn ends_within() -> bool {
     is_within
 }
 
-/// Gives the locks back. Returns the signals to be blocked from now on; none where there were no locks: the process had one
-/// thread, or (with musl, which runs the handlers that it has at the end) another thread has registered them since the fork began.
+/// Gives the locks back. Returns the signals to be blocked from now on; none where there were no
+/// locks: the process had one thread, or (with musl, which runs the handlers that it has at the
+/// end) another thread has registered them since the fork began.
 ///
 /// # Safety
 ///

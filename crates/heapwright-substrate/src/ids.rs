@@ -150,12 +150,13 @@ impl<T: Sync + 'static> Recycled<T> {
         unsafe { self.ids.make(make) }
     }
 
-    /// As [`Recycled::take`], for objects that are too large for a stack: a new one is
-    /// a copy of `fresh`, byte by byte. The bytes `zeros` of a new one are left as fresh memory has them.
+    /// As [`Recycled::take`], for objects that are too large for a stack: a new one is a copy of
+    /// `fresh`, byte by byte. The bytes `zeros` of a new one are left as fresh memory has them.
     ///
     /// # Safety
     ///
-    /// Nobody ever uses `fresh`, and it does not know where it is. `zeros` lies in it, and its bytes there are zero.
+    /// Nobody ever uses `fresh`, and it does not know where it is. `zeros` lies in it, and its
+    /// bytes there are zero.
     #[cfg(feature = "debug")]
     #[cold]
     #[inline(never)]
@@ -177,8 +178,8 @@ impl<T: Sync + 'static> Recycled<T> {
             for part in [0..zeros.start, zeros.end..size_of::<T>()] {
                 let from = ptr::from_ref(fresh).cast::<MaybeUninit<u8>>().wrapping_add(part.start);
                 let to = value.cast::<MaybeUninit<u8>>().wrapping_add(part.start);
-                // SAFETY: by the contract a copy is as good; what is left out is zero there, and here, as `Ids::make` gives
-                // zeroed memory.
+                // SAFETY: by the contract a copy is as good; what is left out is zero there, and
+                // here, as `Ids::make` gives zeroed memory.
                 unsafe { ptr::copy_nonoverlapping(from, to, part.len()) };
             }
             // Zeroed memory: nothing is vacant behind it.

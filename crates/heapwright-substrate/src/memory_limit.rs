@@ -12,21 +12,24 @@
 //!   pressure    0 ------------- 2 % --------- 10 %       of the time some thread waited for memory: as if so near
 //! ```
 //!
-//! Far from the limit nothing is different, because speed comes first. The limit is the least one of the process's control
-//! groups (`control_group` of `heapwright-record`, which the command asks too), or one that the user or the program
-//! set for the process alone. `RLIMIT_AS` is another matter: see `chunk::scarce`.
+//! Far from the limit nothing is different, because speed comes first. The limit is the least one
+//! of the process's control groups (`control_group` of `heapwright-record`, which the command asks
+//! too), or one that the user or the program set for the process alone. `RLIMIT_AS` is another
+//! matter: see `chunk::scarce`.
 //!
-//! In use are all processes of the group, without what the kernel can drop (file pages); of a limit of the process's own, its resident
-//! memory. To find that out takes a file, so nobody looks as long as the heap is small, nor before the heap has grown by a
-//! good part of what is left: [`note_fresh`] sees to that.
+//! In use are all processes of the group, without what the kernel can drop (file pages); of a limit
+//! of the process's own, its resident memory. To find that out takes a file, so nobody looks as
+//! long as the heap is small, nor before the heap has grown by a good part of what is left:
+//! [`note_fresh`] sees to that.
 //!
-//! Pressure is what the kernel says in `memory.pressure` of the limited group, else in `/proc/pressure/memory` (PSI), where it knows it:
-//! how much of the last ten seconds some thread waited, because pages had to be taken from others first.
+//! Pressure is what the kernel says in `memory.pressure` of the limited group, else in
+//! `/proc/pressure/memory` (PSI), where it knows it: how much of the last ten seconds some thread
+//! waited, because pages had to be taken from others first.
 //!
 //! Invariants: none that memory hangs on. All is relaxed; one thread looks at a time.
 //!
-//! Called by whoever keeps free memory ([`nearness`], [`delay`], [`may_wait`]), by `chunk`, which tells of growth, and by `limit`, which
-//! looks.
+//! Called by whoever keeps free memory ([`nearness`], [`delay`], [`may_wait`]), by `chunk`, which
+//! tells of growth, and by `limit`, which looks.
 #![forbid(unsafe_code)]
 
 use heapwright_record::control_group;
@@ -55,8 +58,8 @@ pub enum Nearness {
 impl Nearness {
     const ALL: [Self; 4] = [Self::Far, Self::Close, Self::Near, Self::AtIt];
 
-    /// With so many bytes in use. What was near stays so until a fiftieth less is in use, so that it does not change all
-    /// the time.
+    /// With so many bytes in use. What was near stays so until a fiftieth less is in use, so that
+    /// it does not change all the time.
     fn of(used: usize, limit: usize, before: Self) -> Self {
         let share = |part: usize, of: usize| limit / of * part;
         let begins = [0, share(3, 4), share(9, 10), share(19, 20)];
@@ -154,13 +157,14 @@ pub struct Look {
     pub used: usize,
     /// See `used`.
     pub limit: usize,
-    /// Bytes of the longest run that the heap has taken since the last look, which may not be touched yet.
+    /// Bytes of the longest run that the heap has taken since the last look, which may not be
+    /// touched yet.
     pub fresh: usize,
 }
 
 impl Look {
-    /// Whether what is in use, and what was just taken, comes to nineteen twentieths of the limit. (More than the limit
-    /// is not taken to be filled.)
+    /// Whether what is in use, and what was just taken, comes to nineteen twentieths of the limit.
+    /// (More than the limit is not taken to be filled.)
     pub fn is_at_limit(&self) -> bool {
         let fresh = if self.is_beyond_limit() { 0 } else { self.fresh };
         self.used.saturating_add(fresh) >= self.limit / 20 * 19
@@ -172,8 +176,8 @@ impl Look {
     }
 }
 
-/// Notes what a look has found, where `before` was found last. Returns the nearness, and after how many milliseconds the next look is
-/// due.
+/// Notes what a look has found, where `before` was found last. Returns the nearness, and after how
+/// many milliseconds the next look is due.
 fn note(look: &Look, before: Nearness) -> (Nearness, u32) {
     let nearness = Nearness::of(look.used, look.limit, before);
     let left = look.limit.saturating_sub(look.used);
@@ -192,8 +196,8 @@ fn note(look: &Look, before: Nearness) -> (Nearness, u32) {
     (nearness, wait)
 }
 
-/// The limit is far, or there is none: nothing is done because of one, and nobody looks before the heap has grown by `unseen`
-/// bytes.
+/// The limit is far, or there is none: nothing is done because of one, and nobody looks before the
+/// heap has grown by `unseen` bytes.
 fn is_far(unseen: usize) {
     NEARNESS.store(Nearness::Far as u8, Ordering::Relaxed);
     MAY_WAIT.store(usize::MAX, Ordering::Relaxed);
@@ -235,8 +239,9 @@ fn field(text: &[u8], name: &[u8]) -> Option<usize> {
         .and_then(number)
 }
 
-/// What a file of the kernel says of the pressure on memory, as a nearness: by how many hundredths of the last ten seconds some
-/// thread waited. It stays until that is half as much. `None`: it says nothing of it.
+/// What a file of the kernel says of the pressure on memory, as a nearness: by how many hundredths
+/// of the last ten seconds some thread waited. It stays until that is half as much. `None`: it says
+/// nothing of it.
 fn pressure(text: &[u8], before: Nearness) -> Option<Nearness> {
     let percent = text.strip_prefix(b"some avg10=").and_then(number)?;
     let begins = |from: Nearness, at: usize| {
@@ -375,8 +380,8 @@ impl Watcher {
         }
     }
 
-    /// Looks, if there is a reason to: `heap` bytes of the heap may be in memory. Returns what was found, if it was, and after how
-    /// many milliseconds to come again.
+    /// Looks, if there is a reason to: `heap` bytes of the heap may be in memory. Returns what was
+    /// found, if it was, and after how many milliseconds to come again.
     pub fn look(&mut self, now: u32, heap: usize) -> (Option<Look>, u32) {
         const SOON_MS: u32 = 8;
         if heap < SMALL && self.asked.is_none() {

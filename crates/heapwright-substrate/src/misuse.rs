@@ -117,8 +117,8 @@ pub enum Access {
     Unknown,
 }
 
-/// What is said of a function of the C library that was to access `bytes` bytes at `address`, where the block has
-/// `left`. (What is allowed the caller knows, and what is to be done.)
+/// What is said of a function of the C library that was to access `bytes` bytes at `address`, where
+/// the block has `left`. (What is allowed the caller knows, and what is to be done.)
 #[cold]
 pub fn out_of_bounds(
     function: &str,

@@ -5,12 +5,12 @@
 //!                    [ block ][ block ][ block ]...      points, `period` bytes apart on average
 //! ```
 //!
-//! A block is a sample if a point lies in it. The distances between points are exponentially distributed,
-//! so that whether a block is a sample depends on its size alone, and not on what was allocated
-//! before it: a program whose allocations repeat cannot be in step with the points. A block of
-//! `n` bytes is one with the chance `1 - exp(-n / period)`, so each sample stands for the reciprocal of
-//! that in blocks, and their sum is an unbiased estimate (Horvitz and Thompson, 1952). TCMalloc and
-//! jemalloc sample in the same way.
+//! A block is a sample if a point lies in it. The distances between points are exponentially
+//! distributed, so that whether a block is a sample depends on its size alone, and not on what was
+//! allocated before it: a program whose allocations repeat cannot be in step with the points. A
+//! block of `n` bytes is one with the chance `1 - exp(-n / period)`, so each sample stands for the
+//! reciprocal of that in blocks, and their sum is an unbiased estimate (Horvitz and Thompson,
+//! 1952). TCMalloc and jemalloc sample in the same way.
 //!
 //! Pure arithmetic; `core` has neither logarithms nor powers of e, so both are here, to 12 digits.
 //!
@@ -40,7 +40,8 @@ pub fn distance(state: &mut u64, period: usize) -> usize {
     ((-ln(uniform) * period as f64) as usize).saturating_add(1)
 }
 
-/// The chance that a block of `size` bytes is a sample, in (0, 1]; a block of no bytes counts as one of 1.
+/// The chance that a block of `size` bytes is a sample, in (0, 1]; a block of no bytes counts as
+/// one of 1.
 pub fn chance(size: usize, period: usize) -> f64 {
     let periods = size.max(1) as f64 / period.max(1) as f64;
     // Where the difference would lose digits, the series is exact.

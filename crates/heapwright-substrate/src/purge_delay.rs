@@ -6,15 +6,16 @@
 //!              given back ---- not touched again in a long time -----------------------> half (at least MIN)
 //! ```
 //!
-//! A fixed delay is wrong twice: a program that works in bursts further apart gives back and faults in the
-//! same pages each time, and one whose phase has ended keeps its pages too long. So the delay goes by *regret*: pages
-//! that were given back and that the program touches again, before it could be said that they were not needed,
-//! cost it a fault each; had the delay been a little longer than the pause, none. (After the idea of the ski
-//! rental problem, where the cost of buying too early bounds that of renting too long: Karlin, Manasse, Rudolph and
-//! Sleator, "Competitive snoopy caching", 1988.)
+//! A fixed delay is wrong twice: a program that works in bursts further apart gives back and faults
+//! in the same pages each time, and one whose phase has ended keeps its pages too long. So the
+//! delay goes by *regret*: pages that were given back and that the program touches again, before it
+//! could be said that they were not needed, cost it a fault each; had the delay been a little
+//! longer than the pause, none. (After the idea of the ski rental problem, where the cost of buying
+//! too early bounds that of renting too long: Karlin, Manasse, Rudolph and Sleator, "Competitive
+//! snoopy caching", 1988.)
 //!
-//! The bounds are the user's (`purge=MIN..MAX`). With the default ones 90 % of what is free when a phase ends is
-//! given back within 10 seconds, by a program that does anything at all.
+//! The bounds are the user's (`purge=MIN..MAX`). With the default ones 90 % of what is free when a
+//! phase ends is given back within 10 seconds, by a program that does anything at all.
 //!
 //! Invariants: none that memory hangs on. All is relaxed; of two threads that come at once one may
 //! be missed.
@@ -36,8 +37,8 @@ const MANY: usize = 256 << 10;
 const SHARE: usize = 4;
 /// A pause is waited for if it is longer by one in so many, for pauses differ.
 const LONGER: i32 = 10;
-/// Those who look for pages that have waited come by so often in a delay, but not more often than each so many
-/// milliseconds, unless the delay is shorter.
+/// Those who look for pages that have waited come by so often in a delay, but not more often than
+/// each so many milliseconds, unless the delay is shorter.
 const LOOKS: i32 = 4;
 const LOOK_MS: i32 = 250;
 
@@ -45,8 +46,8 @@ const LOOK_MS: i32 = 250;
 static DELAY: AtomicI32 = AtomicI32::new(DEFAULT_MIN_MS);
 static MIN: AtomicI32 = AtomicI32::new(DEFAULT_MIN_MS);
 static MAX: AtomicI32 = AtomicI32::new(DEFAULT_MAX_MS);
-/// Bytes that were given back, since when nobody had needed the first of them, and bytes of them that were touched
-/// again.
+/// Bytes that were given back, since when nobody had needed the first of them, and bytes of them
+/// that were touched again.
 static GIVEN: AtomicUsize = AtomicUsize::new(0);
 static UNUSED_SINCE: AtomicU32 = AtomicU32::new(0);
 static TOUCHED: AtomicUsize = AtomicUsize::new(0);
@@ -65,7 +66,8 @@ pub fn set_bounds(min: i32, max: i32) {
     forget();
 }
 
-/// The delay in force, in milliseconds; negative: for ever. Near the memory limit it is short, whatever the bounds.
+/// The delay in force, in milliseconds; negative: for ever. Near the memory limit it is short,
+/// whatever the bounds.
 #[inline]
 pub fn purge_ms() -> i32 {
     memory_limit::delay(DELAY.load(Ordering::Relaxed))
@@ -88,8 +90,8 @@ pub fn interval(delay: i32) -> i32 {
     (delay / LOOKS).max(LOOK_MS).min(delay)
 }
 
-/// Notes that free pages were given back because they had waited long enough, for so many milliseconds: for longer than
-/// the delay where nobody came by.
+/// Notes that free pages were given back because they had waited long enough, for so many
+/// milliseconds: for longer than the delay where nobody came by.
 pub fn note_given(bytes: usize, now: u32, waited: i32) {
     if bytes == 0 || !is_adaptive() {
         return;
@@ -139,8 +141,8 @@ fn forget() {
     TOUCHED.store(0, Ordering::Relaxed);
 }
 
-/// The delay after pages that had been given back were touched again after a pause: as before if no delay
-/// up to `max` would have been long enough.
+/// The delay after pages that had been given back were touched again after a pause: as before if no
+/// delay up to `max` would have been long enough.
 fn longer(delay: i32, pause: u32, max: i32) -> i32 {
     let pause = i32::try_from(pause).unwrap_or(i32::MAX);
     if pause > max {

@@ -1,4 +1,5 @@
-//! Runs: the units that pools, arenas and collected heaps take, and what a heap profile knows of them.
+//! Runs: the units that pools, arenas and collected heaps take, and what a heap profile knows of
+//! them.
 //!
 //! ```text
 //!   a pool's segment, an arena's chunk, a collected heap's page
@@ -9,20 +10,23 @@
 //!                   a sample? `sampled` = 1                                    --> chunk::give
 //! ```
 //!
-//! The sampler stands above: the heap profile, which has the stacks. It is two functions, which the profile leaves here
-//! when it begins ([`sample`]).
+//! The sampler stands above: the heap profile, which has the stacks. It is two functions, which the
+//! profile leaves here when it begins ([`sample`]).
 //!
-//! A run of `n` bytes is a sample with the probability of a block of `n` bytes (`poisson`), so what a profile says of
-//! runs and of blocks is the same estimate. All bytes of a run count, touched or not, from when it is taken until it
-//! is given back whole; what its owner makes of them is not looked at, so pools and arenas hand out at full speed.
+//! A run of `n` bytes is a sample with the probability of a block of `n` bytes (`poisson`), so what
+//! a profile says of runs and of blocks is the same estimate. All bytes of a run count, touched or
+//! not, from when it is taken until it is given back whole; what its owner makes of them is not
+//! looked at, so pools and arenas hand out at full speed.
 //!
-//! Invariants: `sampled` is set only in the record of the first unit of a run that is out, only its owner
-//! changes it, and only after there was a sampler. A sample is removed before its run goes back; where the lock of samples
-//! is held for very long, before the next profile is written, or when its address is another sample's.
+//! Invariants: `sampled` is set only in the record of the first unit of a run that is out, only its
+//! owner changes it, and only after there was a sampler. A sample is removed before its run goes
+//! back; where the lock of samples is held for very long, before the next profile is written, or
+//! when its address is another sample's.
 //!
 //! Without the feature `debug` there are no samples, and these are the functions of `chunk`.
 //!
-//! Called by `pool`, `arena` and `gc`, whichever locks they have. What is cut by `cache` is sampled block by block there.
+//! Called by `pool`, `arena` and `gc`, whichever locks they have. What is cut by `cache` is sampled
+//! block by block there.
 
 use crate::address_map::Entry;
 use crate::chunk::{self, Run, Want};
@@ -71,7 +75,8 @@ mod marks {
 
     /// What keeps samples.
     pub struct Sampler {
-        /// A run was taken at this address, of so many bytes, for this kind of memory. Whether it is a sample.
+        /// A run was taken at this address, of so many bytes, for this kind of memory. Whether it
+        /// is a sample.
         pub took: fn(*mut u8, usize, Kind) -> bool,
         /// A run that is a sample is about to be given back.
         pub gave: fn(*mut u8),
@@ -101,7 +106,8 @@ mod marks {
             return;
         }
         let Some(sampler) = sampler() else { return };
-        // First: a profile that is written meanwhile takes a sample without the mark for one that is gone.
+        // First: a profile that is written meanwhile takes a sample without the mark for one that
+        // is gone.
         let sampled = &MAP.record(unit).sampled;
         sampled.store(1, Ordering::Relaxed);
         let is_sample = (sampler.took)(MAP.address_of(unit), units * UNIT, MAP.kind_of(unit, head));

@@ -170,9 +170,9 @@ impl<'a> Slab<'a> {
         self.record.zero.load(Ordering::Relaxed) != 0
     }
 
-    /// Hands out untouched slots, at least one and at most `most`, linked but for the last; up to the next
-    /// page boundary, for to link is to touch, but for slots of half a page and more in memory that was used
-    /// before. A slot that comes alone was not written to.
+    /// Hands out untouched slots, at least one and at most `most`, linked but for the last; up to
+    /// the next page boundary, for to link is to touch, but for slots of half a page and more in
+    /// memory that was used before. A slot that comes alone was not written to.
     pub fn carve(&self, most: usize) -> Option<Chain> {
         let size = size_class::size(self.class);
         let capacity = size_class::capacity(self.class);
@@ -245,8 +245,8 @@ impl<'a> Slab<'a> {
         chain.map(|chain| Chain { count, ..chain })
     }
 
-    /// Has slots up to `to`, which were never handed out, count as returned: for an owner that draws at random and not in
-    /// order.
+    /// Has slots up to `to`, which were never handed out, count as returned: for an owner that
+    /// draws at random and not in order.
     pub fn open_slots(&self, to: usize) {
         let from = self.carved();
         let to = to.min(size_class::capacity(self.class));
@@ -261,13 +261,15 @@ impl<'a> Slab<'a> {
         self.record.free.store((self.free() + to - from) as u16, Ordering::Relaxed);
     }
 
-    /// Takes up to `most` returned slots from a random one on, and gives their numbers to `sink`. Returns how many.
+    /// Takes up to `most` returned slots from a random one on, and gives their numbers to `sink`.
+    /// Returns how many.
     #[inline]
     pub fn draw(&self, most: usize, random: u32, mut sink: impl FnMut(usize)) -> usize {
         let mut summary = self.record.summary.load(Ordering::Relaxed);
         let has_purged = self.record.purged.load(Ordering::Relaxed) != 0;
         let mut left = most;
-        // The words in a circle, and the bits of each, begin at a random one of those that there are.
+        // The words in a circle, and the bits of each, begin at a random one of those that there
+        // are.
         let first = one_of(summary, random & 0xffff);
         while summary != 0 && left > 0 {
             let at = ((summary.rotate_right(first).trailing_zeros() + first) % 64) as usize;
@@ -310,8 +312,8 @@ impl<'a> Slab<'a> {
         }
     }
 
-    /// Bytes that should be in memory: pages that were touched, in this slab or before, and not given back since. (Where
-    /// the kernel gives huge pages, more may be.)
+    /// Bytes that should be in memory: pages that were touched, in this slab or before, and not
+    /// given back since. (Where the kernel gives huge pages, more may be.)
     pub fn reckoned_resident(&self) -> usize {
         let touched = if self.is_zero() {
             (self.carved() * size_class::size(self.class)).div_ceil(CARVE).min(UNIT / CARVE)

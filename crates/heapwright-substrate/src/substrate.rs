@@ -58,8 +58,8 @@ fn open_first(chosen: &Options) -> bool {
     opened
 }
 
-/// What one thread registers, once, while others wait: a fork that finds some handlers unregistered copies locks that
-/// somebody holds.
+/// What one thread registers, once, while others wait: a fork that finds some handlers unregistered
+/// copies locks that somebody holds.
 pub struct Registration {
     /// The process whose thread registers; 0: none does; [`Self::DONE`].
     process: AtomicU32,
@@ -73,10 +73,11 @@ impl Registration {
         Self { process: AtomicU32::new(0), thread: AtomicUsize::new(0) }
     }
 
-    /// Calls `register` in the first thread that comes. A thread that comes meanwhile waits, and a call from inside (the C
-    /// library allocates) returns at once. In a child that was forked meanwhile the thread that registers is missing: there
-    /// the first that comes does so. A wait ends after a second, because the other thread may wait for what the caller
-    /// holds. The caller holds no lock of ours, but for one that holds all across a fork.
+    /// Calls `register` in the first thread that comes. A thread that comes meanwhile waits, and a
+    /// call from inside (the C library allocates) returns at once. In a child that was forked
+    /// meanwhile the thread that registers is missing: there the first that comes does so. A wait
+    /// ends after a second, because the other thread may wait for what the caller holds. The caller
+    /// holds no lock of ours, but for one that holds all across a fork.
     #[inline]
     pub fn once(&self, register: impl FnOnce()) {
         if self.process.load(Ordering::Acquire) != Self::DONE {
@@ -149,8 +150,8 @@ pub fn started_at() -> u64 {
     STARTED_AT.load(Ordering::Relaxed)
 }
 
-/// The process that the substrate knows of, without a system call; 0 before the start. (A child of `vfork` has its parent's memory, and
-/// finds its parent here.)
+/// The process that the substrate knows of, without a system call; 0 before the start. (A child of
+/// `vfork` has its parent's memory, and finds its parent here.)
 #[inline]
 pub fn process() -> u32 {
     PROCESS.load(Ordering::Relaxed)
@@ -234,8 +235,8 @@ mod tests {
                 });
             });
             is_begun.recv().unwrap();
-            // In the child it is done once (had it waited for the thread that is missing, it would not be), and the child's own child
-            // has nothing left to do.
+            // In the child it is done once (had it waited for the thread that is missing, it would
+            // not be), and the child's own child has nothing left to do.
             let is_right = forked(|| registers() && !registers() && !forked(registers));
             // Before anything can fail: the scope waits for the thread.
             end.send(()).unwrap();

@@ -1,16 +1,19 @@
-//! Ticks: what is done now and then by whichever thread comes by, for there is no background thread.
+//! Ticks: what is done now and then by whichever thread comes by, for there is no background
+//! thread.
 //!
 //! ```text
 //!   slow paths   -- pass(now) -->  is it time?  -- one thread -->  a task, which says when it wants to come next
 //! ```
 //!
-//! A slow path passes once in each tick of the coarse clock, with its cache's lock held: a task waits for no lock of a
-//! cache, and takes microseconds. Nothing is done where the thread holds any other lock (or is a signal handler's, which
-//! may have interrupted one that does), nor where a fork holds the locks.
+//! A slow path passes once in each tick of the coarse clock, with its cache's lock held: a task
+//! waits for no lock of a cache, and takes microseconds. Nothing is done where the thread holds any
+//! other lock (or is a signal handler's, which may have interrupted one that does), nor where a
+//! fork holds the locks.
 //!
 //! Tasks are set by modules above, which the slow paths do not know.
 //!
-//! Called by `cache` ([`pass`]) and `debug` ([`come_by`]), by `memory_limit` and `chunk`, and by those whose tasks they are: `status` and `limit`.
+//! Called by `cache` ([`pass`]) and `debug` ([`come_by`]), by `memory_limit` and `chunk`, and by
+//! those whose tasks they are: `status` and `limit`.
 
 use core::cell::UnsafeCell;
 use core::mem;
@@ -69,7 +72,8 @@ pub fn hurry(whose: Whose) {
     PLACES[whose as usize].next.store(AT_ONCE, Ordering::Relaxed);
 }
 
-/// Whether a task has not been done for the first time, which is to be soon: later the program may be in a sandbox.
+/// Whether a task has not been done for the first time, which is to be soon: later the program may
+/// be in a sandbox.
 #[inline(always)]
 pub fn is_first() -> bool {
     let place = &PLACES[Whose::Status as usize];
@@ -87,7 +91,8 @@ pub fn forget_after_fork() {
 /// 1, and one more with each fork that this process comes from.
 static GENERATION: AtomicU32 = AtomicU32::new(1);
 
-/// Whether the process shows itself: slow paths see to it then that a quiet program's next operation comes by, too.
+/// Whether the process shows itself: slow paths see to it then that a quiet program's next
+/// operation comes by, too.
 #[inline(always)]
 pub fn has_status() -> bool {
     !PLACES[Whose::Status as usize].task.load(Ordering::Relaxed).is_null()
@@ -115,8 +120,8 @@ pub fn pass(now: u32) {
     }
 }
 
-/// Does the task of the memory limit, if it was hurried: the heap has just grown, and may not come by a slow path before the
-/// program has filled what it was given.
+/// Does the task of the memory limit, if it was hurried: the heap has just grown, and may not come
+/// by a slow path before the program has filled what it was given.
 #[inline]
 pub fn catch_up() {
     let place = &PLACES[Whose::Limit as usize];
@@ -146,8 +151,9 @@ fn run(place: &Place, task: *mut (), now: u32) {
     _ = place.next.compare_exchange(far, again, Ordering::Release, Ordering::Relaxed);
 }
 
-/// What a task keeps from one time to the next: for one thread at a time, and no lock, so that a fork need not know of it. In a
-/// child that was forked while a thread of the parent's was at it, it begins anew.
+/// What a task keeps from one time to the next: for one thread at a time, and no lock, so that a
+/// fork need not know of it. In a child that was forked while a thread of the parent's was at it,
+/// it begins anew.
 pub struct Kept<T> {
     /// The generation of processes whose thread is at it; 0: none is.
     at_it: AtomicU32,
@@ -178,8 +184,8 @@ impl<T: Copy> Kept<T> {
         {
             return None;
         }
-        // SAFETY: no other thread of this process comes here before the word is 0 again, and those of the process that
-        // it is a copy of are not here.
+        // SAFETY: no other thread of this process comes here before the word is 0 again, and those
+        // of the process that it is a copy of are not here.
         let value = unsafe { &mut *self.value.get() };
         if at_it != 0 {
             *value = self.new;

@@ -54,15 +54,16 @@ pub struct Record {
     /// Large block: bytes the program may use, and whether there is memory behind them
     /// (see `chunk::scarce`). Pool segment: bytes of a slot.
     pub usable: AtomicUsize,
-    /// Large block: bytes the program asked for, or [`Record::KEPT`]. Pool segment: bytes before the
-    /// first slot.
+    /// Large block: bytes the program asked for, or [`Record::KEPT`]. Pool segment: bytes before
+    /// the first slot.
     pub requested: AtomicUsize,
     /// Slab: which words of the bitmap are not zero.
     pub summary: AtomicU64,
     /// Large block: the first-class heap that owns it, or 0. Pool segment: its
     /// number in the pool.
     pub heap: AtomicU32,
-    /// Slab: whether untouched slots read as zero. Large block of the hardened heap: how warm its run is.
+    /// Slab: whether untouched slots read as zero. Large block of the hardened heap: how warm its
+    /// run is.
     pub zero: AtomicU8,
     /// Free run: what is behind it (a `chunk::runs::State`).
     pub state: AtomicU8,
@@ -74,8 +75,8 @@ pub struct Record {
 }
 
 impl Record {
-    /// In a large block's `requested`: it was freed, and its run waits for the next one. The entry stays
-    /// what it was, for entries of many threads' runs lie in one line.
+    /// In a large block's `requested`: it was freed, and its run waits for the next one. The entry
+    /// stays what it was, for entries of many threads' runs lie in one line.
     pub const KEPT: usize = usize::MAX;
 }
 

@@ -12,7 +12,8 @@ pub enum Verdict {
     /// An error of the program, which was reported. Its own handler may have its
     /// word; without one, the program ends, even where it ignores the signal.
     Stop = 2,
-    /// The same, and the guard of the address's page is lifted: the instruction may be made once, and then the guard is to
-    /// be put back. Who cannot see to that puts it back at once, and ends the program.
+    /// The same, and the guard of the address's page is lifted: the instruction may be made once,
+    /// and then the guard is to be put back. Who cannot see to that puts it back at once, and ends
+    /// the program.
     Step = 3,
 }

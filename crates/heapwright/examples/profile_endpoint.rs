@@ -6,8 +6,8 @@
 //! curl -s 127.0.0.1:8080/heap >heap.record && heapwright report heap.record
 //! ```
 //!
-//! The endpoint is [`heap_profile`]: the record goes to the socket as it is written, without a buffer. A real server
-//! shows it to its operators only.
+//! The endpoint is [`heap_profile`]: the record goes to the socket as it is written, without a
+//! buffer. A real server shows it to its operators only.
 #![allow(clippy::disallowed_types, clippy::disallowed_macros, reason = "an ordinary program")]
 
 use std::collections::HashMap;

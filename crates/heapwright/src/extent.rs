@@ -7,14 +7,16 @@
 //!                                -> any other: by its record (`describe`)
 //! ```
 //!
-//! An address outside of the window costs a subtraction and a compare; one in a slab two loads more and
-//! two multiplications, one in a large block two loads of its record, none of which the copy itself waits for.
+//! An address outside of the window costs a subtraction and a compare; one in a slab two loads more
+//! and two multiplications, one in a large block two loads of its record, none of which the copy
+//! itself waits for.
 //!
-//! What is known of the block is what its heap knows. The fast heap knows a slot's size but neither what was
-//! asked for nor whether the slot was freed; the hardened heap, for a load more, and the debug heap know all of it.
+//! What is known of the block is what its heap knows. The fast heap knows a slot's size but neither
+//! what was asked for nor whether the slot was freed; the hardened heap, for a load more, and the
+//! debug heap know all of it.
 //!
-//! Anyone may ask about any address, at any time, also in a signal handler: no lock is taken, nothing is
-//! allocated, and the memory at the address is not touched.
+//! Anyone may ask about any address, at any time, also in a signal handler: no lock is taken,
+//! nothing is allocated, and the memory at the address is not touched.
 
 use crate::address_map::{Entry, HARDENED, Kind, MAP};
 use crate::chunk::scarce;
@@ -31,8 +33,10 @@ use crate::unit_record::Record;
 /// What [`room`] says of memory that is not the heap's.
 pub const UNBOUNDED: usize = usize::MAX;
 
-/// Bytes from `address` to the end of the block that it lies in, or to its first byte from there on that is
-/// [poisoned](crate::heap::poison): 0 where the block was freed, or there is none; [`UNBOUNDED`] for memory that is not the heap's, or whose blocks are not known one by one (arenas).
+/// Bytes from `address` to the end of the block that it lies in, or to its first byte from there on
+/// that is [poisoned](crate::heap::poison): 0 where the block was freed, or there is none;
+/// [`UNBOUNDED`] for memory that is not the heap's, or whose blocks are not known one by one
+/// (arenas).
 ///
 /// ```
 /// use heapwright::heap;
@@ -57,8 +61,8 @@ pub fn room(address: usize) -> usize {
     }
 }
 
-/// Whether `bytes` bytes at `address` certainly are in bounds: [`room`] without what is rare or slow. False says
-/// nothing.
+/// Whether `bytes` bytes at `address` certainly are in bounds: [`room`] without what is rare or
+/// slow. False says nothing.
 #[inline(always)]
 #[must_use]
 pub fn has_room(address: usize, bytes: usize) -> bool {
@@ -74,7 +78,8 @@ pub fn has_room(address: usize, bytes: usize) -> bool {
     }
 }
 
-/// [`has_room`] for the functions of a process that debugs: nearly all of its blocks are the debug heap's.
+/// [`has_room`] for the functions of a process that debugs: nearly all of its blocks are the debug
+/// heap's.
 #[inline(always)]
 #[must_use]
 pub fn has_debugged_room(address: usize, bytes: usize) -> bool {
@@ -122,7 +127,8 @@ fn room_elsewhere(unit: usize, entry: Entry, address: usize) -> usize {
     let is_block = found.block != 0 && found.offset <= found.size;
     match MAP.kind_of(unit, entry) {
         Kind::Foreign | Kind::Arena => UNBOUNDED,
-        // Which slots of a pool are in use, and what a mutator has just allocated, is not known here.
+        // Which slots of a pool are in use, and what a mutator has just allocated, is not known
+        // here.
         Kind::PoolHead | Kind::PoolRest(_) if is_block => found.size - found.offset,
         Kind::Collected(_) | Kind::CollectedRest(_) if is_block => found.size - found.offset,
         _ if is_block && found.state == BlockState::InUse => found.size - found.offset,
@@ -150,8 +156,9 @@ pub fn checks_bounds() -> bool {
     options::get().detect.bounds
 }
 
-/// Reports that a function of the C library was to access more bytes than [`room`] has: as a finding, where the process
-/// debugs. Returns where the program is to go on (`on_misuse=report`, `mode=debug`).
+/// Reports that a function of the C library was to access more bytes than [`room`] has: as a
+/// finding, where the process debugs. Returns where the program is to go on (`on_misuse=report`,
+/// `mode=debug`).
 #[cold]
 #[inline(never)]
 pub fn out_of_bounds(function: &str, access: Access, address: usize, bytes: usize) {

@@ -9,9 +9,10 @@
 //!   pages    64 KiB of equal slots, bitmaps beside              nothing of ours in an object
 //! ```
 //!
-//! - [`Realm`]: the safe interface for Rust, with [`Gc`], [`Weak`], [`Slice`] and `#[derive(Trace)]` (feature
-//!   `derive`); collections of its own ([`Vector`], [`Deque`], [`Map`], [`Set`], [`StrBuilder`]); finalizers
-//!   ([`Finalize`]); [`SendRealm`], which goes from thread to thread
+//! - [`Realm`]: the safe interface for Rust, with [`Gc`], [`Weak`], [`Slice`] and
+//!   `#[derive(Trace)]` (feature `derive`); collections of its own ([`Vector`], [`Deque`], [`Map`],
+//!   [`Set`], [`StrBuilder`]); finalizers ([`Finalize`]); [`SendRealm`], which goes from thread to
+//!   thread
 //! - [`raw`]: the interface for runtimes; the C interface (`heapwright_gc.h`) is made of it
 //!
 //! After Ruby's Variable Width Allocation (Feature #18045, Peter Zhu, Matt Valentine-House,

@@ -10,9 +10,10 @@
 //!              debug_at_exit(signal)             the last look at everything
 //! ```
 //!
-//! While the process debugs, threads' fast words lead to a front (`heap::modes`), so every call comes to its
-//! table, and that asks here first. "Not mine" goes on as in the fast mode: blocks that were born before the
-//! options were read, blocks of other allocators. While it does not debug, nothing is asked.
+//! While the process debugs, threads' fast words lead to a front (`heap::modes`), so every call
+//! comes to its table, and that asks here first. "Not mine" goes on as in the fast mode: blocks
+//! that were born before the options were read, blocks of other allocators. While it does not
+//! debug, nothing is asked.
 //!
 //! In a build without the feature `debug` nobody sets the flag, and every answer is
 //! "not mine". The tests look on through `observe`, which is compiled for them alone.
@@ -54,8 +55,8 @@ pub fn debugging() -> bool {
     is_debugging()
 }
 
-/// Whether some blocks of fast mode stand between guards, as the options say. Reads them, if nobody has before: the C
-/// layer asks when it is loaded, for then faults are to be caught.
+/// Whether some blocks of fast mode stand between guards, as the options say. Reads them, if nobody
+/// has before: the C layer asks when it is loaded, for then faults are to be caught.
 ///
 /// ```
 /// assert!(!heapwright::heap::guarding());
@@ -154,7 +155,8 @@ pub(crate) fn usable_size(block: *const u8) -> Option<usize> {
     }
 }
 
-/// Whether `bytes` bytes at `address`, in this unit, certainly are a live block's of a debug heap, and none is poisoned.
+/// Whether `bytes` bytes at `address`, in this unit, certainly are a live block's of a debug heap,
+/// and none is poisoned.
 #[inline(always)]
 pub(crate) fn holds(unit: usize, entry: Entry, address: usize, bytes: usize) -> bool {
     #[cfg(feature = "debug")]
@@ -176,8 +178,9 @@ pub(crate) fn room(unit: usize, entry: Entry, address: usize) -> usize {
     }
 }
 
-/// Poisons bytes of the live block that `address` lies in, as far as it goes, or no longer: functions of the C library that
-/// access them are findings ([`room`](crate::heap::room)). Nothing where the process does not debug.
+/// Poisons bytes of the live block that `address` lies in, as far as it goes, or no longer:
+/// functions of the C library that access them are findings ([`room`](crate::heap::room)). Nothing
+/// where the process does not debug.
 ///
 /// ```
 /// heapwright::heap::poison(0, 16, true);
@@ -191,8 +194,8 @@ pub fn poison(address: usize, bytes: usize, poisons: bool) {
     let _ = (address, bytes, poisons);
 }
 
-/// How many bytes from `address` on are [poisoned](poison) without a gap, at most `most`. `None` where nothing can be: in
-/// memory that is not the debug heap's.
+/// How many bytes from `address` on are [poisoned](poison) without a gap, at most `most`. `None`
+/// where nothing can be: in memory that is not the debug heap's.
 #[must_use]
 pub fn poisoned_bytes(address: usize, most: usize) -> Option<usize> {
     #[cfg(feature = "debug")]
@@ -203,8 +206,9 @@ pub fn poisoned_bytes(address: usize, most: usize) -> Option<usize> {
     None
 }
 
-/// Where the block that `address` lies in was made, or freed: the thread's number, from 1, and the return addresses of the
-/// stack, innermost first. `None` where that is not known: the process does not debug, or there is no such block.
+/// Where the block that `address` lies in was made, or freed: the thread's number, from 1, and the
+/// return addresses of the stack, innermost first. `None` where that is not known: the process does
+/// not debug, or there is no such block.
 #[must_use]
 pub fn block_history(address: usize, was_freed: bool) -> Option<(u32, &'static [usize])> {
     #[cfg(feature = "debug")]
@@ -215,8 +219,8 @@ pub fn block_history(address: usize, was_freed: bool) -> Option<(u32, &'static [
     None
 }
 
-/// A function of the C library was asked to access what no live block holds. False: the debug heap does not serve this
-/// process.
+/// A function of the C library was asked to access what no live block holds. False: the debug heap
+/// does not serve this process.
 #[cold]
 pub(crate) fn out_of_bounds(function: &str, access: Access, address: usize, bytes: usize) -> bool {
     #[cfg(feature = "debug")]
@@ -254,7 +258,8 @@ pub fn fault(address: usize, is_write: Option<bool>, context: *mut c_void) -> Ve
     }
 }
 
-/// Puts back the guard of an address's page, which [`fault`] lifted ([`Verdict::Step`]). In a signal handler, too.
+/// Puts back the guard of an address's page, which [`fault`] lifted ([`Verdict::Step`]). In a
+/// signal handler, too.
 pub fn put_guard_back(address: usize) {
     #[cfg(feature = "debug")]
     crate::debug::put_guard_back(address);
@@ -295,8 +300,8 @@ pub fn is_guarded(address: usize) -> bool {
     }
 }
 
-/// The block that an address lies in is no leak, as the program says, or may be one again. Nothing where the process does
-/// not debug.
+/// The block that an address lies in is no leak, as the program says, or may be one again. Nothing
+/// where the process does not debug.
 pub fn keep(address: usize, kept: bool) {
     #[cfg(feature = "debug")]
     if is_debugging() {
@@ -305,8 +310,8 @@ pub fn keep(address: usize, kept: bool) {
     let _ = (address, kept);
 }
 
-/// What the calling thread allocates from now on is no leak, as the program says, or may be one again. Nothing where the
-/// process does not debug.
+/// What the calling thread allocates from now on is no leak, as the program says, or may be one
+/// again. Nothing where the process does not debug.
 pub fn keep_new(kept: bool) {
     #[cfg(feature = "debug")]
     if is_debugging() {
@@ -362,8 +367,8 @@ pub fn debug_at_exit(signal: u32) {
     }
 }
 
-/// Whether somebody waits for what [`debug_at_exit`] finds, so that a process that a signal ends is to be looked
-/// at, too (options `leaks`, `record`).
+/// Whether somebody waits for what [`debug_at_exit`] finds, so that a process that a signal ends is
+/// to be looked at, too (options `leaks`, `record`).
 #[must_use]
 pub fn debug_looks_at_end() -> bool {
     #[cfg(feature = "debug")]
@@ -372,7 +377,8 @@ pub fn debug_looks_at_end() -> bool {
     false
 }
 
-/// Whether the stack at an address, which the caller runs on, has room for a last look, as far as mappings tell.
+/// Whether the stack at an address, which the caller runs on, has room for a last look, as far as
+/// mappings tell.
 #[must_use]
 pub fn debug_has_stack(at: usize) -> bool {
     const LEAST: usize = 64 << 10;
@@ -383,7 +389,8 @@ pub fn debug_has_stack(at: usize) -> bool {
     }
 }
 
-/// Whether the caller, a signal handler, has interrupted the debug heap in its own thread: it cannot look at it now.
+/// Whether the caller, a signal handler, has interrupted the debug heap in its own thread: it
+/// cannot look at it now.
 #[must_use]
 pub fn debug_is_interrupted() -> bool {
     #[cfg(feature = "debug")]

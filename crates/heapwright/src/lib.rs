@@ -29,8 +29,8 @@
 #[doc(hidden)]
 pub use core::{mem::needs_drop as __needs_drop, ops::Drop as __Drop};
 
-/// For the derive: whether a type is [`Send`], as a constant. What the type has itself goes before what it has of a
-/// trait, and it has it only if it is `Send`.
+/// For the derive: whether a type is [`Send`], as a constant. What the type has itself goes before
+/// what it has of a trait, and it has it only if it is `Send`.
 #[doc(hidden)]
 pub struct __IsSend<T: ?Sized>(core::marker::PhantomData<T>);
 

@@ -1,17 +1,19 @@
-//! Memory limits: near one, what is free goes back sooner, and the user hears of it before the kernel acts.
+//! Memory limits: near one, what is free goes back sooner, and the user hears of it before the
+//! kernel acts.
 //!
 //! ```text
 //!   a tick   ->  how near is the limit?  (`memory_limit`: the purge delay, free runs, huge pages and stashes go by that)
 //!                at it: what is free goes back with each look; once, one line, and the heap profile if there is one
 //! ```
 //!
-//! The kernel ends a process whose control group has used up its memory, without a word and without asking whether some of
-//! it was free. So a preloaded library looks now and then how much of the group's limit is in use: not
-//! while the heap is below 16 MiB or a sixteenth of the limit, then each 100 ms or when the heap has grown by a quarter of
-//! what is left, and near the limit each 8 ms.
+//! The kernel ends a process whose control group has used up its memory, without a word and without
+//! asking whether some of it was free. So a preloaded library looks now and then how much of the
+//! group's limit is in use: not while the heap is below 16 MiB or a sixteenth of the limit, then
+//! each 100 ms or when the heap has grown by a quarter of what is left, and near the limit each 8
+//! ms.
 //!
-//! A limit for the process alone is set by the option `limit=BYTES`, or by [`set`]. It is a soft one: nothing is refused
-//! because of it.
+//! A limit for the process alone is set by the option `limit=BYTES`, or by [`set`]. It is a soft
+//! one: nothing is refused because of it.
 
 use crate::chunk;
 use crate::files::{self, PATH};
@@ -40,7 +42,8 @@ struct State {
     distance_ns: u64,
 }
 
-/// The least time from one giving back to the next, and the most: it doubles where little was there to be given back.
+/// The least time from one giving back to the next, and the most: it doubles where little was there
+/// to be given back.
 const SOONEST_NS: u64 = 8_000_000;
 const LATEST_NS: u64 = 1_000_000_000;
 
@@ -55,8 +58,8 @@ static STATE: Kept<State> = Kept::new(State {
 /// The limit that was set for the process alone, in bytes; 0: none.
 static SET: AtomicUsize = AtomicUsize::new(0);
 
-/// Respects the process's memory limit from now on, as the option `limit` says (`auto`: that of its control groups). A preloaded
-/// library does so by itself; a program that links heapwright may.
+/// Respects the process's memory limit from now on, as the option `limit` says (`auto`: that of its
+/// control groups). A preloaded library does so by itself; a program that links heapwright may.
 ///
 /// ```
 /// heapwright::limit::respect();
@@ -66,9 +69,10 @@ pub fn respect() {
     ticks::begin(Whose::Limit, begin);
 }
 
-/// Sets a limit for this process's own resident memory, in bytes, at least 1 MiB; 0: the limit of its control groups
-/// counts again. Near it what is free goes back to the kernel sooner. A soft limit: no allocation fails because
-/// of it. Takes effect at the heap's next slow operation; not after [`enter_sandbox`].
+/// Sets a limit for this process's own resident memory, in bytes, at least 1 MiB; 0: the limit of
+/// its control groups counts again. Near it what is free goes back to the kernel sooner. A soft
+/// limit: no allocation fails because of it. Takes effect at the heap's next slow operation; not
+/// after [`enter_sandbox`].
 ///
 /// ```
 /// heapwright::limit::set(512 << 20);
@@ -185,8 +189,9 @@ fn tick(now: u32) -> u32 {
     next
 }
 
-/// Gives back all that is free and no thread's, if there is time for it. Where that is little, because others use the group's
-/// memory, it is done less and less often: what is given back is soon needed again.
+/// Gives back all that is free and no thread's, if there is time for it. Where that is little,
+/// because others use the group's memory, it is done less and less often: what is given back is
+/// soon needed again.
 fn give_back(state: &mut State, look: &Look) {
     let began = os::now_ns();
     if began < state.give_back_ns {

@@ -5,8 +5,8 @@
 //!             key 0: vacant            a key is looked for from its hash on, slot by slot
 //! ```
 //!
-//! Memory is the kernel's, because a table grows while the heap allocates; a table that is full is copied
-//! into one of twice the size. What follows a removed slot moves up, so there are no
+//! Memory is the kernel's, because a table grows while the heap allocates; a table that is full is
+//! copied into one of twice the size. What follows a removed slot moves up, so there are no
 //! tombstones.
 //!
 //! Called by `samples`, under its lock, and by `heap` for what a thread counts.
@@ -138,8 +138,8 @@ impl<T: Keyed> Table<T> {
         Some(removed)
     }
 
-    /// The first key of those from slot `from` on that `is_wanted`, and its slot. Where that is then removed, the search goes on
-    /// from that slot.
+    /// The first key of those from slot `from` on that `is_wanted`, and its slot. Where that is
+    /// then removed, the search goes on from that slot.
     pub(crate) fn key_from(
         &self,
         from: usize,

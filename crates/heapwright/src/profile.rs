@@ -7,18 +7,20 @@
 //!              live, allocated, temporary and peak bytes of each stack, with their errors; bytes by thread
 //! ```
 //!
-//! Samples are a Poisson process over allocated bytes: a block of `n` bytes is a *sample* with the probability
-//! `1 - exp(-n / period)`, whatever was allocated before it. Its stack is kept, and its free is seen, whichever thread
-//! makes it, so the estimates are of what is live now and not only of what was allocated. Other blocks cost
-//! `free` some instructions (in threads that share caches, `malloc`), and nothing before [`begin`] and after [`end`].
+//! Samples are a Poisson process over allocated bytes: a block of `n` bytes is a *sample* with the
+//! probability `1 - exp(-n / period)`, whatever was allocated before it. Its stack is kept, and its
+//! free is seen, whichever thread makes it, so the estimates are of what is live now and not only
+//! of what was allocated. Other blocks cost `free` some instructions (in threads that share caches,
+//! `malloc`), and nothing before [`begin`] and after [`end`].
 //!
 //! The same without a change to the program: `heapwright profile -- PROGRAM`, or the options
-//! `sample` and `profile` of the preloaded library. `heapwright report` reads what [`write()`] writes.
+//! `sample` and `profile` of the preloaded library. `heapwright report` reads what [`write()`]
+//! writes.
 //!
-//! What is profiled are blocks of `malloc` and of first-class heaps, and the segments, chunks and pages that pools, arenas and
-//! collected heaps take, each as a block of its length (`runs.rs`). The idea is TCMalloc's (Google, "Sampling");
-//! jemalloc does the same. Theirs count bytes in each `malloc`;
-//! here they are counted when blocks come into a thread's lists, see `cache/sampling.rs`.
+//! What is profiled are blocks of `malloc` and of first-class heaps, and the segments, chunks and
+//! pages that pools, arenas and collected heaps take, each as a block of its length (`runs.rs`).
+//! The idea is TCMalloc's (Google, "Sampling"); jemalloc does the same. Theirs count bytes in each
+//! `malloc`; here they are counted when blocks come into a thread's lists, see `cache/sampling.rs`.
 
 use core::ffi::c_int;
 
@@ -29,11 +31,12 @@ use crate::options::{LEAST_SAMPLE, MOST_SAMPLE};
 use crate::samples;
 use crate::text::Line;
 
-/// Takes a sample per `bytes` bytes allocated, on average, from now on, and counts allocations anew.
+/// Takes a sample per `bytes` bytes allocated, on average, from now on, and counts allocations
+/// anew.
 ///
-/// `bytes` is clamped to 1 KiB to 1 GiB. What was sampled before and is live stays in the
-/// profile. Each thread follows at its next slow operation, when its cache has no block of a size: in
-/// a program that allocates, within moments.
+/// `bytes` is clamped to 1 KiB to 1 GiB. What was sampled before and is live stays in the profile.
+/// Each thread follows at its next slow operation, when its cache has no block of a size: in a
+/// program that allocates, within moments.
 ///
 /// False: this heap does not serve `malloc`'s calls in this process, because another copy of
 /// heapwright does or because it runs in mode `debug`; or there is no memory.
@@ -72,9 +75,9 @@ pub fn is_on() -> bool {
     period() != 0
 }
 
-/// Writes the profile, as it is now, to an open file, pipe or socket: a record for `heapwright report`, complete in
-/// itself. Takes time in proportion to the number of samples; other threads wait if they make or
-/// free one meanwhile.
+/// Writes the profile, as it is now, to an open file, pipe or socket: a record for
+/// `heapwright report`, complete in itself. Takes time in proportion to the number of samples;
+/// other threads wait if they make or free one meanwhile.
 ///
 /// False: it could not be written whole.
 ///
@@ -88,8 +91,9 @@ pub fn write(file: c_int) -> bool {
     samples::write_in(file)
 }
 
-/// The process is about to end: saves the profile in the file that the options name (`profile=PREFIX`), if they do. (It is
-/// saved now and then before, for processes that are killed.)
+/// The process is about to end: saves the profile in the file that the options name
+/// (`profile=PREFIX`), if they do. (It is saved now and then before, for processes that are
+/// killed.)
 ///
 /// Only a C layer that sees the end calls this.
 ///

@@ -17,7 +17,8 @@
 //! A module's number is made of where it is, so that two threads that write at once give it the
 //! same one.
 //!
-//! Whoever has one holds its lock. Called by `debug` (`report`, `leaks`), for findings, and by `samples`, for profiles.
+//! Whoever has one holds its lock. Called by `debug` (`report`, `leaks`), for findings, and by
+//! `samples`, for profiles.
 
 use core::ops::Range;
 
@@ -212,7 +213,8 @@ impl Recorder {
 
     /// Adds the module that an address is in.
     pub(crate) fn put_module(&mut self, address: usize) {
-        // (A stack has a dozen frames, mostly in modules that were put: their names are not asked for again.)
+        // (A stack has a dozen frames, mostly in modules that were put: their names are not asked
+        // for again.)
         let Some(Range { start, .. }) = stacks::module_range(address) else { return };
         let count = self.module_count;
         if self.modules[..count].contains(&start) {
@@ -234,7 +236,8 @@ impl Recorder {
         }));
     }
 
-    /// Adds a thread, with its number in the record, the kernel's, and its name, which ends before a zero.
+    /// Adds a thread, with its number in the record, the kernel's, and its name, which ends before
+    /// a zero.
     pub(crate) fn put_thread(&mut self, number: u32, tid: u32, name: &[u8]) {
         let end = name.iter().position(|&b| b == 0).unwrap_or(name.len());
         let name = record::Text::from(&name[..end]);

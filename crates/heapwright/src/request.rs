@@ -11,8 +11,8 @@
 //!   GlobalAlloc        -> miss -> table: give_back(p, Said::free(Rust), n)  /
 //! ```
 //!
-//! The fast paths do not carry it. What a call is, is a constant of its own slow path, and what it says of the
-//! block stays in the registers it came in; so it costs nothing before.
+//! The fast paths do not carry it. What a call is, is a constant of its own slow path, and what it
+//! says of the block stays in the registers it came in; so it costs nothing before.
 //!
 //! Called by `heap` and its debug heap, `debug`, which speak of requests in these words.
 
@@ -183,8 +183,8 @@ pub(crate) struct Return {
     pub(crate) align: Option<usize>,
 }
 
-/// Which call gives a block back, and how much it says of the block. A word, so that the rest of what it says
-/// stays in registers.
+/// Which call gives a block back, and how much it says of the block. A word, so that the rest of
+/// what it says stays in registers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Said {
     /// The call, in the words of records.

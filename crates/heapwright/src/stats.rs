@@ -11,12 +11,11 @@
 //!   what is left of the process's resident size  = not ours
 //! ```
 //!
-//! Residency is asked of the kernel (`mincore`), so the parts add up to the
-//! resident size by construction; or, for the status memory, *reckoned* from what was touched and what was
-//! given back, without a system call. What a cache or another thread holds back is
-//! known as a sum, not by slab; it is taken from the slabs' resident bytes.
-//! Rounding is known where every call is counted (`stats=exit`): for each
-//! class, from the average size asked for in it.
+//! Residency is asked of the kernel (`mincore`), so the parts add up to the resident size by
+//! construction; or, for the status memory, *reckoned* from what was touched and what was given
+//! back, without a system call. What a cache or another thread holds back is known as a sum, not by
+//! slab; it is taken from the slabs' resident bytes. Rounding is known where every call is counted
+//! (`stats=exit`): for each class, from the average size asked for in it.
 //!
 //! Other threads run meanwhile, so the figures are of a moment, give or take
 //! what happened in it. Nothing is allocated.
@@ -65,8 +64,8 @@ fn resident(at: usize, size: usize) -> u64 {
 enum Residency {
     /// The kernel is asked.
     Asked,
-    /// What was handed out is taken for touched. (Of large blocks that may not be so, and where there are huge pages more
-    /// may be in memory.)
+    /// What was handed out is taken for touched. (Of large blocks that may not be so, and where
+    /// there are huge pages more may be in memory.)
     Reckoned,
 }
 
@@ -177,9 +176,10 @@ pub fn snapshot(stats: &mut Stats) -> bool {
     true
 }
 
-/// Fills `stats` with where the heap's memory is now, without asking the kernel: memory that was handed out and not given
-/// back is taken for resident, what the kernel alone knows is 0, and what other threads' caches hold is as they last published it. For a program that asks
-/// often: takes some 20 ns for each 64 KiB of the heap, and no system call. False, and nothing filled in, where
+/// Fills `stats` with where the heap's memory is now, without asking the kernel: memory that was
+/// handed out and not given back is taken for resident, what the kernel alone knows is 0, and what
+/// other threads' caches hold is as they last published it. For a program that asks often: takes
+/// some 20 ns for each 64 KiB of the heap, and no system call. False, and nothing filled in, where
 /// the heap is locked just now.
 ///
 /// ```
@@ -196,9 +196,9 @@ pub fn estimate(stats: &mut Stats) -> bool {
     true
 }
 
-/// Fills `stats` with where the heap's memory is now, without a system call, so that a slow path of a program in a
-/// sandbox may do it: residency is reckoned, and what the kernel alone knows is 0. Takes time in proportion to the
-/// heap's units in use, some nanoseconds each.
+/// Fills `stats` with where the heap's memory is now, without a system call, so that a slow path of
+/// a program in a sandbox may do it: residency is reckoned, and what the kernel alone knows is 0.
+/// Takes time in proportion to the heap's units in use, some nanoseconds each.
 pub(crate) fn reckon(stats: &mut Stats, classes: &mut [Class; CLASSES], usage: &Usage) {
     for told in classes.iter_mut() {
         *told = Class::default();
@@ -213,7 +213,8 @@ pub(crate) fn reckon(stats: &mut Stats, classes: &mut [Class; CLASSES], usage: &
     }
 }
 
-/// What both do. `slab` is told of each slab: its class, and resident bytes of slots that are out, and that are not.
+/// What both do. `slab` is told of each slab: its class, and resident bytes of slots that are out,
+/// and that are not.
 fn measure(
     stats: &mut Stats,
     usage: &Usage,

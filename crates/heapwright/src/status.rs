@@ -24,7 +24,8 @@
 //!
 //! The idea of a page that a process shares with who watches it is the JVM's `hsperfdata`.
 //!
-//! Invariant: `SLOT` is the slot of the process `OWNER`, and a tick or, at the end, [`withdraw`] changes either.
+//! Invariant: `SLOT` is the slot of the process `OWNER`, and a tick or, at the end, [`withdraw`]
+//! changes either.
 
 use heapwright_record::status::{
     Answer, BYTES, Facts, MOST, Order, Owner, PROFILE_FOLDER, Report, Slot, Status,
@@ -45,13 +46,15 @@ use core::ptr;
 
 /// Milliseconds from one look for orders to the next.
 const LOOK_MS: u32 = 4;
-/// The most time between two reports, in nanoseconds, and one of how many parts of the time they may take.
+/// The most time between two reports, in nanoseconds, and one of how many parts of the time they
+/// may take.
 const SELDOM_NS: u64 = 1_000_000_000;
 const SELDOM_SHARE: u64 = 1000;
 /// The same where someone looks.
 const OFTEN_NS: u64 = 100_000_000;
 const OFTEN_SHARE: u64 = 200;
-/// What a report takes at most, and with each unit of the heap. One that takes longer was interrupted, or the first one.
+/// What a report takes at most, and with each unit of the heap. One that takes longer was
+/// interrupted, or the first one.
 const LONGEST_NS: u64 = 20_000;
 const LONGEST_OF_UNIT_NS: u64 = 50;
 /// A report is due when the process has become older by this part of its age. It is due at once
@@ -81,7 +84,8 @@ static FOLDER: Folder = Folder(UnsafeCell::new(Path::none()));
 /// What the name of a file takes of a path at most.
 const NAME: usize = 64;
 
-/// When sampling ends that an order has begun; 0: none has. (A forked child goes on with it as long.)
+/// When sampling ends that an order has begun; 0: none has. (A forked child goes on with it as
+/// long.)
 static SAMPLES_UNTIL_NS: AtomicU64 = AtomicU64::new(0);
 
 /// Shows this process to the same user's `heapwright top` and `heapwright profile PID`, in System V
@@ -343,8 +347,8 @@ fn follow(order: Order, until: u64) -> Answer {
     if is_done { Answer::Done } else { Answer::Failed }
 }
 
-/// Samples while a tracer is attached to the probes of samples, if nobody else has it done. Not in a sandbox: a sample makes
-/// system calls.
+/// Samples while a tracer is attached to the probes of samples, if nobody else has it done. Not in
+/// a sandbox: a sample makes system calls.
 #[cfg(feature = "debug")]
 fn follow_tracer() {
     use crate::cache::draw::period;

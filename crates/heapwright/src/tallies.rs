@@ -1,4 +1,5 @@
-//! Tallies: what a thread asks of the heap between two of its calls, exactly (`hw_count_begin`, `hw_count_end`).
+//! Tallies: what a thread asks of the heap between two of its calls, exactly (`hw_count_begin`,
+//! `hw_count_end`).
 //!
 //! ```text
 //!   begin     the thread's fast word goes to a front, so each of its calls is observed (`heap::observed`)
@@ -11,14 +12,16 @@
 //!
 //! So a thread that counts pays for it, and no other.
 //!
-//! A block's size is what it was asked for with. Of one that was made before, or by another thread, it is what the heap knows:
-//! the size that was asked for in `mode=debug` and `mode=hardened`, else the size that may be used. A block that was made
-//! meanwhile may be freed by another thread, of which nobody hears, and its address be another block's when it is freed here: so
-//! what the heap knew of it is kept, too, and where it knows something else now, that is believed. (In `mode=fast` it may know
-//! the same of both: blocks of one size class.)
+//! A block's size is what it was asked for with. Of one that was made before, or by another thread,
+//! it is what the heap knows: the size that was asked for in `mode=debug` and `mode=hardened`, else
+//! the size that may be used. A block that was made meanwhile may be freed by another thread, of
+//! which nobody hears, and its address be another block's when it is freed here: so what the heap
+//! knew of it is kept, too, and where it knows something else now, that is believed. (In
+//! `mode=fast` it may know the same of both: blocks of one size class.)
 //!
-//! What is kept of a thread lies in a place by its index; it is the thread's that began, as the index's holder says, and only
-//! that thread touches it. A signal handler that interrupts it there is not counted. A thread that ends counts no more.
+//! What is kept of a thread lies in a place by its index; it is the thread's that began, as the
+//! index's holder says, and only that thread touches it. A signal handler that interrupts it there
+//! is not counted. A thread that ends counts no more.
 //!
 //! Called by `heap`.
 
@@ -187,8 +190,8 @@ impl Level {
     }
 }
 
-/// The size of a block as the heap knows it; `None` where `free` counts none: at an address that is no block's, or one of
-/// a first-class heap's.
+/// The size of a block as the heap knows it; `None` where `free` counts none: at an address that is
+/// no block's, or one of a first-class heap's.
 fn size_of_block(address: usize) -> Option<usize> {
     let found = describe::describe(ptr::without_provenance(address));
     match found.kind {
@@ -249,7 +252,8 @@ fn made_place() -> Option<&'static Place> {
             }
             let at = at.cast::<Place>();
             slot.store(at, Ordering::Release);
-            // SAFETY: there is room for it, at the start of a page; zero is a valid place, and it is never freed.
+            // SAFETY: there is room for it, at the start of a page; zero is a valid place, and it
+            // is never freed.
             unsafe { &*at }
         }
     };
@@ -279,7 +283,8 @@ fn thread_ends(index: usize) {
     });
 }
 
-/// In a forked child: of those that counted only the calling thread is there, if it did. (The others' indices stay taken.)
+/// In a forked child: of those that counted only the calling thread is there, if it did. (The
+/// others' indices stay taken.)
 pub(crate) fn forget_after_fork() {
     if is_on() {
         COUNTING.store(counts_here_slowly().into(), Ordering::Relaxed);
@@ -314,8 +319,8 @@ pub(crate) fn begin(keeps_sites: bool) -> Result<(), CannotCount> {
     begun.unwrap_or(Err(CannotCount::TooDeep))
 }
 
-/// Ends the innermost count of the calling thread: what it came to, whether that is all, for there was memory to keep
-/// it, and whether the thread counts still. `None`: it counts nothing.
+/// Ends the innermost count of the calling thread: what it came to, whether that is all, for there
+/// was memory to keep it, and whether the thread counts still. `None`: it counts nothing.
 pub(crate) fn end() -> Option<(Allocations, bool, bool)> {
     place()?.with(|counter| {
         let depth = counter.depth.checked_sub(1)?;
@@ -340,9 +345,10 @@ pub(crate) fn end() -> Option<(Allocations, bool, bool)> {
     })?
 }
 
-/// Shows what each stack has asked for in the innermost count of the calling thread so far, most bytes first, until `visit` says false:
-/// return addresses, innermost first, allocations and bytes. What `visit` asks of the heap is not counted. Returns how many
-/// stacks there are; 0 where stacks are not kept.
+/// Shows what each stack has asked for in the innermost count of the calling thread so far, most
+/// bytes first, until `visit` says false: return addresses, innermost first, allocations and bytes.
+/// What `visit` asks of the heap is not counted. Returns how many stacks there are; 0 where stacks
+/// are not kept.
 pub fn count_sites(visit: &mut dyn FnMut(&'static [usize], u64, u64) -> bool) -> usize {
     let shown = place().and_then(|place| {
         place.with(|counter| {
@@ -400,7 +406,8 @@ fn count_freed(address: usize) {
     }
 }
 
-/// A block, which is not null, is about to change its size. True: this is counted, and [`realloc_ends`] must follow.
+/// A block, which is not null, is about to change its size. True: this is counted, and
+/// [`realloc_ends`] must follow.
 #[inline(always)]
 pub(crate) fn realloc_begins(block: *mut u8) -> bool {
     is_on() && count_realloc(block.addr())
@@ -452,7 +459,8 @@ mod tests {
     use std::sync::Barrier;
     use std::thread;
 
-    /// In a child of this process, which has no other thread; nothing where forks are not looked after.
+    /// In a child of this process, which has no other thread; nothing where forks are not looked
+    /// after.
     #[cfg(all(
         target_os = "linux",
         not(miri),

@@ -8,7 +8,8 @@
 //!
 //! Two of these are joined as if one piece of code had followed the other.
 //!
-//! Called by `heap`, which counts a thread's calls, and by `testing`, which counts those of a global allocator.
+//! Called by `heap`, which counts a thread's calls, and by `testing`, which counts those of a
+//! global allocator.
 
 /// What some code asked of the allocator, on its thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -38,7 +38,8 @@
 //!
 //! What a thread does in destructors that run later than ours is still written.
 //!
-//! **Signal handlers** that have interrupted the writing thread cannot write: then the trace ends there, and says so.
+//! **Signal handlers** that have interrupted the writing thread cannot write: then the trace ends
+//! there, and says so.
 //!
 //! **Fork.** The lock is held across it. The child has a file of its own, which begins
 //! with the first thing it does; what its parent had not written yet is its parent's to
@@ -217,8 +218,8 @@ fn write(operation: Operation) {
 
 /// Has the recorder do something for the calling thread, which has this word.
 fn record(word: usize, with: impl FnOnce(&mut Recorder)) {
-    // A signal handler that has interrupted its own thread's writing cannot wait for it. (Nobody does that
-    // to a thread that forks while it holds all locks.)
+    // A signal handler that has interrupted its own thread's writing cannot wait for it. (Nobody
+    // does that to a thread that forks while it holds all locks.)
     let is_forking = FORKER.load(Ordering::Relaxed) == os::thread_token();
     if (word & BUSY != 0 || is_forking) && !sync::holds_all() {
         return IS_LOST.store(true, Ordering::Relaxed);

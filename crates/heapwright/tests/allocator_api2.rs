@@ -170,8 +170,8 @@ macro_rules! version {
                     // SAFETY: the block is of the new layout, and not used again.
                     unsafe { source.deallocate(grown.cast(), new) };
                 }
-                // (Where the source is `System`, the compiler knows what `malloc` is, and may leave one out whose block nobody looks at:
-                // it then counts as granted.)
+                // (Where the source is `System`, the compiler knows what `malloc` is, and may leave
+                // one out whose block nobody looks at: it then counts as granted.)
                 assert!(black_box(source.allocate(layout(isize::MAX as usize - 64, 1))).is_err());
             }
         }

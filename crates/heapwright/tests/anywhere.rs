@@ -1,8 +1,9 @@
-//! What a program has of this crate on every system: pools, arenas, realms, the debug wrappers, and `Heapwright` as the
-//! global allocator, which is the heap on Linux and the system's allocator elsewhere.
+//! What a program has of this crate on every system: pools, arenas, realms, the debug wrappers, and
+//! `Heapwright` as the global allocator, which is the heap on Linux and the system's allocator
+//! elsewhere.
 //!
-//! What only this finds: something that a system without our own back end lacks (`ci/portable.sh` builds it for these, and
-//! runs it where an emulator is to be had).
+//! What only this finds: something that a system without our own back end lacks (`ci/portable.sh`
+//! builds it for these, and runs it where an emulator is to be had).
 #![allow(
     clippy::disallowed_types,
     clippy::disallowed_macros,

@@ -1,7 +1,9 @@
-//! `heapwright::debug::check` with the feature `symbols`: what a failed check says has functions and lines.
+//! `heapwright::debug::check` with the feature `symbols`: what a failed check says has functions
+//! and lines.
 //!
-//! What only this finds: a name that is looked up where the heap is locked; blocks of the look-up's that a check takes
-//! for the test's; a check whose findings another one's replace before they are told.
+//! What only this finds: a name that is looked up where the heap is locked; blocks of the look-up's
+//! that a check takes for the test's; a check whose findings another one's replace before they are
+//! told.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
@@ -25,8 +27,8 @@ fn loses() {
     std::mem::forget(black_box(Box::new([7_u64; 5])));
 }
 
-/// Fails by itself: run by the test below. The outer check sees the mistake that the inner one finds, and nothing of what is
-/// allocated to name it.
+/// Fails by itself: run by the test below. The outer check sees the mistake that the inner one
+/// finds, and nothing of what is allocated to name it.
 #[test]
 #[ignore = "it fails, to be looked at"]
 fn a_failing_test() {

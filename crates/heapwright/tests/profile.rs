@@ -2,8 +2,9 @@
 //!
 //! One test, because there is one profile a process.
 //!
-//! What only this finds: an allocation that is counted twice or not at all, in one of the ways a block may take, and so
-//! an estimate that is wrong on average; a free of a sample that is not seen.
+//! What only this finds: an allocation that is counted twice or not at all, in one of the ways a
+//! block may take, and so an estimate that is wrong on average; a free of a sample that is not
+//! seen.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
@@ -32,7 +33,8 @@ fn free(blocks: Vec<usize>) {
     }
 }
 
-/// Three calls in turn, whose blocks come from the free list or from a fresh row by turns: as many bytes each.
+/// Three calls in turn, whose blocks come from the free list or from a fresh row by turns: as many
+/// bytes each.
 fn each_call_has_its_share() {
     const TURNS: usize = 400_000;
     let mut stay = Vec::with_capacity(TURNS);
@@ -78,7 +80,8 @@ fn estimates_are_right_whichever_way_blocks_come_and_go() {
     read.is_about(live);
     assert_eq!(read.profile.period, PERIOD as u64);
 
-    // Pairs are all seen, though they never leave a list: as allocated, as temporary, and not as live.
+    // Pairs are all seen, though they never leave a list: as allocated, as temporary, and not as
+    // live.
     let before = read.sum(|site| site.allocated_bytes);
     for _ in 0..400_000 {
         free(allocate(1, 64));
@@ -135,7 +138,8 @@ fn estimates_are_right_whichever_way_blocks_come_and_go() {
     Written::now().is_about(399 * 100_000);
     free(vec![large as usize]);
 
-    // Blocks that begin too small to be seen, and grow in place: a longer distance, and each is seen by what it grew.
+    // Blocks that begin too small to be seen, and grow in place: a longer distance, and each is
+    // seen by what it grew.
     assert!(profile::begin(4 << 20));
     let mut grown: Vec<usize> = allocate(60, 40_000);
     for block in &mut grown {
@@ -184,8 +188,8 @@ fn estimates_are_right_whichever_way_blocks_come_and_go() {
     Written::now().is_about(0);
 }
 
-/// What was there for most of the time has not grown; what came, and what went, since has, by as much. And the points in time say the
-/// same.
+/// What was there for most of the time has not grown; what came, and what went, since has, by as
+/// much. And the points in time say the same.
 fn growth_and_points_are_right() {
     assert!(profile::begin(PERIOD));
     let began = std::time::Instant::now();

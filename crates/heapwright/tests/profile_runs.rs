@@ -2,8 +2,9 @@
 //!
 //! One test, because there is one profile a process.
 //!
-//! What only this finds: a segment, chunk or page that is counted twice or never; one that was given back, in whichever
-//! way and by whichever thread, and is still live in the profile; a fork that waits for the samples' lock.
+//! What only this finds: a segment, chunk or page that is counted twice or never; one that was
+//! given back, in whichever way and by whichever thread, and is still live in the profile; a fork
+//! that waits for the samples' lock.
 #![cfg(target_os = "linux")]
 #![allow(
     clippy::disallowed_types,
@@ -25,7 +26,8 @@ use std::alloc::Layout;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// Four times a unit, so that a run of one unit is a sample in one case of five: the others are estimated.
+/// Four times a unit, so that a run of one unit is a sample in one case of five: the others are
+/// estimated.
 const PERIOD: usize = 256 << 10;
 
 /// An object of which a segment holds few.
@@ -78,7 +80,8 @@ fn pools_come_and_go() {
     thread::spawn(move || drop(made)).join().unwrap();
     assert_eq!(live(), 0);
 
-    // One that is large, with a limit in one piece, and grows no more: exact, as everything that is much larger than the period.
+    // One that is large, with a limit in one piece, and grows no more: exact, as everything that is
+    // much larger than the period.
     let mut raw = RawPool::builder(Layout::new::<Object>()).limit(64 << 10).build();
     assert!(!raw.alloc().is_null());
     Written::now().is_about(raw.stats().reserved_bytes);
@@ -174,7 +177,8 @@ fn collected_heaps_come_and_go() {
     assert_eq!(live(), 0);
 }
 
-/// Forks while other threads take runs and give them back; each child gives its copies back, and takes others.
+/// Forks while other threads take runs and give them back; each child gives its copies back, and
+/// takes others.
 fn forks_come_between() {
     let over = AtomicBool::new(false);
     let kept = pools();
@@ -194,7 +198,8 @@ fn forks_come_between() {
         for _ in 0..8 {
             in_a_child(|| {
                 let before = live();
-                // SAFETY: the child's copy, which only the child drops: the parent's is another one.
+                // SAFETY: the child's copy, which only the child drops: the parent's is another
+                // one.
                 drop(unsafe { std::ptr::read(&raw const kept) });
                 assert!(live() < before / 2, "{before} bytes were live");
                 let mut made = pools();

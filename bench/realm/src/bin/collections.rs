@@ -1,5 +1,5 @@
-//! A realm's collections beside std's with `Rc`, which is what a program without a collector has: the same operations on the
-//! same keys, in turns within one process, and the same sums.
+//! A realm's collections beside std's with `Rc`, which is what a program without a collector has:
+//! the same operations on the same keys, in turns within one process, and the same sums.
 //!
 //! ```text
 //!   load     a function twice: over `heapwright::gc`'s collections, and over std's with `Rc`
@@ -7,8 +7,9 @@
 //!   table    medians in ns an operation, and the median of the rounds' ratios
 //! ```
 //!
-//! Maps of std's run with SipHash, their default, and with the hasher of ours (`gc::Seeded`): so what the table costs stands apart from
-//! what the hash does. The realm collects as it comes, with its defaults; that is in its time, as the counts are in `Rc`'s.
+//! Maps of std's run with SipHash, their default, and with the hasher of ours (`gc::Seeded`): so
+//! what the table costs stands apart from what the hash does. The realm collects as it comes, with
+//! its defaults; that is in its time, as the counts are in `Rc`'s.
 //!
 //! `ci/gc.sh realm collections [--quick]` builds and runs this.
 

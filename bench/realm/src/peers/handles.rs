@@ -1,5 +1,5 @@
-//! The loads for a peer whose handles are cloned and dropped: what `rc`, `dumpster` and `gc` have in
-//! common. Each of them has this file as a module of its own, and says what the names stand for:
+//! The loads for a peer whose handles are cloned and dropped: what `rc`, `dumpster` and `gc` have
+//! in common. Each of them has this file as a module of its own, and says what the names stand for:
 //!
 //! ```text
 //!   Shared            its handle             Tree, Node, SplayNode, Payload   what lies behind handles,
@@ -7,7 +7,8 @@
 //!   Values, values    an array, and how one is made
 //! ```
 //!
-//! What changes lies in a cell of the peer's; handles are moved where they can be, for a copy is counted.
+//! What changes lies in a cell of the peer's; handles are moved where they can be, for a copy is
+//! counted.
 
 use super::{Link, Node, Payload, Place, Shared, SplayNode, Tree, Values, values};
 use crate::loads::splay::{self, NUMBERS, PAYLOAD_DEPTH, Text, Turn};

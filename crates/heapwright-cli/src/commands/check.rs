@@ -11,11 +11,12 @@
 //! The program's streams stay its own: the library prints nothing while it runs, and
 //! the report goes to stderr behind all of it, or to a file.
 //!
-//! The library is one of its own, which also sees what the C library's functions read and write (docs/hardened-bounds.md).
+//! The library is one of its own, which also sees what the C library's functions read and write
+//! (docs/hardened-bounds.md).
 //!
 //! An unchecked run must not look clean: a program that cannot be checked is refused (but for
-//! --anyway), and a run of which something was not seen to its end (a process that left no record, was killed, or
-//! still runs) gives 125, and its report begins with that.
+//! --anyway), and a run of which something was not seen to its end (a process that left no record,
+//! was killed, or still runs) gives 125, and its report begins with that.
 
 use super::ProgramArgs;
 use super::checked::{self, FRAMES, Follow, How, PYTHON_MALLOC, STEM, cannot_be_checked};
@@ -38,8 +39,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Of a Rust program with an allocator of its own: a debug build has a dozen frames between a `Vec` and `malloc`, and what
-/// cargo starts may be one.
+/// Of a Rust program with an allocator of its own: a debug build has a dozen frames between a `Vec`
+/// and `malloc`, and what cargo starts may be one.
 const MORE_FRAMES: &str = "traces=32";
 
 /// Run a program in debug mode, with all that it starts, and report what was found.
@@ -90,23 +91,25 @@ pub(crate) struct Args {
     guard: Option<String>,
 
     /// Guard from the start all blocks of the places where earlier runs with this FILE found
-    /// something, so that it is seen as it happens, and add what this run finds; it need not be there
+    /// something, so that it is seen as it happens, and add what this run finds; it need not be
+    /// there
     #[arg(long, value_name = "FILE")]
     sites: Option<PathBuf>,
 
-    /// Have Python allocate all objects with malloc (PYTHONMALLOC=malloc), where they are checked: small
-    /// ones are else in an allocator of its own
+    /// Have Python allocate all objects with malloc (PYTHONMALLOC=malloc), where they are checked:
+    /// small ones are else in an allocator of its own
     #[arg(long)]
     python: bool,
 
-    /// Which processes that outlive the program to wait for, however long it takes: daemon (the program
-    /// itself, gone to the background), all, or none; others are waited for for a second
+    /// Which processes that outlive the program to wait for, however long it takes: daemon (the
+    /// program itself, gone to the background), all, or none; others are waited for for a second
     #[arg(long, value_enum, value_name = "WHICH", default_value_t = Follow::Daemon)]
     follow: Follow,
 
-    /// Look for uninitialised values, too: run the program with other bytes in what it has not written, and
-    /// compare how it ends, what it prints and what is found; where that differs, run it more often to find
-    /// the bytes. What it changes elsewhere, it changes several times (see --setup)
+    /// Look for uninitialised values, too: run the program with other bytes in what it has not
+    /// written, and compare how it ends, what it prints and what is found; where that differs, run
+    /// it more often to find the bytes. What it changes elsewhere, it changes several times (see
+    /// --setup)
     #[arg(long)]
     twice: bool,
 
@@ -244,8 +247,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {
 /// Who runs a shim.
 const SHELLS: [&str; 4] = ["bash", "sh", "dash", "env"];
 
-/// Whether the program is a script that a version manager (pyenv, rbenv, asdf) leads commands through: its shell is not the
-/// program that was meant.
+/// Whether the program is a script that a version manager (pyenv, rbenv, asdf) leads commands
+/// through: its shell is not the program that was meant.
 fn is_shim(inspected: &inspect::Report) -> bool {
     let folder = inspected.steps.first().and_then(|step| step.path.parent());
     folder.is_some_and(|folder| folder.ends_with("shims")) && inspected.steps.len() > 1
@@ -288,7 +291,8 @@ fn kept(path: &Path) -> anyhow::Result<PathBuf> {
         })
 }
 
-/// What the file of `--sites` has: where it is, or is to be, must be a place that the options can name.
+/// What the file of `--sites` has: where it is, or is to be, must be a place that the options can
+/// name.
 fn sites(file: &Path) -> anyhow::Result<Sites> {
     let name = file.file_name().with_context(|| format!("{} is no file", file.display()))?;
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -319,7 +323,8 @@ fn options(args: &Args, records: &Path, frames: &str) -> anyhow::Result<Options>
         return Err(wrong("--twice sets option fill itself; leave one of them out".to_owned()));
     }
     let inherited = std::env::var_os("HEAPWRIGHT");
-    // Text without still reachable blocks needs but their sum, unless somebody may look at the records later.
+    // Text without still reachable blocks needs but their sum, unless somebody may look at the
+    // records later.
     let is_brief = args.output_args.sums_reachable() && args.keep.is_none();
     let default = if is_brief { format!("{frames},reachable=none") } else { frames.to_owned() };
     let mut options = Options::inherited_over(&default, inherited.as_deref());

@@ -1,4 +1,5 @@
-//! A program in debug mode, up to its end and that of what it starts: what `check`, `valgrind` and `cargo` have in common.
+//! A program in debug mode, up to its end and that of what it starts: what `check`, `valgrind` and
+//! `cargo` have in common.
 //!
 //! ```text
 //!   to_end        the program ended; what outlives it is waited for: a daemon until it ends, others for a second
@@ -6,8 +7,8 @@
 //!   End::exit     the program's own exit code, or 125 where something was not seen
 //! ```
 //!
-//! [`checked`] is all of it for a command without options of its own: the records are in a folder that goes with
-//! [`Checked`].
+//! [`checked`] is all of it for a command without options of its own: the records are in a folder
+//! that goes with [`Checked`].
 
 use super::run::{command, not_started, why_none};
 use crate::inspect::{self, Verdict};
@@ -173,8 +174,8 @@ impl End {
     }
 }
 
-/// Waits for processes that outlive the program, shortly, or (--follow) until they end, or somebody asks twice that
-/// this ends. Returns what runs still, and what was waited for.
+/// Waits for processes that outlive the program, shortly, or (--follow) until they end, or somebody
+/// asks twice that this ends. Returns what runs still, and what was waited for.
 fn outlive(
     name: &OsStr,
     how: &How<'_>,
@@ -245,7 +246,8 @@ fn has_python(report: &Report) -> bool {
         || places.any(|place| is(&String::from_utf8_lossy(&place.path)))
 }
 
-/// Leaves out of a report what other programs did than those that are wanted; whether anything is left.
+/// Leaves out of a report what other programs did than those that are wanted; whether anything is
+/// left.
 pub(super) fn keep(report: &mut Report, is_wanted: impl Fn(&Process) -> bool) -> bool {
     let is_wanted: Vec<bool> = report.processes.iter().map(is_wanted).collect();
     if is_wanted.iter().all(|is| *is) {

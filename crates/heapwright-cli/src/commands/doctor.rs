@@ -20,12 +20,11 @@ pub(crate) const COULD_NOT: u8 = 2;
 
 /// Say whether heapwright would take effect on a program, and if not, why.
 ///
-/// Exits with 0 if it does, 1 if it does not, 2 if that cannot be found out, or there is no
-/// such command.
-/// It also says what mode=hardened (heapwright run --hardened) would have on this machine.
-/// The program is not run, unless with --try.
-/// With --system: what would become of all programs on PATH if they were preloaded, by a session's
-/// environment or by /etc/ld.so.preload; 1 if that file names what is missing, or what others may change.
+/// Exits with 0 if it does, 1 if it does not, 2 if that cannot be found out, or there is no such
+/// command. It also says what mode=hardened (heapwright run --hardened) would have on this machine.
+/// The program is not run, unless with --try. With --system: what would become of all programs on
+/// PATH if they were preloaded, by a session's environment or by /etc/ld.so.preload; 1 if that file
+/// names what is missing, or what others may change.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(override_usage = "heapwright doctor [OPTIONS] [--] CMD [ARGS]...")]

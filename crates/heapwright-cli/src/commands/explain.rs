@@ -1,4 +1,5 @@
-//! `heapwright explain PID|RECORD`: why more is resident than is live, and what can be done about it.
+//! `heapwright explain PID|RECORD`: why more is resident than is live, and what can be done about
+//! it.
 //!
 //! ```text
 //! PID       its status memory -> where the process says its memory is, and the kernel   (live);
@@ -23,11 +24,11 @@ use std::time::Duration;
 /// Explain why a process has more memory than its live blocks need, and what can be done.
 ///
 /// Of a running process the largest parts of its memory come first, each with what it is, and with
-/// options that make it smaller and what those cost; if it is sampled, its heap profile follows. Of the record of a heap profile: which calls'
-/// blocks stay, which are freed at once, what has grown, and how much of what was resident was not
-/// live; of a folder of records, of the process that had most live. See docs/live.md. Exits with 0; 2
-/// for a wrong command line, a process that cannot be shown or a file that is no heap profile, 1 for a
-/// process that has not shown anything yet.
+/// options that make it smaller and what those cost; if it is sampled, its heap profile follows. Of
+/// the record of a heap profile: which calls' blocks stay, which are freed at once, what has grown,
+/// and how much of what was resident was not live; of a folder of records, of the process that had
+/// most live. See docs/live.md. Exits with 0; 2 for a wrong command line, a process that cannot be
+/// shown or a file that is no heap profile, 1 for a process that has not shown anything yet.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
 #[command(after_help = "\
@@ -66,7 +67,8 @@ fn running(args: &Args, pid: u32) -> anyhow::Result<Exit> {
         return Ok(Exit::Code(1));
     };
     let mappings = Mappings::of(pid, report);
-    // Where the heap profile cannot be had just now, what the process itself shows is the explanation.
+    // Where the heap profile cannot be had just now, what the process itself shows is the
+    // explanation.
     let profile = (report.facts.sampling != 0).then(|| profile(slot, pid)).flatten();
     let (process, profile) = (&seen.process, profile.as_ref());
     let explained = |look| match args.output_args.format() {

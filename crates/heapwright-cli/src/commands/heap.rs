@@ -1,4 +1,5 @@
-//! `heapwright heap DUMP`: what a collected heap holds, and what holds that. `--timeline`: its collections, to be drawn.
+//! `heapwright heap DUMP`: what a collected heap holds, and what holds that. `--timeline`: its
+//! collections, to be drawn.
 
 use super::OutputsArgs;
 use crate::heap::{self, Wanted, timeline};

@@ -262,7 +262,8 @@ fn running(pid: u32, how: &How) -> anyhow::Result<Exit> {
     let mut is_sampling = samples_already != 0;
     let folder = Folder::new()?;
     let record = folder.path().join(format!("{STEM}.{pid}"));
-    // When the process has last written a profile: it may rest at the end, and a process at rest does not hear.
+    // When the process has last written a profile: it may rest at the end, and a process at rest
+    // does not hear.
     let mut written_at = None;
     let mut write_next = began + BETWEEN;
     if is_sampling {

@@ -4,8 +4,9 @@
 //! a child with a private folder to leave its statistics and time line in, and this process
 //! ends as the child ended, after the report.
 //!
-//! `--hardened` and `--on-misuse` are options of the library in shorter words. They stand behind what HEAPWRIGHT says
-//! already, so they win over that, and before those of `--option`, which may not say the same once more.
+//! `--hardened` and `--on-misuse` are options of the library in shorter words. They stand behind
+//! what HEAPWRIGHT says already, so they win over that, and before those of `--option`, which may
+//! not say the same once more.
 
 use super::{OutputArgs, ProgramArgs};
 use crate::heap::timeline;
@@ -256,7 +257,8 @@ pub(crate) fn why_none(name: &OsStr, outcome: &Outcome) -> String {
     why_nothing(name, outcome, killed, ended)
 }
 
-/// Why a program left nothing: because of the program; if a signal ended it, `killed`; else perhaps `ended`.
+/// Why a program left nothing: because of the program; if a signal ended it, `killed`; else perhaps
+/// `ended`.
 pub(crate) fn why_nothing(name: &OsStr, outcome: &Outcome, killed: &str, ended: &str) -> String {
     let report = inspect::inspect(name, preload::target(preload::named().as_deref()));
     match (report.verdict(), report.reason(), outcome.end) {

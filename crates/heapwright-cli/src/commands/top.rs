@@ -1,6 +1,7 @@
 //! `heapwright top`: where the memory of processes on heapwright is, while they run.
 //!
-//! On a terminal a screen that is drawn anew every second (`screen`); else, or with `--once`, one look.
+//! On a terminal a screen that is drawn anew every second (`screen`); else, or with `--once`, one
+//! look.
 
 use super::OutputArgs;
 use crate::live::{History, Statuses, Watched, look};
@@ -15,9 +16,9 @@ use std::time::{Duration, Instant};
 
 /// Show where the memory of running processes is that are on heapwright.
 ///
-/// Processes show themselves in memory that only their user may read; nothing is attached to
-/// them, and no signal is sent. The superuser sees all users' processes. A process that allocates
-/// nothing keeps the figures that it showed last. Exits with 0; 1 if there is nothing to show; 2 for a
+/// Processes show themselves in memory that only their user may read; nothing is attached to them,
+/// and no signal is sent. The superuser sees all users' processes. A process that allocates nothing
+/// keeps the figures that it showed last. Exits with 0; 1 if there is nothing to show; 2 for a
 /// wrong command line, or a process that cannot be shown.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
@@ -68,8 +69,8 @@ fn column(text: &str) -> Result<Column, String> {
     found.ok_or_else(|| format!("use one of {}", known()))
 }
 
-/// Time between the two looks of `--once`: what happens a second is known from them, and a process that is looked at has
-/// said anew where its memory is.
+/// Time between the two looks of `--once`: what happens a second is known from them, and a process
+/// that is looked at has said anew where its memory is.
 const BETWEEN: Duration = Duration::from_millis(250);
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<Exit> {

@@ -1,6 +1,7 @@
 //! Time lines that processes left: what `timeline=PREFIX` had the library write, read whole.
 //!
-//! The program could have put anything there: a file that is none is a note, one that is cut is read as far as it goes.
+//! The program could have put anything there: a file that is none is a note, one that is cut is
+//! read as far as it goes.
 
 use heapwright_record::timeline::{Event, Events};
 use std::fs::{self, File};
@@ -22,7 +23,8 @@ pub(crate) struct Timeline {
     pub(crate) events: Vec<Event>,
 }
 
-/// Reads one file. Its name ends with the process's id. Also what is wrong behind the events that were read.
+/// Reads one file. Its name ends with the process's id. Also what is wrong behind the events that
+/// were read.
 pub(crate) fn read(path: &Path) -> anyhow::Result<(Timeline, Option<String>)> {
     let mut bytes = Vec::new();
     File::options()
@@ -40,8 +42,8 @@ pub(crate) fn read(path: &Path) -> anyhow::Result<(Timeline, Option<String>)> {
     Ok((Timeline { pid, name, events: all }, problem))
 }
 
-/// Reads what a run's processes left in a folder, as `STEM.<pid>`, by when they began; and what is wrong with it. `main` is
-/// the process that was started, whose name is `name`.
+/// Reads what a run's processes left in a folder, as `STEM.<pid>`, by when they began; and what is
+/// wrong with it. `main` is the process that was started, whose name is `name`.
 pub(crate) fn collect(
     folder: &Path,
     stem: &str,

@@ -8,8 +8,9 @@
 //!            vm.max_map_count                            guards by mprotect take up to two mappings each
 //! ```
 //!
-//! The kernel is asked for each by the call that the library makes, on a page of this process's own: a version says little
-//! where a sandbox filters calls. Words are made from facts alone, so that each can be tested on any machine.
+//! The kernel is asked for each by the call that the library makes, on a page of this process's
+//! own: a version says little where a sandbox filters calls. Words are made from facts alone, so
+//! that each can be tested on any machine.
 
 use super::Finding;
 use std::fs;
@@ -126,7 +127,8 @@ fn has_getrandom() -> bool {
     got == 8 || (got == -1 && io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN))
 }
 
-/// Whether the window's reservation would succeed. (Overcommit does not matter: nothing of it can be touched.)
+/// Whether the window's reservation would succeed. (Overcommit does not matter: nothing of it can
+/// be touched.)
 fn has_room() -> bool {
     const WINDOW: usize = 1 << 40;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;

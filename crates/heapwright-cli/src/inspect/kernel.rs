@@ -1,8 +1,9 @@
 //! What the kernel of this machine could do for a program's memory, and does not.
 //!
-//! Since Linux 6.8 anonymous memory may lie in pages of 64 KiB, set by one file for the whole machine. A unit is
-//! 64 KiB too: a page of that size is filled and given back whole. Only `always` is of use: `madvise` would make the
-//! library ask for the larger huge pages as well, by the same call.
+//! Since Linux 6.8 anonymous memory may lie in pages of 64 KiB, set by one file for the whole
+//! machine. A unit is 64 KiB too: a page of that size is filled and given back whole. Only `always`
+//! is of use: `madvise` would make the library ask for the larger huge pages as well, by the same
+//! call.
 
 use super::Finding;
 use std::fs;
@@ -24,7 +25,8 @@ pub(crate) fn remark() -> Option<Finding> {
     })
 }
 
-/// Whether the files' contents (`always inherit madvise [never]`) keep the kernel from using pages of 64 KiB by default.
+/// Whether the files' contents (`always inherit madvise [never]`) keep the kernel from using pages
+/// of 64 KiB by default.
 fn is_off(of_size: &str, of_all: &str) -> bool {
     match chosen(of_size) {
         Some("inherit") => chosen(of_all) != Some("always"),

@@ -1,4 +1,5 @@
-//! The memory limit that a process lives under: the least of its control groups', which the library finds as well.
+//! The memory limit that a process lives under: the least of its control groups', which the library
+//! finds as well.
 
 use heapwright_record::control_group;
 use std::ffi::OsStr;

@@ -14,11 +14,12 @@
 //! mappings    what else is mapped into a process
 //! ```
 //!
-//! Nothing is attached to and no signal is sent: see `heapwright_record::status`. A process answers at a tick of one of
-//! its slow paths, so one that allocates nothing does not answer, and its figures stay as they were; `pagemap` still
-//! knows what is in memory.
+//! Nothing is attached to and no signal is sent: see `heapwright_record::status`. A process answers
+//! at a tick of one of its slow paths, so one that allocates nothing does not answer, and its
+//! figures stay as they were; `pagemap` still knows what is in memory.
 //!
-//! Processes in another namespace of process numbers (a container's) are seen there, not from outside.
+//! Processes in another namespace of process numbers (a container's) are seen there, not from
+//! outside.
 
 mod history;
 mod limit;
@@ -65,7 +66,8 @@ pub(crate) struct Reported {
 }
 
 impl Seen {
-    /// Looks at the process in a slot. `None`: there is none any more, or it has become another program.
+    /// Looks at the process in a slot. `None`: there is none any more, or it has become another
+    /// program.
     pub(crate) fn of(slot: &Slot) -> Option<Self> {
         let report = slot.read();
         let pid = slot.owner().process;

@@ -1,4 +1,5 @@
-//! Which of a heap's pages are in memory, as the kernel says in /proc/PID/pagemap: eight bytes a page.
+//! Which of a heap's pages are in memory, as the kernel says in /proc/PID/pagemap: eight bytes a
+//! page.
 
 use super::maps::Maps;
 use super::process::page_size;

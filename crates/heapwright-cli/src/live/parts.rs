@@ -5,9 +5,10 @@
 //!   what the kernel says  resident in the window, in the tables, in all
 //! ```
 //!
-//! The process reckons with what it has handed out: of that a program may not have touched all, above all of large blocks,
-//! and where there are huge pages more may be in memory than was ever handed out. The kernel knows how much is in the window in
-//! all. What is too much is taken from large blocks first; what is missing is in partial slabs.
+//! The process reckons with what it has handed out: of that a program may not have touched all,
+//! above all of large blocks, and where there are huge pages more may be in memory than was ever
+//! handed out. The kernel knows how much is in the window in all. What is too much is taken from
+//! large blocks first; what is missing is in partial slabs.
 //!
 //! This holds for a report of this moment. Since an older report the process may have changed in
 //! unknown ways. Then only untouched large blocks are left out, and the rest of the difference

@@ -21,9 +21,9 @@
 //! file, look           files to write to; what a terminal can show
 //! ```
 //!
-//! Formatters are functions from data and a [`Look`] to text. They print nothing themselves, so that
-//! tests can hold them to golden files: `golden/` of this package. `HEAPWRIGHT_BLESS=1 cargo test`
-//! writes these anew.
+//! Formatters are functions from data and a [`Look`] to text. They print nothing themselves, so
+//! that tests can hold them to golden files: `golden/` of this package.
+//! `HEAPWRIGHT_BLESS=1 cargo test` writes these anew.
 
 mod answer;
 mod bars;
@@ -94,7 +94,8 @@ pub(crate) fn write(file: Option<File>, text: impl FnOnce(Look) -> String) -> io
     }
 }
 
-/// Writes what `text` makes of each format to its file, or to stdout. `None`: there is nothing to be said in that format.
+/// Writes what `text` makes of each format to its file, or to stdout. `None`: there is nothing to
+/// be said in that format.
 pub(crate) fn write_all<F>(
     outputs: Vec<(F, Option<File>)>,
     text: impl Fn(F, Look) -> anyhow::Result<Option<String>>,

@@ -1,7 +1,7 @@
 //! Processes that run, as metrics for Prometheus: its text format, version 0.0.4.
 //!
-//! Sizes are gauges in bytes, what only grows are counters. A process is known by its number (`pid`) and its name
-//! (`command`); a part of memory by `part`.
+//! Sizes are gauges in bytes, what only grows are counters. A process is known by its number
+//! (`pid`) and its name (`command`); a part of memory by `part`.
 
 use super::printable_text;
 use crate::live::Watched;

@@ -411,8 +411,8 @@ fn growths() -> Vec<Growth> {
     }]
 }
 
-/// A heap profile of the server after a minute: a cache that grows, buffers that come and go, one index that is there from the
-/// beginning, and a name that means something to HTML.
+/// A heap profile of the server after a minute: a cache that grows, buffers that come and go, one
+/// index that is there from the beginning, and a name that means something to HTML.
 pub(crate) fn profile() -> Report {
     const MIB: u64 = 1 << 20;
     let amount = |bytes: u64, size: u64| Amount { blocks: bytes / size, bytes };

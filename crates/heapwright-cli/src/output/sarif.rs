@@ -9,12 +9,11 @@
 //!            with what it was lost with; a notification says how much they are
 //! ```
 //!
-//! The location of a result is where a person would look first: the innermost call whose
-//! source is under the folder that the report is made in (of the stack that says whose
-//! fault it is: what was only found later is reported where the block was freed or made), else one that is not a
-//! system's, else any; where no source is known, the file of code. All stacks are in
-//! `stacks`, the moments of an error in `relatedLocations` and, a thread each, in
-//! `codeFlows`.
+//! The location of a result is where a person would look first: the innermost call whose source is
+//! under the folder that the report is made in (of the stack that says whose fault it is: what was
+//! only found later is reported where the block was freed or made), else one that is not a
+//! system's, else any; where no source is known, the file of code. All stacks are in `stacks`, the
+//! moments of an error in `relatedLocations` and, a thread each, in `codeFlows`.
 //!
 //! Sources under the folder are relative to `%SRCROOT%`; others are `file:` URIs.
 //! `partialFingerprints` are made of the rule and the names of the functions: the same

@@ -165,7 +165,8 @@ fn again(times: u64, processes: usize) -> String {
     line
 }
 
-/// What a trace holds: `2 threads, 1,200 operations, peak live 2.0 MiB, 1.9 % of frees on another thread`.
+/// What a trace holds:
+/// `2 threads, 1,200 operations, peak live 2.0 MiB, 1.9 % of frees on another thread`.
 pub(crate) fn recorded(facts: &Facts) -> String {
     let mut text = format!(
         "{}, {}, peak live {} in {}",

@@ -1,4 +1,5 @@
-//! Time lines as Chrome's trace format, which <https://ui.perfetto.dev> and `chrome://tracing` draw, and scripts read.
+//! Time lines as Chrome's trace format, which <https://ui.perfetto.dev> and `chrome://tracing`
+//! draw, and scripts read.
 //!
 //! ```text
 //! {"displayTimeUnit": "ms", "traceEvents": [
@@ -10,7 +11,8 @@
 //! ]}
 //! ```
 //!
-//! Times are microseconds since the first event, to the nanosecond. What had not ended when the record did ends with it.
+//! Times are microseconds since the first event, to the nanosecond. What had not ended when the
+//! record did ends with it.
 
 use crate::heap::timeline::Timeline;
 use heapwright_record::timeline::{COMPACTS, Event, MINOR, span};

@@ -97,8 +97,9 @@ impl Options {
         self.push(&option);
     }
 
-    /// Makes the value as long as it can be, with options that say nothing: two that differ have one length then, and
-    /// programs whose variable they are in find their stacks at the same addresses.
+    /// Makes the value as long as it can be, with options that say nothing: two that differ have
+    /// one length then, and programs whose variable they are in find their stacks at the same
+    /// addresses.
     pub(crate) fn fill_up(&mut self) {
         let missing = LONGEST.saturating_sub(self.value.len());
         self.value.push(",".repeat(missing));

@@ -22,13 +22,13 @@
 //! secret in them. Only root can become anybody, and root's home is closed, so
 //! root's place is /var/cache, which all users can reach.
 //!
-//! A file that is there already is used if its bytes are the right ones and
-//! replaced if not. To compare two megabytes is a good part of what a check of a small program costs, so it is done
-//! once: a file beside it (`.seen`) says which inode was right, and since when it is as it is (ctime, which nobody can set).
-//! The file is written beside its name and then renamed, so that no
-//! program ever maps half a library, and one that has mapped the old file
-//! keeps it. Threads and processes, in other pid namespaces too, may do so at
-//! once: each writes to a file that was not there before.
+//! A file that is there already is used if its bytes are the right ones and replaced if not. To
+//! compare two megabytes is a good part of what a check of a small program costs, so it is done
+//! once: a file beside it (`.seen`) says which inode was right, and since when it is as it is
+//! (ctime, which nobody can set). The file is written beside its name and then renamed, so that no
+//! program ever maps half a library, and one that has mapped the old file keeps it. Threads and
+//! processes, in other pid namespaces too, may do so at once: each writes to a file that was not
+//! there before.
 
 use super::embedded::{self, Embedded};
 use super::unfit_for_ld_preload;
@@ -231,7 +231,8 @@ fn holds(path: &Path, bytes: &[u8], uid: u32) -> bool {
     if !fs::read(path).is_ok_and(|found| found == bytes) || readable(path, &meta).is_err() {
         return false;
     }
-    // What changes within one tick of the kernel's clock has one time. Where the mark cannot be left, the bytes are compared again.
+    // What changes within one tick of the kernel's clock has one time. Where the mark cannot be
+    // left, the bytes are compared again.
     if is_settled(&meta) && meta.mode() & 0o777 == MODE {
         let _ = write_whole(&seen, mark.as_bytes());
     }

@@ -6,7 +6,8 @@
 //!   thread  sleep ............| kill it and all that it started
 //! ```
 //!
-//! The child is not reaped before the thread has ended, so no signal of it goes to somebody else's process.
+//! The child is not reaped before the thread has ended, so no signal of it goes to somebody else's
+//! process.
 
 use super::orphans;
 use std::io;
@@ -14,7 +15,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-/// Waits for the child; after `limit` this process's descendants are killed. Returns whether they were.
+/// Waits for the child; after `limit` this process's descendants are killed. Returns whether they
+/// were.
 pub(super) fn within(limit: Duration, wait: impl FnOnce() -> io::Result<()>) -> io::Result<bool> {
     let (child_ended, ended) = mpsc::channel::<()>();
     let watcher = thread::spawn(move || {

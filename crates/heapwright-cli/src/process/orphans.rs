@@ -5,9 +5,9 @@
 //!      \______________________________________/                   its children are ours
 //! ```
 //!
-//! The kernel gives a process whose parent ended to the nearest ancestor that asked for it, so all that the program leaves
-//! behind are descendants of this process, and each that ends can be asked how. They are found in `/proc`: a process has
-//! no list of its grandchildren.
+//! The kernel gives a process whose parent ended to the nearest ancestor that asked for it, so all
+//! that the program leaves behind are descendants of this process, and each that ends can be asked
+//! how. They are found in `/proc`: a process has no list of its grandchildren.
 
 use super::{End, signals};
 use std::collections::HashMap;
@@ -33,12 +33,14 @@ pub(crate) struct Running {
 impl Orphans {
     /// Makes this process the parent of what its descendants leave behind.
     pub(crate) fn adopt() -> Self {
-        // SAFETY: no pointers are involved. An old kernel refuses: then the processes are somebody else's.
+        // SAFETY: no pointers are involved. An old kernel refuses: then the processes are somebody
+        // else's.
         unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
         Self::default()
     }
 
-    /// Waits until the child `pid` is dead but leaves its pid taken; takes the status of others meanwhile.
+    /// Waits until the child `pid` is dead but leaves its pid taken; takes the status of others
+    /// meanwhile.
     pub(super) fn wait_for(&mut self, pid: u32) -> io::Result<()> {
         loop {
             let ended = wait_without_reaping(libc::P_ALL, 0, 0)?;
@@ -49,8 +51,9 @@ impl Orphans {
         }
     }
 
-    /// Takes the status of those that have ended, and returns those that have not: all processes that descend from this one. A
-    /// process that has no child has none at all, and nobody has to look for them.
+    /// Takes the status of those that have ended, and returns those that have not: all processes
+    /// that descend from this one. A process that has no child has none at all, and nobody has to
+    /// look for them.
     pub(crate) fn reap(&mut self) -> Vec<Running> {
         loop {
             match wait_without_reaping(libc::P_ALL, 0, libc::WNOHANG) {
@@ -86,7 +89,8 @@ fn running() -> Vec<Running> {
     }
     let own = std::process::id();
     let descends = |mut pid: u32| {
-        // As many steps as there are processes: pids are taken again, and a list that is read piece by piece may have a ring.
+        // As many steps as there are processes: pids are taken again, and a list that is read piece
+        // by piece may have a ring.
         for _ in 0..=parents.len() {
             match parents.get(&pid) {
                 Some(&parent) if parent == own => return true,
@@ -127,7 +131,8 @@ pub(crate) fn kill_all() {
     }
 }
 
-/// Passes signals on to these processes from now on, in place of the program: what asks this process to end asks them.
+/// Passes signals on to these processes from now on, in place of the program: what asks this
+/// process to end asks them.
 pub(crate) fn pass_signals_to(pids: &[u32]) {
     signals::follow(pids);
 }

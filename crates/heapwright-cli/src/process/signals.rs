@@ -14,17 +14,17 @@
 //! that signals the whole group (`kill -TERM -PGID`) reaches the program twice;
 //! that cannot be distinguished from a signal to us alone, and losing one is worse.
 //!
-//! When the program has ended and others that it left behind are waited for ([`follow`]), all of that goes to these. They are
-//! daemons that a terminal's signals do not reach, and that may ignore SIGINT and SIGHUP: what asks us to end
-//! comes to them as SIGTERM, whoever sent it.
+//! When the program has ended and others that it left behind are waited for ([`follow`]), all of
+//! that goes to these. They are daemons that a terminal's signals do not reach, and that may ignore
+//! SIGINT and SIGHUP: what asks us to end comes to them as SIGTERM, whoever sent it.
 //!
 //! SIGTSTP has no handler: on Ctrl-Z we stop with the program, by the kernel's
 //! own rules (which refuse it where no shell could continue us), and `fg`
 //! continues both.
 //!
-//! A signal that was ignored when we were started (`nohup`) is ignored in the
-//! program too, unless that decides otherwise; so it is passed on like others. A signal with no handler here (SIGSEGV, SIGXCPU, ...)
-//! is about ourselves alone.
+//! A signal that was ignored when we were started (`nohup`) is ignored in the program too, unless
+//! that decides otherwise; so it is passed on like others. A signal with no handler here (SIGSEGV,
+//! SIGXCPU, ...) is about ourselves alone.
 
 use std::mem::MaybeUninit;
 use std::ptr;
@@ -144,7 +144,8 @@ fn pass_to_followed(signal: i32) {
         ASKED_TO_END.fetch_add(1, Ordering::SeqCst);
     }
     for pid in FOLLOWED.iter().map(|place| place.load(Ordering::SeqCst)).filter(|pid| *pid > 0) {
-        // SAFETY: no pointers are involved. Whoever follows a process looks after it several times a second.
+        // SAFETY: no pointers are involved. Whoever follows a process looks after it several times
+        // a second.
         unsafe { libc::kill(pid, if ends { libc::SIGTERM } else { signal }) };
     }
 }

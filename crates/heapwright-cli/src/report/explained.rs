@@ -1,4 +1,5 @@
-//! Why a process's memory is what it is, as far as a heap profile says: which stacks' blocks stay, what is temporary, what has grown.
+//! Why a process's memory is what it is, as far as a heap profile says: which stacks' blocks stay,
+//! what is temporary, what has grown.
 //!
 //! ```text
 //! a profile -> live blocks         all stacks that have some
@@ -8,8 +9,8 @@
 //!              temporary           what is freed within a millisecond
 //! ```
 //!
-//! A profile has no addresses: which slabs hold survivors and little else is not in it, and nothing here says so. Resident memory is
-//! known of the whole process only.
+//! A profile has no addresses: which slabs hold survivors and little else is not in it, and nothing
+//! here says so. Resident memory is known of the whole process only.
 
 use super::model::{Amount, Check, Figure, Process, Profile, Report, Sampled};
 use std::cmp::Reverse;
@@ -72,7 +73,8 @@ impl<'r> Explained<'r> {
         self.sites(Figure::Live, |site| site.youngest_ns < self.check.ns / 2)
     }
 
-    /// Stacks that free most of what they allocate at once, and have blocks older than half of the time all the same.
+    /// Stacks that free most of what they allocate at once, and have blocks older than half of the
+    /// time all the same.
     pub(crate) fn mixed(&self) -> Vec<&'r Sampled> {
         self.sites(Figure::Live, |site| {
             let is_short_lived =
@@ -134,7 +136,8 @@ mod tests {
     #[test]
     fn stacks_are_told_apart_by_what_becomes_of_their_blocks() {
         let sites = vec![
-            // Early and kept; replaced all the time; short-lived with a survivor; short-lived; grown, perhaps.
+            // Early and kept; replaced all the time; short-lived with a survivor; short-lived;
+            // grown, perhaps.
             site(1, 100, (8, 9), (100, 0)),
             site(2, 400, (0, 9), (900, 10)),
             site(3, 50, (0, 8), (1000, 900)),

@@ -141,7 +141,8 @@ pub(crate) fn programs(record: &Path) -> Vec<PathBuf> {
     programs
 }
 
-/// The keys of the sites whose blocks had undefined bytes (option `fill`), as the records of a folder say, in order.
+/// The keys of the sites whose blocks had undefined bytes (option `fill`), as the records of a
+/// folder say, in order.
 pub(crate) fn sites_of_undefined(folder: &Path) -> anyhow::Result<Vec<u64>> {
     let mut sites = Vec::new();
     each_entry(folder, &mut |entry| {
@@ -156,7 +157,8 @@ pub(crate) fn sites_of_undefined(folder: &Path) -> anyhow::Result<Vec<u64>> {
     Ok(sites)
 }
 
-/// Which of the bytes that were asked about (option `fill`) the records of a folder have a finding of: how many.
+/// Which of the bytes that were asked about (option `fill`) the records of a folder have a finding
+/// of: how many.
 pub(crate) fn uninitialised(folder: &Path) -> anyhow::Result<usize> {
     let mut which = BTreeSet::new();
     each_entry(folder, &mut |entry| {
@@ -507,7 +509,8 @@ impl ReportBuilder<'_> {
         self.report.growths.push(Growth { stack, process, points, slope, tau });
     }
 
-    /// Which suppression hides a finding with these stacks, which is noted there as one of its causes.
+    /// Which suppression hides a finding with these stacks, which is noted there as one of its
+    /// causes.
     fn hidden(
         &mut self,
         kind: Kind,

@@ -232,7 +232,8 @@ pub(crate) struct Profile {
     /// By stack, in the order of the record.
     pub(crate) sites: Vec<Sampled>,
     pub(crate) threads: Vec<SampledThread>,
-    /// Live bytes in time, the last at the moment of the profile; none in records of older versions.
+    /// Live bytes in time, the last at the moment of the profile; none in records of older
+    /// versions.
     pub(crate) points: Vec<ProfilePoint>,
 }
 
@@ -277,7 +278,8 @@ pub(crate) struct SampledMore {
     /// One standard deviation each.
     pub(crate) temporary_error: u64,
     pub(crate) peak_error: u64,
-    /// The moment that growth is counted from, in nanoseconds since sampling began, and what was live then.
+    /// The moment that growth is counted from, in nanoseconds since sampling began, and what was
+    /// live then.
     pub(crate) earlier_ns: u64,
     pub(crate) earlier: Amount,
     /// Of what is live less what was live then.
@@ -323,19 +325,22 @@ impl Process {
 }
 
 impl Profile {
-    /// The moment that growth is counted from, in nanoseconds since sampling began; none in records of older versions.
+    /// The moment that growth is counted from, in nanoseconds since sampling began; none in records
+    /// of older versions.
     pub(crate) fn earlier_ns(&self) -> Option<u64> {
         self.sites.iter().find_map(|site| site.more.map(|more| more.earlier_ns))
     }
 
-    /// One standard deviation of a figure's bytes, in all; of growth, of the difference. Where that is known.
+    /// One standard deviation of a figure's bytes, in all; of growth, of the difference. Where that
+    /// is known.
     pub(crate) fn error(&self, figure: Figure) -> Option<u64> {
         let squares: Option<f64> =
             self.sites.iter().map(|site| Some((figure.error(site)? as f64).powi(2))).sum();
         squares.map(|squares| squares.sqrt() as u64)
     }
 
-    /// By how many bytes more is live than at the earlier moment, stacks of which less is live included.
+    /// By how many bytes more is live than at the earlier moment, stacks of which less is live
+    /// included.
     pub(crate) fn growth(&self) -> Option<i64> {
         self.sites.iter().map(Sampled::growth).sum()
     }
@@ -441,7 +446,8 @@ pub(crate) enum Figure {
     Allocated,
     /// Blocks that were freed within a millisecond
     Temporary,
-    /// By how much more is live at the end than at an earlier moment, behind the first quarter of the time
+    /// By how much more is live at the end than at an earlier moment, behind the first quarter of
+    /// the time
     Growth,
 }
 
@@ -461,7 +467,8 @@ impl Figure {
         }
     }
 
-    /// The figure of a site. Of growth nothing where less is live than before, or that is not known.
+    /// The figure of a site. Of growth nothing where less is live than before, or that is not
+    /// known.
     pub(crate) fn of(self, site: &Sampled) -> Amount {
         match self {
             Self::Growth => site.more.map_or(Amount::default(), |more| Amount {
@@ -644,7 +651,8 @@ pub(crate) struct Used {
     pub(crate) line: u32,
     /// Findings and groups of blocks that it hid; 0: none, it is of no use here.
     pub(crate) times: u64,
-    /// The different causes of these: a kind of finding, and the calls that a suggestion would name.
+    /// The different causes of these: a kind of finding, and the calls that a suggestion would
+    /// name.
     pub(crate) causes: HashSet<String>,
     pub(crate) amount: Amount,
 }
@@ -690,7 +698,8 @@ impl Report {
         self.errors.iter().fold(self.unreported.times, add)
     }
 
-    /// Everything of one reach. Of what is reachable also what the checks have counted and not reported.
+    /// Everything of one reach. Of what is reachable also what the checks have counted and not
+    /// reported.
     pub(crate) fn total(&self, reach: Reach) -> Amount {
         let reported = self.leaks.iter().filter(|leak| leak.reach == reach).map(|leak| &leak.lost);
         let processes = self.processes.iter().filter(|process| !process.is_skipped);

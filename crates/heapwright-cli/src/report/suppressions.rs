@@ -18,19 +18,20 @@
 //! source files and modules of all the finding's stacks; `*` stands for anything, `^`
 //! and `$` hold it to the beginning and the end.
 //!
-//! A pattern with ` <- ` in it is a chain of calls from the innermost on: `FUNCTION@MODULE <- FUNCTION@MODULE`, where the module is
-//! the last part of its file's name and may be left out, and `*` and `?` are wildcards; functions that get memory for
-//! others (`symbols::plumbing`) are not counted at its start, and what called the last one is not looked at. It is what
-//! reports suggest: a bare `^main$` hides all that is called from there.
+//! A pattern with ` <- ` in it is a chain of calls from the innermost on:
+//! `FUNCTION@MODULE <- FUNCTION@MODULE`, where the module is the last part of its file's name and
+//! may be left out, and `*` and `?` are wildcards; functions that get memory for others
+//! (`symbols::plumbing`) are not counted at its start, and what called the last one is not looked
+//! at. It is what reports suggest: a bare `^main$` hides all that is called from there.
 //!
-//! **A block** has a name, a type, and the frames of a stack from the innermost on:
-//! `*` and `?` are wildcards, `...` stands for any number of frames, and what comes
-//! after the last line is not looked at. Functions are compared as the linker knows
-//! them and as people read them. Valgrind's stacks begin in its own `malloc`, ours in
-//! its caller: a first line that is the function which allocated or freed is
-//! taken as matched. So are the first lines up to the function of the C library that an access was asked of, by its name or
-//! one of those that valgrind has for it: `memcpy@@GLIBC_2.14`, `__memcpy_avx_unaligned_erms`, `memmove`. The stack is
-//! any of the finding's.
+//! **A block** has a name, a type, and the frames of a stack from the innermost on: `*` and `?` are
+//! wildcards, `...` stands for any number of frames, and what comes after the last line is not
+//! looked at. Functions are compared as the linker knows them and as people read them. Valgrind's
+//! stacks begin in its own `malloc`, ours in its caller: a first line that is the function which
+//! allocated or freed is taken as matched. So are the first lines up to the function of the C
+//! library that an access was asked of, by its name or one of those that valgrind has for it:
+//! `memcpy@@GLIBC_2.14`, `__memcpy_avx_unaligned_erms`, `memmove`. The stack is any of the
+//! finding's.
 //!
 //! ```text
 //! Memcheck:Leak              leaks; match-leak-kinds: definite, indirect, possible, reachable, all
@@ -41,8 +42,8 @@
 //! others                     of other tools (not read), or of what heapwright does not look for: never used
 //! ```
 //!
-//! `Memcheck:Param` is followed by the parameter (`write(buf)`), as valgrind has it. A stack that was cut, for no more calls are
-//! kept, is compared with as many lines of a block as it has calls.
+//! `Memcheck:Param` is followed by the parameter (`write(buf)`), as valgrind has it. A stack that
+//! was cut, for no more calls are kept, is compared with as many lines of a block as it has calls.
 
 use super::model::{LEAKS, Used, leak_kinds};
 use crate::bounds;
@@ -63,8 +64,8 @@ pub(super) enum Kind {
 /// What joins the calls of a chain.
 const CALLED_BY: &str = " <- ";
 
-/// Calls of a chain that is suggested: enough to distinguish what one function allocates for several callers, and not so many
-/// that it depends on all of the program.
+/// Calls of a chain that is suggested: enough to distinguish what one function allocates for
+/// several callers, and not so many that it depends on all of the program.
 const CALLS: usize = 4;
 
 /// A frame, as suppressions see it.
@@ -217,7 +218,8 @@ impl Suppressions {
         self.rules.is_empty()
     }
 
-    /// Which of them hides a finding with these stacks, if one does. `function`: what the access was asked of.
+    /// Which of them hides a finding with these stacks, if one does. `function`: what the access
+    /// was asked of.
     pub(super) fn hides(
         &self,
         kind: Kind,
@@ -228,15 +230,17 @@ impl Suppressions {
     }
 }
 
-/// Whether a function is a program's first one of its own: C's, or Rust's, which has its crate's name.
+/// Whether a function is a program's first one of its own: C's, or Rust's, which has its crate's
+/// name.
 pub(crate) fn is_main(name: &str) -> bool {
     let is_path =
         |before: &str| before.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
     name == "main" || name.strip_suffix("::main").is_some_and(is_path)
 }
 
-/// The pattern that hides a finding with this stack and as little else as a pattern can that holds for another build
-/// of the program, too: the innermost calls, up to `main` or a thread's first function. None where nothing is known to name.
+/// The pattern that hides a finding with this stack and as little else as a pattern can that holds
+/// for another build of the program, too: the innermost calls, up to `main` or a thread's first
+/// function. None where nothing is known to name.
 pub(crate) fn suggestion(stack: &[Line<'_>]) -> Option<String> {
     let call = |line: &Line<'_>| {
         let file = line.module.rsplit('/').next().unwrap_or_default();
@@ -247,7 +251,8 @@ pub(crate) fn suggestion(stack: &[Line<'_>]) -> Option<String> {
             (false, "") => "*",
             (false, name) => name,
         };
-        // The C library's own names for its functions are seen where its debug information is: `__GI___strdup`.
+        // The C library's own names for its functions are seen where its debug information is:
+        // `__GI___strdup`.
         let is_libc = file.starts_with("libc.so") || file.starts_with("libc-");
         let bare = name.trim_start_matches("__GI_").trim_start_matches('_');
         let name = if is_libc && name != "*" { format!("*{bare}") } else { name.to_owned() };
@@ -457,8 +462,8 @@ impl Frames {
     }
 }
 
-/// Calls within the C library that valgrind's stacks have before the function that the program called, at most: `strlen`,
-/// `__vfprintf_internal`, `printf`.
+/// Calls within the C library that valgrind's stacks have before the function that the program
+/// called, at most: `strlen`, `__vfprintf_internal`, `printf`.
 const INNER_CALLS: usize = 5;
 
 /// What follows the first line that is a function which an access was asked of.
@@ -475,7 +480,8 @@ fn is_called(pattern: &str, function: Function) -> bool {
     if function == Function::Unknown {
         return false;
     }
-    // `memcpy@@GLIBC_2.14`, `__GI_strlen`, `__memcpy_chk`, `__strlen_avx2`, `__memset_evex_unaligned_erms`.
+    // `memcpy@@GLIBC_2.14`, `__GI_strlen`, `__memcpy_chk`, `__strlen_avx2`,
+    // `__memset_evex_unaligned_erms`.
     let bare = pattern.split('@').next().unwrap_or_default();
     let bare = bare.strip_prefix("__GI_").unwrap_or(bare).trim_start_matches('_');
     let end = ["_chk", "_avx", "_evex", "_sse", "_ssse", "_unaligned", "_erms"]
@@ -502,11 +508,12 @@ pub(super) fn without_plumbing<'s, 'a>(stack: &'s [Line<'a>]) -> &'s [Line<'a>] 
     &stack[first.unwrap_or_default()..]
 }
 
-/// As many calls as a stack has, at least, where it was cut: valgrind keeps twelve, and one of them is its own.
+/// As many calls as a stack has, at least, where it was cut: valgrind keeps twelve, and one of them
+/// is its own.
 const CUT: usize = 11;
 
-/// The lines of a block that a stack is compared with. Where a stack was cut, those beyond its end have nothing to
-/// match: valgrind, too, leaves out lines beyond `--num-callers`.
+/// The lines of a block that a stack is compared with. Where a stack was cut, those beyond its end
+/// have nothing to match: valgrind, too, leaves out lines beyond `--num-callers`.
 fn within<'p>(patterns: &'p [Pattern], stack: &[Line<'_>]) -> &'p [Pattern] {
     let is_end = |line: &Line<'_>| {
         is_main(line.name) || BEGINNINGS.iter().any(|name| line.name.starts_with(name))
@@ -777,7 +784,8 @@ mod tests {
             assert_eq!(hidden(&block(kind, "..."), Kind::Error(finding)), hides, "{kind}");
         }
         assert!(!hidden(&block("Memcheck:Param", "write(buf)\nfun:main"), LOST));
-        // What is for other tools is not read; what newer valgrinds know may have a line of its own.
+        // What is for other tools is not read; what newer valgrinds know may have a line of its
+        // own.
         assert!(!hidden(&block("Helgrind:Race", ""), LOST));
         assert!(!hidden(&block("drd:ConflictingAccess", "any\nfun:main"), LOST));
         assert!(!hidden(&block("Memcheck:Newer", "any\n...\nfun:main"), LOST));

@@ -1,8 +1,9 @@
 //! Processes that nobody looked at when they ended, in words.
 //!
-//! Leaks, and damage to blocks that were never freed, are found in a last look. A process that is killed, that ends past
-//! the library's functions, or becomes a program that the library does not get into has none: nothing was found, and yet it
-//! is not clean. What begins a report says so, and `check` does not end with 0.
+//! Leaks, and damage to blocks that were never freed, are found in a last look. A process that is
+//! killed, that ends past the library's functions, or becomes a program that the library does not
+//! get into has none: nothing was found, and yet it is not clean. What begins a report says so, and
+//! `check` does not end with 0.
 
 use super::model::{Fate, Process, Report};
 use crate::process::{End, signal_name};

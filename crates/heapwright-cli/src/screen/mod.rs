@@ -10,9 +10,9 @@
 //! first thread waits for that thread's end, for the end of the terminal, and for signals. If it
 //! must, it ends the command without the other thread.
 //!
-//! Drawing writes only what has changed, so a slow terminal is no trouble; a look that takes long is followed by a
-//! longer pause. Colours as `Look` has them: none with NO_COLOR. A signal that ends the command, and a panic, give the terminal back
-//! as it was.
+//! Drawing writes only what has changed, so a slow terminal is no trouble; a look that takes long
+//! is followed by a longer pause. Colours as `Look` has them: none with NO_COLOR. A signal that
+//! ends the command, and a panic, give the terminal back as it was.
 
 mod list;
 mod one;

@@ -1,4 +1,5 @@
-//! One process: its parts, its facts, how live and resident bytes went, and where its memory comes from.
+//! One process: its parts, its facts, how live and resident bytes went, and where its memory comes
+//! from.
 
 use super::State;
 use crate::live::{Point, Watched};

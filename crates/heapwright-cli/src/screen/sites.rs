@@ -1,7 +1,7 @@
 //! Where a process's memory comes from: its heap profile, read anew with each look.
 //!
-//! A process that samples already is asked to write its profile; one that does not is asked to sample, and to stop when the
-//! user has seen enough.
+//! A process that samples already is asked to write its profile; one that does not is asked to
+//! sample, and to stop when the user has seen enough.
 
 use crate::live::{Orders, Refusal, Statuses, Watched};
 use crate::output::text::top::sites;

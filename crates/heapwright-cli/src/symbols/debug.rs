@@ -225,7 +225,8 @@ impl<'a> Sections<'a> {
     }
 }
 
-/// Bytes that stay to the end, as those of mapped files do; in a list, so that whoever looks for leaks sees that they do.
+/// Bytes that stay to the end, as those of mapped files do; in a list, so that whoever looks for
+/// leaks sees that they do.
 fn kept(bytes: Vec<u8>) -> &'static [u8] {
     static KEPT: Mutex<Vec<&[u8]>> = Mutex::new(Vec::new());
     let bytes: &'static [u8] = bytes.leak();

@@ -20,7 +20,8 @@ pub(crate) fn heapwright() -> Command {
         command.env_remove(name);
     }
     command.env("LC_ALL", "C");
-    // Whoever runs the tests in a shell's background has these ignored, and then the command ignores them, too.
+    // Whoever runs the tests in a shell's background has these ignored, and then the command
+    // ignores them, too.
     let default_handlers = || {
         for signal in [libc::SIGINT, libc::SIGQUIT] {
             // SAFETY: SIG_DFL is a valid disposition of every signal.

@@ -6,8 +6,8 @@
 //!   asks     is there an object in this slot?
 //! ```
 //!
-//! Of an object that lives throughout the answer is always yes, and of one that was dead before
-//! it was asked always no. The threads that collect are one here, or one after the other: that is the
+//! Of an object that lives throughout the answer is always yes, and of one that was dead before it
+//! was asked always no. The threads that collect are one here, or one after the other: that is the
 //! world's part, and the lists' locks'.
 
 extern crate std;
@@ -130,10 +130,11 @@ impl Scene {
     }
 }
 
-/// Runs threads that each do something with a scene, and one that asks, whose answer is to be `found`.
+/// Runs threads that each do something with a scene, and one that asks, whose answer is to be
+/// `found`.
 ///
-/// Loom looks for other orders from the last access to a word, and a thread that changes one mostly reads
-/// it before: so the thread that asks goes first in one model, and last in the other.
+/// Loom looks for other orders from the last access to a word, and a thread that changes one mostly
+/// reads it before: so the thread that asks goes first in one model, and last in the other.
 fn meanwhile(
     begin: impl Fn(&Scene) + Copy + Send + Sync + 'static,
     does: &[fn(&Scene)],

@@ -5,8 +5,8 @@
 //!                       <------- some pages at a time, until the deadline ------->
 //! ```
 //!
-//! The choice itself is arithmetic, in `plan`. A page in which something was resized is always chosen;
-//! one with a pinned object never is.
+//! The choice itself is arithmetic, in `plan`. A page in which something was resized is always
+//! chosen; one with a pinned object never is.
 //!
 //! Called by `cycle` before marking begins, and by `sweep` when it is over.
 
@@ -45,7 +45,8 @@ impl Moving {
     }
 
     /// Chooses the pages whose objects are to be moved, if that is wanted: a few at a time, until
-    /// `deadline`; 0: no matter how late. Whether all that is to be done is. While nothing is marked.
+    /// `deadline`; 0: no matter how late. Whether all that is to be done is. While nothing is
+    /// marked.
     pub(crate) fn plan(&self, trace: &Trace, deadline: u64) -> bool {
         let (moving, space) = (self, trace.space());
         let wanted = moving.is_wanted() || moving.is_begun();

@@ -7,8 +7,8 @@
 //!   last    what is remembered is changed; the sweep begins, and gives evacuated pages back
 //! ```
 //!
-//! All of a step happens while the world stands still, so mutators see an object either where it was, with
-//! all that leads to it, or where it is.
+//! All of a step happens while the world stands still, so mutators see an object either where it
+//! was, with all that leads to it, or where it is.
 //!
 //! Called by `cycle` and `sweep`.
 
@@ -28,15 +28,15 @@ use super::super::trace::Trace;
 use super::super::tracer::{Slots, Tracer};
 use super::{Moving, NO_PLAN, SETTLING};
 
-/// Slots that lead to one page, for more of which it is left alone where steps have an end: each is a
-/// cache miss or two.
+/// Slots that lead to one page, for more of which it is left alone where steps have an end: each is
+/// a cache miss or two.
 const POPULAR: usize = 4096;
 /// Bytes of an object above which it is left where it is, there.
 const LONG: usize = 1 << 20;
 
 impl Moving {
-    /// Moves objects until `deadline`; 0: until all are where they are to be. Whether they are. While the world stands
-    /// still, and pages know how far mutators have come.
+    /// Moves objects until `deadline`; 0: until all are where they are to be. Whether they are.
+    /// While the world stands still, and pages know how far mutators have come.
     pub(crate) fn step(&self, tracer: &Tracer, deadline: u64, around: &impl Around) -> bool {
         let is_over = || deadline != 0 && os::now_ns() >= deadline;
         let step = Step { moving: self, space: tracer.space(), trace: tracer.of(), tracer, around };
@@ -67,7 +67,8 @@ impl Moving {
         through
     }
 
-    /// A page that the sweep passed while objects were moved, which is to be swept now. `None`: there is none any more.
+    /// A page that the sweep passed while objects were moved, which is to be swept now. `None`:
+    /// there is none any more.
     pub(crate) fn next_passed<'a>(&self, space: &'a Space) -> Option<&'a Page> {
         let mut plan = self.plan.lock();
         // Under the lock: another thread may sweep the last page and begin the next plan, which is
@@ -98,8 +99,8 @@ struct Step<'a, A> {
 }
 
 impl<A: Around> Step<'_, A> {
-    /// Asks all objects what they lead to that were made, or stored into, since they reported. Whether
-    /// there was time for all.
+    /// Asks all objects what they lead to that were made, or stored into, since they reported.
+    /// Whether there was time for all.
     fn trace_fresh(&self, is_over: impl Fn() -> bool) -> bool {
         let note = |report: &dyn Fn(&Tracer)| {
             let mut keep = |child| self.space.keep_in_place(child);
@@ -145,7 +146,8 @@ impl<A: Around> Step<'_, A> {
         if !self.trace.runtime().updates() {
             self.tracer.looking_at(Slots::Plain, report, &mut keep);
         }
-        // What is weak shows nothing to a look, and follows its objects: nobody else has noted what was stored there since.
+        // What is weak shows nothing to a look, and follows its objects: nobody else has noted what
+        // was stored there since.
         self.tracer.looking_at(Slots::Note, report, &mut keep);
     }
 
@@ -173,7 +175,8 @@ impl<A: Around> Step<'_, A> {
         );
     }
 
-    /// The runtime changes references to what has moved: those of each object that is there, and of the roots.
+    /// The runtime changes references to what has moved: those of each object that is there, and of
+    /// the roots.
     fn have_references_updated(&self) {
         // What was moved is in regions.
         self.around.settle();
@@ -351,7 +354,8 @@ mod tests {
         let ground = Ground::new(Runtime { trace: Some(trace), ..Runtime::new() });
         let (space, trace) = (&ground.space, &ground.trace);
         let page_list = space.sizes().pool(16) * KINDS + TRACED as usize;
-        // What is on the first page goes to the second. The third, whose page is pinned, leads there.
+        // What is on the first page goes to the second. The third, whose page is pinned, leads
+        // there.
         let [from, into, third] = [(); 3].map(|()| ground.page(page_list));
         [into, third].iter().for_each(|page| page.pins.add_shared(1));
         let objects: Vec<*mut u8> = (0..10).map(|_| ground.object(from)).collect();

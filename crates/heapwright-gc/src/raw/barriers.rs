@@ -67,7 +67,8 @@ impl Mutator {
         }
         if barrier & MARKING != 0 {
             if heap.runtime().hears_of_outside() && !heap.space.is_object(child) {
-                // The runtime is not to be called here, while others are at work: the parent reports it once more.
+                // The runtime is not to be called here, while others are at work: the parent
+                // reports it once more.
                 inner.tracer.note_dirty_slot(parent, parent, dirty_slots::whole);
             } else {
                 inner.tracer.shade(child);
@@ -85,7 +86,8 @@ impl Mutator {
         self.touch_at(parent, parent, dirty_slots::whole);
     }
 
-    /// As [`Mutator::touch`], of one slot: cheaper for an object of many references. (A minor collection looks at the whole object.)
+    /// As [`Mutator::touch`], of one slot: cheaper for an object of many references. (A minor
+    /// collection looks at the whole object.)
     ///
     /// # Safety
     ///
@@ -95,7 +97,8 @@ impl Mutator {
         self.touch_at(parent, slot.cast(), dirty_slots::one);
     }
 
-    /// As [`Mutator::touch`], for a caller that knows where in `parent`, and how that place is traced.
+    /// As [`Mutator::touch`], for a caller that knows where in `parent`, and how that place is
+    /// traced.
     #[inline]
     pub fn touch_at(&self, parent: *mut u8, place: *mut u8, trace: TraceSlot) {
         if self.inner().barrier.load(Ordering::Relaxed) != 0 {

@@ -28,8 +28,9 @@ impl Mutator {
         self.heap().space.pacing.note_request();
     }
 
-    /// A minor collection from its beginning to its end; or a major one, if that is due, or the heap does not know what is old: it has no
-    /// generations, or has not collected yet. Whether it was a minor one.
+    /// A minor collection from its beginning to its end; or a major one, if that is due, or the
+    /// heap does not know what is old: it has no generations, or has not collected yet. Whether it
+    /// was a minor one.
     ///
     /// # Safety
     ///
@@ -40,9 +41,9 @@ impl Mutator {
         self.heap().collect_young(self.inner())
     }
 
-    /// A collection from its beginning to its end, after which objects lie close together, and pages
-    /// without objects have been given back. What is pinned, or reported by value, has not moved, nor what
-    /// lies in its page.
+    /// A collection from its beginning to its end, after which objects lie close together, and
+    /// pages without objects have been given back. What is pinned, or reported by value, has not
+    /// moved, nor what lies in its page.
     ///
     /// # Safety
     ///
@@ -54,8 +55,8 @@ impl Mutator {
         self.heap().space.pacing.note_request();
     }
 
-    /// As [`Mutator::compact`], but every object moves that may, from full pages, too: for tests of a runtime, whether it keeps an
-    /// address that it does not report.
+    /// As [`Mutator::compact`], but every object moves that may, from full pages, too: for tests of
+    /// a runtime, whether it keeps an address that it does not report.
     ///
     /// # Safety
     ///
@@ -67,8 +68,8 @@ impl Mutator {
         self.heap().space.pacing.note_request();
     }
 
-    /// From now on a collection is due that compacts as [`Mutator::compact`] does, but for giving back
-    /// pages that others may use: steps begin it.
+    /// From now on a collection is due that compacts as [`Mutator::compact`] does, but for giving
+    /// back pages that others may use: steps begin it.
     ///
     /// # Safety
     ///
@@ -90,9 +91,9 @@ impl Mutator {
     }
 
     /// Until [`Mutator::resume_majors`], collections are minor ones, as far as the heap has
-    /// generations and memory: for requests, between which there is time for a major one. Nests, also
-    /// with those of other mutators. Within the first such scope of a heap there may be a major one,
-    /// if it was chosen before.
+    /// generations and memory: for requests, between which there is time for a major one. Nests,
+    /// also with those of other mutators. Within the first such scope of a heap there may be a
+    /// major one, if it was chosen before.
     pub fn defer_majors(&self) {
         self.heap().trace.generations.defer_majors();
     }
@@ -119,8 +120,8 @@ impl Mutator {
         self.inner().deferred.sub(1);
     }
 
-    /// Calls `with`, during which nothing is collected, whatever is allocated; and then pays for it,
-    /// which may collect. Where there is no memory, allocations in it are refused.
+    /// Calls `with`, during which nothing is collected, whatever is allocated; and then pays for
+    /// it, which may collect. Where there is no memory, allocations in it are refused.
     ///
     /// # Safety
     ///

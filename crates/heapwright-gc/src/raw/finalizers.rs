@@ -20,10 +20,11 @@ impl Mutator {
         self.heap().trace.finalizers.lock().add(entry)
     }
 
-    /// As [`Mutator::finalize`], with a priority, 0 (the highest) up to [`PRIORITIES`](super::super::PRIORITIES) - 1, and a context that
-    /// is an object of the heap, or null. It is kept for as long as the object lives or the finalizer is due, also if it leads
-    /// to the object. A finalizer of a lower priority is not due while one of a higher priority is whose object leads to its own.
-    /// False: there is no memory, or no such priority.
+    /// As [`Mutator::finalize`], with a priority, 0 (the highest) up to
+    /// [`PRIORITIES`](super::super::PRIORITIES) - 1, and a context that is an object of the heap,
+    /// or null. It is kept for as long as the object lives or the finalizer is due, also if it
+    /// leads to the object. A finalizer of a lower priority is not due while one of a higher
+    /// priority is whose object leads to its own. False: there is no memory, or no such priority.
     ///
     /// # Safety
     ///
@@ -97,8 +98,8 @@ impl Mutator {
         count
     }
 
-    /// Takes the next finalizer that is due: its object, which nothing keeps any more but that nothing is
-    /// collected, and its context. For a caller that runs it itself.
+    /// Takes the next finalizer that is due: its object, which nothing keeps any more but that
+    /// nothing is collected, and its context. For a caller that runs it itself.
     #[must_use]
     pub fn take_due(&self) -> Option<(*mut u8, *mut c_void)> {
         let next = self.heap().trace.finalizers.lock().next()?;

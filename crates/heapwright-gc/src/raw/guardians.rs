@@ -3,9 +3,10 @@
 use super::Mutator;
 
 impl Mutator {
-    /// Makes an object a guardian, and returns its number: what is registered with it can be retrieved from it when nothing
-    /// else leads there any more, for as long as something leads to the guardian. The number is worth nothing when the object
-    /// has died. `None` where there is no memory.
+    /// Makes an object a guardian, and returns its number: what is registered with it can be
+    /// retrieved from it when nothing else leads there any more, for as long as something leads to
+    /// the guardian. The number is worth nothing when the object has died. `None` where there is no
+    /// memory.
     ///
     /// # Safety
     ///
@@ -14,18 +15,20 @@ impl Mutator {
         self.heap().trace.guardians.make(object)
     }
 
-    /// Registers an object with a guardian. When nothing leads to it any more, `representative` can be retrieved: the object
-    /// itself, or another, which is kept until then as the value of an ephemeron is whose key is the object. False: there is no memory,
-    /// or no such guardian.
+    /// Registers an object with a guardian. When nothing leads to it any more, `representative` can
+    /// be retrieved: the object itself, or another, which is kept until then as the value of an
+    /// ephemeron is whose key is the object. False: there is no memory, or no such guardian.
     ///
     /// # Safety
     ///
-    /// Both are objects of this heap; `guardian` is of [`Mutator::new_guardian`], and its object lives.
+    /// Both are objects of this heap; `guardian` is of [`Mutator::new_guardian`], and its object
+    /// lives.
     pub unsafe fn guard(&self, guardian: u32, object: *mut u8, representative: *mut u8) -> bool {
         self.heap().trace.guardians.register(guardian, object, representative)
     }
 
-    /// The next object that a guardian retrieves, in the order in which they were found inaccessible. Constant time. The caller keeps it.
+    /// The next object that a guardian retrieves, in the order in which they were found
+    /// inaccessible. Constant time. The caller keeps it.
     ///
     /// # Safety
     ///

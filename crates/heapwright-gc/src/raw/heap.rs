@@ -92,8 +92,9 @@ impl Heap {
         attached::Mutator::attach(self.inner()).map(Mutator::new)
     }
 
-    /// A mutator that no thread has yet: as after [`Mutator::leave`], for the thread that calls [`Mutator::enter`]. Does not wait while
-    /// the world stands still: the calling thread may be at work with a mutator of its own. `None` where there is no memory.
+    /// A mutator that no thread has yet: as after [`Mutator::leave`], for the thread that calls
+    /// [`Mutator::enter`]. Does not wait while the world stands still: the calling thread may be at
+    /// work with a mutator of its own. `None` where there is no memory.
     ///
     /// ```
     /// # use heapwright::gc::raw::{Heap, Options, Runtime};
@@ -113,8 +114,9 @@ impl Heap {
         attached::Mutator::join(self.inner()).map(Mutator::new)
     }
 
-    /// The runtime has `bytes` more elsewhere that go with objects of the heap, or less: as [`Mutator::external`], for a thread that has
-    /// no mutator. No allocation pays for them, but the next collection is due the sooner. Any thread may call this.
+    /// The runtime has `bytes` more elsewhere that go with objects of the heap, or less: as
+    /// [`Mutator::external`], for a thread that has no mutator. No allocation pays for them, but
+    /// the next collection is due the sooner. Any thread may call this.
     ///
     /// ```
     /// # use heapwright::gc::raw::{Heap, Options, Runtime};
@@ -153,10 +155,10 @@ impl Heap {
         self.inner().statistics()
     }
 
-    /// Changes how much memory it may have, as [`Options`] say it: `factor_percent` of what is live, `least` bytes between
-    /// two collections in any case, `most` bytes in all; 0 is the default of each. It holds from now on. A
-    /// heap that is larger than `most` already gets no page until a collection has made room. Any
-    /// thread may call it. Takes time for each mutator.
+    /// Changes how much memory it may have, as [`Options`] say it: `factor_percent` of what is
+    /// live, `least` bytes between two collections in any case, `most` bytes in all; 0 is the
+    /// default of each. It holds from now on. A heap that is larger than `most` already gets no
+    /// page until a collection has made room. Any thread may call it. Takes time for each mutator.
     ///
     /// ```
     /// # use heapwright::gc::raw::{Heap, Options, Runtime};
@@ -170,9 +172,10 @@ impl Heap {
         self.inner().set_target(asked.factor_percent(), asked.least_bytes(), asked.most_bytes());
     }
 
-    /// Has `policy` asked after each collection how many bytes may be live and garbage when the next one ends: while the world
-    /// stands still, so it calls nothing of the heap and takes no lock that a mutator may hold. `least` and `most` hold in any case. `None`:
-    /// nobody is asked. Any thread may call this.
+    /// Has `policy` asked after each collection how many bytes may be live and garbage when the
+    /// next one ends: while the world stands still, so it calls nothing of the heap and takes no
+    /// lock that a mutator may hold. `least` and `most` hold in any case. `None`: nobody is asked.
+    /// Any thread may call this.
     ///
     /// # Safety
     ///
@@ -181,9 +184,10 @@ impl Heap {
         self.inner().space.sizing.choose(policy, context);
     }
 
-    /// From now on the heap may grow by the square root of what lives, of how fast it allocates, and of how slowly it is
-    /// marked, and not by a factor (MemBalancer's rule: Kirisame, Shenoy, Panchekha, OOPSLA 2022): of several heaps with the same
-    /// `bytes`, those get more memory that save more time with it. A heap of which `bytes` live, and which allocates as fast as it is
+    /// From now on the heap may grow by the square root of what lives, of how fast it allocates,
+    /// and of how slowly it is marked, and not by a factor (MemBalancer's rule: Kirisame, Shenoy,
+    /// Panchekha, OOPSLA 2022): of several heaps with the same `bytes`, those get more memory that
+    /// save more time with it. A heap of which `bytes` live, and which allocates as fast as it is
     /// marked, may double. 0: by the factor again. Any thread may call this.
     ///
     /// ```
@@ -195,10 +199,11 @@ impl Heap {
         self.inner().space.sizing.balance(bytes);
     }
 
-    /// Has a table of the runtime's own looked through in each collection: `pass` is called when all is marked, and again when objects
-    /// have moved, while the world stands still. For each object in the table it asks [`Tracer::where_is`](super::Tracer::where_is), and
-    /// drops the entry, or notes the new address. Objects in the table are not kept. It calls nothing else of the heap.
-    /// False: there is no memory. Any thread may call this.
+    /// Has a table of the runtime's own looked through in each collection: `pass` is called when
+    /// all is marked, and again when objects have moved, while the world stands still. For each
+    /// object in the table it asks [`Tracer::where_is`](super::Tracer::where_is), and drops the
+    /// entry, or notes the new address. Objects in the table are not kept. It calls nothing else of
+    /// the heap. False: there is no memory. Any thread may call this.
     ///
     /// # Safety
     ///
@@ -207,14 +212,15 @@ impl Heap {
         self.inner().trace.weak_passes.add(pass, context)
     }
 
-    /// Ends an [`Heap::add_weak_pass`] of the same pointer and context (Rust may make several pointers of one function: keep it). Whether there
-    /// was one.
+    /// Ends an [`Heap::add_weak_pass`] of the same pointer and context (Rust may make several
+    /// pointers of one function: keep it). Whether there was one.
     pub fn remove_weak_pass(&self, pass: WeakPass, context: *mut c_void) -> bool {
         self.inner().trace.weak_passes.remove(pass, context)
     }
 
-    /// Has `tell` called, once a collection, when finalizers have become due or guardians have something to retrieve: by the thread that
-    /// collected, when the others have gone on. It does not call the heap. `None`: nobody is told.
+    /// Has `tell` called, once a collection, when finalizers have become due or guardians have
+    /// something to retrieve: by the thread that collected, when the others have gone on. It does
+    /// not call the heap. `None`: nobody is told.
     ///
     /// # Safety
     ///

@@ -26,9 +26,10 @@ impl Mutator {
         self.heap().dump(self.inner(), sink)
     }
 
-    /// Whether an object is old: a minor collection takes it for live, and does not look at it unless something was stored into
-    /// it. Constant time for most; the world stands still for an object that has survived one collection, or was
-    /// stored into, and then it takes time for each object that was.
+    /// Whether an object is old: a minor collection takes it for live, and does not look at it
+    /// unless something was stored into it. Constant time for most; the world stands still for an
+    /// object that has survived one collection, or was stored into, and then it takes time for each
+    /// object that was.
     ///
     /// # Safety
     ///
@@ -45,14 +46,15 @@ impl Mutator {
         self.heap().space.is_pinned(object)
     }
 
-    /// Where the object is now that was at `address`, if it has moved: until the collection that moved it has been
-    /// swept. Later nobody knows.
+    /// Where the object is now that was at `address`, if it has moved: until the collection that
+    /// moved it has been swept. Later nobody knows.
     #[must_use]
     pub fn moved(&self, address: *mut u8) -> Option<*mut u8> {
         self.heap().space.forwarded(address)
     }
 
-    /// Looks at every object that roots lead to, and says what is wrong. Returns how many things are.
+    /// Looks at every object that roots lead to, and says what is wrong. Returns how many things
+    /// are.
     ///
     /// # Safety
     ///

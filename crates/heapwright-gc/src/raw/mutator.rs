@@ -63,7 +63,8 @@ impl Mutator {
         Self::new(unsafe { &*slot })
     }
 
-    /// The mutator is the calling thread's from now on: it came from another one, and is used by one at a time.
+    /// The mutator is the calling thread's from now on: it came from another one, and is used by
+    /// one at a time.
     #[inline]
     pub fn note_thread(&self) {
         self.inner().note_thread();
@@ -78,14 +79,15 @@ impl Mutator {
         inner::Mutator::detach(self.slot);
     }
 
-    /// Memory for an object of `size` bytes: zeroed if it is traced. Null: there is none under
-    /// the limit, even after a collection, and the runtime's handler has given up
-    /// ([`Runtime::out_of_memory`](super::Runtime#structfield.out_of_memory)). Null also for a kind that does not exist; a heap that
-    /// is verified ends the program then.
+    /// Memory for an object of `size` bytes: zeroed if it is traced. Null: there is none under the
+    /// limit, even after a collection, and the runtime's handler has given up
+    /// ([`Runtime::out_of_memory`](super::Runtime#structfield.out_of_memory)). Null also for a kind
+    /// that does not exist; a heap that is verified ends the program then.
     ///
     /// # Safety
     ///
-    /// The duties of the [module](super). `kind` is `TRACED` or `LEAF`, and `FREED` or not, and `USER` or not.
+    /// The duties of the [module](super). `kind` is `TRACED` or `LEAF`, and `FREED` or not, and
+    /// `USER` or not.
     #[inline]
     #[must_use]
     pub unsafe fn alloc(&self, size: usize, kind: u32) -> *mut u8 {
@@ -108,9 +110,11 @@ impl Mutator {
         ptr::null_mut()
     }
 
-    /// There is no memory: the runtime's handler is asked, again and again until there is, or it gives up.
+    /// There is no memory: the runtime's handler is asked, again and again until there is, or it
+    /// gives up.
     ///
-    /// The frames from here up to the runtime's call hold nothing that must be given back, so the handler may jump out.
+    /// The frames from here up to the runtime's call hold nothing that must be given back, so the
+    /// handler may jump out.
     #[cold]
     #[inline(never)]
     fn out_of_memory(&self, size: usize, kind: u32) -> *mut u8 {
@@ -131,15 +135,17 @@ impl Mutator {
         self.inner().data.get()
     }
 
-    /// Sets the runtime's word: for its own struct of the thread, say. The heap does not look at it.
+    /// Sets the runtime's word: for its own struct of the thread, say. The heap does not look at
+    /// it.
     #[inline]
     pub fn set_data(&self, data: *mut c_void) {
         self.inner().data.set(data);
     }
 
     /// The object is to have `size` bytes. Whether it has them where it is. If not, or if a smaller
-    /// slot would do, it is moved to one that suits when its heap is compacted next, if it may be moved,
-    /// and the runtime says the size again ([`Runtime::wanted`](super::Runtime#structfield.wanted)).
+    /// slot would do, it is moved to one that suits when its heap is compacted next, if it may be
+    /// moved, and the runtime says the size again
+    /// ([`Runtime::wanted`](super::Runtime#structfield.wanted)).
     ///
     /// # Safety
     ///
@@ -148,8 +154,9 @@ impl Mutator {
         self.heap().space.resize(object, size, self.heap().page_limit())
     }
 
-    /// The runtime has `bytes` more elsewhere, of which the heap was told ([`Heap::account`](super::Heap::account)): what an
-    /// allocation of so many would do for them is done now. The heap sweeps, begins a collection if one is due, or marks.
+    /// The runtime has `bytes` more elsewhere, of which the heap was told
+    /// ([`Heap::account`](super::Heap::account)): what an allocation of so many would do for them
+    /// is done now. The heap sweeps, begins a collection if one is due, or marks.
     ///
     /// ```
     /// # use heapwright::gc::raw::{Heap, Options, Runtime};

@@ -53,14 +53,15 @@ impl Mutator {
         self.inner().stack.base.set(base.cast_mut());
     }
 
-    /// From now on an object stays where it is, until it is unpinned as often. It is not kept. False: it
-    /// is none of this heap.
+    /// From now on an object stays where it is, until it is unpinned as often. It is not kept.
+    /// False: it is none of this heap.
     pub fn pin(&self, object: *mut u8) -> bool {
         self.heap().space.pin(object)
     }
 
-    /// From now on stores into this object need not be reported: it is looked at in every collection, a minor one as well, and what it leads to
-    /// stays where it is. For as long as it lives. False: there is no memory.
+    /// From now on stores into this object need not be reported: it is looked at in every
+    /// collection, a minor one as well, and what it leads to stays where it is. For as long as it
+    /// lives. False: there is no memory.
     ///
     /// # Safety
     ///

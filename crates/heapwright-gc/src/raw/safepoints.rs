@@ -5,7 +5,8 @@
 //!   away          leave ---- may block, touches no object ---- enter: waits while the world stands still
 //! ```
 //!
-//! A caller that cannot pass a function leaves by [`save_and_leave`], which notes the registers itself.
+//! A caller that cannot pass a function leaves by [`save_and_leave`], which notes the registers
+//! itself.
 
 use core::ffi::c_void;
 
@@ -57,7 +58,8 @@ impl Mutator {
         self.heap().world.leave(&self.inner().handshake);
     }
 
-    /// As [`Mutator::enter`], unless the world stands still: then it does not wait. Whether it is back.
+    /// As [`Mutator::enter`], unless the world stands still: then it does not wait. Whether it is
+    /// back.
     ///
     /// # Safety
     ///
@@ -68,8 +70,8 @@ impl Mutator {
         self.inner().try_enter()
     }
 
-    /// It is back, in this thread or another one, which has no other mutator of the heap. In another one the stack is not scanned
-    /// until [`Mutator::scan_stack`] says where it ends.
+    /// It is back, in this thread or another one, which has no other mutator of the heap. In
+    /// another one the stack is not scanned until [`Mutator::scan_stack`] says where it ends.
     ///
     /// # Safety
     ///

@@ -19,7 +19,8 @@ macro_rules! place {
 
 /// Regions of a mutator: pools times kinds.
 pub const REGIONS: usize = PAGE_LISTS;
-/// Where poll, barrier, heap, regions, places, marks, data, units and first_list are in a mutator: offset and size.
+/// Where poll, barrier, heap, regions, places, marks, data, units and first_list are in a mutator:
+/// offset and size.
 pub const MUTATOR: [(usize, usize); 9] = [
     place!(Mutator, poll),
     place!(Mutator, barrier),

@@ -11,9 +11,10 @@
 //!   is a fiber, not running    nothing    its stack and values are roots of the runtime's
 //! ```
 //!
-//! A runtime with more states keeps them in its own struct of the thread, to which the mutator's word leads ([`Mutator::data`]),
-//! and enters or leaves where one of its states changes between the rows above. A mutator may be handed to another thread while it is
-//! away: from `enter` on it is that thread's.
+//! A runtime with more states keeps them in its own struct of the thread, to which the mutator's
+//! word leads ([`Mutator::data`]), and enters or leaves where one of its states changes between the
+//! rows above. A mutator may be handed to another thread while it is away: from `enter` on it is
+//! that thread's.
 
 use core::ffi::c_void;
 

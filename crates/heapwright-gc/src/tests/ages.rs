@@ -1,4 +1,5 @@
-//! Asking for minor collections, what is known of one object, objects without barriers and without `trace`, and sizing.
+//! Asking for minor collections, what is known of one object, objects without barriers and without
+//! `trace`, and sizing.
 
 extern crate std;
 
@@ -25,7 +26,8 @@ fn a_minor_collection_can_be_asked_for_and_ages_be_seen() {
         let old = mutator.new_root(node(&mutator, 1, 1)).unwrap();
         assert!(!mutator.is_old(*old));
         assert!(!mutator.collect_young(), "nothing is old yet: a major one");
-        // Until what is allocated dies young, as far as the heap knows, and minor ones are worth it.
+        // Until what is allocated dies young, as far as the heap knows, and minor ones are worth
+        // it.
         let kept = mutator.new_root(node(&mutator, 3, 8_000)).unwrap();
         let churn =
             || (0..if cfg!(miri) { 4 } else { 200 }).for_each(|n| _ = node(&mutator, n, 60));

@@ -1,5 +1,6 @@
-//! What was once wrong with what a runtime does between two steps of marking or moving, each in the smallest setting that shows it.
-//! (Those that look for a step in the midst take minutes under Miri, where other tests have sizes of their own.)
+//! What was once wrong with what a runtime does between two steps of marking or moving, each in the
+//! smallest setting that shows it. (Those that look for a step in the midst take minutes under
+//! Miri, where other tests have sizes of their own.)
 
 extern crate std;
 
@@ -85,7 +86,8 @@ fn a_slot_that_was_touched_and_its_object_are_two_places() {
     let runtime = Runtime { trace: Some(trace_slots), free: Some(count), data, ..Runtime::new() };
     let heap = Heap::new(Options { incremental: true, ..Options::new() }, runtime).unwrap();
     let inner = heap.inner();
-    // SAFETY: the parent and what there is to mark beside it are led to by handles, and stores are reported.
+    // SAFETY: the parent and what there is to mark beside it are led to by handles, and stores are
+    // reported.
     unsafe {
         let mutator = heap.attach().unwrap();
         let list = mutator.new_root(ptr::null_mut()).unwrap();
@@ -155,7 +157,8 @@ unsafe extern "C" fn trace_weak(tracer: &Tracer, object: *mut c_void, _: *mut c_
 fn a_weak_slot_of_an_object_without_barriers_follows_and_nothing_that_was_free_has_moved() {
     let heap = in_steps(Runtime { trace: Some(trace_weak), ..Runtime::new() });
     let inner = heap.inner();
-    // SAFETY: all that is wanted is led to by handles; the object into which is stored without a report is one without barriers.
+    // SAFETY: all that is wanted is led to by handles; the object into which is stored without a
+    // report is one without barriers.
     unsafe {
         let mutator = heap.attach().unwrap();
         let holder = mutator.new_root(mutator.alloc(128, TRACED)).unwrap();
@@ -188,10 +191,12 @@ fn a_weak_slot_of_an_object_without_barriers_follows_and_nothing_that_was_free_h
     }
 }
 
-/// Traces an ephemeron's key, whose value is in static data. (Not under Miri: its addresses are all near.)
+/// Traces an ephemeron's key, whose value is in static data. (Not under Miri: its addresses are all
+/// near.)
 #[cfg(not(miri))]
 unsafe extern "C" fn trace_far(tracer: &Tracer, object: *mut c_void, value: *mut c_void) {
-    // SAFETY: objects that are traced begin with a key here, and the value's slot is there as long as the heap.
+    // SAFETY: objects that are traced begin with a key here, and the value's slot is there as long
+    // as the heap.
     unsafe { tracer.mark_ephemeron(object.cast(), value.cast()) };
 }
 

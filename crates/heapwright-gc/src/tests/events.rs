@@ -1,4 +1,5 @@
-//! Events, against what collections are: spans that nest, one after the other, as statistics count them.
+//! Events, against what collections are: spans that nest, one after the other, as statistics count
+//! them.
 //!
 //! ```text
 //!   Seen { events } <--event-- a heap: incremental, with generations, moving, or none of these

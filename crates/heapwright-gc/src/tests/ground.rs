@@ -1,4 +1,5 @@
-//! A space and a trace that no heap has: what marking and moving stand on, for tests of one without the other.
+//! A space and a trace that no heap has: what marking and moving stand on, for tests of one without
+//! the other.
 //!
 //! ```text
 //!   Ground { space, trace }     pages by hand: a slot is taken by settling the page's cursor behind it

@@ -1,4 +1,5 @@
-//! What is done with objects to which nothing leads: finalizers with contexts and priorities, guardians, weak passes.
+//! What is done with objects to which nothing leads: finalizers with contexts and priorities,
+//! guardians, weak passes.
 
 extern crate std;
 
@@ -58,7 +59,8 @@ fn retrieved_with<T>(mutator: &Mutator, guardian: u32, with: fn(*mut u8) -> T) -
     core::iter::from_fn(|| unsafe { mutator.retrieve(guardian) }).map(with).collect()
 }
 
-/// Puts the serials of the object and the context down in the context's second object: for one thread.
+/// Puts the serials of the object and the context down in the context's second object: for one
+/// thread.
 unsafe extern "C" fn note(object: *mut c_void, context: *mut c_void) {
     let context = context.cast::<Pair>();
     // SAFETY: both are pairs, kept while this runs; the context's first reference is another.

@@ -195,7 +195,8 @@ fn a_size_that_no_memory_has_is_refused_at_once() {
     leave(mutator);
 }
 
-/// Objects that were as many units, all of which were written, have gone with their heap, and their memory is the chunk's again.
+/// Objects that were as many units, all of which were written, have gone with their heap, and their
+/// memory is the chunk's again.
 fn leave_dirty(units: usize) {
     let (heap, mutator) = attached(Options::new(), Runtime::new());
     // (Under Miri there is a window of 8 MiB.)

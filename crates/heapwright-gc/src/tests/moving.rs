@@ -1,4 +1,5 @@
-//! Objects that move: what goes, what stays, and what a runtime hears of it. (A graph at random, against a shadow of it: `model`.)
+//! Objects that move: what goes, what stays, and what a runtime hears of it. (A graph at random,
+//! against a shadow of it: `model`.)
 
 extern crate std;
 
@@ -34,7 +35,8 @@ struct Node {
 
 #[derive(Default)]
 struct Seen {
-    /// Of a runtime that changes references itself: a mutator of its heap, and an object that a root of its own leads to, with its serial.
+    /// Of a runtime that changes references itself: a mutator of its heap, and an object that a
+    /// root of its own leads to, with its serial.
     mutator: Option<ptr::NonNull<Mutator>>,
     kept: Option<(*mut u8, usize)>,
     freed: Vec<usize>,
@@ -75,7 +77,8 @@ unsafe extern "C" fn trace(tracer: &Tracer, object: *mut c_void, _: *mut c_void)
     }
 }
 
-/// As `trace`, of a runtime that changes references itself: half of what is not rigid is reported by its slot all the same.
+/// As `trace`, of a runtime that changes references itself: half of what is not rigid is reported
+/// by its slot all the same.
 unsafe extern "C" fn trace_movable(tracer: &Tracer, object: *mut c_void, data: *mut c_void) {
     let Node { count, rigid, .. } = node(object.cast());
     if rigid != 0 || count > 40 {

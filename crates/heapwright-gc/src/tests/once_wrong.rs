@@ -261,8 +261,8 @@ fn an_object_is_found_while_its_region_is_let_go_of() {
     }
 }
 
-/// A step that is too short for all roots was never the last one: each reported them all, looked at a few,
-/// and left the others to the next, which reported them all.
+/// A step that is too short for all roots was never the last one: each reported them all, looked at
+/// a few, and left the others to the next, which reported them all.
 #[test]
 fn steps_too_short_for_all_roots_come_to_an_end() {
     for generations in [false, true] {

@@ -1,4 +1,5 @@
-//! What runtimes have of their own: kinds, memory outside of the heap, words and states of threads, a handler for want of memory.
+//! What runtimes have of their own: kinds, memory outside of the heap, words and states of threads,
+//! a handler for want of memory.
 
 extern crate std;
 
@@ -163,7 +164,8 @@ fn references_to_outside_are_reported_and_what_is_there_leads_back() {
             for _ in 0..3 {
                 mutator.collect();
             }
-            // The one that nothing led to went with the runtime's own sweep, the other's object is there.
+            // The one that nothing led to went with the runtime's own sweep, the other's object is
+            // there.
             let left: Vec<_> = of.space.lock().unwrap().keys().copied().collect();
             assert_eq!(left, [first.addr()]);
             assert_eq!(heap.find(kept), Some(kept));
@@ -429,7 +431,8 @@ fn a_mutator_that_is_away_may_come_back_in_another_thread() {
     assert!(!heap.is_attached());
 }
 
-/// A thread that is at work makes a mutator for another while a third collects: which waits for the first, so that does not wait.
+/// A thread that is at work makes a mutator for another while a third collects: which waits for the
+/// first, so that does not wait.
 #[test]
 fn a_mutator_is_made_for_another_thread_while_a_collection_waits_for_this_one() {
     let of = Seen::default();

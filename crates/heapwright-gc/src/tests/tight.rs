@@ -1,4 +1,5 @@
-//! Limits that leave hardly any room: a heap refuses, and does not collect for each few objects for ever.
+//! Limits that leave hardly any room: a heap refuses, and does not collect for each few objects for
+//! ever.
 
 extern crate std;
 

@@ -1,4 +1,5 @@
-//! Draining: marking what is on the stack, and having it reported what it leads to, until nothing is left.
+//! Draining: marking what is on the stack, and having it reported what it leads to, until nothing
+//! is left.
 //!
 //! ```text
 //!   pop --> prefetch --> | ring of 16 | --> test and set the mark --> callback --> push

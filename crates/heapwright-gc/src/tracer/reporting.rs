@@ -9,8 +9,9 @@
 //!   mark_maybe, scan     words that may be anything
 //! ```
 //!
-//! A callback reports a reference by its value or by its *slot*. That is the same, but where objects are
-//! to be moved (see `moving`): a slot can be noted, and changed; what a value leads to stays where it is.
+//! A callback reports a reference by its value or by its *slot*. That is the same, but where
+//! objects are to be moved (see `moving`): a slot can be noted, and changed; what a value leads to
+//! stays where it is.
 //!
 //! A tracer may also *look*: then what a callback reports is handed to a closure (heap
 //! dumps, verifiers, walks), and nothing is marked.
@@ -101,15 +102,15 @@ impl Tracer {
         }
     }
 
-    /// Reports the reference in a slot. As [`Tracer::mark`], but what it leads to may be moved: then the
-    /// slot is changed, with nobody at work.
+    /// Reports the reference in a slot. As [`Tracer::mark`], but what it leads to may be moved:
+    /// then the slot is changed, with nobody at work.
     ///
     /// # Safety
     ///
     /// The slot can be read. It lies in the object that is being traced, and holds a reference, or
     /// something that is none of this heap, for as long as the object lives; or it is a root's, and
-    /// nobody writes it while the world stands still. (If it is neither, but lies in memory of another
-    /// kind, what it leads to is not moved.)
+    /// nobody writes it while the world stands still. (If it is neither, but lies in memory of
+    /// another kind, what it leads to is not moved.)
     #[inline]
     pub unsafe fn mark_slot(&self, slot: *mut *mut u8) {
         // SAFETY: by the contract.
@@ -145,9 +146,11 @@ impl Tracer {
         }
     }
 
-    /// Reports a reference, wherever it is held: as [`Tracer::mark`], but what it leads to may be moved. Then the runtime changes it, in
+    /// Reports a reference, wherever it is held: as [`Tracer::mark`], but what it leads to may be
+    /// moved. Then the runtime changes it, in
     /// [`Runtime::update`](super::super::raw::Runtime#structfield.update) or
-    /// [`Runtime::update_roots`](super::super::raw::Runtime#structfield.update_roots). (For a runtime without these it is `mark`.)
+    /// [`Runtime::update_roots`](super::super::raw::Runtime#structfield.update_roots). (For a
+    /// runtime without these it is `mark`.)
     #[inline]
     pub fn mark_movable(&self, object: *mut u8) {
         if self.by_slot.get() == Slots::Plain as usize {
@@ -205,9 +208,9 @@ impl Tracer {
     ///
     /// # Safety
     ///
-    /// The slots lie in the object that is being traced. They are looked at later, so they can be read
-    /// for as long as the object lives, and hold what [`Tracer::mark_slot`] asks for. (A root's slots
-    /// are reported with that, one by one: they may be gone by then.)
+    /// The slots lie in the object that is being traced. They are looked at later, so they can be
+    /// read for as long as the object lives, and hold what [`Tracer::mark_slot`] asks for. (A
+    /// root's slots are reported with that, one by one: they may be gone by then.)
     pub unsafe fn mark_range(&self, slots: *mut *mut u8, count: usize) {
         // A root's are reported one by one: later nobody would know that they are roots.
         let roots = self.slots_are() == Slots::Root;
@@ -221,8 +224,8 @@ impl Tracer {
         self.push_range(slots, count);
     }
 
-    /// Reports that the reference in a slot is weak: the object that it leads to may die, and then the
-    /// slot becomes null.
+    /// Reports that the reference in a slot is weak: the object that it leads to may die, and then
+    /// the slot becomes null.
     ///
     /// # Safety
     ///
@@ -261,8 +264,8 @@ impl Tracer {
     ///
     /// # Safety
     ///
-    /// `key` lies in the object that is being traced, and `value` too, or in static data: then the value is kept for as long as
-    /// the object is.
+    /// `key` lies in the object that is being traced, and `value` too, or in static data: then the
+    /// value is kept for as long as the object is.
     pub unsafe fn mark_ephemeron(&self, key: *mut *mut u8, value: *mut *mut u8) {
         let trace = self.of();
         // SAFETY: by the contract.
@@ -274,7 +277,8 @@ impl Tracer {
         if goes_on.contains(&false) {
             return;
         }
-        // A value's slot in static data is not noted, so it keeps its value. (What is so near is in the same object.)
+        // A value's slot in static data is not noted, so it keeps its value. (What is so near is in
+        // the same object.)
         let is_near = value.addr().abs_diff(key.addr()) < UNIT;
         let in_heap = is_near || self.space().head_of(value.addr()).is_some();
         let noted = if in_heap { Noted::new(key, value) } else { None };
@@ -325,8 +329,8 @@ impl Tracer {
         }
     }
 
-    /// In a [weak pass](crate::raw::Heap::add_weak_pass): where an object is now; null: it is dead. What is no object of
-    /// the heap stays what it is.
+    /// In a [weak pass](crate::raw::Heap::add_weak_pass): where an object is now; null: it is dead.
+    /// What is no object of the heap stays what it is.
     #[must_use]
     pub fn where_is(&self, object: *mut u8) -> *mut u8 {
         self.space().where_is(object)

@@ -11,8 +11,8 @@
 //!
 //! A chunk is one tracer's, or in one list: its own, the gang's, or a bag.
 //!
-//! Called by the rest of `tracer`, and by callers that have a tracer give all it has: `cycle`, `moving`, `heap`,
-//! `helpers`, `dump`, `verify`.
+//! Called by the rest of `tracer`, and by callers that have a tracer give all it has: `cycle`,
+//! `moving`, `heap`, `helpers`, `dump`, `verify`.
 
 use core::ptr::{self, NonNull};
 

@@ -5,11 +5,10 @@
 //!   collector                                 everybody's canaries
 //! ```
 //!
-//! A canary is loom's cell, which two threads may not touch without an order between them.
-//! So a collector that meets a mutator at work, and a mutator that does not see what the
-//! last collector did, both show, on a machine that does not hide it. A sleep ends when it
-//! is woken and no sooner (`sync::modelled`): a thread that is not reported sleeps for ever, which loom
-//! says.
+//! A canary is loom's cell, which two threads may not touch without an order between them. So a
+//! collector that meets a mutator at work, and a mutator that does not see what the last collector
+//! did, both show, on a machine that does not hide it. A sleep ends when it is woken and no sooner
+//! (`sync::modelled`): a thread that is not reported sleeps for ever, which loom says.
 
 extern crate std;
 

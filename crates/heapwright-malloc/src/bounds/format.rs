@@ -5,8 +5,9 @@
 //!     a copy of the list goes along: a word for an integer or a pointer, a vector register for a number with a point
 //! ```
 //!
-//! A precision bounds a string, which then needs no end. What is not understood (arguments by their positions, conversions
-//! that a program registered) ends the look, and nothing is said: the rest of the list cannot be told.
+//! A precision bounds a string, which then needs no end. What is not understood (arguments by their
+//! positions, conversions that a program registered) ends the look, and nothing is said: the rest
+//! of the list cannot be told.
 
 use super::Check;
 use core::ffi::c_void;
@@ -158,8 +159,8 @@ impl<const READS: bool> super::Glance<READS> {
 }
 
 impl<const READS: bool> Check<'_, READS> {
-    /// The format, and the strings among its arguments, will be read. (The list is a real one, for the format; for else
-    /// the real function reads what is none, too.)
+    /// The format, and the strings among its arguments, will be read. (The list is a real one, for
+    /// the format; for else the real function reads what is none, too.)
     #[inline(always)]
     pub(super) fn formats(self, format: *const c_char, list: *mut c_void) {
         if READS {

@@ -57,7 +57,8 @@ macro_rules! function {
 
             real!($name, ($($argument: $type),*) -> $result);
 
-            /// What is right at a glance goes on to the real function, with all that registers hold.
+            /// What is right at a glance goes on to the real function, with all that registers
+            /// hold.
             pub(super) unsafe extern "C" fn checked<const READS: bool>(
                 $($argument: $type),*
             ) -> $result {
@@ -112,8 +113,8 @@ macro_rules! real {
         #[inline(always)]
         fn real() -> unsafe extern "C" fn($($type),*) -> $result {
             let real = SLOTS.$name.real.load(Ordering::Relaxed);
-            // SAFETY: the C library's function of that name, which has this type; it was looked for before any function
-            // that asks for it came into its slot.
+            // SAFETY: the C library's function of that name, which has this type; it was looked for
+            // before any function that asks for it came into its slot.
             unsafe { transmute::<*mut c_void, unsafe extern "C" fn($($type),*) -> $result>(real) }
         }
     };

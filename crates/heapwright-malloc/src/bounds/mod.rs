@@ -1,7 +1,8 @@
 //! Bounds in the C library's functions: `libheapwright-hardened.so`, and `libheapwright-check.so`.
 //!
-//! A program's call of `memcpy`, `strcpy`, `sprintf`, `read`, ... comes here first. One look at the address map
-//! says how far the block goes on that the destination lies in; then the C library's own function does the work.
+//! A program's call of `memcpy`, `strcpy`, `sprintf`, `read`, ... comes here first. One look at the
+//! address map says how far the block goes on that the destination lies in; then the C library's
+//! own function does the work.
 //!
 //! ```text
 //!   heapwright-entry   the names, a slot for each { entry, real }; heapwright-entry-reads
@@ -17,23 +18,26 @@
 //!   own                what heapwright itself calls of these functions: no checks
 //! ```
 //!
-//! **One table, two uses.** A line says what is written *and* what is read. Each function is compiled twice
-//! from it: with the checks of what is written, and with both. The first ones are the hardened library's: a
-//! write out of bounds is what attacks are made of, and a read costs as much to check. The second ones are for finding
-//! bugs: they are in the slots where `mode=debug`, in which each block's exact size is known, and whether
-//! it was freed. There what is wrong is a finding of the debug heap, with stacks, in the record; the program goes on.
-//! Functions that only read are not in the hardened library at all: `heapwright check` preloads a library of its own.
+//! **One table, two uses.** A line says what is written *and* what is read. Each function is
+//! compiled twice from it: with the checks of what is written, and with both. The first ones are
+//! the hardened library's: a write out of bounds is what attacks are made of, and a read costs as
+//! much to check. The second ones are for finding bugs: they are in the slots where `mode=debug`,
+//! in which each block's exact size is known, and whether it was freed. There what is wrong is a
+//! finding of the debug heap, with stacks, in the record; the program goes on. Functions that only
+//! read are not in the hardened library at all: `heapwright check` preloads a library of its own.
 //!
-//! **When.** The slots are filled at the first call of any of the functions, and again when the library's constructor
-//! runs, which knows the mode; then their pages become read-only. Both may happen in several threads, or in a signal
-//! handler that interrupted one: what the mode asks for is what stays, and where a thread may still be writing when the
-//! constructor has run (it was started by another library's), the pages stay as they are.
+//! **When.** The slots are filled at the first call of any of the functions, and again when the
+//! library's constructor runs, which knows the mode; then their pages become read-only. Both may
+//! happen in several threads, or in a signal handler that interrupted one: what the mode asks for
+//! is what stays, and where a thread may still be writing when the constructor has run (it was
+//! started by another library's), the pages stay as they are.
 //!
-//! **What is wrong** is said in one line, and is the end, or not: `on_misuse=report`, or `mode=debug`. Then the real
-//! function does what the program asked for; text that is printed is cut.
+//! **What is wrong** is said in one line, and is the end, or not: `on_misuse=report`, or
+//! `mode=debug`. Then the real function does what the program asked for; text that is printed is
+//! cut.
 //!
-//! Invariants: nothing here allocates or takes a lock; no function here changes `errno` before the real one runs;
-//! a destination outside of the heap's window is passed on as it is.
+//! Invariants: nothing here allocates or takes a lock; no function here changes `errno` before the
+//! real one runs; a destination outside of the heap's window is passed on as it is.
 
 #[macro_use]
 mod lines;
@@ -178,7 +182,8 @@ pub(crate) fn prepare() {
 /// Nobody changes the slots any more.
 fn protect<T>(slots: &'static T) {
     let (start, length) = (ptr::from_ref(slots).cast_mut(), size_of::<T>());
-    // SAFETY: the pages are the slots' alone, by their alignment, and all has been written that ever is.
+    // SAFETY: the pages are the slots' alone, by their alignment, and all has been written that
+    // ever is.
     unsafe { libc::mprotect(start.cast(), length, libc::PROT_READ) };
 }
 
@@ -190,8 +195,8 @@ fn functions() -> impl Iterator<Item = &'static Function> {
     TABLE.iter()
 }
 
-/// The name to look for, in this C library: what is younger than it is done by its older form, for `dlsym` allocates its
-/// complaint.
+/// The name to look for, in this C library: what is younger than it is done by its older form, for
+/// `dlsym` allocates its complaint.
 fn known_name(name: &'static CStr) -> &'static CStr {
     const NEW: &[u8] = b"__isoc23_";
     if !name.to_bytes().starts_with(NEW) || glibc().is_some_and(|minor| minor >= 38) {
@@ -296,8 +301,8 @@ fn fill_slots(checks: Checks) {
     errno::set(before);
 }
 
-/// The first look of one call: whether all is well beyond doubt. No method calls a function, so that the entries have no
-/// frames; where one says no, the checks decide.
+/// The first look of one call: whether all is well beyond doubt. No method calls a function, so
+/// that the entries have no frames; where one says no, the checks decide.
 #[derive(Clone, Copy)]
 struct Glance<const READS: bool>;
 
@@ -337,7 +342,8 @@ impl<const READS: bool> Glance<READS> {
     }
 }
 
-/// The checks of one call, by the function's name: of what is written, and where `READS` of what is read.
+/// The checks of one call, by the function's name: of what is written, and where `READS` of what is
+/// read.
 #[derive(Clone, Copy)]
 struct Check<'a, const READS: bool> {
     function: &'static str,

@@ -1,9 +1,11 @@
-//! What heapwright itself calls of the functions that it interposes: the real ones, without a check.
+//! What heapwright itself calls of the functions that it interposes: the real ones, without a
+//! check.
 //!
-//! The debug heap fills freed blocks, records are copied, a leak check reads pages into memory of the heap's own: no
-//! bounds of blocks apply there. The linker leads these calls to `__wrap_*` (`--wrap` in the build script). Copies
-//! are heapwright-entry's; the calls of the kernel, which are few, are here. They are made by the C library's `syscall`: it
-//! need not be looked for, and is no cancellation point.
+//! The debug heap fills freed blocks, records are copied, a leak check reads pages into memory of
+//! the heap's own: no bounds of blocks apply there. The linker leads these calls to `__wrap_*`
+//! (`--wrap` in the build script). Copies are heapwright-entry's; the calls of the kernel, which
+//! are few, are here. They are made by the C library's `syscall`: it need not be looked for, and is
+//! no cancellation point.
 
 use core::arch::global_asm;
 use core::ffi::CStr;
@@ -144,7 +146,8 @@ mod calls {
 
     /// # Safety
     ///
-    /// As `fwrite`. (The program calls for it, by `malloc_info`: so the library's constructor has run.)
+    /// As `fwrite`. (The program calls for it, by `malloc_info`: so the library's constructor has
+    /// run.)
     #[unsafe(no_mangle)]
     unsafe extern "C" fn __wrap_fwrite(
         from: *const c_void,
@@ -205,7 +208,8 @@ unsafe extern "C" fn __wrap_readlink(
     to: *mut c_char,
     bytes: size_t,
 ) -> ssize_t {
-    // SAFETY: the kernel reads the path, and writes at most `bytes` bytes, for which the caller has room.
+    // SAFETY: the kernel reads the path, and writes at most `bytes` bytes, for which the caller has
+    // room.
     unsafe { libc::syscall(libc::SYS_readlinkat, libc::AT_FDCWD, path, to, bytes) as ssize_t }
 }
 

@@ -1,9 +1,10 @@
 //! `*printf` to memory, and `gets`: how much they write is known when they have written it.
 //!
-//! So they are told how much room there is: the real function that takes a limit writes as much as fits, and says how
-//! much it would have written. Nothing is formatted twice, nothing is ever written out of bounds, and a program
-//! that says a larger size than it has, but does not need it, is right. (Of wide characters the C library does not say
-//! how many there would have been: there the size that the program says counts.)
+//! So they are told how much room there is: the real function that takes a limit writes as much as
+//! fits, and says how much it would have written. Nothing is formatted twice, nothing is ever
+//! written out of bounds, and a program that says a larger size than it has, but does not need it,
+//! is right. (Of wide characters the C library does not say how many there would have been: there
+//! the size that the program says counts.)
 
 use super::{Access, Check, SLOTS, bounded};
 use core::mem::transmute;
@@ -42,7 +43,8 @@ fn real_vsnprintf_chk() -> SnprintfChk {
 }
 
 impl<const READS: bool> Check<'_, READS> {
-    /// `length` characters and an end were to be written where there is `room`, `n` of them at most.
+    /// `length` characters and an end were to be written where there is `room`, `n` of them at
+    /// most.
     fn printed(self, to: *mut c_char, room: usize, length: c_int, n: usize) {
         if let Ok(length) = usize::try_from(length)
             && (length + 1).min(n) > room

@@ -7,10 +7,11 @@
 //!   strtol(s)            the digits, and one character more
 //! ```
 //!
-//! As far as a block goes, its bytes are looked at here before the real function does it once more; only `strlen`, which is
-//! asked most, is answered at once: where there is no end in the block, by the block's. Nothing beyond a block's end is
-//! looked at. What stops early is looked at as far as it goes: a program that takes a long text apart would else have all of the
-//! rest looked at for each word.
+//! As far as a block goes, its bytes are looked at here before the real function does it once more;
+//! only `strlen`, which is asked most, is answered at once: where there is no end in the block, by
+//! the block's. Nothing beyond a block's end is looked at. What stops early is looked at as far as
+//! it goes: a program that takes a long text apart would else have all of the rest looked at for
+//! each word.
 
 use super::text::{Character, length};
 use super::{Access, Check, Glance, bounded, product};
@@ -42,7 +43,8 @@ pub(super) unsafe fn length_of<const READS: bool>(
     unsafe { real(text) }
 }
 
-/// Characters at `from` that may be looked at, of `most`; `None`: all of them, for all that the heap knows.
+/// Characters at `from` that may be looked at, of `most`; `None`: all of them, for all that the
+/// heap knows.
 fn fewer_than<C>(from: *const C, most: usize) -> Option<usize> {
     bounded(from).map(|room| room / size_of::<C>()).filter(|&room| room < most)
 }
@@ -157,8 +159,8 @@ impl<const READS: bool> Check<'_, READS> {
         }
     }
 
-    /// Wide characters at `from` will be read up to the first that is `what`, or to the end of a string where that is no
-    /// number of characters, `n` at most.
+    /// Wide characters at `from` will be read up to the first that is `what`, or to the end of a
+    /// string where that is no number of characters, `n` at most.
     pub(super) fn finds(self, from: *const wchar_t, what: wchar_t, n: usize) {
         if let Some(room) = fewer_than(from, n) {
             let is = |character| character == what || n == usize::MAX && character == 0;
@@ -215,7 +217,8 @@ impl<const READS: bool> Check<'_, READS> {
         }
         for at in 0..room {
             let [one, other] = [one, other].map(|text| {
-                // SAFETY: so many characters of both are left in their blocks, or are a string's that has not ended.
+                // SAFETY: so many characters of both are left in their blocks, or are a string's
+                // that has not ended.
                 unsafe { text.wrapping_add(at).read_unaligned() }
             });
             if one == C::default() || as_(one.into()) != as_(other.into()) {
@@ -242,7 +245,8 @@ impl<const READS: bool> Check<'_, READS> {
         }
     }
 
-    /// The same without the letters' case. (Where the text has its end near that of its block, that is enough.)
+    /// The same without the letters' case. (Where the text has its end near that of its block, that
+    /// is enough.)
     pub(super) fn finds_letters(self, text: *const c_char, what: *const c_char) {
         const NEAR: usize = 64;
         self.reads_text(what, usize::MAX);
@@ -261,8 +265,8 @@ impl<const READS: bool> Check<'_, READS> {
         }
     }
 
-    /// The string at `text` will be read up to the first character that is in a set, or the first that is not, or to its
-    /// end.
+    /// The string at `text` will be read up to the first character that is in a set, or the first
+    /// that is not, or to its end.
     pub(super) fn stops(self, text: *const c_char, set: *const c_char, at_set: bool) {
         self.reads_text(set, usize::MAX);
         if let Some(room) = bounded(text) {
@@ -271,8 +275,8 @@ impl<const READS: bool> Check<'_, READS> {
         }
     }
 
-    /// Characters at `text` will be read, of which the block has `room`, up to the first for which `goes_on` is false. Returns
-    /// how many stand before that.
+    /// Characters at `text` will be read, of which the block has `room`, up to the first for which
+    /// `goes_on` is false. Returns how many stand before that.
     fn reads_while(self, text: *const c_char, room: usize, goes_on: impl Fn(u8) -> bool) -> usize {
         // SAFETY: so many bytes of the block are left.
         let stop = unsafe { find(text, room, |character: c_char| !goes_on(character as u8)) };
@@ -282,8 +286,9 @@ impl<const READS: bool> Check<'_, READS> {
         stop.unwrap_or(room)
     }
 
-    /// The string at `text`, or where that is null the one that `rest` leads to, will be read up to the end of its first
-    /// part, behind those characters of the set that it begins with, if it `skips` them.
+    /// The string at `text`, or where that is null the one that `rest` leads to, will be read up to
+    /// the end of its first part, behind those characters of the set that it begins with, if it
+    /// `skips` them.
     pub(super) fn splits(
         self,
         text: *mut c_char,
@@ -313,7 +318,8 @@ impl<const READS: bool> Check<'_, READS> {
         }
     }
 
-    /// The number of a base (0: as it says itself) at `text` will be read, and the character behind it.
+    /// The number of a base (0: as it says itself) at `text` will be read, and the character behind
+    /// it.
     pub(super) fn reads_integer(self, text: *const c_char, base: c_int) {
         let Some(room) = bounded(text) else { return };
         let byte = |at: usize| {
@@ -354,7 +360,8 @@ impl<const READS: bool> Check<'_, READS> {
         }
     }
 
-    /// A line will be written to `*line`, where there is said to be room for `*size` bytes, or to another block.
+    /// A line will be written to `*line`, where there is said to be room for `*size` bytes, or to
+    /// another block.
     pub(super) fn writes_line(self, line: *mut *mut c_char, size: *mut usize) {
         self.reads(line.cast_const(), size_of::<*mut c_char>());
         self.reads(size.cast_const(), size_of::<usize>());

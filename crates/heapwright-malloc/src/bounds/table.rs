@@ -11,16 +11,17 @@
 //!              the real function's name       this is called, with the real function, and decides what is done
 //! ```
 //!
-//! `as nothing` says that no real function is needed. What is not in every C library is not to be looked for: `dlsym` allocates
-//! its complaint, at times within the first call of a program's own `malloc`, which calls `read` or `readlink` with its lock
-//! held.
+//! `as nothing` says that no real function is needed. What is not in every C library is not to be
+//! looked for: `dlsym` allocates its complaint, at times within the first call of a program's own
+//! `malloc`, which calls `read` or `readlink` with its lock held.
 //!
-//! A check is a method of [`Check`]: `writes` and `reads` for ranges whose length is known, the others (`text`)
-//! for strings. Where a function is told how much there is room for and may write less (`read`, `fgets`, `getcwd`),
-//! what it is told is checked, as the C library's own `__*_chk` forms do.
+//! A check is a method of [`Check`]: `writes` and `reads` for ranges whose length is known, the
+//! others (`text`) for strings. Where a function is told how much there is room for and may write
+//! less (`read`, `fgets`, `getcwd`), what it is told is checked, as the C library's own `__*_chk`
+//! forms do.
 //!
-//! A new function is a line here, a name in heapwright-entry, and a number in heapwright-record. Functions that only read
-//! are in `readers`, and calls of the kernel in `calls`.
+//! A new function is a line here, a name in heapwright-entry, and a number in heapwright-record.
+//! Functions that only read are in `readers`, and calls of the kernel in `calls`.
 
 use super::{Check, Function, Glance, Room, Stage, counted, print, product, text, wide};
 use core::cell::Cell;

@@ -1,11 +1,12 @@
-//! Strings: how much will be written shows when the source is looked at, up to the destination's room and no
-//! further.
+//! Strings: how much will be written shows when the source is looked at, up to the destination's
+//! room and no further.
 //!
-//! Plain and wide strings differ in the size of a character and in the C library's functions that look for the end; the
-//! checks are the same code. A string that does not fit is looked at to its end only to say how long it is.
+//! Plain and wide strings differ in the size of a character and in the C library's functions that
+//! look for the end; the checks are the same code. A string that does not fit is looked at to its
+//! end only to say how long it is.
 //!
-//! `strlcpy` and `strlcat` are done here altogether: older C libraries have none, and what they do is a length
-//! and a copy.
+//! `strlcpy` and `strlcat` are done here altogether: older C libraries have none, and what they do
+//! is a length and a copy.
 
 use super::{Access, Check, SLOTS, bounded};
 use core::mem::transmute;
@@ -73,7 +74,8 @@ impl<const READS: bool> Check<'_, READS> {
         }
     }
 
-    /// At most `limit` characters of the string at `from` will be written behind the string at `to`, and an end.
+    /// At most `limit` characters of the string at `from` will be written behind the string at
+    /// `to`, and an end.
     #[inline(always)]
     pub(super) fn appends_text<C: Character>(self, to: *mut C, from: *const C, limit: usize) {
         self.reads_text(from, limit);

@@ -7,17 +7,16 @@
 //! there is one and in ours otherwise: through the symbol table, or through a
 //! table of our own, [`FORWARD`], which the dynamic linker fills in like the other.
 //!
-//! **Telling apart.** A debug heap must know `new[]` from `new`, and the sizes and
-//! alignments that `delete` is given. The forms that do the work report the alignment: each
-//! falls through to a door of its own (`heap::NEW`). But what came by a forwarding
-//! form has lost where it came from. So in debug mode and in hardened mode each
-//! word of [`FORWARD`] is looked at: where it leads to our own operator, and that one's way on
-//! leads to ours too, it is replaced by a function that does the work at once and
-//! reports everything. The heap asks for this while it starts, before its first block: constructors of
-//! other libraries run before ours, and what they make by `new[]` goes back by `delete[]`
-//! when the process ends. Our constructor does it once more: a program may allocate before the dynamic linker has
-//! filled in the table. Where the program has put itself in the way, the word stays:
-//! the program's operator is called, as the standard says, and what it then calls
+//! **Telling apart.** A debug heap must know `new[]` from `new`, and the sizes and alignments that
+//! `delete` is given. The forms that do the work report the alignment: each falls through to a door
+//! of its own (`heap::NEW`). But what came by a forwarding form has lost where it came from. So in
+//! debug mode and in hardened mode each word of [`FORWARD`] is looked at: where it leads to our own
+//! operator, and that one's way on leads to ours too, it is replaced by a function that does the
+//! work at once and reports everything. The heap asks for this while it starts, before its first
+//! block: constructors of other libraries run before ours, and what they make by `new[]` goes back
+//! by `delete[]` when the process ends. Our constructor does it once more: a program may allocate
+//! before the dynamic linker has filled in the table. Where the program has put itself in the way,
+//! the word stays: the program's operator is called, as the standard says, and what it then calls
 //! is reported as what it is.
 //!
 //! ```text
@@ -163,9 +162,10 @@ extern "C" fn tell_forms_apart() {
     distinguish_forms();
 }
 
-/// Makes the forwarding forms report to the heap which one was called, where the program
-/// has not replaced what they forward to. Called in debug mode and in hardened mode, by the heap's start and by the
-/// constructor: what is done is left as it is. Returns whether the program has replaced none.
+/// Makes the forwarding forms report to the heap which one was called, where the program has not
+/// replaced what they forward to. Called in debug mode and in hardened mode, by the heap's start
+/// and by the constructor: what is done is left as it is. Returns whether the program has replaced
+/// none.
 #[cold]
 pub(crate) fn distinguish_forms() -> bool {
     // Decided before anything changes: what leads to us now is the linker's word.
@@ -206,7 +206,8 @@ macro_rules! to_slow {
     };
 }
 
-/// `new[](n)`, reporting. Beside it lies the word by which the heap's start finds [`tell_forms_apart`].
+/// `new[](n)`, reporting. Beside it lies the word by which the heap's start finds
+/// [`tell_forms_apart`].
 #[unsafe(naked)]
 #[allow(named_asm_labels, reason = "the heap's start finds the word by its name")]
 extern "C" fn new_array() {

@@ -1,4 +1,5 @@
-//! When a collection begins and how far it goes; what of objects may move, and how long none is wanted.
+//! When a collection begins and how far it goes; what of objects may move, and how long none is
+//! wanted.
 
 use core::ffi::c_void;
 
@@ -34,8 +35,9 @@ pub unsafe extern "C" fn hw_gc_collect(mutator: *mut GcMutator) {
     unsafe { mutator.collect() };
 }
 
-/// A minor collection from the beginning to the end; or a major one, if that is due, or the heap does not know what is old: it has no
-/// generations, or has not collected yet. Returns whether it was a minor one.
+/// A minor collection from the beginning to the end; or a major one, if that is due, or the heap
+/// does not know what is old: it has no generations, or has not collected yet. Returns whether it
+/// was a minor one.
 ///
 /// # Safety
 ///
@@ -48,9 +50,10 @@ pub unsafe extern "C" fn hw_gc_collect_minor(mutator: *mut GcMutator) -> bool {
     unsafe { mutator.collect_young() }
 }
 
-/// Collects, moves objects to where they lie close together, and gives pages back that have none any
-/// more. What is pinned, reported by hw_gc_mark, or may be led to by a stack that is scanned
-/// stays, with what else lies in its page. While major collections are deferred, nothing moves before the next one.
+/// Collects, moves objects to where they lie close together, and gives pages back that have none
+/// any more. What is pinned, reported by hw_gc_mark, or may be led to by a stack that is scanned
+/// stays, with what else lies in its page. While major collections are deferred, nothing moves
+/// before the next one.
 ///
 /// # Safety
 ///
@@ -64,8 +67,8 @@ pub unsafe extern "C" fn hw_gc_compact(mutator: *mut GcMutator) {
     unsafe { mutator.compact() };
 }
 
-/// As hw_gc_compact, but every object moves that may, from full pages, too: for tests of a runtime, whether it keeps an address
-/// that it does not report.
+/// As hw_gc_compact, but every object moves that may, from full pages, too: for tests of a runtime,
+/// whether it keeps an address that it does not report.
 ///
 /// # Safety
 ///
@@ -79,8 +82,8 @@ pub unsafe extern "C" fn hw_gc_compact_all(mutator: *mut GcMutator) {
     unsafe { mutator.compact_all() };
 }
 
-/// As hw_gc_compact, but in steps: hw_gc_step does it, by and by, and returns true when it has; then
-/// hw_gc_trim gives pages back.
+/// As hw_gc_compact, but in steps: hw_gc_step does it, by and by, and returns true when it has;
+/// then hw_gc_trim gives pages back.
 ///
 /// # Safety
 ///
@@ -185,8 +188,8 @@ pub unsafe extern "C" fn hw_gc_resume(mutator: *mut GcMutator) {
 
 /// No major collection now: until hw_gc_resume_majors, collections look only at what is young, if
 /// the heap has generations, and memory for it. For requests, between which there is time for the
-/// rest. Nests, also with those of other mutators. Only within the first such scope of a heap there may
-/// be a major collection, if it was chosen before.
+/// rest. Nests, also with those of other mutators. Only within the first such scope of a heap there
+/// may be a major collection, if it was chosen before.
 ///
 /// # Safety
 ///

@@ -35,11 +35,13 @@ pub unsafe extern "C" fn hw_gc_finalize(
     added
 }
 
-/// As hw_gc_finalize, with a priority and a context that is an object of the heap, or NULL. The context is kept for as long as the object
-/// lives or the finalizer is due, also if it leads to the object. Finalizers of priority 0 come first; one of a lower
-/// priority is not due while one of a higher priority is whose object leads to its own.
+/// As hw_gc_finalize, with a priority and a context that is an object of the heap, or NULL. The
+/// context is kept for as long as the object lives or the finalizer is due, also if it leads to the
+/// object. Finalizers of priority 0 come first; one of a lower priority is not due while one of a
+/// higher priority is whose object leads to its own.
 ///
-/// Returns false with errno ENOMEM if there is no memory, EINVAL without a function or of a priority that does not exist.
+/// Returns false with errno ENOMEM if there is no memory, EINVAL without a function or of a
+/// priority that does not exist.
 ///
 /// # Safety
 ///
@@ -64,13 +66,14 @@ pub unsafe extern "C" fn hw_gc_finalize_with(
     })
 }
 
-/// Has tell called, once a collection, when finalizers have become due or guardians have something to retrieve: by the thread that collected, when
-/// the others have gone on. It calls nothing of the heap: it sets a flag, or wakes a thread. NULL: nobody is told. Any thread may call
-/// this.
+/// Has tell called, once a collection, when finalizers have become due or guardians have something
+/// to retrieve: by the thread that collected, when the others have gone on. It calls nothing of the
+/// heap: it sets a flag, or wakes a thread. NULL: nobody is told. Any thread may call this.
 ///
 /// # Safety
 ///
-/// heap is of hw_gc_create and was not destroyed; tell may be called until this is called again, or the heap ends.
+/// heap is of hw_gc_create and was not destroyed; tell may be called until this is called again, or
+/// the heap ends.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_tell_when_due(
     heap: *mut GcHeap,
@@ -101,8 +104,8 @@ pub unsafe extern "C" fn hw_gc_finalize_cancel(
     unsafe { mutator.cancel_finalizers(object.cast()) }
 }
 
-/// Runs up to most finalizers that are due, by priority, and of one priority in the order in which they were asked for. They may
-/// allocate. Returns how many.
+/// Runs up to most finalizers that are due, by priority, and of one priority in the order in which
+/// they were asked for. They may allocate. Returns how many.
 ///
 /// # Safety
 ///

@@ -7,9 +7,10 @@ use super::of;
 use crate::errno;
 use crate::hw_gc_types::GcMutator;
 
-/// Makes an object a guardian (Dybvig, Bruggeman, Eby: "Guardians in a generation-based garbage collector", 1993), and returns its
-/// number, which the runtime keeps in the object: what is registered with it can be retrieved from it when nothing else leads there any
-/// more, for as long as something leads to the guardian. When the object has died the number is worth nothing.
+/// Makes an object a guardian (Dybvig, Bruggeman, Eby: "Guardians in a generation-based garbage
+/// collector", 1993), and returns its number, which the runtime keeps in the object: what is
+/// registered with it can be retrieved from it when nothing else leads there any more, for as long
+/// as something leads to the guardian. When the object has died the number is worth nothing.
 ///
 /// Returns 0 with errno ENOMEM if there is no memory.
 ///
@@ -28,15 +29,16 @@ pub unsafe extern "C" fn hw_gc_guardian_new(mutator: *mut GcMutator, object: *mu
     })
 }
 
-/// Registers object with a guardian. When nothing leads to it any more, representative can be retrieved: object itself, or another, which
-/// is kept until then. An object may be registered several times, and is retrieved as often. Weak references to what is retrieved
-/// stay.
+/// Registers object with a guardian. When nothing leads to it any more, representative can be
+/// retrieved: object itself, or another, which is kept until then. An object may be registered
+/// several times, and is retrieved as often. Weak references to what is retrieved stay.
 ///
 /// Returns false with errno ENOMEM if there is no memory, or no such guardian.
 ///
 /// # Safety
 ///
-/// mutator is this thread's; both are objects of its heap; guardian is of hw_gc_guardian_new, and its object lives.
+/// mutator is this thread's; both are objects of its heap; guardian is of hw_gc_guardian_new, and
+/// its object lives.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_guard(
     mutator: *mut GcMutator,
@@ -50,7 +52,8 @@ pub unsafe extern "C" fn hw_gc_guard(
     errno::or_no_memory(unsafe { mutator.guard(guardian, object.cast(), representative.cast()) })
 }
 
-/// The next object that a guardian retrieves, which is the caller's to keep; NULL: there is none. Constant time.
+/// The next object that a guardian retrieves, which is the caller's to keep; NULL: there is none.
+/// Constant time.
 ///
 /// # Safety
 ///

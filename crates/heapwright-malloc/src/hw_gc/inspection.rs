@@ -1,4 +1,5 @@
-//! What a collected heap says of itself: objects of addresses, slot sizes, statistics, walks, dumps, verification.
+//! What a collected heap says of itself: objects of addresses, slot sizes, statistics, walks,
+//! dumps, verification.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -30,15 +31,16 @@ pub extern "C" fn hw_gc_object_size(object: *const c_void) -> usize {
     raw::object_size(object.cast())
 }
 
-/// The kind of an object, as the allocation was given it: HW_GC_LEAF, HW_GC_FREED, HW_GC_USER. UINT32_MAX for what is
-/// in no collected heap.
+/// The kind of an object, as the allocation was given it: HW_GC_LEAF, HW_GC_FREED, HW_GC_USER.
+/// UINT32_MAX for what is in no collected heap.
 #[unsafe(no_mangle)]
 pub extern "C" fn hw_gc_object_kind(object: *const c_void) -> u32 {
     raw::object_kind(object.cast()).unwrap_or(u32::MAX)
 }
 
-/// Whether an object is old: a minor collection takes it for live, and does not look at it unless something was stored into it. Constant
-/// time for most; all mutators stand still for an object that has survived one collection, or was stored into.
+/// Whether an object is old: a minor collection takes it for live, and does not look at it unless
+/// something was stored into it. Constant time for most; all mutators stand still for an object
+/// that has survived one collection, or was stored into.
 ///
 /// # Safety
 ///
@@ -62,8 +64,8 @@ pub unsafe extern "C" fn hw_gc_is_pinned(mutator: *mut GcMutator, object: *mut c
     unsafe { of(mutator) }.is_pinned(object.cast())
 }
 
-/// Where the object is now that was at address, if it has moved; NULL: it has not, or nobody knows any more, because the collection
-/// that moved it has been swept.
+/// Where the object is now that was at address, if it has moved; NULL: it has not, or nobody knows
+/// any more, because the collection that moved it has been swept.
 ///
 /// # Safety
 ///

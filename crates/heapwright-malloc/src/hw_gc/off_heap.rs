@@ -1,4 +1,5 @@
-//! Memory that objects keep outside of the collected heap: blocks of malloc's, and bytes that are only counted. Both pace collections.
+//! Memory that objects keep outside of the collected heap: blocks of malloc's, and bytes that are
+//! only counted. Both pace collections.
 
 use core::ffi::c_void;
 
@@ -19,8 +20,8 @@ pub unsafe extern "C" fn hw_gc_external(mutator: *mut GcMutator, bytes: isize) {
     unsafe { of(mutator) }.external(bytes);
 }
 
-/// As hw_gc_external, for a thread without a mutator; nobody pays for the bytes at once. Any thread may call this, also from the
-/// runtime's free.
+/// As hw_gc_external, for a thread without a mutator; nobody pays for the bytes at once. Any thread
+/// may call this, also from the runtime's free.
 ///
 /// # Safety
 ///
@@ -31,8 +32,8 @@ pub unsafe extern "C" fn hw_gc_account(heap: *mut GcHeap, bytes: isize) {
     unsafe { heap_of(heap) }.account(bytes);
 }
 
-/// Pays for bytes that hw_gc_account was told of: sweeps a little, begins a collection if one is due, or marks, as much as
-/// an allocation of so many bytes in the heap would.
+/// Pays for bytes that hw_gc_account was told of: sweeps a little, begins a collection if one is
+/// due, or marks, as much as an allocation of so many bytes in the heap would.
 ///
 /// # Safety
 ///
@@ -88,7 +89,8 @@ pub unsafe extern "C" fn hw_gc_realloc(
 ///
 /// # Safety
 ///
-/// mutator is this thread's, or as above; block is NULL (and size 0) or of hw_gc_malloc, and not freed.
+/// mutator is this thread's, or as above; block is NULL (and size 0) or of hw_gc_malloc, and not
+/// freed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_free(mutator: *mut GcMutator, block: *mut c_void, size: usize) {
     if !mutator.is_null() {

@@ -4,7 +4,8 @@
 //!   at work --hw_gc_leave--> outside: collections go on without it --hw_gc_enter--> at work
 //! ```
 //!
-//! `hw_gc_leave` is a jump: nothing of ours is on the stack that may be scanned while the thread is outside.
+//! `hw_gc_leave` is a jump: nothing of ours is on the stack that may be scanned while the thread is
+//! outside.
 
 use core::ffi::c_void;
 
@@ -68,7 +69,8 @@ pub unsafe extern "C" fn hw_gc_leave(mutator: *mut GcMutator) {
     core::arch::naked_asm!(jump!(), sym raw::save_and_leave)
 }
 
-/// The thread is back, or another one in its place, which then has the mutator. Waits while a collection is at work.
+/// The thread is back, or another one in its place, which then has the mutator. Waits while a
+/// collection is at work.
 ///
 /// # Safety
 ///

@@ -1,6 +1,8 @@
-//! What a runtime reports while its objects are traced: references of each kind, ranges, words that may be references.
+//! What a runtime reports while its objects are traced: references of each kind, ranges, words that
+//! may be references.
 //!
-//! Called within `trace` and `roots` of a `hw_gc_runtime`, by the thread that the collector calls them in.
+//! Called within `trace` and `roots` of a `hw_gc_runtime`, by the thread that the collector calls
+//! them in.
 
 use core::ffi::c_void;
 
@@ -42,8 +44,8 @@ pub unsafe extern "C" fn hw_gc_mark_movable_moving(tracer: *mut GcTracer, object
     unsafe { tracer_of(tracer) }.mark_movable(object.cast());
 }
 
-/// Reports the references in count words at slots, which lie within the object that is being traced.
-/// They are looked at later, some at a time, so an object may have millions.
+/// Reports the references in count words at slots, which lie within the object that is being
+/// traced. They are looked at later, some at a time, so an object may have millions.
 ///
 /// # Safety
 ///
@@ -61,8 +63,8 @@ pub unsafe extern "C" fn hw_gc_mark_range(
     unsafe { tracer.mark_range(slots.cast(), count) };
 }
 
-/// Reports that the reference in slot is weak: the object that it leads to may die, and slot becomes
-/// NULL then, before the object's finalizers run.
+/// Reports that the reference in slot is weak: the object that it leads to may die, and slot
+/// becomes NULL then, before the object's finalizers run.
 ///
 /// # Safety
 ///
@@ -75,14 +77,14 @@ pub unsafe extern "C" fn hw_gc_mark_weak(tracer: *mut GcTracer, slot: *mut *mut 
     unsafe { tracer.mark_weak(slot.cast()) };
 }
 
-/// Reports an ephemeron: the reference in key is weak, and the one in value leads to its object for as
-/// long as the key's lives. When that has died, both become NULL. A key that is no object of the
+/// Reports an ephemeron: the reference in key is weak, and the one in value leads to its object for
+/// as long as the key's lives. When that has died, both become NULL. A key that is no object of the
 /// heap lives for ever, but for NULL.
 ///
 /// # Safety
 ///
-/// tracer is what the running callback was given; key lies in the object that is being traced, and value too, or in static
-/// data: then the value is kept for as long as the object is.
+/// tracer is what the running callback was given; key lies in the object that is being traced, and
+/// value too, or in static data: then the value is kept for as long as the object is.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_mark_ephemeron(
     tracer: *mut GcTracer,

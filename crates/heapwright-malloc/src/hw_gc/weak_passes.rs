@@ -14,15 +14,18 @@ fn pass_of(pass: GcWeakPass) -> Option<Pass> {
     unsafe { core::mem::transmute::<GcWeakPass, Option<Pass>>(pass) }
 }
 
-/// Has a table of the runtime's own looked through in each collection: pass is called when all is marked, before finalizers are due, and again
-/// when objects have moved, while all mutators stand still. For each object in the table it asks hw_gc_where, and drops the entry,
-/// or notes the new address. Objects in the table are not kept. It calls nothing else of the heap. Any thread may call this.
+/// Has a table of the runtime's own looked through in each collection: pass is called when all is
+/// marked, before finalizers are due, and again when objects have moved, while all mutators stand
+/// still. For each object in the table it asks hw_gc_where, and drops the entry, or notes the new
+/// address. Objects in the table are not kept. It calls nothing else of the heap. Any thread may
+/// call this.
 ///
 /// Returns false with errno ENOMEM if there is no memory, EINVAL without a function.
 ///
 /// # Safety
 ///
-/// heap is of hw_gc_create and was not destroyed; pass may be called until it is removed, or the heap ends.
+/// heap is of hw_gc_create and was not destroyed; pass may be called until it is removed, or the
+/// heap ends.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn hw_gc_add_weak_pass(
     heap: *mut GcHeap,
@@ -55,7 +58,8 @@ pub unsafe extern "C" fn hw_gc_remove_weak_pass(
     unsafe { heap_of(heap) }.remove_weak_pass(pass, context)
 }
 
-/// In a weak pass: where an object is; NULL: it is dead. What is no object of the heap stays what it is.
+/// In a weak pass: where an object is; NULL: it is dead. What is no object of the heap stays what
+/// it is.
 ///
 /// # Safety
 ///

@@ -36,7 +36,8 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the root exists")
 }
 
-/// A directory for what the tests make, one for each compiler: programs of another C library have the same names.
+/// A directory for what the tests make, one for each compiler: programs of another C library have
+/// the same names.
 pub(crate) fn scratch() -> PathBuf {
     let compiler = std::env::var("CC").unwrap_or_default();
     let name = Path::new(&compiler).file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -151,8 +152,8 @@ fn compiler(name: &str) -> Command {
     command
 }
 
-/// Adds the cache model or the mode that all tests are to run with, if one is asked for, to the options
-/// that a test has set.
+/// Adds the cache model or the mode that all tests are to run with, if one is asked for, to the
+/// options that a test has set.
 fn add_options(command: &mut Command) {
     let asked = |name: &str, option: &str| Some(format!("{option}={}", std::env::var(name).ok()?));
     let Some(mut options) =
@@ -409,8 +410,8 @@ pub(crate) fn fine(name: &str, ways: &[How]) {
 /// Like [`fine`], with flags for the compiler.
 #[track_caller]
 pub(crate) fn fine_with(name: &str, ways: &[How], flags: &[&str]) {
-    // With a cache model or a mode, only the ways in which thread-local variables differ: what linking does
-    // besides was seen without one, and the plain program has no model.
+    // With a cache model or a mode, only the ways in which thread-local variables differ: what
+    // linking does besides was seen without one, and the plain program has no model.
     let has_model = ["HEAPWRIGHT_TEST_CACHE", "HEAPWRIGHT_TEST_MODE"]
         .iter()
         .any(|name| std::env::var_os(name).is_some());

@@ -1,7 +1,7 @@
 //! The compiler: a tree to code for the machine.
 //!
-//! Locals lie on the stack from a call's base on: parameters first, then what each `let` pushes.
-//! A variable that is assigned to has a place in the heap, which all who know it share, continuations
+//! Locals lie on the stack from a call's base on: parameters first, then what each `let` pushes. A
+//! variable that is assigned to has a place in the heap, which all who know it share, continuations
 //! among them; any other is copied into the closures that capture it.
 
 use std::collections::HashMap;

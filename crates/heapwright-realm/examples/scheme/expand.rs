@@ -5,7 +5,8 @@
 //!   Let [v0 = 1] in Lambda [] body: Set v0 (Call + v0 1)          v0: assigned
 //! ```
 //!
-//! Scopes are looked through from the innermost out. Derived forms become others, and these are expanded again.
+//! Scopes are looked through from the innermost out. Derived forms become others, and these are
+//! expanded again.
 
 use heapwright::gc::{Gc, Mutation};
 

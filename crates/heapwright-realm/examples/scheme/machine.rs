@@ -6,8 +6,8 @@
 //!   frames   who called: code, what it captured, where it was, its base
 //! ```
 //!
-//! All that it knows is in the realm's root. A call in tail position moves its arguments down to the
-//! base and forgets everything above, so loops need no stack. `call/cc` copies stack and frames
+//! All that it knows is in the realm's root. A call in tail position moves its arguments down to
+//! the base and forgets everything above, so loops need no stack. `call/cc` copies stack and frames
 //! into the heap, and calling a continuation copies them back.
 
 use heapwright::gc::{Cell, Gc, Lock, Mutation, Slice, Trace};
@@ -131,8 +131,8 @@ impl<'gc> Machine<'gc> {
         self.now = Some(Frame { code, captured, next: 0, base: 0 });
     }
 
-    /// Runs up to `piece` operations. What goes wrong is told with its place, and nothing is run any
-    /// more.
+    /// Runs up to `piece` operations. What goes wrong is told with its place, and nothing is run
+    /// any more.
     pub(crate) fn run(
         &mut self,
         mc: &Mutation<'gc>,

@@ -5,8 +5,8 @@
 //!   request   | piece | pause | piece | pause | ...       a pause: what the collector does between pieces
 //! ```
 //!
-//! Times are the clock's, so they have in them what else the machine did; the pauses of the collector
-//! are told by processor time as well, which the realm's statistics count.
+//! Times are the clock's, so they have in them what else the machine did; the pauses of the
+//! collector are told by processor time as well, which the realm's statistics count.
 
 use std::time::{Duration, Instant};
 

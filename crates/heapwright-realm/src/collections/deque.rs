@@ -15,8 +15,9 @@ use super::sequence::sequence;
 
 /// A queue with two ends in a realm, shared by all that have a copy of this reference.
 ///
-/// Values are copied in and out. Amortised constant time at both ends, constant time to look at any. An iterator
-/// goes by number from the front: what is put or taken there meanwhile shifts what it sees.
+/// Values are copied in and out. Amortised constant time at both ends, constant time to look at
+/// any. An iterator goes by number from the front: what is put or taken there meanwhile shifts what
+/// it sees.
 ///
 /// ```
 /// # use heapwright::{Rootable, gc::{Deque, Realm}};

@@ -5,10 +5,10 @@
 //!   bytes      state = fold(16 of them ^ key, state)
 //! ```
 //!
-//! As wyhash (Wang Yi) and foldhash (Orson Peters) do. Seed and key are from the system, so that nobody outside
-//! knows which keys collide, nor which bytes would make a product zero and hide what was before them; it is no
-//! cryptographic hash, and who can watch how long look-ups take may find out. A map takes another
-//! [`BuildHasher`] where that matters.
+//! As wyhash (Wang Yi) and foldhash (Orson Peters) do. Seed and key are from the system, so that
+//! nobody outside knows which keys collide, nor which bytes would make a product zero and hide what
+//! was before them; it is no cryptographic hash, and who can watch how long look-ups take may find
+//! out. A map takes another [`BuildHasher`] where that matters.
 #![forbid(unsafe_code)]
 
 use core::hash::{BuildHasher, Hasher};

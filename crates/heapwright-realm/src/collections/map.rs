@@ -7,17 +7,19 @@
 //!   entries  | Some(k, v) | None | Some(k, v) | ...                           a ring; number n is value n - first
 //! ```
 //!
-//! *The index* is probed from the place that the hash names, one word after the other: eight are in a line of the
-//! cache. An entry is looked at only when 31 bits of the hash agree. Words are kept in the order of how far they
-//! are from where they belong (Robin Hood hashing: Celis, Larson, Munro 1985), so that a search for what is not
-//! there ends at the first word that is nearer to its own place; removing shifts those behind back by one, so there are
-//! no tombstones to be probed over. A word holds all that placing it elsewhere asks for: a larger index is made without
+//! *The index* is probed from the place that the hash names, one word after the other: eight are in
+//! a line of the cache. An entry is looked at only when 31 bits of the hash agree. Words are kept
+//! in the order of how far they are from where they belong (Robin Hood hashing: Celis, Larson,
+//! Munro 1985), so that a search for what is not there ends at the first word that is nearer to its
+//! own place; removing shifts those behind back by one, so there are no tombstones to be probed
+//! over. A word holds all that placing it elsewhere asks for: a larger index is made without
 //! hashing a key again.
 //!
-//! *The entries* are dense, as in CPython's and Ruby's hash tables: iterating touches nothing but them, and
-//! yields them as they were inserted. What is removed leaves a hole; holes at either end go at once (`first`
-//! counts those at the front, so numbers stay), the others when the buffer is full: then entries are moved
-//! together if more than a quarter are holes, and get twice the room if not.
+//! *The entries* are dense, as in CPython's and Ruby's hash tables: iterating touches nothing but
+//! them, and yields them as they were inserted. What is removed leaves a hole; holes at either end
+//! go at once (`first` counts those at the front, so numbers stay), the others when the buffer is
+//! full: then entries are moved together if more than a quarter are holes, and get twice the room
+//! if not.
 //!
 //! *A small map* has no index: up to eight entries are compared one by one, and no key is hashed.
 //!
@@ -41,7 +43,8 @@ use super::hash::Seeded;
 const SMALL: usize = 8;
 /// Of a word of the index: it is in use. Zero is free.
 const USED: u64 = 1 << 63;
-/// Entries that there is room for with the smallest index, of 16 words: seven eighths, and so after each doubling.
+/// Entries that there is room for with the smallest index, of 16 words: seven eighths, and so after
+/// each doubling.
 const INDEXED: usize = 14;
 /// Entries that a map can number.
 const MOST: usize = 1 << 30;
@@ -60,14 +63,15 @@ pub(crate) struct Body<'gc, K, V, S> {
 
 /// A hash map in a realm, shared by all that have a copy of this reference.
 ///
-/// Keys and values are copied in and out. Looking up, inserting and removing take constant time on average,
-/// amortised; if all hashes collide, linear. It iterates in the order in which keys were inserted first, in
-/// time linear in their number and that of holes, which are fewer. A word and a bit more an entry for the
-/// index, at most two; room for at most twice the entries.
+/// Keys and values are copied in and out. Looking up, inserting and removing take constant time on
+/// average, amortised; if all hashes collide, linear. It iterates in the order in which keys were
+/// inserted first, in time linear in their number and that of holes, which are fewer. A word and a
+/// bit more an entry for the index, at most two; room for at most twice the entries.
 ///
-/// A key is found by what it borrows as, so a [`Str`](super::super::Str) by a `&str`. The hash and the
-/// equality of a [`Gc`] are its value's; its address is no key, for values move. Keys must not be changed,
-/// through cells, so that they are equal to others or hash otherwise: then nobody can say what is found.
+/// A key is found by what it borrows as, so a [`Str`](super::super::Str) by a `&str`. The hash and
+/// the equality of a [`Gc`] are its value's; its address is no key, for values move. Keys must not
+/// be changed, through cells, so that they are equal to others or hash otherwise: then nobody can
+/// say what is found.
 ///
 /// ```
 /// # use heapwright::{Rootable, gc::{Map, Realm, Str}};
@@ -232,8 +236,8 @@ where
         self.find(key).0.is_some()
     }
 
-    /// Gives a key a value. The one it had, if there is the key already, which stays as it was, and where it was.
-    /// Amortised constant time on average.
+    /// Gives a key a value. The one it had, if there is the key already, which stays as it was, and
+    /// where it was. Amortised constant time on average.
     ///
     /// # Panics
     ///
@@ -265,7 +269,8 @@ where
         None
     }
 
-    /// Removes a key, and gives its value. Amortised constant time on average; the others stay in their order.
+    /// Removes a key, and gives its value. Amortised constant time on average; the others stay in
+    /// their order.
     pub fn remove<Q: Eq + Hash + ?Sized>(self, mc: &Mutation<'gc>, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
@@ -361,8 +366,8 @@ where
         made
     }
 
-    /// An index of all these entries, none of which is a hole. The map has it only when it is whole: a key's hash may
-    /// panic.
+    /// An index of all these entries, none of which is a hole. The map has it only when it is
+    /// whole: a key's hash may panic.
     fn index_all(self, mc: &Mutation<'gc>, entries: Entries<'gc, K, V>) -> Index<'gc> {
         let index = make_index(mc, entries.capacity());
         for n in 0..entries.len() {
@@ -406,9 +411,9 @@ where
 
     /// Keys and values, in the order in which keys were inserted first.
     ///
-    /// The map may be changed meanwhile. A value that is changed, or a key that is removed, ahead of the
-    /// iterator is seen so. A key that is inserted is seen; but if keys were removed before, it may have the
-    /// entries moved together, and then the iterator passes over some of them.
+    /// The map may be changed meanwhile. A value that is changed, or a key that is removed, ahead
+    /// of the iterator is seen so. A key that is inserted is seen; but if keys were removed before,
+    /// it may have the entries moved together, and then the iterator passes over some of them.
     #[must_use]
     pub fn iter(self) -> Iter<'gc, K, V, S> {
         Iter { of: self, next: self.entries().map_or(0, Buffer::first) }

@@ -7,11 +7,12 @@
 //!                               +--> Buffer of Option<(K, V)>, in the order of insertion
 //! ```
 //!
-//! Each is one word, copied freely, and shared by all that have a copy, as a [`Gc`](super::pointer::Gc) is.
-//! They change in place by methods that are given the [`Mutation`](super::Mutation), and report what they
-//! store: the caller names no parent object. Values are `Copy` (a `Gc`, a `Str`, a number, a tuple of such) and
-//! are copied in and out, never lent; so any method may be called at any time, while one iterates, too. What is
-//! not `Copy` is put into the realm by itself: a collection of `Gc<T>`.
+//! Each is one word, copied freely, and shared by all that have a copy, as a
+//! [`Gc`](super::pointer::Gc) is. They change in place by methods that are given the
+//! [`Mutation`](super::Mutation), and report what they store: the caller names no parent object.
+//! Values are `Copy` (a `Gc`, a `Str`, a number, a tuple of such) and are copied in and out, never
+//! lent; so any method may be called at any time, while one iterates, too. What is not `Copy` is
+//! put into the realm by itself: a collection of `Gc<T>`.
 //!
 //! All of their memory is the realm's: it counts for its limit and paces its collections, is moved
 //! and compacted, and is traced as far as there are values. Storage that was outgrown is garbage.

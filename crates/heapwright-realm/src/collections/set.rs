@@ -11,8 +11,8 @@ use super::super::trace::Trace;
 use super::hash::Seeded;
 use super::map::{self, Map};
 
-/// A hash set in a realm, shared by all that have a copy of this reference. What is said of [`Map`]s and their keys
-/// holds for it.
+/// A hash set in a realm, shared by all that have a copy of this reference. What is said of
+/// [`Map`]s and their keys holds for it.
 ///
 /// ```
 /// # use heapwright::{Rootable, gc::{Realm, Set, Str}};
@@ -81,8 +81,8 @@ where
         self.0.contains_key(key)
     }
 
-    /// A key as it was inserted. Constant time on average. So one set makes one of all equal strings: look, and insert
-    /// if there is none.
+    /// A key as it was inserted. Constant time on average. So one set makes one of all equal
+    /// strings: look, and insert if there is none.
     #[inline]
     #[must_use]
     pub fn get<Q: Eq + Hash + ?Sized>(self, key: &Q) -> Option<K>

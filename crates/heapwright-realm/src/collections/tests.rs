@@ -1,5 +1,5 @@
-//! Collections under test by their parts: rings, indexes under bad hashes, numbers that wrap. What programs see of
-//! them stands in `heapwright/tests/collections.rs`, beside std's.
+//! Collections under test by their parts: rings, indexes under bad hashes, numbers that wrap. What
+//! programs see of them stands in `heapwright/tests/collections.rs`, beside std's.
 
 extern crate std;
 
@@ -123,7 +123,8 @@ impl Hasher for BadHasher {
     }
 }
 
-/// Each word is found from its place, no one after a free word, and those after it are in Robin Hood's order.
+/// Each word is found from its place, no one after a free word, and those after it are in Robin
+/// Hood's order.
 fn check_index<'gc, S: BuildHasher + 'static>(map: Map<'gc, u32, u32, S>) {
     let body = map.0.as_ref();
     let Some(index) = body.index.get() else { return };

@@ -16,8 +16,9 @@ use super::sequence::sequence;
 
 /// A growable array in a realm, shared by all that have a copy of this reference.
 ///
-/// Values are copied in and out. Amortised constant time at the end, linear at any other place; see each method. An
-/// iterator looks at the values as they are when it comes to them, and ends where the array does by then.
+/// Values are copied in and out. Amortised constant time at the end, linear at any other place; see
+/// each method. An iterator looks at the values as they are when it comes to them, and ends where
+/// the array does by then.
 ///
 /// ```
 /// # use heapwright::{Rootable, gc::{Gc, Realm, Vector}};
@@ -231,7 +232,8 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
         Some(removed)
     }
 
-    /// Forgets all values from number `length` on. Constant time: values are `Copy`, and have no `Drop`.
+    /// Forgets all values from number `length` on. Constant time: values are `Copy`, and have no
+    /// `Drop`.
     pub fn truncate(self, _: &Mutation<'gc>, length: usize) {
         if let Some(buffer) = self.0.buffer() {
             buffer.truncate(length);
@@ -269,8 +271,9 @@ impl<'gc, T: Copy + Trace + 'gc> Vector<'gc, T> {
         }
     }
 
-    /// Sorts the values; which of equal ones comes first is not said. O(n log n), into new memory: if `compare` panics,
-    /// the array is as it was, and what it changes of the array meanwhile is lost.
+    /// Sorts the values; which of equal ones comes first is not said. O(n log n), into new memory:
+    /// if `compare` panics, the array is as it was, and what it changes of the array meanwhile is
+    /// lost.
     ///
     /// # Panics
     ///

@@ -13,8 +13,8 @@ pub(crate) fn config() -> ProptestConfig {
     }
 }
 
-/// A realm's options, but for the `least` that may be allocated between two collections. Verified, but under Miri, which takes
-/// its time.
+/// A realm's options, but for the `least` that may be allocated between two collections. Verified,
+/// but under Miri, which takes its time.
 pub(crate) fn ways_to_collect(least: usize) -> impl Strategy<Value = Options> {
     any::<[bool; 5]>().prop_map(move |[incremental, generations, stress, ruby, compact]| Options {
         incremental,

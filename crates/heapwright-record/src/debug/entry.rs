@@ -269,8 +269,8 @@ record! {
         lost: u64,
     }
 
-    /// What is estimated of a stack's blocks in a [`Profile`]. Bytes are as they were asked for; an error is
-    /// one standard deviation of the estimate before it.
+    /// What is estimated of a stack's blocks in a [`Profile`]. Bytes are as they were asked for; an
+    /// error is one standard deviation of the estimate before it.
     Sampled {
         /// The number of the check.
         check: u32,
@@ -324,7 +324,8 @@ record! {
         allocated_bytes: u64,
     }
 
-    /// Live bytes in a [`Profile`], at a moment. They come by time; the last one is of the moment when the profile was written.
+    /// Live bytes in a [`Profile`], at a moment. They come by time; the last one is of the moment
+    /// when the profile was written.
     SampledPoint {
         /// The number of the check.
         check: u32,

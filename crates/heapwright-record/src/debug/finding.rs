@@ -39,9 +39,11 @@ record! {
         region: Region,
         /// What an access did.
         access: Access,
-        /// The first byte that was found changed; of an uninitialised value, which of those it is that were asked about.
+        /// The first byte that was found changed; of an uninitialised value, which of those it is
+        /// that were asked about.
         value: u8,
-        /// The function of the C library that was to do it, where one was asked to; zero in older records.
+        /// The function of the C library that was to do it, where one was asked to; zero in older
+        /// records.
         function: Function,
         /// The pointer that was given, or the address accessed.
         pointer: u64,

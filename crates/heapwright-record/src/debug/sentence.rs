@@ -30,7 +30,8 @@ pub trait Words {
     fn address(&mut self, address: u64);
 }
 
-/// Takes a sentence into what formatted text is written to, such as a `String`. Errors of that are passed over.
+/// Takes a sentence into what formatted text is written to, such as a `String`. Errors of that are
+/// passed over.
 pub struct Formatted<W>(pub W);
 
 impl<W: Write> Words for Formatted<W> {

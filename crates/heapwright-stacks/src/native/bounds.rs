@@ -112,7 +112,8 @@ impl Reader {
         }
     }
 
-    /// From where to where words can be read without a try: the first, and how far the last is behind it.
+    /// From where to where words can be read without a try: the first, and how far the last is
+    /// behind it.
     #[inline(always)]
     pub(super) fn without_trying(&self) -> (usize, usize) {
         (self.low, self.span)

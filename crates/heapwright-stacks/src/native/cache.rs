@@ -5,8 +5,8 @@
 //!   tables             512 entries, 4,096, 32,768: the next one once half of this is written
 //! ```
 //!
-//! Entries lie anywhere in a table, so a small program would touch all pages of a large one, each with two faults (the
-//! first look at it maps the kernel's page of zeros).
+//! Entries lie anywhere in a table, so a small program would touch all pages of a large one, each
+//! with two faults (the first look at it maps the kernel's page of zeros).
 //!
 //! Two threads may write an entry at once, and a reader may see one word of each.
 //! It believes a rule only if both words together give the address it looks for
@@ -75,8 +75,8 @@ fn open_table(number: usize) -> Option<Cache> {
     if at.is_null() {
         return None;
     }
-    // SAFETY: memory of so many entries, aligned to a page and zeroed at first, that is never given back and
-    // that everybody uses as atomics.
+    // SAFETY: memory of so many entries, aligned to a page and zeroed at first, that is never given
+    // back and that everybody uses as atomics.
     let entries = unsafe { slice::from_raw_parts(at, 1 << order) };
     Some(Cache { entries, shift: u64::BITS - order })
 }

@@ -8,10 +8,10 @@
 //!                        +--> NOTE: the build id            DYNAMIC: symbols
 //! ```
 //!
-//! The C library says (without a lock) which module an address lies in, or the kernel does (`mapped`); all else is
-//! read from the module's own headers in memory. A table's length is often not
-//! written down anywhere, so a slice ends where the readable segment that it lies
-//! in ends: no byte outside of what the program headers promise is ever read.
+//! The C library says (without a lock) which module an address lies in, or the kernel does
+//! (`mapped`); all else is read from the module's own headers in memory. A table's length is often
+//! not written down anywhere, so a slice ends where the readable segment that it lies in ends: no
+//! byte outside of what the program headers promise is ever read.
 //!
 //! What may go wrong: code is unmapped by another thread while its tables are
 //! read. A thread that walks a stack has frames of that code below it, so unmapping it would
@@ -78,9 +78,9 @@ fn by_loader(address: usize) -> Option<Image> {
         .or_else(|| headers_at(link_map.bias).and_then(image))
 }
 
-/// What is added to addresses in the file whose headers these are: they know their
-/// own. A program that does not say is mapped where its file says, or (a static one that is mapped anywhere) has its
-/// headers at the start of its first page.
+/// What is added to addresses in the file whose headers these are: they know their own. A program
+/// that does not say is mapped where its file says, or (a static one that is mapped anywhere) has
+/// its headers at the start of its first page.
 pub(super) fn bias_of(headers: &'static [Header]) -> usize {
     let at = headers.as_ptr().addr();
     if let Some(own) = headers.iter().find(|header| header.p_type == HEADERS) {

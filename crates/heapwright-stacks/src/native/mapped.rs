@@ -1,5 +1,6 @@
-//! Modules by the kernel's list of mappings, where the C library has no function that finds one without a lock: musl, glibc
-//! before 2.35; and in static programs, which are one module, known by the headers that the kernel hands it.
+//! Modules by the kernel's list of mappings, where the C library has no function that finds one
+//! without a lock: musl, glibc before 2.35; and in static programs, which are one module, known by
+//! the headers that the kernel hands it.
 //!
 //! ```text
 //!   address --> the program?   a place that is known?   /proc/self/maps, into a place
@@ -8,17 +9,18 @@
 //!                                                       |  what lies between two modules: headers 0
 //! ```
 //!
-//! Reading the list costs some hundred microseconds and no lock, so what it says is kept: of a module until code is
-//! forgotten (`cache`), of what is none (a heap, code made at run time, nothing) for [`LOOKS`] looks, after which a library may
-//! have come to be there. (musl never unloads one.) Code is forgotten once it is unmapped, so in between its headers may
-//! be gone: whether they are where they were is asked of the kernel and looked at each time.
+//! Reading the list costs some hundred microseconds and no lock, so what it says is kept: of a
+//! module until code is forgotten (`cache`), of what is none (a heap, code made at run time,
+//! nothing) for [`LOOKS`] looks, after which a library may have come to be there. (musl never
+//! unloads one.) Code is forgotten once it is unmapped, so in between its headers may be gone:
+//! whether they are where they were is asked of the kernel and looked at each time.
 //!
-//! A file that is mapped to be read only looks like a module, too, but its bytes are not where its headers say: a module has
-//! code that may be executed.
+//! A file that is mapped to be read only looks like a module, too, but its bytes are not where its
+//! headers say: a module has code that may be executed.
 //!
-//! A place belongs to the thread that has changed its generation to [`TAKEN`], and its version is another one then; a reader
-//! believes a place whose generation was the present one before, and both the same after. A thread that ends in
-//! between, as in a forked child, leaves a place unused.
+//! A place belongs to the thread that has changed its generation to [`TAKEN`], and its version is
+//! another one then; a reader believes a place whose generation was the present one before, and
+//! both the same after. A thread that ends in between, as in a forked child, leaves a place unused.
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char};
@@ -61,7 +63,8 @@ const COUNT: usize = 6;
 struct Place {
     /// Generation and version.
     state: AtomicU64,
-    /// Of what is no module. (Not among the words: whoever takes one away may find that the place is another's by then.)
+    /// Of what is no module. (Not among the words: whoever takes one away may find that the place
+    /// is another's by then.)
     looks: AtomicUsize,
     words: [AtomicUsize; 7],
 }
@@ -120,7 +123,8 @@ fn known(address: usize, now: u32) -> Option<Option<Image>> {
         if place.looks.fetch_sub(1, Ordering::Relaxed) > 1 {
             return Some(None);
         }
-        // Used up. (Where two threads come to this, one of them may take a look away from the place's new owner.)
+        // Used up. (Where two threads come to this, one of them may take a look away from the
+        // place's new owner.)
         let free = state(0, seen as u32);
         let _ = place.state.compare_exchange(seen, free, Ordering::Relaxed, Ordering::Relaxed);
         None
@@ -131,7 +135,8 @@ fn known(address: usize, now: u32) -> Option<Option<Image>> {
 #[cold]
 #[inline(never)]
 fn look(address: usize, now: u32) -> Option<Image> {
-    // The file that was mapped last from its start, and where; the end of the mapping before the address.
+    // The file that was mapped last from its start, and where; the end of the mapping before the
+    // address.
     let (mut file, mut start, mut before) = (None, 0, 0);
     let mut around = None;
     let is_read = os::each_mapping(&mut |mapping| {
@@ -182,7 +187,8 @@ fn look(address: usize, now: u32) -> Option<Image> {
     found
 }
 
-/// Whether a part of the file with this name may be executed where a module is said to be: else the file is only read.
+/// Whether a part of the file with this name may be executed where a module is said to be: else the
+/// file is only read.
 fn has_code(image: &Image, name: &[u8]) -> bool {
     let mut has_code = false;
     os::each_mapping(&mut |mapping| {
@@ -224,8 +230,8 @@ struct Name {
     bytes: UnsafeCell<[u8; NAME_SIZE]>,
 }
 
-// SAFETY: the thread that has changed the state to WRITING writes the bytes, nobody else touches them until it is WRITTEN, and
-// nobody changes them then.
+// SAFETY: the thread that has changed the state to WRITING writes the bytes, nobody else touches
+// them until it is WRITTEN, and nobody changes them then.
 unsafe impl Sync for Name {}
 
 const WRITING: u32 = 1;
@@ -236,8 +242,8 @@ const NAME_SIZE: usize = os::Mapping::NAME;
 static NAMES: [Name; PLACES] =
     [const { Name { state: AtomicU32::new(0), bytes: UnsafeCell::new([0; NAME_SIZE]) } }; PLACES];
 
-/// A name as a C string that stays; "?" where there is no place for more, and for one that was cut: half a path is another
-/// file's, or several'.
+/// A name as a C string that stays; "?" where there is no place for more, and for one that was cut:
+/// half a path is another file's, or several'.
 fn lasting(name: &[u8]) -> *const c_char {
     if name.len() >= NAME_SIZE {
         return c"?".as_ptr();

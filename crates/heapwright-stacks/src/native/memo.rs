@@ -77,7 +77,8 @@ pub(super) struct Memo {
 
 /// The words that a walk has read.
 pub(super) struct Slots {
-    /// One more than needed, so that a walk may write first and count afterwards. Where each was, and what.
+    /// One more than needed, so that a walk may write first and count afterwards. Where each was,
+    /// and what.
     read: [(usize, usize); SLOTS + 1],
 }
 
@@ -110,7 +111,8 @@ impl Slots {
         count + usize::from(matters)
     }
 
-    /// Notes the word of a frame pointer, if it `matters`, and that of a return address. Returns the new count.
+    /// Notes the word of a frame pointer, if it `matters`, and that of a return address. Returns
+    /// the new count.
     #[inline(always)]
     pub(super) fn note_two(
         &mut self,

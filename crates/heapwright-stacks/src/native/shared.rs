@@ -6,16 +6,17 @@
 //!   file     key ^ rule | rule | ...     65,536 entries of 16 bytes, by the key's first bits
 //! ```
 //!
-//! A build is a thousand processes of the same three programs, and each of them reads the same 5,000 rules from cold tables:
-//! 0.7 us each, where an entry here is a look at one line. The command makes the file (`rules=FILE`, sealed: see
-//! `os::map_sealed`); what has no build id, or no file, is read from its tables as ever.
+//! A build is a thousand processes of the same three programs, and each of them reads the same
+//! 5,000 rules from cold tables: 0.7 us each, where an entry here is a look at one line. The
+//! command makes the file (`rules=FILE`, sealed: see `os::map_sealed`); what has no build id, or no
+//! file, is read from its tables as ever.
 //!
 //! # What may be wrong in it
 //!
-//! All: it is written by other processes, without a lock. A pair that was torn, or whose place another took, does not give
-//! the key back and is a miss (see `cache`). A word that is no rule of ours is a wrong stack and never a fault: a walk
-//! believes no rule, but tries what it reads (`rule`: any word can be asked). Another version of this library has other
-//! keys.
+//! All: it is written by other processes, without a lock. A pair that was torn, or whose place
+//! another took, does not give the key back and is a miss (see `cache`). A word that is no rule of
+//! ours is a wrong stack and never a fault: a walk believes no rule, but tries what it reads
+//! (`rule`: any word can be asked). Another version of this library has other keys.
 
 use core::ffi::CStr;
 use core::ptr;
@@ -112,8 +113,8 @@ fn entry(key: Key) -> Option<&'static Entry> {
         return None;
     }
     let at = file.wrapping_add((key.0 >> (u64::BITS - ORDER)) as usize);
-    // SAFETY: in the file, which has an entry for each value of so many bits, is mapped for good and does not shrink; all
-    // use it as atomics.
+    // SAFETY: in the file, which has an entry for each value of so many bits, is mapped for good
+    // and does not shrink; all use it as atomics.
     Some(unsafe { &*at })
 }
 

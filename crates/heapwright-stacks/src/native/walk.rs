@@ -137,7 +137,8 @@ impl NewContext {
     fn make(&self, place: &mut MaybeUninit<Context>) {
         place.write(Context::new_in());
         if self.state.compare_exchange(0, 1, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
-            // SAFETY: this thread alone set the state to 1; a context is numbers and arrays of them.
+            // SAFETY: this thread alone set the state to 1; a context is numbers and arrays of
+            // them.
             unsafe { ptr::copy_nonoverlapping(place, self.context.get(), 1) };
             self.state.store(2, Ordering::Release);
         }
@@ -365,8 +366,8 @@ struct Ran {
 
 /// Takes plain steps, the first by `rule`, while there are any.
 ///
-/// Nothing rare is called in here, and all that a step changes is a local of its own: so it stays in registers, and the
-/// next step waits for the loads of the last and for nothing else.
+/// Nothing rare is called in here, and all that a step changes is a local of its own: so it stays
+/// in registers, and the next step waits for the loads of the last and for nothing else.
 #[inline(always)]
 fn plain_steps(
     scratch: &mut Scratch,

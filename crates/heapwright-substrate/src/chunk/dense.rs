@@ -49,7 +49,8 @@ pub(super) const MANY: usize = (4 << 20) / UNIT;
 const SHARE: usize = 8;
 const LONGEST: usize = (32 << 20) / UNIT;
 
-/// Units that may be clean, at most, where a region of memory that was never used is begun: 256 MiB.
+/// Units that may be clean, at most, where a region of memory that was never used is begun: 256
+/// MiB.
 const MOST_CLEAN: usize = (256 << 20) / UNIT;
 
 /// What is left of the region that is being opened.
@@ -91,10 +92,10 @@ impl<O: Memory + Copy> Chunk<O> {
         Some(Run { unit, zero: true, dense })
     }
 
-    /// Sets a new region aside: of clean runs if one is long enough, else of memory
-    /// that was never used, but not while more that is clean waits to be used again than is in use. (It costs
-    /// addresses and their page tables. With a region's length as the limit a heap with many guards, whose pages are
-    /// clean when they go, had no huge pages: see docs/decisions.md.)
+    /// Sets a new region aside: of clean runs if one is long enough, else of memory that was never
+    /// used, but not while more that is clean waits to be used again than is in use. (It costs
+    /// addresses and their page tables. With a region's length as the limit a heap with many
+    /// guards, whose pages are clean when they go, had no huge pages: see docs/decisions.md.)
     fn begin_region(&mut self) -> Option<()> {
         let again = self.region.refused + self.region.refused / SHARE;
         if self.taken < MANY.max(again) || !os::HAS_HUGE_PAGES || !self.huge_pages {

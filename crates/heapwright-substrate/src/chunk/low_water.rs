@@ -5,8 +5,8 @@
 //!                        \_______ at the end of a part: the fewest of all are due
 //! ```
 //!
-//! In parts, so that what is not needed is due at most one part after the delay has passed, and not a whole
-//! one.
+//! In parts, so that what is not needed is due at most one part after the delay has passed, and not
+//! a whole one.
 //!
 //! Called by `chunk`, under its lock.
 #![forbid(unsafe_code)]
@@ -42,8 +42,8 @@ impl LowWater {
         }
     }
 
-    /// At the end of a part of `delay` milliseconds: how many units were not needed for all of it. There are
-    /// `dirty` now.
+    /// At the end of a part of `delay` milliseconds: how many units were not needed for all of it.
+    /// There are `dirty` now.
     pub(super) fn due(&mut self, now: u32, delay: i32, dirty: usize) -> Option<usize> {
         let part = purge_delay::interval(delay);
         if waited(self.since, now) < part {

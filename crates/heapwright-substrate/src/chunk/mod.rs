@@ -218,8 +218,9 @@ impl<O: Memory + Copy> Chunk<O> {
         } else if memory_limit::is_short_of(0) {
             0
         } else {
-            // The heap may keep twice the most that it has had in use. It may keep a quarter more than
-            // that where one run, longer than all others together, makes it larger than ever before.
+            // The heap may keep twice the most that it has had in use. It may keep a quarter more
+            // than that where one run, longer than all others together, makes it larger than ever
+            // before.
             let (others, most) = (self.taken - units, self.most_taken);
             let grows = self.taken > most && units > others;
             let in_memory = if grows { most + most / 4 } else { 2 * most };

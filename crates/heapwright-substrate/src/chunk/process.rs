@@ -37,8 +37,8 @@ const RETRY_MS: i32 = 2000;
 /// Bytes given back so far.
 static PURGED: AtomicU64 = AtomicU64::new(0);
 
-/// Opens the process's window: at most `most` bytes. Once. `scattered`: it and each of its tables at a random place, where
-/// that can be had.
+/// Opens the process's window: at most `most` bytes. Once. `scattered`: it and each of its tables
+/// at a random place, where that can be had.
 pub fn open(most: usize, scattered: bool) -> bool {
     CHUNK.lock().open_as(most, scattered)
 }
@@ -48,8 +48,8 @@ pub fn most_units() -> usize {
     CHUNK.lock().window.span_bytes() / UNIT
 }
 
-/// Reserves `size` bytes for records of the heap's own at a random place, or where the system likes. Null: there is no
-/// room.
+/// Reserves `size` bytes for records of the heap's own at a random place, or where the system
+/// likes. Null: there is no room.
 pub fn reserve_anywhere(size: usize) -> *mut u8 {
     let got = super::window::reserve_anywhere(&SYSTEM, size, UNIT);
     if !got.is_null() {
@@ -64,7 +64,8 @@ pub fn set_limit(most: usize) {
     CHUNK.lock().become_thrifty(|window| window.set_limit(most));
 }
 
-/// Releases reserved, unused address space: it counts against the `most` bytes that the process may lock.
+/// Releases reserved, unused address space: it counts against the `most` bytes that the process may
+/// lock.
 pub fn give_up_reserve(most: usize) {
     CHUNK.lock().become_thrifty(|window| window.give_up_reserve(most));
 }

@@ -14,7 +14,8 @@
 //! - `world`: the model; here: operations at random, and a system that refuses
 //! - `windows`, `purging`: what must hold in particular
 //!
-//! Where memory cannot be reserved at an address (`os::portable`) there are no thrifty windows, and what is about them is left out.
+//! Where memory cannot be reserved at an address (`os::portable`) there are no thrifty windows, and
+//! what is about them is left out.
 
 extern crate std;
 

@@ -17,8 +17,8 @@
 //! needed, like its units. So its span costs nothing, and is [`SLACK`] times the
 //! limit: a range whose addresses go back (see `scarce`) may be passed by.
 //!
-//! *Scattered*: generous, but window, table, records and bitmaps each at a random place, for a process
-//! whose blocks must not lead to the heap's own records (`mode=hardened`).
+//! *Scattered*: generous, but window, table, records and bitmaps each at a random place, for a
+//! process whose blocks must not lead to the heap's own records (`mode=hardened`).
 //!
 //! Commit steps begin small (a locked process pays for every committed page)
 //! and grow with the heap (a commit is a system call). A refused step is tried
@@ -178,8 +178,8 @@ pub(super) unsafe fn note_records(at: *mut u8, size: usize) {
 /// How many random places are tried for a reservation.
 const PLACES: usize = 16;
 
-/// Reserves `size` bytes at a random multiple of `align` in the lower 46 bits of the address space, or where the system
-/// likes. Null: there is no room.
+/// Reserves `size` bytes at a random multiple of `align` in the lower 46 bits of the address space,
+/// or where the system likes. Null: there is no room.
 pub(super) fn reserve_anywhere(os: &impl Memory, size: usize, align: usize) -> *mut u8 {
     for _ in 0..PLACES {
         let mut bytes = [0; 8];
@@ -193,7 +193,8 @@ pub(super) fn reserve_anywhere(os: &impl Memory, size: usize, align: usize) -> *
     os.reserve(size, align)
 }
 
-/// Random places are not below: there programs lie that are not position independent, and what they allocate by `brk`.
+/// Random places are not below: there programs lie that are not position independent, and what they
+/// allocate by `brk`.
 const LOWEST: usize = 1 << 40;
 
 impl<O: Memory> Window<O> {
@@ -231,8 +232,8 @@ impl<O: Memory> Window<O> {
         if self.exposed { self.span } else { self.committed }
     }
 
-    /// Reserves the window: at most `most` bytes. False where there is no room. `scattered`: window, table, records and
-    /// bitmaps each at a place of its own, where that can be had.
+    /// Reserves the window: at most `most` bytes. False where there is no room. `scattered`:
+    /// window, table, records and bitmaps each at a place of its own, where that can be had.
     pub(super) fn open(&mut self, most: usize, scattered: bool) -> bool {
         debug_assert!(self.span == 0);
         let limit = self.os.address_space_limit();
@@ -301,7 +302,8 @@ impl<O: Memory> Window<O> {
         true
     }
 
-    /// Reserves all of the span, and each side, at random places: no distance between two of them is known.
+    /// Reserves all of the span, and each side, at random places: no distance between two of them
+    /// is known.
     fn open_scattered(&mut self, span: usize) -> bool {
         let page = self.os.page_size();
         let (records_size, bitmaps_size) = self.sides_of(span);

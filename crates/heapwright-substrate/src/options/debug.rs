@@ -15,8 +15,9 @@ pub enum Guard {
     /// None, live or freed, but at the ends of blocks of more than 28 KiB. Other writes
     /// are found late, reads not at all.
     Never,
-    /// Of live blocks the first 256 of the heap, the first two of every stack, then ever fewer, or as many as 3 % of the
-    /// process's CPU time pay for, with 8 ms of debt; of emptied buckets the first of every class, later one in 64.
+    /// Of live blocks the first 256 of the heap, the first two of every stack, then ever fewer, or
+    /// as many as 3 % of the process's CPU time pay for, with 8 ms of debt; of emptied buckets the
+    /// first of every class, later one in 64.
     #[default]
     Sample,
     /// Every block and every emptied bucket: slow, and nothing escapes.

@@ -19,8 +19,8 @@ pub struct Detect {
     pub mismatch: bool,
     /// Sizes and alignments given with a free are compared.
     pub size: bool,
-    /// What the C library's functions write, and read, stays within its block (libheapwright-hardened.so and
-    /// libheapwright-check.so, which interpose them).
+    /// What the C library's functions write, and read, stays within its block
+    /// (libheapwright-hardened.so and libheapwright-check.so, which interpose them).
     pub bounds: bool,
 }
 

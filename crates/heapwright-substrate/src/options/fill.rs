@@ -10,10 +10,11 @@
 //!   :at-SITE.BLOCK.BYTE          the block is a finding: its bytes from BYTE on are undefined, and somebody reads them
 //! ```
 //!
-//! A program that reads only what it has written does the same with each of them. `heapwright check --twice` runs one with
-//! several, and the parts behind `:` let it find which bytes make the difference. SITE is a stack, in hexadecimal and the
-//! same in each run (`debug::flagged`); BLOCK counts the blocks of a site, and BYTE the bytes of a block, from 0. Points
-//! are in order: by site, of one site by block, of one block by byte.
+//! A program that reads only what it has written does the same with each of them.
+//! `heapwright check --twice` runs one with several, and the parts behind `:` let it find which
+//! bytes make the difference. SITE is a stack, in hexadecimal and the same in each run
+//! (`debug::flagged`); BLOCK counts the blocks of a site, and BYTE the bytes of a block, from 0.
+//! Points are in order: by site, of one site by block, of one block by byte.
 //!
 //! Called by the rest of `options`; the debug heap reads it (`debug::fresh`).
 

@@ -57,7 +57,8 @@ pub(super) fn set(leaks: &mut Leaks, name: &[u8], value: &[u8]) -> Option<Result
     Some(Ok(()))
 }
 
-/// The signals that a program may do without, with Linux's numbers on x86-64 and aarch64. Elsewhere nothing looks for leaks.
+/// The signals that a program may do without, with Linux's numbers on x86-64 and aarch64. Elsewhere
+/// nothing looks for leaks.
 const SIGNALS: [(&[u8], u8); 7] = [
     (b"USR1", 10),
     (b"USR2", 12),

@@ -4,8 +4,8 @@
 //! HEAPWRIGHT="stats=exit,purge=100"
 //! ```
 //!
-//! Which there are, and what they mean, is told by the documentation of `heapwright::options`, which
-//! gives programs what is theirs of this module: an option that is added here is added there.
+//! Which there are, and what they mean, is told by the documentation of `heapwright::options`,
+//! which gives programs what is theirs of this module: an option that is added here is added there.
 //!
 //! A bad option is one line on standard error, and the default is used; so is one that
 //! does nothing in the mode that was chosen, or in a copy that a program links. Set-uid
@@ -43,8 +43,8 @@ pub const LEAST_SAMPLE: usize = 1 << 10;
 /// And the most.
 #[cfg(feature = "debug")]
 pub const MOST_SAMPLE: usize = 1 << 30;
-/// Guards of fast mode at their own pace, which costs at most so much time; any other number is that of
-/// allocations from one guarded block to the next.
+/// Guards of fast mode at their own pace, which costs at most so much time; any other number is
+/// that of allocations from one guarded block to the next.
 #[cfg(feature = "debug")]
 pub const GUARDS_PACED: usize = usize::MAX;
 /// The most allocations that can lie between two of them.
@@ -188,8 +188,8 @@ pub enum Hardening {
 /// How threads share caches.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CacheModel {
-    /// Own caches for up to twice as many threads as CPUs, and one; the CPU's for the rest, and for those that hand
-    /// many blocks over.
+    /// Own caches for up to twice as many threads as CPUs, and one; the CPU's for the rest, and for
+    /// those that hand many blocks over.
     Auto,
     /// Each thread has its own.
     Exclusive,
@@ -257,8 +257,8 @@ fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
     {
         options.debug.detect = options.detect;
     }
-    // (An access that meets a guard ends the program, so one whose misuse is only reported asks for guards by name. Without
-    // a handler of faults there are none.)
+    // (An access that meets a guard ends the program, so one whose misuse is only reported asks for
+    // guards by name. Without a handler of faults there are none.)
     #[cfg(all(feature = "debug", any(feature = "interpose", test)))]
     if options.hardening != Hardening::Off
         && !options.reports_misuse
@@ -297,8 +297,8 @@ fn parse(text: &[u8], mut complain: impl FnMut(&[u8], Wrong)) -> Options {
     options
 }
 
-/// Names the options that do nothing because the mode is another. `has_guards`: fast mode has guards (`guard=sample`),
-/// and what these ask for has an effect.
+/// Names the options that do nothing because the mode is another. `has_guards`: fast mode has
+/// guards (`guard=sample`), and what these ask for has an effect.
 #[cfg(feature = "debug")]
 fn without_debugging(text: &[u8], options: &Options, mut complain: impl FnMut(&[u8], Wrong)) {
     let (has_guards, is_hardened) = (options.guards != 0, options.hardening != Hardening::Off);
@@ -533,8 +533,8 @@ fn load() {
     READY.store(true, Ordering::Release);
 }
 
-/// Reads the options that the library was built with, and behind them, so that they count, those that the
-/// environment gives, if it does.
+/// Reads the options that the library was built with, and behind them, so that they count, those
+/// that the environment gives, if it does.
 #[cold]
 #[inline(never)]
 fn load_given(default: &[u8], is_given: bool) {
@@ -675,15 +675,16 @@ pub fn timeline_file() -> Option<&'static [u8]> {
     path(&get().timeline).map(CStr::to_bytes)
 }
 
-/// The prefix of the file that the heap profile is written to when the program ends (`profile=PREFIX`).
+/// The prefix of the file that the heap profile is written to when the program ends
+/// (`profile=PREFIX`).
 #[cfg(feature = "debug")]
 #[must_use]
 pub fn profile_file() -> Option<&'static CStr> {
     path(&get().profile)
 }
 
-/// The path that an option gives, if it is not empty. The first byte is looked at here, and no more, for most programs
-/// give none.
+/// The path that an option gives, if it is not empty. The first byte is looked at here, and no
+/// more, for most programs give none.
 #[inline]
 fn path(text: &'static [u8]) -> Option<&'static CStr> {
     #[cold]
@@ -720,7 +721,8 @@ pub fn sites_file() -> Option<&'static CStr> {
     (!path.is_empty()).then_some(path)
 }
 
-/// A file that the processes of one check share what they know of code in (`rules=FILE`, which the command sets).
+/// A file that the processes of one check share what they know of code in (`rules=FILE`, which the
+/// command sets).
 #[cfg(feature = "debug")]
 pub fn rules_file() -> Option<&'static CStr> {
     let path = CStr::from_bytes_until_nul(&get().rules).ok()?;

@@ -158,8 +158,9 @@ impl Memory for Fake {
         }
         let align = align.max(self.0.page);
         if self.0.limit.is_some() {
-            // A thrifty window is made beside its first reservation. Where the system puts mappings, other
-            // tests' threads have theirs; here nobody has, unless addresses are few.
+            // A thrifty window is made beside its first reservation. Where the system puts
+            // mappings, other tests' threads have theirs; here nobody has, unless addresses are
+            // few.
             let at = FAR.fetch_add(FAR_APART, Ordering::Relaxed);
             let got = self.note(System.reserve_at(at.next_multiple_of(align), size), size);
             if !got.is_null() {

@@ -172,14 +172,17 @@ pub fn prefetch(at: *const u8) {
 #[inline(always)]
 pub fn prefetch(_at: *const u8) {}
 
-/// Moves the bytes of a block to another one: from `least` bytes on by whole pages ([`move_pages`]), where both begin as far
-/// into a page; what stands before the first whole page and behind the last one that moved is copied. Returns for how many
-/// bytes pages moved: behind the first of them that is a page's the source reads as zero for so long. `None`: the destination
-/// must not be used, and the source is as it was. That happens once in a process, for it moves no more pages then.
+/// Moves the bytes of a block to another one: from `least` bytes on by whole pages
+/// ([`move_pages`]), where both begin as far into a page; what stands before the first whole page
+/// and behind the last one that moved is copied. Returns for how many bytes pages moved: behind the
+/// first of them that is a page's the source reads as zero for so long. `None`: the destination
+/// must not be used, and the source is as it was. That happens once in a process, for it moves no
+/// more pages then.
 ///
 /// # Safety
 ///
-/// Both ranges have `size` bytes, are committed, of the caller, and do not overlap; the contents at `to` are not used.
+/// Both ranges have `size` bytes, are committed, of the caller, and do not overlap; the contents at
+/// `to` are not used.
 pub unsafe fn move_bytes(from: *mut u8, to: *mut u8, size: usize, least: usize) -> Option<usize> {
     let page = kernel_page_size();
     let head = from.addr().next_multiple_of(page) - from.addr();
@@ -201,7 +204,8 @@ pub unsafe fn move_bytes(from: *mut u8, to: *mut u8, size: usize, least: usize) 
     Some(moved)
 }
 
-/// Reads a file's first bytes into `text`, as far as they fit. Returns how many they are: none, where it cannot be read.
+/// Reads a file's first bytes into `text`, as far as they fit. Returns how many they are: none,
+/// where it cannot be read.
 pub fn read_beginning(path: &core::ffi::CStr, text: &mut [u8]) -> usize {
     let mut length = 0;
     let mut buffer = [0; 512];
@@ -227,8 +231,8 @@ pub trait Memory {
     /// The result carries the provenance; null where it could not be had.
     fn reserve_at(&self, at: usize, size: usize) -> *mut u8;
 
-    /// Gives a reservation up, or a part of it. False: it is as it was, for the system keeps no more
-    /// mappings apart than it has, and this would have split one.
+    /// Gives a reservation up, or a part of it. False: it is as it was, for the system keeps no
+    /// more mappings apart than it has, and this would have split one.
     ///
     /// # Safety
     ///
@@ -269,7 +273,8 @@ pub trait Memory {
         false
     }
 
-    /// Makes committed memory read as zero: by [`Memory::decommit`], or, where that is refused, by writing.
+    /// Makes committed memory read as zero: by [`Memory::decommit`], or, where that is refused, by
+    /// writing.
     ///
     /// # Safety
     ///

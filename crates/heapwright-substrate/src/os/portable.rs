@@ -5,9 +5,10 @@
 //! the rest  std: threads, clock; what std has not is not there, and callers do without
 //! ```
 //!
-//! Under Miri what is checked is everything above: provenance, aliasing, initialisation and data races of the heap itself.
-//! On other systems pools, arenas, collected heaps and the debug wrappers stand on it. Without guards, locks that sleep,
-//! signals and forks: locks yield, and a process that forks goes on with one thread and what it had.
+//! Under Miri what is checked is everything above: provenance, aliasing, initialisation and data
+//! races of the heap itself. On other systems pools, arenas, collected heaps and the debug wrappers
+//! stand on it. Without guards, locks that sleep, signals and forks: locks yield, and a process
+//! that forks goes on with one thread and what it had.
 
 extern crate std;
 
@@ -301,7 +302,8 @@ pub fn abort() -> ! {
     std::process::abort()
 }
 
-/// Ends the process: pages went back to the system, and others take their place for committed. There is no way back.
+/// Ends the process: pages went back to the system, and others take their place for committed.
+/// There is no way back.
 #[cfg(not(miri))]
 fn lost_memory() -> ! {
     write_stderr(b"heapwright: the system took memory back and has none to give for it\n");

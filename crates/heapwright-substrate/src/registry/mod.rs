@@ -123,7 +123,8 @@ mod model {
     #[cold]
     fn begin() -> usize {
         let (most, by_cpu) = match options::get().cache {
-            // What owners keep for a thread is little, and found by its index however many there are.
+            // What owners keep for a thread is little, and found by its index however many there
+            // are.
             CacheModel::Auto | CacheModel::Exclusive => (0, false),
             CacheModel::Shared(0) => (os::cpus().min(DEFAULT_MOST), false),
             CacheModel::Shared(most) => (most, false),

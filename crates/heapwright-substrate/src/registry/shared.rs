@@ -42,7 +42,8 @@ use super::policy::{self, Caches, Choice};
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
-/// In `sleepers`: a maintenance poll is asked for, and the next unlock makes it. See [`Slot::ask_to_poll`].
+/// In `sleepers`: a maintenance poll is asked for, and the next unlock makes it. See
+/// [`Slot::ask_to_poll`].
 const POLL: u16 = 1 << 15;
 
 /// The orders of taking a lock and of giving it back.
@@ -65,8 +66,8 @@ const SPINS: u32 = 100;
 /// How long a waiter sleeps before it looks for itself.
 #[cfg(not(loom))]
 const NAP_NS: u64 = 1_000_000;
-/// So many times as long, at most, where more sleep: one of them will be woken, and a thousand that look for themselves
-/// each millisecond would leave no time for anybody else.
+/// So many times as long, at most, where more sleep: one of them will be woken, and a thousand that
+/// look for themselves each millisecond would leave no time for anybody else.
 #[cfg(not(loom))]
 const MOST_NAPS: u64 = 64;
 /// How long a lock may have been contended for, that a waiter still waits.

@@ -108,7 +108,8 @@ mod thread {
     #[cfg(feature = "debug")]
     static WHEN_RELEASED: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 
-    /// Has this function called whenever a thread that has an index ends, in the thread, with the index. There can be one.
+    /// Has this function called whenever a thread that has an index ends, in the thread, with the
+    /// index. There can be one.
     #[cfg(feature = "debug")]
     pub fn when_released(call: fn(usize)) {
         WHEN_RELEASED.store(call as *mut (), Ordering::Release);

@@ -374,8 +374,8 @@ fn an_address_is_located_in_its_slot_or_behind_the_last() {
     unsafe { os.give_back() };
 }
 
-/// What an owner that draws at random sees: each slot once, wherever the draw begins, and back again; pages that went
-/// back are in use again when a slot of theirs is drawn.
+/// What an owner that draws at random sees: each slot once, wherever the draw begins, and back
+/// again; pages that went back are in use again when a slot of theirs is drawn.
 #[test]
 fn slots_are_drawn_once_in_every_class() {
     let step = if cfg!(miri) { CLASSES / 4 } else { 1 };

@@ -28,7 +28,8 @@ pub use modelled::{Guard, Lock, futex_wait, futex_wake_all};
 #[cfg(not(loom))]
 pub use owner_lock::{OwnerLock, Owning, QuickOwning, Visit, prepare as prepare_owner_locks};
 
-/// Takes one of so many that are left, without order. Returns how many there were; `None`: none is left.
+/// Takes one of so many that are left, without order. Returns how many there were; `None`: none is
+/// left.
 #[inline]
 pub fn take_one(left: &atomic::AtomicU32) -> Option<u32> {
     use atomic::Ordering::Relaxed;

@@ -7,24 +7,27 @@
 //!                                                           yes: wait, or give up
 //! ```
 //!
-//! One thread, the owner, takes it all the time; others come by a few times a second. So the
-//! fence that each side needs between its store and its load (Dekker's algorithm) is paid by the
-//! visitor alone: `membarrier` runs a fence in every thread of the process, and the owner's is then only
-//! the compiler's. Where the kernel has no `membarrier`, a lock counts as visited for ever, so that the owner takes the
-//! inner lock, too. (Dice, Huang, Yang: "Asymmetric Dekker synchronization", 2001; biased locks and asymmetric fences since.)
+//! One thread, the owner, takes it all the time; others come by a few times a second. So the fence
+//! that each side needs between its store and its load (Dekker's algorithm) is paid by the visitor
+//! alone: `membarrier` runs a fence in every thread of the process, and the owner's is then only
+//! the compiler's. Where the kernel has no `membarrier`, a lock counts as visited for ever, so that
+//! the owner takes the inner lock, too. (Dice, Huang, Yang: "Asymmetric Dekker synchronization",
+//! 2001; biased locks and asymmetric fences since.)
 //!
-//! The inner lock alone excludes everybody but an owner who is in: an object that has no owner, because
-//! many threads use it, or because it passes from one to the next, is locked by that.
+//! The inner lock alone excludes everybody but an owner who is in: an object that has no owner,
+//! because many threads use it, or because it passes from one to the next, is locked by that.
 //!
-//! Invariants: `is_visited` is changed only by the thread that has the inner lock, or nobody else knows the lock; `is_in` is
-//! set only by the owner; where both were found unset, by whoever looked last, only one side works.
+//! Invariants: `is_visited` is changed only by the thread that has the inner lock, or nobody else
+//! knows the lock; `is_in` is set only by the owner; where both were found unset, by whoever looked
+//! last, only one side works.
 //!
 //! Called by `cache` and `heap`.
 
 use super::atomic::{AtomicBool, Ordering, fence};
 use super::{Guard, Lock};
 
-/// See the top of the file. Zero is a free one, on which [`OwnerLock::begin`] is called before it has an owner.
+/// See the top of the file. Zero is a free one, on which [`OwnerLock::begin`] is called before it
+/// has an owner.
 pub struct OwnerLock {
     is_in: AtomicBool,
     is_visited: AtomicBool,
@@ -106,8 +109,8 @@ impl OwnerLock {
         self.has_left().then_some(visit)
     }
 
-    /// Waits until nobody else is in, and visits. `None`: the kernel refuses the fence, or the owner stays
-    /// in, for it does not run.
+    /// Waits until nobody else is in, and visits. `None`: the kernel refuses the fence, or the
+    /// owner stays in, for it does not run.
     #[cfg(not(loom))]
     pub fn visit(&self) -> Option<Visit<'_>> {
         let visit = self.announce(self.inner.lock())?;

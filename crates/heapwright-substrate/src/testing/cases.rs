@@ -1,5 +1,6 @@
-//! How many cases a property is tried with: for the unit tests of this crate and, by its path, of those above.
-//! (A feature that brought it would bring `std` to the preload library, where Cargo builds both at once.)
+//! How many cases a property is tried with: for the unit tests of this crate and, by its path, of
+//! those above. (A feature that brought it would bring `std` to the preload library, where Cargo
+//! builds both at once.)
 
 extern crate std;
 

@@ -5,9 +5,10 @@
 //! other systems                   System, the allocator that the program had without us
 //! ```
 //!
-//! Elsewhere the window is a piece of what Rust's own allocator gives (`os::portable`), so a heap on it would have its cost
-//! twice, and a program's whole memory in a window of fixed size. What a program asks of pools, arenas, realms and the
-//! debug wrappers works there as here; of `Heapwright` it may ask the same everywhere, without a `cfg` of its own.
+//! Elsewhere the window is a piece of what Rust's own allocator gives (`os::portable`), so a heap
+//! on it would have its cost twice, and a program's whole memory in a window of fixed size. What a
+//! program asks of pools, arenas, realms and the debug wrappers works there as here; of
+//! `Heapwright` it may ask the same everywhere, without a `cfg` of its own.
 
 #[cfg(any(miri, all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 mod imp {
@@ -71,13 +72,15 @@ mod imp {
 
         #[inline]
         unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-            // SAFETY: by the trait's contract the block is of this layout, and came from here: from the system.
+            // SAFETY: by the trait's contract the block is of this layout, and came from here: from
+            // the system.
             unsafe { System.dealloc(block, layout) };
         }
 
         #[inline]
         unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-            // SAFETY: by the trait's contract the block is of this layout, and came from here: from the system.
+            // SAFETY: by the trait's contract the block is of this layout, and came from here: from
+            // the system.
             unsafe { System.realloc(block, layout, size) }
         }
     }

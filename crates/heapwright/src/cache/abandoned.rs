@@ -6,9 +6,9 @@
 //!                            +---------- begin: the next thread adopts it --+
 //! ```
 //!
-//! An abandoned cache belongs to no thread: a thread that frees one of its blocks claims it for a moment
-//! and takes the block home (`reclaim`); a thread in need of a slab takes a partial one
-//! from it (`adopt_slab`). What arrives while a thread lets go is not lost: see `remote`.
+//! An abandoned cache belongs to no thread: a thread that frees one of its blocks claims it for a
+//! moment and takes the block home (`reclaim`); a thread in need of a slab takes a partial one from
+//! it (`adopt_slab`). What arrives while a thread lets go is not lost: see `remote`.
 //!
 //! In a forked child the caches of all other threads rest, but nothing they say of free
 //! blocks is believed: see `heap::fork`.

@@ -18,8 +18,9 @@
 //! travel home. So all slabs are of one *common owner*, which is no cache, and what threads
 //! share are magazines without an owner above lists with a lock for each class.
 //!
-//! A *row* is what comes from the arrays of one CPU, and goes to those of another, as pointers: to walk a chain of
-//! blocks that another CPU has just freed is a cache miss for each, one after the other.
+//! A *row* is what comes from the arrays of one CPU, and goes to those of another, as pointers: to
+//! walk a chain of blocks that another CPU has just freed is a cache miss for each, one after the
+//! other.
 //!
 //! The common owner has an id (`address_map::COMMON`), and no object.
 //!
@@ -63,8 +64,8 @@ const SHARE: usize = 64;
 /// Chains that a depot may always have, and bytes that it may have at most.
 const FEW_CHAINS: usize = 4;
 const MANY_BYTES: usize = 256 << 10;
-/// Bytes of blocks over [`MIDDLE`] that all depots may have, for each cache that threads share, and for so many at
-/// most.
+/// Bytes of blocks over [`MIDDLE`] that all depots may have, for each cache that threads share, and
+/// for so many at most.
 const MIDDLE_BYTES: usize = 1 << 20;
 const MIDDLE_CACHES: usize = 16;
 /// Blocks in a row, at most, and rows of a class.
@@ -289,11 +290,13 @@ pub(super) fn note_busy(class: usize) {
     central.is_busy.set(true);
 }
 
-/// Takes blocks of `class` back that were in the arrays of a CPU, [`ROW`] at most. False: there is no room.
+/// Takes blocks of `class` back that were in the arrays of a CPU, [`ROW`] at most. False: there is
+/// no room.
 ///
 /// # Safety
 ///
-/// They are free, of the class and of common slabs, and if this returns true the caller has given them away.
+/// They are free, of the class and of common slabs, and if this returns true the caller has given
+/// them away.
 pub(crate) unsafe fn give_row(class: usize, blocks: &[*mut Block]) -> bool {
     let central = &CENTRALS[class];
     let _order = central.lock.lock();
@@ -323,17 +326,17 @@ pub(crate) fn take_row(class: usize, into: &mut [*mut Block; ROW]) -> usize {
     central.pop_row(class, into)
 }
 
-/// Makes a slab of an exclusive cache's a common one. `part` takes it out of that cache's lists, which nothing of it is
-/// in the way of.
+/// Makes a slab of an exclusive cache's a common one. `part` takes it out of that cache's lists,
+/// which nothing of it is in the way of.
 pub(super) fn take_in(slab: Slab<'_>, part: impl FnOnce()) {
     let central = &CENTRALS[slab.class];
     let _order = central.lock.lock();
     central.receive(slab, part);
 }
 
-/// Passes a slab of `class` with returned slots, of which one in `share` is free, to `take`, which makes it a cache's.
-/// (Blocks of it that are in arrays, rows and chains are sent after it when they leave these.) False: there is none, or
-/// another thread is at the class.
+/// Passes a slab of `class` with returned slots, of which one in `share` is free, to `take`, which
+/// makes it a cache's. (Blocks of it that are in arrays, rows and chains are sent after it when
+/// they leave these.) False: there is none, or another thread is at the class.
 pub(super) fn part_with_one(class: usize, share: usize, take: impl FnOnce(Slab<'_>)) -> bool {
     if SLABS.load(Ordering::Relaxed) == 0 {
         return false;
@@ -352,8 +355,8 @@ pub(super) fn part_with_one(class: usize, share: usize, take: impl FnOnce(Slab<'
     true
 }
 
-/// A returned slot of a common slab that is well filled, for a block that is moved there. `None`: there is none, or
-/// another thread is at the class.
+/// A returned slot of a common slab that is well filled, for a block that is moved there. `None`:
+/// there is none, or another thread is at the class.
 pub(crate) fn alloc_dense(class: usize) -> Option<*mut u8> {
     let central = &CENTRALS[class];
     let _order = central.lock.try_lock()?;
@@ -365,7 +368,8 @@ pub(crate) fn alloc_dense(class: usize) -> Option<*mut u8> {
 ///
 /// # Safety
 ///
-/// The block is of `class`, of a slab of the common owner's, and the caller gives it away, if it is taken.
+/// The block is of `class`, of a slab of the common owner's, and the caller gives it away, if it is
+/// taken.
 pub(crate) unsafe fn put(class: usize, block: *mut Block) -> bool {
     let central = &CENTRALS[class];
     let Some(_order) = central.lock.try_lock() else { return false };
@@ -376,8 +380,8 @@ pub(crate) unsafe fn put(class: usize, block: *mut Block) -> bool {
     true
 }
 
-/// Before the process grows for a slab of `class`, whose lock is held: sends home what depots hold of middle blocks,
-/// but for those that other threads are at.
+/// Before the process grows for a slab of `class`, whose lock is held: sends home what depots hold
+/// of middle blocks, but for those that other threads are at.
 #[cold]
 fn release_middle(class: usize) {
     for other in (size_class::of(MIDDLE + 1)..CLASSES).filter(|&other| other != class) {

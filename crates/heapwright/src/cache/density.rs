@@ -1,4 +1,5 @@
-//! Density: which slabs are worth being emptied, by a program that can move its blocks, and which ones are filled then.
+//! Density: which slabs are worth being emptied, by a program that can move its blocks, and which
+//! ones are filled then.
 //!
 //! ```text
 //!   slabs of one owner and class with returned slots, by how many of their slots are out:
@@ -9,26 +10,30 @@
 //!                                       cut
 //! ```
 //!
-//! Where `n` slabs have `used` slots out, `used / capacity` slabs would do for them; the others can be emptied, and to
-//! empty the sparsest is to move least. Slabs of the step that the cut goes through are told apart by
-//! their addresses: the lower ones stay.
+//! Where `n` slabs have `used` slots out, `used / capacity` slabs would do for them; the others can
+//! be emptied, and to empty the sparsest is to move least. Slabs of the step that the cut goes
+//! through are told apart by their addresses: the lower ones stay.
 //!
-//! All is counted for one owner (a thread's cache, or the common owner), because a block that is moved stays with its
-//! owner: the caller's. So sparse slabs never stand against dense ones of somebody else, into which nothing can be
-//! moved. A *census* is what is known of an owner's slabs. Its survey goes through the map twice, in the order of addresses, when
-//! the last one is [`INTERVAL_MS`] old and it takes no more than a hundredth of the time. There are few censuses, for
-//! programs move blocks in one thread; a census that is not asked is used for another owner.
+//! All is counted for one owner (a thread's cache, or the common owner), because a block that is
+//! moved stays with its owner: the caller's. So sparse slabs never stand against dense ones of
+//! somebody else, into which nothing can be moved. A *census* is what is known of an owner's slabs.
+//! Its survey goes through the map twice, in the order of addresses, when the last one is
+//! [`INTERVAL_MS`] old and it takes no more than a hundredth of the time. There are few censuses,
+//! for programs move blocks in one thread; a census that is not asked is used for another owner.
 //!
-//! What is moved goes into the next dense slab of the owner's list of those with returned slots ([`take`]), which looks at
-//! no more than [`LOOKS`] slabs at a time, and at none where a whole round has found nothing, until the next survey.
+//! What is moved goes into the next dense slab of the owner's list of those with returned slots
+//! ([`take`]), which looks at no more than [`LOOKS`] slabs at a time, and at none where a whole
+//! round has found nothing, until the next survey.
 //!
-//! Not counted: slabs of which slots are still untouched; classes of whole pages, for the pages of a free slot go back to
-//! the kernel by themselves.
+//! Not counted: slabs of which slots are still untouched; classes of whole pages, for the pages of
+//! a free slot go back to the kernel by themselves.
 //!
-//! Everything here is advice, read from atomics without a lock, and may be wrong by a moment or an interval. Who takes a slot or gives one
-//! back looks at the slab's entry again under the owner's lock.
+//! Everything here is advice, read from atomics without a lock, and may be wrong by a moment or an
+//! interval. Who takes a slot or gives one back looks at the slab's entry again under the owner's
+//! lock.
 //!
-//! The idea of moving blocks from sparse slabs into dense ones is redis's active defragmentation, which asks jemalloc's bins.
+//! The idea of moving blocks from sparse slabs into dense ones is redis's active defragmentation,
+//! which asks jemalloc's bins.
 //!
 //! Called by `cache`, `central` and `heap`.
 
@@ -45,10 +50,12 @@ use crate::unit_list::{BySize, UnitList};
 
 /// Steps from empty to full.
 const STEPS: usize = 16;
-/// Milliseconds from one survey to the next, at least; and one of how many parts of the time they may take.
+/// Milliseconds from one survey to the next, at least; and one of how many parts of the time they
+/// may take.
 const INTERVAL_MS: u32 = 100;
 const SHARE: u64 = 100;
-/// What a survey takes at most, in nanoseconds, and with each unit of the heap: one that takes longer was interrupted.
+/// What a survey takes at most, in nanoseconds, and with each unit of the heap: one that takes
+/// longer was interrupted.
 const LONGEST_NS: u64 = 50_000;
 const LONGEST_OF_UNIT_NS: u64 = 100;
 /// Slabs that are looked at for one block.
@@ -56,7 +63,8 @@ const LOOKS: usize = 64;
 /// Owners that are known at a time.
 const OWNERS: usize = 4;
 
-/// Which slabs are sparse: those of a step below the upper half, and those of that step above the unit in the lower half.
+/// Which slabs are sparse: those of a step below the upper half, and those of that step above the
+/// unit in the lower half.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Cut(u64);
 
@@ -93,7 +101,8 @@ struct Count {
 impl Count {
     const NONE: Self = Self { by_step: [0; STEPS], used: 0 };
 
-    /// The step through which the cut goes, and how many slabs of it stay. `None`: nothing can be emptied.
+    /// The step through which the cut goes, and how many slabs of it stay. `None`: nothing can be
+    /// emptied.
     fn cut(&self, capacity: usize) -> Option<(usize, u32)> {
         let slabs: u32 = self.by_step.iter().sum();
         let needed = self.used.div_ceil(capacity as u64);
@@ -139,7 +148,8 @@ struct Census {
     is_surveyed: AtomicBool,
     again_ms: AtomicU32,
     cuts: [AtomicU64; CLASSES],
-    /// The slab of each class that was found last, or where to look next; and how many were looked at since, in vain.
+    /// The slab of each class that was found last, or where to look next; and how many were looked
+    /// at since, in vain.
     last: [AtomicU32; CLASSES],
     missed: [AtomicU32; CLASSES],
 }
@@ -162,7 +172,8 @@ impl Census {
         CENSUSES.iter().find(|census| census.owner.load(Ordering::Relaxed) == owner)
     }
 
-    /// That of an owner, or one that was not asked since its survey has become old. `None`: all are in use.
+    /// That of an owner, or one that was not asked since its survey has become old. `None`: all are
+    /// in use.
     fn of(owner: u32, now: u32) -> Option<&'static Self> {
         if let Some(census) = Self::existing(owner) {
             return Some(census);
@@ -170,7 +181,8 @@ impl Census {
         let is_old = |census: &&Self| census.is_due(now.wrapping_sub(INTERVAL_MS));
         let unused = CENSUSES.iter().find(|census| census.owner.load(Ordering::Relaxed) == 0);
         let census = unused.or_else(|| CENSUSES.iter().find(is_old))?;
-        // As long as somebody makes a survey of it, it is not taken, and nobody makes one while it is.
+        // As long as somebody makes a survey of it, it is not taken, and nobody makes one while it
+        // is.
         let is_taken = census.turn.with(|()| {
             for cut in &census.cuts {
                 cut.store(Cut::NOTHING.0, Ordering::Relaxed);
@@ -192,7 +204,8 @@ impl Census {
             return;
         }
         self.turn.with(|()| {
-            // Looked at again: another one may just have been made. While the chunk is locked, nothing is known yet.
+            // Looked at again: another one may just have been made. While the chunk is locked,
+            // nothing is known yet.
             if self.is_due(now)
                 && let Some(usage) = chunk::usage_now()
             {
@@ -274,9 +287,9 @@ pub(crate) fn is_sparse(owner: u32, unit: usize, class: usize) -> bool {
     })
 }
 
-/// A returned slot for a block that is moved, of a dense slab of those with the entry `mine`, of which `partial` has all with returned
-/// slots; there are `slabs` in all. `unlist` takes a slab out that has no more. The caller holds the owner's lock.
-/// `None`: none was found that stays.
+/// A returned slot for a block that is moved, of a dense slab of those with the entry `mine`, of
+/// which `partial` has all with returned slots; there are `slabs` in all. `unlist` takes a slab out
+/// that has no more. The caller holds the owner's lock. `None`: none was found that stays.
 pub(super) fn take(
     mine: Entry,
     partial: &UnitList<BySize>,

@@ -14,8 +14,8 @@
 //! dropped: a depot of a quarter of the slabs saves 7 % of the instructions and
 //! adds 10 % to the misses of a 2-MiB cache.)
 //!
-//! Of blocks over 2 KiB it holds more, for these pay for a slab's way there and back by twos and threes;
-//! they go home before the process grows.
+//! Of blocks over 2 KiB it holds more, for these pay for a slab's way there and back by twos and
+//! threes; they go home before the process grows.
 //!
 //! Invariants: a chain has at least one block, and fewer than 2^16; addresses of
 //! blocks fit 48 bits, which the kernel sees to unless a mapping asks for more.
@@ -200,8 +200,8 @@ impl Cache {
         }
     }
 
-    /// Sends chains of small blocks, or of large ones, back until at most `most` bytes are left. False:
-    /// more is left.
+    /// Sends chains of small blocks, or of large ones, back until at most `most` bytes are left.
+    /// False: more is left.
     fn shrink_depot(&self, is_large: bool, most: usize) -> bool {
         loop {
             let large = self.large_depot_bytes.get();

@@ -9,9 +9,9 @@
 //!                     one of 64, for calls of threads that share caches    ([`Shared`])
 //! ```
 //!
-//! **Pace.** Without a rate of the user's, guarded blocks are drawn often and made seldom: at most one in
-//! [`PAUSE_MS`] in the whole process, by the clock of the slow paths, so that it costs about as little in any
-//! program.
+//! **Pace.** Without a rate of the user's, guarded blocks are drawn often and made seldom: at most
+//! one in [`PAUSE_MS`] in the whole process, by the clock of the slow paths, so that it costs about
+//! as little in any program.
 //!
 //! A refill that is not drawn may ask its caller to *look* at who calls: a stack that has no
 //! guarded block yet gets one. Looks cost a stack, so they become rare where they find nothing new,

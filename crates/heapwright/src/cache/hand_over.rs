@@ -10,17 +10,17 @@
 //!   abandoned, without a slab; what others send it still goes on to the central lists
 //! ```
 //!
-//! A block that another thread frees travels home to an exclusive cache: a batch, a push, a pull, and
-//! meanwhile it is memory that nobody uses. What a CPU's arrays take in, the next `malloc` on that CPU
-//! hands out. So where `cache=auto` a thread whose blocks travel goes by its CPU's arrays, and one whose
-//! blocks stay keeps its cache, whose paths are shorter.
+//! A block that another thread frees travels home to an exclusive cache: a batch, a push, a pull,
+//! and meanwhile it is memory that nobody uses. What a CPU's arrays take in, the next `malloc` on
+//! that CPU hands out. So where `cache=auto` a thread whose blocks travel goes by its CPU's arrays,
+//! and one whose blocks stay keeps its cache, whose paths are shorter.
 //!
-//! The blocks that are in use become the common owner's with their slabs, so that they are freed by the
-//! short path, too, whoever does it.
+//! The blocks that are in use become the common owner's with their slabs, so that they are freed by
+//! the short path, too, whoever does it.
 //!
-//! Invariants: a slab changes owners under its class's lock. A thread that has read the old entry sends its
-//! block to the old owner, where it is found to be another's, and goes on; so do blocks that were in a list of
-//! the old owner's when a slab was stolen (`visit`).
+//! Invariants: a slab changes owners under its class's lock. A thread that has read the old entry
+//! sends its block to the old owner, where it is found to be another's, and goes on; so do blocks
+//! that were in a list of the old owner's when a slab was stolen (`visit`).
 //!
 //! Called by `heap` (giving up) and by `outgoing` (counting).
 
@@ -30,22 +30,25 @@ use crate::os;
 use crate::slab::Slab;
 use crate::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-/// Blocks handed over, both ways, per millisecond of CPU time from which a thread should use its CPU's arrays. (CPU time,
-/// because wall time would hide threads that work in bursts or share a CPU.)
+/// Blocks handed over, both ways, per millisecond of CPU time from which a thread should use its
+/// CPU's arrays. (CPU time, because wall time would hide threads that work in bursts or share a
+/// CPU.)
 const BLOCKS_A_MS: u64 = 250;
 /// Blocks between two looks at the clock.
 const LOOK: u32 = 256;
 /// Excess of ticks over the rate, to those below, that makes a thread give its cache up.
 const TICKS: u32 = 2;
 
-/// What a thread is asked for: to give its cache up, and to look whether its blocks are to be sampled.
+/// What a thread is asked for: to give its cache up, and to look whether its blocks are to be
+/// sampled.
 const GIVE_UP: u8 = 1;
 const FOLLOW_SAMPLING: u8 = 2;
 
 /// Whether threads of this process hand over much.
 static IS_MUCH: AtomicBool = AtomicBool::new(false);
 
-/// Whether threads of this process hand over so much that a new one should have no cache of its own.
+/// Whether threads of this process hand over so much that a new one should have no cache of its
+/// own.
 pub(crate) fn is_much_handed_over() -> bool {
     IS_MUCH.load(Ordering::Relaxed)
 }
@@ -67,7 +70,8 @@ pub(super) struct HandOver {
 }
 
 impl HandOver {
-    /// A thread begins to use the cache. (Earlier threads' ticks count: some threads live only for a few.)
+    /// A thread begins to use the cache. (Earlier threads' ticks count: some threads live only for
+    /// a few.)
     pub(super) fn begin(&self) {
         self.cpu_ns.store(0, Ordering::Relaxed);
     }
@@ -156,7 +160,8 @@ impl Cache {
         self.hand_over.asked.fetch_and(!GIVE_UP, Ordering::Relaxed);
     }
 
-    /// Hands all slabs to the common owner. The caller has entered the cache and allocates no more from it.
+    /// Hands all slabs to the common owner. The caller has entered the cache and allocates no more
+    /// from it.
     pub(crate) fn hand_slabs_over(&self) {
         self.stays_in_use();
         self.keeps_units.set(false);

@@ -222,9 +222,9 @@ const _: () = assert!(SLAB_MAX as u64 <= BATCH_BYTES);
 /// Blocks of another owner on their way home. Zero is an empty one.
 #[repr(C)]
 pub(super) struct Outgoing {
-    /// The tag of the batch's owner, exclusive-ored with the cache's own. An entry exclusive-ored with
-    /// both this and the cache's tag is a list's offset exactly if its slab is the batch owner's. 0:
-    /// the batch is empty, or the hot part is no cache's.
+    /// The tag of the batch's owner, exclusive-ored with the cache's own. An entry exclusive-ored
+    /// with both this and the cache's tag is a list's offset exactly if its slab is the batch
+    /// owner's. 0: the batch is empty, or the hot part is no cache's.
     pub(super) tag: Cell<usize>,
     pub(super) head: Cell<*mut Block>,
     pub(super) tail: Cell<*mut Block>,
@@ -259,8 +259,8 @@ impl Outgoing {
     ///
     /// # Safety
     ///
-    /// The block is of `class`, of a slab of the batch's owner, and the caller gives it away; `tail`
-    /// is set, and the batch is the calling thread's.
+    /// The block is of `class`, of a slab of the batch's owner, and the caller gives it away;
+    /// `tail` is set, and the batch is the calling thread's.
     #[inline(always)]
     #[must_use]
     pub(super) unsafe fn push(&self, class: usize, block: *mut Block) -> bool {
@@ -300,21 +300,21 @@ pub(crate) struct Hot {
     sized_tag: Cell<usize>,
     /// Blocks of another owner on their way home. In a stub there are none.
     pub(super) outgoing: Outgoing,
-    /// What serves all that the lists do not: a [`Serve`]. An atomic, because a stub's changes under
-    /// its readers.
+    /// What serves all that the lists do not: a [`Serve`]. An atomic, because a stub's changes
+    /// under its readers.
     serve: AtomicPtr<Serve>,
 }
 
 /// One way to serve calls: what the fast paths call where their lists are not enough.
 ///
-/// There is a static table for each way (`heap::start`). A hot part leads to one, so a function of a
-/// table knows what `hot` is, and asks nothing of the process's mode.
+/// There is a static table for each way (`heap::start`). A hot part leads to one, so a function of
+/// a table knows what `hot` is, and asks nothing of the process's mode.
 #[repr(C)]
 pub(crate) struct Serve {
     /// Serves `malloc(size)`, a slot's size, whose list in `hot` at `offset` is empty.
     pub(crate) malloc: extern "C" fn(size: usize, hot: &Hot, offset: usize) -> *mut u8,
-    /// Frees a block by `free`, which is of no list of `hot`, and of another owner than the outgoing
-    /// batch. `residue` is what the tag of `hot` leaves of its unit's entry.
+    /// Frees a block by `free`, which is of no list of `hot`, and of another owner than the
+    /// outgoing batch. `residue` is what the tag of `hot` leaves of its unit's entry.
     pub(crate) free: unsafe extern "C" fn(block: *mut u8, hot: &Hot, residue: Residue),
     /// Frees a block by `free` whose unit `hot` does not know, or where no slot begins.
     pub(crate) unknown: unsafe extern "C" fn(block: *mut u8, hot: &Hot, any: usize, unit: usize),
@@ -421,7 +421,8 @@ impl Hot {
 ///
 /// Many threads read it at once, as what their fast words lead to, and as a [`Hot`]; for that it
 /// must be one, bit for bit. Unlike the hot part of a thread's cache it may be shared: after
-/// [`HotStub::become_stub`] only its limit changes, the heads of the gate's, and where misses go, which are atomics.
+/// [`HotStub::become_stub`] only its limit changes, the heads of the gate's, and where misses go,
+/// which are atomics.
 #[repr(transparent)]
 pub(crate) struct HotStub(Hot);
 
@@ -430,10 +431,11 @@ const _: () = assert!(size_of::<HotStub>() == size_of::<Hot>());
 const _: () = assert!(align_of::<HotStub>() == align_of::<Hot>());
 const _: () = assert!(offset_of!(HotStub, 0) == 0);
 
-// SAFETY: its cells are written by `become_stub`, while no other thread knows it, and by `forward_sized`,
-// while there is no other thread. Threads that reach it by a fast word write none: `pop` takes no
-// block from an empty list, `push` is for blocks of the part's owner, of which there are none, and
-// `send_along` does nothing, for the outgoing batch's tag stays 0 and no residue of a stub is a list.
+// SAFETY: its cells are written by `become_stub`, while no other thread knows it, and by
+// `forward_sized`, while there is no other thread. Threads that reach it by a fast word write none:
+// `pop` takes no block from an empty list, `push` is for blocks of the part's owner, of which there
+// are none, and `send_along` does nothing, for the outgoing batch's tag stays 0 and no residue of a
+// stub is a list.
 unsafe impl Sync for HotStub {}
 
 impl HotStub {
@@ -464,7 +466,8 @@ impl HotStub {
         self.set_heads(head);
     }
 
-    /// Makes one of zeros by which every call of a thread comes to the hardened heap: it knows no unit.
+    /// Makes one of zeros by which every call of a thread comes to the hardened heap: it knows no
+    /// unit.
     pub(crate) fn become_hardened(&mut self, serve: &'static Serve) {
         self.become_stub(serve, Common::Nowhere, 0, false, 0);
     }
@@ -654,8 +657,8 @@ impl Hot {
         self.know_nothing(false);
     }
 
-    /// Looks again how far the window goes, unless the cache is to know nothing. The cache's thread calls this, or a visitor of its
-    /// cache; the window only grows.
+    /// Looks again how far the window goes, unless the cache is to know nothing. The cache's thread
+    /// calls this, or a visitor of its cache; the window only grows.
     pub(super) fn raise_limit(&self) {
         if self.limit.load(Ordering::Relaxed) != 0 {
             self.limit.store(MAP.limit(), Ordering::Relaxed);

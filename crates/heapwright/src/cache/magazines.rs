@@ -54,10 +54,11 @@ use crate::size_class::{self, CLASSES};
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{self, Lock};
 
-/// So many slow operations of a class of blocks over [`MIDDLE`] in one tick of the clock make it a busy one.
+/// So many slow operations of a class of blocks over [`MIDDLE`] in one tick of the clock make it a
+/// busy one.
 const BUSY: u32 = 64;
-/// Bytes that all spare chains of a cache may have, if that is less than [`central::share`]. (Without
-/// the share 40 threads with 1.5 MB in use between them had 6.3 MB in two caches and their
+/// Bytes that all spare chains of a cache may have, if that is less than [`central::share`].
+/// (Without the share 40 threads with 1.5 MB in use between them had 6.3 MB in two caches and their
 /// slabs, with it 4.9 MB, in the same time.)
 const SPARES: usize = 256 << 10;
 /// All of them.
@@ -75,7 +76,8 @@ pub(super) struct Bin {
     pub(super) base: Cell<i32>,
     /// Blocks that the next refill asks for.
     want: Cell<u32>,
-    /// Slow operations in the tick `slow_at`, and whether there were many in one since the cache rested.
+    /// Slow operations in the tick `slow_at`, and whether there were many in one since the cache
+    /// rested.
     slow: Cell<u32>,
     slow_at: Cell<u32>,
     is_busy: Cell<bool>,
@@ -162,7 +164,8 @@ pub(super) fn count_calls(counted: bool) {
     }
 }
 
-/// Samples a block every `bytes` bytes from now on, or none (0). Each thread follows at its next slow operation.
+/// Samples a block every `bytes` bytes from now on, or none (0). Each thread follows at its next
+/// slow operation.
 #[cfg_attr(not(feature = "debug"), allow(dead_code, reason = "nothing is sampled without stacks"))]
 pub(crate) fn sample_every(bytes: usize) {
     draw::set_period(bytes);
@@ -191,8 +194,8 @@ pub(crate) fn raise(count: usize, serve: &'static Serve) -> usize {
     made
 }
 
-/// Makes the CPUs' caches, `count` of them, and their arrays where there can be some (`arrays::prepare`). False:
-/// there is no memory. `serve` serves the caches, `gate` the arrays.
+/// Makes the CPUs' caches, `count` of them, and their arrays where there can be some
+/// (`arrays::prepare`). False: there is no memory. `serve` serves the caches, `gate` the arrays.
 pub(crate) fn start_by_cpu(
     count: usize,
     serve: &'static Serve,
@@ -289,8 +292,8 @@ impl Magazines {
         chain_length(class, self.bins[class].is_busy.get())
     }
 
-    /// Counts a slow operation of `class`. Returns whether there were so many, again, that the CPU's arrays should hold
-    /// more.
+    /// Counts a slow operation of `class`. Returns whether there were so many, again, that the
+    /// CPU's arrays should hold more.
     pub(crate) fn is_busy(&self, class: usize) -> bool {
         let bin = &self.bins[class];
         if size_class::size(class) <= MIDDLE {
@@ -307,8 +310,8 @@ impl Magazines {
         true
     }
 
-    /// Where a run of `units` units would be taken from memory that was not used yet, although runs that wait
-    /// in stashes may do: gives back those of this cache, and of a thread's.
+    /// Where a run of `units` units would be taken from memory that was not used yet, although runs
+    /// that wait in stashes may do: gives back those of this cache, and of a thread's.
     pub(crate) fn make_way(&self, units: usize) {
         arrays::make_way(units);
         self.stash.make_way(units);
@@ -320,8 +323,8 @@ impl Magazines {
         self.lists[class].head.get().is_null() && self.bins[class].spare_count.get() == 0
     }
 
-    /// Whether `count` more blocks of `class` find room in the list, or, of middle blocks, whose lists are short, the
-    /// list as the spare.
+    /// Whether `count` more blocks of `class` find room in the list, or, of middle blocks, whose
+    /// lists are short, the list as the spare.
     pub(crate) fn has_room_for(&self, class: usize, count: usize) -> bool {
         let is_middle = size_class::size(class) > MIDDLE;
         self.lists[class].room.get() >= count as i32
@@ -493,9 +496,9 @@ pub(crate) fn purge_all() -> usize {
     central::purge_all()
 }
 
-/// There is no memory: gives back what is free in arrays, in caches that nobody is at just now, in central lists, and
-/// what the stashes of threads keep, but for that of the cache with the id `me`. The calling thread holds no lock of a
-/// class.
+/// There is no memory: gives back what is free in arrays, in caches that nobody is at just now, in
+/// central lists, and what the stashes of threads keep, but for that of the cache with the id `me`.
+/// The calling thread holds no lock of a class.
 pub(crate) fn release_all(me: u32) {
     visit::release_stashes(me);
     if ALL.count() == 0 || sync::is_interrupted() {
@@ -511,7 +514,8 @@ pub(crate) fn release_all(me: u32) {
     central::purge_all();
 }
 
-/// In a forked child of a process with several threads: gives back the runs that arrays and stashes keep.
+/// In a forked child of a process with several threads: gives back the runs that arrays and stashes
+/// keep.
 pub(crate) fn release_stashes_after_fork() {
     arrays::release_runs_after_fork();
     for slot in ALL.all() {

@@ -1,8 +1,8 @@
 //! Maintenance: how a quiet program is made to look after caches that threads share.
 //!
-//! There is no background thread, so a thread of the program must come by for free pages to go back; and a
-//! program that has become quiet does nothing slowly any more. So while there is something
-//! to be given back, operations *poll*: they come by the slow paths, and look at the
+//! There is no background thread, so a thread of the program must come by for free pages to go
+//! back; and a program that has become quiet does nothing slowly any more. So while there is
+//! something to be given back, operations *poll*: they come by the slow paths, and look at the
 //! clock. All of a quiet program's do, and of a busy one's a few in each tick.
 //!
 //! ```text
@@ -15,11 +15,11 @@
 //!                                          lists withheld, all that poll are answered
 //! ```
 //!
-//! A shared cache polls as a whole: unlocking it takes the slow path. A CPU's arrays are diverted. A
-//! cache that begins to poll asks all others to, as the next operation may use any of them. Once a busy
-//! program has polled enough, once a tick, the lists are *withheld*: their blocks are put aside, so that a
-//! list has no block and no room. Lists in use are soon restored; the rest make the first operation after
-//! the busy phase poll: see `withheld`. (Arrays are never withheld.)
+//! A shared cache polls as a whole: unlocking it takes the slow path. A CPU's arrays are diverted.
+//! A cache that begins to poll asks all others to, as the next operation may use any of them. Once
+//! a busy program has polled enough, once a tick, the lists are *withheld*: their blocks are put
+//! aside, so that a list has no block and no room. Lists in use are soon restored; the rest make
+//! the first operation after the busy phase poll: see `withheld`. (Arrays are never withheld.)
 //!
 //! Called by `magazines`, and by `heap` on behalf of shared caches that poll.
 
@@ -64,8 +64,9 @@ pub(crate) fn answer(cache: &'static SharedCache) {
     }
 }
 
-/// Asks operations by all caches that threads share to poll, for there is something to be done, and the program may go
-/// on by any of them: once in the tick `now` of the clock, and again after pauses, each twice as long as the last.
+/// Asks operations by all caches that threads share to poll, for there is something to be done, and
+/// the program may go on by any of them: once in the tick `now` of the clock, and again after
+/// pauses, each twice as long as the last.
 pub(super) fn ask_all(now: u32, pause_ns: u64) {
     static ASKED_AT: AtomicU32 = AtomicU32::new(0);
     static AGAIN: AtomicU32 = AtomicU32::new(0);
@@ -127,7 +128,8 @@ impl Magazines {
             // Not done: operations stay slow, and the next one tries again.
             self.polls.left.set(1);
         } else if turn == Turn::Enough && !self.has_withheld.replace(true) {
-            // What the arrays hold would serve a program that becomes quiet, which would poll no more.
+            // What the arrays hold would serve a program that becomes quiet, which would poll no
+            // more.
             arrays::drain(cache.number(), false);
         }
     }
@@ -264,7 +266,8 @@ impl Magazines {
     }
 }
 
-/// A part of the pass; `is_quiet` if the calling thread has time. Returns whether there is more to be done, now or later.
+/// A part of the pass; `is_quiet` if the calling thread has time. Returns whether there is more to
+/// be done, now or later.
 fn tend_all(now: u32, is_quiet: bool) -> bool {
     let Some(delay) = purge_delay::purge_delay() else { return false };
     // The thread that is at it may find more than it does.

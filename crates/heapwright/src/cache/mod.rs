@@ -534,7 +534,8 @@ impl Cache {
         Allocated { block: block.cast(), zero: false }
     }
 
-    /// The end of [`Cache::start`], where a sample is due, and `block` is null, or the list is withheld.
+    /// The end of [`Cache::start`], where a sample is due, and `block` is null, or the list is
+    /// withheld.
     #[cold]
     #[inline(never)]
     fn start_otherwise(&self, class: usize, block: *mut Block) -> Allocated {

@@ -10,9 +10,9 @@
 //! The freeing thread touches only a block's link, and no record of the owner. A batch is for
 //! one owner: a thread that frees blocks of many owners sends each batch early.
 //!
-//! The first block of a batch goes by the table of the hot part (`heap::own`), which finds the owner. For those that follow, the
-//! hot part knows the owner's tag, and what the fast path left of the block's entry says
-//! whether the block goes along ([`send_along`]).
+//! The first block of a batch goes by the table of the hot part (`heap::own`), which finds the
+//! owner. For those that follow, the hot part knows the owner's tag, and what the fast path left of
+//! the block's entry says whether the block goes along ([`send_along`]).
 //!
 //! A slab may be taken over by another cache while a block of it is under way: a
 //! cache that finds a block that is not its own sends it on.
@@ -45,14 +45,14 @@ fn flush(out: &Outgoing) {
 }
 
 /// Takes a block back if it is of the owner that the outgoing batch is for, as most blocks of
-/// others are. `Err`: it is something else, no slot begins there, or `hot` is no cache's. It has `residue`, which the
-/// caller so need not keep.
+/// others are. `Err`: it is something else, no slot begins there, or `hot` is no cache's. It has
+/// `residue`, which the caller so need not keep.
 ///
 /// # Safety
 ///
 /// `hot` is what the thread's fast word leads to, and `residue` what it left of the entry of the
-/// block's unit; if that is a list's offset already, no slot begins at `block`. If `block` is a block,
-/// it is in use, and free from now on.
+/// block's unit; if that is a list's offset already, no slot begins at `block`. If `block` is a
+/// block, it is in use, and free from now on.
 #[inline(always)]
 pub(crate) unsafe fn send_along(
     hot: &Hot,
@@ -64,8 +64,9 @@ pub(crate) unsafe fn send_along(
         // SAFETY: just checked.
         let list = unsafe { hot.list_of(rest) };
         if list.is_slot_start((block.addr() & (UNIT - 1)) as u32) {
-            // SAFETY: a slot begins here, and by the contract it is not one of the cache's own: so the tag is
-            // not 0, there is a batch, and the entry says that the slot is of its owner, and of what class.
+            // SAFETY: a slot begins here, and by the contract it is not one of the cache's own: so
+            // the tag is not 0, there is a batch, and the entry says that the slot is of its owner,
+            // and of what class.
             if unsafe { hot.outgoing.push(rest.class(), block.cast()) } {
                 flush(&hot.outgoing);
             }
@@ -81,8 +82,9 @@ fn without_tag(hot: &Hot, residue: Residue) -> Residue {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     {
         let mut bits = residue.bits();
-        // Of a load the compiler would know that with the tag again it is what `send_along` was given, and keep a copy of that.
-        // SAFETY: a load of the tag, which this thread alone writes.
+        // Of a load the compiler would know that with the tag again it is what `send_along` was
+        // given, and keep a copy of that. SAFETY: a load of the tag, which this thread alone
+        // writes.
         unsafe {
             core::arch::asm!(
                 "xor {bits}, qword ptr [{hot} + {tag}]",
@@ -100,7 +102,8 @@ fn without_tag(hot: &Hot, residue: Residue) -> Residue {
 }
 
 impl Cache {
-    /// Takes what others freed and passes each block to `take`, with its class. Returns how many there were.
+    /// Takes what others freed and passes each block to `take`, with its class. Returns how many
+    /// there were.
     fn drain_with(&self, mut take: impl FnMut(usize, *mut Block)) -> usize {
         let (mut block, bound) = self.remote().take();
         let (mut found, mut bytes) = (0, 0);
@@ -170,8 +173,8 @@ impl Cache {
     ///
     /// # Safety
     ///
-    /// The block is of `class`, of a slab of `owner`, which is another cache, and in use. This is the
-    /// calling thread's cache.
+    /// The block is of `class`, of a slab of `owner`, which is another cache, and in use. This is
+    /// the calling thread's cache.
     pub(crate) unsafe fn free_remote(&self, owner: u32, class: usize, block: *mut Block) {
         debug_assert!(owner != self.id());
         let out = &self.hot.outgoing;
@@ -220,7 +223,8 @@ pub(super) unsafe fn forward(block: *mut Block) -> usize {
     size_class::size(class)
 }
 
-/// Sends one block of `class` to the cache that owns it, or to the common owner. Returns that cache.
+/// Sends one block of `class` to the cache that owns it, or to the common owner. Returns that
+/// cache.
 ///
 /// # Safety
 ///

@@ -1,4 +1,5 @@
-//! Sampling: how a thread's own cache chooses the blocks of a heap profile without a countdown in `malloc`.
+//! Sampling: how a thread's own cache chooses the blocks of a heap profile without a countdown in
+//! `malloc`.
 //!
 //! ```text
 //!   off   malloc <-- list <-- free
@@ -10,25 +11,29 @@
 //!                              +------- below -------->+--- below ---> ...
 //! ```
 //!
-//! So `malloc` runs at its full speed, and blocks are handed out in the same order as without sampling. The block with
-//! which the countdown reaches zero is *due*: it is to be a sample when it is allocated next. It and the list below it are put
-//! *aside*. When the list is empty again, `malloc` takes the slow path: the caller makes a sample in
-//! place of the block (see `heap::observed`), and the list gets back what was aside, down to the next due block, which
-//! the second word of the one above leads to. So each sample is made in the very call that would have had its block, however
-//! many are due: which call a block goes to depends on its place in the list, and a call's share of samples on that.
-//! `free` subtracts a block's bytes in a slower function: while sampling is on, the hot part's limit is 0, so the fast path
-//! of `free` knows no block.
+//! So `malloc` runs at its full speed, and blocks are handed out in the same order as without
+//! sampling. The block with which the countdown reaches zero is *due*: it is to be a sample when it
+//! is allocated next. It and the list below it are put *aside*. When the list is empty again,
+//! `malloc` takes the slow path: the caller makes a sample in place of the block (see
+//! `heap::observed`), and the list gets back what was aside, down to the next due block, which the
+//! second word of the one above leads to. So each sample is made in the very call that would have
+//! had its block, however many are due: which call a block goes to depends on its place in the
+//! list, and a call's share of samples on that. `free` subtracts a block's bytes in a slower
+//! function: while sampling is on, the hot part's limit is 0, so the fast path of `free` knows no
+//! block.
 //!
-//! The countdown begins at a random distance (`poisson`). A block whose bytes were subtracted may go back to its slab
-//! without being allocated; that changes no other block's probability.
+//! The countdown begins at a random distance (`poisson`). A block whose bytes were subtracted may
+//! go back to its slab without being allocated; that changes no other block's probability.
 //!
-//! A thread begins and ends to sample by itself, in its next slow operation after `magazines::sample_every`. Threads that share
-//! caches have no lists of their own: `heap::observed` counts each of their calls, which miss in closed lists
-//! (heads of null in the gate, another table in shared caches).
+//! A thread begins and ends to sample by itself, in its next slow operation after
+//! `magazines::sample_every`. Threads that share caches have no lists of their own:
+//! `heap::observed` counts each of their calls, which miss in closed lists (heads of null in the
+//! gate, another table in shared caches).
 //!
-//! Invariants: while sampling is on, blocks in a list or aside were counted once since they came there, and all
-//! others of the cache (withheld, in the depot) were not; list and aside together have as many
-//! blocks as the list's room says; the first block aside is due. Only the thread itself touches either.
+//! Invariants: while sampling is on, blocks in a list or aside were counted once since they came
+//! there, and all others of the cache (withheld, in the depot) were not; list and aside together
+//! have as many blocks as the list's room says; the first block aside is due. Only the thread
+//! itself touches either.
 //!
 //! Called by the slow paths of `cache`, and by `heap`.
 
@@ -90,8 +95,8 @@ impl Sampling {
         false
     }
 
-    /// Counts a block of `class` that is about to be handed out without having been in the list. False: a sample is
-    /// due in its place, and the caller keeps the block.
+    /// Counts a block of `class` that is about to be handed out without having been in the list.
+    /// False: a sample is due in its place, and the caller keeps the block.
     pub(super) fn count_given(&self, class: usize) -> bool {
         if !self.is_on() || self.count(size_class::size(class)) {
             return true;
@@ -101,7 +106,8 @@ impl Sampling {
         false
     }
 
-    /// The first block of a chain of `class` was counted and is to be a sample, whatever has become of the chain.
+    /// The first block of a chain of `class` was counted and is to be a sample, whatever has become
+    /// of the chain.
     #[cold]
     pub(super) fn stays_due(&self, class: usize) {
         let due = &self.sides[class].due;
@@ -122,8 +128,8 @@ impl Cache {
         self.stash.count_fetches(watches);
     }
 
-    /// Begins to sample, or ends. The calling thread is the cache's and has entered it, or the cache is no thread's and
-    /// its lock is the caller's.
+    /// Begins to sample, or ends. The calling thread is the cache's and has entered it, or the
+    /// cache is no thread's and its lock is the caller's.
     pub(crate) fn follow_sampling(&self) {
         self.no_longer_asked_to_follow_sampling();
         // Anew, if it is on: the period may be another one.
@@ -181,12 +187,13 @@ impl Cache {
         self.hot.know_nothing(false);
     }
 
-    /// Takes a block of the cache's own back, whose thread's are sampled. True: the list is now too long.
+    /// Takes a block of the cache's own back, whose thread's are sampled. True: the list is now too
+    /// long.
     ///
     /// # Safety
     ///
-    /// [`Sampling::is_on`]; the block is of the class whose list is at `offset`, of a slab of this cache, and free
-    /// from now on.
+    /// [`Sampling::is_on`]; the block is of the class whose list is at `offset`, of a slab of this
+    /// cache, and free from now on.
     #[inline(always)]
     #[must_use]
     pub(crate) unsafe fn put_sampled(&self, offset: usize, block: *mut Block) -> bool {
@@ -204,7 +211,8 @@ impl Cache {
         list.room.get() < 0
     }
 
-    /// Puts a free block of `class` aside, which is to be a sample when it is allocated next, and the list below it.
+    /// Puts a free block of `class` aside, which is to be a sample when it is allocated next, and
+    /// the list below it.
     fn put_aside(&self, class: usize, block: *mut Block) {
         let (side, list) = (&self.sampling.sides[class], self.hot.list(class));
         let below = side.aside.replace(block);
@@ -244,7 +252,8 @@ impl Cache {
         join(list, aside)
     }
 
-    /// Puts a chain of `count` blocks into the list of `class`, which has none. Its room stays as it is.
+    /// Puts a chain of `count` blocks into the list of `class`, which has none. Its room stays as
+    /// it is.
     #[inline(always)]
     pub(super) fn set_listed(&self, class: usize, head: *mut Block, count: usize) {
         let list = self.hot.list(class);
@@ -256,8 +265,8 @@ impl Cache {
         }
     }
 
-    /// Counts a chain of `count` blocks, which is the list of `class`; nothing is aside. Puts it aside from the first block on
-    /// that is to be a sample.
+    /// Counts a chain of `count` blocks, which is the list of `class`; nothing is aside. Puts it
+    /// aside from the first block on that is to be a sample.
     #[cold]
     #[inline(never)]
     fn count_chain(&self, class: usize, head: *mut Block, count: usize) {
@@ -297,8 +306,9 @@ impl Cache {
         }
     }
 
-    /// Whether the next block of `class`, whose list is empty, is to be a sample. If it is, the list gets back
-    /// what was aside, down to the next block that is due. The block in whose place it is made is counted anew.
+    /// Whether the next block of `class`, whose list is empty, is to be a sample. If it is, the
+    /// list gets back what was aside, down to the next block that is due. The block in whose place
+    /// it is made is counted anew.
     pub(crate) fn take_due(&self, class: usize) -> bool {
         let (side, list) = (&self.sampling.sides[class], self.hot.list(class));
         let due = side.due.get();
@@ -326,8 +336,8 @@ impl Cache {
         true
     }
 
-    /// Hands out a block of `class`, whose list is empty, and fills the list. `None`: there is no memory, or a sample is
-    /// due.
+    /// Hands out a block of `class`, whose list is empty, and fills the list. `None`: there is no
+    /// memory, or a sample is due.
     #[cold]
     #[inline(never)]
     pub(super) fn refill_counted(&self, class: usize) -> Option<Allocated> {
@@ -350,7 +360,8 @@ impl Cache {
             }
             // A visitor may have raised the limit while sampling began.
             self.hot.know_nothing(true);
-            // Null: the first one of the chain is to be a sample, or was, and the chain was withheld.
+            // Null: the first one of the chain is to be a sample, or was, and the chain was
+            // withheld.
             let given = self.refill_uncounted(class)?;
             if !given.block.is_null() {
                 return Some(given);
@@ -370,7 +381,8 @@ fn join(first: *mut Block, second: *mut Block) -> *mut Block {
     first
 }
 
-/// What lies in a chain before `end`, a block of it, or null. Takes a step for each of these blocks, if there is an end.
+/// What lies in a chain before `end`, a block of it, or null. Takes a step for each of these
+/// blocks, if there is an end.
 fn cut_before(chain: *mut Block, end: *mut Block) -> *mut Block {
     if chain == end {
         return ptr::null_mut();

@@ -16,8 +16,8 @@
 //! Invariants: `next` is 0 or a slab of this class's partial list; a thread that takes
 //! a slab out of that list moves `next` on first (`Cache::unlist`).
 //!
-//! In each tick of the clock, a thread's first slow operation also sees to runs
-//! that wait, to quiet threads' caches (see `visit`), to the process's task (see `ticks`), and that the next operation
+//! In each tick of the clock, a thread's first slow operation also sees to runs that wait, to quiet
+//! threads' caches (see `visit`), to the process's task (see `ticks`), and that the next operation
 //! is a slow one too if there is more to do (see `withheld`).
 
 use core::cell::Cell;

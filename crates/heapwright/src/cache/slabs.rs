@@ -37,7 +37,8 @@ impl Cache {
         Some(terminated(chain))
     }
 
-    /// A returned slot of a slab that is well filled, for a block that is moved there. `None`: there is none.
+    /// A returned slot of a slab that is well filled, for a block that is moved there. `None`:
+    /// there is none.
     pub(crate) fn alloc_dense(&self, class: usize) -> Option<*mut u8> {
         let (mine, bin) = (Entry::slab(self.id(), class), &self.bins[class]);
         let unlist = |slab: Slab<'_>| self.unlist(slab);
@@ -46,8 +47,9 @@ impl Cache {
         Some(block)
     }
 
-    /// Sends one block back to its slab, if that is this cache's now. (A caller that has only seen that it was may be late: another
-    /// cache may have taken the slab over.) The cache's lock is held.
+    /// Sends one block back to its slab, if that is this cache's now. (A caller that has only seen
+    /// that it was may be late: another cache may have taken the slab over.) The cache's lock is
+    /// held.
     ///
     /// # Safety
     ///
@@ -55,7 +57,8 @@ impl Cache {
     pub(crate) unsafe fn put_if_mine(&self, class: usize, block: *mut Block) -> bool {
         let is_mine = MAP.lookup(block.addr()).1 == Entry::slab(self.id(), class);
         if is_mine {
-            // SAFETY: a slab of the class and, while the lock is held, this cache's; the caller gives the free block away.
+            // SAFETY: a slab of the class and, while the lock is held, this cache's; the caller
+            // gives the free block away.
             unsafe { self.put(class, block) };
         }
         is_mine
@@ -101,8 +104,8 @@ impl Cache {
         unit
     }
 
-    /// A unit that comes free when the depot gives back what it holds beyond its share. If there is none,
-    /// the stashes are given back where they may do.
+    /// A unit that comes free when the depot gives back what it holds beyond its share. If there is
+    /// none, the stashes are given back where they may do.
     fn spared_unit(&self) -> Option<usize> {
         self.shrink_depot_of_large();
         let unit = self.kept_unit();
@@ -237,7 +240,8 @@ impl Cache {
         self.receive(slab);
     }
 
-    /// Takes over a slab with returned slots of the common owner's, of which one slot in `share` is free.
+    /// Takes over a slab with returned slots of the common owner's, of which one slot in `share` is
+    /// free.
     pub(super) fn take_common(&self, class: usize, share: usize) -> bool {
         self.owned_by() == Use::Thread
             && central::part_with_one(class, share, |slab| self.receive(slab))

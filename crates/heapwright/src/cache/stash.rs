@@ -6,19 +6,18 @@
 //!             run                                         newest first
 //! ```
 //!
-//! A run costs the chunk's lock and a search when it is taken, and both
-//! and two merges when it is given back. A program that frees a buffer of
-//! 100 KiB and asks for the next one should pay neither, nor one whose blocks of
-//! 10 KiB fill a few slabs and leave them: runs of each
-//! length wait here, bounded in bytes. While a run waits, its first entry is a large block's, and its
+//! A run costs the chunk's lock and a search when it is taken, and both and two merges when it is
+//! given back. A program that frees a buffer of 100 KiB and asks for the next one should pay
+//! neither, nor one whose blocks of 10 KiB fill a few slabs and leave them: runs of each length
+//! wait here, bounded in bytes. While a run waits, its first entry is a large block's, and its
 //! record says that it is kept: it is a block for nobody.
 //!
 //! What no allocation has needed from one time the scavenger comes by to the next (low water) goes
-//! back to the chunk, where it is purged in its time; and so does all of it, the stashes of some other
-//! threads included (`visit`), before the process grows for something else.
+//! back to the chunk, where it is purged in its time; and so does all of it, the stashes of some
+//! other threads included (`visit`), before the process grows for something else.
 //!
-//! Invariants: a run is [`Kind::Kept`](crate::address_map::Kind), its record says its length and no heap, its
-//! pages may hold anything. Only the holder of the tenure touches it; its size is an
+//! Invariants: a run is [`Kind::Kept`](crate::address_map::Kind), its record says its length and no
+//! heap, its pages may hold anything. Only the holder of the tenure touches it; its size is an
 //! atomic, for visitors.
 //!
 //! Called by `heap` (large blocks) and the rest of `cache`.
@@ -37,14 +36,14 @@ use crate::unit_record::Record;
 
 /// Units in the longest run that is kept: 4 MiB.
 const LONGEST: usize = (4 << 20) / UNIT;
-/// Units that all threads' stashes together may keep, that one may keep at most, and always: 64 MiB,
-/// 4 MiB, 256 KiB; and as much again for those of caches that threads share.
+/// Units that all threads' stashes together may keep, that one may keep at most, and always: 64
+/// MiB, 4 MiB, 256 KiB; and as much again for those of caches that threads share.
 const ALL: usize = (64 << 20) / UNIT;
 const MOST: usize = (4 << 20) / UNIT;
 const LEAST: usize = (256 << 10) / UNIT;
-/// A stash that refuses so many runs within one tick of the clock, and misses as many, costs its thread a good
-/// part of its time. It begins anew if it keeps what nobody takes; else it may keep so many units more, and all together
-/// so many: 4 MiB, 64 MiB.
+/// A stash that refuses so many runs within one tick of the clock, and misses as many, costs its
+/// thread a good part of its time. It begins anew if it keeps what nobody takes; else it may keep
+/// so many units more, and all together so many: 4 MiB, 64 MiB.
 const REGRETS: u32 = 1000;
 /// So many refusals are worth a look at the clock.
 const LOOK: u32 = 64;
@@ -58,8 +57,8 @@ const PART: usize = 16;
 const LONG: usize = PART * PLENTY;
 /// A run that is longer by one of so many parts serves, too.
 const LONGER: usize = 4;
-/// One fetch in so many does a step of the scavenger's; and so many of the first ones in a tick of the clock, so
-/// that a program which does little looks after its memory.
+/// One fetch in so many does a step of the scavenger's; and so many of the first ones in a tick of
+/// the clock, so that a program which does little looks after its memory.
 const STEP: u32 = 128;
 const FIRST_IN_TICK: u32 = 16;
 
@@ -107,10 +106,12 @@ pub(super) fn mark_kept(unit: usize) {
 
 /// Runs that wait for the next large block, or slab. Zero is an empty stash.
 pub(crate) struct Stash {
-    /// Of each length (there is none of 0), the newest run; its record leads to the next (`by_owner`).
+    /// Of each length (there is none of 0), the newest run; its record leads to the next
+    /// (`by_owner`).
     runs: [AtomicU32; LONGEST + 1],
     units: AtomicUsize,
-    /// Units that it may keep; a copy, which a run that finds no room brings up to date, and the scavenger.
+    /// Units that it may keep; a copy, which a run that finds no room brings up to date, and the
+    /// scavenger.
     room: Cell<usize>,
     /// Of these, those that it was given because it was too small.
     extra: Cell<usize>,
@@ -120,9 +121,11 @@ pub(crate) struct Stash {
     refused: Cell<u32>,
     missed: Cell<u32>,
     refused_at: Cell<u32>,
-    /// Fetches until the next step of the scavenger's, steps until there are such, and the tick they are in.
+    /// Fetches until the next step of the scavenger's, steps until there are such, and the tick
+    /// they are in.
     quick_left: Cell<u32>,
-    /// Whether there are none without a step: each allocation is to be counted (`sampling`, `guard_draw`).
+    /// Whether there are none without a step: each allocation is to be counted (`sampling`,
+    /// `guard_draw`).
     is_counted: Cell<bool>,
     steps_left: Cell<u32>,
     tick: Cell<u32>,
@@ -132,7 +135,8 @@ impl Stash {
     /// Sizes of large blocks that one of its runs may serve.
     pub(crate) const LENGTHS: RangeInclusive<usize> = SLAB_MAX + 1..=LONGEST * UNIT;
 
-    /// Keeps a run that is [`Kind::Kept`](crate::address_map::Kind), or about to be. False: there is no room.
+    /// Keeps a run that is [`Kind::Kept`](crate::address_map::Kind), or about to be. False: there
+    /// is no room.
     pub(crate) fn keep(&self, unit: usize, units: usize) -> bool {
         let room = most() + self.extra.get();
         self.room.set(room);
@@ -144,7 +148,8 @@ impl Stash {
             return false;
         }
         if self.low.get() * 4 >= room * 3 {
-            // They are what an earlier phase of the program left, for most of them were never taken.
+            // They are what an earlier phase of the program left, for most of them were never
+            // taken.
             self.release();
         } else if !self.get_extra() {
             return false;
@@ -236,8 +241,9 @@ impl Stash {
         Some(unit)
     }
 
-    /// [`Stash::take_exactly`] for a block of `size` bytes that takes so many units, if the run's record says that they can
-    /// be used, unless a step of the scavenger's is due. Passes the unit and the record on.
+    /// [`Stash::take_exactly`] for a block of `size` bytes that takes so many units, if the run's
+    /// record says that they can be used, unless a step of the scavenger's is due. Passes the unit
+    /// and the record on.
     #[inline(always)]
     pub(crate) fn take_ready<R>(
         &self,
@@ -256,16 +262,16 @@ impl Stash {
         Some(use_it(unit, record))
     }
 
-    /// Makes way where a run of `units` units would be taken from memory that was not used yet, although
-    /// the runs that wait here may do, or may be a part of one that does.
+    /// Makes way where a run of `units` units would be taken from memory that was not used yet,
+    /// although the runs that wait here may do, or may be a part of one that does.
     pub(crate) fn make_way(&self, units: usize) {
         if self.units().saturating_mul(PART) >= units && !chunk::has_dirty(units) {
             self.release();
         }
     }
 
-    /// Whether so much waits here that a visit is worth it, for a thread that would make the process grow by
-    /// a run of `units` units.
+    /// Whether so much waits here that a visit is worth it, for a thread that would make the
+    /// process grow by a run of `units` units.
     pub(super) fn has_plenty(&self, units: usize) -> bool {
         self.units() >= if units >= LONG { LEAST } else { PLENTY.max(units / PART) }
     }

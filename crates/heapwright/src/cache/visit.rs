@@ -18,16 +18,16 @@
 //!
 //! - *drain*: a thread that sends blocks to a cache with much on its stack takes it
 //!   home itself;
-//! - *steal*: a cache, or a class's central lists, about to take a new slab, asks some caches (and a cache the central
-//!   lists) for one of the class that is mostly free. Slots of it may be in the lists of the
-//!   cache it was taken from; they are sent after it when they leave the list;
-//! - *make way*: a cache that is about to take memory that was not used yet gives back what another one's
-//!   stash keeps;
+//! - *steal*: a cache, or a class's central lists, about to take a new slab, asks some caches (and
+//!   a cache the central lists) for one of the class that is mostly free. Slots of it may be in the
+//!   lists of the cache it was taken from; they are sent after it when they leave the list;
+//! - *make way*: a cache that is about to take memory that was not used yet gives back what another
+//!   one's stash keeps;
 //! - *help*: the scavenger's steps in caches that have been quiet for long;
 //! - *adopt*: a slab of a cache that rests, which has no thread.
 //!
-//! A visitor on a slow path never waits for the lock, so there is no order of locks to keep. (`malloc_trim` waits, and
-//! has no other lock.)
+//! A visitor on a slow path never waits for the lock, so there is no order of locks to keep.
+//! (`malloc_trim` waits, and has no other lock.)
 //!
 //! Called by the slow paths of `cache`.
 
@@ -43,12 +43,13 @@ use crate::slab::Slab;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::{self, Visit};
 
-/// Bytes on a stack from which on the thread that pushes takes them home; and where the cache's own thread is
-/// at work: it had a slow operation within so many milliseconds.
+/// Bytes on a stack from which on the thread that pushes takes them home; and where the cache's own
+/// thread is at work: it had a slow operation within so many milliseconds.
 const BACKLOG: usize = 256 << 10;
 const BACKLOG_OF_ACTIVE: usize = 1 << 20;
 const ACTIVE_MS: i32 = 10;
-/// One slot in so many must be free in a slab that is worth taking over; and where there is memory that was used already.
+/// One slot in so many must be free in a slab that is worth taking over; and where there is memory
+/// that was used already.
 const SHARE_FREE: usize = 8;
 const SHARE_MOSTLY_FREE: usize = 2;
 /// Slabs that are stolen in one visit, and how many are found elsewhere before the next one.
@@ -115,21 +116,23 @@ impl Cache {
         chunk::waited(active, os::coarse_ms()) <= ACTIVE_MS
     }
 
-    /// Takes over some slabs of `class` that are in part free from the common owner, or from a thread that lives.
+    /// Takes over some slabs of `class` that are in part free from the common owner, or from a
+    /// thread that lives.
     pub(super) fn steal_slabs(&self, class: usize) -> bool {
         self.take_common(class, share_worth_taking())
             || self.owned_by() == Use::Thread
                 && self.thief.steal(self.id(), class, |other, slab| self.take_over(other, slab))
     }
 
-    /// Where a run of `units` units would be taken from memory that was not used yet, although runs that wait
-    /// in stashes may do: gives back those of this cache, and of another one.
+    /// Where a run of `units` units would be taken from memory that was not used yet, although runs
+    /// that wait in stashes may do: gives back those of this cache, and of another one.
     pub(crate) fn make_way(&self, units: usize) {
         self.stash.make_way(units);
         self.thief.make_way(self.id(), units);
     }
 
-    /// A slab of `class` with returned slots that a dead thread can spare, whose tenure is the caller's.
+    /// A slab of `class` with returned slots that a dead thread can spare, whose tenure is the
+    /// caller's.
     pub(super) fn left_over(&self, class: usize) -> Option<Slab<'_>> {
         // Of a warm cache, which the next thread adopts, only what is mostly left
         // over: slots in its lists may be of the slab that is taken.
@@ -141,7 +144,8 @@ impl Cache {
         Some(Slab::at(&MAP, unit?, class))
     }
 
-    /// A slab of `class` that can be taken over although this cache will go on: one slot in `share` is free.
+    /// A slab of `class` that can be taken over although this cache will go on: one slot in `share`
+    /// is free.
     pub(super) fn to_spare(&self, class: usize, share: usize) -> Option<usize> {
         to_spare(&self.bins[class].partial, class, share)
     }
@@ -152,7 +156,8 @@ fn share_worth_taking() -> usize {
     if chunk::has_dirty(1) { SHARE_MOSTLY_FREE } else { SHARE_FREE }
 }
 
-/// Where a cache, or a class's central lists, asks next for what others can spare. Zero is a new one.
+/// Where a cache, or a class's central lists, asks next for what others can spare. Zero is a new
+/// one.
 pub(super) struct Thief {
     /// The id of the cache that was asked last.
     victim: Cell<u32>,
@@ -165,17 +170,18 @@ impl Thief {
         Self { victim: Cell::new(0), skips: Cell::new(0) }
     }
 
-    /// The next cache to be asked, of those that were made. `None`: it is that with the id `me`, which asks.
+    /// The next cache to be asked, of those that were made. `None`: it is that with the id `me`,
+    /// which asks.
     fn next(&self, me: u32, made: u32) -> Option<&'static Cache> {
         let id = self.victim.get() % made + 1;
         self.victim.set(id);
         CACHES.get(id).filter(|_| id != me)
     }
 
-    /// Passes some slabs of `class` that are in part free from a thread that lives to `take`, with its cache, where
-    /// slow work is the caller's meanwhile; where there is memory that was used already, only such as are mostly
-    /// free: else a visit costs more than it saves. `me` is the id of the cache that asks, or 0. Returns
-    /// whether there were any.
+    /// Passes some slabs of `class` that are in part free from a thread that lives to `take`, with
+    /// its cache, where slow work is the caller's meanwhile; where there is memory that was used
+    /// already, only such as are mostly free: else a visit costs more than it saves. `me` is the id
+    /// of the cache that asks, or 0. Returns whether there were any.
     pub(super) fn steal(&self, me: u32, class: usize, take: impl Fn(&Cache, Slab<'_>)) -> bool {
         let made = CACHES.made() as u32;
         if made == 0 {
@@ -234,7 +240,8 @@ impl Thief {
     }
 }
 
-/// There is no memory: gives back what the stashes of threads keep, but for those of the cache with the id `me`.
+/// There is no memory: gives back what the stashes of threads keep, but for those of the cache with
+/// the id `me`.
 pub(super) fn release_stashes(me: u32) {
     for other in CACHES.all().filter(|other| other.id() != me) {
         if !other.stash.is_empty()
@@ -245,8 +252,8 @@ pub(super) fn release_stashes(me: u32) {
     }
 }
 
-/// Scavenges in caches that have been quiet for a purge delay, for a moment; not in that with the id `me`, which is the
-/// caller's, or 0. Returns whether others may have work to be done.
+/// Scavenges in caches that have been quiet for a purge delay, for a moment; not in that with the
+/// id `me`, which is the caller's, or 0. Returns whether others may have work to be done.
 pub(super) fn help(me: u32, now: u32, delay: i32, patience: u64) -> bool {
     let made = CACHES.made() as u32;
     let (mut visits, mut until, mut some_have_work) = (0, 0, false);
@@ -278,8 +285,8 @@ pub(super) fn help(me: u32, now: u32, delay: i32, patience: u64) -> bool {
     some_have_work
 }
 
-/// Passes a slab of `class` with returned slots of a dead thread's to `take`, with that thread's cache. Returns whether
-/// there is one.
+/// Passes a slab of `class` with returned slots of a dead thread's to `take`, with that thread's
+/// cache. Returns whether there is one.
 pub(super) fn adopt(class: usize, take: impl Fn(&Cache, Slab<'_>)) -> bool {
     CACHES.visit_abandoned(ASKS, |dead| {
         let found = dead.left_over(class);
@@ -292,9 +299,9 @@ pub(super) fn adopt(class: usize, take: impl Fn(&Cache, Slab<'_>)) -> bool {
     })
 }
 
-/// Looks after free memory that is no thread's, and after the caches of threads that are quiet, if no other thread has
-/// done so in this tick. `me` is the id of the calling thread's cache, or 0; `is_quiet` if the thread has time.
-/// Returns whether there is more of it.
+/// Looks after free memory that is no thread's, and after the caches of threads that are quiet, if
+/// no other thread has done so in this tick. `me` is the id of the calling thread's cache, or 0;
+/// `is_quiet` if the thread has time. Returns whether there is more of it.
 pub(super) fn look_after_others(me: u32, now: u32, delay: i32, is_quiet: bool) -> bool {
     if LAST_TICK.swap(now, Ordering::Relaxed) != now {
         let runs_wait = chunk::purge_waiting(now);

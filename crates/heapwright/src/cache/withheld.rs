@@ -11,19 +11,20 @@
 //!   withheld   head, count            the list's blocks
 //! ```
 //!
-//! The first few polls at a list are answered from what is withheld ([`Withheld`]), which stays withheld; later
-//! ones, of a program that is busy, get their list back. A poll that comes a pause after the last one ([`Polls`])
-//! is a quiet program's, and the count starts anew. A tick thus costs a busy thread a few slow operations
-//! among millions; all operations of a quiet thread poll. Lists that a busy thread leaves
-//! withheld poll at their next use.
+//! The first few polls at a list are answered from what is withheld ([`Withheld`]), which stays
+//! withheld; later ones, of a program that is busy, get their list back. A poll that comes a pause
+//! after the last one ([`Polls`]) is a quiet program's, and the count starts anew. A tick thus
+//! costs a busy thread a few slow operations among millions; all operations of a quiet thread poll.
+//! Lists that a busy thread leaves withheld poll at their next use.
 //!
-//! A thread's own cache does this for its lists, below. Its first few polls in a tick are not counted at a list.
-//! Caches that threads share can poll as a whole before (`maintenance`), and withhold their lists when that is over.
+//! A thread's own cache does this for its lists, below. Its first few polls in a tick are not
+//! counted at a list. Caches that threads share can poll as a whole before (`maintenance`), and
+//! withhold their lists when that is over.
 //!
-//! Invariants: while a list is withheld, it is empty, or a slow path is just
-//! dealing with the one block in it (of a shared cache: with that and what signal handlers have left). Only
-//! the thread itself touches its lists, withheld or not; visitors never do. Those of a shared cache are
-//! its lock's holder's.
+//! Invariants: while a list is withheld, it is empty, or a slow path is just dealing with the one
+//! block in it (of a shared cache: with that and what signal handlers have left). Only the thread
+//! itself touches its lists, withheld or not; visitors never do. Those of a shared cache are its
+//! lock's holder's.
 //!
 //! Called by the slow paths of `cache`, and by `maintenance`.
 

@@ -13,20 +13,24 @@
 //!                       but for the first four of a length and one in 64
 //! ```
 //!
-//! So a program that makes few blocks, or makes them slowly, behaves as under `guard=all` (but for emptied buckets of small blocks, once
-//! 4 MiB are open); one that does nothing but allocate has what its sites are due. That is paid from the budget, too, and waits when the
-//! debt is large: a compiler has 20,000 sites, and to guard two blocks of each took 28 % of its time.
+//! So a program that makes few blocks, or makes them slowly, behaves as under `guard=all` (but for
+//! emptied buckets of small blocks, once 4 MiB are open); one that does nothing but allocate has
+//! what its sites are due. That is paid from the budget, too, and waits when the debt is large: a
+//! compiler has 20,000 sites, and to guard two blocks of each took 28 % of its time.
 //!
-//! **The advance is a count**, so what a small program is told of live blocks does not depend on the machine. It is small, because a build is
-//! a thousand processes of 20 ms: 512 blocks were an eighth of such a compiler's time, and found nothing in the corpus that 160 do not. Beyond it time decides:
-//! that of the process on the CPU, not the clock's, so a busy machine guards as much as a quiet one. What a guarded block
-//! costs is measured: of one in [`TIMED`] the calls that make and retire it are timed by the thread's CPU clock. (A guard is two
-//! system calls and a fault, 3 to 6 us; where guards split mappings, or many threads run, it is more.) A bucket that is guarded
-//! because there is time, and a large block that would have been filled, is also charged for its pages, which the program faults in
-//! when it is used again: these faults are most of such a guard's cost, and were not counted.
+//! **The advance is a count**, so what a small program is told of live blocks does not depend on
+//! the machine. It is small, because a build is a thousand processes of 20 ms: 512 blocks were an
+//! eighth of such a compiler's time, and found nothing in the corpus that 160 do not. Beyond it
+//! time decides: that of the process on the CPU, not the clock's, so a busy machine guards as much
+//! as a quiet one. What a guarded block costs is measured: of one in [`TIMED`] the calls that make
+//! and retire it are timed by the thread's CPU clock. (A guard is two system calls and a fault, 3
+//! to 6 us; where guards split mappings, or many threads run, it is more.) A bucket that is guarded
+//! because there is time, and a large block that would have been filled, is also charged for its
+//! pages, which the program faults in when it is used again: these faults are most of such a
+//! guard's cost, and were not counted.
 //!
-//! A forked child goes on with what its parent had left. In a sandbox, which may not know the clocks' system calls, no time
-//! comes in, and sites have what they are due.
+//! A forked child goes on with what its parent had left. In a sandbox, which may not know the
+//! clocks' system calls, no time comes in, and sites have what they are due.
 //!
 //! Called by `heap`, one budget a heap.
 
@@ -41,14 +45,16 @@ const FIRST: u32 = 256;
 const SHARE: u64 = 3;
 /// Time that is saved up at most, for a program that allocates in bursts.
 const MOST_NS: i64 = 5_000_000;
-/// The debt above which sites wait for what they are due, but for what `module_advance` allows: 1 ms more than what
-/// the first 256 blocks cost. With 8 ms a compiler of 28 ms took 2.39 times as long, with this 2.17.
+/// The debt above which sites wait for what they are due, but for what `module_advance` allows: 1
+/// ms more than what the first 256 blocks cost. With 8 ms a compiler of 28 ms took 2.39 times as
+/// long, with this 2.17.
 const DEBT_MOST_NS: i64 = 2_500_000;
 /// Milliseconds between two looks at how long the process has run.
 const STEP_MS: u32 = 8;
 /// One guarded block in so many is timed.
 const TIMED: u32 = 16;
-/// What a page costs that is dropped for a guard and touched again. (Not timed: the program touches it.)
+/// What a page costs that is dropped for a guard and touched again. (Not timed: the program touches
+/// it.)
 const FAULT_NS: i64 = 2_000;
 /// What a call costs before one was timed.
 const COST_NS: u32 = 3_000;
@@ -174,7 +180,8 @@ impl GuardBudget {
     }
 
     fn add(&self, ns: i64) {
-        // Guards that are not a matter of choice (flagged sites, freed blocks over 256 KiB) could make a debt of seconds.
+        // Guards that are not a matter of choice (flagged sites, freed blocks over 256 KiB) could
+        // make a debt of seconds.
         let sum = |left: i64| Some(left.saturating_add(ns).clamp(-DEBT_MOST_NS, MOST_NS));
         let _ = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, sum);
     }
@@ -192,7 +199,8 @@ impl GuardBudget {
         self.pay(&self.made, spending);
     }
 
-    /// A block or a bucket was retired, and is guarded; when it is used again, `pages` more are faulted in than if it had been filled.
+    /// A block or a bucket was retired, and is guarded; when it is used again, `pages` more are
+    /// faulted in than if it had been filled.
     pub(super) fn retired(&self, spending: &Spending, pages: usize) {
         self.pay(&self.retired, spending);
         self.add(-(pages as i64).saturating_mul(FAULT_NS));
@@ -210,8 +218,9 @@ impl GuardBudget {
 mod tests {
     use super::*;
 
-    /// A guarded block that is made and retired, at the cost that is taken before one was timed: how long a call really
-    /// takes here is the machine's affair (an interpreter's is a hundred times as long, and reaches the debt that stops all).
+    /// A guarded block that is made and retired, at the cost that is taken before one was timed:
+    /// how long a call really takes here is the machine's affair (an interpreter's is a hundred
+    /// times as long, and reaches the debt that stops all).
     fn spend(budget: &GuardBudget) {
         let spending = Spending { began: 0 };
         budget.made(&spending);

@@ -45,10 +45,11 @@ const HURRY: usize = 100;
 /// closure still run then, they are waited for, for two seconds at most, and other
 /// threads that may have been sent a block for a tenth of a second.
 ///
-/// Not a leak: what the closure returns, what it puts where its caller finds it, what
-/// a `static` or a thread-local of this thread leads to. A block that a thread from
-/// outside keeps, and that nothing but that thread's stack leads to, counts as one. Threads are known by their timer slack, which Linux hands on: one that sets
-/// its own is not known. On other systems the closure's own thread is watched alone.
+/// Not a leak: what the closure returns, what it puts where its caller finds it, what a `static` or
+/// a thread-local of this thread leads to. A block that a thread from outside keeps, and that
+/// nothing but that thread's stack leads to, counts as one. Threads are known by their timer slack,
+/// which Linux hands on: one that sets its own is not known. On other systems the closure's own
+/// thread is watched alone.
 ///
 /// # Panics
 ///

@@ -7,8 +7,9 @@
 //!               flagged if its key is among them
 //! ```
 //!
-//! Addresses change from run to run. A key is made of what does not: of each frame
-//! the build of its module and the offset in it. Its lowest bit is kept free for the end that blocks are to stand at.
+//! Addresses change from run to run. A key is made of what does not: of each frame the build of its
+//! module and the offset in it. Its lowest bit is kept free for the end that blocks are to stand
+//! at.
 //!
 //! Called by `heap`.
 

@@ -9,18 +9,20 @@
 //!                          half: freed blocks that are remembered, each without a page, behind a guard
 //! ```
 //!
-//! It is a debug heap of its own beside the fast heap: the process does not debug, so no other call comes here. What it
-//! finds is told in the debug heap's words, on standard error and in the record (`record=`), which `heapwright report` reads.
+//! It is a debug heap of its own beside the fast heap: the process does not debug, so no other call
+//! comes here. What it finds is told in the debug heap's words, on standard error and in the record
+//! (`record=`), which `heapwright report` reads.
 //!
-//! **What ends the process.** What ends it in fast mode (a free of what is no block in use), once it is reported in full; and
-//! an access to a guard, as a fault does. What fast mode would not have noticed (bytes beside a block that were changed,
-//! found when it is freed or at exit) is reported, and the program goes on. Which call made a block, and the size that a free
-//! gives, are not judged in fast mode. In hardened mode they are ([`made`]), and all that is found ends the process, or with
-//! `on_misuse=report` nothing but a fault does.
+//! **What ends the process.** What ends it in fast mode (a free of what is no block in use), once
+//! it is reported in full; and an access to a guard, as a fault does. What fast mode would not have
+//! noticed (bytes beside a block that were changed, found when it is freed or at exit) is reported,
+//! and the program goes on. Which call made a block, and the size that a free gives, are not judged
+//! in fast mode. In hardened mode they are ([`made`]), and all that is found ends the process, or
+//! with `on_misuse=report` nothing but a fault does.
 //!
-//! **What it may cost.** Live blocks take as many bytes of addresses as half of `memory` (blocks in pages half of that in memory), and
-//! blocks up to an eighth of it are guarded. Then: 24 KiB for each thread that had one, 1 KiB for seven blocks, and up to
-//! [`STACKS`] of stacks.
+//! **What it may cost.** Live blocks take as many bytes of addresses as half of `memory` (blocks in
+//! pages half of that in memory), and blocks up to an eighth of it are guarded. Then: 24 KiB for
+//! each thread that had one, 1 KiB for seven blocks, and up to [`STACKS`] of stacks.
 //!
 //! Called by `heap::drawn`, and by `stats`.
 
@@ -84,8 +86,9 @@ pub(super) unsafe fn after_fork() {
     unsafe { MAKING.release() };
 }
 
-/// Makes the heap of guarded blocks, at the first of them: it takes some 100 page faults, which a process that has none is
-/// spared. `None`: there is no memory for it, or another thread makes it just now.
+/// Makes the heap of guarded blocks, at the first of them: it takes some 100 page faults, which a
+/// process that has none is spared. `None`: there is no memory for it, or another thread makes it
+/// just now.
 #[cold]
 #[inline(never)]
 fn make() -> Option<&'static Heap> {
@@ -125,7 +128,8 @@ fn make() -> Option<&'static Heap> {
     Some(heap)
 }
 
-/// A guarded block for a request. `None`: there can be none just now, or its stack is not new and had to be.
+/// A guarded block for a request. `None`: there can be none just now, or its stack is not new and
+/// had to be.
 ///
 /// The caller has interrupted nothing of the heap's, and holds none of its locks.
 pub(crate) fn sample(request: Request, draw: Draw) -> Option<NonNull<u8>> {
@@ -156,7 +160,8 @@ fn span(address: usize) -> Option<(&'static Heap, &'static Span)> {
 ///
 /// # Safety
 ///
-/// [`has`]; if the block is in use, nobody uses it afterwards. The caller has interrupted nothing of the heap's.
+/// [`has`]; if the block is in use, nobody uses it afterwards. The caller has interrupted nothing
+/// of the heap's.
 pub(crate) unsafe fn free(block: *mut u8, what: Return) {
     if let Some((heap, span)) = span(block.addr()) {
         // SAFETY: if the block is in use, nobody uses it afterwards, as the caller promises.
@@ -186,14 +191,16 @@ pub(crate) fn made(address: usize) -> Option<Made> {
     Some(Made { origin, align: word.align(), size: place.size(word) })
 }
 
-/// The bytes that were asked for of a block. What is no block in use is reported, and ends the process.
+/// The bytes that were asked for of a block. What is no block in use is reported, and ends the
+/// process.
 pub(crate) fn size(block: *const u8, what: Return) -> usize {
     let size = span(block.addr()).and_then(|(heap, span)| heap.size_of(span, block.addr(), what));
     size.unwrap_or(0)
 }
 
-/// Calls `visit` with the address and the bytes of each live block of the span that begins at `unit`, which is a debug heap's, while
-/// it returns true; and with the heap's number. Returns whether it always did.
+/// Calls `visit` with the address and the bytes of each live block of the span that begins at
+/// `unit`, which is a debug heap's, while it returns true; and with the heap's number. Returns
+/// whether it always did.
 pub(crate) fn each_live_at(unit: usize, visit: &mut dyn FnMut(usize, usize, u32) -> bool) -> bool {
     let Some(heap) = heap() else { return true };
     let Some(span) = Span::heading(unit, heap.id()) else { return true };

@@ -7,19 +7,19 @@
 //!              filled   the pattern, which is looked for when the bucket leaves; of a large block in the pages that were touched
 //! ```
 //!
-//! An emptied bucket is *guarded* (its pages go back to the kernel and any thread that
-//! touches them is caught) or stays *filled* (a write to it is found out
-//! when it leaves the history). A guard costs two system calls and faults, 2.4 us a
-//! page against 0.4 us for filling and verifying, so by default large blocks (those up to 256 KiB unless
-//! the guards' budget is in debt) and the first buckets of each class are guarded, then one in 64; `guard=all` guards all.
+//! An emptied bucket is *guarded* (its pages go back to the kernel and any thread that touches them
+//! is caught) or stays *filled* (a write to it is found out when it leaves the history). A guard
+//! costs two system calls and faults, 2.4 us a page against 0.4 us for filling and verifying, so by
+//! default large blocks (those up to 256 KiB unless the guards' budget is in debt) and the first
+//! buckets of each class are guarded, then one in 64; `guard=all` guards all.
 //!
-//! The history keeps addresses from being used again: while a bucket is in it, its slots'
-//! records are, and the report of a late `free` of one of its blocks names the block and
-//! what freed it. Its budget is a sixteenth to a quarter of what open buckets hold (see `sparse`), or what `memory=`
+//! The history keeps addresses from being used again: while a bucket is in it, its slots' records
+//! are, and the report of a late `free` of one of its blocks names the block and what freed it. Its
+//! budget is a sixteenth to a quarter of what open buckets hold (see `sparse`), or what `memory=`
 //! says; the oldest go first.
 //!
-//! [`History`] is `store`'s, under the heap's lock. The functions for one bucket are called by `heap`
-//! too, without the lock: they make system calls, and the bucket is in no use.
+//! [`History`] is `store`'s, under the heap's lock. The functions for one bucket are called by
+//! `heap` too, without the lock: they make system calls, and the bucket is in no use.
 
 use core::ptr;
 
@@ -38,7 +38,8 @@ const ENTRY_COST: usize = 64;
 const UNIT_COST: usize = 700;
 /// Large blocks up to so many bytes stay filled, where they are not guarded.
 const FILLED_MOST: usize = u64::BITS as usize * PAGE;
-/// Of up to so many bytes (a sampled page, a large block for its alignment's sake) all are filled: it is not asked which were touched.
+/// Of up to so many bytes (a sampled page, a large block for its alignment's sake) all are filled:
+/// it is not asked which were touched.
 const ASKED_FROM: usize = 2 * PAGE;
 
 /// Emptied buckets, oldest first out.
@@ -122,8 +123,8 @@ pub(crate) unsafe fn leave(bucket: BucketRef, guard: bool) -> Memory {
     }
     if bucket.span.form() != Form::Small {
         let (from, length) = extent(bucket);
-        // All of the span goes: behind this block an earlier, longer one may have left the pattern, where its
-        // pages were to be guarded and the kernel refused. Guards stay.
+        // All of the span goes: behind this block an earlier, longer one may have left the pattern,
+        // where its pages were to be guarded and the kernel refused. Guards stay.
         let (start, all) = (bucket.start(), bucket.span.bucket_bytes());
         // SAFETY: the bucket's pages, which are nobody's.
         if !is_to_be_filled(bucket) && unsafe { SYSTEM.decommit(start, all) } {
@@ -150,8 +151,9 @@ pub(super) fn is_to_be_filled(bucket: BucketRef) -> bool {
     bucket.span.form() == Form::Small || extent(bucket).1 <= FILLED_MOST
 }
 
-/// The pages of a large block that have memory, a bit each; all of a long one, and where it cannot be known. The others need not be zero:
-/// they may lie in swap. (A system call: 0.4 us for 16 pages, of which each may spare a fault.)
+/// The pages of a large block that have memory, a bit each; all of a long one, and where it cannot
+/// be known. The others need not be zero: they may lie in swap. (A system call: 0.4 us for 16
+/// pages, of which each may spare a fault.)
 fn touched_pages(from: *mut u8, length: usize) -> u64 {
     let mut resident = [0; FILLED_MOST / PAGE];
     let is_asked = length > ASKED_FROM
@@ -165,8 +167,8 @@ fn touched_pages(from: *mut u8, length: usize) -> u64 {
     resident.iter().enumerate().fold(0, |pages, (at, page)| pages | u64::from(page & 1) << at)
 }
 
-/// The runs of ones in `pages`, as bytes from the first page's start and how many, of a block of `length` bytes. All ones stand for
-/// a block of any length.
+/// The runs of ones in `pages`, as bytes from the first page's start and how many, of a block of
+/// `length` bytes. All ones stand for a block of any length.
 fn runs(pages: u64, length: usize) -> impl Iterator<Item = (usize, usize)> {
     let mut at = 0;
     core::iter::from_fn(move || {
@@ -207,7 +209,8 @@ pub(crate) unsafe fn repair(bucket: BucketRef, damage: bytes::Damage) {
     }
 }
 
-/// What of an emptied bucket holds the pattern, where it is filled; of a large one in its touched pages.
+/// What of an emptied bucket holds the pattern, where it is filled; of a large one in its touched
+/// pages.
 pub(crate) fn extent(bucket: BucketRef) -> (*mut u8, usize) {
     let span = bucket.span;
     match span.form() {

@@ -26,7 +26,8 @@ use super::shape::PAGE;
 use super::span::{BucketRef, Form, Memory, Span};
 use super::store::Store;
 
-/// Accesses of a process that are made: each takes some 32 us, so a loop over a large freed block takes seconds at most.
+/// Accesses of a process that are made: each takes some 32 us, so a loop over a large freed block
+/// takes seconds at most.
 const MOST: u32 = 100_032;
 
 /// Takes the guard of an address's page away. False: that cannot be done, or it has none.

@@ -137,7 +137,8 @@ static FRESH: Heap = Heap::new();
 /// A heap that nobody has. `None`: there is no memory.
 fn take_heap() -> Option<&'static Slot<Heap>> {
     describe::read_with(Front::Debug, &READER);
-    // SAFETY: nobody uses the original, and a heap knows nothing of where it is. It has no states, and null is zero.
+    // SAFETY: nobody uses the original, and a heap knows nothing of where it is. It has no states,
+    // and null is zero.
     unsafe { HEAPS.take_copy(&FRESH, Heap::STATES) }
 }
 

@@ -374,9 +374,10 @@ pub(crate) fn run_with(bytes: &[u8], config: Config) {
     let traces = if first / 12 % 2 == 0 { 0 } else { 4 };
     let slots = if first / 24 % 2 == 0 { 4096 } else { 3 };
     let config = Config { guard, retain, traces, slots, quiet: true, ..config };
-    // Where the system has no guards, what is written to the page before a span's first block, or behind its last, is not seen,
-    // and this model of a debug heap knows nothing of spans. (Miri's runs are too short to come there.)
-    // (The fuzzer has this file without the crate around it, so the constant is not asked.)
+    // Where the system has no guards, what is written to the page before a span's first block, or
+    // behind its last, is not seen, and this model of a debug heap knows nothing of spans. (Miri's
+    // runs are too short to come there.) (The fuzzer has this file without the crate around it, so
+    // the constant is not asked.)
     let has_guards =
         cfg!(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")));
     if first >= 192 || !(has_guards || cfg!(miri)) {

@@ -6,16 +6,18 @@
 //!                         an extension | 31 left     its sites have what they are due
 //! ```
 //!
-//! What guards cost is bounded by a debt (see `budget`). Without more, the code that runs first takes all of it: an interpreter
-//! has thousands of sites before it loads the extension for whose sake the program is checked. So each module has an advance
-//! of its own: [`ADVANCE`] blocks are guarded whatever the debt, which is 0.2 ms. These are not paid later; all modules
-//! together have [`ALL`] of them, which is 9 ms in the worst case.
+//! What guards cost is bounded by a debt (see `budget`). Without more, the code that runs first
+//! takes all of it: an interpreter has thousands of sites before it loads the extension for whose
+//! sake the program is checked. So each module has an advance of its own: [`ADVANCE`] blocks are
+//! guarded whatever the debt, which is 0.2 ms. These are not paid later; all modules together have
+//! [`ALL`] of them, which is 9 ms in the worst case.
 //!
-//! A site is a module's if one of its [`FRAMES`] innermost calls is: an extension allocates through its interpreter. The range of a
-//! module is looked up once. After [`LOOKUPS`] addresses that lie in none (code made at run time) no
-//! module is added any more.
+//! A site is a module's if one of its [`FRAMES`] innermost calls is: an extension allocates through
+//! its interpreter. The range of a module is looked up once. After [`LOOKUPS`] addresses that lie
+//! in none (code made at run time) no module is added any more.
 //!
-//! Called by `sample` through `heap`, for sites that are due while the budget is in debt; and when code is unmapped.
+//! Called by `sample` through `heap`, for sites that are due while the budget is in debt; and when
+//! code is unmapped.
 
 use core::ops::Range;
 
@@ -70,8 +72,9 @@ impl ModuleAdvances {
         }
     }
 
-    /// Whether a block of a site with these calls, the innermost first, is guarded on a module's advance. `find` says what
-    /// range the module of an address has. Takes as long as there are modules.
+    /// Whether a block of a site with these calls, the innermost first, is guarded on a module's
+    /// advance. `find` says what range the module of an address has. Takes as long as there are
+    /// modules.
     pub(super) fn advance(
         &self,
         calls: &[usize],
@@ -106,7 +109,8 @@ impl ModuleAdvances {
         self.used().find(|module| module.has(pc))
     }
 
-    /// The module of an address, from now on. `None`: it lies in none, or there is no room for one more.
+    /// The module of an address, from now on. `None`: it lies in none, or there is no room for one
+    /// more.
     fn add(&self, pc: usize, find: &impl Fn(usize) -> Option<Range<usize>>) -> Option<&Module> {
         if self.lookups.load(Ordering::Relaxed) == 0 {
             return None;

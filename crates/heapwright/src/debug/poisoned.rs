@@ -1,4 +1,5 @@
-//! Poison: bytes of live blocks that nobody may use for now, as the program says (AddressSanitizer's interface).
+//! Poison: bytes of live blocks that nobody may use for now, as the program says
+//! (AddressSanitizer's interface).
 //!
 //! ```text
 //!   a unit's row in the map's side bitmaps     | span | bits | summary, 128 bytes | ... 512
@@ -7,12 +8,14 @@
 //!   side memory                                8 KiB: a bit a byte of the unit
 //! ```
 //!
-//! A unit has bits from the first byte on that is poisoned in it until its span ends, and the span says that one of its units
-//! has ([`Span::has_poison`]): where nothing is poisoned, nobody looks further than to that word. The summary lets a look
-//! pass over 4 KiB at once that nothing is poisoned in.
+//! A unit has bits from the first byte on that is poisoned in it until its span ends, and the span
+//! says that one of its units has ([`Span::has_poison`]): where nothing is poisoned, nobody looks
+//! further than to that word. The summary lets a look pass over 4 KiB at once that nothing is
+//! poisoned in.
 //!
-//! Bits are set under the store's lock, for a block that is live; the free of a block clears its bits without it. A word that
-//! becomes zero there may be one of a neighbour's, too, so it is looked at again after its bit of the summary was cleared.
+//! Bits are set under the store's lock, for a block that is live; the free of a block clears its
+//! bits without it. A word that becomes zero there may be one of a neighbour's, too, so it is
+//! looked at again after its bit of the summary was cleared.
 //!
 //! Called by `store` and `heap`. Anyone may look, at any time.
 
@@ -52,8 +55,8 @@ pub(crate) struct Piece {
 
 /// The row of a unit of a span.
 fn row(unit: usize) -> &'static Row {
-    // SAFETY: side bitmaps of units below the limit are committed, aligned to words, and zero where no slab uses them; a
-    // debugged unit has no slab.
+    // SAFETY: side bitmaps of units below the limit are committed, aligned to words, and zero where
+    // no slab uses them; a debugged unit has no slab.
     unsafe { &*MAP.side_bitmap(unit).cast::<Row>() }
 }
 
@@ -97,7 +100,8 @@ impl Piece {
     }
 }
 
-/// Poisons bytes of a live block of `span`, whose store's side memory this is: the caller holds its lock. Not where there is no memory.
+/// Poisons bytes of a live block of `span`, whose store's side memory this is: the caller holds its
+/// lock. Not where there is no memory.
 pub(crate) fn set(side: &mut Side, span: &Span, piece: Piece) {
     let row = row(piece.unit);
     if row.bits().is_none() {
@@ -120,7 +124,8 @@ pub(crate) fn set(side: &mut Side, span: &Span, piece: Piece) {
 pub(crate) fn clear(piece: Piece) {
     let row = row(piece.unit);
     let Some(bits) = row.bits() else { return };
-    // By the bits, not the summary: another thread that clears a bit of the word takes the summary's away for a moment.
+    // By the bits, not the summary: another thread that clears a bit of the word takes the
+    // summary's away for a moment.
     for (word, mask) in words(piece) {
         if bits[word].load(Ordering::Relaxed) & mask == 0 {
             continue;
@@ -175,7 +180,8 @@ fn first(word: usize, ones: u64) -> Option<usize> {
     (ones != 0).then(|| word * 64 + ones.trailing_zeros() as usize)
 }
 
-/// Takes the bits of a span's units back, which hold no block any more: the caller has the store's lock, and the span ends.
+/// Takes the bits of a span's units back, which hold no block any more: the caller has the store's
+/// lock, and the span ends.
 pub(crate) fn forget(side: &mut Side, span: &Span) {
     for unit in span.unit()..span.unit() + span.units() {
         let row = row(unit);

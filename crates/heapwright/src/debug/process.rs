@@ -1,8 +1,8 @@
 //! The process's debug heap: what `malloc` means where `mode=debug`.
 //!
-//! The table of the debug heap (`heap::modes`) asks here first. Requests are served; blocks are taken back if they
-//! are in a span, or if they are nobody's, which is a finding; other blocks (the C
-//! library's, first-class heaps', those from before) are left to `heap`.
+//! The table of the debug heap (`heap::modes`) asks here first. Requests are served; blocks are
+//! taken back if they are in a span, or if they are nobody's, which is a finding; other blocks (the
+//! C library's, first-class heaps', those from before) are left to `heap`.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -240,14 +240,15 @@ fn region_of(address: usize) -> Region {
     }
 }
 
-/// Whether `bytes` bytes at `address`, in a span that begins at unit `head`, are a live block's, and none is poisoned: at a
-/// glance. False says nothing.
+/// Whether `bytes` bytes at `address`, in a span that begins at unit `head`, are a live block's,
+/// and none is poisoned: at a glance. False says nothing.
 #[inline(always)]
 pub(crate) fn holds(head: usize, is_rest: bool, address: usize, bytes: usize) -> bool {
     Span::holds(head, is_rest, address, bytes)
 }
 
-/// Bytes from an address in a span's unit to the end of the live block that it lies in; 0 where it lies in none.
+/// Bytes from an address in a span's unit to the end of the live block that it lies in; 0 where it
+/// lies in none.
 pub(crate) fn room(unit: usize, entry: Entry, address: usize) -> usize {
     Span::of_entry(unit, entry).map_or(0, |span| bounds::room(span, address))
 }
@@ -274,15 +275,16 @@ pub(crate) fn poison(address: usize, bytes: usize, poisons: bool) {
     }
 }
 
-/// How many bytes from an address on are poisoned without a gap, at most so many. `None`: it is in no debug heap's unit.
+/// How many bytes from an address on are poisoned without a gap, at most so many. `None`: it is in
+/// no debug heap's unit.
 pub(crate) fn poisoned_bytes(address: usize, most: usize) -> Option<usize> {
     let span = Span::of(address)?;
     let left = bounds::left(span, address).min(most);
     Some(if span.has_poison() { poisoned::poisoned_bytes(address, left) } else { 0 })
 }
 
-/// Where the block that an address lies in was made, or freed: the number of the thread, and the stack. `None`: there is
-/// no such block, or it was not freed.
+/// Where the block that an address lies in was made, or freed: the number of the thread, and the
+/// stack. `None`: there is no such block, or it was not freed.
 pub(crate) fn block_history(address: usize, was_freed: bool) -> Option<(u32, &'static [usize])> {
     let Found::Slot(place) = Span::of(address)?.locate(address) else { return None };
     let word = place.record().word();
@@ -401,12 +403,14 @@ pub(crate) fn give_record(from: u32, to: u32) {
     path.give(os::process_id(), from, to);
 }
 
-/// Whether the process is looked at for the last time: what was found, or what is lost, is wanted at its end.
+/// Whether the process is looked at for the last time: what was found, or what is lost, is wanted
+/// at its end.
 pub(crate) fn looks_at_end() -> bool {
     options::get().debugs && (options::leaks().at_exit || options::record_file().is_some())
 }
 
-/// Whether the caller, a signal handler, has interrupted the heap in its own thread, and must not look at it.
+/// Whether the caller, a signal handler, has interrupted the heap in its own thread, and must not
+/// look at it.
 pub(crate) fn is_interrupted() -> bool {
     sync::is_interrupted() || heap().is_some_and(Heap::is_entered_here)
 }

@@ -8,9 +8,10 @@
 //!     ...
 //! ```
 //!
-//! One `write` a finding, behind the first a line that says how to get functions and lines; from a buffer that is not on the stack of the thread that runs
-//! into it; one lock, under which nothing is allocated and no lock of the loader's
-//! is taken. Names are those of exported functions; `heapwright report` finds lines.
+//! One `write` a finding, behind the first a line that says how to get functions and lines; from a
+//! buffer that is not on the stack of the thread that runs into it; one lock, under which nothing
+//! is allocated and no lock of the loader's is taken. Names are those of exported functions;
+//! `heapwright report` finds lines.
 //!
 //! A mistake in a loop is reported once: findings of one kind at one place about
 //! blocks of one place are the same, and only counted. After a hundred different
@@ -285,7 +286,8 @@ impl Reporter {
         self.state.lock().last
     }
 
-    /// Whether the last finding is about a function that this thread called, and a block that begins there.
+    /// Whether the last finding is about a function that this thread called, and a block that
+    /// begins there.
     #[cfg_attr(any(test, feature = "observe"), allow(dead_code, reason = "tests observe faults"))]
     pub(crate) fn has_told(&self, block: u64, thread: u32) -> bool {
         let state = self.state.lock_soon();
@@ -344,7 +346,8 @@ impl Reporter {
         }
     }
 
-    /// Says how it ended, where something was found or a record is kept: by a signal, or (0) by its own will.
+    /// Says how it ended, where something was found or a record is kept: by a signal, or (0) by its
+    /// own will.
     pub(crate) fn end(&self, signal: u32, made: u64, freed: u64, peak: u64) {
         let Some(mut state) = self.state.lock_soon() else { return };
         let found = self.found();

@@ -8,18 +8,21 @@
 //!             each, of the 64 every second, of the 256 every fourth: as many as the root of what the site makes
 //! ```
 //!
-//! So a small program's blocks are guarded, a bug at a place that runs once is seen the first time, and a place that runs
-//! a million times costs ten guards, or as many as there is time for. A site that is new or seldom comes before one that
-//! is old and hot. Blocks stand at the end of their page and at its beginning in turn: a read beyond the end is caught by the
-//! one, a read before the start by the other.
+//! So a small program's blocks are guarded, a bug at a place that runs once is seen the first time,
+//! and a place that runs a million times costs ten guards, or as many as there is time for. A site
+//! that is new or seldom comes before one that is old and hot. Blocks stand at the end of their
+//! page and at its beginning in turn: a read beyond the end is caught by the one, a read before the
+//! start by the other.
 //!
-//! A site where something was found late (a canary was hit), or by a guard that may not stand there the next time, is
-//! *flagged*, in this run or by an earlier one (`flagged`): all its blocks are guarded from then on, at the end that matters,
-//! so the next wrong access is caught as it happens. The record hears of each such site once, however many blocks it makes.
+//! A site where something was found late (a canary was hit), or by a guard that may not stand there
+//! the next time, is *flagged*, in this run or by an earlier one (`flagged`): all its blocks are
+//! guarded from then on, at the end that matters, so the next wrong access is caught as it happens.
+//! The record hears of each such site once, however many blocks it makes.
 //!
-//! Guarded blocks take a page each, so no more stand at a time than fill a quarter of what is live (at least 4 MiB); a
-//! site's turn then waits until some were freed. Because there is time for it none is guarded where more stand than fill a
-//! 64th (at least 2 MiB): else long-lived blocks, of which there is time for many, would take a quarter more memory.
+//! Guarded blocks take a page each, so no more stand at a time than fill a quarter of what is live
+//! (at least 4 MiB); a site's turn then waits until some were freed. Because there is time for it
+//! none is guarded where more stand than fill a 64th (at least 2 MiB): else long-lived blocks, of
+//! which there is time for many, would take a quarter more memory.
 
 use crate::segments::Segments;
 use crate::sync::atomic::{AtomicU32, Ordering};
@@ -112,8 +115,9 @@ impl Sites {
         self.words.get_or_make(stack as usize / 2)
     }
 
-    /// Whether a block that `stack` asks for is to be guarded, and how. `has_advance`: whether a module pays for it, where the
-    /// budget does not. `pages` such stand now, and `live` bytes are live.
+    /// Whether a block that `stack` asks for is to be guarded, and how. `has_advance`: whether a
+    /// module pays for it, where the budget does not. `pages` such stand now, and `live` bytes are
+    /// live.
     #[inline]
     pub(crate) fn draw(
         &self,
@@ -167,7 +171,8 @@ impl Sites {
         if before & TURN == 0 { Side::Right } else { Side::Left }
     }
 
-    /// The same where few blocks are guarded, those of new sites first: the site is none from now on.
+    /// The same where few blocks are guarded, those of new sites first: the site is none from now
+    /// on.
     pub(crate) fn take_turn(&self, stack: u32) -> Side {
         let Some(site) = self.site(stack) else { return Side::Right };
         let before = site.fetch_xor(TURN, Ordering::Relaxed);
@@ -180,7 +185,8 @@ impl Sites {
         self.site(stack).is_some_and(|site| site.load(Ordering::Relaxed) & 255 == FLAGGED)
     }
 
-    /// Something was found in a block that `stack` asked for: all of them stand at this end from now on.
+    /// Something was found in a block that `stack` asked for: all of them stand at this end from
+    /// now on.
     pub(crate) fn flag(&self, stack: u32, side: Side) {
         if let Some(site) = self.site(stack) {
             let turn = if side == Side::Left { TURN } else { 0 };
@@ -190,8 +196,8 @@ impl Sites {
         }
     }
 
-    /// The same because of what this run has found. Whether that is news for the record: not where the site was flagged
-    /// for this end before.
+    /// The same because of what this run has found. Whether that is news for the record: not where
+    /// the site was flagged for this end before.
     pub(crate) fn flag_anew(&self, stack: u32, side: Side) -> bool {
         self.flag(stack, side);
         let noted = if side == Side::Left { NOTED_LEFT } else { NOTED };

@@ -5,15 +5,15 @@
 //!   free    lists by order: 512 bytes, 1 KiB, 2 KiB, ... 128 KiB, and one of what is no record
 //! ```
 //!
-//! Records are read without a lock, also after they have gone: what is read then is the head of another record of its order.
-//! So memory that was a record's is never anything else's, nor the other way about: poison's bits have a list of their own
-//! ([`Side::take_bits`]).
+//! Records are read without a lock, also after they have gone: what is read then is the head of
+//! another record of its order. So memory that was a record's is never anything else's, nor the
+//! other way about: poison's bits have a list of their own ([`Side::take_bits`]).
 //!
-//! Not in the window: there a write far beyond a large block could reach them. A
-//! piece begins and ends with pages that nobody can touch, and is kept out of
-//! core dumps. Record sizes are powers of two; a freed record is reused for its order. It keeps its pages, cleared, if
-//! free records with pages then take no more than a 32nd of what is in use, or 256 KiB; else whole pages go back to the
-//! kernel, so side memory follows what is live and remembered, not its peak.
+//! Not in the window: there a write far beyond a large block could reach them. A piece begins and
+//! ends with pages that nobody can touch, and is kept out of core dumps. Record sizes are powers of
+//! two; a freed record is reused for its order. It keeps its pages, cleared, if free records with
+//! pages then take no more than a 32nd of what is in use, or 256 KiB; else whole pages go back to
+//! the kernel, so side memory follows what is live and remembered, not its peak.
 //!
 //! Called by `span` and `store`, under the store's lock.
 
@@ -36,10 +36,11 @@ const LEAST: usize = 4 * LARGEST;
 const SHARE: usize = 32;
 /// What is made accessible at a time.
 const STEP: usize = 256 << 10;
-/// In a free record's link: it has its pages. The link lies where a stale reader looks for a span's form, number of buckets and the
-/// like, so the lowest byte must stay 0, which is no form at all.
+/// In a free record's link: it has its pages. The link lies where a stale reader looks for a span's
+/// form, number of buckets and the like, so the lowest byte must stay 0, which is no form at all.
 const KEEPS: usize = SMALLEST / 2;
-/// Free records may keep their pages up to such a share of what is in use, and at least so many bytes.
+/// Free records may keep their pages up to such a share of what is in use, and at least so many
+/// bytes.
 const KEPT_SHARE: usize = 32;
 const KEPT_LEAST: usize = 256 << 10;
 
@@ -48,7 +49,8 @@ pub(crate) struct Side {
     next: *mut u8,
     committed: *mut u8,
     end: *mut u8,
-    /// Each free record begins with the address of the next, with [`KEEPS`] if this record's pages are in `kept`.
+    /// Each free record begins with the address of the next, with [`KEEPS`] if this record's pages
+    /// are in `kept`.
     free: [*mut u8; ORDERS + 1],
     used: usize,
     /// Bytes in free records that consist of whole pages and kept them.
@@ -123,7 +125,8 @@ impl Side {
     ///
     /// # Safety
     ///
-    /// The record is taken, with this size, and no longer written; stale reads see zeros or the free list's link, whose lowest byte is 0.
+    /// The record is taken, with this size, and no longer written; stale reads see zeros or the
+    /// free list's link, whose lowest byte is 0.
     pub(crate) unsafe fn give(&mut self, at: *mut u8, size: usize) {
         let order = order(size);
         // SAFETY: as the caller promises.
@@ -262,7 +265,8 @@ mod tests {
             // SAFETY: the record's first byte, which stale readers of a span see.
             assert_eq!(unsafe { at.read() }, 0, "a record that has gone has a span's form");
         }
-        // The last that were given come first, without pages; the others have theirs, and all are clear.
+        // The last that were given come first, without pages; the others have theirs, and all are
+        // clear.
         for left in (0..24).rev() {
             let at = side.take(size);
             assert_eq!(at, taken[left]);

@@ -139,8 +139,8 @@ pub(crate) struct Span {
     pub(crate) next: AtomicPtr<Span>,
     pub(crate) prev: AtomicPtr<Span>,
     pub(crate) buckets: [Bucket; BUCKETS],
-    /// Large, in the history and filled: which of the room's pages hold the pattern, a bit each; all ones: the whole room,
-    /// however long.
+    /// Large, in the history and filled: which of the room's pages hold the pattern, a bit each;
+    /// all ones: the whole room, however long.
     pub(crate) filled: AtomicU64,
     _rest: [AtomicU32; 10],
 }
@@ -397,8 +397,9 @@ impl Span {
         Some(Place { bucket: BucketRef { span: self, index }, slot })
     }
 
-    /// Whether `bytes` bytes at `address` lie in a live block of the span that begins at unit `head`, and none is poisoned: at
-    /// a glance, where the entry of its unit is [`Entry::DEBUG`], or [`Entry::debug_rest`] (`is_rest`). False says nothing.
+    /// Whether `bytes` bytes at `address` lie in a live block of the span that begins at unit
+    /// `head`, and none is poisoned: at a glance, where the entry of its unit is [`Entry::DEBUG`],
+    /// or [`Entry::debug_rest`] (`is_rest`). False says nothing.
     #[inline(always)]
     pub(crate) fn holds(head: usize, is_rest: bool, address: usize, bytes: usize) -> bool {
         // SAFETY: null, or a span, whose memory stays readable for ever.
@@ -580,7 +581,8 @@ impl Bucket {
         self.live.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
-    /// Counts freed slots as live again, unless all of them are freed: then the bucket is being retired.
+    /// Counts freed slots as live again, unless all of them are freed: then the bucket is being
+    /// retired.
     pub(super) fn count_again(&self, slots: usize) -> bool {
         let more = |live: u16| (live > 0).then(|| live + slots as u16);
         self.live.fetch_update(Ordering::AcqRel, Ordering::Relaxed, more).is_ok()

@@ -5,25 +5,26 @@
 //!   reopened           ^^^^^^^^^^^^^          ^^^^^^^^^^^^^^^^^^^^^         UNUSED again, in runs
 //! ```
 //!
-//! A bucket is retired when its last block is freed, so one block that stays keeps the memory of all
-//! its neighbours. That is what the debug heap is for, as long as it is little: a freed slot that
-//! nobody uses is watched, and remembers who freed it. But programs whose blocks of long and of
-//! short lives come from the same calls would keep several times what they use (redis under
-//! load: 129 MiB open for 36 MiB live). So once what is open exceeds [`spared`], the next bucket of a class is a
-//! sparse one if there is one: at least half of its slots freed, a quarter of them for [`AGE`] operations
-//! or longer. Those slots are verified first, as the bytes of a bucket that leaves the history are; more findings than can be
-//! noted at once wait, and so do their slots. (Redis' peak fell
-//! by a quarter, python3's by a tenth; with the history's budget, which follows [`spared`] too, by 32 and 16 %.)
+//! A bucket is retired when its last block is freed, so one block that stays keeps the memory of
+//! all its neighbours. That is what the debug heap is for, as long as it is little: a freed slot
+//! that nobody uses is watched, and remembers who freed it. But programs whose blocks of long and
+//! of short lives come from the same calls would keep several times what they use (redis under
+//! load: 129 MiB open for 36 MiB live). So once what is open exceeds [`spared`], the next bucket of
+//! a class is a sparse one if there is one: at least half of its slots freed, a quarter of them for
+//! [`AGE`] operations or longer. Those slots are verified first, as the bytes of a bucket that
+//! leaves the history are; more findings than can be noted at once wait, and so do their slots.
+//! (Redis' peak fell by a quarter, python3's by a tenth; with the history's budget, which follows
+//! [`spared`] too, by 32 and 16 %.)
 //!
 //! Invariants:
 //!
-//! - A bucket with an `UNUSED` slot is some thread's current one (or is lost to a forked child), and is not
-//!   reopened.
+//! - A bucket with an `UNUSED` slot is some thread's current one (or is lost to a forked child),
+//!   and is not reopened.
 //! - As many slots as become `UNUSED` are counted as live in the bucket before; so it cannot
 //!   be retired meanwhile. A bucket whose count is zero is being retired, and left alone.
 //!
-//! Candidates are looked for with a cursor of their own, [`STEPS`] buckets for each bucket opened, and
-//! noted for the other classes: no request looks at more, however many buckets there are.
+//! Candidates are looked for with a cursor of their own, [`STEPS`] buckets for each bucket opened,
+//! and noted for the other classes: no request looks at more, however many buckets there are.
 //!
 //! Called by `store`, under the heap's lock.
 
@@ -49,8 +50,8 @@ const NOTED: usize = 8;
 /// Open bytes that no live block has to be behind.
 const SPARED_LEAST: usize = if cfg!(miri) { 64 << 10 } else { 16 << 20 };
 
-/// Bytes that may be open or remembered while `live` bytes are in use: beyond that sparse buckets are reopened, and the history is
-/// short.
+/// Bytes that may be open or remembered while `live` bytes are in use: beyond that sparse buckets
+/// are reopened, and the history is short.
 pub(super) const fn spared(live: u64) -> usize {
     let live = live as usize;
     SPARED_LEAST.saturating_add(live).saturating_add(live / 2)
@@ -68,8 +69,8 @@ impl SparseBuckets {
         Self { noted: [[ptr::null_mut(); NOTED]; CLASSES], at: (0, 0) }
     }
 
-    /// Opens freed slots of a bucket of the class again: they are `UNUSED`, and in it alone. `now`: the
-    /// sequence number; `fills`: freed slots hold the pattern.
+    /// Opens freed slots of a bucket of the class again: they are `UNUSED`, and in it alone. `now`:
+    /// the sequence number; `fills`: freed slots hold the pattern.
     pub(super) fn reopen(
         &mut self,
         (heap, units): (u32, &Units),
@@ -134,7 +135,8 @@ fn is_sparse(bucket: BucketRef, heap: u32) -> bool {
 
 /// Makes the slots `UNUSED` that were freed long enough ago. False: there is none that may be.
 fn open_freed(bucket: BucketRef, now: u32, fills: bool, found: Verify<'_>) -> bool {
-    // The word first: the number of a free is written before it, and that of an earlier one stays while the slot is live.
+    // The word first: the number of a free is written before it, and that of an earlier one stays
+    // while the slot is live.
     let is_old = |record: &Slot| {
         record.word().state() == State::Freed && {
             // Another thread's operation may have a later number than `now`.
@@ -152,7 +154,8 @@ fn open_freed(bucket: BucketRef, now: u32, fills: bool, found: Verify<'_>) -> bo
     if count * 4 < bucket.span.slots_a_bucket() {
         return false;
     }
-    // A thread that has taken its numbers long ago may free another slot meanwhile, so these are noted.
+    // A thread that has taken its numbers long ago may free another slot meanwhile, so these are
+    // noted.
     let mut chosen = [0u64; MOST_SLOTS / 64];
     count = 0;
     for place in bucket.slots().filter(|place| is_old(place.record())) {
@@ -174,7 +177,8 @@ fn open_freed(bucket: BucketRef, now: u32, fills: bool, found: Verify<'_>) -> bo
     true
 }
 
-/// Whether a freed slot has the pattern's bytes, from now on at least: what was found is noted. False: there is no room for that.
+/// Whether a freed slot has the pattern's bytes, from now on at least: what was found is noted.
+/// False: there is no room for that.
 fn is_verified(place: Place, found: Verify<'_>) -> bool {
     let (bucket, at) = (place.bucket, place.slot_start());
     let slot_bytes = bucket.span.slot_bytes();

@@ -38,8 +38,8 @@ const LARGE: usize = CLASSES + 1;
 /// Large spans up to so many units are used again as they are.
 const REUSED_UNITS: usize = 16;
 const LISTS: usize = LARGE + REUSED_UNITS + 1;
-/// The history's budget, where none was asked for: of the bytes that are open, as many as sparse buckets leave
-/// of what may be idle, not fewer or more than these shares; and not below this.
+/// The history's budget, where none was asked for: of the bytes that are open, as many as sparse
+/// buckets leave of what may be idle, not fewer or more than these shares; and not below this.
 const BUDGET_LEAST: usize = 2 << 20;
 const BUDGET_LEAST_SHARE: usize = 16;
 const BUDGET_MOST_SHARE: usize = 4;
@@ -143,8 +143,8 @@ pub(crate) struct Opened {
     pub(crate) zero: bool,
 }
 
-/// Writes after their free that were found in a bucket. False: there is no room to note more, and they must be found again,
-/// or are lost.
+/// Writes after their free that were found in a bucket. False: there is no room to note more, and
+/// they must be found again, or are lost.
 pub(crate) type Verify<'a> = &'a mut dyn FnMut(BucketRef, bytes::Damage) -> bool;
 
 impl Store {
@@ -184,7 +184,8 @@ impl Store {
         self.limits = limits;
     }
 
-    /// Opens a bucket of a class. `now` is the sequence number; without one no sparse bucket is reopened.
+    /// Opens a bucket of a class. `now` is the sequence number; without one no sparse bucket is
+    /// reopened.
     pub(crate) fn open_small(
         &mut self,
         class: usize,
@@ -273,8 +274,9 @@ impl Store {
         Some(opened)
     }
 
-    /// Opens a span for one block in `room` bytes, whole pages, between two guards, and with addresses for `spare`
-    /// more (see [`Store::resize_large`]); at a multiple of `align` if that is more than a unit.
+    /// Opens a span for one block in `room` bytes, whole pages, between two guards, and with
+    /// addresses for `spare` more (see [`Store::resize_large`]); at a multiple of `align` if that
+    /// is more than a unit.
     pub(crate) fn open_large(
         &mut self,
         (room, spare): (usize, usize),
@@ -298,7 +300,8 @@ impl Store {
         let part = (span.start().wrapping_add(PAGE), room);
         let (opened, is_bare) = match self.open_part(span, list, part) {
             Some(opened) => (opened, false),
-            // A kernel that is near its limit of mappings refuses a hole in a guard, and takes all of it away.
+            // A kernel that is near its limit of mappings refuses a hole in a guard, and takes all
+            // of it away.
             None => (self.open(span, list)?, true),
         };
         let record = opened.bucket.record();
@@ -343,8 +346,8 @@ impl Store {
         Some(opened)
     }
 
-    /// Whether large blocks may stay where they are when they are resized: unless each end is to stand at a guard, or
-    /// no address is to be used twice.
+    /// Whether large blocks may stay where they are when they are resized: unless each end is to
+    /// stand at a guard, or no address is to be used twice.
     fn may_stay(&self) -> bool {
         self.limits.guard != Guard::All && !self.limits.retain
     }
@@ -357,8 +360,8 @@ impl Store {
             && !os::is_more_than_there_is(room.saturating_sub(had))
     }
 
-    /// Gives the block of a large span another room, whole pages, for which it [`Store::has_room`]; what stands behind
-    /// it are guards again. False: the kernel refused.
+    /// Gives the block of a large span another room, whole pages, for which it [`Store::has_room`];
+    /// what stands behind it are guards again. False: the kernel refused.
     pub(crate) fn resize_large(&mut self, bucket: BucketRef, room: usize) -> bool {
         let span = bucket.span;
         let had = bucket.record().room.load(Ordering::Relaxed);
@@ -371,9 +374,11 @@ impl Store {
         } else if room < had {
             // SAFETY: pages of the span that were the block's, and are no more.
             let is_guarded = self.limits.ends && unsafe { os::guard(at(room), had - room) };
-            // Without a guard the pages go as they are: the pattern is looked for in the room alone.
+            // Without a guard the pages go as they are: the pattern is looked for in the room
+            // alone.
             if !is_guarded {
-                // SAFETY: pages behind the room, in no use. (Where the kernel refuses, they keep bytes that nobody reads.)
+                // SAFETY: pages behind the room, in no use. (Where the kernel refuses, they keep
+                // bytes that nobody reads.)
                 unsafe { SYSTEM.decommit(at(room), had - room) };
             }
         }
@@ -514,7 +519,8 @@ impl Store {
         self.open_part(span, list, guarded_range(first_free(span)))
     }
 
-    /// [`Store::open`] of a bucket of which so many bytes are to be used: where it is guarded, the rest stays so.
+    /// [`Store::open`] of a bucket of which so many bytes are to be used: where it is guarded, the
+    /// rest stays so.
     fn open_part(
         &mut self,
         span: &'static Span,
@@ -556,7 +562,8 @@ impl Store {
         }
     }
 
-    /// Bytes of memory that open buckets may take: without guards, and addresses that nothing is behind.
+    /// Bytes of memory that open buckets may take: without guards, and addresses that nothing is
+    /// behind.
     fn memory_bytes(&self) -> usize {
         self.open_bytes - self.spare_bytes - self.sampled_pages * PAGE
     }
@@ -569,9 +576,10 @@ impl Store {
         }
     }
 
-    /// Takes a bucket out of use whose slots are all freed: nobody looks after it
-    /// until it is retired. Returns whether it should be guarded rather than filled: where there is time for that, or
-    /// because it is one of the first of its class, or one in some; a large one also where the budget is not much in debt.
+    /// Takes a bucket out of use whose slots are all freed: nobody looks after it until it is
+    /// retired. Returns whether it should be guarded rather than filled: where there is time for
+    /// that, or because it is one of the first of its class, or one in some; a large one also where
+    /// the budget is not much in debt.
     pub(crate) fn empty(&mut self, bucket: BucketRef, allowance: Allowance) -> bool {
         bucket.record().set_stage(Stage::Emptied);
         let span = bucket.span;

@@ -9,8 +9,9 @@
 //!   the check has ended  nothing is held: names are looked up, by `backtrace`      [`tell`]
 //! ```
 //!
-//! Looking names up allocates, also from the debug heap, if that is the program's. By then the check's own scope is over, and
-//! what is kept of the program's files is given back, so a check around this one has nothing left behind.
+//! Looking names up allocates, also from the debug heap, if that is the program's. By then the
+//! check's own scope is over, and what is kept of the program's files is given back, so a check
+//! around this one has nothing left behind.
 //!
 //! Called by `report` and `check`.
 #![expect(clippy::disallowed_types, reason = "it is used where nothing of the heap is held")]
@@ -42,7 +43,8 @@ struct Note {
 
 static NOTES: Lock<[Option<Note>; MOST]> = Lock::new([None; MOST]);
 
-/// Notes a finding for the check whose scope this is. Anyone may be the caller, a signal handler, too.
+/// Notes a finding for the check whose scope this is. Anyone may be the caller, a signal handler,
+/// too.
 #[cold]
 pub(super) fn note(scope: u32, finding: &Finding) {
     let Some(mut notes) = NOTES.lock_soon() else { return };
@@ -68,7 +70,8 @@ fn is_same(one: &Finding, other: &Finding) -> bool {
 /// Findings of a scope, taken from the notes.
 pub(super) struct Taken([Option<Finding>; MOST]);
 
-/// Takes the findings of a scope that still runs: once it does not, another check's may take their places.
+/// Takes the findings of a scope that still runs: once it does not, another check's may take their
+/// places.
 #[cold]
 pub(super) fn take(scope: u32) -> Taken {
     let mut taken = [None; MOST];
@@ -80,7 +83,8 @@ pub(super) fn take(scope: u32) -> Taken {
     Taken(taken)
 }
 
-/// Tells what was found in a scope that has ended, with functions and lines. The caller holds nothing.
+/// Tells what was found in a scope that has ended, with functions and lines. The caller holds
+/// nothing.
 #[cold]
 pub(super) fn tell(taken: &Taken) {
     let mut text = Text(String::new());
@@ -121,8 +125,8 @@ impl Text {
         }
     }
 
-    /// A line for each function at an address: those that were inlined, and the one they are in. Not for heapwright's own and
-    /// std's, which are no part of what a test does.
+    /// A line for each function at an address: those that were inlined, and the one they are in.
+    /// Not for heapwright's own and std's, which are no part of what a test does.
     fn frame(&mut self, number: usize, at: usize) {
         let mut is_known = false;
         backtrace::resolve(ptr::without_provenance_mut::<c_void>(at), |symbol| {

@@ -253,8 +253,8 @@ fn realloc_moves_and_copies_and_remembers_the_old_block() {
     assert_eq!(heap.deinit().blocks, 0);
 }
 
-/// Grows a block of `step` bytes by as many until it has `steps` times as many, and makes it small again; what is in it stays. How often
-/// its address changed.
+/// Grows a block of `step` bytes by as many until it has `steps` times as many, and makes it small
+/// again; what is in it stays. How often its address changed.
 fn moves_of_a_growing_block(heap: &DebugHeap, step: usize, steps: usize) -> usize {
     let mut block = alloc(heap, step, 16);
     let (mut size, mut moves) = (step, 0);
@@ -285,7 +285,8 @@ fn large_blocks_that_grow_stay_where_there_is_room() {
         let moves = |config| moves_of_a_growing_block(&quiet(config), step, steps);
         for guard in [Guard::Never, Guard::Sample] {
             let moves = moves(Config { guard, ..Config::DEFAULT });
-            // The first half MiB by steps of 64 KiB, down there again, and each time that the room is used up.
+            // The first half MiB by steps of 64 KiB, down there again, and each time that the room
+            // is used up.
             assert!(moves < 8 + 8 + 20, "{guard:?}: {moves}");
         }
         assert_eq!(moves(Config { guard: Guard::All, ..Config::DEFAULT }), 2 * (steps - 1));
@@ -394,7 +395,8 @@ fn freed_slots_beside_live_ones_are_used_again_once_much_is_idle() {
     let kept = make_sparse(&heap, MANY_BLOCKS, 8);
     let before = heap.buckets().0;
     let more: Vec<_> = (0..MANY_BLOCKS / 4).map(|_| alloc(&heap, 100, 1)).collect();
-    // Without them there would be a quarter more. (Of few blocks some are new before so much is idle.)
+    // Without them there would be a quarter more. (Of few blocks some are new before so much is
+    // idle.)
     assert!(
         heap.buckets().0 < before + before / if cfg!(miri) { 5 } else { 16 },
         "{} to {}",
@@ -433,7 +435,8 @@ fn a_write_after_free_beside_live_blocks_is_found_before_the_slot_is_used_again(
     assert_eq!((heap.findings(), heap.deinit().blocks), (1, 0));
 }
 
-/// A bucket has more damaged slots than can be noted under the lock, whether it is reopened or swept.
+/// A bucket has more damaged slots than can be noted under the lock, whether it is reopened or
+/// swept.
 #[test]
 #[cfg_attr(miri, ignore = "many operations, like those of the test above")]
 fn every_write_after_free_beside_live_blocks_is_found() {
@@ -492,7 +495,8 @@ fn threads_use_each_others_sparse_buckets_and_no_slot_twice() {
 /// Whether the kernel refuses to read a byte.
 #[cfg(target_os = "linux")]
 fn is_inaccessible(address: usize) -> bool {
-    // SAFETY: the kernel looks at the address, which it takes for a file's name, and says whether it can.
+    // SAFETY: the kernel looks at the address, which it takes for a file's name, and says whether
+    // it can.
     let found = unsafe { libc::access(core::ptr::without_provenance(address), libc::F_OK) };
     found != 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::EFAULT)
 }
@@ -512,7 +516,8 @@ fn a_large_span_serves_every_size_whatever_guards_it() {
                 let block = alloc(&heap, size, 16);
                 // SAFETY: the block has as many bytes.
                 unsafe { block.write_bytes(0x41, size) };
-                // The pages before and behind it, whether the span is new or was guarded as a whole, filled or emptied.
+                // The pages before and behind it, whether the span is new or was guarded as a
+                // whole, filled or emptied.
                 #[cfg(target_os = "linux")]
                 {
                     let has_ends = detect.guard

@@ -334,8 +334,8 @@ impl Cache {
         unsafe { &*ptr::from_ref(hot).cast::<Self>() }
     }
 
-    /// A cache for the calling thread, whose calls `serve` serves: an ended thread's, or a new one. `None`: there
-    /// is no memory.
+    /// A cache for the calling thread, whose calls `serve` serves: an ended thread's, or a new one.
+    /// `None`: there is no memory.
     pub(crate) fn adopt_or_make(serve: &'static Serve) -> Option<&'static Self> {
         let mut area = CACHES.lock();
         // SAFETY: null, or a cache, which is never freed.
@@ -625,7 +625,8 @@ impl Cache {
             // Long slots are handed out only here. All their bytes are
             // verified: clearing them costs as much.
             if size >= LONG {
-                // SAFETY: the bytes of a slot, which is this thread's; long ones are multiples of 128 bytes.
+                // SAFETY: the bytes of a slot, which is this thread's; long ones are multiples of
+                // 128 bytes.
                 self.pop(ring, asked, maker, |block| unsafe { slots::long_bits(block, size) })
             } else if settings::get().full {
                 // SAFETY: the bytes of a slot, which is this thread's.
@@ -761,7 +762,8 @@ impl Cache {
         }
         let index = (product >> 32) as usize;
         let word_at = settings::get().words.wrapping_add(unit * A_UNIT + index);
-        // SAFETY: a unit has words for as many slots of 16 bytes as it has room for, and a slab's are committed.
+        // SAFETY: a unit has words for as many slots of 16 bytes as it has room for, and a slab's
+        // are committed.
         let word = unsafe { &*word_at };
         // This is the slack if the block's maker fits the call, else more than any slack.
         let slack = (slots::read(word) as u32)
@@ -897,8 +899,8 @@ impl Ring {
         ready
     }
 
-    /// Makes places for `stays` waiting entries (times [`PLACE`]). The ring is shut: no pending call
-    /// still has to write a place that moves.
+    /// Makes places for `stays` waiting entries (times [`PLACE`]). The ring is shut: no pending
+    /// call still has to write a place that moves.
     fn widen(&self, stays: i32) {
         let (pending, mask) = (PENDING as u32 * PLACE, self.mask.get());
         let needed = stays as u32 + u32::from(self.spare) * PLACE + PLACE + pending;
@@ -988,7 +990,8 @@ impl Ring {
     #[inline(always)]
     fn is_full(&self) -> bool {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
-        // SAFETY: aligned loads of a ring's fields, of which the counters are atomics, and loads are relaxed.
+        // SAFETY: aligned loads of a ring's fields, of which the counters are atomics, and loads
+        // are relaxed.
         unsafe {
             core::arch::asm!(
                 "mov {count:e}, dword ptr [{ring} + {tail}]",
@@ -1011,8 +1014,8 @@ impl Ring {
         }
     }
 
-    /// Puts a free slot behind the newest entry. There is room for it. The ring is shut meanwhile: a
-    /// handler's slow path could move the place before it is written.
+    /// Puts a free slot behind the newest entry. There is room for it. The ring is shut meanwhile:
+    /// a handler's slow path could move the place before it is written.
     #[inline(always)]
     fn push<const FULL: bool>(&self, block: *mut u8, word: *const AtomicU16) {
         self.most.store(SHUT, Ordering::Relaxed);
@@ -1034,7 +1037,8 @@ impl Ring {
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         {
             let mut at = PLACE;
-            // SAFETY: adds to one of the counters, which only this thread changes; other threads may read it.
+            // SAFETY: adds to one of the counters, which only this thread changes; other threads
+            // may read it.
             unsafe {
                 core::arch::asm!(
                     "xadd dword ptr [{ring} + {counter}], {at:e}",

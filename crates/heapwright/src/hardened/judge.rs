@@ -4,8 +4,8 @@
 //!   heapwright: free(0x7f..): <what is wrong>; <what to do>; detect=-canary silences this
 //! ```
 //!
-//! `on_misuse=abort`: the process ends there. `on_misuse=report`: it goes on, and loses nothing but the block, where that
-//! is not safe to use again.
+//! `on_misuse=abort`: the process ends there. `on_misuse=report`: it goes on, and loses nothing but
+//! the block, where that is not safe to use again.
 //!
 //! Called by the rest of `hardened`, at times with the lock of a size class.
 
@@ -37,8 +37,8 @@ pub(super) enum Wrong {
     Alignment(usize),
 }
 
-/// Reports that something is wrong with the block of `size` bytes at `address`, found by `call`. Returns only where the
-/// program is to go on.
+/// Reports that something is wrong with the block of `size` bytes at `address`, found by `call`.
+/// Returns only where the program is to go on.
 #[cold]
 #[inline(never)]
 pub(super) fn report(wrong: Wrong, call: &str, address: usize, size: usize) {
@@ -85,8 +85,8 @@ pub(super) fn report(wrong: Wrong, call: &str, address: usize, size: usize) {
     misuse::end(line)
 }
 
-/// A pointer that is not the start of a block was given to `call`: it lies in this block, or in none. Returns only where
-/// the program is to go on.
+/// A pointer that is not the start of a block was given to `call`: it lies in this block, or in
+/// none. Returns only where the program is to go on.
 #[cold]
 #[inline(never)]
 pub(super) fn not_a_block(call: &str, address: usize, found: Option<Extent>) {

@@ -8,13 +8,14 @@
 //!           in fields that slabs use, the units of the guards and the maker
 //! ```
 //!
-//! A write past the page of the last byte meets the guard; one in that page is found when the block is freed or resized.
-//! A freed block becomes inaccessible at once, and its pages go back. Up to [`QUEUED`] of those wait in a queue, the oldest
-//! half of which serves a request of as many units; what leaves the queue is the chunk's again.
+//! A write past the page of the last byte meets the guard; one in that page is found when the block
+//! is freed or resized. A freed block becomes inaccessible at once, and its pages go back. Up to
+//! [`QUEUED`] of those wait in a queue, the oldest half of which serves a request of as many units;
+//! what leaves the queue is the chunk's again.
 //!
-//! Invariants: a block's record is its holder's; `requested` becomes [`Record::KEPT`] by an exchange, so of two threads that
-//! free a block one is told. The queue is touched with its lock, which is taken with no other lock of this heap, and before
-//! the chunk's.
+//! Invariants: a block's record is its holder's; `requested` becomes [`Record::KEPT`] by an
+//! exchange, so of two threads that free a block one is told. The queue is touched with its lock,
+//! which is taken with no other lock of this heap, and before the chunk's.
 //!
 //! Called by `mod`.
 
@@ -39,7 +40,8 @@ const QUEUED_UNITS: usize = (256 << 20) / UNIT;
 /// A guard has so many units at most.
 const MOST_GUARD: usize = 4;
 
-/// A run that waits: its first unit, the units of the guard before the block, and those of the block.
+/// A run that waits: its first unit, the units of the guard before the block, and those of the
+/// block.
 #[derive(Clone, Copy)]
 struct Run {
     first: usize,
@@ -75,8 +77,8 @@ impl Run {
         Place { block, before, behind, usable }
     }
 
-    /// Makes a run that waited usable for a block of so many bytes, which reads as zero. False: the kernel refused, and its
-    /// addresses are lost.
+    /// Makes a run that waited usable for a block of so many bytes, which reads as zero. False: the
+    /// kernel refused, and its addresses are lost.
     fn begin_again(self, usable: usize) -> bool {
         let place = self.place();
         if place.is_warm() {
@@ -187,14 +189,14 @@ fn behind(run: Run, usable: usize) -> (*mut u8, usize) {
     (block.wrapping_add(usable), (run.units + run.after) * UNIT - usable)
 }
 
-/// A block of `request.size` bytes, which are none where the alignment is more than empty slots have. Null: there is no
-/// memory.
+/// A block of `request.size` bytes, which are none where the alignment is more than empty slots
+/// have. Null: there is no memory.
 pub(super) fn allocate(request: Request) -> *mut u8 {
     allocate_with_room(request, 0)
 }
 
-/// [`allocate`] for a block that has grown, and probably goes on: with half as many units more, which stay guarded until
-/// it does.
+/// [`allocate`] for a block that has grown, and probably goes on: with half as many units more,
+/// which stay guarded until it does.
 pub(super) fn allocate_to_grow(request: Request) -> *mut u8 {
     let room = request.size.div_ceil(UNIT) / 2;
     let block = allocate_with_room(request, room);
@@ -327,15 +329,16 @@ pub(super) fn free(block: *mut u8, what: Return) -> bool {
     let run = Run::of(unit);
     let is_lost = sync::is_interrupted();
     if run.all() > QUEUED_UNITS && !is_lost {
-        // It would not wait, so guards on all of its pages are not worth their tables. What is in them goes at once.
-        // SAFETY: the caller gives the block away.
+        // It would not wait, so guards on all of its pages are not worth their tables. What is in
+        // them goes at once. SAFETY: the caller gives the block away.
         unsafe { SYSTEM.make_zero(block, usable) };
         run.give(0);
         return true;
     }
     let place = run.place();
     if is_lost || !place.free() {
-        // SAFETY: the caller gives the block away. (What is behind its pages is guarded, or reads as zero.)
+        // SAFETY: the caller gives the block away. (What is behind its pages is guarded, or reads
+        // as zero.)
         unsafe { take_away(block, usable) };
         chunk::note_purged(usable);
         if is_lost || !place.cool_live() {
@@ -370,7 +373,8 @@ fn look_at(unit: usize, asked: usize, what: Return) {
     }
 }
 
-/// The bytes asked for of the live block that begins at an address, which is looked at as [`free`] does.
+/// The bytes asked for of the live block that begins at an address, which is looked at as [`free`]
+/// does.
 pub(super) fn checked(address: usize, what: Return) -> Option<usize> {
     let unit = unit_of(address)?;
     let asked = asked_of(unit)?;
@@ -381,14 +385,16 @@ pub(super) fn checked(address: usize, what: Return) -> Option<usize> {
 /// From this many bytes on, pages are moved instead of bytes copied.
 pub(super) const MOVE_PAGES: usize = 1 << 20;
 
-/// Makes a block hold `size` bytes, which is more than a slot has, without moving it. False: it has to move.
+/// Makes a block hold `size` bytes, which is more than a slot has, without moving it. False: it has
+/// to move.
 pub(super) fn resize(block: *mut u8, size: usize) -> bool {
     let Some(unit) = unit_of(block.addr()) else { return false };
     let record = MAP.record(unit);
     let (usable, asked) = (scarce::usable(record), record.requested.load(Ordering::Relaxed));
     let wanted = whole_pages(size);
     let run = Run::of(unit);
-    // What is given up goes back where it is, but to less than half a block moves, for its addresses are worth more.
+    // What is given up goes back where it is, but to less than half a block moves, for its
+    // addresses are worth more.
     if wanted > run.units * UNIT || wanted < usable / 2 {
         return false;
     }

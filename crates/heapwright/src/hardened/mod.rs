@@ -17,17 +17,21 @@
 //!   caches   rings of free slots                                                 far away, at a random place
 //! ```
 //!
-//! **A block.** It is as long as was asked for, exactly: behind its last byte stands a secret word, its first byte zero
-//! (`word`), and behind that zeros. It reads as zero when it is handed out, because it was cleared when it was freed.
+//! **A block.** It is as long as was asked for, exactly: behind its last byte stands a secret word,
+//! its first byte zero (`word`), and behind that zeros. It reads as zero when it is handed out,
+//! because it was cleared when it was freed.
 //!
-//! **The block decides.** Slabs and large blocks have an owner of their own in the address map, so any thread frees
-//! them, and those that were made before the options were read, or by first-class heaps, go the ways they always went.
+//! **The block decides.** Slabs and large blocks have an owner of their own in the address map, so
+//! any thread frees them, and those that were made before the options were read, or by first-class
+//! heaps, go the ways they always went.
 //!
-//! What each property stops, and what not, is in docs/hardened.md. The ideas are hardened_malloc's (out-of-line metadata,
-//! quarantine, canaries, zeroed on free), scudo's and snmalloc's (sampled guards, random order); what is new is that one
-//! library has it beside its other modes, chosen when the program starts.
+//! What each property stops, and what not, is in docs/hardened.md. The ideas are hardened_malloc's
+//! (out-of-line metadata, quarantine, canaries, zeroed on free), scudo's and snmalloc's (sampled
+//! guards, random order); what is new is that one library has it beside its other modes, chosen
+//! when the program starts.
 //!
-//! Invariants: nothing that the heap goes by lies in the window or at a known distance from it; settings are read-only.
+//! Invariants: nothing that the heap goes by lies in the window or at a known distance from it;
+//! settings are read-only.
 //!
 //! Called by `heap`: its tables for hardened stubs (`modes`), its start and its part in a fork.
 
@@ -77,11 +81,12 @@ pub(crate) struct Extent {
     pub(crate) is_live: bool,
 }
 
-/// Makes a guarded block for a request whose refill is about to bring so many blocks, if it is drawn.
+/// Makes a guarded block for a request whose refill is about to bring so many blocks, if it is
+/// drawn.
 pub(crate) type Guards = fn(Request, usize) -> Option<NonNull<u8>>;
 
-/// Begins, where the options say so. Once, after the window was opened, before any thread allocates. `guards` makes the
-/// blocks that stand between guard pages.
+/// Begins, where the options say so. Once, after the window was opened, before any thread
+/// allocates. `guards` makes the blocks that stand between guard pages.
 pub(crate) fn start(options: &Options, guards: Guards) {
     if options.hardening == Hardening::Off {
         return;
@@ -111,7 +116,8 @@ pub(crate) fn start(options: &Options, guards: Guards) {
     unsafe { settings::set(settings) };
 }
 
-/// Serves a request of 1 to `LINEAR_MAX` bytes of a thread whose hot part is a hardened stub, which is `FULL` or light.
+/// Serves a request of 1 to `LINEAR_MAX` bytes of a thread whose hot part is a hardened stub, which
+/// is `FULL` or light.
 #[inline(always)]
 pub(crate) fn malloc<const FROM: u8, const FULL: bool>(size: usize, hot: &Hot) -> *mut u8 {
     match Cache::of(hot).malloc::<FROM, FULL>(size) {
@@ -136,7 +142,8 @@ fn malloc_few<const FROM: u8, const FULL: bool>(size: usize, hot: &Hot) -> *mut 
     malloc_cold::<FROM>(size, hot)
 }
 
-/// Serves a request of `LINEAR_MAX + 1` to `SLAB_MAX` bytes of a thread whose hot part is a hardened stub.
+/// Serves a request of `LINEAR_MAX + 1` to `SLAB_MAX` bytes of a thread whose hot part is a
+/// hardened stub.
 #[inline(never)]
 pub(crate) fn malloc_medium<const FROM: u8>(size: usize, hot: &Hot) -> *mut u8 {
     debug_assert!((LINEAR_MAX + 1..=SLAB_MAX).contains(&size));
@@ -152,7 +159,8 @@ pub(crate) fn malloc_medium<const FROM: u8>(size: usize, hot: &Hot) -> *mut u8 {
     malloc_cold::<FROM>(size, hot)
 }
 
-/// Whether [`malloc`] and [`malloc_medium`] serve requests with an alignment. (In C++ one says who makes the block.)
+/// Whether [`malloc`] and [`malloc_medium`] serve requests with an alignment. (In C++ one says who
+/// makes the block.)
 #[inline(always)]
 pub(crate) fn is_plain(origin: Origin, align: usize) -> bool {
     let most = if matches!(origin, Origin::New | Origin::NewArray) { 1 } else { MIN_ALIGN };
@@ -181,8 +189,8 @@ fn malloc_changed<const FROM: u8>(size: usize, hot: &Hot, changed: *mut u8) -> *
     }
 }
 
-/// Frees a block of `unit` if all is as it should be. The thread's hot part is a hardened stub; `told` is what the call
-/// says of its size. False: the slow way must look.
+/// Frees a block of `unit` if all is as it should be. The thread's hot part is a hardened stub;
+/// `told` is what the call says of its size. False: the slow way must look.
 ///
 /// # Safety
 ///
@@ -198,8 +206,8 @@ pub(crate) unsafe fn free<const FROM: u8, const FULL: bool>(
     unsafe { Cache::of(hot).free::<FROM, FULL>(block, unit, told) }
 }
 
-/// Frees a block that [`free`] does not take, if all is as it should be but that it is long, or that the thread has freed many
-/// of its class. False: the slow way must look.
+/// Frees a block that [`free`] does not take, if all is as it should be but that it is long, or
+/// that the thread has freed many of its class. False: the slow way must look.
 ///
 /// # Safety
 ///
@@ -263,19 +271,22 @@ pub(crate) fn has_groups() -> bool {
     is_on() && settings::get().full
 }
 
-/// Whether a block of no group becomes a slot, and so one of a group, if a call with a token makes it `size` bytes long.
+/// Whether a block of no group becomes a slot, and so one of a group, if a call with a token makes
+/// it `size` bytes long.
 pub(crate) fn comes_into_a_group(block: *const u8, size: usize) -> bool {
     let (_, entry) = MAP.lookup(block.addr());
     has_groups() && slabs::group_of(entry).is_none() && size != 0 && class_of(size, 1).is_some()
 }
 
-/// Serves a request that comes with a token. Null: there is no memory. The process [has groups](has_groups).
+/// Serves a request that comes with a token. Null: there is no memory. The process [has
+/// groups](has_groups).
 pub(crate) fn allocate_grouped(request: Request, token: usize) -> *mut u8 {
     allocate_in(group(token), request)
 }
 
-/// The group of a token. Small ones (`-falloc-token-max=4`, or fewer) have one each; of those without a limit the two upper bits are
-/// it, the first of which says whether the type has pointers.
+/// The group of a token. Small ones (`-falloc-token-max=4`, or fewer) have one each; of those
+/// without a limit the two upper bits are it, the first of which says whether the type has
+/// pointers.
 fn group(token: usize) -> usize {
     const { assert!(HARDENED_GROUPS == 4) };
     if token >> 32 != 0 { token >> 62 } else { token & 3 }
@@ -370,8 +381,8 @@ fn allocate_slot(cache: Option<&'static Cache>, class: usize, request: Request) 
     }
 }
 
-/// A slot that came out of a ring is not as it should be: reports that, and gives a block all the same where that is
-/// safe.
+/// A slot that came out of a ring is not as it should be: reports that, and gives a block all the
+/// same where that is safe.
 #[cold]
 fn mend(block: *mut u8, request: Request) -> Option<*mut u8> {
     let (slot, _) = Slot::of(block.addr())?;
@@ -402,7 +413,8 @@ fn make_live(slot: Slot, request: Request) -> *mut u8 {
     zeroed(slot.block, request)
 }
 
-/// Sees to it that a block reads as zero, if it must: it does, unless somebody wrote to it after it was freed.
+/// Sees to it that a block reads as zero, if it must: it does, unless somebody wrote to it after it
+/// was freed.
 fn zeroed(block: *mut u8, request: Request) -> *mut u8 {
     // SAFETY: the bytes of a block that was just made.
     if request.zero && !unsafe { slots::is_zero(block, request.size) } {
@@ -413,8 +425,8 @@ fn zeroed(block: *mut u8, request: Request) -> *mut u8 {
     block
 }
 
-/// Looks whether what a call says of a live block is so. `made_align`: the alignment that it was made with, where it is known;
-/// slots do not keep it.
+/// Looks whether what a call says of a live block is so. `made_align`: the alignment that it was
+/// made with, where it is known; slots do not keep it.
 fn compare(
     made: u16,
     made_align: Option<usize>,
@@ -443,8 +455,8 @@ fn compare(
     }
 }
 
-/// Looks whether what a call says of a live block that stands between guards is so, as if it were a slot: it was made by a
-/// request of that origin and alignment, for `asked` bytes.
+/// Looks whether what a call says of a live block that stands between guards is so, as if it were a
+/// slot: it was made by a request of that origin and alignment, for `asked` bytes.
 #[cfg(feature = "debug")]
 pub(crate) fn compare_guarded(
     origin: Origin,
@@ -457,7 +469,8 @@ pub(crate) fn compare_guarded(
     compare(made, known_align(made, align), asked, address, what, |told| is_other(told, asked));
 }
 
-/// The alignment that a block is to be given back with, if it was made with this one: where C++'s calls name one.
+/// The alignment that a block is to be given back with, if it was made with this one: where C++'s
+/// calls name one.
 fn known_align(made: u16, align: usize) -> Option<usize> {
     let is_named = [Origin::New, Origin::NewArray].map(|origin| word::maker(origin, true));
     is_named.contains(&made).then_some(align)
@@ -468,8 +481,8 @@ fn is_other(told: usize, asked: usize) -> bool {
     class_of(told.max(1), 1) != class_of(asked.max(1), 1)
 }
 
-/// The live block that begins at an address which a call was given, if it is one of this heap's slots: looked at as far as
-/// the call says something of it.
+/// The live block that begins at an address which a call was given, if it is one of this heap's
+/// slots: looked at as far as the call says something of it.
 fn checked(slot: Slot, offset: usize, what: Return) -> Option<usize> {
     let (call, address) = (what.call.word(), slot.block.addr());
     let known = slot.read();
@@ -494,7 +507,8 @@ fn checked(slot: Slot, offset: usize, what: Return) -> Option<usize> {
     Some(asked)
 }
 
-/// Frees a block, which is not null. False: it is not this heap's. `cache`: the calling thread's; `None`: it has none.
+/// Frees a block, which is not null. False: it is not this heap's. `cache`: the calling thread's;
+/// `None`: it has none.
 ///
 /// # Safety
 ///
@@ -514,7 +528,8 @@ pub(crate) unsafe fn give_back(
         return true;
     }
     slot.write(IN_RING);
-    // (A slot that a signal handler frees which has interrupted the holder of its class's lock stays out for good.)
+    // (A slot that a signal handler frees which has interrupted the holder of its class's lock
+    // stays out for good.)
     if slot.is_empty {
         slabs::put(slabs::EMPTY, iter::once(slot.as_free()));
         return true;
@@ -556,8 +571,8 @@ fn is_misplaced(address: usize, unit: usize, entry: Entry, what: Return) -> bool
     is_ours
 }
 
-/// Changes the size of a block, which is not null. `None`: it is not this heap's. A null block: there is no memory, and
-/// the old one is as it was.
+/// Changes the size of a block, which is not null. `None`: it is not this heap's. A null block:
+/// there is no memory, and the old one is as it was.
 ///
 /// # Safety
 ///
@@ -656,14 +671,15 @@ pub(crate) fn usable_size(block: *const u8, what: Return) -> Option<usize> {
     }
 }
 
-/// Bytes from an address in a slab of this heap to the end of the block that it lies in: 0 behind it, and where the block
-/// is free. For the bounds checks before copies: by one load more than a slab's slot is found by.
+/// Bytes from an address in a slab of this heap to the end of the block that it lies in: 0 behind
+/// it, and where the block is free. For the bounds checks before copies: by one load more than a
+/// slab's slot is found by.
 #[inline(always)]
 pub(crate) fn room(unit: usize, entry: Entry, class: usize, address: usize) -> usize {
     let offset = address & (UNIT - 1);
     let index = size_class::slot_of(class, offset);
-    // (Words behind those of the slab's last slot are never written: free.)
-    // SAFETY: a unit's words are committed with it, as many as there can be slots, and written by atomics alone.
+    // (Words behind those of the slab's last slot are never written: free.) SAFETY: a unit's words
+    // are committed with it, as many as there can be slots, and written by atomics alone.
     let known = unsafe { &*slots::word_of(unit, index) }.load(Ordering::Relaxed);
     if word::maker_of(known) == 0 || entry.owner() == HARDENED_EMPTY {
         return 0;
@@ -677,7 +693,8 @@ pub(crate) fn reports_misuse() -> bool {
     is_on() && settings::get().reports
 }
 
-/// The block that an address lies in, as exactly as is known, in constant time. `None`: none of this heap's.
+/// The block that an address lies in, as exactly as is known, in constant time. `None`: none of
+/// this heap's.
 pub(crate) fn extent(address: usize) -> Option<Extent> {
     match Slot::of(address) {
         Some((slot, _)) => Some(slot.extent(slot.read())),
@@ -714,8 +731,8 @@ pub(crate) fn in_slot(unit: usize, entry: Entry, class: usize, index: usize) -> 
 /// The most slabs that [`at_exit`] looks at.
 const LOOKED_AT: usize = 256;
 
-/// The process is about to end: looks at free slots, and at the canaries of live blocks, as far as that is done in some
-/// milliseconds. Nothing is done where other threads may run.
+/// The process is about to end: looks at free slots, and at the canaries of live blocks, as far as
+/// that is done in some milliseconds. Nothing is done where other threads may run.
 pub(crate) fn at_exit() {
     if !is_on() || !os::is_single_threaded() || sync::is_interrupted() {
         return;
@@ -731,7 +748,8 @@ pub(crate) fn at_exit() {
                 let size = size_class::size(class);
                 // SAFETY: the bytes of a free slot, and there is no other thread.
                 let is_changed = !unsafe { slots::is_zero(slot.block, size) };
-                // (A call that a signal handler interrupted, which ends the process, has it in its hands otherwise.)
+                // (A call that a signal handler interrupted, which ends the process, has it in its
+                // hands otherwise.)
                 if is_changed && (slab.is_returned(index) || cache::holds(slot.block)) {
                     judge::report(Wrong::WriteAfterFree, "exit", address, size);
                 }
@@ -747,7 +765,8 @@ pub(crate) fn cached() -> (usize, usize) {
     if is_on() { Cache::held_by_all() } else { (0, 0) }
 }
 
-/// Gives back what is free: of the calling thread's cache, of all slabs, of the queue of large blocks.
+/// Gives back what is free: of the calling thread's cache, of all slabs, of the queue of large
+/// blocks.
 pub(crate) fn trim(cache: Option<&'static Cache>) -> usize {
     if let Some(cache) = cache {
         cache.trim();
@@ -789,7 +808,8 @@ pub(crate) fn choose_anew_after_fork() {
     }
 }
 
-/// In a child of a process with several threads: the caches of those that are not here can be had. `mine` stays.
+/// In a child of a process with several threads: the caches of those that are not here can be had.
+/// `mine` stays.
 pub(crate) fn forget_after_fork(mine: Option<&'static Cache>) {
     if is_on() {
         cache::forget_after_fork(mine);

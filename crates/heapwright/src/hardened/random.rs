@@ -1,4 +1,5 @@
-//! Random numbers that cannot be predicted from those before: ChaCha with 8 rounds (Bernstein, 2008).
+//! Random numbers that cannot be predicted from those before: ChaCha with 8 rounds (Bernstein,
+//! 2008).
 //!
 //! ```text
 //!   the process's key (256 bits, the kernel's) | process, stream  --8 rounds-->  the stream's key
@@ -75,11 +76,12 @@ impl Random {
         ((u64::from(self.next()) * bound as u64) >> 32) as usize
     }
 
-    /// Gives pairs of places to `change`: what changes places so, pair after pair, comes into random order (Fisher and Yates).
-    /// There are at most [`MOST_SHUFFLED`] things.
+    /// Gives pairs of places to `change`: what changes places so, pair after pair, comes into
+    /// random order (Fisher and Yates). There are at most [`MOST_SHUFFLED`] things.
     ///
-    /// 64 random bits are a fraction between 0 and 1. Multiplied with a bound it is a choice and, behind the point, a fraction
-    /// again, with as many bits fewer as the choice has. (So no choice is biased by more than 2^-22.)
+    /// 64 random bits are a fraction between 0 and 1. Multiplied with a bound it is a choice and,
+    /// behind the point, a fraction again, with as many bits fewer as the choice has. (So no choice
+    /// is biased by more than 2^-22.)
     #[inline]
     pub(super) fn shuffle(&mut self, count: u32, mut change: impl FnMut(u32, u32)) {
         debug_assert!(count <= MOST_SHUFFLED);
@@ -177,7 +179,8 @@ fn turn(one: Row, other: Row, by: u32) -> Row {
 mod tests {
     use super::*;
 
-    /// The first test vector for 8 rounds, a key of 256 zeros and no nonce (draft-strombergson-chacha-test-vectors).
+    /// The first test vector for 8 rounds, a key of 256 zeros and no nonce
+    /// (draft-strombergson-chacha-test-vectors).
     #[test]
     fn it_is_chacha8() {
         let words = block(&[0; 8], 0);

@@ -6,7 +6,8 @@
 //!
 //! An attacker who can write to any place that he can name does not switch a check off here.
 //!
-//! Written once, by [`set`], under the lock that the process's heap starts with; everyone else reads.
+//! Written once, by [`set`], under the lock that the process's heap starts with; everyone else
+//! reads.
 
 use core::cell::UnsafeCell;
 use core::ptr;
@@ -84,6 +85,7 @@ pub(super) unsafe fn set(settings: Settings) {
     unsafe { *THE.settings.get() = settings };
     THE.on.store(true, Ordering::Release);
     let at = ptr::from_ref(&THE).cast_mut().cast();
-    // SAFETY: one whole page, or several, that are nobody else's, and that nobody writes to any more.
+    // SAFETY: one whole page, or several, that are nobody else's, and that nobody writes to any
+    // more.
     unsafe { os::seal(at, PAGE) };
 }

@@ -1,4 +1,5 @@
-//! A size class's slabs: extents that never change their class, slots drawn at random, guards between.
+//! A size class's slabs: extents that never change their class, slots drawn at random, guards
+//! between.
 //!
 //! ```text
 //!   extent   | gap | slab | slab | ... 7 | guard | slab | ... | gap |      light
@@ -8,20 +9,26 @@
 //!   slab     bits: which slots are free (`slab`)      words: what each slot is (`slots`)
 //! ```
 //!
-//! A slab's slots are *opened* a few pages at a time (light) or all at once (full), and drawn at random among those that are
-//! free. What is free reads as zero. With `hardened:full` slots are drawn from slabs only while an eighth as many are free
-//! as are out: else from a new slab. So a freed slot waits among many before it comes again.
+//! A slab's slots are *opened* a few pages at a time (light) or all at once (full), and drawn at
+//! random among those that are free. What is free reads as zero. With `hardened:full` slots are
+//! drawn from slabs only while an eighth as many are free as are out: else from a new slab. So a
+//! freed slot waits among many before it comes again.
 //!
-//! The memory of a slab without a slot out goes back to the kernel when as many were idle for a while, but for an eighth of the
-//! class's slabs (`pass`): a program that frees and allocates in turns does not fault it in each time. Its addresses are never used for another class, so a pointer that is left over leads at worst to a block of its own class.
+//! The memory of a slab without a slot out goes back to the kernel when as many were idle for a
+//! while, but for an eighth of the class's slabs (`pass`): a program that frees and allocates in
+//! turns does not fault it in each time. Its addresses are never used for another class, so a
+//! pointer that is left over leads at worst to a block of its own class.
 //!
-//! With `hardened:full` calls that come with a token (`__alloc_token_*`) have classes of their own, in four groups: blocks of
-//! two groups never lie in one slab, nor in one another's place later. They come from no ring: a freed slot waits with its class.
+//! With `hardened:full` calls that come with a token (`__alloc_token_*`) have classes of their own,
+//! in four groups: blocks of two groups never lie in one slab, nor in one another's place later.
+//! They come from no ring: a freed slot waits with its class.
 //!
-//! One more class has the blocks of no bytes: all of its extents are guarded, so that no access of one succeeds.
+//! One more class has the blocks of no bytes: all of its extents are guarded, so that no access of
+//! one succeeds.
 //!
-//! Invariants: everything here is touched with the class's lock, which is taken with no other lock of this heap and
-//! before the chunk's. A slab is listed while it has free slots, or slots that were never opened.
+//! Invariants: everything here is touched with the class's lock, which is taken with no other lock
+//! of this heap and before the chunk's. A slab is listed while it has free slots, or slots that
+//! were never opened.
 //!
 //! Called by `cache` and `mod`.
 
@@ -56,7 +63,8 @@ pub(super) fn grouped(class: usize, group: usize) -> usize {
     GROUPED + group * CLASSES + class
 }
 
-/// The class that the slots of a class of any group, or of no bytes, are of, and the owner of its slabs.
+/// The class that the slots of a class of any group, or of no bytes, are of, and the owner of its
+/// slabs.
 fn slots_of(class: usize) -> (usize, u32) {
     match class.checked_sub(GROUPED) {
         Some(at) => (at % CLASSES, HARDENED_GROUP + (at / CLASSES) as u32),
@@ -120,11 +128,13 @@ pub(super) struct Class {
     /// Slots that are free and opened, and slots that are out.
     free: usize,
     out: usize,
-    /// Slabs that have no slot out, and memory; and the fewest that there were since they were looked at last.
+    /// Slabs that have no slot out, and memory; and the fewest that there were since they were
+    /// looked at last.
     idle: usize,
     spared: usize,
     random: Random,
-    /// Of a group's class: freed slots that wait, in a circle, and where the next one goes. Null: none is there.
+    /// Of a group's class: freed slots that wait, in a circle, and where the next one goes. Null:
+    /// none is there.
     waiting: [*mut u8; WAITING],
     waits: usize,
 }
@@ -132,7 +142,8 @@ pub(super) struct Class {
 // SAFETY: the pointers lead to slots, which nobody accesses by them but the holder of the lock.
 unsafe impl Send for Class {}
 
-/// Freed slots of a group's class that wait, as many as stay in a thread's ring with `hardened:full`.
+/// Freed slots of a group's class that wait, as many as stay in a thread's ring with
+/// `hardened:full`.
 const WAITING: usize = 32;
 
 static ALL: [Lock<Class>; ALL_CLASSES] = [const { Lock::new(Class::new()) }; ALL_CLASSES];
@@ -142,8 +153,8 @@ fn lock(class: usize) -> Option<Guard<'static, Class>> {
     if sync::is_interrupted() { ALL[class].try_lock() } else { Some(ALL[class].lock()) }
 }
 
-/// Draws up to `most` slots of a class, and gives them to `sink`: they are in a ring from then on. Returns how many; 0:
-/// there is no memory, or the lock cannot be waited for.
+/// Draws up to `most` slots of a class, and gives them to `sink`: they are in a ring from then on.
+/// Returns how many; 0: there is no memory, or the lock cannot be waited for.
 pub(super) fn draw(class: usize, most: usize, mut sink: impl FnMut(Slot)) -> usize {
     // The chunk's lock, too, is one that a signal handler does not wait for.
     let may_grow = !sync::is_interrupted();
@@ -158,15 +169,16 @@ pub(super) fn draw(class: usize, most: usize, mut sink: impl FnMut(Slot)) -> usi
     drawn
 }
 
-/// Takes slots back that are in a ring. False: the lock cannot be waited for, and they are where they were.
+/// Takes slots back that are in a ring. False: the lock cannot be waited for, and they are where
+/// they were.
 pub(super) fn put(class: usize, slots: impl Iterator<Item = Free>) -> bool {
     let Some(mut it) = lock(class) else { return false };
     it.put(class, slots);
     true
 }
 
-/// Takes a slot of a group's class, that was just freed. It waits until as many others were. False: the lock cannot be waited
-/// for.
+/// Takes a slot of a group's class, that was just freed. It waits until as many others were. False:
+/// the lock cannot be waited for.
 pub(super) fn put_to_wait(class: usize, slot: Slot) -> bool {
     let Some(mut it) = lock(class) else { return false };
     let at = it.waits;
@@ -178,8 +190,8 @@ pub(super) fn put_to_wait(class: usize, slot: Slot) -> bool {
     true
 }
 
-/// Gives the memory of slabs back that were not needed for a while, if it is time, of [`MOST_PURGED`] at most. A slow path calls
-/// this, which holds no lock.
+/// Gives the memory of slabs back that were not needed for a while, if it is time, of
+/// [`MOST_PURGED`] at most. A slow path calls this, which holds no lock.
 pub(super) fn pass(now: u32) {
     let due = DUE.load(Ordering::Relaxed);
     let is_time = due != NEVER && now.wrapping_sub(due) < u32::MAX / 2;
@@ -304,7 +316,8 @@ impl Class {
                 (first.block.wrapping_add(index * size), first.word.wrapping_add(index));
             let slot = Slot { block, word, ..first };
             slot.write(IN_RING);
-            // It is verified when it is handed out, and most of those that are drawn were freed long ago.
+            // It is verified when it is handed out, and most of those that are drawn were freed
+            // long ago.
             prefetch(slot.block);
             sink(slot);
         });
@@ -326,7 +339,8 @@ impl Class {
             let mut visit = unsafe { way.visit(unit) };
             let mut count = 0;
             next = loop {
-                // SAFETY: the words of a slab are committed, and nothing is written there but by atomics.
+                // SAFETY: the words of a slab are committed, and nothing is written there but by
+                // atomics.
                 let word = unsafe { &*slot.word };
                 let offset = slot.block.addr() & (UNIT - 1);
                 if word.load(Ordering::Relaxed) == IN_RING && visit.put(offset) {
@@ -368,8 +382,9 @@ impl Class {
         self.units / KEPT
     }
 
-    /// Gives the memory of slabs back that were idle for the whole of a delay, but for what is kept, and of `most` at most,
-    /// which becomes fewer by so many. Returns whether more is idle than what is kept.
+    /// Gives the memory of slabs back that were idle for the whole of a delay, but for what is
+    /// kept, and of `most` at most, which becomes fewer by so many. Returns whether more is idle
+    /// than what is kept.
     fn purge_idle(&mut self, class: usize, most: &mut usize) -> bool {
         let mut goes = self.spared.saturating_sub(self.kept());
         let mut at = self.listed.first();
@@ -461,7 +476,8 @@ impl Class {
             || (units > least && self.new_extent_of(class, least, true))
     }
 
-    /// Takes an extent of so many units, with the shortest gaps if address space `is_scarce`. False: there is no memory.
+    /// Takes an extent of so many units, with the shortest gaps if address space `is_scarce`.
+    /// False: there is no memory.
     fn new_extent_of(&mut self, class: usize, units: usize, is_scarce: bool) -> bool {
         let random = &mut self.random;
         let (before, after) = if is_scarce {

@@ -5,12 +5,13 @@
 //!             word i: slot i of the unit's slab
 //! ```
 //!
-//! A smaller slot than 16 bytes there is not, so a unit has room for all of its words. Those of an extent are committed
-//! with it (`slabs`), and read as zero: in the slab.
+//! A smaller slot than 16 bytes there is not, so a unit has room for all of its words. Those of an
+//! extent are committed with it (`slabs`), and read as zero: in the slab.
 //!
-//! Invariants: the word of a slot is changed by the thread that holds the slot (a live block's holder, the thread in
-//! whose ring it is, the holder of its class's lock). It is a plain store: two threads that free a block at once are
-//! found when it comes back to its slab, or is handed out.
+//! Invariants: the word of a slot is changed by the thread that holds the slot (a live block's
+//! holder, the thread in whose ring it is, the holder of its class's lock). It is a plain store:
+//! two threads that free a block at once are found when it comes back to its slab, or is handed
+//! out.
 //!
 //! Called by the rest of `hardened`.
 
@@ -80,12 +81,13 @@ fn commit_range(first: usize, end: usize) -> bool {
             return false;
         }
     }
-    // SAFETY: a part of the reservation of the words, in whole pages; to commit what is committed changes nothing.
+    // SAFETY: a part of the reservation of the words, in whole pages; to commit what is committed
+    // changes nothing.
     unsafe { SYSTEM.commit(from, length) }
 }
 
-/// Finds a place for the words of the process's window, and reserves it where address space is not scarce; else it is
-/// reserved extent by extent. Null: there is none.
+/// Finds a place for the words of the process's window, and reserves it where address space is not
+/// scarce; else it is reserved extent by extent. Null: there is none.
 pub(super) fn reserve(is_scarce: bool) -> *mut AtomicU16 {
     let size = chunk::most_units() * A_UNIT * size_of::<u16>();
     let at = chunk::reserve_anywhere(size);
@@ -109,8 +111,8 @@ impl Slot {
         Self { block, word: word_of(unit, index), class, is_empty }
     }
 
-    /// The slot that an address lies in, and how far into it. `None`: the hardened heap has no slab there, or it is the rest
-    /// behind the slab's last slot.
+    /// The slot that an address lies in, and how far into it. `None`: the hardened heap has no slab
+    /// there, or it is the rest behind the slab's last slot.
     pub(super) fn of(address: usize) -> Option<(Self, usize)> {
         let (unit, entry) = MAP.lookup(address);
         Self::in_unit(unit, entry, address)
@@ -148,7 +150,8 @@ impl Slot {
         unsafe { &*self.word }.store(word, Ordering::Relaxed);
     }
 
-    /// Makes it a live block of `asked` bytes, which leave room for a canary: the caller holds the slot.
+    /// Makes it a live block of `asked` bytes, which leave room for a canary: the caller holds the
+    /// slot.
     pub(super) fn make_live(&self, maker: u16, asked: usize) {
         self.write(word::live(maker, self.size() - CANARY - asked));
         // SAFETY: the caller holds the slot.
@@ -375,7 +378,8 @@ fn is_none(lane: Lane) -> bool {
 ///
 /// # Safety
 ///
-/// The bytes are the caller's to change, `size` is a multiple of 16 and not 0, and `block` is aligned to 16.
+/// The bytes are the caller's to change, `size` is a multiple of 16 and not 0, and `block` is
+/// aligned to 16.
 #[inline(always)]
 pub(super) unsafe fn clear_quick(block: *mut u8, size: usize) {
     // Volatile, or the compiler would call the C library's function for a few stores.

@@ -1,4 +1,5 @@
-//! Warm runs: large blocks of up to 1 MiB that keep their pages when they are freed, and cannot be accessed all the same.
+//! Warm runs: large blocks of up to 1 MiB that keep their pages when they are freed, and cannot be
+//! accessed all the same.
 //!
 //! ```text
 //!   cold    ... | marks | pages | marks | ...                     of one mapping with its neighbours
@@ -7,16 +8,18 @@
 //!                         freed: cleared, inaccessible            (os::shut)
 //! ```
 //!
-//! To drop pages and to fault them in again costs more than all else that `malloc` and `free` of such a block do: some 2 us a
-//! page. To clear them costs 35 ns a page, and to change the protection of what is a mapping already splits nothing.
-//! That it stays one is what the read-only guards are for: a neighbour of equal protection would be joined to it.
+//! To drop pages and to fault them in again costs more than all else that `malloc` and `free` of
+//! such a block do: some 2 us a page. To clear them costs 35 ns a page, and to change the
+//! protection of what is a mapping already splits nothing. That it stays one is what the read-only
+//! guards are for: a neighbour of equal protection would be joined to it.
 //!
-//! A run becomes warm when it is freed for the second time, so blocks that come once pay nothing for it. Freed warm blocks have
-//! [`MOST_BYTES`] of memory at most; a run that finds no room there becomes cold. A page that was not touched is not
-//! cleared, for that would put memory behind it: the kernel is asked (`mincore`), until all of a run's pages are there.
+//! A run becomes warm when it is freed for the second time, so blocks that come once pay nothing
+//! for it. Freed warm blocks have [`MOST_BYTES`] of memory at most; a run that finds no room there
+//! becomes cold. A page that was not touched is not cleared, for that would put memory behind it:
+//! the kernel is asked (`mincore`), until all of a run's pages are there.
 //!
-//! Invariants: a record's warmth says so if and only if the run's guards are read-only; nobody but the holder of the
-//! block, or of the run that was taken out of the queue, changes it.
+//! Invariants: a record's warmth says so if and only if the run's guards are read-only; nobody but
+//! the holder of the block, or of the run that was taken out of the queue, changes it.
 //!
 //! Called by `large`.
 
@@ -101,7 +104,8 @@ impl Place {
         self.note(REUSED);
     }
 
-    /// Clears the block, which its holder gives away, and makes it inaccessible, pages and all. False: it can be accessed.
+    /// Clears the block, which its holder gives away, and makes it inaccessible, pages and all.
+    /// False: it can be accessed.
     pub(super) fn free(self) -> bool {
         if self.known() == FRESH || self.usable > LONGEST {
             return false;
@@ -136,8 +140,8 @@ impl Place {
         self.cool_live()
     }
 
-    /// Makes the run of a block that nobody uses, or only its holder, cold, if it is warm: its guards, and what was shut. False: the
-    /// kernel refused.
+    /// Makes the run of a block that nobody uses, or only its holder, cold, if it is warm: its
+    /// guards, and what was shut. False: the kernel refused.
     pub(super) fn cool_live(self) -> bool {
         if !self.is_warm() {
             return true;

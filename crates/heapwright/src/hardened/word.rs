@@ -6,8 +6,9 @@
 //!   | 0     | 0 or 1           |    free: in some thread's ring, or in its slab
 //! ```
 //!
-//! The word of a slot lies in a table of its own (`slots`), so no block leads to it. It is what makes a
-//! second free, a free by the wrong function and the free of what was never handed out plain to see.
+//! The word of a slot lies in a table of its own (`slots`), so no block leads to it. It is what
+//! makes a second free, a free by the wrong function and the free of what was never handed out
+//! plain to see.
 //!
 //! Called by the rest of `hardened`.
 #![forbid(unsafe_code)]
@@ -16,7 +17,8 @@ use crate::request::Origin;
 
 /// Bytes of the canary, which follows the bytes asked for.
 pub(super) const CANARY: usize = 8;
-/// A slot in a thread's ring; or that was never drawn, which nobody asks. (It is 0 because `malloc` looks for it.)
+/// A slot in a thread's ring; or that was never drawn, which nobody asks. (It is 0 because `malloc`
+/// looks for it.)
 pub(super) const IN_RING: u16 = 0;
 /// A slot that went back to its slab.
 pub(super) const IN_SLAB: u16 = 1;
@@ -67,8 +69,9 @@ pub(super) const fn slack_of(word: u16) -> usize {
     word as usize & MOST_SLACK
 }
 
-/// What stands behind the last byte of the block at `address`: 56 secret bits above a byte of zeros, so that a string
-/// that is not ended ends there, and a zero that is written there changes nothing.
+/// What stands behind the last byte of the block at `address`: 56 secret bits above a byte of
+/// zeros, so that a string that is not ended ends there, and a zero that is written there changes
+/// nothing.
 #[inline(always)]
 pub(super) const fn canary(secret: u64, address: usize) -> u64 {
     (secret ^ address as u64) & !0xff

@@ -121,7 +121,8 @@ fn in_child(alone: bool) {
     if let Some(mine) = mine {
         mine.remote().forget_after_fork();
     }
-    // Where CPUs have arrays a thread may have been on its way there with a run that it freed, or from there.
+    // Where CPUs have arrays a thread may have been on its way there with a run that it freed, or
+    // from there.
     if !CACHES.all().any(is_gone) && arrays::gate().is_none() {
         return;
     }
@@ -138,7 +139,8 @@ fn in_child(alone: bool) {
         // SAFETY: units below the frontier are below the map's limit.
         let entry = unsafe { MAP.entry(unit) };
         if MAP.kind_of(unit, entry) == Kind::Kept {
-            // Not this thread's own, nor those of caches that threads share: these were given back before.
+            // Not this thread's own, nor those of caches that threads share: these were given back
+            // before.
             MAP.set_entry(unit, Entry::LARGE_HEAD);
             large::revive(unit);
         }

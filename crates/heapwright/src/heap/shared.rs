@@ -16,9 +16,9 @@
 //! Nothing is the thread's: it ends without a trace, and after its last destructor it allocates as
 //! before.
 //!
-//! **Waiting.** A cache that cannot be had in a long time is held by the caller itself, which is then in
-//! a signal handler; it is served from the heap for late comers (`large::late`), and what it frees is
-//! put aside (`cache::deferred`).
+//! **Waiting.** A cache that cannot be had in a long time is held by the caller itself, which is
+//! then in a signal handler; it is served from the heap for late comers (`large::late`), and what
+//! it frees is put aside (`cache::deferred`).
 //!
 //! Called by `fast` (a common block), by the tables of `start`, and by `cpu`, `foreign` and `own`.
 

@@ -9,11 +9,11 @@
 //!   overflow    full: the 64 oldest go into the store's sets
 //! ```
 //!
-//! A stack of free slots is in the processor's cache, but after objects died in random order it is in random
-//! order too, and objects made one after another lie anywhere. Sets of bits give the
-//! lowest slot, so that live objects draw together, but an operation costs more. This is
-//! both: short, in the cache, and refilled from the sets. A list through the free slots, an array
-//! of all of them, and the sets alone lost to it: docs/pools.md.
+//! A stack of free slots is in the processor's cache, but after objects died in random order it is
+//! in random order too, and objects made one after another lie anywhere. Sets of bits give the
+//! lowest slot, so that live objects draw together, but an operation costs more. This is both:
+//! short, in the cache, and refilled from the sets. A list through the free slots, an array of all
+//! of them, and the sets alone lost to it: docs/pools.md.
 //!
 //! Invariants: below `count`, slots are free slots of the store's, not null, each there
 //! once; the store thinks that they are out.

@@ -1,8 +1,8 @@
 //! What samples say of all blocks: sums, and how far these may be off.
 //!
-//! A sample of `n` bytes stands for `1/p` blocks, where `p` is the probability that a block of its size is one
-//! (`poisson`). Sums of `1/p` estimate counts, and sums of `n/p` bytes; the variance of such a sum
-//! is estimated by the sum of `(1-p)/p^2`, times `n^2` for bytes (Horvitz and Thompson).
+//! A sample of `n` bytes stands for `1/p` blocks, where `p` is the probability that a block of its
+//! size is one (`poisson`). Sums of `1/p` estimate counts, and sums of `n/p` bytes; the variance of
+//! such a sum is estimated by the sum of `(1-p)/p^2`, times `n^2` for bytes (Horvitz and Thompson).
 //!
 //! Called by the rest of `samples`, under its lock.
 
@@ -40,7 +40,8 @@ impl Estimate {
         self.variance -= sample.variance();
     }
 
-    /// A sample has changed. (Of a profile that was begun since it was made, it is not known as allocated.)
+    /// A sample has changed. (Of a profile that was begun since it was made, it is not known as
+    /// allocated.)
     pub(super) fn replace(&mut self, before: &Sample, now: &Sample) {
         if self.samples != 0 {
             self.take_away(before);

@@ -1,13 +1,14 @@
 //! The ledger: samples come, change and go, and what they say is added up.
 //!
-//! The *peak* is what each stack had when live bytes were highest. It is copied when live bytes fall from a height
-//! that exceeds the last copied one by 2 %, so the number of copies grows with the logarithm of the heap's size, and the peak
-//! is up to 2 % too low.
+//! The *peak* is what each stack had when live bytes were highest. It is copied when live bytes
+//! fall from a height that exceeds the last copied one by 2 %, so the number of copies grows with
+//! the logarithm of the heap's size, and the peak is up to 2 % too low.
 //!
-//! *Growth* is counted from an earlier moment: what each stack has is copied 67 ms after the beginning, and whenever it is twice as
-//! long since. Of the copies the last two are kept, and the older one counts, so growth is that of the last half of the time, at
-//! least, and of three quarters of it at most. Nothing changes between two samples, so a copy is made before the first change
-//! behind its moment, and is exact.
+//! *Growth* is counted from an earlier moment: what each stack has is copied 67 ms after the
+//! beginning, and whenever it is twice as long since. Of the copies the last two are kept, and the
+//! older one counts, so growth is that of the last half of the time, at least, and of three
+//! quarters of it at most. Nothing changes between two samples, so a copy is made before the first
+//! change behind its moment, and is exact.
 //!
 //! Called by the rest of `samples`, under its lock.
 
@@ -131,7 +132,8 @@ impl Samples {
             weight: 1.0 / poisson::chance(counted, self.period),
             born_ns,
         };
-        // One whose free was not seen, in a signal handler of a thread that used a first-class heap.
+        // One whose free was not seen, in a signal handler of a thread that used a first-class
+        // heap.
         self.remove(address);
         if self.live.get_or_put(sample).is_none() {
             self.lost += 1;
@@ -201,7 +203,8 @@ impl Samples {
         self.live_bytes = (self.live_bytes - sample.bytes()).max(0.0);
     }
 
-    /// Takes a sample out, which [`Samples::put_back`] follows: of its site and its thread it stays.
+    /// Takes a sample out, which [`Samples::put_back`] follows: of its site and its thread it
+    /// stays.
     pub(super) fn take(&mut self, address: usize) -> Option<Sample> {
         let sample = self.live.remove(address as u64)?;
         let now = self.before_change();
@@ -210,7 +213,8 @@ impl Samples {
     }
 
     pub(super) fn put_back(&mut self, before: Sample, address: usize, size: u64) {
-        // What it has grown by was counted, too, and so the chance that it is a sample is that of its size.
+        // What it has grown by was counted, too, and so the chance that it is a sample is that of
+        // its size.
         let counted = before.counted.max(size);
         let weight = match counted == before.counted {
             true => before.weight,
@@ -247,7 +251,8 @@ impl Samples {
         self.rises |= self.live_bytes > self.peak_bytes * (1.0 + 1.0 / PEAK_STEP);
     }
 
-    /// Live bytes are about to fall, or are looked at: if they are at a new peak, copies what each site has.
+    /// Live bytes are about to fall, or are looked at: if they are at a new peak, copies what each
+    /// site has.
     pub(super) fn keep_peak(&mut self, now: u64) {
         if !self.rises || self.live_bytes <= self.peak_bytes {
             return;
@@ -258,7 +263,8 @@ impl Samples {
         }
     }
 
-    /// What is live is about to change, or is looked at: keeps what it was at the moments that have passed. Returns what time it is.
+    /// What is live is about to change, or is looked at: keeps what it was at the moments that have
+    /// passed. Returns what time it is.
     pub(super) fn before_change(&mut self) -> u64 {
         let now = os::now_ns();
         let ns = self.since(now);
@@ -271,8 +277,8 @@ impl Samples {
         now
     }
 
-    /// Bytes of the process that are in memory. Not known (0) where no file is saved: the kernel says so in a file, and the program
-    /// may be in a sandbox that allows none.
+    /// Bytes of the process that are in memory. Not known (0) where no file is saved: the kernel
+    /// says so in a file, and the program may be in a sandbox that allows none.
     fn resident(&self) -> u64 {
         let may_ask = self.prefix.is_given() && !memory_limit::is_in_sandbox();
         if may_ask { os::resident_bytes().0 } else { 0 }

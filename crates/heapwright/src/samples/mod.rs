@@ -11,13 +11,14 @@
 //!   points     the curve over time                        (paged_table: where it lies)
 //! ```
 //!
-//! The records are kept here, not in the blocks. One lock protects all of this; a thread takes it when a sample is
-//! made, resized or freed. A signal handler that interrupted the lock's holder does not come here: the caller sees
-//! to that. Of runs of units see `runs`.
+//! The records are kept here, not in the blocks. One lock protects all of this; a thread takes it
+//! when a sample is made, resized or freed. A signal handler that interrupted the lock's holder
+//! does not come here: the caller sees to that. Of runs of units see `runs`.
 //!
 //! Tracers of the whole machine can follow samples too: see `probes`.
 //!
-//! Called by `heap`, which knows when a block is to be a sample, by the substrate's `runs`, and by the public functions of `profile`.
+//! Called by `heap`, which knows when a block is to be a sample, by the substrate's `runs`, and by
+//! the public functions of `profile`.
 
 mod estimate;
 mod ledger;
@@ -50,15 +51,16 @@ static HAS_JOINED: AtomicBool = AtomicBool::new(false);
 static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
 static SAMPLES: Lock<Samples> = Lock::new(Samples::new());
 
-/// Begins a profile: forgets what was allocated so far, but for what is live. `period` is the mean distance of samples
-/// that are made from now on, in bytes.
+/// Begins a profile: forgets what was allocated so far, but for what is live. `period` is the mean
+/// distance of samples that are made from now on, in bytes.
 pub(crate) fn begin(period: usize) {
     join();
     HAS_BEGUN.store(true, Ordering::Relaxed);
     SAMPLES.lock().begin(period);
 }
 
-/// Joins in forks, before the lock is used for the first time: a fork must not find it held. The caller holds no lock.
+/// Joins in forks, before the lock is used for the first time: a fork must not find it held. The
+/// caller holds no lock.
 pub(crate) fn join() {
     if !HAS_JOINED.load(Ordering::Acquire) {
         fork::join(Part::Samples, &HANDLERS);
@@ -82,7 +84,8 @@ pub(crate) fn save_in(prefix: &[u8]) {
     SAMPLES.lock().prefix.set(prefix);
 }
 
-/// Adds a block of `size` bytes as a sample, which was chosen with the probability of one of `counted` bytes.
+/// Adds a block of `size` bytes as a sample, which was chosen with the probability of one of
+/// `counted` bytes.
 #[inline(always)]
 pub(crate) fn made(block: *mut u8, size: usize, counted: usize) {
     let mut samples = SAMPLES.lock();
@@ -154,15 +157,15 @@ pub(crate) fn save_at_limit() -> Option<[u8; PATH]> {
     saved.then_some(path)
 }
 
-/// Writes the profile as it is now to the open file `file`, as a record that is complete in itself. False: it could not
-/// be written.
+/// Writes the profile as it is now to the open file `file`, as a record that is complete in itself.
+/// False: it could not be written.
 pub(crate) fn write_in(file: i32) -> bool {
     join();
     SAMPLES.lock().write_in(file)
 }
 
-/// Writes the profile as it is now to a new file at `path`, which ends with a zero, for this user alone. False: it could not
-/// be written, or a fork might not know of the lock yet.
+/// Writes the profile as it is now to a new file at `path`, which ends with a zero, for this user
+/// alone. False: it could not be written, or a fork might not know of the lock yet.
 pub(crate) fn write_to(path: &[u8]) -> bool {
     HAS_JOINED.load(Ordering::Acquire) && os::replace_private_file(path, write_in)
 }

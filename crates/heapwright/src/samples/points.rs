@@ -1,4 +1,5 @@
-//! Points in time: how many bytes were live, and how many of the process's were in memory, from the beginning to now.
+//! Points in time: how many bytes were live, and how many of the process's were in memory, from the
+//! beginning to now.
 //!
 //! ```text
 //!   changes   e   e e |        |        |   e    |            a sample is made, resized or freed
@@ -7,15 +8,17 @@
 //!                                                             and of the last cell without one
 //! ```
 //!
-//! A point is made by the first change behind it, and what was live is what it was since the change before: so it is exact,
-//! and a time without changes takes two points. Where there is no room for more, cells become twice as long, and of
-//! each the last point stays: the whole time is always covered, by 128 points or more once there were so many.
+//! A point is made by the first change behind it, and what was live is what it was since the change
+//! before: so it is exact, and a time without changes takes two points. Where there is no room for
+//! more, cells become twice as long, and of each the last point stays: the whole time is always
+//! covered, by 128 points or more once there were so many.
 //!
 //! Called by the rest of `samples`, under its lock.
 
 /// Points that are kept.
 const MOST: usize = 256;
-/// The first length of a cell, in nanoseconds: asking the kernel once a cell is no part of the time that matters.
+/// The first length of a cell, in nanoseconds: asking the kernel once a cell is no part of the time
+/// that matters.
 const FIRST_STEP_NS: u64 = 1 << 23;
 
 /// A moment.
@@ -121,8 +124,8 @@ mod tests {
     proptest! {
         #![proptest_config(crate::cases::cases(100))]
 
-        /// Whatever the distances of changes: each point says what was live then, the points cover the time, and there are
-        /// enough of them.
+        /// Whatever the distances of changes: each point says what was live then, the points cover
+        /// the time, and there are enough of them.
         #[test]
         fn points_are_what_was_live(steps in prop::collection::vec(0u64..40, 1..3000)) {
             let mut points = Points::new();

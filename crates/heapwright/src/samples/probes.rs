@@ -1,4 +1,5 @@
-//! Probes: places at which a tracer of the whole machine, such as OpenTelemetry's eBPF profiler, follows samples.
+//! Probes: places at which a tracer of the whole machine, such as OpenTelemetry's eBPF profiler,
+//! follows samples.
 //!
 //! ```text
 //!   otel_memory:alloc(block, size, weight)     a sample was made; weight: the bytes that it stands for
@@ -8,18 +9,20 @@
 //!   SEMAPHORE a tracer that attaches adds 1 to it in the process's memory, and takes 1 away when it leaves
 //! ```
 //!
-//! These are USDT probes in the form of SystemTap's `sys/sdt.h` (version 3 of the note), and the contract is
-//! the one that OpenTelemetry's eBPF profiler documents as `otel_memory`. Where nobody is attached, a sample costs one
-//! instruction more, and nothing else costs any. A block that `realloc` moves is freed and allocated.
+//! These are USDT probes in the form of SystemTap's `sys/sdt.h` (version 3 of the note), and the
+//! contract is the one that OpenTelemetry's eBPF profiler documents as `otel_memory`. Where nobody
+//! is attached, a sample costs one instruction more, and nothing else costs any. A block that
+//! `realloc` moves is freed and allocated.
 //!
-//! While a tracer is attached, `status` sees by the semaphore that blocks are to be sampled: in a process that is published and in no
-//! sandbox of its own.
+//! While a tracer is attached, `status` sees by the semaphore that blocks are to be sampled: in a
+//! process that is published and in no sandbox of its own.
 //!
 //! Called by `samples`, and by `status`, which asks whether a tracer is attached.
 
 use crate::sync::atomic::{AtomicU16, Ordering};
 
-/// How many tracers are attached to either probe; they write it from outside. Tracers look for it in a section of this name.
+/// How many tracers are attached to either probe; they write it from outside. Tracers look for it
+/// in a section of this name.
 #[unsafe(link_section = ".probes")]
 #[used]
 static SEMAPHORE: AtomicU16 = AtomicU16::new(0);
@@ -33,7 +36,8 @@ pub(crate) fn is_traced() -> bool {
 #[cfg(all(target_os = "linux", not(miri), any(target_arch = "x86_64", target_arch = "aarch64")))]
 macro_rules! probe {
     ($name:literal, $places:literal, $($register:tt = $value:expr),+) => {
-        // SAFETY: an instruction that does nothing; the rest is in sections that are not loaded, but for an empty one.
+        // SAFETY: an instruction that does nothing; the rest is in sections that are not loaded,
+        // but for an empty one.
         unsafe {
             core::arch::asm!(
                 "990: nop",
@@ -50,7 +54,8 @@ macro_rules! probe {
                 concat!(".asciz \"", $places, "\""),
                 "994: .balign 4",
                 ".popsection",
-                // By the address of this section tracers know how far the addresses were moved. (R: no code refers to it.)
+                // By the address of this section tracers know how far the addresses were moved. (R:
+                // no code refers to it.)
                 ".ifndef _.stapsdt.base",
                 ".pushsection .stapsdt.base, \"aGR\", \"progbits\", .stapsdt.base, comdat",
                 ".weak _.stapsdt.base",

@@ -5,8 +5,9 @@
 //!   runs::give             --> gave --> no longer live
 //! ```
 //!
-//! Runs come and go with locks of pools and collected heaps held, which a signal handler that interrupted
-//! looks like: there the lock is waited for a second at most, and a run that is not looked at is counted.
+//! Runs come and go with locks of pools and collected heaps held, which a signal handler that
+//! interrupted looks like: there the lock is waited for a second at most, and a run that is not
+//! looked at is counted.
 
 use heapwright_record::debug::Memory;
 
@@ -20,7 +21,8 @@ use crate::sync::{self, Guard};
 use crate::{os, poisson, stacks, substrate};
 
 static SAMPLER: Sampler = Sampler { took, gave };
-/// Runs of which it was not looked whether they are samples, because the lock was held for very long.
+/// Runs of which it was not looked whether they are samples, because the lock was held for very
+/// long.
 static MISSED: AtomicU64 = AtomicU64::new(0);
 
 /// Whether runs of units are to be samples from now on. (Of blocks `cache` knows.)
@@ -64,8 +66,8 @@ fn gave(start: *mut u8) {
     }
 }
 
-/// The lock, for a thread that may have others. `None`: it is a signal handler that has interrupted the lock's holder, or the
-/// holder takes very long.
+/// The lock, for a thread that may have others. `None`: it is a signal handler that has interrupted
+/// the lock's holder, or the holder takes very long.
 fn lock_under_others() -> Option<Guard<'static, Samples>> {
     match sync::is_interrupted() {
         true => SAMPLES.lock_within(WAIT_MS),

@@ -1,4 +1,5 @@
-//! What is kept of a stack, and of a thread: estimates of what is live, of what was allocated, and of earlier moments.
+//! What is kept of a stack, and of a thread: estimates of what is live, of what was allocated, and
+//! of earlier moments.
 //!
 //! Called by the rest of `samples`, under its lock.
 
@@ -19,10 +20,12 @@ pub(super) struct Site {
     pub(super) live: Estimate,
     pub(super) allocated: Estimate,
     pub(super) temporary: Estimate,
-    /// What was live at the peak, and at the two moments of [`Earlier`](super::ledger::Earlier), the older first.
+    /// What was live at the peak, and at the two moments of [`Earlier`](super::ledger::Earlier),
+    /// the older first.
     pub(super) peak: Copied,
     pub(super) earlier: [Copied; 2],
-    /// The variance of what is live and was made behind the older one: only while a profile is written.
+    /// The variance of what is live and was made behind the older one: only while a profile is
+    /// written.
     pub(super) new_variance: f64,
     /// When the oldest and the youngest live sample were born: only while a profile is written.
     pub(super) oldest_ns: u64,

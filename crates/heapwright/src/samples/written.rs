@@ -1,7 +1,8 @@
-//! The profile as it is written: a record of every stack and thread that has something, complete in itself.
+//! The profile as it is written: a record of every stack and thread that has something, complete in
+//! itself.
 //!
-//! With the option `profile`, it is saved at most once a second while the program runs, so that a process
-//! that is killed leaves one.
+//! With the option `profile`, it is saved at most once a second while the program runs, so that a
+//! process that is killed leaves one.
 //!
 //! Called by the rest of `samples`, under its lock.
 
@@ -20,13 +21,14 @@ use crate::files::{self, Path};
 use crate::sync::atomic::Ordering;
 use crate::{memory_limit, os};
 
-/// The least time between two saves of the profile, in nanoseconds; and one of how many parts of the time they may take.
+/// The least time between two saves of the profile, in nanoseconds; and one of how many parts of
+/// the time they may take.
 pub(super) const SAVE_NS: u64 = 1_000_000_000;
 const SAVE_SHARE: u64 = 100;
 
 impl Samples {
-    /// Saves it, so that it is there if the process is killed, if it is time: once a second at most, and so seldom that it
-    /// takes a hundredth of the time.
+    /// Saves it, so that it is there if the process is killed, if it is time: once a second at
+    /// most, and so seldom that it takes a hundredth of the time.
     pub(super) fn save_sometimes(&mut self, now: u64) {
         if now >= self.save_ns && self.prefix.is_given() {
             self.save();
@@ -121,7 +123,8 @@ impl Samples {
                 youngest_ns: site.youngest_ns.saturating_sub(began),
                 memory,
             }));
-            // What is new, and what has gone since: samples that are live both times say nothing of the difference.
+            // What is new, and what has gone since: samples that are live both times say nothing of
+            // the difference.
             let old_variance = (site.live.variance - site.new_variance).max(0.0);
             let gone_variance = (f64::from(earlier.variance) - old_variance).max(0.0);
             recorder.put(&Entry::from(SampledMore {
@@ -190,7 +193,8 @@ impl Samples {
         self.recorder.put(&Entry::from(*entry));
     }
 
-    /// Removes runs that were given back while the lock was held for very long: their records say that they are no samples.
+    /// Removes runs that were given back while the lock was held for very long: their records say
+    /// that they are no samples.
     fn forget_runs(&mut self) {
         let is_gone = |sample: &&Sample| {
             let is_block = sample.site >> MEMORY_BIT == Memory::Block as u64;
@@ -204,7 +208,8 @@ impl Samples {
         }
     }
 
-    /// Finds the oldest and the youngest live sample of each site, and the variance of those that are new.
+    /// Finds the oldest and the youngest live sample of each site, and the variance of those that
+    /// are new.
     fn look_through(&mut self) {
         for site in self.sites.iter_mut() {
             (site.oldest_ns, site.youngest_ns, site.new_variance) = (u64::MAX, 0, 0.0);

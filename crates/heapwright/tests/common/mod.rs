@@ -206,8 +206,9 @@ pub(crate) fn case() -> Option<String> {
     std::env::var(CHILD).ok()
 }
 
-/// This program, to be started once more: behind the emulator in `HEAPWRIGHT_TEST_RUNNER` (`qemu-riscv64 -L ...`), if one
-/// is named, for the system cannot start a program of another processor by itself.
+/// This program, to be started once more: behind the emulator in `HEAPWRIGHT_TEST_RUNNER`
+/// (`qemu-riscv64 -L ...`), if one is named, for the system cannot start a program of another
+/// processor by itself.
 pub(crate) fn this_program() -> Command {
     let this = std::env::current_exe().expect("tests are a program");
     let runner = std::env::var("HEAPWRIGHT_TEST_RUNNER").unwrap_or_default();

@@ -9,13 +9,14 @@
 //!                   t7 t8     does not
 //! ```
 //!
-//! One among a thousand is found with some twenty runs, which together run each of them twice at most; each
-//! further one costs as many again. What no half does, and the whole does, is not found.
+//! One among a thousand is found with some twenty runs, which together run each of them twice at
+//! most; each further one costs as many again. What no half does, and the whole does, is not found.
 
 /// Runs some of them and returns what that did: nothing, or something.
 type Run<'r, T, E> = &'r mut dyn FnMut(&[T]) -> Result<Vec<String>, E>;
 
-/// Those of `all` that do it by themselves, with what each has done. That all of them do it together is known.
+/// Those of `all` that do it by themselves, with what each has done. That all of them do it
+/// together is known.
 pub(super) fn culprits<'t, T, E>(
     all: &'t [T],
     run: Run<'_, T, E>,

@@ -200,7 +200,8 @@ fn one(
     } else {
         Report { wanted: how.wanted.clone(), ..Report::default() }
     };
-    // What it starts is looked at where cargo built it, too: a compiler's leaks are nobody's failure.
+    // What it starts is looked at where cargo built it, too: a compiler's leaks are nobody's
+    // failure.
     let own = own_folder(&command[0]);
     let (pid, own) = (checked.end.outcome.pid, own.as_deref());
     keep(&mut report, |process| {
@@ -217,7 +218,8 @@ fn one(
     Ok(Ok((report, end)))
 }
 
-/// Where cargo puts what it builds with a program: `target/debug` for `target/debug/deps/shop-1a2b`.
+/// Where cargo puts what it builds with a program: `target/debug` for
+/// `target/debug/deps/shop-1a2b`.
 fn own_folder(program: &OsStr) -> Option<PathBuf> {
     let program = std::fs::canonicalize(program).ok()?;
     let folder = program.parent()?;

@@ -1,8 +1,8 @@
 //! Which test a finding is of.
 //!
 //! All tests of a binary run in one process, so that passing ones cost no start each. Where
-//! something was found, its stacks mostly say in which test: one of their functions has the
-//! test's name. Where one finding does not (another thread's, or a stack that ends before), tests run
+//! something was found, its stacks mostly say in which test: one of their functions has the test's
+//! name. Where one finding does not (another thread's, or a stack that ends before), tests run
 //! again, in halves (`halves`), until those are found that have such findings by themselves.
 
 use super::halves::culprits;
@@ -19,7 +19,8 @@ pub(super) fn has_tests(program: &Path) -> bool {
     std::fs::read(program).is_ok_and(|bytes| bytes.windows(MARK.len()).any(|window| window == MARK))
 }
 
-/// Says on standard error which tests the findings are of. `again` runs some of the tests, and returns the report.
+/// Says on standard error which tests the findings are of. `again` runs some of the tests, and
+/// returns the report.
 pub(super) fn name(
     report: &Report,
     program: &OsStr,

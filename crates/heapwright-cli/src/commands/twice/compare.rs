@@ -1,4 +1,5 @@
-//! What differs between two runs, in words: how they ended, what they printed or left in files, what was found.
+//! What differs between two runs, in words: how they ended, what they printed or left in files,
+//! what was found.
 
 use crate::output;
 use crate::process::{self, End};
@@ -114,7 +115,8 @@ fn shown(file: &mut File, from: u64, at: u64) -> io::Result<String> {
     Ok(text.replace("\\'", "'"))
 }
 
-/// What was found in a run. Where in the program something was noticed may depend on chance; what it is about does not.
+/// What was found in a run. Where in the program something was noticed may depend on chance; what
+/// it is about does not.
 pub(super) fn found(report: &Report) -> BTreeMap<String, String> {
     let stack_key = |stack: StackId| {
         let places = report.stacks.frames(stack).map(|frame| match &frame.place {

@@ -12,13 +12,16 @@
 //!  last   zeros, and the blocks that were found are findings in the record: what is reported is this run
 //! ```
 //!
-//! So a finding is proved by two runs that have all bytes in common but one. What is compared (`compare`): how the program
-//! ended, its output (`streams`), files that are named, and what was found.
+//! So a finding is proved by two runs that have all bytes in common but one. What is compared
+//! (`compare`): how the program ended, its output (`streams`), files that are named, and what was
+//! found.
 //!
-//! All runs have the same input and the same addresses: address space randomisation is off, and the environment has the
-//! same length, on which the stack's addresses depend. Hashes of strings in Python and Perl get a fixed seed.
+//! All runs have the same input and the same addresses: address space randomisation is off, and the
+//! environment has the same length, on which the stack's addresses depend. Hashes of strings in
+//! Python and Perl get a fixed seed.
 //!
-//! A run that takes far longer than the first is ended: undefined bytes are lengths and conditions of loops, too.
+//! A run that takes far longer than the first is ended: undefined bytes are lengths and conditions
+//! of loops, too.
 
 mod compare;
 mod search;
@@ -255,8 +258,8 @@ impl Twice<'_> {
         Ok(())
     }
 
-    /// The run that is reported, in which the blocks of these bytes are findings; and whether it was another than the
-    /// first. Inside, the error of a program that cannot be run.
+    /// The run that is reported, in which the blocks of these bytes are findings; and whether it
+    /// was another than the first. Inside, the error of a program that cannot be run.
     fn last(&mut self, bytes: &[(Point, String)]) -> anyhow::Result<io::Result<(End, bool)>> {
         remove_records(self.asked.records)?;
         let at: String = bytes.iter().map(|(point, _)| format!(":at-{point}")).collect();
@@ -313,8 +316,8 @@ impl Twice<'_> {
         }
     }
 
-    /// Runs the program: how it ended, what it left, and whether the user's own output was closed meanwhile. Inside, the
-    /// error of a program that cannot be run.
+    /// Runs the program: how it ended, what it left, and whether the user's own output was closed
+    /// meanwhile. Inside, the error of a program that cannot be run.
     fn go(&mut self, fill: &str, kept: Kept) -> anyhow::Result<io::Result<(End, Run, bool)>> {
         self.set_up()?;
         self.runs += 1;
@@ -425,8 +428,8 @@ fn limits(first: &Outcome) -> (Option<Duration>, Option<u64>) {
 
 /// Of the child, between fork and exec: the same addresses in each run, and an end.
 fn make_comparable(seconds: Option<u64>) -> io::Result<()> {
-    // What reads the personality, and what it is with the flag. (A sandbox may refuse to set it: then programs whose
-    // output depends on addresses are found to differ from themselves.)
+    // What reads the personality, and what it is with the flag. (A sandbox may refuse to set it:
+    // then programs whose output depends on addresses are found to differ from themselves.)
     const ASK: libc::c_ulong = 0xffff_ffff;
     // SAFETY: no pointers are involved.
     let now = unsafe { libc::personality(ASK) };

@@ -9,9 +9,9 @@
 //! bytes                                of B:   . . Y . .                      the same
 //! ```
 //!
-//! Where a point makes no difference and a later one does, there are two neighbours between them of which that is true,
-//! however many bytes are at fault: between those lies the byte that is found. Of several it is one; the caller asks again
-//! without its site.
+//! Where a point makes no difference and a later one does, there are two neighbours between them of
+//! which that is true, however many bytes are at fault: between those lies the byte that is found.
+//! Of several it is one; the caller asks again without its site.
 //!
 //! Nothing here runs a program: the caller's closure does.
 
@@ -42,15 +42,17 @@ impl fmt::Display for Point {
     }
 }
 
-/// Finds a byte such that a run with the pattern before it is as one with zeros, and with the pattern up to it is not.
-/// `differs` is true of the end. `sites` are in order. `None`: it lies in no site of these.
+/// Finds a byte such that a run with the pattern before it is as one with zeros, and with the
+/// pattern up to it is not. `differs` is true of the end. `sites` are in order. `None`: it lies in
+/// no site of these.
 pub(super) fn find<E>(
     sites: &[u64],
     differs: &mut dyn FnMut(Point) -> Result<bool, E>,
 ) -> Result<Option<Point>, E> {
     let all_of = |site: u64| Point { site, ..Point::END };
     let (mut low, mut high) = (0, sites.len());
-    // With all sites below `low` there is no difference; with those up to `high`, or with all there are, there is.
+    // With all sites below `low` there is no difference; with those up to `high`, or with all there
+    // are, there is.
     while low < high {
         let middle = usize::midpoint(low, high);
         if differs(all_of(sites[middle]))? {

@@ -1,4 +1,5 @@
-//! What the runs of a program read and write: the same input for each, and its output in files, for comparing.
+//! What the runs of a program read and write: the same input for each, and its output in files, for
+//! comparing.
 //!
 //! ```text
 //! stdin     a file or a device: opened anew, at its place       a pipe: copied to its end first, then read from the copy
@@ -7,8 +8,9 @@
 //! FILE      (--compare) copied when the run has ended
 //! ```
 //!
-//! Of an output no more is kept than can show a difference: some more than the first run's. What keeps a pipe open
-//! behind the program's end is waited for only as long as it has something to say.
+//! Of an output no more is kept than can show a difference: some more than the first run's. What
+//! keeps a pipe open behind the program's end is waited for only as long as it has something to
+//! say.
 
 use crate::process;
 use crate::wrong::wrong;
@@ -104,8 +106,8 @@ enum Pumped {
 }
 
 impl Outputs {
-    /// Gives a program its streams. `first`: how long the first run's output was; `None`: this is the first run, which
-    /// the user sees.
+    /// Gives a program its streams. `first`: how long the first run's output was; `None`: this is
+    /// the first run, which the user sees.
     pub(super) fn new(
         command: &mut Command,
         input: &Input,

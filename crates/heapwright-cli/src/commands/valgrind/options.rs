@@ -40,7 +40,8 @@ pub(super) struct Asked {
     pub(super) lists: bool,
     pub(super) xml: bool,
     pub(super) to: To,
-    /// Where valgrind's messages go beside XML: nothing is written there, but whoever listens sees that somebody is there.
+    /// Where valgrind's messages go beside XML: nothing is written there, but whoever listens sees
+    /// that somebody is there.
     pub(super) messages: Option<To>,
     pub(super) comment: Option<String>,
     pub(super) children: Children,
@@ -155,7 +156,8 @@ const NO_EFFECT: [&str; 62] = [
     "stats",
 ];
 
-/// Options that ask for something which is not done, and what that is. Many scripts have them beside what they are about.
+/// Options that ask for something which is not done, and what that is. Many scripts have them
+/// beside what they are about.
 const NOT_DONE: [(&str, &str); 3] = [
     ("track-fds", "descriptors that stay open are not reported"),
     ("exit-on-first-error", "the program runs to its end, and all errors are reported"),

@@ -1,5 +1,5 @@
-//! Live bytes over time: an area, its axes, and the checks on it; of a heap profile the process's resident memory, too, and the
-//! moments that its figures are of; and the small line of what grows.
+//! Live bytes over time: an area, its axes, and the checks on it; of a heap profile the process's
+//! resident memory, too, and the moments that its figures are of; and the small line of what grows.
 //!
 //! The drawing is stretched to the page's width, its words are not: they are HTML, at
 //! places in percent. Many samples are thinned to the lowest and the highest of each
@@ -28,7 +28,8 @@ pub(super) struct Chart {
     x_marks: Vec<Mark>,
     y_marks: Vec<Mark>,
     checks: Vec<CheckMark>,
-    /// `ns,bytes,blocks` of each point, for figures under the pointer; of a heap profile `ns,bytes,resident bytes`.
+    /// `ns,bytes,blocks` of each point, for figures under the pointer; of a heap profile
+    /// `ns,bytes,resident bytes`.
     points: String,
     is_profile: bool,
     ns: u64,

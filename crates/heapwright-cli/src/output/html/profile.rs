@@ -9,9 +9,10 @@
 //! the run       processes, notes
 //! ```
 //!
-//! Figures are sums over all processes that have a profile, each as of its last one. Without scripts all tabs are shown, one
-//! below the other. It is the page of a report that has profiles and nothing else; the style, the charts, the
-//! flame graph and the scripts are those of every report.
+//! Figures are sums over all processes that have a profile, each as of its last one. Without
+//! scripts all tabs are shown, one below the other. It is the page of a report that has profiles
+//! and nothing else; the style, the charts, the flame graph and the scripts are those of every
+//! report.
 
 use super::chart::Chart;
 use super::flame::{self, Tree};
@@ -26,7 +27,8 @@ use std::cmp::Reverse;
 
 /// Stacks of each figure that are shown.
 const MOST_SITES: usize = 50;
-/// Processes whose time line is drawn, and the part of the highest peak that they must have: one of so many.
+/// Processes whose time line is drawn, and the part of the highest peak that they must have: one of
+/// so many.
 const MOST_CHARTS: usize = 8;
 const SMALL: u64 = 20;
 /// Threads that are shown.

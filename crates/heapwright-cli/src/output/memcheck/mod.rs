@@ -11,11 +11,11 @@
 //! blocks that are lost or reachable            Leak_*           N bytes in N blocks are ...
 //! ```
 //!
-//! The sentences are memcheck's up to the place where parsers stop reading; what memcheck
-//! cannot know is said behind it: a write that was found later has the stack where it was
-//! found, and says so. `size N` is what is known to have been touched, one byte at least: a
-//! guard page shows where an access was and not how wide. Where a function of the C library was asked for the access, it is
-//! the innermost call, as valgrind's own copy of it is there.
+//! The sentences are memcheck's up to the place where parsers stop reading; what memcheck cannot
+//! know is said behind it: a write that was found later has the stack where it was found, and says
+//! so. `size N` is what is known to have been touched, one byte at least: a guard page shows where
+//! an access was and not how wide. Where a function of the C library was asked for the access, it
+//! is the innermost call, as valgrind's own copy of it is there.
 //!
 //! `text` and `xml` print [`Entry`]s. Growth is no finding of memcheck's, and left out.
 
@@ -97,7 +97,8 @@ struct Entry {
     what: String,
     /// Blocks that leaked, with what was lost with them.
     leaked: Option<Amount>,
-    /// The function of the C library that an access was asked of, which is the stack's innermost call.
+    /// The function of the C library that an access was asked of, which is the stack's innermost
+    /// call.
     function: Option<&'static str>,
     /// Its own stack.
     stack: StackId,

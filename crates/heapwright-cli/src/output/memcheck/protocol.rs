@@ -1,4 +1,5 @@
-//! Whether a document is one of protocol 4 for memcheck: the grammar of `xml-output-protocol4.txt`, read strictly.
+//! Whether a document is one of protocol 4 for memcheck: the grammar of `xml-output-protocol4.txt`,
+//! read strictly.
 //!
 //! ```text
 //! document     <?xml version="1.0"?>, valgrindoutput, whose grammar is OUTPUT
@@ -6,8 +7,8 @@
 //! besides      errors have different numbers, and only errors are counted; a leak has its sizes
 //! ```
 //!
-//! No reader in the wild is as strict: what passes here is what all of them were written for. Tests only; those of the
-//! command include this file, too.
+//! No reader in the wild is as strict: what passes here is what all of them were written for. Tests
+//! only; those of the command include this file, too.
 
 use quick_xml::Reader;
 use quick_xml::events::Event;

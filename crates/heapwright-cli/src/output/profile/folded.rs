@@ -9,9 +9,9 @@
 //! so that a picture shows what is lost apart from what is still in use. Equal lines are
 //! one, and lines are in the order of their bytes as text: equal reports, equal files.
 //!
-//! A frame's name must not hold what divides frames and lines. A `;` becomes `:`,
-//! white space, control characters and what XML cannot hold become a space, and a number at the end keeps to
-//! its word by a `_`: readers would take it for a second count.
+//! A frame's name must not hold what divides frames and lines. A `;` becomes `:`, white space,
+//! control characters and what XML cannot hold become a space, and a number at the end keeps to its
+//! word by a `_`: readers would take it for a second count.
 
 use crate::output::calls::calls;
 use crate::output::held::held;

@@ -11,11 +11,11 @@
 //! Line      1 function  2 line              Function  1 id  2 name  4 file
 //! ```
 //!
-//! Sample types are `inuse_objects/count` and `inuse_space/bytes`, and of a heap profile `alloc_objects/count` and
-//! `alloc_space/bytes` before them, as Go's, with the mean distance of samples as the period; where its peak is asked for, they
-//! are called `peak_objects` and `peak_space`; every sample has the
-//! labels `reach` (what became of the blocks) and `pid`, so that `-tagfocus` and
-//! `-tagroot` distinguish them.
+//! Sample types are `inuse_objects/count` and `inuse_space/bytes`, and of a heap profile
+//! `alloc_objects/count` and `alloc_space/bytes` before them, as Go's, with the mean distance of
+//! samples as the period; where its peak is asked for, they are called `peak_objects` and
+//! `peak_space`; every sample has the labels `reach` (what became of the blocks) and `pid`, so that
+//! `-tagfocus` and `-tagroot` distinguish them.
 //!
 //! Addresses are not those of a process. Files lie one after the other in the order in
 //! which they are met, each at a round address, and a place is where its file begins plus

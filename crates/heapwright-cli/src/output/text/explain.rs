@@ -1,4 +1,5 @@
-//! Why a process's resident memory is what it is, for people: its parts, the largest first, each with what can be done about it.
+//! Why a process's resident memory is what it is, for people: its parts, the largest first, each
+//! with what can be done about it.
 //!
 //! ```text
 //! process 4242: ./server

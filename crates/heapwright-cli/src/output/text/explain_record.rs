@@ -1,5 +1,5 @@
-//! Why a process's memory is what it was when its heap profile was written, for people; and, behind the explanation of a
-//! running process that is sampled, what its profile adds.
+//! Why a process's memory is what it was when its heap profile was written, for people; and, behind
+//! the explanation of a running process that is sampled, what its profile adds.
 //!
 //! ```text
 //! process 4242: ./server
@@ -13,7 +13,8 @@
 //!     ...
 //! ```
 //!
-//! Shares are of what is resident, where the record says it, else of what is live; of temporary blocks, of what was allocated.
+//! Shares are of what is resident, where the record says it, else of what is live; of temporary
+//! blocks, of what was allocated.
 
 use super::explain::{LISTED, Memory, PHASE_OVER, SURVIVORS};
 use crate::output::calls::look_at;

@@ -13,9 +13,9 @@
 //!     ...
 //! ```
 //!
-//! A share is of all bytes of the figure that is reported. Sites beyond `--limit` are one line; a site with a
-//! few samples is an anecdote, and its error says so. Sites of pools, arenas and collected heaps count their segments, chunks and
-//! pages.
+//! A share is of all bytes of the figure that is reported. Sites beyond `--limit` are one line; a
+//! site with a few samples is an anecdote, and its error says so. Sites of pools, arenas and
+//! collected heaps count their segments, chunks and pages.
 
 use super::report::stack;
 use crate::output::sentences::{self, FigureWords, duration};

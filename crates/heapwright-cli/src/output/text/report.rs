@@ -238,8 +238,8 @@ fn write_growth(out: &mut String, report: &Report, growth: &Growth, look: Look) 
     ready(out, report, "growth", "Heapwright:growth", None, None, growth.stack);
 }
 
-/// The frames of a stack, and the lines around its innermost line. Functions that get memory for others are one line, and so
-/// is what starts a program whose language has much of that.
+/// The frames of a stack, and the lines around its innermost line. Functions that get memory for
+/// others are one line, and so is what starts a program whose language has much of that.
 pub(super) fn stack(out: &mut String, report: &Report, stack: StackId) {
     let nothing = Function::default();
     let all: Vec<(&Frame, &Function)> = report
@@ -262,7 +262,8 @@ pub(super) fn stack(out: &mut String, report: &Report, stack: StackId) {
         all.iter().position(|(_, function)| function.name.as_deref().is_some_and(is))
     };
     let main = position(&is_main);
-    // What starts Rust's threads, and calls the functions of its tests, ends in a function of this name.
+    // What starts Rust's threads, and calls the functions of its tests, ends in a function of this
+    // name.
     let begins = position(&|name| name.contains("__rust_begin_short_backtrace"));
     let end = main.map(|main| main + 1).into_iter().chain(begins).min().unwrap_or(all.len());
     let end = if all.len() - end > STARTS { end } else { all.len() };

@@ -1,5 +1,5 @@
-//! A graph of objects that move, against a shadow of it: whatever is made, stored, pinned, resized and forgotten between steps and
-//! compactions, every reference leads where the shadow says.
+//! A graph of objects that move, against a shadow of it: whatever is made, stored, pinned, resized
+//! and forgotten between steps and compactions, every reference leads where the shadow says.
 
 extern crate std;
 

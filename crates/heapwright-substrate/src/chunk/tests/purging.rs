@@ -1,4 +1,5 @@
-//! What waits to go back to the kernel, and for how long; and regions for huge pages, which hold some of it back.
+//! What waits to go back to the kernel, and for how long; and regions for huge pages, which hold
+//! some of it back.
 
 extern crate std;
 
@@ -70,8 +71,8 @@ fn a_heap_that_grows_gives_back_what_it_cannot_use() {
     (0..1000 / short).for_each(|_| assert!(chunk.take(short, Want::Any).unwrap().zero));
     let purged = purge_expired_at(&mut chunk, 1, 1000);
     assert!(0 < purged && purged + short <= many, "{purged} of {many}");
-    // A long run among others costs nothing, while twice what was in use is not in memory. For a run
-    // longer than all others as many units go as it adds, except a few.
+    // A long run among others costs nothing, while twice what was in use is not in memory. For a
+    // run longer than all others as many units go as it adds, except a few.
     for (units, is_paid) in [(100, false), (3000, true)] {
         let (dirty, others) = (chunk.dirty.units(), chunk.taken);
         assert!(take_paid(&mut chunk, units, Want::Any).zero);

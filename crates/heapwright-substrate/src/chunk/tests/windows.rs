@@ -1,4 +1,5 @@
-//! The window: how it opens, what a limit of address space makes of it, what others map into it, and requests at its end.
+//! The window: how it opens, what a limit of address space makes of it, what others map into it,
+//! and requests at its end.
 
 extern crate std;
 

@@ -51,7 +51,8 @@ pub(super) enum Op {
     Attach { which: Index, purge: bool },
     /// Purges all but so many units.
     PurgeAll { keep: usize },
-    /// Makes all that is free inaccessible, as where the process may not have more that is writable.
+    /// Makes all that is free inaccessible, as where the process may not have more that is
+    /// writable.
     Retract,
     /// The process will be allowed only so many units of address space.
     GiveUp { most: usize },
@@ -96,8 +97,8 @@ impl Taken {
     }
 }
 
-/// One window at a time: where addresses are few, thrifty ones are not far apart (see `os::fake`), and
-/// find no room where another test has just mapped something.
+/// One window at a time: where addresses are few, thrifty ones are not far apart (see `os::fake`),
+/// and find no room where another test has just mapped something.
 pub(super) static ALONE: Mutex<()> = Mutex::new(());
 
 pub(super) fn alone() -> MutexGuard<'static, ()> {

@@ -483,8 +483,8 @@ pub fn guards_are_light() -> bool {
     has_light_guards() == Some(true)
 }
 
-/// Makes pages inaccessible, and keeps what is in them, until they are committed again. False: the range is as it was, or a
-/// part of it is inaccessible.
+/// Makes pages inaccessible, and keeps what is in them, until they are committed again. False: the
+/// range is as it was, or a part of it is inaccessible.
 ///
 /// # Safety
 ///
@@ -494,8 +494,8 @@ pub unsafe fn shut(at: *mut u8, size: usize) -> bool {
     keeping_errno(|| unsafe { calls::mprotect(at.cast(), size, libc::PROT_NONE) == 0 })
 }
 
-/// Makes a range read-only for the rest of the process's life, and where the kernel can (`mseal`, Linux 6.10), so that
-/// not even the process itself can change that. Best effort.
+/// Makes a range read-only for the rest of the process's life, and where the kernel can (`mseal`,
+/// Linux 6.10), so that not even the process itself can change that. Best effort.
 ///
 /// # Safety
 ///
@@ -512,8 +512,8 @@ pub unsafe fn seal(at: *mut u8, size: usize) {
     });
 }
 
-/// Fills `bytes` with the kernel's random numbers. Where it gives none (a sandbox), with what the process was given of
-/// them when it started, spread over time and addresses.
+/// Fills `bytes` with the kernel's random numbers. Where it gives none (a sandbox), with what the
+/// process was given of them when it started, spread over time and addresses.
 pub fn random(bytes: &mut [u8]) {
     let got = keeping_errno(|| {
         if is_filtered() {
@@ -555,12 +555,12 @@ pub unsafe fn keep_out_of_dumps(at: *mut u8, size: usize) {
     });
 }
 
-/// Moves pages of `[from, from + size)` to `to` without copying bytes. Returns how many bytes moved,
-/// from the start: there the source stays committed and reads as zero. Behind them the source
-/// is as it was, and what the destination reads as is not known; it begins where the kernel
+/// Moves pages of `[from, from + size)` to `to` without copying bytes. Returns how many bytes
+/// moved, from the start: there the source stays committed and reads as zero. Behind them the
+/// source is as it was, and what the destination reads as is not known; it begins where the kernel
 /// refused, where a mapping is too small to be worth a move, or where there may be no more moves.
-/// `None`: the source is as it was, and the destination may be mapped no more, or by another
-/// part of the process; the caller must not use it again.
+/// `None`: the source is as it was, and the destination may be mapped no more, or by another part
+/// of the process; the caller must not use it again.
 ///
 /// One mapping is moved at a time. The kernel moves either all of a mapping or nothing; of several
 /// (since Linux 6.17) it may move some before it refuses, and does not say which.
@@ -615,8 +615,8 @@ const LEAST_MOVE: usize = 256 << 10;
 /// Of the `size` bytes at `from`, how many from the start lie in one mapping; 0: unknown.
 fn mapped_as_one(from: *mut u8, size: usize) -> usize {
     // The main thread's stack lies above all mappings that the kernel places, and no mapping can
-    // grow past it. So a request to grow that far always fails, by EFAULT where the range is not one
-    // mapping. (If it succeeded, the mapping would have grown, over nothing that is used.)
+    // grow past it. So a request to grow that far always fails, by EFAULT where the range is not
+    // one mapping. (If it succeeded, the mapping would have grown, over nothing that is used.)
     // SAFETY: reads a value that the kernel gave the process.
     let beyond = unsafe { libc::getauxval(libc::AT_RANDOM) } as usize;
     let page = kernel_page_size();
@@ -625,7 +625,8 @@ fn mapped_as_one(from: *mut u8, size: usize) -> usize {
     };
     let too_long = too_long.next_multiple_of(page) + page;
     let is_one = |size: usize| {
-        // SAFETY: without flags the mapping could only grow in place, which the stack behind it forbids.
+        // SAFETY: without flags the mapping could only grow in place, which the stack behind it
+        // forbids.
         let got = unsafe { calls::mremap(from.cast(), size, too_long, 0, ptr::null_mut()) };
         got == libc::MAP_FAILED && errno() != libc::EFAULT
     };
@@ -775,8 +776,8 @@ pub fn yield_now() {
 const BARRIER: libc::c_int = 1 << 3;
 const REGISTER_BARRIER: libc::c_int = 1 << 4;
 
-/// Says that this process will call [`barrier_in_all_threads`]. False where the kernel does not know
-/// it, or refuses.
+/// Says that this process will call [`barrier_in_all_threads`]. False where the kernel does not
+/// know it, or refuses.
 pub fn register_barrier() -> bool {
     // SAFETY: no preconditions.
     let register = || unsafe { libc::syscall(libc::SYS_membarrier, REGISTER_BARRIER, 0, 0) } == 0;

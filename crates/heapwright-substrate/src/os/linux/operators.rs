@@ -1,15 +1,16 @@
 //! Modules with an `operator new` of their own, by what they define.
 //!
-//! A shared library that has the C++ runtime linked in makes blocks by an `operator new` of its own, which calls
-//! `malloc`, and gives them back by the `operator delete` that the process has: ours. That is no mistake of the
-//! program's. Such a module is known by its dynamic symbols: it defines `new`.
+//! A shared library that has the C++ runtime linked in makes blocks by an `operator new` of its
+//! own, which calls `malloc`, and gives them back by the `operator delete` that the process has:
+//! ours. That is no mistake of the program's. Such a module is known by its dynamic symbols: it
+//! defines `new`.
 //!
 //! ```text
 //!   module   PT_DYNAMIC -> DT_SYMTAB | DT_STRTAB | DT_GNU_HASH, which leads to a defined symbol by its name
 //! ```
 //!
-//! Takes the loader's lock, and some microseconds a module; asked where a finding would be reported, and remembered as long
-//! as no module is loaded.
+//! Takes the loader's lock, and some microseconds a module; asked where a finding would be
+//! reported, and remembered as long as no module is loaded.
 //!
 //! Called by the hardened heap.
 
@@ -24,7 +25,8 @@ const DT_STRTAB: i64 = 5;
 const DT_SYMTAB: i64 = 6;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
 
-/// What was found last: twice the number of modules loaded by then, and 1 if one had its own `new`. 0: nobody has looked.
+/// What was found last: twice the number of modules loaded by then, and 1 if one had its own `new`.
+/// 0: nobody has looked.
 static KNOWN: AtomicU64 = AtomicU64::new(0);
 
 /// What is found in all modules.
@@ -88,7 +90,8 @@ fn has_its_own_new(module_of_headers: &libc::dl_phdr_info) -> bool {
         }
         at = at.wrapping_add(1);
     }
-    // The loader has made addresses of them, but for those of the kernel's own module, which are below its base.
+    // The loader has made addresses of them, but for those of the kernel's own module, which are
+    // below its base.
     if names < base || symbols < base || hash < base || names == 0 || symbols == 0 || hash == 0 {
         return false;
     }
@@ -143,8 +146,8 @@ impl Symbols {
         self.text(symbol.st_name as usize)
     }
 
-    /// A word of the hash table: buckets, the first symbol that is in it, words of its filter, their shift; the filter; the
-    /// buckets; a word for each symbol.
+    /// A word of the hash table: buckets, the first symbol that is in it, words of its filter,
+    /// their shift; the filter; the buckets; a word for each symbol.
     fn word(&self, at: usize) -> u32 {
         // SAFETY: a word of the table: callers give places that it has.
         unsafe { self.hash.wrapping_add(at).read() }

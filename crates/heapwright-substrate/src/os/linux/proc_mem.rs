@@ -163,8 +163,9 @@ impl ProcMem {
         }
     }
 
-    /// Has the kernel look for them (`PAGEMAP_SCAN`, Linux 6.7): of the 30 MB of a compiler's code it says in one call
-    /// that no page was written, where each page's entry would be 60 KB to read. Returns how far it came.
+    /// Has the kernel look for them (`PAGEMAP_SCAN`, Linux 6.7): of the 30 MB of a compiler's code
+    /// it says in one call that no page was written, where each page's entry would be 60 KB to
+    /// read. Returns how far it came.
     fn scan(&self, start: usize, end: usize, visit: &mut dyn FnMut(usize, usize)) -> usize {
         const SCAN: u64 = 0xc060_6610;
         const OF_FILE: u64 = 1 << 2;
@@ -190,8 +191,9 @@ impl ProcMem {
                 said: PRESENT | SWAPPED,
             };
             let _exposed = found.as_mut_ptr().expose_provenance();
-            // (Not the C library's function of that name: a program may have its own, and the request's type differs.)
-            // SAFETY: reads and writes the struct, and writes as many ranges as it says there is room for.
+            // (Not the C library's function of that name: a program may have its own, and the
+            // request's type differs.) SAFETY: reads and writes the struct, and writes as many
+            // ranges as it says there is room for.
             let got = keeping_errno(|| unsafe {
                 libc::syscall(libc::SYS_ioctl, self.pages, SCAN, &raw mut asked)
             });

@@ -1,7 +1,8 @@
 //! The process: its files under /proc, its environment, its standard error.
 //!
-//! `stat` and `fstat` are system calls, too: before glibc 2.33 there were no functions of these names to load.
-//! Files are read with `open` and `read` as system calls (`calls`), into the caller's buffer.
+//! `stat` and `fstat` are system calls, too: before glibc 2.33 there were no functions of these
+//! names to load. Files are read with `open` and `read` as system calls (`calls`), into the
+//! caller's buffer.
 
 use core::ffi::{CStr, c_char};
 use core::ptr;
@@ -82,7 +83,8 @@ pub fn can_write_stderr() -> bool {
     let Some(fd) = stderr() else { return false };
     let mut waiting = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
     let (none, no_mask) = (libc::timespec { tv_sec: 0, tv_nsec: 0 }, ptr::null::<u8>());
-    // SAFETY: a struct that is written, a time that is read, and no mask. (The C library's functions are cancellation points.)
+    // SAFETY: a struct that is written, a time that is read, and no mask. (The C library's
+    // functions are cancellation points.)
     let ready = keeping_errno(|| unsafe {
         libc::syscall(libc::SYS_ppoll, &raw mut waiting, 1, &raw const none, no_mask, 8)
     });
@@ -114,15 +116,16 @@ pub fn abort() -> ! {
     unsafe { libc::abort() }
 }
 
-/// Sends SIGABRT to the calling thread, if that has its default action. musl's `abort` signals the thread that its memory names,
-/// which in a child of `vfork` is the parent's.
+/// Sends SIGABRT to the calling thread, if that has its default action. musl's `abort` signals the
+/// thread that its memory names, which in a child of `vfork` is the parent's.
 #[cfg(target_env = "musl")]
 fn end_this_thread() {
     // The kernel's struct begins with the handler.
     let mut action = [0usize; 8];
     let set = size_of::<u64>();
     let nothing: *const usize = core::ptr::null();
-    // SAFETY: it changes nothing, and writes at most 32 bytes. (By its number: the C layer has a `sigaction` of its own.)
+    // SAFETY: it changes nothing, and writes at most 32 bytes. (By its number: the C layer has a
+    // `sigaction` of its own.)
     let asked = unsafe {
         libc::syscall(libc::SYS_rt_sigaction, libc::SIGABRT, nothing, action.as_mut_ptr(), set)
     };
@@ -197,8 +200,8 @@ pub fn append_file(path: &[u8], bytes: &[u8], make: bool) -> bool {
     })
 }
 
-/// Makes the file at `path`, which ends with a zero, what `write` writes to an open file, or leaves it as it was:
-/// readers never find half of it. False: it is as it was.
+/// Makes the file at `path`, which ends with a zero, what `write` writes to an open file, or leaves
+/// it as it was: readers never find half of it. False: it is as it was.
 pub fn save_file(path: &[u8], write: impl FnOnce(i32) -> bool) -> bool {
     const SUFFIX: &[u8] = b".new\0";
     let mut beside = [0; 4096];
@@ -305,12 +308,13 @@ pub fn map_file(path: &CStr) -> Option<&'static [u8]> {
     })
 }
 
-/// Makes the file at `path`, which ends with a zero, for this user alone, in place of one that is there, what `write` writes to
-/// an open file. False: it could not be made, or not be written.
+/// Makes the file at `path`, which ends with a zero, for this user alone, in place of one that is
+/// there, what `write` writes to an open file. False: it could not be made, or not be written.
 pub fn replace_private_file(path: &[u8], write: impl FnOnce(i32) -> bool) -> bool {
     let Ok(path) = CStr::from_bytes_until_nul(path) else { return false };
     keeping_errno(|| {
-        // SAFETY: a path that ends with a zero. In a folder for all, another user's stays, and then there is no new one.
+        // SAFETY: a path that ends with a zero. In a folder for all, another user's stays, and then
+        // there is no new one.
         unsafe { libc::unlink(path.as_ptr()) };
         let Some(file) = make_own(path, 0) else { return false };
         let written = write(file);
@@ -451,8 +455,9 @@ pub fn environment<const N: usize>(name: &[u8; N], out: &mut [u8]) -> Option<usi
 
 /// The value that the C string `variable` gives to `name`.
 ///
-/// Byte by byte, with a name that is known when this is compiled: it runs in each program that starts, where a call
-/// of the C library's `strlen`, or a name among the constants, would touch pages that nothing else does.
+/// Byte by byte, with a name that is known when this is compiled: it runs in each program that
+/// starts, where a call of the C library's `strlen`, or a name among the constants, would touch
+/// pages that nothing else does.
 ///
 /// # Safety
 ///
@@ -492,10 +497,12 @@ pub fn has_variable<const N: usize>(name: &[u8; N]) -> bool {
     environment(name, &mut []).is_some()
 }
 
-/// Options that the library was built with, in front of those of the environment; empty in most builds.
+/// Options that the library was built with, in front of those of the environment; empty in most
+/// builds.
 ///
-/// A library that has some defines the symbol (libheapwright-hardened.so does). It is weak and hidden: where nobody
-/// defines it, the linker makes its address null, and the loader has nothing to look for.
+/// A library that has some defines the symbol (libheapwright-hardened.so does). It is weak and
+/// hidden: where nobody defines it, the linker makes its address null, and the loader has nothing
+/// to look for.
 #[inline]
 pub fn default_options() -> &'static [u8] {
     let text: *const c_char;

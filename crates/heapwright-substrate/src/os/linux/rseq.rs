@@ -11,11 +11,12 @@
 //! names, goes on at the descriptor's abort address. So a sequence that ends with one
 //! store either runs undisturbed on one CPU or has done nothing.
 //!
-//! glibc (since 2.35) registers the area and says where it is: at `__rseq_offset` from
-//! the thread pointer, if `__rseq_size` is not 0. There that area is used. Other C libraries (musl, older glibc)
-//! know of none: there each thread that needs one registers its own ([`enter`]), in static thread-local memory, and
-//! gives it up before that memory goes ([`leave`]): the kernel would end a thread whose area it cannot write.
-//! There is only one a thread, so where the program has registered another, the kernel refuses ours.
+//! glibc (since 2.35) registers the area and says where it is: at `__rseq_offset` from the thread
+//! pointer, if `__rseq_size` is not 0. There that area is used. Other C libraries (musl, older
+//! glibc) know of none: there each thread that needs one registers its own ([`enter`]), in static
+//! thread-local memory, and gives it up before that memory goes ([`leave`]): the kernel would end a
+//! thread whose area it cannot write. There is only one a thread, so where the program has
+//! registered another, the kernel refuses ours.
 //!
 //! ```text
 //!   our area   struct rseq, 32 bytes | state: NEW, ENTERED, OVER
@@ -35,8 +36,8 @@ use super::threads::{block_signals, restore_signals, thread_pointer};
 /// The least of an area that has all we use (`cpu_id` and `rseq_cs`).
 const LEAST: u32 = 16;
 
-/// How far the area is from the thread pointer; `None` where there is none: an old kernel, a sandbox,
-/// `glibc.pthread.rseq=0`, an emulator.
+/// How far the area is from the thread pointer; `None` where there is none: an old kernel, a
+/// sandbox, `glibc.pthread.rseq=0`, an emulator.
 pub fn offset() -> Option<isize> {
     let Some((size, offset)) = c_librarys() else {
         return own::is_possible().then(own::offset);
@@ -60,13 +61,15 @@ pub fn is_ours() -> bool {
     c_librarys().is_none()
 }
 
-/// Registers the calling thread's area, if that is ours to do and was not tried before. `watched` sees to it that [`leave`]
-/// will be called when the thread ends, or says that it cannot. Returns whether the area is registered now.
+/// Registers the calling thread's area, if that is ours to do and was not tried before. `watched`
+/// sees to it that [`leave`] will be called when the thread ends, or says that it cannot. Returns
+/// whether the area is registered now.
 pub fn enter(watched: impl FnOnce() -> bool) -> bool {
     is_ours() && own::area().enter(watched)
 }
 
-/// Gives the calling thread's area up, if it is ours, for good. The thread begins no sequence any more.
+/// Gives the calling thread's area up, if it is ours, for good. The thread begins no sequence any
+/// more.
 pub fn leave() {
     if is_ours() {
         own::area().leave();
@@ -84,7 +87,8 @@ mod own {
     const ENTERED: u32 = 1;
     const OVER: u32 = 2;
 
-    /// What the kernel is told: the size of an area, that it is to be forgotten, and the word before each abort address.
+    /// What the kernel is told: the size of an area, that it is to be forgotten, and the word
+    /// before each abort address.
     const SIZE: usize = 32;
     const UNREGISTER: libc::c_int = 1;
     #[cfg(target_arch = "x86_64")]
@@ -147,7 +151,8 @@ mod own {
     /// The calling thread's. (It lives as long as the thread, which is longer than any use of it.)
     pub(super) fn area() -> &'static Area {
         let thread = ptr::with_exposed_provenance::<u8>(thread_pointer());
-        // SAFETY: the thread's own area, of this layout; others than the thread and the kernel do not touch it.
+        // SAFETY: the thread's own area, of this layout; others than the thread and the kernel do
+        // not touch it.
         unsafe { &*thread.wrapping_offset(offset()).cast::<Area>() }
     }
 

@@ -4,8 +4,9 @@
 //!   memfd of a command, sealed: it does not shrink --path under /proc--> mapped in a reservation of ours
 //! ```
 //!
-//! A mapped file that somebody cuts off is SIGBUS in whoever reads it. So only a file is taken that the kernel promises
-//! not to shrink (`F_SEAL_SHRINK`), and that is as long as it is to be. What is in it may be anything.
+//! A mapped file that somebody cuts off is SIGBUS in whoever reads it. So only a file is taken that
+//! the kernel promises not to shrink (`F_SEAL_SHRINK`), and that is as long as it is to be. What is
+//! in it may be anything.
 //!
 //! Called by `stacks`.
 
@@ -14,7 +15,8 @@ use core::ptr;
 
 use super::{Memory, System, calls, keeping_errno};
 
-/// Maps `size` bytes (whole pages) of a sealed file, to be read and written. Null: it is not there, or not such a file.
+/// Maps `size` bytes (whole pages) of a sealed file, to be read and written. Null: it is not there,
+/// or not such a file.
 pub fn map_sealed(path: &CStr, size: usize) -> *mut u8 {
     keeping_errno(|| {
         let flags = libc::O_RDWR | libc::O_CLOEXEC | libc::O_NONBLOCK | libc::O_NOCTTY;

@@ -8,10 +8,10 @@
 //!                                             with the two above a cycle, and a deadlock
 //! ```
 //!
-//! So the prefork handler takes the list's lock itself, before the heap's. It is recursive and owned by a
-//! thread: glibc takes it a second time. glibc has exported the three functions since 2.2.5, for
-//! this use; other C libraries have no such lock, or none that a fork takes (musl holds its own
-//! around its own allocator), and nothing happens there.
+//! So the prefork handler takes the list's lock itself, before the heap's. It is recursive and
+//! owned by a thread: glibc takes it a second time. glibc has exported the three functions since
+//! 2.2.5, for this use; other C libraries have no such lock, or none that a fork takes (musl holds
+//! its own around its own allocator), and nothing happens there.
 //!
 //! In the child glibc resets the lock before any handler runs, so the child must not release it;
 //! resetting it once more does no harm, for the child has one thread.
@@ -38,7 +38,8 @@ fn call(function: *mut u8) {
     // SAFETY: glibc's three functions take nothing and return nothing; null is `None`.
     let function: Option<unsafe extern "C" fn()> = unsafe { core::mem::transmute(function) };
     if let Some(function) = function {
-        // SAFETY: they have no preconditions beyond the order of calls that this file's functions state.
+        // SAFETY: they have no preconditions beyond the order of calls that this file's functions
+        // state.
         super::keeping_errno(|| unsafe { function() });
     }
 }

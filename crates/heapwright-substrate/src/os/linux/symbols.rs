@@ -47,8 +47,9 @@ pub fn is_single_threaded() -> bool {
     !flag.is_null() && unsafe { flag.read_volatile() } != 0
 }
 
-/// Whether the C library's own blocks can be told by their headers, which are glibc's. Nobody else's are: musl never hands
-/// one to a program that brings its own `malloc`, and keeps these functions to itself.
+/// Whether the C library's own blocks can be told by their headers, which are glibc's. Nobody
+/// else's are: musl never hands one to a program that brings its own `malloc`, and keeps these
+/// functions to itself.
 const KNOWS_BLOCKS: bool = cfg!(target_env = "gnu");
 
 /// The C library's own `free`, if there is one.
@@ -167,7 +168,8 @@ fn finder() -> Option<unsafe extern "C" fn(usize, *mut Found) -> i32> {
     find.filter(|_| is_loader_ready())
 }
 
-/// Whether [`find_object`] knows the process's modules: not with another C library than glibc, or one before 2.35.
+/// Whether [`find_object`] knows the process's modules: not with another C library than glibc, or
+/// one before 2.35.
 #[cfg(feature = "debug")]
 pub fn knows_objects() -> bool {
     finder().is_some()

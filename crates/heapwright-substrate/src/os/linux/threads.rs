@@ -109,7 +109,8 @@ impl SignalMask {
     };
 }
 
-/// Blocks (with `sigprocmask`, which is the thread's with every C library, and in each glibc) all signals in the calling thread but those of faults, until [`restore_signals`].
+/// Blocks (with `sigprocmask`, which is the thread's with every C library, and in each glibc) all
+/// signals in the calling thread but those of faults, until [`restore_signals`].
 pub fn block_signals() -> SignalMask {
     let mut all = SignalMask::NONE.0;
     let mut before = SignalMask::NONE;

@@ -1,5 +1,5 @@
-//! Pages of Rust's own allocator: for Miri, which watches every byte of them, and for systems that neither `unix` nor
-//! `windows` knows.
+//! Pages of Rust's own allocator: for Miri, which watches every byte of them, and for systems that
+//! neither `unix` nor `windows` knows.
 //!
 //! All of a reservation is there from the start, and none of it ever goes back.
 
@@ -23,7 +23,8 @@ pub(super) fn reserve(size: usize, align: usize) -> *mut u8 {
     }
 }
 
-/// Says yes: what is given up is left to the process. (The window fits at the first try; the rest are a test's.)
+/// Says yes: what is given up is left to the process. (The window fits at the first try; the rest
+/// are a test's.)
 pub(super) unsafe fn release(_at: *mut u8, _size: usize) -> bool {
     true
 }

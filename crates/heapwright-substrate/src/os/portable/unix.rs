@@ -1,6 +1,7 @@
-//! Pages and environment of a Unix without a back end of its own (macOS, FreeBSD, Linux on other processors), by what POSIX and all of these
-//! have: `mmap`, `mprotect`, `munmap`, `getenv`. (std's functions for the environment allocate: a debug heap that is the global
-//! allocator would wait for itself.)
+//! Pages and environment of a Unix without a back end of its own (macOS, FreeBSD, Linux on other
+//! processors), by what POSIX and all of these have: `mmap`, `mprotect`, `munmap`, `getenv`. (std's
+//! functions for the environment allocate: a debug heap that is the global allocator would wait for
+//! itself.)
 
 use core::ffi::CStr;
 use core::ptr;
@@ -52,7 +53,8 @@ pub(super) unsafe fn commit(at: *mut u8, size: usize) -> bool {
     unsafe { libc::mprotect(at.cast(), size, libc::PROT_READ | libc::PROT_WRITE) == 0 }
 }
 
-/// By a new mapping in its place: what `madvise` does to contents differs from one system to the next.
+/// By a new mapping in its place: what `madvise` does to contents differs from one system to the
+/// next.
 ///
 /// # Safety
 ///

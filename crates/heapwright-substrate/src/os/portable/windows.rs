@@ -1,8 +1,9 @@
-//! Pages and environment of Windows: `VirtualAlloc` and its neighbours, `GetEnvironmentVariableA`. (std's functions for the
-//! environment allocate: a debug heap that is the global allocator would wait for itself.)
+//! Pages and environment of Windows: `VirtualAlloc` and its neighbours, `GetEnvironmentVariableA`.
+//! (std's functions for the environment allocate: a debug heap that is the global allocator would
+//! wait for itself.)
 //!
-//! A reservation goes back whole or not at all. What is committed counts against the system's limit whether it was touched
-//! or not, which is why the window commits as it goes.
+//! A reservation goes back whole or not at all. What is committed counts against the system's limit
+//! whether it was touched or not, which is why the window commits as it goes.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -42,7 +43,8 @@ pub(super) fn page_size() -> usize {
     4096
 }
 
-/// Reservations begin at multiples of 64 KiB. For more, one that is large enough shows where one fits.
+/// Reservations begin at multiples of 64 KiB. For more, one that is large enough shows where one
+/// fits.
 pub(super) fn reserve(size: usize, align: usize) -> *mut u8 {
     const TRIES: usize = 8;
     for _ in 0..TRIES {
@@ -62,7 +64,8 @@ pub(super) fn reserve(size: usize, align: usize) -> *mut u8 {
         let at = ptr::without_provenance_mut(wide.addr().next_multiple_of(align));
         // SAFETY: the reservation just made, whole, which nobody has seen.
         unsafe { VirtualFree(wide, 0, MEM_RELEASE) };
-        // SAFETY: a new reservation where there is none; another thread may have been faster, then it is refused.
+        // SAFETY: a new reservation where there is none; another thread may have been faster, then
+        // it is refused.
         let got = unsafe { VirtualAlloc(at, size, MEM_RESERVE, PAGE_NOACCESS) };
         if !got.is_null() {
             return got.cast();
@@ -103,11 +106,13 @@ pub(super) unsafe fn release(at: *mut u8, size: usize) -> bool {
 ///
 /// The range is of a reservation.
 pub(super) unsafe fn commit(at: *mut u8, size: usize) -> bool {
-    // SAFETY: by the contract the range is the caller's reservation; what is committed already stays as it is.
+    // SAFETY: by the contract the range is the caller's reservation; what is committed already
+    // stays as it is.
     size == 0 || !unsafe { VirtualAlloc(at.cast(), size, MEM_COMMIT, PAGE_READWRITE) }.is_null()
 }
 
-/// By pieces, so that no more than one of them is missing at a time: what is decommitted is not ours any more.
+/// By pieces, so that no more than one of them is missing at a time: what is decommitted is not
+/// ours any more.
 ///
 /// # Safety
 ///

@@ -13,30 +13,33 @@
 //!   put        write at `top`; top + 8 a multiple of 1 KiB? full.  Commit: top + 8
 //! ```
 //!
-//! Both are restartable sequences (see `os::linux::rseq`). Preemption, migration or a signal before the
-//! committing store undoes them; the thread then takes the lock of the CPU's shared cache (`magazines`) and
-//! does not retry. So neither a debugger's single steps nor a storm of signals can loop it for ever.
+//! Both are restartable sequences (see `os::linux::rseq`). Preemption, migration or a signal before
+//! the committing store undoes them; the thread then takes the lock of the CPU's shared cache
+//! (`magazines`) and does not retry. So neither a debugger's single steps nor a storm of signals
+//! can loop it for ever.
 //!
-//! **Closing.** What a CPU has can be had by others: the pointer that takes go by is made to
-//! lead to arrays that are always empty, the one that puts go by to arrays that are always
-//! full, and a fence restarts each thread in a sequence on that CPU. After that nobody touches the arrays. So idle CPUs are
-//! drained, and a fork finds all of them at rest.
+//! **Closing.** What a CPU has can be had by others: the pointer that takes go by is made to lead
+//! to arrays that are always empty, the one that puts go by to arrays that are always full, and a
+//! fence restarts each thread in a sequence on that CPU. After that nobody touches the arrays. So
+//! idle CPUs are drained, and a fork finds all of them at rest.
 //!
 //! The fast words of all threads that use arrays lead to the one gate. The heads in its stub are
 //! negative: that is how `malloc` knows it from other closed ones.
 //!
-//! **Runs.** Large blocks of up to 4 units (256 KiB) come and go in the same way, by a row for each length. Such a run is
-//! [`Kind::Kept`](crate::address_map::Kind) while it is here, as in a stash: statistics, leak checks and late frees see
-//! that it is no block.
+//! **Runs.** Large blocks of up to 4 units (256 KiB) come and go in the same way, by a row for each
+//! length. Such a run is [`Kind::Kept`](crate::address_map::Kind) while it is here, as in a stash:
+//! statistics, leak checks and late frees see that it is no block.
 //!
-//! **Bound.** A CPU's arrays hold at most 127 blocks, and at most 16 KiB, of a class (but one block at
-//! least): about 1.2 MiB if every class is full. A class of blocks over 1 KiB that is busy gets 127 blocks, or
-//! 512 KiB, until the CPU rests: its floor is lowered. Of runs of each length there may be as much
-//! as a stash may keep, or a part of it: 8 MiB in all where there are few CPUs, 512 KiB where there are many. Runs of a
-//! length of which two passes find as many go to the chunk, and all of a CPU's before one of its threads makes the process grow.
+//! **Bound.** A CPU's arrays hold at most 127 blocks, and at most 16 KiB, of a class (but one block
+//! at least): about 1.2 MiB if every class is full. A class of blocks over 1 KiB that is busy gets
+//! 127 blocks, or 512 KiB, until the CPU rests: its floor is lowered. Of runs of each length there
+//! may be as much as a stash may keep, or a part of it: 8 MiB in all where there are few CPUs, 512
+//! KiB where there are many. Runs of a length of which two passes find as many go to the chunk, and
+//! all of a CPU's before one of its threads makes the process grow.
 //!
-//! Invariants: the blocks between floor and top are free, of the common owner's and of the
-//! class, or are runs of the row's length that are kept; `top` is written by sequences alone, or by the thread that has closed the CPU.
+//! Invariants: the blocks between floor and top are free, of the common owner's and of the class,
+//! or are runs of the row's length that are kept; `top` is written by sequences alone, or by the
+//! thread that has closed the CPU.
 //!
 //! Called by `heap::cpu` and `heap::shared`, and by `magazines` and `maintenance`.
 
@@ -75,16 +78,17 @@ pub(crate) use sequences::sequence;
 
 /// CPUs that may have arrays.
 const CPUS: usize = crate::registry::MOST;
-/// Bytes, and alignment, of a class's row: in a pointer that moved past its last place the bits of [`ROW_MASK`] are 0.
+/// Bytes, and alignment, of a class's row: in a pointer that moved past its last place the bits of
+/// [`ROW_MASK`] are 0.
 const ROW: usize = 1024;
 /// The most blocks of a class.
 const MOST_BLOCKS: usize = ROW / size_of::<usize>() - 1;
-/// The most bytes of a class, unless one block is larger; the second limit is for busy classes over [`MIDDLE`], where
-/// slow paths would otherwise dominate.
+/// The most bytes of a class, unless one block is larger; the second limit is for busy classes over
+/// [`MIDDLE`], where slow paths would otherwise dominate.
 const MOST_BYTES: usize = 12 << 10;
 const MOST_BYTES_OF_BUSY: usize = 512 << 10;
-/// The most blocks of a busy class up to [`LARGE`]: as many as are often allocated and freed together. (With more, `flat mixed` of
-/// `ci/bounds.sh` keeps 1.32 of what is live.)
+/// The most blocks of a busy class up to [`LARGE`]: as many as are often allocated and freed
+/// together. (With more, `flat mixed` of `ci/bounds.sh` keeps 1.32 of what is live.)
 const PHASE: usize = 64;
 
 /// Blocks of `class` that a CPU holds at most.
@@ -106,8 +110,8 @@ const fn capacity(class: usize, is_busy: bool) -> usize {
 pub(crate) const LONGEST: usize = 4;
 /// Sizes of large blocks whose runs have a row.
 pub(crate) const RUN_SIZES: RangeInclusive<usize> = SLAB_MAX + 1..=LONGEST * UNIT;
-/// Runs of each length may have one of so many parts of a stash's room: they come in phases of many blocks the more, the
-/// shorter they are.
+/// Runs of each length may have one of so many parts of a stash's room: they come in phases of many
+/// blocks the more, the shorter they are.
 const PARTS_OF_STASH: [usize; LONGEST] = [1, 2, 4, 4];
 /// Classes, and lengths of runs.
 const ROWS: usize = CLASSES + LONGEST;
@@ -192,8 +196,8 @@ static ORDER: Lock<()> = Lock::new(());
 static ABORTS: AtomicU64 = AtomicU64::new(0);
 static COMMITS: AtomicU64 = AtomicU64::new(0);
 
-/// Readies the kernel for arrays, while there is one thread: with several it takes milliseconds. Returns whether
-/// there can be any.
+/// Readies the kernel for arrays, while there is one thread: with several it takes milliseconds.
+/// Returns whether there can be any.
 pub(crate) fn prepare() -> bool {
     // The sequences take a CPU's number for a place in the gate as it is.
     let can = sequences::EXIST && rseq::numbers_are_below(CPUS) && rseq::offset().is_some();
@@ -480,7 +484,8 @@ impl Gate {
         rseq::fence(cpu) || rseq::fence(None)
     }
 
-    /// Closes a CPU while `work` uses its arrays; does nothing if it cannot. A diverted CPU stays diverted.
+    /// Closes a CPU while `work` uses its arrays; does nothing if it cannot. A diverted CPU stays
+    /// diverted.
     fn with_closed(&self, cpu: usize, work: impl FnOnce(&Arrays)) {
         let Some(arrays) = made(cpu) else { return };
         let Some(_order) = ORDER.try_lock() else { return };
@@ -505,8 +510,8 @@ impl Gate {
     }
 }
 
-/// Diverts all operations on a CPU to its shared cache, or ends that. Unlike after `close`, a thread may still be in a
-/// sequence. False: try again later.
+/// Diverts all operations on a CPU to its shared cache, or ends that. Unlike after `close`, a
+/// thread may still be in a sequence. False: try again later.
 #[must_use]
 pub(super) fn divert(cpu: usize, on: bool) -> bool {
     let Some(gate) = gate().filter(|_| cpu < CPUS) else { return true };
@@ -606,7 +611,8 @@ impl Arrays {
         top.store(new.wrapping_add(count), Ordering::Relaxed);
     }
 
-    /// Gives all blocks to the central lists, and where the CPU rests raises the floors again. The CPU is closed.
+    /// Gives all blocks to the central lists, and where the CPU rests raises the floors again. The
+    /// CPU is closed.
     fn drain(&self, rests: bool) {
         for class in 0..CLASSES {
             let Top { top, floor } = &self.tops[class];
@@ -630,8 +636,8 @@ impl Arrays {
         self.drain_runs(usize::MAX);
     }
 
-    /// Gives all runs of the lengths that have a bit in `lengths` to the chunk. The CPU is closed, or there is no other
-    /// thread.
+    /// Gives all runs of the lengths that have a bit in `lengths` to the chunk. The CPU is closed,
+    /// or there is no other thread.
     fn drain_runs(&self, lengths: usize) {
         for units in (1..=LONGEST).filter(|units| lengths >> units & 1 != 0) {
             let row = row_of_runs(units);
@@ -647,16 +653,17 @@ impl Arrays {
     }
 }
 
-/// Gives what is in the arrays of a CPU to the central lists, from whatever thread; `rests` if the CPU does.
+/// Gives what is in the arrays of a CPU to the central lists, from whatever thread; `rests` if the
+/// CPU does.
 pub(super) fn drain(cpu: usize, rests: bool) {
     if let Some(gate) = gate() {
         gate.with_closed(cpu, |arrays| arrays.drain(rests));
     }
 }
 
-/// Gives back what is in the arrays of CPUs where nothing has come or gone since the last
-/// time, and of all CPUs the runs of each length of which there are as many as then. (That many of them were not needed meanwhile
-/// is likely, not certain; those that were come back from the chunk.)
+/// Gives back what is in the arrays of CPUs where nothing has come or gone since the last time, and
+/// of all CPUs the runs of each length of which there are as many as then. (That many of them were
+/// not needed meanwhile is likely, not certain; those that were come back from the chunk.)
 pub(super) fn drain_rested() {
     let Some(gate) = gate() else { return };
     for cpu in 0..central::sharing().min(CPUS) {
@@ -670,8 +677,8 @@ pub(super) fn drain_rested() {
     }
 }
 
-/// Where a run of `units` units would be taken from memory that was not used yet: gives the runs of the calling thread's CPU
-/// to the chunk. (No CPU need be closed for that.)
+/// Where a run of `units` units would be taken from memory that was not used yet: gives the runs of
+/// the calling thread's CPU to the chunk. (No CPU need be closed for that.)
 pub(super) fn make_way(units: usize) {
     let Some(gate) = gate().filter(|gate| gate.serves_this_thread()) else { return };
     let holds = made(gate.cpu()).is_some_and(|arrays| arrays.holds(CLASSES));

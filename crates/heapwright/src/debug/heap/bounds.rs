@@ -7,13 +7,16 @@
 //!                                          fewer than n: a finding           [`Heap::out_of_bounds`]
 //! ```
 //!
-//! A block ends where it is poisoned first (see `poison`): whoever asks sees no other difference, and the finding tells.
+//! A block ends where it is poisoned first (see `poison`): whoever asks sees no other difference,
+//! and the finding tells.
 //!
-//! Anyone may ask, of any address and at any time: nothing is locked, and the memory at the address is not touched.
-//! A finding is reported before the function does what it was asked to, so its stack is the caller's.
+//! Anyone may ask, of any address and at any time: nothing is locked, and the memory at the address
+//! is not touched. A finding is reported before the function does what it was asked to, so its
+//! stack is the caller's.
 //!
-//! A function that writes beyond a block leaves traces that a later look finds, too. It is one mistake: blocks of which
-//! such a write was told are remembered ([`Told`]), and their traces are put right without a word.
+//! A function that writes beyond a block leaves traces that a later look finds, too. It is one
+//! mistake: blocks of which such a write was told are remembered ([`Told`]), and their traces are
+//! put right without a word.
 //!
 //! Called by `debug`'s doors, and by `judge` and `late` for what was told.
 
@@ -37,14 +40,15 @@ pub(crate) struct Asked {
     pub(crate) bytes: usize,
 }
 
-/// Bytes from an address in a span to the end of the live block that it lies in, or to its first byte from there on that is
-/// poisoned; 0 where it lies in none.
+/// Bytes from an address in a span to the end of the live block that it lies in, or to its first
+/// byte from there on that is poisoned; 0 where it lies in none.
 pub(in crate::debug) fn room(span: &'static Span, address: usize) -> usize {
     let left = left(span, address);
     if span.has_poison() { poisoned::clean_bytes(address, left) } else { left }
 }
 
-/// Bytes from an address in a span to the end of the live block that it lies in; 0 where it lies in none.
+/// Bytes from an address in a span to the end of the live block that it lies in; 0 where it lies in
+/// none.
 pub(in crate::debug) fn left(span: &'static Span, address: usize) -> usize {
     let Found::Slot(place) = span.locate(address) else { return 0 };
     let word = place.record().word();
@@ -121,7 +125,8 @@ impl Heap {
         }
     }
 
-    /// The same of memory in the window that is in no span: pools, first-class heaps, what was freed long ago.
+    /// The same of memory in the window that is in no span: pools, first-class heaps, what was
+    /// freed long ago.
     #[cold]
     pub(in crate::debug) fn out_of_others_bounds(&'static self, asked: Asked, region: Region) {
         let found = describe::describe(core::ptr::without_provenance(asked.address));
@@ -135,7 +140,8 @@ impl Heap {
         self.report_asked(kind, block, asked, asked.address);
     }
 
-    /// `first` is the first byte that is not to be accessed, but for an overflow that begins in its block.
+    /// `first` is the first byte that is not to be accessed, but for an overflow that begins in its
+    /// block.
     fn report_asked(&'static self, kind: FindingKind, block: Finding, asked: Asked, first: usize) {
         let (address, end) = (asked.address as u64, block.block + block.size);
         let first = match kind {
@@ -158,7 +164,8 @@ impl Heap {
     }
 }
 
-/// The first byte of what is asked for that is poisoned, and its block; `None` where that is not what is wrong.
+/// The first byte of what is asked for that is poisoned, and its block; `None` where that is not
+/// what is wrong.
 fn poisoned_in(span: &'static Span, asked: Asked) -> Option<(Place, usize)> {
     let (left, room) = (left(span, asked.address), room(span, asked.address));
     match span.locate(asked.address) {
@@ -188,7 +195,8 @@ fn nearest(span: &'static Span, asked: Asked) -> Option<(FindingKind, Place)> {
         State::Live if address < block => Some((FindingKind::Underflow, place)),
         State::Live => {
             let next = Place { slot: place.slot + 1, ..place };
-            // From the slack behind a block into the next one, or nearer to that: a pointer to before that one.
+            // From the slack behind a block into the next one, or nearer to that: a pointer to
+            // before that one.
             let reaches_next = span.form() == Form::Small
                 && address > end
                 && next.slot < span.slots_a_bucket()

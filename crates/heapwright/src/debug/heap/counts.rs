@@ -24,8 +24,8 @@ impl Heap {
         self.sum(|state| state.made_bytes.load(Ordering::Relaxed)).saturating_sub(freed)
     }
 
-    /// How many bytes are live, and whether that is a peak: looked at where a bucket is opened, and where a block
-    /// stands alone, so that a peak is missed by what was left in current buckets, at
+    /// How many bytes are live, and whether that is a peak: looked at where a bucket is opened, and
+    /// where a block stands alone, so that a peak is missed by what was left in current buckets, at
     /// most.
     pub(super) fn note_peak(&self) -> u64 {
         let live = self.live_bytes();

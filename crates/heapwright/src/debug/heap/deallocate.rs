@@ -149,8 +149,8 @@ impl Heap {
         record.set(freeing.freed());
         place.bucket.record().live.store(0, Ordering::Relaxed);
         if self.rules.is_for_guards.load(Ordering::Relaxed) && memory_limit::is_in_sandbox() {
-            // Its page stays as it is: a call that the sandbox does not know would end the program. No more blocks
-            // are guarded there, so these are few.
+            // Its page stays as it is: a call that the sandbox does not know would end the program.
+            // No more blocks are guarded there, so these are few.
             return;
         }
         // SAFETY: the bucket's only block was taken back.
@@ -178,8 +178,9 @@ impl Heap {
         }
         // SAFETY: the bucket is nobody's, and not yet in the history.
         let left = unsafe { history::leave(bucket, wants) };
-        // The pages of one that is guarded because there is time, and would have been filled. (The few that are guarded in any case
-        // come when there is none.) While the bucket is still ours.
+        // The pages of one that is guarded because there is time, and would have been filled. (The
+        // few that are guarded in any case come when there is none.) While the bucket is still
+        // ours.
         let bytes = match bucket.span.form() {
             Form::Small if allowance.is_generous() => bucket.span.bucket_bytes(),
             Form::Large if history::is_to_be_filled(bucket) => history::extent(bucket).1,

@@ -51,8 +51,8 @@ impl EnteredState {
     /// What is the state's thread's alone.
     #[inline]
     pub(crate) fn mine(&mut self) -> &mut Mine {
-        // SAFETY: the state is entered, so this is its only `EnteredState`, and borrowed for as long
-        // as the reference lives.
+        // SAFETY: the state is entered, so this is its only `EnteredState`, and borrowed for as
+        // long as the reference lives.
         unsafe { self.state.mine() }
     }
 }
@@ -74,12 +74,14 @@ impl Heap {
         states.filter_map(|state| unsafe { state.as_ref() })
     }
 
-    /// Whether the calling thread is in the midst of a call: the caller is a signal handler above it.
+    /// Whether the calling thread is in the midst of a call: the caller is a signal handler above
+    /// it.
     pub(in crate::debug) fn is_entered_here(&self) -> bool {
         self.state_of(thread_index::mine()).is_some_and(ThreadState::is_entered)
     }
 
-    /// Whether this is of the common state: its caller may be a signal handler above its own thread's call.
+    /// Whether this is of the common state: its caller may be a signal handler above its own
+    /// thread's call.
     pub(super) fn is_common(&self, mine: &Mine) -> bool {
         // SAFETY: null, or a state, which is never freed.
         let common = unsafe { self.common.load(Ordering::Relaxed).as_ref() };

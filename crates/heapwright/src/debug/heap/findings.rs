@@ -121,9 +121,9 @@ impl Heap {
         }
     }
 
-    /// Something was found in a block that `stack` asked for: its blocks are
-    /// guarded from now on, in this run and, through the record, in the next. To be said before it is reported, for a report
-    /// may end the process.
+    /// Something was found in a block that `stack` asked for: its blocks are guarded from now on,
+    /// in this run and, through the record, in the next. To be said before it is reported, for a
+    /// report may end the process.
     #[cold]
     pub(in crate::debug) fn flag(&self, stack: u32, kind: FindingKind) {
         if stack != 0 && self.sites.flag_anew(stack, flagged::end_for(kind)) {
@@ -131,8 +131,8 @@ impl Heap {
         }
     }
 
-    /// Reports damage, unless the function of the C library that did it was reported; its block's site is guarded from
-    /// now on. The store's lock is not held.
+    /// Reports damage, unless the function of the C library that did it was reported; its block's
+    /// site is guarded from now on. The store's lock is not held.
     #[cold]
     pub(super) fn report_damage(&'static self, finding: Finding) {
         if !self.told.has(&finding) {

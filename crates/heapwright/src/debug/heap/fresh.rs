@@ -1,5 +1,5 @@
-//! Fresh blocks: what their undefined bytes hold (option `fill`), so that a program which reads one does something else
-//! from run to run.
+//! Fresh blocks: what their undefined bytes hold (option `fill`), so that a program which reads one
+//! does something else from run to run.
 //!
 //! ```text
 //!   malloc   | undefined ......................... |     calloc: none
@@ -7,12 +7,14 @@
 //!                     pattern <-+-> zeros                the point that fill=N:before-... names
 //! ```
 //!
-//! The pattern of a site depends on its key (`flagged::key`), which is the same in each run, on how many blocks there
-//! were, so that two blocks differ, and on the place in the block: not on addresses. Each byte has its lowest bit set and
-//! its highest clear, and the next seed has each bit the other way. So a word of it is large, positive and odd, or
-//! negative and even; it is no address, no byte of it ends a string, and none is that of zeros.
+//! The pattern of a site depends on its key (`flagged::key`), which is the same in each run, on how
+//! many blocks there were, so that two blocks differ, and on the place in the block: not on
+//! addresses. Each byte has its lowest bit set and its highest clear, and the next seed has each
+//! bit the other way. So a word of it is large, positive and odd, or negative and even; it is no
+//! address, no byte of it ends a string, and none is that of zeros.
 //!
-//! Of a block of more than 16 MiB only the first 16 MiB are filled: programs ask for more than they use.
+//! Of a block of more than 16 MiB only the first 16 MiB are filled: programs ask for more than they
+//! use.
 //!
 //! Called by `place` and `resize`, where the process's heap has the option.
 
@@ -64,7 +66,8 @@ impl Heap {
         self.fresh.is_on.store(options::fill().seed.is_some(), Ordering::Relaxed);
     }
 
-    /// Fills what is undefined of a block that `stack` has just been given: its bytes from `defined` on.
+    /// Fills what is undefined of a block that `stack` has just been given: its bytes from
+    /// `defined` on.
     #[inline(always)]
     pub(super) fn fill_undefined(
         &'static self,

@@ -138,8 +138,8 @@ impl Heap {
 
     /// The slack of the block before changed: which block was overrun?
     ///
-    /// Its slot may just have been handed out again (see `sparse`). Under the store's lock a slot that is live or freed
-    /// is not reopened, so what its word calls slack stays slack.
+    /// Its slot may just have been handed out again (see `sparse`). Under the store's lock a slot
+    /// that is live or freed is not reopened, so what its word calls slack stays slack.
     #[cold]
     fn judge_neighbour(
         &'static self,

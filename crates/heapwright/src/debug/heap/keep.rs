@@ -1,9 +1,11 @@
-//! Kept blocks: those of which the program says that they are no leaks, by LeakSanitizer's interface.
+//! Kept blocks: those of which the program says that they are no leaks, by LeakSanitizer's
+//! interface.
 //!
-//! A bit in a slot's word: a leak check takes such a block, and all that it leads to, for reachable. The bit goes when the
-//! block does.
+//! A bit in a slot's word: a leak check takes such a block, and all that it leads to, for
+//! reachable. The bit goes when the block does.
 //!
-//! Called by `debug`'s doors, and by `place` and `resize` for blocks that a thread makes while it says so of all.
+//! Called by `debug`'s doors, and by `place` and `resize` for blocks that a thread makes while it
+//! says so of all.
 
 use super::super::slot::State;
 use super::super::span::{Found, Span};
@@ -39,7 +41,8 @@ impl EnteredState {
 }
 
 impl Heap {
-    /// The calling thread's blocks are kept from now on, or are not any more; as often as it says so.
+    /// The calling thread's blocks are kept from now on, or are not any more; as often as it says
+    /// so.
     #[cold]
     pub(in crate::debug) fn keep_new(&'static self, kept: bool) {
         let Some(mut entered) = self.enter() else { return };

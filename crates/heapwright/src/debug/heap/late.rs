@@ -30,8 +30,9 @@ impl Late {
 
     /// Damage in a bucket, counted from the start of its extent.
     ///
-    /// False: there is no room, and it must be found again. (What the history evicts cannot be: more than eight of the
-    /// buckets that go at once are damaged then, and eight of them are reported.)
+    /// False: there is no room, and it must be found again. (What the history evicts cannot be:
+    /// more than eight of the buckets that go at once are damaged then, and eight of them are
+    /// reported.)
     #[cold]
     pub(super) fn push_in(&mut self, bucket: BucketRef, damage: Damage) -> bool {
         self.push(bucket, history::extent(bucket).0.addr() + damage.first, damage)

@@ -221,7 +221,8 @@ impl Heap {
         self.store.lock().begin(id, &self.units, limits);
     }
 
-    /// The heap, which has just begun, is that of fast mode's guarded blocks. Stacks have `stacks` bytes.
+    /// The heap, which has just begun, is that of fast mode's guarded blocks. Stacks have `stacks`
+    /// bytes.
     pub(in crate::debug) fn begin_for_guards(&self, stacks: usize, ends: Ends) {
         self.rules.is_for_guards.store(true, Ordering::Relaxed);
         self.reporter.end_at(ends);

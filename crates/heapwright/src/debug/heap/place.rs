@@ -113,9 +113,9 @@ impl Heap {
         }
     }
 
-    /// Serves a request with a block that stands between guards. `None`: its stack is not new, and had to be; open
-    /// buckets would take more than `most` bytes of addresses; or there are no guards, no memory, or it is not
-    /// time for one.
+    /// Serves a request with a block that stands between guards. `None`: its stack is not new, and
+    /// had to be; open buckets would take more than `most` bytes of addresses; or there are no
+    /// guards, no memory, or it is not time for one.
     #[cold]
     #[inline(never)]
     pub(in crate::debug) fn allocate_guarded(
@@ -200,7 +200,8 @@ impl Heap {
         if mine.current[class][lifetime as usize].has_gone_on() {
             return true;
         }
-        // A signal handler may have interrupted the free of a block in the very bucket that would be reopened.
+        // A signal handler may have interrupted the free of a block in the very bucket that would
+        // be reopened.
         let now = (!self.is_common(mine)).then(|| self.sequence_now());
         let opened = self.open_by(mine.thread, |store, late| {
             if store.limits.touches {
@@ -308,7 +309,8 @@ impl Heap {
         self.place_in_room(entered, request, stack, side, (before, 0))
     }
 
-    /// A large block that begins `into` bytes into a page, with room to grow by `spare` in its span.
+    /// A large block that begins `into` bytes into a page, with room to grow by `spare` in its
+    /// span.
     pub(super) fn place_like(
         &'static self,
         entered: &mut EnteredState,
@@ -323,7 +325,8 @@ impl Heap {
         self.place_in_room(entered, request, stack, Side::Into(into), (into, spare))
     }
 
-    /// A span of its own, whose room has `before` bytes more than the request needs, and which has `spare` behind it.
+    /// A span of its own, whose room has `before` bytes more than the request needs, and which has
+    /// `spare` behind it.
     fn place_in_room(
         &'static self,
         entered: &mut EnteredState,

@@ -1,8 +1,10 @@
-//! Poisoned bytes: those of live blocks that the program says nobody may use, by AddressSanitizer's interface.
+//! Poisoned bytes: those of live blocks that the program says nobody may use, by AddressSanitizer's
+//! interface.
 //!
-//! A range counts as far as the block goes that it begins in: what is outside of live blocks nobody may use anyway, and what
-//! is outside of the heap cannot be poisoned, for nobody would say when that memory becomes something else. A block that is
-//! freed, or given another size, has no poison any more.
+//! A range counts as far as the block goes that it begins in: what is outside of live blocks nobody
+//! may use anyway, and what is outside of the heap cannot be poisoned, for nobody would say when
+//! that memory becomes something else. A block that is freed, or given another size, has no poison
+//! any more.
 //!
 //! Called by `debug`'s doors, and by `deallocate` and `resize` for blocks that go.
 
@@ -14,7 +16,8 @@ use super::Heap;
 use super::bounds;
 
 impl Heap {
-    /// Poisons bytes from `address` on, as far as the live block goes that it lies in; or no longer.
+    /// Poisons bytes from `address` on, as far as the live block goes that it lies in; or no
+    /// longer.
     ///
     /// Does nothing in a signal handler that has interrupted its thread in the heap.
     #[cold]

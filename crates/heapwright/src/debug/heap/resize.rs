@@ -11,9 +11,10 @@
 //!   the old one is freed (see `deallocate`)
 //! ```
 //!
-//! A block that grows by a little at a time would otherwise be copied, and faulted in, at each step. A large block that
-//! has grown gets a span with room for half as much again; with `guard=all`, or where freed blocks are kept for ever, none
-//! stays, for each of its ends is to stand at a guard.
+//! A block that grows by a little at a time would otherwise be copied, and faulted in, at each
+//! step. A large block that has grown gets a span with room for half as much again; with
+//! `guard=all`, or where freed blocks are kept for ever, none stays, for each of its ends is to
+//! stand at a guard.
 //!
 //! Called by `debug`'s doors.
 
@@ -39,8 +40,8 @@ use super::poison::clear_poison;
 const LARGE: usize = 512 << 10;
 
 impl Heap {
-    /// Makes a block one of another size. Null: there is no memory, and the old one is as it was; or there is no such
-    /// block.
+    /// Makes a block one of another size. Null: there is no memory, and the old one is as it was;
+    /// or there is no such block.
     ///
     /// # Safety
     ///
@@ -74,7 +75,8 @@ impl Heap {
         // SAFETY: by the contract the block is the caller's.
         let new = unsafe { self.make_alike(&mut entered, place, word, here, request, is_large) };
         if new.is_null() {
-            // A block that shrinks stays, with the size that it had. Not where the caller says the size again when it frees.
+            // A block that shrinks stays, with the size that it had. Not where the caller says the
+            // size again when it frees.
             let stays = request.size <= had
                 && what.size.is_none()
                 && place.block().addr().is_multiple_of(request.align.max(1));
@@ -82,8 +84,8 @@ impl Heap {
         }
         self.fill_undefined(new, request, had, here.stack);
         entered.keep_if_asked(new);
-        // SAFETY: its bytes are in the new one, and nobody uses the old block afterwards, as the caller
-        // promises.
+        // SAFETY: its bytes are in the new one, and nobody uses the old block afterwards, as the
+        // caller promises.
         unsafe { self.deallocate(&mut entered, span, here) };
         new
     }
@@ -119,7 +121,8 @@ impl Heap {
         // copied, for no page moves any more.
         for _ in 0..2 {
             let new = self.place_like(entered, request, here.stack, into, spare);
-            // SAFETY: both blocks have as many bytes; the old one is the caller's, the new one ours.
+            // SAFETY: both blocks have as many bytes; the old one is the caller's, the new one
+            // ours.
             if new.is_null() || unsafe { os::move_bytes(old, new, size, LARGE) }.is_some() {
                 return new;
             }
@@ -186,7 +189,8 @@ impl Heap {
         true
     }
 
-    /// Forgets a large block whose addresses may not be ours any more: it is never handed out again.
+    /// Forgets a large block whose addresses may not be ours any more: it is never handed out
+    /// again.
     #[cold]
     fn give_up(&'static self, entered: &mut EnteredState, block: *mut u8) {
         let span = Span::of(block.addr());

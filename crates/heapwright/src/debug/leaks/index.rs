@@ -80,7 +80,8 @@ impl Index {
         Some(Self { heap: id, window, window_bytes, first, spans: numbered, slots })
     }
 
-    /// Whether a word may be an address in a block. Most words are none, and are passed over by this alone.
+    /// Whether a word may be an address in a block. Most words are none, and are passed over by
+    /// this alone.
     #[inline(always)]
     pub(super) fn may_hold(&self, word: usize) -> bool {
         word.wrapping_sub(self.window) < self.window_bytes

@@ -25,8 +25,8 @@
 //! Breadth first, so the way that is remembered of a block (`via`: the address of the
 //! word that led to it) is a shortest one from the first kind of root that has one.
 //!
-//! Most processes lose nothing, and their globals lead to all they have: nothing more is read once every live block is
-//! reachable, and nothing at all where no block is live.
+//! Most processes lose nothing, and their globals lead to all they have: nothing more is read once
+//! every live block is reachable, and nothing at all where no block is live.
 //!
 //! Called by `leaks`, in the copy of the process.
 
@@ -45,8 +45,8 @@ const NEAR: usize = 64;
 /// Blocks from this size on are read by the kernel: the program may have forbidden
 /// itself their pages.
 const BY_KERNEL: usize = 4096;
-/// Bytes that are read at a time: they are in the processor's cache when they are looked at, and a small program's check
-/// does not touch much memory for them.
+/// Bytes that are read at a time: they are in the processor's cache when they are looked at, and a
+/// small program's check does not touch much memory for them.
 const PIECE: usize = 32 << 10;
 
 const UNREACHED: u8 = Reach::Unknown as u8;

@@ -8,9 +8,10 @@
 //! with the way from a root to one of its blocks; the rest is counted. The numbers of
 //! operations become times by the timeline.
 //!
-//! A check is *brief* where nobody looks at what is reachable (option `reachable=none`, which `heapwright check` sets for
-//! its text) and it is the process's only one: what is live by stack and by size, and when, is left out. Of a process that
-//! lost nothing it is then two sums, and a few blocks.
+//! A check is *brief* where nobody looks at what is reachable (option `reachable=none`, which
+//! `heapwright check` sets for its text) and it is the process's only one: what is live by stack
+//! and by size, and when, is left out. Of a process that lost nothing it is then two sums, and a
+//! few blocks.
 //!
 //! Called by `leaks`, in the copy of the process.
 
@@ -343,7 +344,8 @@ impl<'a, 'v> LeakReport<'a, 'v> {
         });
     }
 
-    /// Adds a few reachable blocks, by whose stacks it is known what a program has in it (Python as a library, say).
+    /// Adds a few reachable blocks, by whose stacks it is known what a program has in it (Python as
+    /// a library, say).
     fn add_some(
         &self,
         index: &Index,

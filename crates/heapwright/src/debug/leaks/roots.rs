@@ -41,7 +41,8 @@ const SHARED_FILE_MOST: usize = 64 << 20;
 /// Where the C library's struct of a thread is: so far from the end of its stack.
 #[cfg(target_arch = "x86_64")]
 const THREAD_STRUCT: usize = 16 << 10;
-/// Regions that there is room for at least: most processes have fewer, and what is not touched costs nothing.
+/// Regions that there is room for at least: most processes have fewer, and what is not touched
+/// costs nothing.
 const ROOM: usize = 8192;
 /// Bytes of that struct.
 const STRUCT: usize = 4096;
@@ -178,8 +179,8 @@ impl Roots {
         let hides_much = mapping.shared || mapping.end - mapping.start > HIDDEN_MOST;
         if is_hidden && (hides_much || !proc_mem.knows_pages())
             || matches!(contents, Contents::Special)
-            // Code of a file holds instructions, and the kernel would look through all pages of a compiler's 30 MB for
-            // one that was written.
+            // Code of a file holds instructions, and the kernel would look through all pages of a
+            // compiler's 30 MB for one that was written.
             || is_file && mapping.executable && !mapping.writable
             // The loader and the C library write there before they forbid it; but only
             // pages that were written are to be read.

@@ -7,8 +7,8 @@
 //! A check may not allocate from the heap that it looks at, and may need much: a byte
 //! and a word for each block. What is not touched costs nothing.
 //!
-//! Small ones are cut from one piece, which a check takes when it begins and gives back as a whole ([`Shelf`]): a dozen
-//! arrays of a process of a millisecond were sixty system calls.
+//! Small ones are cut from one piece, which a check takes when it begins and gives back as a whole
+//! ([`Shelf`]): a dozen arrays of a process of a millisecond were sixty system calls.
 //!
 //! Called by the rest of `leaks`.
 
@@ -32,11 +32,13 @@ static PIECE: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
 /// Bytes of it that were cut.
 static CUT: AtomicUsize = AtomicUsize::new(0);
 
-/// The piece, while a check works: it outlives the arrays that are made meanwhile, of this one thread.
+/// The piece, while a check works: it outlives the arrays that are made meanwhile, of this one
+/// thread.
 pub(super) struct Shelf(());
 
 impl Shelf {
-    /// Takes it, if there is memory. The caller holds the lock of checks, or is a copy of the process.
+    /// Takes it, if there is memory. The caller holds the lock of checks, or is a copy of the
+    /// process.
     pub(super) fn take() -> Self {
         CUT.store(0, Ordering::Relaxed);
         PIECE.store(room(SHELF), Ordering::Relaxed);
@@ -60,7 +62,8 @@ impl Drop for Shelf {
     fn drop(&mut self) {
         let piece = PIECE.swap(core::ptr::null_mut(), Ordering::Relaxed);
         if !piece.is_null() {
-            // SAFETY: made by `take` with so many bytes; what was cut from it is gone, as a shelf outlives its arrays.
+            // SAFETY: made by `take` with so many bytes; what was cut from it is gone, as a shelf
+            // outlives its arrays.
             unsafe { give_room(piece, SHELF) };
         }
     }
@@ -105,14 +108,16 @@ impl<T: Plain> Deref for ZeroedArray<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: so many, zeroed at first, aligned to a line of the cache or more; ours while this lives.
+        // SAFETY: so many, zeroed at first, aligned to a line of the cache or more; ours while this
+        // lives.
         unsafe { slice::from_raw_parts(self.at.cast(), self.count) }
     }
 }
 
 impl<T: Plain> DerefMut for ZeroedArray<T> {
     fn deref_mut(&mut self) -> &mut [T] {
-        // SAFETY: so many, zeroed at first, aligned to a line of the cache or more; ours alone while this is borrowed.
+        // SAFETY: so many, zeroed at first, aligned to a line of the cache or more; ours alone
+        // while this is borrowed.
         unsafe { slice::from_raw_parts_mut(self.at.cast(), self.count) }
     }
 }

@@ -54,7 +54,8 @@ type SharedMagazine = &'static shared::Slot<Magazine>;
 #[inline(never)]
 fn wake(shared: SharedMagazine, slot: NonNull<u8>) -> NonNull<u8> {
     shared.wake();
-    // Opaque, because a caller that knew it to be its own argument would keep it in a register of its own.
+    // Opaque, because a caller that knew it to be its own argument would keep it in a register of
+    // its own.
     core::hint::black_box(slot)
 }
 
