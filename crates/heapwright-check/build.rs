@@ -36,6 +36,8 @@ fn main() {
             "fcntl",
             "fstatfs",
             "getrlimit",
+            "mincore",
+            "shmctl",
             "sigprocmask",
             "clock_gettime",
         ],

@@ -72,11 +72,13 @@ slots! {
         fstatat64 __xstat __xstat64 __lxstat __lxstat64 __fxstatat __fxstatat64 statx statfs
         statfs64 statvfs statvfs64 access eaccess euidaccess faccessat unlink unlinkat rmdir
         remove mkdir mkdirat mkfifo mkfifoat mknod mknodat __xmknod __xmknodat rename
-        renameat renameat2 link linkat symlink symlinkat chdir chroot chmod lchmod fchmodat
+        renameat renameat2 link linkat symlink symlinkat pathconf
+        name_to_handle_at chdir chroot chmod lchmod fchmodat
         chown lchown fchownat truncate truncate64 utime utimes lutimes futimesat utimensat
         getxattr lgetxattr setxattr lsetxattr listxattr llistxattr removexattr lremovexattr
         inotify_add_watch acct swapon swapoff mount umount umount2 fopen fopen64 freopen
-        freopen64 opendir realpath __realpath_chk mkstemp mkstemp64 mkostemp mkostemp64
+        freopen64 opendir scandir scandir64 realpath __realpath_chk mkstemp mkstemp64
+        mkostemp mkostemp64
         mkstemps mkdtemp execve execv execvp execvpe fexecve execveat posix_spawn
         posix_spawnp system popen wait waitpid wait3 wait4 waitid send sendto sendmsg
         sendmmsg recvmsg recvmmsg accept accept4 bind connect getsockname getpeername
@@ -89,8 +91,10 @@ slots! {
         gethostname __gethostname_chk getdomainname __getdomainname_chk sethostname
         setdomainname sysinfo klogctl getrandom getentropy getrlimit getrlimit64 getrusage
         getgroups __getgroups_chk setgroups getresuid getresgid sched_getaffinity
-        sched_setaffinity pthread_getaffinity_np pthread_setaffinity_np sched_getparam
-        sched_setparam sched_setscheduler sched_rr_get_interval msgsnd msgrcv semop
+        sched_setaffinity pthread_getname_np pthread_setname_np mincore
+        pthread_getaffinity_np pthread_setaffinity_np sched_getparam
+        sched_setparam sched_setscheduler sched_rr_get_interval msgctl semctl shmctl
+        msgsnd msgrcv semop
         semtimedop mq_open mq_unlink mq_send mq_timedsend mq_receive mq_timedreceive syscall;
     variadic:
         printf 1 fprintf 2 dprintf 2 asprintf 2 syslog 2

@@ -28,9 +28,16 @@ unsafe extern "C" fn prctl(
     fourth: c_ulong,
     fifth: c_ulong,
 ) -> c_int {
-    let arguments = [option as c_ulong, second, third, fourth, fifth];
-    // SAFETY: as the caller promises. (Arguments that a variadic call did not pass are not used.)
-    unsafe { controlled(libc::SYS_prctl, arguments) as c_int }
+    let call = |second| {
+        let arguments = [option as c_ulong, second, third, fourth, fifth];
+        // SAFETY: as the caller promises. (Arguments that a variadic call did not pass are not
+        // used.)
+        unsafe { controlled(libc::SYS_prctl, arguments) as c_int }
+    };
+    #[cfg(heapwright_reads)]
+    return crate::bounds::controls_process(option, second, call);
+    #[cfg(not(heapwright_reads))]
+    call(second)
 }
 
 /// Makes a system call that may begin a sandbox. Tells the heap before.

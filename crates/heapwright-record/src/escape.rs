@@ -33,7 +33,12 @@ pub fn escaped(text: &[u8], mut put: impl FnMut(&str)) {
 }
 
 /// Whether a screen shows nothing for a character, or does something other than show it.
-const fn is_hidden(letter: char) -> bool {
+///
+/// ```
+/// assert!(heapwright_record::is_hidden('\u{202e}') && !heapwright_record::is_hidden('é'));
+/// ```
+#[must_use]
+pub const fn is_hidden(letter: char) -> bool {
     matches!(letter,
         // controls
         '\0'..='\x1f' | '\x7f'..='\u{9f}'

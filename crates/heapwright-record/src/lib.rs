@@ -35,6 +35,6 @@ pub mod status;
 pub mod timeline;
 pub mod trace;
 
-pub use escape::escaped;
+pub use escape::{escaped, is_hidden};
 pub use problem::{Fault, Problem};
 pub use stats::{DecodeError, HEADER_BYTES, SIZE_BUCKETS, Stats};

@@ -28,6 +28,7 @@ use self::fingerprint::Fingerprints;
 use self::uri::Uris;
 use super::calls::{Call, calls, first_look};
 use super::found::{self, Found};
+use super::json::write_compact;
 use super::rules::Rule;
 use super::sentences;
 use super::units;
@@ -53,7 +54,7 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
         "version": "2.1.0",
         "runs": [run(report, &report.wanted.folder)],
     });
-    serde_json::to_writer(&mut *out, &log)?;
+    write_compact(out, &log)?;
     writeln!(out)
 }
 

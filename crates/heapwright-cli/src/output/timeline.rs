@@ -15,6 +15,7 @@
 //! record did ends with it.
 
 use crate::heap::timeline::Timeline;
+use crate::output::json::write_compact;
 use heapwright_record::timeline::{COMPACTS, Event, MINOR, span};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -77,7 +78,7 @@ impl Writer<'_> {
     fn put(&mut self, event: &Value) -> io::Result<()> {
         self.out.write_all(if self.any { b",\n" } else { b"\n" })?;
         self.any = true;
-        serde_json::to_writer(&mut *self.out, event)?;
+        write_compact(self.out, event)?;
         Ok(())
     }
 

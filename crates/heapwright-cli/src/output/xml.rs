@@ -1,6 +1,11 @@
-//! Text in XML: what has a meaning there is escaped, in elements and in attributes.
+//! Text in XML: characters with a meaning there are escaped, in elements and in attributes, and so
+//! are those that a screen does not show.
 //!
 //! XML 1.0 cannot hold most control characters, not even escaped; they become U+FFFD.
+
+use std::fmt::Write;
+
+use heapwright_record::is_hidden;
 
 /// Text that can stand in an element and in an attribute.
 pub(super) fn escaped(text: &str) -> String {
@@ -14,6 +19,9 @@ pub(super) fn escaped(text: &str) -> String {
             '\n' | '\t' => out.push(letter),
             '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
             letter if letter.is_control() => out.push('\u{fffd}'),
+            letter if is_hidden(letter) => {
+                let _ = write!(out, "&#x{:x};", u32::from(letter));
+            }
             letter => out.push(letter),
         }
     }
@@ -30,6 +38,7 @@ mod tests {
             escaped("a\u{1b}\0\u{85}\r\u{ffff}b\t\n"),
             "a\u{fffd}\u{fffd}\u{fffd}\u{fffd}\u{fffd}b\t\n"
         );
+        assert_eq!(escaped("gnp.\u{202e}exe"), "gnp.&#x202e;exe");
         assert_eq!(escaped("]]> & <\"'>"), "]]&gt; &amp; &lt;&quot;'&gt;");
     }
 }

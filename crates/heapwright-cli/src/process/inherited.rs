@@ -1,27 +1,31 @@
 //! Signals that were ignored when this command was started.
 //!
-//! An ignored signal stays ignored across `exec`; `nohup` lives from that. Two
-//! of them would not reach the program as they reached us: Rust's runtime
-//! ignores SIGPIPE before `main` and its `Command` sets it back to the default,
-//! and [`super::watch`] needs SIGCHLD at its default. So what we were started
-//! with is remembered, SIGPIPE from before `main`, and set again in the child.
+//! An ignored signal stays ignored across `exec`; `nohup` lives from that. Three of them would not
+//! reach the program as they reached this command. Rust's runtime ignores SIGPIPE before `main`,
+//! and its `Command` sets it back to the default. [`super::watch`] needs SIGCHLD at its default.
+//! This command ignores SIGXFSZ: a file that may grow no further is an error and not the end. So the
+//! dispositions from before `main` are remembered, and set again in the child.
 
 use std::io;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether SIGPIPE was ignored before Rust's runtime touched it.
+/// Whether SIGPIPE was ignored before Rust's runtime touched it, and SIGXFSZ before this command
+/// did.
 static PIPE_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
+static SIZE_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
 
 /// Run by the loader before `main`.
 #[used]
 // SAFETY: the loader calls every function in this section once, with the
 // arguments of main, which a function without parameters may ignore.
 #[unsafe(link_section = ".init_array")]
-static REMEMBER_SIGPIPE: extern "C" fn() = remember_sigpipe;
+static REMEMBER: extern "C" fn() = remember;
 
-extern "C" fn remember_sigpipe() {
+extern "C" fn remember() {
     PIPE_WAS_IGNORED.store(is_ignored(libc::SIGPIPE), Ordering::Relaxed);
+    SIZE_WAS_IGNORED.store(is_ignored(libc::SIGXFSZ), Ordering::Relaxed);
+    super::signals::ignore(libc::SIGXFSZ);
 }
 
 /// Whether a signal's disposition is to be ignored.
@@ -41,22 +45,29 @@ fn is_ignored(signal: i32) -> bool {
 #[derive(Clone, Copy)]
 pub(super) struct Ignored {
     pipe: bool,
+    size: bool,
     child: bool,
 }
 
 impl Ignored {
     /// What this command was started with.
     pub(super) fn now() -> Self {
-        Self { pipe: PIPE_WAS_IGNORED.load(Ordering::Relaxed), child: is_ignored(libc::SIGCHLD) }
+        Self {
+            pipe: PIPE_WAS_IGNORED.load(Ordering::Relaxed),
+            size: SIZE_WAS_IGNORED.load(Ordering::Relaxed),
+            child: is_ignored(libc::SIGCHLD),
+        }
     }
 
     /// Sets it again, between fork and exec.
     #[expect(clippy::unnecessary_wraps, reason = "the shape pre_exec wants")]
     pub(super) fn restore(self) -> io::Result<()> {
-        for (signal, ignored) in [(libc::SIGPIPE, self.pipe), (libc::SIGCHLD, self.child)] {
+        let size = (libc::SIGXFSZ, self.size);
+        for (signal, ignored) in [(libc::SIGPIPE, self.pipe), size, (libc::SIGCHLD, self.child)] {
             if ignored {
-                // SAFETY: SIG_IGN is a valid disposition of both signals.
-                unsafe { libc::signal(signal, libc::SIG_IGN) };
+                super::signals::ignore(signal);
+            } else if signal == libc::SIGXFSZ {
+                super::signals::set_default(signal);
             }
         }
         Ok(())

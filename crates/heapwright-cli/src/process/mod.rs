@@ -81,8 +81,9 @@ pub(crate) fn replace(mut command: Command) -> io::Error {
     // SAFETY: the closure makes only async-signal-safe calls; no threads exist.
     unsafe { command.pre_exec(move || signals.restore()) };
     let error = command.exec();
-    // `exec` has given SIGPIPE its default action, but this process goes on.
+    // The closure has given both their default actions, but this process goes on.
     signals::ignore(libc::SIGPIPE);
+    signals::ignore(libc::SIGXFSZ);
     error
 }
 

@@ -53,6 +53,11 @@ const ALL: usize = usize::MAX;
 const STATX: usize = 256;
 /// `struct sembuf`.
 const SEMAPHORE: usize = 6;
+/// What `IPC_STAT` tells: `struct msqid_ds`, `semid_ds`, `shmid_ds`.
+const MESSAGES: usize = size_of::<libc::msqid_ds>();
+const SEMAPHORES: usize = if cfg!(target_arch = "x86_64") { 104 } else { 88 };
+const SEGMENT: usize = size_of::<libc::shmid_ds>();
+const PAGE: usize = 4096;
 
 functions! { CALLS:
     // Files that are open.
@@ -146,6 +151,10 @@ functions! { CALLS:
     linkat(folder: Word, path: ConstText, other: Word, new: ConstText, flags: Word) -> c_int { names(path), names(new) }
     symlink(text: ConstText, new: ConstText) -> c_int { names(text), names(new) }
     symlinkat(text: ConstText, folder: Word, new: ConstText) -> c_int { names(text), names(new) }
+    pathconf(path: ConstText, name: Word) -> c_long { names(path) }
+    name_to_handle_at(
+        folder: Word, path: ConstText, handle: *mut c_uint, to: *mut c_int, flags: Word
+    ) -> c_int { names(path), fills_handle(handle), fills(to) }
     chdir(path: ConstText) -> c_int { names(path) }
     chroot(path: ConstText) -> c_int { names(path) }
     chmod(path: ConstText, mode: Word) -> c_int { names(path) }
@@ -182,6 +191,8 @@ functions! { CALLS:
     freopen(path: ConstText, mode: ConstText, file: To) -> To { names(path), names(mode) }
     freopen64(path: ConstText, mode: ConstText, file: To) -> To { names(path), names(mode) }
     opendir(path: ConstText) -> To { names(path) }
+    scandir(path: ConstText, list: Word, choose: Word, order: Word) -> c_int { names(path) }
+    scandir64(path: ConstText, list: Word, choose: Word, order: Word) -> c_int { names(path) }
     realpath(path: ConstText, to: Text) -> Text { names(path) }
     __realpath_chk(path: ConstText, to: Text, limit: usize) -> Text { names(path) }
     mkstemp(path: Text) -> c_int { reads_text(path, ALL) }
@@ -297,6 +308,9 @@ functions! { CALLS:
     getresgid(real: Id, effective: Id, saved: Id) -> c_int { fills(real), fills(effective), fills(saved) }
     sched_getaffinity(process: c_int, n: usize, to: To) -> c_int { writes(to, n) }
     sched_setaffinity(process: c_int, n: usize, from: From) -> c_int { takes_bytes(from, n) }
+    pthread_getname_np(thread: Word, to: Text, n: usize) -> c_int { writes(to, n) }
+    pthread_setname_np(thread: Word, name: ConstText) -> c_int { names(name) }
+    mincore(at: Word, n: usize, to: To) -> c_int { fills_bytes(to, n.div_ceil(PAGE)) }
     pthread_getaffinity_np(thread: Word, n: usize, to: To) -> c_int { writes(to, n) }
     pthread_setaffinity_np(thread: Word, n: usize, from: From) -> c_int { takes_bytes(from, n) }
     sched_getparam(process: c_int, to: *mut c_int) -> c_int { fills(to) }
@@ -304,7 +318,17 @@ functions! { CALLS:
     sched_setscheduler(process: c_int, how: c_int, from: *const c_int) -> c_int { takes(from) }
     sched_rr_get_interval(process: c_int, to: *mut timespec) -> c_int { fills(to) }
 
-    // Messages and semaphores.
+    // Messages, semaphores and segments.
+    msgctl(queue: c_int, command: c_int, what: To) -> c_int {
+        takes_bytes(what, set_by(command, MESSAGES)), fills_bytes(what, told_by(command, MESSAGES))
+    }
+    semctl(set: c_int, number: Word, command: c_int, what: To) -> c_int {
+        takes_bytes(what, set_by(command, SEMAPHORES)),
+        fills_bytes(what, told_by(command, SEMAPHORES))
+    }
+    shmctl(segment: c_int, command: c_int, what: To) -> c_int {
+        takes_bytes(what, set_by(command, SEGMENT)), fills_bytes(what, told_by(command, SEGMENT))
+    }
     msgsnd(queue: c_int, from: From, n: usize, flags: c_int) -> c_int { reads(from, size_of::<c_long>() + n) }
     msgrcv(queue: c_int, to: To, n: usize, kind: c_long, flags: c_int) -> ssize_t { writes(to, size_of::<c_long>() + n) }
     semop(set: c_int, what: From, count: usize) -> c_int { takes_bytes(what, product(count, SEMAPHORE)) }
@@ -339,4 +363,15 @@ pub(super) const SINCE: &[(u32, &[&str])] = &[
 /// Bytes of a set of `count` files. The kernel accesses whole words of it.
 fn set_of(count: c_int) -> usize {
     counted(count).div_ceil(64) * 8
+}
+
+/// Bytes that a command of `msgctl`, `semctl` or `shmctl` reads: `size` for `IPC_SET`.
+fn set_by(command: c_int, size: usize) -> usize {
+    if command == libc::IPC_SET { size } else { 0 }
+}
+
+/// Bytes that such a command writes. (Others write tables whose length no argument says.)
+fn told_by(command: c_int, size: usize) -> usize {
+    // MSG_STAT, MSG_STAT_ANY or SHM_STAT, SHM_STAT_ANY, SEM_STAT, SEM_STAT_ANY.
+    if matches!(command, libc::IPC_STAT | 11 | 13 | 15 | 18 | 20) { size } else { 0 }
 }

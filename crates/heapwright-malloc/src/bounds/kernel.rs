@@ -204,7 +204,7 @@ impl<const READS: bool> super::Check<'_, READS> {
 }
 
 #[cfg(heapwright_reads)]
-pub(crate) use lists::exchange;
+pub(crate) use lists::{controls_process, exchange};
 #[cfg(heapwright_reads)]
 pub(super) use lists::{execl, execle, execlp, is_there, syscall};
 
@@ -308,6 +308,11 @@ mod lists {
         #[inline(always)]
         pub(crate) fn writes_messages(self, _messages: *const mmsghdr, _count: c_uint) -> bool {
             false
+        }
+
+        #[inline(always)]
+        pub(crate) fn fills_handle(self, handle: *mut c_uint) -> bool {
+            heap::is_outside(handle.addr())
         }
 
         #[inline(always)]
@@ -481,6 +486,17 @@ mod lists {
             self.each_message(messages, count, Access::Write);
         }
 
+        /// `name_to_handle_at`: the handle begins with the length of the part behind its 8 bytes.
+        #[inline(never)]
+        pub(crate) fn fills_handle(self, handle: *mut c_uint) {
+            self.fills_bytes(handle, 8);
+            if is_there(handle, 8) {
+                // SAFETY: the length can be read, and the kernel reads it next.
+                let length = unsafe { handle.read_unaligned() } as usize;
+                self.fills_bytes(handle, length.saturating_add(8));
+            }
+        }
+
         /// `fcntl`.
         #[inline(never)]
         pub(crate) fn controls(self, command: c_int, what: *mut c_void) {
@@ -504,6 +520,17 @@ mod lists {
             match accessed_by(request) {
                 (reads, 0) => self.takes_bytes(what, reads),
                 (reads, writes) => self.fills_bytes(what, reads.max(writes)),
+            }
+            // SIOCGIFCONF: a length, and a pointer to as much memory.
+            if request == 0x8912 && is_there(what, 16) {
+                // SAFETY: both words can be read, and the kernel reads them next.
+                let (length, to) = unsafe {
+                    (
+                        what.cast::<c_int>().read_unaligned(),
+                        what.cast::<*mut c_void>().add(1).read_unaligned(),
+                    )
+                };
+                self.fills_bytes(to, usize::try_from(length).unwrap_or(0));
             }
         }
 
@@ -556,29 +583,67 @@ mod lists {
         }
     }
 
-    /// Checks a call that another module interposes. It reads one struct and writes another.
+    /// Checks a call that another module interposes, and makes it: with the checks of one line of
+    /// the table, and in spite of a finding.
+    fn checked<R>(
+        function: &'static str,
+        look: impl Fn(Check<'_, true>),
+        call: impl Fn(Option<&Room>) -> R,
+    ) -> R {
+        let is_wrong = Cell::new(false);
+        if matches!(super::super::asked_for(), Checks::Both) {
+            look(Check { function, stage: Stage::Look(&is_wrong) });
+        }
+        if !is_wrong.get() {
+            return call(None);
+        }
+        let room = Room::new();
+        look(Check { function, stage: Stage::GoThrough(&room) });
+        let result = call(Some(&room));
+        room.put_back();
+        result
+    }
+
+    /// [`checked`] for a call that reads one struct and writes another.
     pub(crate) fn exchange<T>(
         function: &'static str,
         new: *const T,
         old: *mut T,
         call: impl Fn(*const T, *mut T) -> c_int,
     ) -> c_int {
-        let is_wrong = Cell::new(false);
-        if matches!(super::super::asked_for(), Checks::Both) {
-            let check = Check::<true> { function, stage: Stage::Look(&is_wrong) };
+        let look = |check: Check<'_, true>| {
             check.takes(new);
             check.fills(old);
-        }
-        if !is_wrong.get() {
-            return call(new, old);
-        }
-        let room = Room::new();
-        let check = Check::<true> { function, stage: Stage::GoThrough(&room) };
-        check.takes(new);
-        check.fills(old);
-        let result = call(room.pass(new), room.pass(old));
-        room.put_back();
-        result
+        };
+        checked(function, look, |room| match room {
+            None => call(new, old),
+            Some(room) => call(room.pass(new), room.pass(old)),
+        })
+    }
+
+    /// [`checked`] for `prctl`, whose second argument is the address of a name or a place for an
+    /// answer, or no address.
+    pub(crate) fn controls_process(
+        option: c_int,
+        second: c_ulong,
+        call: impl Fn(c_ulong) -> c_int,
+    ) -> c_int {
+        const NAME: usize = 16;
+        let at = core::ptr::with_exposed_provenance_mut::<c_void>(second as usize);
+        let look = |check: Check<'_, true>| match option {
+            libc::PR_SET_NAME => check.reads_text(at.cast::<c_char>(), NAME),
+            libc::PR_GET_NAME => check.fills_bytes(at, NAME),
+            libc::PR_GET_TID_ADDRESS => check.fills_bytes(at, size_of::<usize>()),
+            libc::PR_GET_PDEATHSIG
+            | libc::PR_GET_CHILD_SUBREAPER
+            | libc::PR_GET_TSC
+            | libc::PR_GET_UNALIGN
+            | libc::PR_GET_FPEMU
+            | libc::PR_GET_FPEXC
+            | libc::PR_GET_ENDIAN => check.fills_bytes(at, size_of::<c_int>()),
+            _ => (),
+        };
+        checked("prctl", look, |room| call(room.map_or(second, |room| room.pass(second))))
     }
 
     type Execve = unsafe extern "C" fn(*const c_char, Strings, Strings) -> c_int;

@@ -63,9 +63,9 @@ use core::ptr;
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use heapwright::heap::{self, Access, UNBOUNDED};
 use heapwright_entry::{SLOTS, Slot};
-#[cfg(heapwright_reads)]
-pub(crate) use kernel::exchange;
 use kernel::{Room, Stage};
+#[cfg(heapwright_reads)]
+pub(crate) use kernel::{controls_process, exchange};
 use libc::{c_char, c_int, c_void};
 use table::TABLE;
 

@@ -51,6 +51,7 @@ mod calls {
     global_asm!(".hidden __wrap_open", ".hidden __wrap_unlink", ".hidden __wrap_rename");
     global_asm!(".hidden __wrap_chdir", ".hidden __wrap_fcntl", ".hidden __wrap_fstatfs");
     global_asm!(".hidden __wrap_getrlimit", ".hidden __wrap_sigprocmask");
+    global_asm!(".hidden __wrap_mincore", ".hidden __wrap_shmctl");
 
     /// As `syscall`. Needs only `errno` of the C library.
     #[unsafe(no_mangle)]
@@ -131,6 +132,9 @@ mod calls {
         __wrap_fcntl(file: c_int, command: c_int, what: usize) = SYS_fcntl(file, command, what);
         __wrap_fstatfs(file: c_int, to: *mut statfs) = SYS_fstatfs(file, to);
         __wrap_getrlimit(resource: c_uint, to: *mut rlimit) = SYS_prlimit64(0, resource, 0, to);
+        __wrap_mincore(at: *mut c_void, n: size_t, to: *mut u8) = SYS_mincore(at, n, to);
+        __wrap_shmctl(id: c_int, command: c_int, what: *mut c_void)
+            = SYS_shmctl(id, command, what);
         __wrap_sigprocmask(how: c_int, new: *const sigset_t, old: *mut sigset_t)
             = SYS_rt_sigprocmask(how, new, old, 8);
     }

@@ -153,11 +153,10 @@ pub(crate) fn runner(args: &RunnerArgs) -> anyhow::Result<Exit> {
     if !has_failed(&report) {
         return Ok(end);
     }
-    let mut stderr = io::stderr().lock();
-    let look = Look::of(&stderr);
-    writeln!(stderr)?;
-    output::render(&report, Format::Text, &mut stderr, look)?;
-    drop(stderr);
+    let mut text = b"\n".to_vec();
+    output::render(&report, Format::Text, &mut text, Look::of(&io::stderr()))?;
+    // (No exit code depends on text there.)
+    _ = io::stderr().write_all(&text);
     if !tests::has_tests(Path::new(program)) {
         return Ok(Exit::Code(99));
     }

@@ -13,6 +13,7 @@
 
 use crate::output::calls::calls;
 use crate::output::held::held;
+use crate::output::json::write_compact;
 use crate::output::sentences;
 use crate::report::model::{Amount, Process, Report};
 use serde::Serialize;
@@ -94,6 +95,6 @@ pub(crate) fn write(report: &Report, out: &mut dyn io::Write) -> io::Result<()> 
         pps: points.into_iter().map(point).collect(),
         ftbl: table,
     };
-    serde_json::to_writer(&mut *out, &object)?;
+    write_compact(out, &object)?;
     writeln!(out)
 }

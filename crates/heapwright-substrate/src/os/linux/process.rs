@@ -220,8 +220,10 @@ pub fn save_file(path: &[u8], write: impl FnOnce(i32) -> bool) -> bool {
 
 /// Removes the file at `path`, which ends with a zero. False: always.
 fn remove_file(path: &[u8]) -> bool {
-    // SAFETY: a path that ends with a zero.
-    keeping_errno(|| unsafe { libc::unlink(path.as_ptr().cast()) });
+    if !is_filtered() {
+        // SAFETY: a path that ends with a zero.
+        keeping_errno(|| unsafe { libc::unlink(path.as_ptr().cast()) });
+    }
     false
 }
 
@@ -313,9 +315,8 @@ pub fn map_file(path: &CStr) -> Option<&'static [u8]> {
 pub fn replace_private_file(path: &[u8], write: impl FnOnce(i32) -> bool) -> bool {
     let Ok(path) = CStr::from_bytes_until_nul(path) else { return false };
     keeping_errno(|| {
-        // SAFETY: a path that ends with a zero. In a folder for all, another user's stays, and then
-        // there is no new one.
-        unsafe { libc::unlink(path.as_ptr()) };
+        // In a folder for all, another user's file stays, and then there is no new one.
+        remove_file(path.to_bytes_with_nul());
         let Some(file) = make_own(path, 0) else { return false };
         let written = write(file);
         calls::close(file);
@@ -365,6 +366,9 @@ pub fn shared_memory(size: usize) -> Option<*mut u8> {
 
 /// The namespace that processes have their numbers in, by its inode's lower half; 0: not known.
 pub fn process_namespace() -> u32 {
+    if is_filtered() {
+        return 0;
+    }
     // SAFETY: a struct of numbers, which zeros are values of.
     let mut about = unsafe { core::mem::zeroed::<libc::stat>() };
     // SAFETY: a path that ends with a zero, and a struct to write to.
@@ -378,7 +382,7 @@ pub fn process_namespace() -> u32 {
 /// The number of the user in whose name the process acts.
 pub fn user_id() -> u32 {
     // SAFETY: no preconditions.
-    unsafe { libc::geteuid() }
+    if is_filtered() { sandbox::user_id() } else { unsafe { libc::geteuid() } }
 }
 
 /// The name of the calling thread (the first one's is the process's), cut to 15 bytes and a zero.

@@ -1,7 +1,7 @@
 //! Facts about a process that are remembered before it enters a sandbox (`seccomp`).
 //!
-//! A call that the sandbox forbids may end the process. The process's number and name are therefore
-//! remembered before. Other questions fail as if the kernel had refused them.
+//! A call that the sandbox forbids may end the process. The process's number, user and
+//! name are therefore remembered before. Other questions fail as if the kernel had refused them.
 //!
 //! Memory safety does not depend on these facts. A forked child is in its parent's sandbox.
 
@@ -10,12 +10,14 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use super::process;
 
 static PROCESS: AtomicU32 = AtomicU32::new(0);
+static USER: AtomicU32 = AtomicU32::new(0);
 static NAME: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
 /// The process is about to enter a sandbox.
 pub fn remember() {
     process::trust_stderr();
     renew();
+    USER.store(process::user_id(), Ordering::Relaxed);
     let name = process::process_name();
     for (half, bytes) in NAME.iter().zip(name.chunks_exact(8)) {
         half.store(u64::from_ne_bytes(bytes.try_into().unwrap_or([0; 8])), Ordering::Relaxed);
@@ -25,6 +27,11 @@ pub fn remember() {
 /// The remembered number of the process. A forked child asks for its own.
 pub(super) fn process_id() -> u32 {
     PROCESS.load(Ordering::Relaxed)
+}
+
+/// The user of the process when it entered the sandbox.
+pub(super) fn user_id() -> u32 {
+    USER.load(Ordering::Relaxed)
 }
 
 /// Asks the kernel for the process's number, and remembers it; in a forked child as well.
