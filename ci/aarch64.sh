@@ -48,19 +48,19 @@ failures=0 number=0
 row() {
     number=$((number + 1))
     in_half $number || return 0
-    if timeout 1200 "${@:2}" >"$SCRATCH/out" 2>&1 </dev/null; then say "ok   $1"; return; fi
+    if "${@:2}" >"$SCRATCH/out" 2>&1 </dev/null; then say "ok   $1"; return; fi
     say "FAIL $1"
     tail -n 12 "$SCRATCH/out" | sed 's/^/     /'
     failures=$((failures + 1))
 }
 # malloc_suites OPTIONS EMULATOR-WORDS...: this system's tests, with their programs for the other one.
 malloc_suites() {
-    env CC=aarch64-linux-gnu-gcc HEAPWRIGHT_TEST_LIBRARY="$built" EMULATOR_KIB=$((64 << 10)) HEAPWRIGHT_TEST_MODE="$1" \
+    timeout 1200 env CC=aarch64-linux-gnu-gcc HEAPWRIGHT_TEST_LIBRARY="$built" EMULATOR_KIB=$((64 << 10)) HEAPWRIGHT_TEST_MODE="$1" \
         HEAPWRIGHT_TEST_RUNNER="qemu-aarch64 ${*:2} -L $SYSROOT" \
         cargo test --quiet --locked -p heapwright-malloc --test threads -- destructors_of_keys
 }
 workloads() { # PAGES
-    env HEAPWRIGHT=$SMALL_WINDOW CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -p $1 -L $SYSROOT -E LD_PRELOAD=$built/libheapwright.so" \
+    timeout 1200 env HEAPWRIGHT=$SMALL_WINDOW CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64 -p $1 -L $SYSROOT -E LD_PRELOAD=$built/libheapwright.so" \
         cargo test --quiet --locked -p heapwright-workloads --lib --target $TARGET -- every_miniature
 }
 aarch64-linux-gnu-gcc -std=gnu11 -O1 -w -pthread -fno-builtin -Iinclude -o "$SCRATCH/thread_keys" crates/heapwright-malloc/tests/programs/thread_keys.c
@@ -72,16 +72,16 @@ for pages in 4096 16384 65536; do
     row "pages of $pages: workloads" workloads $pages
     # With bounds in the C library's functions.
     for library in hardened check; do
-        row "pages of $pages, libheapwright-$library.so" env HEAPWRIGHT=$SMALL_WINDOW $QEMU -p $pages \
+        row "pages of $pages, libheapwright-$library.so" timeout 1200 env HEAPWRIGHT=$SMALL_WINDOW $QEMU -p $pages \
             -E LD_PRELOAD="$built/libheapwright_$library.so" "$SCRATCH/thread_keys"
     done
 done
 row "39-bit addresses, the default window" malloc_suites mode=fast -R 0x8000000000
-row "used up and back, 1 GiB of addresses" $QEMU -R 0x40000000 -E LD_PRELOAD="$built/libheapwright.so" "$SCRATCH/tight" mixed
+row "used up and back, 1 GiB of addresses" timeout 1200 $QEMU -R 0x40000000 -E LD_PRELOAD="$built/libheapwright.so" "$SCRATCH/tight" mixed
 
 say "restartable sequences, on a kernel that has them"
 system_begin
-for file in ld-linux-aarch64.so.1 libc.so.6; do system_file "$SYSROOT/lib/$file" lib/$file; done
+for file in ld-linux-aarch64.so.1 libc.so.6 libgcc_s.so.1; do system_file "$SYSROOT/lib/$file" lib/$file; done
 system_file "$built/libheapwright.so" lib/libheapwright.so
 for program in thread_keys caches_wander caches_signals caches_fork caches_hand_over thread_detached; do
     aarch64-linux-gnu-gcc -std=gnu11 -O1 -w -pthread -fno-builtin -Iinclude -o "$SCRATCH/$program" \

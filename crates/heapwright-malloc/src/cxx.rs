@@ -24,6 +24,8 @@ mod nothrow;
 
 pub(crate) use forward::{distinguish_forms, forwarding, notice_replacements};
 
+#[cfg(heapwright_tail_calls)]
+use failure::new_failed;
 use failure::new_slow;
 use forward::delete_sized;
 use heapwright::heap::{self, NEW};
@@ -48,11 +50,11 @@ extern "C" fn _Znwm(size: size_t) -> *mut c_void {
 #[cfg(heapwright_tail_calls)]
 #[inline(never)]
 extern "C" fn new_medium(size: size_t) -> *mut c_void {
-    let block = heap::malloc_medium_fast::<NEW>(size);
-    if block.is_null() {
-        return new_slow(size, 1);
+    match heap::malloc_medium_fast::<NEW>(size) {
+        Some(block) if block.is_null() => new_failed(size, 1),
+        Some(block) => block.cast(),
+        None => new_slow(size, 1),
     }
-    block.cast()
 }
 
 /// `operator new(std::size_t)` where the compiler does not make tail calls: the

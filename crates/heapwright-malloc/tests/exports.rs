@@ -464,6 +464,7 @@ fn hot_functions_call_nothing() {
     };
     jumps("_Znwm", "new_medium");
     jumps("new_medium", "new_slow");
+    jumps("new_medium", "new_failed");
     jumps("_ZnwmSt11align_val_t", "new_slow");
 }
 

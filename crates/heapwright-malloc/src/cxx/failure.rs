@@ -28,9 +28,10 @@ use libc::{c_void, size_t};
 /// The frame keeps the request in two registers that the callee saves, and can be
 /// unwound at each call.
 ///
-/// One for each array-ness, so that the attempt knows which it is.
+/// One for each array-ness, so that the attempt knows which it is. The words behind it are the first
+/// instruction of its loop, on x86-64 and on aarch64.
 macro_rules! slow {
-    ($( $(#[$doc:meta])* $name:ident => $from:ident; )*) => {
+    ($( $(#[$doc:meta])* $name:ident => $from:ident, $x86_64:literal, $aarch64:literal; )*) => {
         $(
             $(#[$doc])*
             #[unsafe(naked)]
@@ -48,6 +49,7 @@ macro_rules! slow {
                     ".cfi_def_cfa_offset 32",
                     "mov rbx, rdi",
                     "mov r14, rsi",
+                    $x86_64,
                     "2:",
                     "mov rdi, rbx",
                     "mov rsi, r14",
@@ -96,6 +98,7 @@ macro_rules! slow {
                     "mov x29, sp",
                     "mov x19, x0",
                     "mov x20, x1",
+                    $aarch64,
                     "2:",
                     "mov x0, x19",
                     "mov x1, x20",
@@ -138,9 +141,12 @@ macro_rules! slow {
 
 slow! {
     /// `operator new`, when the fast path was not enough; and all of the aligned form.
-    new_slow => NEW;
+    new_slow => NEW, "", "";
+    /// `operator new`, after an attempt that failed.
+    #[cfg_attr(not(heapwright_tail_calls), allow(dead_code, reason = "no attempt before"))]
+    new_failed => NEW, "jmp 3f", "b 3f";
     /// `operator new[]`, where it is distinguished.
-    new_array_slow => NEW_ARRAY;
+    new_array_slow => NEW_ARRAY, "", "";
 }
 
 /// One attempt: a block, or null. Cannot throw.

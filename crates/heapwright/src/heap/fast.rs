@@ -91,23 +91,25 @@ pub fn malloc_fast(size: usize) -> *mut u8 {
     }
 }
 
-/// [`malloc_fast`] for all sizes; the class takes a few instructions more. Large blocks are not
-/// made faster elsewhere, so null is no memory for these.
+/// [`malloc_fast`] for all sizes; the class takes a few instructions more. `None`: the class's list
+/// is empty. Null: there is no memory for a large block.
 ///
 /// ```
 /// use heapwright::heap::{self, NEW};
-/// let block = heap::malloc_medium_fast::<NEW>(10_000);
-/// // SAFETY: null, or a block of our own.
-/// unsafe { heapwright::heap::free(block) };
+/// if let Some(block) = heap::malloc_medium_fast::<NEW>(10_000) {
+///     // SAFETY: null, or a block of our own.
+///     unsafe { heapwright::heap::free(block) };
+/// }
 /// ```
 #[inline(always)]
 #[must_use]
-pub fn malloc_medium_fast<const FROM: u8>(size: usize) -> *mut u8 {
+pub fn malloc_medium_fast<const FROM: u8>(size: usize) -> Option<*mut u8> {
     let hot = hot();
     if size.wrapping_sub(1) < SLAB_MAX {
-        return hot.list(size_class::of(size)).pop().cast();
+        let block = hot.list(size_class::of(size)).pop();
+        return (!block.is_null()).then(|| block.cast());
     }
-    (hot.serve().large)(size, hot, Origin::of::<FROM>())
+    Some((hot.serve().large)(size, hot, Origin::of::<FROM>()))
 }
 
 /// A block for `last + 1` bytes; null where the list is empty.
@@ -184,10 +186,14 @@ pub fn calloc(size: usize) -> *mut u8 {
 /// [`calloc_aligned_for`] where the fast path is not enough.
 #[inline(never)]
 fn calloc_medium<const FROM: u8>(size: usize, align: usize) -> *mut u8 {
-    let is_listed = align <= MIN_ALIGN && size <= SLAB_MAX;
-    let block = if is_listed { malloc_medium_fast::<FROM>(size) } else { core::ptr::null_mut() };
+    let hot = hot();
+    let block = if align <= MIN_ALIGN && size.wrapping_sub(1) < SLAB_MAX {
+        hot.list(size_class::of(size)).pop().cast()
+    } else {
+        core::ptr::null_mut::<u8>()
+    };
     if block.is_null() {
-        return missed::<FROM>(size, align, true, hot());
+        return missed::<FROM>(size, align, true, hot);
     }
     // SAFETY: the block has room for `size` bytes.
     unsafe { block.write_bytes(0, size) };
