@@ -21,6 +21,8 @@ cargo metadata --no-deps --locked --format-version 1 | grep -q '"default_run":"h
 
 # The command is built from its package by the install below. Packages of an earlier version are not ours.
 rm -rf "$CARGO_TARGET_DIR/registry/package"
+# (Cargo keeps what it unpacked for an earlier dry run of the same version.)
+rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/heapwright*
 cargo publish --dry-run --quiet --locked --allow-dirty --workspace --exclude heapwright-cli --target-dir "$CARGO_TARGET_DIR/registry"
 say "ok   each crate is built from its package alone"
 published=$(cargo metadata --no-deps --locked --format-version 1 |
