@@ -66,8 +66,8 @@ workloads() { # PAGES
 aarch64-linux-gnu-gcc -std=gnu11 -O1 -w -pthread -fno-builtin -Iinclude -o "$SCRATCH/thread_keys" crates/heapwright-malloc/tests/programs/thread_keys.c
 aarch64-linux-gnu-gcc -std=gnu11 -O1 -w -pthread -fno-builtin -o "$SCRATCH/tight" crates/heapwright-malloc/tests/programs/tight.c
 for pages in 4096 16384 65536; do
-    for options in mode=fast mode=debug mode=hardened mode=fast,cache=shared:2 mode=fast,cache=percpu; do
-        row "pages of $pages, $options" malloc_suites $options,$SMALL_WINDOW -p $pages
+    for options in fast debug hardened fast,cache=shared:2 fast,cache=percpu; do
+        row "pages of $pages, mode=$options" malloc_suites $options,$SMALL_WINDOW -p $pages
     done
     row "pages of $pages: workloads" workloads $pages
     # With bounds in the C library's functions.
@@ -76,7 +76,7 @@ for pages in 4096 16384 65536; do
             -E LD_PRELOAD="$built/libheapwright_$library.so" "$SCRATCH/thread_keys"
     done
 done
-row "39-bit addresses, the default window" malloc_suites mode=fast -R 0x8000000000
+row "39-bit addresses, the default window" malloc_suites fast -R 0x8000000000
 row "used up and back, 1 GiB of addresses" timeout 1200 $QEMU -R 0x40000000 -E LD_PRELOAD="$built/libheapwright.so" "$SCRATCH/tight" mixed
 
 say "restartable sequences, on a kernel that has them"
