@@ -28,8 +28,8 @@ use libc::{c_void, size_t};
 /// The frame keeps the request in two registers that the callee saves, and can be
 /// unwound at each call.
 ///
-/// One for each array-ness, so that the attempt knows which it is. The words behind it are the first
-/// instruction of its loop, on x86-64 and on aarch64.
+/// One for each array-ness, so that the attempt knows which it is. The words behind it are the
+/// first instruction of its loop, on x86-64 and on aarch64.
 macro_rules! slow {
     ($( $(#[$doc:meta])* $name:ident => $from:ident, $x86_64:literal, $aarch64:literal; )*) => {
         $(
