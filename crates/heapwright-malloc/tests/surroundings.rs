@@ -223,6 +223,14 @@ fn a_sandbox_leaves_the_calls_for_memory_and_the_heap_makes_no_other() {
         let other = in_sandbox(["cold", "kill", "seccomp", "_exit"], &library, options);
         assert!(other.status.success(), "{options}: {other:?}");
     }
+    // Options that write files at the end write none.
+    let library = support::shared_library();
+    let files = std::env::temp_dir().join(format!("sandbox-files-{}", std::process::id()));
+    for option in ["trace=", "record=", "profile=", "stats=exit,stats_file="] {
+        let options = format!("mode=debug,{option}{}", files.display());
+        let outcome = in_sandbox(["warm", "kill", "prctl", "exit"], &library, &options);
+        assert!(outcome.status.success(), "{options}: {outcome:?}");
+    }
 }
 
 /// A finding is still said.

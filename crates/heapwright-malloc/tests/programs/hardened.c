@@ -335,6 +335,7 @@ static void forks(void)
     for (int threads = 0; threads < 2; threads++) {
         for (size_t size = 16; size < 4000; size = size * 5 / 2)
             forks_with(size);
+        forks_with(40000);
         /* Then as a process that has had another thread. */
         pthread_t thread;
         CHECK(pthread_create(&thread, NULL, nothing, NULL) == 0);

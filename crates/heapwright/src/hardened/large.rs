@@ -10,8 +10,8 @@
 //!
 //! A write past the page of the last byte meets the guard; one in that page is found when the block
 //! is freed or resized. A freed block becomes inaccessible at once, and its pages go back. Up to
-//! [`QUEUED`] of those wait in a queue, the oldest half of which serves a request of as many units;
-//! what leaves the queue is the chunk's again.
+//! [`QUEUED`] of those wait in a queue. Its older half serves requests of as many units in random
+//! order. A run that leaves the queue is the chunk's again.
 //!
 //! Invariants: a block's record is its holder's; `requested` becomes [`Record::KEPT`] by an
 //! exchange, so of two threads that free a block one is told. The queue is touched with its lock,
@@ -133,10 +133,12 @@ static QUEUE: Lock<Queue> =
     Lock::new(Queue { runs: [Run::NONE; QUEUED], next: 0, units: 0, random: Random::new() });
 
 impl Queue {
-    /// One of the older half that has so many units, taken out.
+    /// One of the older half that has so many units, taken out. The search begins at a random one,
+    /// so a forked child does not go through the queue in its parent's order.
     fn take(&mut self, units: usize) -> Option<Run> {
-        let at = (0..QUEUED / 2)
-            .map(|at| (self.next + at) % QUEUED)
+        let from = self.random.below(QUEUED / 2);
+        let at = (from..from + QUEUED / 2)
+            .map(|at| (self.next + at % (QUEUED / 2)) % QUEUED)
             .find(|&at| self.runs[at].units == units)?;
         let run = core::mem::replace(&mut self.runs[at], Run::NONE);
         self.units -= run.all();

@@ -161,10 +161,13 @@ const OWN: i32 = libc::O_WRONLY | libc::O_CLOEXEC | libc::O_NOFOLLOW | libc::O_N
 /// Opens a plain file that belongs to `user`. `None`: it is another user's, or no plain file.
 fn open_of(user: u32, path: &CStr, how: i32) -> Option<(i32, libc::stat)> {
     let file = calls::open(path, OWN | how, 0);
+    if file < 0 {
+        return None;
+    }
     let is_plain =
         |about: &libc::stat| about.st_mode & libc::S_IFMT == libc::S_IFREG && about.st_nlink == 1;
     let about = about(file).filter(|about| is_plain(about) && about.st_uid == user);
-    if about.is_none() && file >= 0 {
+    if about.is_none() {
         calls::close(file);
     }
     Some((file, about?))
