@@ -56,6 +56,12 @@ fn address_space() {
         row(&format!("HEAPWRIGHT={options} $PRE $T answers"));
         row(&format!("HEAPWRIGHT={options} $PRE $T more"));
     }
+    for limit in ["-v", "-d"] {
+        for options in ["mode=fast", "mode=hardened", "mode=debug"] {
+            let limited = format!("ulimit {limit} 400000; HEAPWRIGHT={options}");
+            row(&format!("{limited} $PRE $T longer 340"));
+        }
+    }
     // Half of what is above the first 12 MB, at least, and more where more is allowed.
     let preload = format!("env HEAPWRIGHT=mode=debug LD_PRELOAD={}", shared_library().display());
     let mut last = 0;

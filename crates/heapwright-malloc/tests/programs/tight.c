@@ -5,6 +5,8 @@
  *             thread with a stack of the usual size starts
  *   mixed     the same with blocks of 5 KB to 3 MB of which any number fit, twice, and blocks that
  *             grow and shrink at the limit keep their contents
+ *   longer MB blocks of 10 MB, 20 MB and so on up to that many megabytes fit, each when the one
+ *             before it is free
  *   share     prints how many megabytes fit in blocks of 100,000 bytes
  *   answers   what malloc(0) and posix_memalign say
  *   more      malloc of more than the machine has is refused where the kernel refuses such a
@@ -127,6 +129,13 @@ int main(int argc, char **argv)
     if (!strcmp(argv[1], "fill")) {
         CHECK(take_all(100000, 100000) >= strtoul(argv[2], NULL, 10) * 1000000);
         start_a_thread();
+    } else if (!strcmp(argv[1], "longer")) {
+        for (size_t megabytes = 10; megabytes <= strtoul(argv[2], NULL, 10); megabytes += 10) {
+            char *block = malloc(megabytes << 20);
+            CHECK(block);
+            memset(block, 1, megabytes << 20);
+            free(block);
+        }
     } else if (!strcmp(argv[1], "share")) {
         printf("%zu\n", take_all(100000, 100000) / 1000000);
     } else if (!strcmp(argv[1], "mixed")) {

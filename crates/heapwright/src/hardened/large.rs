@@ -215,7 +215,12 @@ fn allocate_with_room(request: Request, room: usize) -> *mut u8 {
     let units = usable.div_ceil(UNIT) + room;
     let reused = if align <= UNIT { QUEUE.lock().take(units) } else { None };
     let reused = reused.filter(|run| run.begin_again(usable));
-    let Some(run) = reused.or_else(|| take(units, align)) else {
+    // Freed blocks that wait go back before a request is refused.
+    let take_at_last = || {
+        trim();
+        take(units, align)
+    };
+    let Some(run) = reused.or_else(|| take(units, align)).or_else(take_at_last) else {
         return core::ptr::null_mut();
     };
     let unit = run.block();
