@@ -199,6 +199,10 @@ static void guard(void) {
     void *guardian = *handles[from], *object = *handles[about], *representative = *handles[given];
     if (!guardian || !object || !representative || registrations == REGISTERED)
         return;
+    // A retrieved representative must say which object is due.
+    for (struct registration *one = registered; one < registered + registrations; one++)
+        if (one->guardian == kept[from] && one->representative == kept[given] && one->object != kept[about])
+            return;
     uint32_t *number = &shadows[kept[from]].guardian;
     if (*number == 0)
         *number = hw_gc_guardian_new(mutator, guardian);
@@ -211,12 +215,10 @@ static struct object *retrieved(size_t guardian) {
     struct object *object = hw_gc_retrieve(mutator, shadows[guardian].guardian);
     if (object == NULL)
         return NULL;
-    // Of several objects with this representative, nothing leads to the retrieved one.
-    struct registration *it = NULL;
-    for (struct registration *one = registered; one < registered + registrations; one++)
-        if (one->guardian == guardian && one->representative == object->number)
-            it = it == NULL || !shadows[one->object].seen ? one : it;
-    check(it != NULL && !shadows[object->number].freed);
+    struct registration *it = registered, *end = registered + registrations;
+    while (it < end && !(it->guardian == guardian && it->representative == object->number))
+        it++;
+    check(it < end && !shadows[object->number].freed);
     *it = registered[--registrations];
     return object;
 }

@@ -524,13 +524,9 @@ mod lists {
             // SIOCGIFCONF: a length, and a pointer to as much memory.
             if request == 0x8912 && is_there(what, 16) {
                 // SAFETY: both words can be read, and the kernel reads them next.
-                let (length, to) = unsafe {
-                    (
-                        what.cast::<c_int>().read_unaligned(),
-                        what.cast::<*mut c_void>().add(1).read_unaligned(),
-                    )
-                };
-                self.fills_bytes(to, usize::try_from(length).unwrap_or(0));
+                let [length, to] = unsafe { what.cast::<[usize; 2]>().read_unaligned() };
+                let to = core::ptr::without_provenance_mut::<c_void>(to);
+                self.fills_bytes(to, usize::try_from(length as c_int).unwrap_or(0));
             }
         }
 
