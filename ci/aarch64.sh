@@ -1,18 +1,17 @@
 #!/usr/bin/env bash
 # aarch64: everything compiles for it; the core's unit tests, the race's workloads in miniature and the
 # tests' programs run on it, under the preload library and qemu-user, with 4, 16 and 64 KiB pages and with an
-# address space of 39 bits. HEAPWRIGHT_SLICE takes the unit tests of half of the crates, and half of the rows.
+# address space of 39 bits.
 #
 # qemu-user has no restartable sequences: those of per-CPU caches run in a small system under qemu-system
 # (ci/common.sh). It keeps 24 bytes for each page a guest reserves, so a window of 1 TiB would cost it 6 GiB of
 # our memory: the window is made small for it. One run keeps the default window and lets 39 bits cut it down.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+setup aarch64
 
 TARGET=aarch64-unknown-linux-gnu
 SYSROOT=/usr/aarch64-linux-gnu
-packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
-[[ $(rustup target list --installed) == *$TARGET* ]] || rustup target add $TARGET
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc
 QEMU="qemu-aarch64 -L $SYSROOT"
 SMALL_WINDOW=window=4g
@@ -21,10 +20,8 @@ say "compile for $TARGET"
 as_shipped cargo build --quiet --locked --release -p heapwright-malloc --target $TARGET
 built=$CARGO_TARGET_DIR/$TARGET/release
 as_shipped cargo build --quiet --locked --release -p heapwright-launcher --target $TARGET
-# (As .ci/run builds tools, unless all is run: the two are of the same crates, which are compiled once then.)
 for package in heapwright-hardened heapwright-check; do
-    build=(cargo build --quiet --locked --release -p $package --target $TARGET)
-    if [ "$SLICE" = all ]; then as_shipped "${build[@]}"; else "${build[@]}"; fi
+    as_shipped cargo build --quiet --locked --release -p $package --target $TARGET
 done
 # The command carries these.
 HEAPWRIGHT_EMBED_LIBRARY=$built/libheapwright.so HEAPWRIGHT_EMBED_LAUNCHER=$built/heapwright-launcher \
@@ -39,15 +36,12 @@ unit_tests() { # PACKAGE...
             timeout 1200 cargo test --quiet --locked -p "$package" --lib --target $TARGET
     done
 }
-if in_half 0; then unit_tests heapwright-record heapwright-substrate heapwright-stacks; fi
-if in_half 1; then unit_tests heapwright-gc heapwright-realm heapwright; fi
+unit_tests heapwright-record heapwright-substrate heapwright-stacks heapwright-gc heapwright-realm heapwright
 
 say "programs under the preload"
-failures=0 number=0
-# row NAME COMMAND...: in one of two slices; the command ends well.
+failures=0
+# row NAME COMMAND...: the command ends well.
 row() {
-    number=$((number + 1))
-    in_half $number || return 0
     if "${@:2}" >"$SCRATCH/out" 2>&1 </dev/null; then say "ok   $1"; return; fi
     say "FAIL $1"
     tail -n 12 "$SCRATCH/out" | sed 's/^/     /'
@@ -95,11 +89,8 @@ in_system "per CPU: threads" cache=percpu,stats=exit thread_keys
 in_system "per CPU: moved between CPUs" cache=percpu "caches_wander 1"
 in_system "per CPU: signals" cache=percpu "caches_signals all 2 1"
 in_system "per CPU: detached threads" cache=percpu thread_detached
-# (Minutes, under an emulator.)
-if [ "$SLICE" = all ]; then
-    in_system "per CPU: forks" cache=percpu "caches_fork 1"
-    in_system "handing over" cache=auto "caches_hand_over 3 shares"
-fi
+in_system "per CPU: forks" cache=percpu "caches_fork 1"
+in_system "handing over" cache=auto "caches_hand_over 3 shares"
 system_run
 grep -Eq 'rseq commits +[1-9]' "$SYSTEM_LOG" || { say "FAIL no sequence was committed"; failures=$((failures + 1)); }
 

@@ -4,6 +4,7 @@
 # from the command to the table of figures.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+setup bench
 
 # As in the other scripts, HEAPWRIGHT_SO names a library to race instead of ours.
 [ -z "${HEAPWRIGHT_SO:-}" ] || export HEAPWRIGHT_LIBRARY=$HEAPWRIGHT_SO
@@ -13,7 +14,6 @@ bench() { cargo "$1" --quiet --locked --manifest-path bench/Cargo.toml --target-
 bench test -p figures -p peers -p debug-figures -p caches -p gc -p sweep
 bench test -p realm
 
-command_or_package cc gcc
 cargo build --quiet --locked -p heapwright-cli
 "$CARGO_TARGET_DIR/debug/heapwright" bench --workloads cfrac,larson --scale 0 --rounds 2 \
     --only glibc,heapwright --quiet --format json -o "$SCRATCH/race.json"

@@ -12,6 +12,7 @@
 # written down like one that is met.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+setup race
 
 DOC=$ROOT/docs/benchmarks.md
 SECTIONS=(machine race bounds golden describe startup)
@@ -30,8 +31,6 @@ quiet_machine
 
 # Built here and not by each script, so that all of them measure one library.
 preload_library
-command_or_package cc gcc
-command_or_package c++ g++
 work=$CARGO_TARGET_DIR/race
 
 # put NAME: replaces what stands between <!-- NAME --> and <!-- /NAME -->.

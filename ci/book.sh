@@ -20,6 +20,7 @@
 #   HEAPWRIGHT_COMMAND  the command (default: built from this checkout)
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+setup book
 MDBOOK_VERSION=0.5.4
 
 findings() {
@@ -29,7 +30,6 @@ findings() {
         --check | --measure) ACTION=${1#--} ;;
         *) die "unknown option $1" ;;
     esac
-    command_or_package python3 python3
 
     if [ $ACTION = measure ]; then
         ci/corpus.sh -v >"$SCRATCH/corpus" || die "the corpus is not right: ci/corpus.sh"
@@ -47,10 +47,6 @@ findings() {
 preload_library
 hardened_library
 check_library
-command_or_package cc gcc
-command_or_package python3 python3
-command_or_package patch patch
-command_or_package ps procps
 the_command
 export HEAPWRIGHT_COMMAND
 
@@ -64,13 +60,7 @@ mkdir "$SCRATCH/pages"
 python3 docs/book/run.py "$SCRATCH/prefix" "$SCRATCH/pages" "$@"
 [ $# -eq 0 ] || exit 0
 
-mdbook=$(command -v mdbook || true)
-if [ -z "$mdbook" ] || [ "$("$mdbook" --version)" != "mdbook v$MDBOOK_VERSION" ]; then
-    mdbook=$CARGO_TARGET_DIR/tools/bin/mdbook
-    [ -x "$mdbook" ] && [ "$("$mdbook" --version)" = "mdbook v$MDBOOK_VERSION" ] ||
-        cargo install --quiet --locked --debug --force --no-default-features --features search --root "$CARGO_TARGET_DIR/tools" \
-            --target-dir "$CARGO_TARGET_DIR/tools/build" --version "=$MDBOOK_VERSION" mdbook
-fi
+mdbook=$(tool mdbook)
 site=$CARGO_TARGET_DIR/book
 rm -rf "$site"
 "$mdbook" build docs/book --dest-dir "$site" >"$SCRATCH/said" 2>&1 || { cat "$SCRATCH/said"; die "the book is not built"; }

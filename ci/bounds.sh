@@ -32,6 +32,7 @@
 # Prints each figure: what is asked, what was measured, and the verdict. Ends with 1 where heapwright misses.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+setup bounds
 
 describe() {
     preload_library
@@ -49,8 +50,6 @@ row() { # FIGURE ASKED UNIT MEASURED
 
 startup() {
     local copy own name with without best='' this
-    command_or_package valgrind valgrind
-    command_or_package cc gcc
     preload_library
     hardened_library
     check_library
@@ -255,7 +254,6 @@ while [ $# -gt 0 ]; do
     shift 2
 done
 
-command_or_package cc gcc
 preload_library
 preloads[0]="HEAPWRIGHT=cache=$model $HEAPWRIGHT_SO"
 for program in flat orphans giveback idle crowd periodic; do

@@ -22,8 +22,8 @@
 # HEAPWRIGHT_SO measures another library. --help lists the options.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+setup caches
 
-command_or_package cc gcc
 bench build -p caches
 CACHES=$MADE/caches
 OUT=$CARGO_TARGET_DIR/caches
@@ -71,7 +71,6 @@ if [ -n "$quick" ]; then
     # What was said stands last, and wins.
     options=(--rounds 2 --percent 1 --threads 2,16 --seconds 60 "$@")
 else
-    for package in libjemalloc2 libtcmalloc-minimal4 libclang-rt-14-dev; do optional $package; done
     peers "$CARGO_TARGET_DIR/race/peers" "$PEERS" >"$SCRATCH/peers"
     while IFS= read -r line; do with+=(--with "$line"); done <"$SCRATCH/peers"
     quiet_machine

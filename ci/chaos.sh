@@ -14,6 +14,7 @@
 #   CHAOS_PATIENCE=20000               milliseconds until what stands still is a failure
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+setup chaos
 
 SECONDS_A_MODE=${1:-20}
 read -r -a MODES <<<"${CHAOS_MODES:-cache=auto cache=shared:2 cache=percpu guard=sample:1,cache=percpu mode=debug}"
@@ -22,8 +23,6 @@ SEED=${CHAOS_SEED:-$((RANDOM * 32768 + RANDOM))}
 # Long enough for memory to come, go and come again; short enough for many mixes.
 ROUND=15
 
-command_or_package cc gcc
-command_or_package gdb gdb
 preload_library
 COMPILE=(cc -std=gnu11 -O1 -g -Wall -Wextra -Werror -pthread -fno-builtin -Icrates/heapwright-malloc/tests/programs)
 SOURCES=crates/heapwright-malloc/tests/chaos

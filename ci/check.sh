@@ -26,6 +26,7 @@
 set -euo pipefail
 COMMAND=${HEAPWRIGHT:-}
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+setup check
 . ci/figures.sh
 
 SECTIONS=(programs short asan snapshot)
@@ -59,7 +60,6 @@ prepare_command() {
     # It runs, sees a leak, and reports nothing else: otherwise the figures are not
     # what they seem.
     local status=0
-    command_or_package cc gcc
     printf '#include <stdlib.h>\nchar *volatile p;\nint main(void) { p = malloc(123); p = 0; return 0; }\n' >"$SCRATCH/leaks.c"
     cc -O0 -o "$SCRATCH/leaks" "$SCRATCH/leaks.c"
     "${CHECK[@]}" -- "$SCRATCH/leaks" >"$SCRATCH/said" 2>&1 || status=$?
@@ -67,7 +67,6 @@ prepare_command() {
         cat "$SCRATCH/said" >&2
         die "check does not find a leak of 123 bytes (it ends with $status)"
     fi
-    [ -z "$slow" ] || command -v valgrind >/dev/null || optional valgrind
 }
 
 # --- the sections -----------------------------------------------------------------
@@ -90,8 +89,6 @@ section_programs() {
 
 section_short() {
     prepare_command
-    command_or_package make make
-    command_or_package gcc gcc
     bench/check/tree.sh "$WORK" "$(sized 334 10)" >"$SCRATCH/short"
     local words
     while IFS=$'\t' read -ra words; do
@@ -103,7 +100,6 @@ section_short() {
 
 section_asan() {
     prepare_command
-    command_or_package c++ g++
     bench/check/prepare.sh "$WORK" "$(sized full quick)" >"$SCRATCH/built"
     [ -s "$SCRATCH/built" ] || die "no program could be built"
     local name line words
@@ -186,7 +182,6 @@ tools() {
 section_snapshot() {
     prepare_command
     preload_library
-    command_or_package python3 python3
     local mib pause row status=0 line name value check record
     mib=$(sized 1024 64) pause=$(sized 4000 1000)
     row=$(sized '1 GiB' '64 MiB')

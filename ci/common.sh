@@ -1,10 +1,10 @@
 # What the scripts under ci/ share; sourced, not run: the repository's root,
-# one target folder for all, Debian packages on demand, the preload library, slices.
+# one target folder for all, what has to be installed, the preload library.
 #
 # Settings a person may give:
 #   CARGO_TARGET_DIR    where builds go (default: target/ of the repository)
 #   HEAPWRIGHT_SO       test this library instead of building ours
-#   HEAPWRIGHT_SLICE    0 to 5: of what is cut into slices, only that one (default: all)
+#   HEAPWRIGHT_QUICK    1: leave out what only ci/deep.sh is for
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$ROOT"
@@ -23,26 +23,10 @@ SCRATCH=$(mktemp -d "${TMPDIR:-/tmp}/heapwright-ci.XXXXXX")
 tidy() { rm -rf "$SCRATCH"; }
 trap tidy EXIT
 
-# packages NAME...: installs the Debian packages that are missing.
-packages() {
-    local missing=() name
-    for name in "$@"; do
-        [[ $(dpkg-query -W -f '${Status}' "$name" 2>/dev/null) == *'ok installed'* ]] || missing+=("$name")
-    done
-    [ ${#missing[@]} -eq 0 ] && return 0
-    command -v apt-get >/dev/null && [ "$(id -u)" -eq 0 ] ||
-        die "please install: ${missing[*]}"
-    say "installing ${missing[*]}"
-    export DEBIAN_FRONTEND=noninteractive
-    # Another step may install something, too.
-    local install=(apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=600 "${missing[@]}")
-    "${install[@]}" >"$SCRATCH/apt" 2>&1 ||
-        { apt-get update -qq && "${install[@]}"; } >"$SCRATCH/apt" 2>&1 ||
-        { cat "$SCRATCH/apt" >&2; die "cannot install ${missing[*]}"; }
-}
-
-# command_or_package COMMAND PACKAGE: installs PACKAGE unless COMMAND is there.
-command_or_package() { command -v "$1" >/dev/null || packages "$2"; }
+# setup GROUP...: installs what these scripts need, if it is missing.
+setup() { "$ROOT/ci/setup.sh" "$@"; }
+# tool NAME: the path of a tool from crates.io that ci/setup.sh installs.
+tool() { if [ -x "$CARGO_TARGET_DIR/tools/bin/$1" ]; then echo "$CARGO_TARGET_DIR/tools/bin/$1"; else command -v "$1"; fi; }
 
 # apt_at FOLDER deb|deb-src [SUITE [ARCHITECTURE [HOST [OPTION...]]]]: lists of Debian's packages or sources in a folder of their
 # own: the system's stay as they are. `apt-get "${APT[@]}" download ...` is what they are for.
@@ -71,7 +55,7 @@ fetched() {
 source_package() {
     [ ! -d "$SOURCES/$1" ] || return 0
     command -v apt-get >/dev/null || { say "no source of $1: there is no apt-get"; return 1; }
-    command_or_package dpkg-source dpkg-dev
+    command -v dpkg-source >/dev/null || setup projects
     mkdir -p "$SOURCES"
     fetched "$SOURCES.apt/$1" unpack_source "$@" || { say "no source of $1 (offline?)"; return 1; }
     rm -rf "$SOURCES.apt/${1:?}"
@@ -85,19 +69,8 @@ unpack_source() { # NAME [SUITE VERSION]
     mv unpacked "$SOURCES/$1"
 }
 
-# What takes long and consists of many runs of one kind (mutants, Miri's tests, programs of the
-# corpus) is cut into six slices. .ci/run runs the one that the commit's hash names,
-# ci/deep.sh all of them.
-SLICES=6
-SLICE=${HEAPWRIGHT_SLICE:-all}
-[[ $SLICE =~ ^([0-5]|all)$ ]] || die "HEAPWRIGHT_SLICE is '$SLICE'; it can be 0 to 5, or all"
-# in_slice NUMBER: whether the thing with that number belongs to this run.
-in_slice() { [ "$SLICE" = all ] || [ $(($1 % SLICES)) -eq "$SLICE" ]; }
-# in_half NUMBER: the same for a step that .ci/run has in one slice of three only (its table ROTATES), so twice in six: what is cut in
-# it is cut in two.
-in_half() { [ "$SLICE" = all ] || [ $(($1 % 2)) -eq $((SLICE * 2 / SLICES)) ]; }
-# slice_lines: of the lines of standard input, those that belong to this run.
-slice_lines() { awk -v slice="$SLICE" -v slices=$SLICES 'slice == "all" || NR % slices == slice'; }
+# Whether this run leaves out what only ci/deep.sh is for, as .ci/run does.
+is_quick() { [ -n "${HEAPWRIGHT_QUICK:-}" ]; }
 
 # The library, some floors of which are crates of their own, for Cargo.
 LIBRARY=(-p heapwright -p heapwright-gc -p heapwright-realm -p heapwright-stacks -p heapwright-substrate)
@@ -141,9 +114,6 @@ prepare_launcher() {
     LAUNCHER=$CARGO_TARGET_DIR/release/heapwright-launcher
 }
 
-# optional PACKAGE...: those without which something is left out, and no more.
-optional() { (packages "$@") || say "without $*"; }
-
 # peers FOLDER NAMES: the libraries of other allocators (bench/peers), as far as they can be had: a line NAME=[VAR=VALUE ...]PATH each.
 peers() {
     bench build -p peers
@@ -171,8 +141,8 @@ zig() { "$CARGO_TARGET_DIR/zig/bin/python" -m ziglang "$@"; }
 zig_here() {
     local folder=$CARGO_TARGET_DIR/zig
     ! zig version >/dev/null 2>&1 || return 0
-    (command_or_package python3 python3) &&
-        { python3 -m venv "$folder" >"$SCRATCH/venv" 2>&1 || { (packages python3-venv) && python3 -m venv "$folder"; }; } &&
+    command -v python3 >/dev/null &&
+        python3 -m venv "$folder" >"$SCRATCH/venv" 2>&1 &&
         "$folder/bin/pip" install --quiet --disable-pip-version-check 'ziglang==0.17.*'
 }
 zig_program() {
@@ -192,7 +162,6 @@ median() { sort -n | awk '{ v[NR] = $1 } END { print NR ? v[int((NR + 1) / 2)] :
 #   system_run                               runs it; prints a verdict for each; the output stays in SYSTEM_LOG
 
 system_begin() {
-    packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-system-arm cpio
     SYSTEM_KERNEL=$CARGO_TARGET_DIR/aarch64-system
     fetched "$SYSTEM_KERNEL" fetch_system "$SYSTEM_KERNEL" || die "cannot fetch a kernel for aarch64"
     SYSTEM=$SCRATCH/system

@@ -17,11 +17,10 @@
 #   ci/corpus.sh --asan                check the corpus itself, with the compiler's AddressSanitizer
 #   ci/corpus.sh --list                the headings and how many programs each has
 #
-# NAME is a program's name or a pattern of names. JOBS (2) run at once. Without names, HEAPWRIGHT_SLICE takes
-# a sixth of the programs, the first of each heading, and all of corpus/functions and corpus/reads. Programs
+# NAME is a program's name or a pattern of names. JOBS (2) run at once. Programs
 # are built once, into $CARGO_TARGET_DIR/corpus.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
-command_or_package python3 python3
+setup corpus
 case " $* " in *' --asan '* | *' --list '*) ;; *) preload_library; check_library ;; esac
 SCRATCH=$SCRATCH python3 corpus/judge.py "$@"

@@ -25,6 +25,7 @@
 # the options that all runs of ours have, before traces=.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+setup debug
 . ci/figures.sh
 
 SECTIONS=(pr flat captures programs)
@@ -54,8 +55,6 @@ prepare_library() {
     MALLOC_DEBUG=$(gcc -print-file-name=libc_malloc_debug.so.0 2>/dev/null || true)
     [ -f "$MALLOC_DEBUG" ] || { say "skip: without glibc's libc_malloc_debug.so.0"; MALLOC_DEBUG=; }
     CHECK=("LD_PRELOAD=$MALLOC_DEBUG" GLIBC_TUNABLES=glibc.malloc.check=3)
-    command_or_package cc gcc
-    [ -z "$slow" ] || command -v valgrind >/dev/null || optional valgrind
     cc -O2 -Wall -Wextra -fomit-frame-pointer -fno-optimize-sibling-calls -fno-builtin bench/debug/rounds.c -o "$WORK/rounds"
 }
 
@@ -132,7 +131,6 @@ section_flat() {
         done
     done
     if [ "$(uname -m)" != x86_64 ]; then say "skip: instructions are counted on x86-64"; return; fi
-    command -v valgrind >/dev/null || optional valgrind
     command -v valgrind >/dev/null || return 0
     for config in "${configs[@]}"; do
         for n in "${sizes[@]}"; do

@@ -1,36 +1,60 @@
 #!/usr/bin/env bash
-# Everything, without slices, and what is too long for every day: hours. docs/verification.md has the
-# date of its last run in which all held.
+# What is too long for .ci/run, in parts of at most 80 minutes. A part that held writes its commit,
+# date and minutes into the table of docs/verification.md.
 #
-#   ci/deep.sh               all
-#   ci/deep.sh PART...       only these: ci strangers chaos repeat fork lua ruby
+#   ci/deep.sh               all parts
+#   ci/deep.sh PART...       only these
+#   ci/deep.sh --list        the parts' names
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 
-PARTS=(ci fork chaos repeat strangers lua ruby)
-[ $# -eq 0 ] || PARTS=("$@")
-# Every step of .ci/run with all slices.
-part_ci() { HEAPWRIGHT_SLICE=all FUZZ_SECONDS=${FUZZ_SECONDS:-300} GC_FUZZ_SECONDS=${GC_FUZZ_SECONDS:-300} MIRI_SEEDS=${MIRI_SEEDS:-8} STEP_LIMIT=14400 bash .ci/run; }
-# Fork against whatever else takes locks, a minute each, in every mode.
-part_fork() {
+# Steps of .ci/run with nothing left out, two at a time.
+steps() { HEAPWRIGHT_QUICK='' STEP_LIMIT=4800 bash .ci/run "$@"; }
+
+# Each crate and feature by itself; the crates as a registry has them; all documentation.
+part_builds() { steps clippy doc msrv header registry bench book gc-docs; }
+# Other processors, C libraries, page sizes and systems; the packages.
+part_systems() { steps aarch64 musl apk old-glibc portable packages && ci/portable.sh --run; }
+part_miri() { steps miri; }
+# Loom and shuttle with all mutants.
+part_models() { steps loom shuttle; }
+part_fuzz() { FUZZ_SECONDS=${FUZZ_SECONDS:-300} GC_FUZZ_SECONDS=${GC_FUZZ_SECONDS:-600} steps fuzz gc-fuzz; }
+# The real programs that need 700 MB of packages, and other projects' build systems.
+part_programs() { ci/programs.sh more && ci/programs.sh leaks && steps valgrind corpus && ci/corpus.sh --hardened; }
+# Fork, a minute in each cache model; everything at once; profiles.
+part_storms() {
     local model
     for model in auto exclusive shared:2 percpu; do
         HEAPWRIGHT_TEST_CACHE=$model HEAPWRIGHT_TEST_SECONDS=60 ci/test.sh -p heapwright-malloc --test fork || return 1
     done
+    ci/chaos.sh "${CHAOS_SECONDS:-240}" && ci/profile.sh --storm 60
 }
-part_chaos() { ci/chaos.sh 600; }
-part_repeat() { ci/repeat.sh 200; }
+part_repeat() { ci/repeat.sh "${REPEAT_TIMES:-100}"; }
 part_strangers() { ci/strangers.sh; }
 # Lua on the collected heap, with its suite.
 part_lua() { runtimes/lua/check.sh; }
 # Ruby, with the core of its suite, and a day's life in ten minutes.
 part_ruby() { runtimes/ruby/check.sh suite && runtimes/ruby/check.sh life; }
 
+PARTS=(builds systems miri models fuzz programs storms repeat strangers lua ruby)
+if [ "${1:-}" = --list ]; then printf '%s\n' "${PARTS[@]}"; exit; fi
+for part in "$@"; do
+    [[ " ${PARTS[*]} " == *" $part "* ]] || { echo "ci/deep.sh: there is no part '$part'; parts: ${PARTS[*]}" >&2; exit 2; }
+done
+[ $# -eq 0 ] || PARTS=("$@")
+
 failed=()
 for part in "${PARTS[@]}"; do
-    declare -F "part_$part" >/dev/null || { echo "ci/deep.sh: there is no part '$part'; parts: ci fork chaos repeat strangers lua ruby" >&2; exit 2; }
     printf '##### %s\n' "$part"
-    "part_$part" || failed+=("$part")
+    began=$SECONDS
+    if "part_$part"; then
+        minutes=$(((SECONDS - began + 59) / 60))
+        row="| $part | $(git rev-parse --short=8 HEAD) | $(date -u +%F) | $minutes |"
+        sed -i "s/^| $part | .*/$row/" docs/verification.md
+        printf '##### %s held: %s\n' "$part" "$row"
+    else
+        failed+=("$part")
+        printf '##### %s FAILED\n' "$part"
+    fi
 done
 [ ${#failed[@]} -eq 0 ] || { echo "failed: ${failed[*]}"; exit 1; }
-echo "all held: $(date -u +%F), $(git rev-parse --short HEAD)"

@@ -44,11 +44,6 @@ rounds_of() { if [ -n "$given_rounds" ]; then echo "$given_rounds"; elif [ -n "$
 # real_programs: the lines of bench/debug/prepare.sh, in $SCRATCH/programs, with what
 # Debian has of them installed.
 real_programs() {
-    local program
-    command_or_package perl perl
-    for program in ruby:ruby sqlite3:sqlite3 git:git redis-server:redis-server redis-benchmark:redis-tools python3:python3; do
-        command -v "${program%:*}" >/dev/null || optional "${program#*:}"
-    done
     # Debian starts a server when it installs one.
     [ ! -d /run/systemd/system ] || systemctl stop redis-server 2>/dev/null || true
     bench/debug/prepare.sh "$CARGO_TARGET_DIR/debug-work/inputs" "$(sized full quick)" >"$SCRATCH/programs"

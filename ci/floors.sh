@@ -10,7 +10,7 @@
 #   ci/floors.sh --record    writes the numbers that fell
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
-command_or_package python3 python3
+setup floors
 
 floors() { python3 ci/floors.py floors ARCHITECTURE.md "$@"; }
 for crate in heapwright heapwright-substrate; do

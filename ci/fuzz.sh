@@ -3,8 +3,7 @@
 #
 #   ci/fuzz.sh      fuzz/fuzz_targets, with a nightly compiler: sequences of operations against a model,
 #                   right and wrong ones on debug heaps, and any bytes as a stats file and as a debug
-#                   record, a trace or a heap dump, bombs among them. FUZZ_SECONDS (40) a target;
-#                   HEAPWRIGHT_SLICE takes half of the targets
+#                   record, a trace or a heap dump, bombs among them. FUZZ_SECONDS (40) a target
 #   ci/fuzz.sh gc   fuzz/gc.c, with clang: calls of the collected heap's C interface under
 #                   AddressSanitizer. GC_FUZZ_SECONDS (120). Then the proof that it can fail: without the
 #                   write barrier it must find something
@@ -27,13 +26,8 @@ fuzz() {
 found() { tail -n 60 "$SCRATCH/log"; die "$1 found something"; }
 
 fuzz_targets() {
-    local target targets=() number=0 triple memory toolchain=${FUZZ_TOOLCHAIN:-nightly} flags
-    rustup run "$toolchain" rustc --version >/dev/null 2>&1 || rustup toolchain install "$toolchain" --profile minimal
-    command_or_package c++ g++
-    for target in operations debug_heap record debug_record trace heap_dump; do
-        ! in_half $number || targets+=("$target")
-        number=$((number + 1))
-    done
+    local target targets=(operations debug_heap record debug_record trace heap_dump) triple memory toolchain=${FUZZ_TOOLCHAIN:-nightly} flags
+    setup fuzz
     export CARGO_TARGET_DIR=$CARGO_TARGET_DIR/fuzz
     triple=$(rustc -vV | sed -n 's/^host: //p')
     # Debug assertions stay: they are half of what a fuzzer can notice. (With --target, build scripts are
@@ -55,8 +49,7 @@ fuzz_targets() {
 # hands out again with the C library's memset: that is no access of the program's.
 fuzz_gc() {
     local folder seed name
-    command_or_package clang clang
-    (packages "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev")
+    setup fuzz-gc
     preload_library
     folder=$(dirname "$HEAPWRIGHT_SO")
     export ASAN_OPTIONS=detect_leaks=0:abort_on_error=0:handle_abort=1:replace_intrin=0

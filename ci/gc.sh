@@ -45,10 +45,10 @@
 #   perf record bench/release/realm run splay heapwright size=8000
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+setup gc
 
 balance() {
     local times=3 rounds=1500 size n sizes
-    command_or_package cc gcc
     preload_library
     cc -std=gnu17 -O2 -Wall -Wextra -Werror -pthread -Iinclude -o "$SCRATCH/balance" bench/gc/loads/balance.c \
         -L"$(dirname "$HEAPWRIGHT_SO")" -lheapwright -Wl,-rpath,"$(dirname "$HEAPWRIGHT_SO")"
@@ -146,9 +146,6 @@ SAID
     fi
     [ "${1:-}" = table ] || exit 0
 
-    command_or_package guile guile-3.0
-    command_or_package gsi gambc
-    command_or_package python3 python3
     python3 "$(dirname "$programs")/compare.py" "$scheme" "$programs" "${2:-5}" "$SCRATCH"
 }
 
@@ -165,7 +162,6 @@ case ${1:-} in
     balance | realm | scheme | grown) "$@"; exit ;;
 esac
 
-command_or_package cc gcc
 bench build -p gc
 GC=$MADE/gc
 OUT=$CARGO_TARGET_DIR/gc
@@ -181,7 +177,7 @@ done
 
 # Peers that cannot be had are left out, and the table says that they were not measured.
 without=()
-(packages libgc-dev) || { say "without bdwgc"; without+=(--without bdwgc); }
+[ -e /usr/include/gc.h ] || { say "without bdwgc"; without+=(--without bdwgc); }
 
 preload_library
 PROGRAMS=$SCRATCH/programs

@@ -26,6 +26,7 @@
 # take the fast path. For sizes the shortest part of 64 pairs counts.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+setup golden
 
 what=calls
 case ${1:-} in calls | sizes | gc | pools) what=$1; shift ;; esac
@@ -37,7 +38,6 @@ BLESS="ci/golden.sh $what --bless"
 BRANCHES=
 [ $what != pools ] || BRANCHES=--branch-sim=yes
 [ "$(uname -m)" = x86_64 ] || { say "skip: the golden numbers are x86-64's"; exit 0; }
-command_or_package valgrind valgrind
 [ $what = pools ] || preload_library
 
 # callgrind MARK PROGRAM...: dumps of counts in $SCRATCH/part.*, a new one at each call of MARK.

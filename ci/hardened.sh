@@ -21,6 +21,7 @@
 # out. corpus/hardened/README.md defines the words. JOBS (2) programs run at once.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+setup hardened
 
 all='' peers='' groups='' words=(--jobs "${JOBS:-2}")
 while [ $# -gt 0 ]; do
@@ -37,7 +38,6 @@ done
 
 bounds() {
     local status=0 mode library options name place plain more limit verdict
-    command_or_package cc gcc
     hardened_library
     check_library
     cc -O2 -Wall -Wextra -fno-builtin -o "$SCRATCH/copies" bench/hardened/copies.c -ldl
@@ -64,8 +64,6 @@ bounds() {
 }
 if [ "$groups" = bounds ]; then bounds "$@"; exit; fi
 
-command_or_package python3 python3
-command_or_package c++ g++
 preload_library
 WORK=$CARGO_TARGET_DIR/hardened
 mkdir -p "$WORK/attacks"

@@ -15,11 +15,12 @@
 #                                  wrapper and test setup, and a Makefile's check-valgrind see the test
 #                                  that loses a block, and pass the right one. Then real projects,
 #                                  unmodified: libyaml, libxkbcommon, libxcrypt, from Debian's sources
-#                                  (HEAPWRIGHT_SLICE takes half of them)
+#                                  (HEAPWRIGHT_QUICK: one)
 #
 #   HEAPWRIGHT_COMMAND  the command (default: built from this checkout)
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+setup integrations
 
 # logged STATUS LOG COMMAND...: the command ends with that status (! for any but 0), its output in a log.
 logged() {
@@ -34,8 +35,6 @@ says_not() { local text; for text in "${@:2}"; do ! grep -q -- "$text" "$1" || {
 same() { [ "$2" = "$3" ] || { cat "$4"; die "$1: wanted '$2', got '$3'"; }; }
 
 action() {
-    command_or_package cc gcc
-    packages python3-yaml
     local here=$ROOT/integrations/github-action source
     # Where the action installs the command from (that this works: ci/registry.sh).
     source=$(sed -n 's|.*--path "$GITHUB_ACTION_PATH/\(.*\)"|\1|p' "$here/action.yml")
@@ -84,8 +83,6 @@ PY
 }
 
 pytest() {
-    command_or_package cc gcc
-    command_or_package python3 python3
     # A copy: pip builds in the folder that it installs from.
     cp -r integrations/pytest-heapwright "$SCRATCH/plugin"
     cd "$SCRATCH"
@@ -93,7 +90,6 @@ pytest() {
         { say "skipped: pip cannot install pytest here ($(tail -n 1 pip.log))"; exit 0; }
     local include
     include=$(venv/bin/python -c 'import sysconfig; print(sysconfig.get_paths()["include"])')
-    [ -f "$include/Python.h" ] || packages python3-dev
     cp plugin/tests/*.py .
     cc -g -O1 -w -shared -fPIC -I"$include" plugin/tests/shop.c -o shop.so
 
@@ -158,8 +154,6 @@ listener() {
     say "$name: two tests fail, each with its leak; the others pass, and all do without heapwright"
 }
 listeners() {
-    command_or_package c++ g++
-    packages libgtest-dev catch2
     cd "$SCRATCH"
     listener googletest "Wrong.block,Fixture.wrong," -lgtest
     listener catch2 "wrong block,wrong section,"
@@ -178,10 +172,6 @@ listeners() {
 }
 
 valgrind() {
-    command_or_package cc gcc
-    command_or_package cmake cmake
-    command_or_package meson meson
-    command_or_package make make
     local how
     export SOURCES=$CARGO_TARGET_DIR/valgrind-projects PATH=$SCRATCH/bin:$PATH
     unset VALGRIND_OPTS
@@ -218,9 +208,11 @@ valgrind() {
     printf '#!/bin/sh\necho "$*" >>"%s/calls"\nexec "%s/bin/valgrind" "$@"\n' "$SCRATCH" "$SCRATCH" >noted/valgrind
     chmod +x noted/valgrind
     PATH=$SCRATCH/noted:$PATH
-    ! in_half 1 || ! source_package libyaml || with_ctest "$SOURCES/libyaml"
-    ! in_half 1 || ! source_package libxkbcommon || with_meson "$SOURCES/libxkbcommon"
-    ! in_half 0 || ! source_package libxcrypt || with_autotools "$SOURCES/libxcrypt"
+    ! source_package libyaml || with_ctest "$SOURCES/libyaml"
+    ! is_quick || return 0
+    setup projects
+    ! source_package libxkbcommon || with_meson "$SOURCES/libxkbcommon"
+    ! source_package libxcrypt || with_autotools "$SOURCES/libxcrypt"
 }
 # called TIMES HOW: valgrind was called so often with these words.
 called() { [ "$(grep -c -e "$2" calls)" -ge "$1" ] || { cat calls; die "valgrind was not called $1 times with $2"; }; : >calls; }
@@ -237,7 +229,6 @@ with_ctest() {
 with_meson() {
     # (Others ask for an X server, or check the list of exported symbols.)
     local tests=(keysym keymap context filecomp rules-file rules-file-includes stringcomp buffercomp log utf8 atom state keyseq utils compose)
-    packages bison xkb-data
     logged 0 xkb.build meson setup xkb "$1" --buildtype debug -Denable-tools=false -Denable-x11=false -Denable-docs=false \
         -Denable-wayland=false -Denable-xkbregistry=false
     logged 0 xkb.log meson test -C xkb --setup valgrind "${tests[@]}"
@@ -248,7 +239,6 @@ with_meson() {
 with_autotools() {
     # (Its others hash for minutes.)
     local tests=(test/badsalt test/badsetting test/gensalt test/byteorder test/crypt-badargs test/alg-md5)
-    packages autoconf automake libtool autoconf-archive
     cp -r "$1" libxcrypt
     logged 0 xcrypt.build env -C libxcrypt autoreconf -fi
     logged 0 xcrypt.build env -C libxcrypt ./configure --disable-shared CFLAGS='-g -O1'

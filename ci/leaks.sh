@@ -6,17 +6,15 @@
 #   ci/leaks.sh -v                          also what passed
 #   ci/leaks.sh --by lsan|valgrind [NAME]   the corpus itself: what that tool finds in it
 #
-# NAME is a program's name or a pattern of names. JOBS (2) run at once. Without names, HEAPWRIGHT_SLICE takes
-# a sixth of the corpus. How the first lines are written stands in corpus/leaks/README.md.
+# NAME is a program's name or a pattern of names. JOBS (2) run at once. How the first lines are written stands in corpus/leaks/README.md.
 #
 #   HEAPWRIGHT_COMMAND  the command to test (default: built from this checkout)
 #   HEAPWRIGHT_OPTIONS  words between `check` and `--`, if any
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
-command_or_package python3 python3
+setup leaks
 case " $* " in
-    *' --by valgrind '*) command_or_package valgrind valgrind ;;
-    *' --by lsan '*) ;;
+    *' --by valgrind '* | *' --by lsan '*) ;;
     *) the_command; export HEAPWRIGHT_COMMAND ;;
 esac
 SCRATCH=$SCRATCH python3 corpus/leaks/judge.py corpus "$@"

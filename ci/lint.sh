@@ -10,7 +10,7 @@
 #                                  library with all features; then each crate and each feature alone
 #                                  and with none, which finds names that only another feature or
 #                                  crate brings; the C library as it is shipped, and the benchmarks.
-#                                  HEAPWRIGHT_SLICE takes a sixth of the builds alone
+#                                  HEAPWRIGHT_QUICK leaves these builds out
 #   ci/lint.sh doc                 the documentation builds without a warning: broken links, missing
 #                                  pages, bad HTML. The library's pages are built as docs.rs does:
 #                                  with the features of its manifest, and with badges for features
@@ -25,21 +25,22 @@
 #   ci/lint.sh lines [--record]    no part of the repository has more lines than ci/lines.txt allows;
 #                                  --record writes the numbers that fell. A commit that needs more
 #                                  raises the number there and says what a user gets for it
-#   ci/lint.sh header [--write]    include/heapwright.h is what cbindgen ^0.29 (CBINDGEN, default: on PATH)
-#                                  makes of the sources; --write replaces it. Both headers are C from C89 to
+#   ci/lint.sh header [--write]    include/heapwright.h is what cbindgen 0.29 makes of
+#                                  the sources; --write replaces it. Both headers are C from C89 to
 #                                  C23 and C++ from C++11 to C++23, by themselves, without a warning
 #   ci/lint.sh messages [NAME...]  what the compiler says where something is missing for a realm names what
 #                                  to do. Each of ci/messages is a program that does not compile, and its
 #                                  first lines are what must be said; one compiles, and runs
+#   ci/lint.sh workflows           the workflows are valid, and the nightly one has each part of ci/deep.sh
 #   ci/lint.sh semver [BASELINE]   the crate heapwright keeps what the last release promised
 #                                  (UPGRADING.md), by cargo-semver-checks; BASELINE is a tag or commit,
 #                                  by default the newest tag v*. Not part of .ci/run: building the tool
 #                                  takes longer than all the rest. Says so if there is no tag
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+setup lint
 
 lint_fmt() {
-    cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
     cargo fmt --all --check
     cargo fmt --all --check --manifest-path bench/Cargo.toml -- --config-path "$ROOT"
     say "formatted"
@@ -77,35 +78,29 @@ ratchet() {
 }
 
 clippy() { say "clippy $*"; cargo clippy --quiet --locked "$@" -- -D warnings; }
-number=0
-# alone WORDS...: in one slice of six.
-alone() {
-    number=$((number + 1))
-    ! in_slice $number || clippy "$@"
-}
 lint_clippy() {
     local features bench=(--manifest-path bench/Cargo.toml --target-dir "$CARGO_TARGET_DIR/bench")
-    cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
     clippy --workspace --all-targets
     clippy -p heapwright --all-targets --features allocator-api2-02,allocator-api2-03,allocator-api2-04,debug,derive,std,observe,symbols
-    alone "${bench[@]}" --workspace --all-targets
-    alone -p heapwright --all-targets --features checked
-    alone "${bench[@]}" -p policies --features schedules --bin schedules
+    clippy -p heapwright --no-default-features
+    clippy "${bench[@]}" --workspace --all-targets
+    ! is_quick || return 0
+    clippy -p heapwright --all-targets --features checked
+    clippy "${bench[@]}" -p policies --features schedules --bin schedules
     for features in allocator-api2-02 allocator-api2-03 allocator-api2-04 debug derive,std observe symbols; do
-        alone -p heapwright --features $features
+        clippy -p heapwright --features $features
     done
-    alone -p heapwright --no-default-features
-    alone -p heapwright-gc --all-targets
-    alone -p heapwright-gc --all-targets --features std
-    alone -p heapwright-realm --all-targets
-    alone -p heapwright-realm --all-targets --features derive,std
-    alone -p heapwright-stacks --all-targets
-    alone -p heapwright-substrate --all-targets
-    alone -p heapwright-substrate --all-targets --features debug,testing
-    alone -p heapwright-malloc
-    alone -p heapwright-malloc --features observe
-    alone -p heapwright-hardened --all-targets
-    alone -p heapwright-check --all-targets
+    clippy -p heapwright-gc --all-targets
+    clippy -p heapwright-gc --all-targets --features std
+    clippy -p heapwright-realm --all-targets
+    clippy -p heapwright-realm --all-targets --features derive,std
+    clippy -p heapwright-stacks --all-targets
+    clippy -p heapwright-substrate --all-targets
+    clippy -p heapwright-substrate --all-targets --features debug,testing
+    clippy -p heapwright-malloc
+    clippy -p heapwright-malloc --features observe
+    clippy -p heapwright-hardened --all-targets
+    clippy -p heapwright-check --all-targets
 }
 
 lint_doc() {
@@ -162,7 +157,6 @@ lint_deps() {
         { grep -xE 'libmimalloc-sys|mimalloc|snmalloc.*|tikv-jemalloc.*|jemalloc.*|rpmalloc.*|rusty[_-]alloc.*|tcmalloc.*|scudo.*|criterion|gungraun|peers|figures' || true; } |
         expect "no peers and no tools of the race in the default build" ''
 
-    command_or_package readelf binutils
     preload_library
     readelf -d "$HEAPWRIGHT_SO" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
         expect "libheapwright.so needs the C library alone" 'libc\.so\.6|ld-linux.*|libgcc_s\.so\.1|libpthread\.so\.0|libdl\.so\.2'
@@ -177,7 +171,7 @@ lint_msrv() {
     local version
     version=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
     [ -n "$version" ] || die "Cargo.toml states no rust-version"
-    rustup run "$version" rustc --version 2>/dev/null || rustup toolchain install "$version" --profile minimal
+    setup msrv
     export CARGO_TARGET_DIR=$CARGO_TARGET_DIR/msrv
     rustup run "$version" cargo check --quiet --locked --workspace
     rustup run "$version" cargo check --quiet --locked -p heapwright --features allocator-api2-02,allocator-api2-03,allocator-api2-04,derive,std
@@ -189,9 +183,9 @@ count_lines() { git ls-files -s -- "$1" | sed -n 's/^100.*\t//p' | xargs -d '\n'
 lint_lines() { ratchet lines lines "$@"; }
 
 lint_header() {
-    local made=$SCRATCH/heapwright.h cbindgen=${CBINDGEN:-cbindgen} version header standard language compiler
-    version=$("$cbindgen" --version 2>/dev/null) || die "cbindgen is not installed; cargo install cbindgen --version '^0.29' --locked"
-    [[ $version == "cbindgen 0.29."* ]] || die "$version makes another header than 0.29 does; install ^0.29"
+    local made=$SCRATCH/heapwright.h cbindgen header standard language compiler
+    setup header
+    cbindgen=$(tool cbindgen)
     "$cbindgen" --quiet --config crates/heapwright-malloc/cbindgen.toml --output "$made" crates/heapwright-malloc
     # Rust's name for what a caller must see to. And C89 knows neither comments to the end of a line nor a comma behind an
     # enum's last name.
@@ -254,8 +248,20 @@ lint_semver() {
         --features allocator-api2-02,allocator-api2-03,allocator-api2-04,checked,debug,derive,std
 }
 
+lint_workflows() {
+    local script
+    setup workflows
+    "$CARGO_TARGET_DIR/tools/python/bin/check-jsonschema" --builtin-schema vendor.github-workflows .github/workflows/*.yml
+    diff <(ci/deep.sh --list) <(sed -n 's/^ *part: \[\(.*\)\]$/\1/p' .github/workflows/nightly.yml | tr -d ' ' | tr ',' '\n') ||
+        die "nightly.yml names other parts than ci/deep.sh"
+    for script in $(sed -nE 's,^ *- run: (bash )?(\.?ci/[a-z./]+).*,\2,p' .github/workflows/*.yml | sort -u); do
+        bash -n "$script" || die "a workflow runs $script"
+    done
+    say "workflows: valid; each part of ci/deep.sh is a job"
+}
+
 [ $# -gt 0 ] || { lint_fmt; lint_clippy; lint_doc; exit; }
 case $1 in
-    fmt | clippy | doc | deps | msrv | lines | header | messages | semver) "lint_$1" "${@:2}" ;;
-    *) die "usage: ci/lint.sh [fmt|clippy|doc|deps|msrv|lines|header|messages|semver]" ;;
+    fmt | clippy | doc | deps | msrv | lines | header | messages | semver | workflows) "lint_$1" "${@:2}" ;;
+    *) die "usage: ci/lint.sh [fmt|clippy|doc|deps|msrv|lines|header|messages|semver|workflows]" ;;
 esac

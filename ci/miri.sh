@@ -5,17 +5,16 @@
 # allocations that Miri watches. The tests with threads run several times, with
 # other schedules and other weak-memory choices each time.
 #
-#   ci/miri.sh [FILTER...]     all, or the library's tests with such names; HEAPWRIGHT_SLICE
-#                              takes each sixth test
+#   ci/miri.sh [FILTER...]     all, or the library's tests with such names; HEAPWRIGHT_QUICK
+#                              takes each eighth test, and one seed for threads
 #
 # Tests of files that forbid unsafe code and share nothing between threads are left out: there is
 # nothing in them for Miri to see.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+setup miri
 
 MIRI_TOOLCHAIN=${MIRI_TOOLCHAIN:-nightly}
-rustup run "$MIRI_TOOLCHAIN" cargo miri --version >/dev/null 2>&1 ||
-    rustup toolchain install "$MIRI_TOOLCHAIN" --profile minimal --component miri,rust-src
 rustup run "$MIRI_TOOLCHAIN" cargo miri --version
 export CARGO_TARGET_DIR=$CARGO_TARGET_DIR/miri
 
@@ -43,12 +42,11 @@ names() { # FEATURES PATTERN
         sed -n 's/: test$//p' | { grep -vE "^($PURE)::tests::" || true; } | { grep -E "$2" || true; } | sort >"$SCRATCH/names"
     [ -s "$SCRATCH/names" ] || die "there is no test like $2"
 }
-# sliced SECONDS FLAGS FEATURES: this slice of the tests in $SCRATCH/names.
-sliced() {
+# chosen SECONDS FLAGS FEATURES: the tests in $SCRATCH/names; with HEAPWRIGHT_QUICK each eighth.
+chosen() {
     local chosen
-    mapfile -t chosen < <(slice_lines <"$SCRATCH/names")
-    [ ${#chosen[@]} -gt 0 ] || return 0
-    say "${#chosen[@]} of $(wc -l <"$SCRATCH/names") tests (slice $SLICE)"
+    mapfile -t chosen < <(awk -v step="$(is_quick && echo 8 || echo 1)" 'NR % step == 1 || step == 1' "$SCRATCH/names")
+    say "${#chosen[@]} of $(wc -l <"$SCRATCH/names") tests"
     miri "$1" "$2" "${unit[@]}" ${3:+--features $3} --lib -- --exact "${chosen[@]}"
 }
 
@@ -59,41 +57,34 @@ fi
 
 say "miri: heapwright"
 names "" '.'
-sliced 3600 "" ""
+chosen 3600 "" ""
 say "miri: collected heaps"
 unit=("${COLLECTED[@]}")
 names "" '^tests::'
-sliced 3600 "$UNALIASED" ""
+chosen 3600 "$UNALIASED" ""
 say "miri: their parts"
 names "" '::tests::'
-sliced 3600 "" ""
+chosen 3600 "" ""
 unit=("${OTHERS[@]}")
 # Spans, side memory, the table of checked blocks: what the debug heap believes of
 # pointers. Guards and stacks there are none here.
 say "miri: the debug heap"
 names debug '^debug::'
-sliced 1800 "" debug
-if in_slice 0; then
+chosen 1800 "" debug
+if ! is_quick; then
     say "miri: heapwright-record"
     miri 600 "" -p heapwright-record --lib
-fi
-if in_slice 1; then
     say "miri: realms"
     miri 1200 "$UNALIASED" -p heapwright-realm --features derive,std --test realm --test collections --test realm_threads
-fi
-if in_slice 2; then
     say "miri: pools whose magazines threads share"
     miri 600 "-Zmiri-env-set=HEAPWRIGHT=cache=shared:2" "${OTHERS[@]}" --lib -- pool::models registry::tests \
         a_shared_pool threads_share objects_made_here
-fi
-if in_slice 4; then
     # Threads that use different tables of it.
     say "miri: the depot of stacks"
     miri 900 "-Zmiri-many-seeds=1..3 -Zmiri-preemption-rate=0.05" -p heapwright-stacks --lib -- depot
 fi
-# A seed decides the schedule, the addresses, and what a relaxed load sees. One a slice: on a slow machine it takes a quarter of an hour.
-for seed in $(seq "${MIRI_SEEDS:-2}"); do
-    in_slice $((2 * seed + 1)) || continue
+# A seed decides the schedule, the addresses, and what a relaxed load sees.
+for seed in $(seq "${MIRI_SEEDS:-$(is_quick && echo 1 || echo 4)}"); do
     say "miri: threads, with seed $seed"
     miri 1500 "-Zmiri-seed=$seed -Zmiri-preemption-rate=0.05" "${OTHERS[@]}" "${COLLECTED[@]}" --lib -- \
         blocks_freed_by_another blocks_outlive threads_that_end a_heap_of_its_own counts_from_many \

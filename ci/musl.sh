@@ -3,8 +3,6 @@
 # aarch64 (under qemu-user); a root with musl, the library and a busybox that is built for musl from
 # Debian's source; the library as the global allocator of static Rust programs; the libraries with bounds,
 # and the command, with programs for musl. What programs print must be the same as with musl's own malloc.
-# HEAPWRIGHT_SLICE 0 to 2 takes x86-64's libraries, 3 to 5 static Rust programs and aarch64; both the unit
-# tests of half of the crates.
 #
 #   ci/musl.sh                    all of this
 #   ci/musl.sh figures [ROUNDS]   heapwright beside musl's own malloc (mallocng), mimalloc and jemalloc in
@@ -22,6 +20,7 @@
 #                                 removes, else tar does
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+setup musl
 
 MUSL=x86_64-unknown-linux-musl
 MUSL_AARCH64=aarch64-unknown-linux-musl
@@ -47,10 +46,9 @@ KERNELS=(/usr/include "/usr/include/$(uname -m)-linux-gnu")
 # are for static programs: the linker knows the others. In a folder of its own, because the flags are others. As they are shipped,
 # if all is run; in a slice as .ci/run builds tools, in a third of the time.
 musl_libraries() {
-    local as=() name
-    [ "$SLICE" != all ] || as=(as_shipped)
+    local name
     name=CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$1")_LINKER
-    ${as[@]+"${as[@]}"} env RUSTFLAGS="-C target-feature=-crt-static" "$name=$2" \
+    as_shipped env RUSTFLAGS="-C target-feature=-crt-static" "$name=$2" \
         cargo build --quiet --locked --release "${@:3}" --target "$1" --target-dir "$CARGO_TARGET_DIR/musl-shared"
     MUSL_LIBRARIES=$CARGO_TARGET_DIR/musl-shared/$1/release
 }
@@ -92,7 +90,6 @@ musl_loads() {
 
 figures() {
     local round load peer peers=(mallocng heapwright mimalloc jemalloc) loads=(tree words vectors handover boxes buffers growing)
-    packages musl musl-dev musl-tools make
     musl_targets
     musl_loads "" "$SCRATCH/mallocng"
     for peer in "${peers[@]:1}"; do musl_loads "$peer" "$SCRATCH/$peer"; done
@@ -118,7 +115,6 @@ figures() {
 
 apk_package() {
     local package file root name COMPILER
-    packages musl musl-dev musl-tools busybox-static linux-libc-dev
     [ "$(uname -m)" = x86_64 ] || die "this is for x86-64"
     musl_targets
     APK=${APK:-$(type -P apk || true)}
@@ -247,7 +243,6 @@ case ${1:-} in
     *) die "usage: ci/musl.sh [figures [ROUNDS] | apk]" ;;
 esac
 
-packages musl musl-dev musl-tools qemu-user linux-libc-dev bzip2
 musl_targets
 failures=0
 # verdict NAME STATUS [FILE...]: one row, and the ends of files if it failed.
@@ -319,7 +314,6 @@ x86_64() {
     suite "libheapwright-check.so" -p heapwright-check --test reads -- --skip containers_that_are_annotated --skip the_kernel_refuses_what_it_refused
 
     say "a root with musl, the library and busybox"
-    packages dpkg-dev make gcc libc6-dev
     SOURCES=$WORK/sources
     if [ ! -e "$WORK/busybox/done" ]; then source_package busybox || die "no busybox for musl"; fi
     fetched "$WORK/busybox" make_busybox "$WORK/busybox" || die "no busybox for musl"
@@ -414,7 +408,6 @@ aarch64() {
     same "aarch64: ends, mode=debug" "$wanted" env HEAPWRIGHT=window=4g,mode=debug bash -c 'sum "$@"' - qemu-aarch64 "$SCRATCH/loads-aarch64" ends 1
 
     say "aarch64: C programs, preloaded, static, static-pie"
-    packages gcc-aarch64-linux-gnu libc6-dev-arm64-cross
     fetched "$WORK/aarch64" fetch_musl "$WORK/aarch64" || die "cannot fetch musl for aarch64"
     root=$WORK/aarch64/root
     export CC=$WORK/aarch64-musl-gcc
@@ -438,9 +431,7 @@ aarch64() {
     system_begin
     system_file "$root/usr/lib/aarch64-linux-musl/libc.so" lib/ld-musl-aarch64.so.1
     system_file "$MUSL_LIBRARIES/libheapwright.so" lib/libheapwright.so
-    rows=("cache=percpu,stats=exit|thread_detached" "mode=debug|signals")
-    # (Minutes, under an emulator.)
-    [ "$SLICE" != all ] || rows+=("cache=percpu|caches_hand_over 3" "cache=auto|caches_hand_over 3 shares")
+    rows=("cache=percpu,stats=exit|thread_detached" "mode=debug|signals" "cache=percpu|caches_hand_over 3" "cache=auto|caches_hand_over 3 shares")
     for program in caches_hand_over thread_detached signals; do system_file "$SCRATCH/$program" bin/$program; done
     for row in "${rows[@]}"; do
         system_row "a system: ${row#*|}, ${row%|*}" "LD_PRELOAD=/lib/libheapwright.so HEAPWRIGHT=${row%|*}" "/bin/${row#*|}"
@@ -450,12 +441,11 @@ aarch64() {
     [ -s "$SCRATCH/out" ] || failures=$((failures + 1))
 }
 
-TESTED=()
-if in_half 0; then x86_64; TESTED+=(heapwright-substrate heapwright-stacks); fi
-if in_half 1; then aarch64; TESTED+=(heapwright-gc heapwright-realm heapwright); fi
+x86_64
+aarch64
 say "unit tests"
 unset CC
-for package in "${TESTED[@]}"; do
+for package in heapwright-substrate heapwright-stacks heapwright-gc heapwright-realm heapwright; do
     PROPTEST_CASES=${PROPTEST_CASES:-16} timeout 1200 cargo test --quiet --locked -p "$package" --lib --target $MUSL
 done
 [ $failures -eq 0 ] || die "$failures rows failed"

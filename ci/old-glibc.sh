@@ -11,9 +11,8 @@
 # dlsym were in libpthread.so.0 and libdl.so.2 until 2.34, which newer systems still have, empty.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+setup old-glibc
 
-command_or_package cc gcc
-command_or_package objdump binutils
 [ "$(uname -m)" = x86_64 ] || die "this is for x86-64"
 preload_library
 ARCHIVE=$(dirname "$HEAPWRIGHT_SO")/libheapwright.a

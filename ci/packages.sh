@@ -14,6 +14,7 @@
 # such as packaging/package.sh builds.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+setup packages
 
 if [ -z "${HEAPWRIGHT_BUILT:-}" ]; then
     preload_library
@@ -45,11 +46,9 @@ say "ok   made twice, the packages are equal"
 # What a package has to have been good for: a program on it, seen by its statistics.
 cp packaging/tests/owns.c "$SCRATCH/"
 
-packages lintian
 # (Debug files are empty but for symbols where CI built the libraries.)
 lintian --allow-root --fail-on error,warning --suppress-tags debug-file-with-no-debug-symbols "$out"/*.deb || die "lintian complains"
 say "ok   lintian"
-packages mmdebstrap
 base=$CARGO_TARGET_DIR/tools/debian-root.tar
 if [ ! -f "$base" ]; then
     mkdir -p "${base%/*}"
@@ -74,7 +73,6 @@ inside dpkg --purge heapwright-dbg heapwright >/dev/null
 files | awk '$1 != "d"' | diff "$SCRATCH/before" - || die "the package's removal leaves the root another one"
 say "ok   .deb: installed in a bare root, used, removed without a trace"
 
-packages rpm
 [ "$(rpm -K --nosignature "$out"/*.rpm | grep -c 'digests OK')" -eq 2 ] || die "rpm does not accept its digests"
 mkdir "$SCRATCH/rpm"
 rpm --root "$SCRATCH/rpm" --dbpath /db -i --nodeps --nosignature "$out"/*.rpm 2>"$SCRATCH/said" || { cat "$SCRATCH/said"; die "rpm does not install it"; }
@@ -84,7 +82,6 @@ rpm --root "$SCRATCH/rpm" --dbpath /db -e --nodeps heapwright heapwright-debugin
 [ -z "$(find "$SCRATCH/rpm/usr" -type f 2>/dev/null)" ] || die "the rpm leaves files behind"
 say "ok   .rpm: installed, used, removed"
 
-command_or_package zstd zstd
 mkdir "$SCRATCH/arch"
 tar --zstd -xf "$out"/heapwright-[0-9]*.pkg.tar.zst -C "$SCRATCH/arch"
 grep -q '^pkgname = heapwright$' "$SCRATCH/arch/.PKGINFO" && [ -s "$SCRATCH/arch/.MTREE" ] || die "the Arch package has no description"
@@ -108,7 +105,6 @@ say "ok   Arch's package and recipe, Homebrew's formula"
 # Moved, so that nothing can depend on where it was unpacked.
 tar -xf "$out/heapwright-$version-$machine-linux-gnu.tar.xz" -C "$SCRATCH"
 mv "$SCRATCH/heapwright-$version-$machine-linux-gnu" "$SCRATCH/moved"
-packages cmake pkg-config meson ninja-build
 mkdir "$SCRATCH/cmake"
 cp packaging/tests/{owns.c,CMakeLists.txt} "$SCRATCH/cmake/"
 cmake -S "$SCRATCH/cmake" -B "$SCRATCH/cmake/build" -DCMAKE_PREFIX_PATH="$SCRATCH/moved" >"$SCRATCH/said" 2>&1 &&
@@ -132,7 +128,6 @@ meson setup "$SCRATCH/meson/build" "$SCRATCH/meson" >"$SCRATCH/said" 2>&1 && mes
     { cat "$SCRATCH/said"; die "Meson does not find or build with the wrap"; }
 say "ok   find_package, pkg-config and a Meson wrap, in a folder that was moved"
 
-packages man-db mandoc
 mandoc -Tlint -W error "$SCRATCH"/moved/share/man/man[13]/*.[13] || die "a manual page is not well made"
 man -l "$SCRATCH/moved/share/man/man3/hw_heap_new.3" | grep -q 'struct hw_heap \*hw_heap_new(void);' || die "hw_heap_new(3) has no synopsis"
 say "ok   manual pages"

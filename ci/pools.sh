@@ -12,6 +12,7 @@
 # is not part of .ci/run. (ci/golden.sh pools counts instructions alone.)
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+setup pools
 
 usage() { die "$1; usage: ci/pools.sh [--rounds N] [--quick] [--keep FILE]"; }
 rounds='' quick='' keep=''
@@ -26,10 +27,8 @@ while [ $# -gt 0 ]; do
 done
 rounds=${rounds:-$([ -n "$quick" ] && echo 2 || echo 9)}
 x86_64() { [ "$(uname -m)" = x86_64 ]; }
-command_or_package cc gcc
 bench build -p pools -p figures --bins
 prepare_launcher
-command_or_package valgrind valgrind
 
 zig_here || die "no Zig"
 for mode in Safe Fast; do zig_program "Release$mode" bench/pools/zig/article.zig "$SCRATCH/zig-${mode,,}"; done

@@ -2,7 +2,7 @@
 # Systems without a back end of our own (macOS, Windows, FreeBSD): the Rust crate compiles for them without a warning, with
 # every feature of stable Rust; pools, arenas, realms and the debug wrappers stand on os/portable there.
 #
-#   ci/portable.sh            compiles (seconds; in CI one of them in a slice)
+#   ci/portable.sh            compiles (a minute)
 #   ci/portable.sh --run      and runs the tests: for Windows under wine, on Linux for RISC-V under qemu-user (which has the Unix
 #                             pages); minutes. On such a system itself: cargo test as in .github/workflows/portable.yml
 #
@@ -21,9 +21,7 @@ lines=$(grep -cF -- "cargo test --locked --no-fail-fast ${TESTS[*]} ${LIBRARIES[
 [ "$lines" -eq 2 ] || die ".github/workflows/portable.yml runs other tests than these: ${TESTS[*]} ${LIBRARIES[*]} --features $FEATURES"
 
 installed=$(rustup target list --installed)
-for at in "${!TARGETS[@]}"; do
-    in_slice "$at" || continue
-    target=${TARGETS[$at]}
+for target in "${TARGETS[@]}"; do
     [[ $installed == *$target* ]] || rustup target add "$target" 2>"$SCRATCH/said" || { cat "$SCRATCH/said"; die "no Rust for $target"; }
     cargo check --quiet --locked --target "$target" "${LIBRARIES[@]}" --features "$FEATURES,heapwright/checked" 2>"$SCRATCH/said" ||
         { cat "$SCRATCH/said"; die "it does not compile for $target"; }
@@ -31,6 +29,7 @@ for at in "${!TARGETS[@]}"; do
     say "ok   $target compiles"
 done
 [ "${1:-}" = --run ] || exit 0
+setup systems
 
 run() { # TARGET
     cargo test --quiet --locked --no-fail-fast "${TESTS[@]}" --target "$1" "${LIBRARIES[@]}" --features "$FEATURES"
@@ -38,7 +37,6 @@ run() { # TARGET
     say "ok   $1: tests"
 }
 
-packages wine wine64 gcc-mingw-w64-x86-64
 export WINEPREFIX=$CARGO_TARGET_DIR/portable/wine WINEDEBUG=-all CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=wine
 mkdir -p "$WINEPREFIX"
 # Rust's random numbers come from a library that older wines lack.
@@ -53,7 +51,6 @@ EOF
 fi
 run x86_64-pc-windows-gnu
 
-packages gcc-riscv64-linux-gnu libc6-dev-riscv64-cross qemu-user
 RISCV=riscv64gc-unknown-linux-gnu
 [[ $installed == *$RISCV* ]] || rustup target add $RISCV
 export CARGO_TARGET_RISCV64GC_UNKNOWN_LINUX_GNU_LINKER=riscv64-linux-gnu-gcc

@@ -20,6 +20,7 @@
 # HEAPWRIGHT_MODELS=percpu:interrupts storms under some cache models only, and what signals do there.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+setup profile
 
 usage() { die "$1; usage: ci/profile.sh [--rounds N] [--programs NAME,...] | --accuracy RUNS | --storm SECONDS | --quick | --live | --guards ..."; }
 rounds=9 seconds=10 only_storm= quick= runs= guards= live=
@@ -41,7 +42,6 @@ while [ $# -gt 0 ]; do
     shift 2
 done
 
-command_or_package c++ g++
 preload_library
 library=$(realpath "$HEAPWRIGHT_SO")
 
@@ -135,7 +135,7 @@ while 1:
     done
     printf 'heard:     sampling on, a profile written and named, and off: %s ms\n' "$(median <"$SCRATCH/heard")"
 
-    if command -v redis-server >/dev/null || (packages redis-server); then
+    if command -v redis-server >/dev/null; then
         LD_PRELOAD=$library redis-server --port 17991 --save '' >/dev/null &
         pid=$!
         sleep 1
@@ -151,11 +151,6 @@ while 1:
 # --- how exact it is ------------------------------------------------------------
 
 accuracy() {
-    command_or_package python3 python3
-    local program
-    for program in git perl; do
-        command -v "$program" >/dev/null || (packages "$program") || say "without $program"
-    done
     programs_and_command
     c++ -O1 -Wall -Wextra -fno-builtin -o "$SCRATCH/sites" bench/profile/sites.cc
     mkdir "$SCRATCH/records"
@@ -175,10 +170,6 @@ if [ -z "$guards" ] || [ -n "$only_storm" ]; then storms; fi
 
 # --- what it costs --------------------------------------------------------------
 
-[ -e "$jemalloc" ] || (packages libjemalloc2) || say "without jemalloc"
-for program in sqlite3:sqlite3 redis-server:redis-server redis-cli:redis-tools git:git perl:perl ruby:ruby cc:gcc; do
-    command -v "${program%:*}" >/dev/null || (packages "${program#*:}") || say "without ${program%:*}"
-done
 programs_and_command
 only=heapwright,sample-512k,sample-64k,jemalloc,jemalloc-prof
 if [ -n "$guards" ]; then

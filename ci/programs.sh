@@ -3,8 +3,7 @@
 #
 #   ci/programs.sh [-v] [--with OPTIONS] [NAME...]
 #                                 under the preload: the same output and the same exit status as without,
-#                                 side by side. -v shows what they printed. HEAPWRIGHT_SLICE takes half of
-#                                 the long ones
+#                                 side by side. -v shows what they printed
 #   ci/programs.sh check [NAME...]  no false alarms: under `heapwright check` with its defaults none has an
 #                                 error, and each prints and ends as without. (Leaks are theirs.)
 #   ci/programs.sh more [NAME...]   the same of 34 more: compilers, interpreters, servers. They need packages
@@ -33,25 +32,11 @@ if [ ${#names[@]} -eq 0 ]; then
         name=$(basename "$file" .sh)
         ways=" $(told "$name" ways) "
         [[ $ways == *" $way "* ]] || continue
-        if [[ $ways == *' long '* ]]; then long=$((${long:-0} + 1)); in_half "$long" || continue; fi
         names+=("$name")
     done
 fi
 
-# Packages' servers are not started: they are only to be there.
-needed() { # NAME...
-    local name word
-    for name in "$@"; do
-        for word in $(told "$name" needs); do
-            if [[ $word == *:* ]]; then command_or_package "${word%:*}" "${word#*:}"; else packages "$word"; fi
-        done
-    done
-}
-if [ "$(id -u)" -eq 0 ] && [ ! -e /usr/sbin/policy-rc.d ]; then
-    trap 'rm -f /usr/sbin/policy-rc.d; tidy' EXIT
-    install -m 755 /dev/stdin /usr/sbin/policy-rc.d <<<$'#!/bin/sh\nexit 101'
-fi
-needed "${names[@]}"
+setup "$([ "$way" = more ] && echo more || echo programs)"
 
 # An interpreter that has its own test suite: PATH's, or Debian's.
 PYTHON=
@@ -59,7 +44,7 @@ if [[ " ${names[*]} " == *' python3'* ]]; then
     for candidate in python3 /usr/bin/python3; do
         PYTHON=$($candidate -c 'import sys, test.test_json, test.test_dict; print(sys.executable)' 2>/dev/null) && break
     done
-    [ -n "$PYTHON" ] || { packages python3 "libpython$(/usr/bin/python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')-testsuite"; PYTHON=/usr/bin/python3; }
+    PYTHON=${PYTHON:-/usr/bin/python3}
 fi
 export PYTHON ROOT
 
@@ -125,7 +110,6 @@ case $way in
     check | more) the_command; by=by_check ;;
     leaks)
         the_command
-        command_or_package valgrind valgrind
         by=by_leaks
         say '| program | definitely lost, blocks / bytes | valgrind | only we | stacks only valgrind reports |'
         say '|---|--:|--:|--:|--:|'

@@ -13,6 +13,7 @@
 # quiet machine and takes an hour or more.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+setup race
 
 # As in the other scripts, HEAPWRIGHT_SO names a library to race instead of ours.
 [ -z "${HEAPWRIGHT_SO:-}" ] || export HEAPWRIGHT_LIBRARY=$HEAPWRIGHT_SO
@@ -21,15 +22,6 @@ WORK=$CARGO_TARGET_DIR/race
 json=${RACE_JSON:-$WORK/race.json}
 html=${RACE_HTML:-$WORK/race.html}
 mkdir -p "$WORK"
-
-# Peers and programs that cannot be installed are left out of the race.
-command_or_package cc gcc
-command_or_package c++ g++
-command_or_package perl perl
-for package in libjemalloc2 libtcmalloc-minimal4 libtbbmalloc2 libclang-rt-14-dev; do optional $package; done
-for program in sqlite3:sqlite3 redis-server:redis-server redis-cli:redis-tools git:git jq:jq ruby:ruby python3:python3 nm:binutils; do
-    command -v "${program%:*}" >/dev/null || optional "${program#*:}"
-done
 
 cargo build --quiet --release --locked -p heapwright-cli
 bench build -p peers -p figures

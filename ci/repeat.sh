@@ -13,6 +13,7 @@
 # run printed is kept in the target folder's repeat/.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+setup repeat
 
 TIMES=${1:-20}
 [[ $TIMES =~ ^[1-9][0-9]*$ ]] || die "TIMES is '$TIMES'; it can be 1 or more"
@@ -21,9 +22,6 @@ PATTERN=$(IFS='|'; echo "$*")
 KEPT=$CARGO_TARGET_DIR/repeat
 rm -rf "$KEPT"
 mkdir -p "$KEPT"
-command_or_package cc gcc
-command_or_package c++ g++
-command_or_package python3 python3
 preload_library
 HEAPWRIGHT_TEST_LIBRARY=$(dirname "$HEAPWRIGHT_SO")
 export HEAPWRIGHT_TEST_LIBRARY

@@ -17,6 +17,7 @@
 #   add NAME SECONDS COMMAND     the command is bash's, run in a folder of its own
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+setup strangers
 
 SUITES=(glibc jemalloc mimalloc libgc stress-ng python perl ruby)
 MODES=(exclusive shared percpu debug)
@@ -130,8 +131,6 @@ for pattern in "${WANTED[@]}"; do
     [ -f "$DATA/${pattern%%:*}.sh" ] || die "no suite named ${pattern%%:*}; suites: ${SUITES[*]}"
 done
 
-command_or_package gdb gdb
-command_or_package pgrep procps
 mkdir -p "$WORK" "$LOGS"
 for SUITE in "${SUITES[@]}"; do
     wanted "$SUITE" || continue

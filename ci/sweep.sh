@@ -17,12 +17,12 @@
 # another library.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+setup sweep
 
 PEERS=mimalloc,snmalloc,rpmalloc,jemalloc,gperftools
 # The compiler must not know what malloc does: it would leave calls out.
 PLAIN=(-O2 -std=c++17 -Wall -Wextra -pthread -fno-builtin-malloc -fno-builtin-calloc -fno-builtin-realloc -fno-builtin-free)
 
-command_or_package c++ g++
 bench build -p sweep
 SWEEP=$MADE/sweep
 quick=
@@ -38,7 +38,6 @@ prepare_launcher
 c++ "${PLAIN[@]}" -o "$SCRATCH/sweep" bench/sweep/sweep.cc
 with=() out=$CARGO_TARGET_DIR/sweep
 if [ -z "$quick" ]; then
-    for package in libjemalloc2 libtcmalloc-minimal4; do optional $package; done
     peers "$CARGO_TARGET_DIR/race/peers" "$PEERS" >"$SCRATCH/peers"
     while IFS= read -r line; do with+=(--with "$line"); done <"$SCRATCH/peers"
     quiet_machine

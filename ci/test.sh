@@ -7,14 +7,10 @@
 #   ci/test.sh WORDS...        `cargo test WORDS...` with that library
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+setup test
 
-command_or_package cc gcc
-command_or_package c++ g++
 # What is installed is found with it.
-command_or_package pkg-config pkg-config
 # Tests of limits want these; in CI they may change how the machine accounts memory, for seconds.
-command_or_package valgrind valgrind
-command_or_package perl perl
 [ -z "${CI:-}" ] || export HEAPWRIGHT_TEST_OVERCOMMIT=1
 preload_library
 hardened_library

@@ -24,17 +24,12 @@ import threading
 
 TARGET, SCRATCH = os.environ["CARGO_TARGET_DIR"], os.environ["SCRATCH"]
 JOBS = int(os.environ.get("JOBS", 2))
-SLICE = os.environ.get("HEAPWRIGHT_SLICE", "all")
 # Seconds of processor time that a run may use, which do not depend on what else the machine does; and by the clock,
 # for what waits for ever.
 PATIENCE, WAIT = 20, 300
 
 Program = collections.namedtuple("Program", "name path keys")
 Run = collections.namedtuple("Run", "status out err")
-
-
-def in_slice(number):
-    return SLICE == "all" or number % 6 == int(SLICE)
 
 
 def head(path):
@@ -349,16 +344,6 @@ def table(all_rows):
     print(f"corpus/reads: {by['bounds']} by functions, {by['guards']} by loops")
 
 
-def this_slice(all_rows):
-    """A sixth of the programs, the first of each heading, and all of corpus/functions and corpus/reads."""
-    headings = set()
-    for number, program in enumerate(all_rows, 1):
-        first = program.keys["finds"] not in headings
-        headings.add(program.keys["finds"])
-        if in_slice(number) or first or is_in(program, "functions") or is_in(program, "reads"):
-            yield program
-
-
 def depends(program, dependent):
     needs = program.keys.get("needs", "")
     return program.keys["finds"] + ("+guard" if "guard=all" in needs else "+bounds" if "bounds" in needs else "") in dependent.split()
@@ -377,7 +362,8 @@ def main(words):
     all_rows = list(rows(asked.asan))
     if asked.list:
         return table(all_rows)
-    all_rows = chosen(all_rows, asked.names) if asked.names else list(this_slice(all_rows))
+    if asked.names:
+        all_rows = chosen(all_rows, asked.names)
     if action == "hardened":
         # (The twins of reads would say nothing that the others do not.)
         all_rows = [p for p in all_rows if not is_in(p, "reads")]

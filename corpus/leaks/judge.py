@@ -221,7 +221,8 @@ def corpus_main(words):
     asked = parser.parse_args(words)
     judged = Corpus(asked.by)
     rows = judged.corpus.programs("corpus/leaks")
-    rows = judged.corpus.chosen(rows, asked.names) if asked.names else [p for n, p in enumerate(rows, 1) if judged.corpus.in_slice(n)]
+    if asked.names:
+        rows = judged.corpus.chosen(rows, asked.names)
     verdicts = judged.corpus.workers(lambda program: list(judged.judge(program)), rows)
     judged.corpus.show(verdicts, *(["ok", "differs"] if asked.verbose else []), "FAIL")
     right, wanted, twins, _ = map(sum, zip(*judged.runs))

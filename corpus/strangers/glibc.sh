@@ -44,7 +44,6 @@ glibc_support_needs_glibc() {
 }
 
 suite_glibc() {
-    command_or_package gcc gcc
     source_package glibc
     local source=$WORK/sources/glibc built=$WORK/glibc name file extra seconds
     local cc=(gcc -std=gnu11 -O2 -w -D_GNU_SOURCE -DTIMEOUTFACTOR=1 -include "$built/shim/internal.h" -I "$built/shim" -I "$source/support")

@@ -3,7 +3,6 @@
 # what only jemalloc has: mallocx and its kin, mallctl, arenas.
 
 suite_jemalloc() {
-    command_or_package gcc gcc
     source_package jemalloc
     local name
     mkdir -p "$WORK/jemalloc"

@@ -4,7 +4,6 @@
 # forked. So a hang of it is tried again, twice.
 
 suite_libgc() {
-    command_or_package gcc gcc
     source_package libgc
     local source=$WORK/sources/libgc
     mkdir -p "$WORK/libgc"

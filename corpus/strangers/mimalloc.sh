@@ -2,7 +2,6 @@
 # each other, end and begin anew. Its other tests are of the mi_ functions.
 
 suite_mimalloc() {
-    command_or_package gcc gcc
     source_package mimalloc
     mkdir -p "$WORK/mimalloc"
     gcc -O2 -w -DUSE_STD_MALLOC "$WORK/sources/mimalloc/test/test-stress.c" -o "$WORK/mimalloc/test-stress" -lpthread

@@ -1,8 +1,6 @@
 # Perl's core tests of operators, t/op, on the installed perl of the same version.
 
 suite_perl() {
-    command_or_package perl perl
-    command_or_package prove perl
     source_package perl
     local tree=$WORK/perl folder file
     if [ ! -e "$tree/done" ]; then

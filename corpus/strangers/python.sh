@@ -3,9 +3,7 @@
 
 suite_python() {
     # Debian's, whose tests are all there, not PATH's.
-    packages python3
     local name python=/usr/bin/python3
-    packages "lib$(basename "$(readlink -f $python)")-testsuite"
     for name in test_threading test_thread test_subprocess test_signal test_fork1 test_os test_asyncio \
         test_multiprocessing_fork test_multiprocessing_spawn test_multiprocessing_forkserver \
         test_concurrent_futures; do

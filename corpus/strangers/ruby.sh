@@ -2,7 +2,6 @@
 # installed ruby of the same version. Left out are cases that load an extension of the tests' own.
 
 suite_ruby() {
-    command_or_package ruby ruby
     local name package
     package=ruby$(ruby -e 'print RUBY_VERSION[/\d+\.\d+/]')
     source_package "$package"

@@ -2,7 +2,6 @@
 # ask the kernel, not malloc.
 
 suite_stress-ng() {
-    command_or_package stress-ng stress-ng
     local name options=(--verify --timeout 5s --no-rand-seed --metrics-brief)
     declare -A stressors=(
         [malloc]='--malloc 2 --malloc-bytes 64M'

@@ -9,6 +9,7 @@
 # source from Debian. Wants a quiet machine; about six minutes. HEAPWRIGHT_SO measures another library.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../../ci/common.sh"
+setup defrag
 
 usage() { die "$1; usage: docs/defrag/compare.sh [--rounds N] [--keys N]"; }
 rounds=5 keys=1000000
@@ -22,10 +23,6 @@ while [ $# -gt 0 ]; do
     esac
     shift 2
 done
-command_or_package cc gcc
-command_or_package make make
-command_or_package curl curl
-command_or_package pkg-config pkg-config
 preload_library
 
 VERSION=7.0.15

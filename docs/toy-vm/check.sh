@@ -9,11 +9,9 @@
 #   docs/toy-vm/check.sh
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../../ci/common.sh"
+setup toy-vm
 
 preload_library
-command_or_package cc gcc
-command_or_package c++ g++
-command_or_package python3 python3
 toy=docs/toy-vm/toy.c
 library=$(dirname "$HEAPWRIGHT_SO")
 
@@ -36,7 +34,6 @@ if [ ! -s "$SCRATCH/want" ] || [ ! -s "$SCRATCH/want-small" ]; then die "docs/gc
 STRICT=(-std=c99 -O2 -g -Wall -Wextra -Wpedantic -Werror)
 # From an installed tree, as a reader of the page has it: headers, library, and pkg-config's
 # file.
-command_or_package pkg-config pkgconf
 HEAPWRIGHT_LIBRARY_DIR=$library sh packaging/install.sh "$SCRATCH/usr" >"$SCRATCH/installed" 2>&1 || { cat "$SCRATCH/installed" >&2; die "it does not install"; }
 read -ra LINKED < <(PKG_CONFIG_PATH=$SCRATCH/usr/lib/pkgconfig pkg-config --cflags --libs heapwright)
 LINKED+=(-Wl,-rpath,"$SCRATCH/usr/lib" -pthread)

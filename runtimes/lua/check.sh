@@ -11,15 +11,11 @@
 # Nothing of Lua's is kept in this repository. Where its source cannot be had, this says so and is content.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../../ci/common.sh"
+setup lua
 
 preload_library
-command_or_package gcc gcc
-command_or_package patch patch
-command_or_package python3 python3
-[ -x /usr/bin/time ] || packages time
 SOURCES=$CARGO_TARGET_DIR/lua/sources
 source_package lua5.4 || { say "skipped: no source of lua5.4"; exit 0; }
-[[ $(dpkg-query -W -f '${Status}' libreadline-dev 2>/dev/null) == *'ok installed'* ]] || packages libreadline-dev
 out=$CARGO_TARGET_DIR/lua
 sh runtimes/lua/build.sh "$SOURCES/lua5.4/src" "$(dirname "$HEAPWRIGHT_SO")/libheapwright.a" "$out" >"$SCRATCH/build" 2>&1 ||
     { cat "$SCRATCH/build" >&2; die "Lua does not build"; }

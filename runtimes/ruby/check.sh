@@ -19,11 +19,9 @@
 # from run to run. Nothing of Ruby's is kept in this repository. Where its source cannot be had, this says so and is content.
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/../../ci/common.sh"
+setup ruby
 
 preload_library
-command_or_package gcc gcc
-command_or_package make make
-command_or_package ruby ruby
 SOURCES=$CARGO_TARGET_DIR/ruby/sources
 
 compile() { # VERSION OPTION...: configures what $source has in $build; the collector compiles, and defines what Ruby asks for and no more
@@ -117,7 +115,6 @@ suite)
     say "ok   the port's test, verified, in four ways to collect"
     ;;
 bench)
-    [ -x /usr/bin/time ] || packages time
     rounds=${2:-7}
     shift $(($# < 2 ? $# : 2))
     python3 runtimes/ruby/compare.py "$ruby" --rounds "$rounds" --stdlib "$source/lib" ${OPTCARROT:+--optcarrot "$OPTCARROT"} "${more[@]}" "$@"

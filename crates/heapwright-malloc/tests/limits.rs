@@ -232,12 +232,6 @@ fn refuse(command: &mut Command, calls: &[Refused], error: i32) {
     unsafe { command.pre_exec(install) };
 }
 
-/// Whether a sixth of the rows is asked for, and this one is none of it.
-fn is_in_another_slice(number: usize) -> bool {
-    let slice = std::env::var("HEAPWRIGHT_SLICE").ok().and_then(|text| text.parse().ok());
-    slice.is_some_and(|slice: usize| number % 6 != slice)
-}
-
 /// An old kernel answers ENOSYS, a container EPERM, gVisor EINVAL. In each mode a program of
 /// threads ends as it does without the library, which may write at most one line.
 #[test]
@@ -262,7 +256,7 @@ fn kernels_may_lack_calls() {
         refuse(command.env("HEAPWRIGHT", options), calls, error);
         run(&mut command)
     };
-    let (mut number, mut held) = (0, 0);
+    let mut held = 0;
     for calls in calls() {
         let name = calls.iter().map(|call| call.0).collect::<Vec<_>>().join("+");
         for error in [libc::ENOSYS, libc::EPERM, libc::EINVAL] {
@@ -271,10 +265,6 @@ fn kernels_may_lack_calls() {
                 continue;
             }
             for (library, options) in &modes {
-                number += 1;
-                if is_in_another_slice(number) {
-                    continue;
-                }
                 let outcome = under(How::Preload, library, options, &calls, error);
                 let what = (name.as_str(), error, library.display(), options);
                 assert!(outcome.status.success(), "{what:?}: {outcome:?}");
