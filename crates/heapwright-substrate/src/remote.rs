@@ -6,7 +6,7 @@
 //!   | batch of <=32| ------------------> | RemoteStack          |
 //!   +--------------+                     |  top -> b -> b -> .. |
 //!                                        |  count (upper bound) |
-//!                                        | Tenure               |
+//!                                        | Ownership            |
 //!                                        +----------------------+
 //! ```
 //!
@@ -15,13 +15,13 @@
 //! bounds the length of whatever a take finds: a chain that is longer was made
 //! cyclic by a double free, and the walker stops there instead of hanging.
 //!
-//! [`Tenure`] says which thread may act as the owner: the thread that holds the cache,
+//! [`Ownership`] says which thread may act as the owner: the thread that holds the cache,
 //! or, once that thread is dead, a thread that claims it for a moment. Late frees
 //! are never lost because both sides look after they have written:
 //!
 //! ```text
-//!   freer:  push; fence; tenure orphaned? claim, drain, let go
-//!   leaver: orphan the tenure; fence; stack not empty? claim, drain, let go
+//!   freer:  push; fence; ownership orphaned? claim, drain, let go
+//!   leaver: orphan the ownership; fence; stack not empty? claim, drain, let go
 //! ```
 //!
 //! One of the two sees the other's write (store buffering is forbidden by the
@@ -221,17 +221,17 @@ const ORPHANED: u32 = 1;
 const CLAIMED: u32 = 2;
 
 /// Which thread may act as the owner of a cache.
-pub struct Tenure(AtomicU32);
+pub struct Ownership(AtomicU32);
 
-impl Tenure {
-    /// A tenure held by the caller.
+impl Ownership {
+    /// Held by the caller.
     #[cfg(not(loom))]
     #[inline]
     pub const fn held() -> Self {
         Self(AtomicU32::new(HELD))
     }
 
-    /// A tenure held by the caller.
+    /// Held by the caller.
     #[cfg(loom)]
     #[inline]
     pub fn held() -> Self {

@@ -249,7 +249,7 @@ fn measure(
         remote += cache.remote().bytes() as u64;
         cached_blocks += (cache.cached_blocks() + cache.remote().len()) as u64;
         if cache.owned_by() == Use::Thread {
-            if cache.tenure().is_orphaned() || cache.is_abandoned.load(Ordering::Relaxed) {
+            if cache.ownership().is_orphaned() || cache.is_abandoned.load(Ordering::Relaxed) {
                 stats.caches_orphaned += u64::from(cache.has_slabs());
             } else {
                 stats.caches_live += 1;

@@ -12,20 +12,20 @@
 use core::ptr;
 
 use crate::ids::Ids;
-use crate::remote::Tenure;
+use crate::remote::Ownership;
 use crate::sync::Lock;
 use crate::sync::atomic::{AtomicPtr, Ordering};
 
 /// What the registry needs of an object.
 pub trait Member: Sized {
-    /// Makes the object of `id` in zeroed memory. The caller holds its tenure.
+    /// Makes the object of `id` in zeroed memory. The caller holds its ownership.
     ///
     /// # Safety
     ///
     /// `at` is zeroed, aligned memory for one object that nothing else knows.
     unsafe fn make(at: *mut Self, id: u32);
     /// Which thread may act as its owner.
-    fn tenure(&self) -> &Tenure;
+    fn ownership(&self) -> &Ownership;
     /// The registry's link for abandoned objects.
     fn abandoned(&self) -> &AtomicPtr<Self>;
 }
@@ -90,7 +90,7 @@ impl<T: Member + 'static> Exclusive<T> {
             // SAFETY: objects are never freed.
             let object = unsafe { &*at };
             let next = object.abandoned().load(Ordering::Relaxed);
-            if object.tenure().try_claim() {
+            if object.ownership().try_claim() {
                 if abandoned.next_visit == at {
                     abandoned.next_visit = next;
                 }
@@ -98,7 +98,7 @@ impl<T: Member + 'static> Exclusive<T> {
                     None => abandoned.first = next,
                     Some(before) => before.abandoned().store(next, Ordering::Relaxed),
                 }
-                object.tenure().hold();
+                object.ownership().hold();
                 return Some(object);
             }
             before = Some(object);
@@ -121,7 +121,7 @@ impl<T: Member + 'static> Exclusive<T> {
     }
 
     /// Abandons an object whose thread ended. The caller still holds its
-    /// tenure and lets go of it next.
+    /// ownership and lets go of it next.
     pub fn abandon(&self, object: &T) {
         let mut abandoned = self.abandoned.lock();
         object.abandoned().store(abandoned.first, Ordering::Relaxed);
@@ -142,7 +142,7 @@ impl<T: Member + 'static> Exclusive<T> {
             let next = object.abandoned().load(Ordering::Relaxed);
             at = if next.is_null() { abandoned.first } else { next };
             abandoned.next_visit = at;
-            if object.tenure().try_claim() && visit(object) {
+            if object.ownership().try_claim() && visit(object) {
                 return true;
             }
             if at == from {

@@ -1,4 +1,4 @@
-//! The remote stack and the tenure under loom: every order of two or three
+//! The remote stack and the ownership under loom: every order of two or three
 //! threads, with every value that the memory model lets a load see.
 //!
 //! What only these find: a fence or an ordering that is too weak. On real
@@ -21,13 +21,17 @@ use super::*;
 /// What others know of a cache, and what its holder alone may touch.
 struct Owner {
     stack: RemoteStack,
-    tenure: Tenure,
+    ownership: Ownership,
     /// Blocks taken home.
     home: AtomicUsize,
 }
 
 fn owner() -> Arc<Owner> {
-    Arc::new(Owner { stack: RemoteStack::new(), tenure: Tenure::held(), home: AtomicUsize::new(0) })
+    Arc::new(Owner {
+        stack: RemoteStack::new(),
+        ownership: Ownership::held(),
+        home: AtomicUsize::new(0),
+    })
 }
 
 /// A chain of `n` blocks.
@@ -47,7 +51,7 @@ fn push(owner: &Owner, n: usize) {
     unsafe { owner.stack.push(head, tail, n, 16 * n) };
 }
 
-/// Takes home what waits. Only the holder of the tenure may be here.
+/// Takes home what waits. Only the holder of the ownership may be here.
 fn drain(owner: &Owner) {
     let (mut block, bound) = owner.stack.take();
     let mut found = 0;
@@ -70,7 +74,7 @@ fn drain(owner: &Owner) {
 fn leave(owner: &Owner) {
     loop {
         drain(owner);
-        if !owner.tenure.let_go(&owner.stack) || !owner.tenure.try_claim() {
+        if !owner.ownership.let_go(&owner.stack) || !owner.ownership.try_claim() {
             return;
         }
     }
@@ -79,7 +83,7 @@ fn leave(owner: &Owner) {
 /// A free of `n` blocks whose owner may be gone.
 fn free_late(owner: &Owner, n: usize) {
     push(owner, n);
-    if owner.tenure.needs_drainer() && owner.tenure.try_claim() {
+    if owner.ownership.needs_drainer() && owner.ownership.try_claim() {
         leave(owner);
     }
 }
@@ -117,7 +121,7 @@ fn loom_an_adopter_and_a_late_free_agree() {
         let adopter = {
             let owner = Arc::clone(&owner);
             thread::spawn(move || {
-                if owner.tenure.try_claim() {
+                if owner.ownership.try_claim() {
                     drain(&owner);
                     leave(&owner);
                 }

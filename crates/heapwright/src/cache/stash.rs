@@ -17,7 +17,7 @@
 //! other threads included (`visit`), before the process grows for something else.
 //!
 //! Invariants: a run is [`Kind::Kept`](crate::address_map::Kind), its record says its length and no
-//! heap, its pages may hold anything. Only the holder of the tenure touches it; its size is an
+//! heap, its pages may hold anything. Only the holder of the ownership touches it; its size is an
 //! atomic, for visitors.
 //!
 //! Called by `heap` (large blocks) and the rest of `cache`.
