@@ -14,7 +14,7 @@
 use core::ptr;
 
 use crate::address_map::{HARDENED, Kind as UnitKind, MAP};
-use crate::chunk::scarce;
+use crate::chunk::large_block;
 use crate::size_class::{self, UNIT};
 use crate::slab::Slab;
 use crate::sync::atomic::{AtomicPtr, Ordering};
@@ -141,7 +141,7 @@ pub fn describe(address: *const u8) -> Description {
                 // Exact there.
                 record.requested.load(Ordering::Relaxed)
             } else {
-                scarce::usable(record)
+                large_block::usable(record)
             };
             let offset = address.addr() - block;
             if offset >= size {
@@ -199,7 +199,7 @@ fn in_pool(address: usize, head: usize) -> Description {
     let owner = if entry.kind() == UnitKind::PoolHead { entry.owner() } else { 0 };
     let mut found = Description { owner, ..nothing(Kind::Pool) };
     let record = MAP.record(head);
-    let size = scarce::usable(record);
+    let size = large_block::usable(record);
     let before = record.requested.load(Ordering::Relaxed);
     let end = record.units.load(Ordering::Relaxed) as usize * UNIT;
     let into = address - MAP.address_of(head).addr();

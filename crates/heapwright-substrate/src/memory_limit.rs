@@ -15,7 +15,7 @@
 //! Far from the limit nothing is different, because speed comes first. The limit is the least one
 //! of the process's control groups (`control_group` of `heapwright-record`, which the command asks
 //! too), or one that the user or the program set for the process alone. `RLIMIT_AS` is another
-//! matter: see `chunk::scarce`.
+//! matter: see `chunk::address_limit`.
 //!
 //! In use are all processes of the group, without what the kernel can drop (file pages); of a limit
 //! of the process's own, its resident memory. To find that out takes a file, so nobody looks as

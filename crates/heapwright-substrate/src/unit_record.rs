@@ -52,7 +52,7 @@ pub struct Record {
     /// milliseconds.
     pub stamp: AtomicU32,
     /// Large block: bytes the program may use, and whether there is memory behind them
-    /// (see `chunk::scarce`). Pool segment: bytes of a slot.
+    /// (see `chunk::large_block`). Pool segment: bytes of a slot.
     pub usable: AtomicUsize,
     /// Large block: bytes the program asked for, or [`Record::KEPT`]. Pool segment: bytes before
     /// the first slot.

@@ -1,7 +1,7 @@
 //! A walk over every block of the process's heaps, in address order.
 
 use crate::address_map::{Kind, MAP};
-use crate::chunk::{self, scarce};
+use crate::chunk::{self, large_block};
 use crate::hardened::{self, Extent};
 use crate::size_class;
 use crate::slab::Slab;
@@ -71,7 +71,7 @@ pub fn walk(visit: &mut dyn FnMut(Block) -> bool) -> bool {
                 let record = MAP.record(unit);
                 let block = Block {
                     address,
-                    size: scarce::usable(record),
+                    size: large_block::usable(record),
                     owner: record.heap.load(Ordering::Relaxed),
                     in_use: true,
                 };

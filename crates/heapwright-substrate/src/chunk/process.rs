@@ -12,7 +12,7 @@
 //! Called by `cache` (units for slabs), `heap` (large blocks), `pool`, `arena`, `gc` and `debug`
 //! (their units), and `metadata`.
 
-use super::{Chunk, LONG, Run, Want, scarce, waited};
+use super::{Chunk, LONG, Run, Want, large_block, waited};
 use crate::address_map::{Entry, MAP, MAX_UNITS};
 use crate::memory_limit::{self, Nearness};
 use crate::os::{self, Memory, SYSTEM, System};
@@ -61,13 +61,13 @@ pub fn reserve_anywhere(size: usize) -> *mut u8 {
 
 /// The process may have `most` bytes of address space from now on (`usize::MAX`: any number).
 pub fn set_limit(most: usize) {
-    CHUNK.lock().become_thrifty(|window| window.set_limit(most));
+    CHUNK.lock().become_piecewise(|window| window.set_limit(most));
 }
 
 /// Releases reserved, unused address space: it counts against the `most` bytes that the process may
 /// lock.
 pub fn give_up_reserve(most: usize) {
-    CHUNK.lock().become_thrifty(|window| window.give_up_reserve(most));
+    CHUNK.lock().become_piecewise(|window| window.give_up_reserve(most));
 }
 
 /// Makes the address map's table readable for all of the window, if it may be. Returns
@@ -172,8 +172,8 @@ fn pay_at_once(mut chunk: Guard<'static, Chunk<System>>, units: usize) {
 }
 
 /// Whether address space is limited, so that what is kept here is lost to others.
-pub fn is_scarce() -> bool {
-    CHUNK.lock().window.is_scarce()
+pub fn is_limited() -> bool {
+    CHUNK.lock().window.is_limited()
 }
 
 /// Whether a run of `units` units can be had that was used before.
@@ -247,7 +247,7 @@ pub fn shorten(unit: usize, units: usize, keep: usize, usable: usize) {
     let have = chunk.settle_tail(unit, units, keep);
     let record = MAP.record(unit);
     record.units.store(keep as u32, Ordering::Relaxed);
-    scarce::set_usable_locked(record, usable);
+    large_block::set_usable_locked(record, usable);
     if keep < have {
         chunk.give(unit + keep, have - keep, now);
     }

@@ -7,15 +7,15 @@
 //! ```
 //!
 //! *Generous*: all of the span (1 TiB, or halved until it fits) is reserved at
-//! once; it costs nothing until it is touched. *Thrifty*: where address space
+//! once; it costs nothing until it is touched. *Piecewise*: where address space
 //! is limited (`ulimit -v`) or cannot be had in one piece, only the range is
 //! chosen, and reservations follow the frontier in pieces; what another part of the process
 //! maps into the range is stepped over and stays foreign. Either way there is
 //! one base and one table, so `free` knows one way to find an entry.
 //!
-//! A thrifty window's tables lie below its base and are reserved as they are
+//! A piecewise window's tables lie below its base and are reserved as they are
 //! needed, like its units. So its span costs nothing, and is [`SLACK`] times the
-//! limit: a range whose addresses go back (see `scarce`) may be passed by.
+//! limit: a range whose addresses go back (see `address_limit`) may be passed by.
 //!
 //! *Scattered*: generous, but window, table, records and bitmaps each at a random place, for a
 //! process whose blocks must not lead to the heap's own records (`mode=hardened`).
@@ -37,21 +37,21 @@ use crate::unit_record::Record;
 
 /// The smallest window worth having, in bytes.
 const MIN_SPAN: usize = 1 << 20;
-/// What a thrifty window reserves at a time, at least, in units.
+/// What a piecewise window reserves at a time, at least, in units.
 pub(super) const PIECE: usize = 16;
 /// The first and the largest commit step, in units.
 const FIRST_STEP: usize = 16;
 const MAX_STEP: usize = 512;
-/// How many places for a thrifty window are tried.
+/// How many places for a piecewise window are tried.
 const TRIES: usize = 32;
-/// How far a thrifty window looks past what others mapped, in pieces.
+/// How far a piecewise window looks past what others mapped, in pieces.
 const HOPS: usize = 64;
 /// So many bytes in units, as a power of two.
 fn units(bytes: usize) -> usize {
     bytes.min(os::MAX_WINDOW).next_power_of_two() >> UNIT_SHIFT
 }
 
-/// How many times the limit of address space a thrifty window's span is.
+/// How many times the limit of address space a piecewise window's span is.
 const SLACK: usize = 4;
 
 /// Per-unit metadata that grows with the window.
@@ -254,7 +254,7 @@ impl<O: Memory> Window<O> {
         let room = limit.map_or(64 << 20, |limit| limit.saturating_mul(SLACK));
         let mut span = room.min(most).clamp(MIN_SPAN, os::MAX_WINDOW).next_power_of_two();
         while os::TABLE_ADJACENT && span >= MIN_SPAN {
-            if self.open_thrifty(span >> UNIT_SHIFT) {
+            if self.open_piecewise(span >> UNIT_SHIFT) {
                 return true;
             }
             span /= 4;
@@ -353,8 +353,8 @@ impl<O: Memory> Window<O> {
         }
     }
 
-    /// Becomes thrifty: gives up what is reserved and not committed, because it counts. The tables
-    /// keep what `most` bytes of units need.
+    /// Becomes piecewise: gives up uncommitted reservations, which count against the limit. The
+    /// tables keep room for `most` bytes of units.
     pub(super) fn give_up_reserve(&mut self, most: usize) {
         if !os::TABLE_ADJACENT || self.span == 0 || !self.generous {
             return;
@@ -381,7 +381,7 @@ impl<O: Memory> Window<O> {
 
     /// Finds room below where the system puts its own mappings, which grow
     /// down towards it and leave most of the address space between.
-    fn open_thrifty(&mut self, span: usize) -> bool {
+    fn open_piecewise(&mut self, span: usize) -> bool {
         let page = self.os.page_size();
         let top = self.os.reserve(page, page);
         if top.is_null() {
@@ -408,7 +408,7 @@ impl<O: Memory> Window<O> {
         false
     }
 
-    /// Reserves the first piece of a thrifty window, and what its tables need.
+    /// Reserves the first piece of a piecewise window, and what its tables need.
     fn begin_at(&mut self, base: usize, bitmaps: usize, records: usize) -> bool {
         let first = self.os.reserve_at(base, PIECE * UNIT);
         if first.is_null() {
@@ -560,7 +560,7 @@ impl<O: Memory> Window<O> {
     }
 
     /// Whether others lack the address space that the heap has and does not use.
-    pub(super) fn is_scarce(&self) -> bool {
+    pub(super) fn is_limited(&self) -> bool {
         !self.generous && self.limit.is_some()
     }
 

@@ -158,7 +158,7 @@ impl Memory for Fake {
         }
         let align = align.max(self.0.page);
         if self.0.limit.is_some() {
-            // A thrifty window is made beside its first reservation. Where the system puts
+            // A piecewise window is made beside its first reservation. Where the system puts
             // mappings, other tests' threads have theirs; here nobody has, unless addresses are
             // few.
             let at = FAR.fetch_add(FAR_APART, Ordering::Relaxed);

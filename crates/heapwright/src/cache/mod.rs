@@ -106,7 +106,7 @@ use room::Room;
 use sampling::Sampling;
 use scavenger::Scavenger;
 use slab_lists::terminated;
-pub(crate) use stash::{Stash, note_scarce};
+pub(crate) use stash::{Stash, note_address_limit};
 use visit::Thief;
 use withheld::Withheld;
 

@@ -31,7 +31,7 @@ pub(super) enum Space {
     /// All at once.
     Generous,
     /// In pieces, under a limit of address space.
-    Thrifty,
+    Piecewise,
 }
 
 /// What is done to the chunk.
@@ -97,8 +97,8 @@ impl Taken {
     }
 }
 
-/// One window at a time: where addresses are few, thrifty ones are not far apart (see `os::fake`),
-/// and find no room where another test has just mapped something.
+/// Lets one test at a time open a window. Where addresses are few, piecewise windows lie close
+/// together (see `os::fake`), and another test's new mapping may be in the way.
 pub(super) static ALONE: Mutex<()> = Mutex::new(());
 
 pub(super) fn alone() -> MutexGuard<'static, ()> {
@@ -136,7 +136,7 @@ pub(super) fn marks(
 
 impl World {
     pub(super) fn closed(space: Space, page: usize) -> Self {
-        let limit = (space == Space::Thrifty).then_some(WINDOW);
+        let limit = (space == Space::Piecewise).then_some(WINDOW);
         let os = Fake::new(page, 1 << 30, limit);
         let map: &'static AddressMap = Box::leak(Box::new(AddressMap::new()));
         Self {
@@ -305,9 +305,9 @@ impl World {
     }
 
     pub(super) fn give_up(&mut self, most: usize) {
-        self.chunk.become_thrifty(|window| window.set_limit(most * UNIT));
+        self.chunk.become_piecewise(|window| window.set_limit(most * UNIT));
         if os::TABLE_ADJACENT && self.space == Space::Generous {
-            self.space = Space::Thrifty;
+            self.space = Space::Piecewise;
             // What is not writable is room in the side tables, and no more.
             let committed = self.chunk.window.committed_bytes();
             let units = most.next_power_of_two().max(committed / UNIT);
@@ -473,9 +473,9 @@ impl World {
             self.retract();
         }
         self.check();
-        // Where address space is scarce, none is left.
+        // Where address space is limited, none is left.
         let mut clean = self.chunk.clean.all();
-        assert!(clean.is_empty() || !self.chunk.window.is_scarce());
+        assert!(clean.is_empty() || !self.chunk.window.is_limited());
         clean.extend(self.chunk.absent.all());
         clean.sort_unstable();
         let foreign = (1..self.frontier()).filter(|&unit| self.kind(unit) == Kind::Foreign);
