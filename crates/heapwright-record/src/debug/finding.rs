@@ -1,4 +1,4 @@
-//! A mistake, as integers: what the library knows at the moment it finds one.
+//! A mistake of the program, as integers: all that the library knows when it finds one.
 //!
 //! ```text
 //! Finding, 144 bytes
@@ -15,13 +15,13 @@ use super::numbers::{Access, Call, FindingKind, Function, Origin, Region};
 use super::wire::record;
 
 record! {
-    /// Where and when something was done. All zero: not known.
+    /// Where and when an event happened. All zero: not known.
     Moment {
-        /// The number of the stack; 0 where none was kept.
+        /// The number of the stack; 0: none was kept.
         stack: u32,
         /// The number of the thread, from 1.
         thread: u32,
-        /// How many operations on the heap there had been, this one included.
+        /// Operations on the heap so far, including this one.
         sequence: u64,
         /// Nanoseconds since the process began.
         ns: u64,
@@ -29,15 +29,15 @@ record! {
 
     /// A mistake of the program.
     Finding {
-        /// What it is.
+        /// The kind of mistake.
         kind: FindingKind,
-        /// Where it was found.
+        /// The call that found the mistake.
         call: Call,
-        /// How the block was made.
+        /// The kind of call that allocated the block.
         origin: Origin,
-        /// What the pointer leads to.
+        /// The memory that the pointer leads to.
         region: Region,
-        /// What an access did.
+        /// The kind of access.
         access: Access,
         /// The first byte that was found changed; of an uninitialised value, which of those it is
         /// that were asked about.
