@@ -235,8 +235,8 @@ impl Memory for System {
     fn reserve_at(&self, at: usize, size: usize) -> *mut u8 {
         let got = map(at, size, libc::MAP_FIXED_NOREPLACE);
         if !got.is_null() && got.addr() != at {
-            // A kernel older than 4.17 takes the flag for a hint. SAFETY: a mapping just made,
-            // which no other thread has seen.
+            // A kernel older than 4.17 takes the flag for a hint.
+            // SAFETY: a mapping just made, which no other thread has seen.
             unsafe { unmap(got, size) };
             return ptr::null_mut();
         }
@@ -431,7 +431,8 @@ pub unsafe fn guard(at: *mut u8, size: usize) -> bool {
             // SAFETY: by the contract nobody uses the contents.
             let done = unsafe { calls::madvise(at.cast(), size, MADV_GUARD_INSTALL) == 0 };
             if !done {
-                // The kernel may refuse half way. SAFETY: removes guards and changes nothing else.
+                // The kernel may refuse half way.
+                // SAFETY: removes guards and changes nothing else.
                 unsafe { calls::madvise(at.cast(), size, MADV_GUARD_REMOVE) };
             }
             done
