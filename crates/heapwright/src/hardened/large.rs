@@ -337,8 +337,7 @@ pub(super) fn free(block: *mut u8, what: Return) -> bool {
     let is_lost = sync::is_interrupted();
     if run.all() > QUEUED_UNITS && !is_lost {
         // It would not wait, so guards on all of its pages are not worth their tables. What is in
-        // them goes at once.
-        // SAFETY: the caller gives the block away.
+        // them goes at once. SAFETY: the caller gives the block away.
         unsafe { SYSTEM.make_zero(block, usable) };
         run.give(0);
         return true;
