@@ -15,20 +15,17 @@ pub struct Block {
     pub address: usize,
     /// Bytes that may be used of it.
     pub size: usize,
-    /// Id of the cache or heap that owns it; 0 for large blocks of the
-    /// process's heap.
+    /// Id of the cache or heap that owns it; 0 for large blocks of the process's heap.
     pub owner: u32,
     /// Whether it is handed out. A block that is free in some thread's cache
     /// counts as handed out: that cache is not the walker's to look into.
     pub in_use: bool,
 }
 
-/// Calls `visit` with every block, until it returns false. Returns whether the
-/// walk came to the end.
+/// Calls `visit` with every block until it returns false. Returns whether the walk was complete.
 ///
-/// Other threads may allocate and free meanwhile; each block is reported as it
-/// was at some moment of the walk. `visit` may allocate. Takes time in
-/// proportion to the heap.
+/// Other threads may allocate and free meanwhile; each block is reported as it was at some moment
+/// of the walk. `visit` may allocate. Takes time in proportion to the heap.
 ///
 /// ```
 /// use heapwright::heap;

@@ -47,8 +47,8 @@ pub fn is_usable_as_long(record: &Record, size: usize) -> bool {
     record.usable.load(Ordering::Relaxed).wrapping_sub(size) < UNIT
 }
 
-/// Sets the bytes, in whole pages and within its run, that the program may use of the caller's large
-/// block at `unit`. False: there is no address space for more than before.
+/// Sets the usable bytes of the caller's large block at `unit`: whole pages within its run. False:
+/// there is no address space for more than before.
 #[inline]
 pub fn set_usable(unit: usize, usable: usize) -> bool {
     // Most blocks are as long as the last block in their run.
@@ -127,7 +127,7 @@ impl<O: Memory + Copy> Chunk<O> {
         }
     }
 
-    /// Maps the tail of the large block at `unit` again if it was cut off. False: the kernel refuses.
+    /// Maps the tail of the large block at `unit` again if it was cut. False: the kernel refuses.
     pub(super) fn mend_tail(&mut self, unit: usize) -> bool {
         let record = self.map.record(unit);
         let used = record.usable.load(Ordering::Relaxed);
