@@ -1,5 +1,5 @@
-//! The window: how it opens, what a limit of address space makes of it, what others map into it,
-//! and requests at its end.
+//! The window: its opening, the effect of a limit of address space, foreign mappings in it, and
+//! requests at its end.
 
 extern crate std;
 
@@ -21,7 +21,7 @@ fn a_window_that_does_not_fit_is_halved_until_it_does() {
     // 64 MiB of it are the distance to the table, on systems that have that.
     let expected = if os::TABLE_ADJACENT { 4 * MIB } else { crate::os::MAX_WINDOW.min(64 * MIB) };
     assert_eq!(chunk.window.span_bytes(), expected);
-    // SAFETY: nobody took anything.
+    // SAFETY: nothing was taken.
     unsafe { os.give_back() };
 }
 
@@ -29,7 +29,7 @@ fn a_window_that_does_not_fit_is_halved_until_it_does() {
 fn an_opening_that_fails_leaves_nothing_reserved() {
     for space in [Space::Generous, Space::Piecewise] {
         let mut world = World::closed(space, PAGES[0]);
-        // The first reservation succeeds, and no other.
+        // Only the first reservation succeeds.
         world.os.refuse_after(1);
         assert!(!world.chunk.open(WINDOW));
         assert_eq!(world.os.reserved_bytes(), 0);
@@ -48,7 +48,7 @@ fn a_piecewise_window_reserves_little_of_its_span_at_first() {
     assert!(chunk.open(1 << 40));
     assert_eq!(chunk.window.span_bytes(), 4 * limit);
     assert!(os.reserved_bytes() < 2 * MIB, "{} bytes", os.reserved_bytes());
-    // SAFETY: nobody took anything.
+    // SAFETY: nothing was taken.
     unsafe { os.give_back() };
 }
 
@@ -190,11 +190,11 @@ fn what_others_map_into_the_range_is_stepped_over_and_stays_theirs() {
     assert!(unsafe { System.commit(theirs, 10 * UNIT) });
     // SAFETY: accessible, and the test's.
     unsafe { theirs.write_bytes(0x5a, 10 * UNIT) };
-    // More than is left of the first piece: the window must hop.
+    // The request exceeds the rest of the first piece: the window must hop.
     let run = world.take(100, true).expect("there is room behind the hole");
     assert!(run.unit >= hole + 10 && run.zero);
     world.check();
-    // What was left of the first piece is handed out all the same.
+    // The rest of the first piece is handed out, too.
     let left = world.take(hole - 1, true).expect("the rest of the first piece");
     assert_eq!((left.unit, left.zero), (1, true));
     for unit in hole..hole + 10 {
