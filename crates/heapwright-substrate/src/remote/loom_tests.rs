@@ -1,13 +1,12 @@
 //! The remote stack and the ownership under loom: every order of two or three
 //! threads, with every value that the memory model lets a load see.
 //!
-//! What only these find: a fence or an ordering that is too weak. On real
-//! machines the window is a few nanoseconds wide, and on x86-64 most of it is
-//! closed by the machine. `ci/loom.sh` takes the fences out one by one and
-//! wants these to fail.
+//! Only these tests find a fence or an ordering that is too weak. On real machines the window is a
+//! few nanoseconds wide, and x86-64 closes most of it. `ci/loom.sh` removes the fences one by one
+//! and expects these tests to fail.
 //!
-//! loom checks more than the asserts: links are loom's cells, so a block that
-//! two threads touch without an order between them is a failure too.
+//! loom checks more than the asserts. Links are loom's cells, so a block that two threads touch
+//! without an order between them is a failure, too.
 
 extern crate std;
 
@@ -18,11 +17,11 @@ use loom::thread;
 
 use super::*;
 
-/// What others know of a cache, and what its holder alone may touch.
+/// The shared part of a cache, and the holder's own part.
 struct Owner {
     stack: RemoteStack,
     ownership: Ownership,
-    /// Blocks taken home.
+    /// Drained blocks.
     home: AtomicUsize,
 }
 
@@ -47,11 +46,11 @@ fn chain(n: usize) -> (*mut Block, *mut Block) {
 /// Pushes a chain of `n` blocks of 16 bytes.
 fn push(owner: &Owner, n: usize) {
     let (head, tail) = chain(n);
-    // SAFETY: a linked chain that nobody else knows.
+    // SAFETY: a linked chain that no other thread knows.
     unsafe { owner.stack.push(head, tail, n, 16 * n) };
 }
 
-/// Takes home what waits. Only the holder of the ownership may be here.
+/// Drains the stack. Only the holder of the ownership calls this.
 fn drain(owner: &Owner) {
     let (mut block, bound) = owner.stack.take();
     let mut found = 0;
@@ -70,7 +69,7 @@ fn drain(owner: &Owner) {
     owner.home.store(home + found, Ordering::Relaxed);
 }
 
-/// What a thread does at its end, and which thread drained for a dead one.
+/// The end of a thread, and the drain on behalf of a dead one.
 fn leave(owner: &Owner) {
     loop {
         drain(owner);
@@ -80,7 +79,7 @@ fn leave(owner: &Owner) {
     }
 }
 
-/// A free of `n` blocks whose owner may be gone.
+/// Frees `n` blocks of an owner that may have ended.
 fn free_late(owner: &Owner, n: usize) {
     push(owner, n);
     if owner.ownership.needs_drainer() && owner.ownership.try_claim() {
